@@ -236,11 +236,12 @@ enum kl_loan kl_loan_find(struct kl_loans *l, int peer, const struct kl_fifo_rx 
 
     memcpy(&loan, kl_fifo_payload(rx), sizeof loan);
     kl_loans_hear(l, loan.note);
+    if (!is_open(l)) return KL_LOAN_LOST;
     if (loan.block == NO_BLOCK) {
-        *data = (struct kl_loan_data){.there = loan.at, .owner = loan.owner};
+        *data = (struct kl_loan_data){.there = loan.at, .owner = loan.owner, .seen = &l->peers[peer].seen};
         return KL_LOAN_HERE;
     }
-    if (loan.block >= KL_LENT_BLOCKS || !is_open(l)) return KL_LOAN_LOST;
+    if (loan.block >= KL_LENT_BLOCKS) return KL_LOAN_LOST;
     struct kl_lent_card card = kl_lent_card_of(KL_LENT_SEND, loan.at, loan.epoch, loan.block);
     struct kl_lent_tickets tickets = {.ticket[KL_LENT_SEND] = loan.ticket};
     int quiet = kl_error_quiet(1);

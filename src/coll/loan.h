@@ -39,7 +39,8 @@ enum kl_loan_kind { KL_LOAN_MAPPED, KL_LOAN_READ, KL_LOAN_KINDS };
 /** Of one peer. */
 struct kl_loan_peer {
     struct kl_first_try tries[KL_LOAN_KINDS];
-    enum kl_loan_kind kind; /* of the last loan */
+    enum kl_loan_kind kind;      /* of the last loan */
+    struct kl_foreign_seen seen; /* of its memory */
 };
 
 enum { KL_LOAN_SIZES = 16 }; /* of what a rank sends: powers of 2, from KL_LOAN_LEAST */
@@ -84,6 +85,7 @@ struct kl_loan_data {
     const char *here;        /* NULL: */
     uint64_t there;          /* at this address, */
     struct kl_foreign owner; /* of that process */
+    struct kl_foreign_seen *seen;
 };
 
 /** Where the `bytes` of the next step are, which a peer lends. LOST: they cannot be reached. Never waits. */

@@ -302,6 +302,7 @@ void kl_mapped_start(struct kl_mapped_op *op, struct kl_mapped *mapped, const st
                                         .rank = mapped->board.rank,
                                         .nranks = mapped->board.nranks,
                                         .far = mapped->far,
+                                        .seen = mapped->seen,
                                         .scratch = mapped->scratch};
     mapped->lent.processes = share->processes;
 }

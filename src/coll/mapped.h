@@ -54,6 +54,7 @@ struct kl_mapped {
     struct kl_lent_card card[KL_BOARD_RANKS];
     struct kl_read_far far[KL_BOARD_RANKS];            /* of the operation, by rank: where buffers are there, */
     char *send[KL_BOARD_RANKS], *recv[KL_BOARD_RANKS]; /* and here */
+    struct kl_foreign_seen seen[KL_BOARD_RANKS];       /* of their memory, by rank */
 };
 
 enum kl_mapped_stage { KL_MAPPED_CARDS, KL_MAPPED_TICKETS, KL_MAPPED_VERDICTS, KL_MAPPED_WORK, KL_MAPPED_END };

@@ -176,7 +176,7 @@ static bool copy_some(struct kl_message *m, struct kl_loans *loans, const struct
 
     if (from->here)
         put(loans, to, from->here + m->on_loan, some);
-    else if (!kl_foreign_read(&from->owner, to, from->there + m->on_loan, some))
+    else if (!kl_foreign_read(&from->owner, from->seen, to, from->there + m->on_loan, some))
         return false;
     m->on_loan += some;
     return true;

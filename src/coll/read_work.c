@@ -42,7 +42,7 @@ static bool read_from(struct kl_read_work *w, int rank, size_t at, void *to, siz
 {
     const struct kl_read_far *far = &w->far[rank];
 
-    if (!bytes || kl_foreign_read(&far->owner, to, far->at[KL_LENT_SEND] + at, bytes)) return true;
+    if (!bytes || kl_foreign_read(&far->owner, &w->seen[rank], to, far->at[KL_LENT_SEND] + at, bytes)) return true;
     w->lost = rank;
     return false;
 }
@@ -51,7 +51,7 @@ static bool write_to(struct kl_read_work *w, int rank, size_t at, const void *fr
 {
     const struct kl_read_far *far = &w->far[rank];
 
-    if (!bytes || kl_foreign_write(&far->owner, far->at[KL_LENT_RECV] + at, from, bytes)) return true;
+    if (!bytes || kl_foreign_write(&far->owner, &w->seen[rank], far->at[KL_LENT_RECV] + at, from, bytes)) return true;
     w->lost = rank;
     return false;
 }

@@ -27,11 +27,12 @@ struct kl_read_far {
 struct kl_read_work {
     const struct kl_share *share;
     int rank, nranks;
-    const struct kl_read_far *far; /* by rank */
-    char *scratch;                 /* kl_read_scratch_bytes */
-    int taken;                     /* other ranks that are done with, */
-    size_t moved;                  /* and bytes of the next one, or of the slice */
-    int lost;                      /* the rank whose memory cannot be reached */
+    const struct kl_read_far *far; /* by rank, as: */
+    struct kl_foreign_seen *seen;
+    char *scratch; /* kl_read_scratch_bytes */
+    int taken;     /* other ranks that are done with, */
+    size_t moved;  /* and bytes of the next one, or of the slice */
+    int lost;      /* the rank whose memory cannot be reached */
 };
 
 size_t kl_read_scratch_bytes(int nranks);

@@ -2,6 +2,7 @@
 /* Reading and writing what another process has in its memory, and only of the one that is meant. */
 #include "os/foreign.h"
 
+#include "base/clock.h"
 #include "tests/kolo_test.h"
 
 #include <signal.h>
@@ -53,25 +54,26 @@ static void what_it_has_is_read(void **state)
     unsigned char *to = calloc(1, BYTES);
     pid_t pid = start();
     struct kl_foreign child = kl_foreign_self(&mark);
+    struct kl_foreign_seen seen = {0};
 
     (void)state;
     child.pid = pid;
-    if (!kl_foreign_read(&child, to, address(data), BYTES)) {
+    if (!kl_foreign_read(&child, &seen, to, address(data), BYTES)) {
         stop(pid);
         free(to);
         printf("skipped what_it_has_is_read: process_vm_readv is not allowed here\n");
         return;
     }
     for (size_t i = 0; i < BYTES; i++) assert_int_equal(to[i], 7);
-    assert_false(kl_foreign_read(&child, to, address(data) + BYTES - 1, 2)); /* its end */
+    assert_false(kl_foreign_read(&child, &seen, to, address(data) + BYTES - 1, 2)); /* its end */
     child.mark++;
-    assert_false(kl_foreign_read(&child, to, address(data), BYTES)); /* somebody else */
+    assert_false(kl_foreign_read(&child, &seen, to, address(data), BYTES)); /* somebody else */
     child.mark--;
     child.mark_at = address(data) + BYTES;
-    assert_false(kl_foreign_read(&child, to, address(data), BYTES));
+    assert_false(kl_foreign_read(&child, &seen, to, address(data), BYTES));
     stop(pid);
     child.mark_at = address(&mark);
-    assert_false(kl_foreign_read(&child, to, address(data), BYTES)); /* gone */
+    assert_false(kl_foreign_read(&child, &seen, to, address(data), BYTES)); /* gone */
     free(to);
 }
 
@@ -81,6 +83,7 @@ static void what_it_has_is_written(void **state)
     unsigned char to[4] = {0};
     pid_t pid = start();
     struct kl_foreign child = kl_foreign_self(&mark);
+    struct kl_foreign_seen seen = {0};
 
     (void)state;
     child.pid = pid;
@@ -88,31 +91,54 @@ static void what_it_has_is_written(void **state)
         stop(pid);
         skip();
     }
-    assert_true(kl_foreign_write(&child, address(data) + 5, from, sizeof from));
-    assert_true(kl_foreign_read(&child, to, address(data) + 4, sizeof to));
+    assert_true(kl_foreign_write(&child, &seen, address(data) + 5, from, sizeof from));
+    assert_true(kl_foreign_read(&child, &seen, to, address(data) + 4, sizeof to));
     assert_memory_equal(to, "\7\1\2\3", sizeof to);
-    assert_int_equal(data[5], 0);                                               /* not here */
-    assert_false(kl_foreign_write(&child, address(data) + BYTES - 1, from, 2)); /* its end */
+    assert_int_equal(data[5], 0);                                                      /* not here */
+    assert_false(kl_foreign_write(&child, &seen, address(data) + BYTES - 1, from, 2)); /* its end */
     child.mark++;
     assert_false(kl_foreign_is_open(&child));
-    assert_false(kl_foreign_write(&child, address(data), from, 1)); /* somebody else */
+    assert_false(kl_foreign_write(&child, &seen, address(data), from, 1)); /* somebody else */
     child.mark--;
-    assert_true(kl_foreign_read(&child, to, address(data), 1));
+    assert_true(kl_foreign_read(&child, &seen, to, address(data), 1));
     assert_int_equal(to[0], 7);
     stop(pid);
-    assert_false(kl_foreign_write(&child, address(data), from, 1)); /* gone */
+    assert_false(kl_foreign_write(&child, &seen, address(data), from, 1)); /* gone */
+}
+
+/* For as long as its number cannot be another's. */
+static void a_mark_holds_for_a_while(void **state)
+{
+    unsigned char to[4];
+    pid_t pid = start();
+    struct kl_foreign child = {.pid = pid, .mark_at = address(data), .mark = 0x0707070707070707u};
+    struct kl_foreign_seen seen = {0};
+
+    (void)state;
+    if (!kl_foreign_read(&child, &seen, to, address(data), sizeof to)) {
+        stop(pid);
+        skip();
+    }
+    assert_true(kl_foreign_write(&child, &seen, address(data), "", 1)); /* what had been its mark */
+    const bool holds = kl_foreign_read(&child, &seen, to, address(data), sizeof to);
+    assert_true(holds || kl_now_coarse_ns() - seen.at >= (uint64_t)KL_FOREIGN_SEEN_MS * 1000000u);
+    seen.at -= (uint64_t)KL_FOREIGN_SEEN_MS * 1000000u;
+    assert_false(kl_foreign_read(&child, &seen, to, address(data), sizeof to));
+    assert_false(kl_foreign_write(&child, &seen, address(data), to, sizeof to));
+    stop(pid);
 }
 
 static void what_does_not_exist_is_not_read(void **state)
 {
     struct kl_foreign nobody = kl_foreign_self(&mark);
+    struct kl_foreign_seen seen = {0};
     unsigned char to[8];
 
     (void)state;
     nobody.pid = -1;
-    assert_false(kl_foreign_read(&nobody, to, address(data), sizeof to));
+    assert_false(kl_foreign_read(&nobody, &seen, to, address(data), sizeof to));
     nobody.pid = 0x7fffffff;
-    assert_false(kl_foreign_read(&nobody, to, address(data), sizeof to));
+    assert_false(kl_foreign_read(&nobody, &seen, to, address(data), sizeof to));
 }
 
 int main(void)
@@ -120,6 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_it_has_is_read),
         cmocka_unit_test(what_it_has_is_written),
+        cmocka_unit_test(a_mark_holds_for_a_while),
         cmocka_unit_test(what_does_not_exist_is_not_read),
     };
 
