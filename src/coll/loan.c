@@ -208,7 +208,7 @@ void kl_loans_begin(struct kl_loans *l, size_t bytes, size_t messages, size_t re
     l->reads = false;
     l->times = NULL;
     l->note = 0;
-    l->past = kl_stores_begin(&l->stores, l->nranks, (size_t)l->nranks * (messages * bytes + received));
+    kl_stores_begin(&l->stores, l->nranks, (size_t)l->nranks * (messages * bytes + received));
     if (bytes < KL_LOAN_LEAST || (!received && bytes <= STAGED_AHEAD)) return;
     l->reads = l->lending.copies == KL_KERNEL_COPIES_ALWAYS;
     if (l->lending.copies != KL_KERNEL_COPIES_AUTO) return;

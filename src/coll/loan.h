@@ -57,8 +57,7 @@ struct kl_loans {
     struct kl_lately *times;                   /* of this launch, or NULL */
     uint64_t began;                            /* ns, kl_now_ns; 0: the launch is not timed */
     uint64_t note;                             /* what this rank says of `times` with what it sends; 0: nothing */
-    struct kl_stores stores;                   /* of what this rank copies itself; */
-    bool past;                                 /* past the caches, in this launch */
+    struct kl_stores stores;                   /* of what this rank copies itself */
 };
 
 void kl_loans_fini(struct kl_loans *loans);

@@ -148,7 +148,7 @@ static bool reads(const struct kl_mapped_op *op)
 
 static struct kl_stores *stores_of(struct kl_mapped_op *op)
 {
-    return &op->mapped->stores[op->work.share->func];
+    return &op->mapped->stores[reads(op)][op->work.share->func];
 }
 
 /* Bytes that all ranks read and write together. */
@@ -164,9 +164,9 @@ static size_t all_bytes(const struct kl_mapped_op *op)
 static void begin_work(struct kl_mapped_op *op, ncclResult_t *rc)
 {
     op->stage = KL_MAPPED_WORK;
-    if (reads(op)) return;
+    op->reading.stores = stores_of(op);
     op->work.nontemporal = kl_stores_begin(stores_of(op), op->mapped->board.nranks, all_bytes(op));
-    if (!find_buffers(op))
+    if (!reads(op) && !find_buffers(op))
         *rc = KL_FAIL(ncclRemoteError, "%s: a rank has lent a buffer that is outside of its memory", function(op));
 }
 
@@ -271,7 +271,6 @@ static bool map_some(struct kl_mapped_op *op)
 
     if (op->work.nontemporal) kl_nontemporal_fence();
     kl_stores_end_copy(stores_of(op), began);
-    if (done) kl_stores_end(stores_of(op));
     return done;
 }
 
@@ -285,7 +284,9 @@ static void work_some(struct kl_mapped_op *op, ncclResult_t *rc)
     }
     const bool done = reads(op) ? read_some(op, rc) : map_some(op);
     kl_arena_let_go(m->mark, m->board.rank);
-    if (done) op->stage = KL_MAPPED_END;
+    if (!done) return;
+    kl_stores_end(stores_of(op));
+    op->stage = KL_MAPPED_END;
 }
 
 /* ---- an operation ---- */

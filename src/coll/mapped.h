@@ -47,10 +47,11 @@ struct kl_mapped {
     struct kl_board board;
     struct kl_lent lent;
     struct kl_arena_mark *mark;
-    char *scratch;                         /* kl_read_scratch_bytes */
-    bool broken;                           /* somebody could not map what was lent */
-    bool proved;                           /* all have read in all others' memory */
-    struct kl_stores stores[KL_FUNCS + 1]; /* by function */
+    char *scratch; /* kl_read_scratch_bytes */
+    bool broken;   /* somebody could not map what was lent */
+    bool proved;   /* all have read in all others' memory */
+    struct kl_stores stores[2]
+                           [KL_FUNCS + 1]; /* of operations in mapped buffers, or by the kernel's copies: by function */
     struct kl_lent_card card[KL_BOARD_RANKS];
     struct kl_read_far far[KL_BOARD_RANKS];            /* of the operation, by rank: where buffers are there, */
     char *send[KL_BOARD_RANKS], *recv[KL_BOARD_RANKS]; /* and here */

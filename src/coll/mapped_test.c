@@ -26,7 +26,8 @@ static void open_mapped(struct world *w, int n, size_t buffer, bool small_cache)
     for (int r = 0; r < n; r++) {
         const size_t cache = small_cache ? 1 : SIZE_MAX / 4;
         mapped[r] = (struct kl_mapped){.mark = w->mark};
-        for (int f = 0; f <= KL_FUNCS; f++) mapped[r].stores[f] = (struct kl_stores){.own = cache, .last = cache};
+        for (int f = 0; f <= KL_FUNCS; f++)
+            mapped[r].stores[0][f] = mapped[r].stores[1][f] = (struct kl_stores){.own = cache, .last = cache};
         kl_board_init(&mapped[r].board, n, r);
         kl_board_attach(&mapped[r].board, w->memory, w->mark);
         assert_int_equal(kl_lent_init(&mapped[r].lent, kl_devices(), n, r), ncclSuccess);

@@ -3,14 +3,13 @@
 
 #include "base/error.h"
 #include "coll/signature.h"
-#include "device/host/bulk_copy.h"
 #include "transport/pool.h"
 
 #include <string.h>
 
 /* Bytes of what another process lends, between two looks at whether it was revoked, and at other messages. A quarter of it takes
- * longer in all (1.01 to 1.12 times as long, with 2 to 8 ranks on 2 cores); four times as much is not faster. */
-enum { COPIED_AT_ONCE = 1 << 20 };
+ * longer in all (1.02 to 1.05 times as long, with 2 ranks on 2 cores); twice as much is not faster. */
+enum { COPIED_AT_ONCE = 4 << 20 };
 enum { MOST_LENT = 1 << 20 };           /* bytes: a lent step is read in one go, which an abort waits for */
 enum { RECEIVED_PER_POLL = 128 << 10 }; /* bytes; then it is the sends' turn, for which others wait */
 enum { SMALL = 4096 };                  /* bytes that memcpy copies as well */
@@ -152,18 +151,10 @@ void kl_message_want(const struct kl_message *m, struct kl_connector *connector)
 /* What came to where it belongs. */
 static void put(struct kl_loans *loans, char *to, const void *from, size_t bytes)
 {
-    if (bytes < SMALL) {
+    if (bytes < SMALL)
         memcpy(to, from, bytes);
-        return;
-    }
-    const uint64_t began = kl_stores_begin_copy(&loans->stores);
-    if (loans->past) {
-        kl_copy_nontemporal(to, from, bytes, NULL);
-        kl_nontemporal_fence();
-    } else {
-        kl_copy_bulk(to, from, bytes);
-    }
-    kl_stores_end_copy(&loans->stores, began);
+    else
+        kl_stores_copy(&loans->stores, to, from, bytes);
 }
 
 /* ---- what is lent by another process ---- */

@@ -191,7 +191,7 @@ static void how_a_launch_stores_depends_on_all_that_is_moved(void **state)
     {
         struct kl_loans loans = {.nranks = 2, .stores = {.own = 20000, .share = 20000, .last = 20000}};
         kl_loans_begin(&loans, c->bytes, c->messages, c->received);
-        assert_int_equal(loans.past, c->past);
+        assert_int_equal(loans.stores.past, c->past);
     }
 }
 
@@ -201,7 +201,7 @@ static void what_goes_past_the_caches_arrives(void **state)
 
     (void)state;
     for (size_t i = 0; i < MOST; i++) from[i] = (char)(i * 13 % 127);
-    borrower.past = true;
+    borrower.stores.past = true;
     FOR_EACH_CASE(t, transports)
     {
         struct link l;
@@ -211,7 +211,7 @@ static void what_goes_past_the_caches_arrives(void **state)
         assert_memory_equal(from, to + 1, MOST - 1);
         free_link(&l);
     }
-    borrower.past = false;
+    borrower.stores.past = false;
     free(from);
     free(to);
 }
@@ -300,7 +300,7 @@ static void a_revoked_message_is_not_read(void **state)
 
 /* ---- between processes, in memory that can be mapped ---- */
 
-enum { ON_LOAN = (2400 << 10) + 5 };
+enum { ON_LOAN = (9 << 20) + 5 };
 
 static char *shareable(size_t bytes)
 {

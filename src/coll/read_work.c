@@ -3,10 +3,9 @@
 
 #include "coll/board.h"
 #include "coll/mapped_work.h"
-#include "device/host/bulk_copy.h"
 
 enum {
-    PIECE = 1 << 20,    /* bytes copied between two looks at whether somebody has failed, and at others' work */
+    PIECE = 4 << 20,    /* bytes copied between two looks at whether somebody has failed, and at others' work */
     BLOCKS = 512 << 10, /* of all ranks together */
     MOST_BLOCK = 128 << 10,
     LEAST_BLOCK = 16 << 10,
@@ -56,9 +55,9 @@ static bool write_to(struct kl_read_work *w, int rank, size_t at, const void *fr
     return false;
 }
 
-static void copy_own(void *to, const void *from, size_t bytes)
+static void copy_own(const struct kl_read_work *w, void *to, const void *from, size_t bytes)
 {
-    if (to != from && bytes) kl_copy_bulk(to, from, bytes);
+    if (to != from && bytes) kl_stores_copy(w->stores, to, from, bytes);
 }
 
 /* ---- slices ---- */
@@ -97,7 +96,7 @@ static enum kl_read_progress gather_some(struct kl_read_work *w)
     char *to = (char *)s->recv + (size_t)from * part + w->moved;
 
     if (from == w->rank)
-        copy_own(to, (const char *)s->send + at, some);
+        copy_own(w, to, (const char *)s->send + at, some);
     else if (!read_from(w, from, at, to, some))
         return KL_READ_LOST;
     w->moved += some;
@@ -116,7 +115,7 @@ static enum kl_read_progress spread_some(struct kl_read_work *w)
     const int to = peer_of(w);
 
     if (to == w->rank) {
-        copy_own(s->recv, s->send, part_bytes(s));
+        copy_own(w, s->recv, s->send, part_bytes(s));
         return KL_READ_DONE;
     }
     if (!write_to(w, to, at, (const char *)s->send + at, some)) return KL_READ_LOST;
@@ -172,7 +171,7 @@ static enum kl_read_progress scatter_some(struct kl_read_work *w)
 
     if (!fetch_inputs(w, at, some, inputs)) return KL_READ_LOST;
     reduce(w, inputs, in_place ? w->scratch : to, some);
-    if (in_place) copy_own(to, w->scratch, some);
+    if (in_place) copy_own(w, to, w->scratch, some);
     w->moved += some;
     return w->moved == part ? KL_READ_DONE : KL_READ_MORE;
 }
@@ -185,7 +184,7 @@ static bool write_result(struct kl_read_work *w, size_t at, size_t bytes)
     for (int i = 0; i < w->nranks; i++) {
         const int to = (w->rank + i) % w->nranks;
         if (s->func == KL_FUNC_REDUCE && to != s->root) continue;
-        if (!i) copy_own((char *)s->recv + at, w->scratch, bytes);
+        if (!i) copy_own(w, (char *)s->recv + at, w->scratch, bytes);
         if (i && !write_to(w, to, at, w->scratch, bytes)) return false;
     }
     return true;

@@ -37,11 +37,23 @@ static struct kl_lately *times_of(struct kl_stores *s, int nranks, size_t all)
 bool kl_stores_begin(struct kl_stores *s, int nranks, size_t all)
 {
     if (!s->last) ask(s, nranks);
-    s->times = NULL;
+    const bool clear = all < KEPT * s->own || all > s->last;
     s->ns = 0;
-    if (all < KEPT * s->own || all > s->last) return all > s->last;
-    s->times = times_of(s, nranks, all);
-    return kl_lately_way(s->times);
+    s->times = clear ? NULL : times_of(s, nranks, all);
+    return s->past = clear ? all > s->last : kl_lately_way(s->times);
+}
+
+void kl_stores_copy(struct kl_stores *s, void *to, const void *from, size_t bytes)
+{
+    const uint64_t began = kl_stores_begin_copy(s);
+
+    if (s->past) {
+        kl_copy_nontemporal(to, from, bytes, NULL);
+        kl_nontemporal_fence();
+    } else {
+        kl_copy_bulk(to, from, bytes);
+    }
+    kl_stores_end_copy(s, began);
 }
 
 /* Nothing was copied where the kernel did it: that is no use of either way. */

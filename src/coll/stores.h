@@ -25,7 +25,8 @@ struct kl_stores {
     /* Bytes of the caches: the ranks' cores' own, what they may count on, and the last level. 0: not asked for yet */
     size_t own, share, last;
     struct kl_lately lately[KL_STORES_SIZES];
-    struct kl_lately *times; /* of the operation under way; NULL: it is clear how it stores */
+    bool past;               /* the operation under way writes past the caches */
+    struct kl_lately *times; /* of that operation; NULL: it is clear how it stores */
     uint64_t ns;             /* that its copies have taken so far */
 };
 
@@ -45,5 +46,8 @@ static inline void kl_stores_end_copy(struct kl_stores *stores, uint64_t began)
 {
     if (stores->times) stores->ns += kl_now_ns() - began;
 }
+
+/** A whole copy of results, as the operation stores. Others may be told of it then. */
+void kl_stores_copy(struct kl_stores *stores, void *to, const void *from, size_t bytes);
 
 #endif
