@@ -40,6 +40,7 @@
 #ifndef KL_COLL_BOARD_H
 #define KL_COLL_BOARD_H
 
+#include "base/takeover.h"
 #include "channel/arena.h"
 #include "include/nccl.h"
 
@@ -56,6 +57,7 @@ enum {
     KL_BOARD_RANKS = 64
 };
 enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_AHEAD };
+enum { KL_BOARD_TAKEN = 4, KL_BOARD_TAKEN_BYTES = 2048 }; /* kl_board_take_ahead: turns, and bytes of data at most */
 enum { KL_BOARD_TOLD = 4 }; /* small turns that `done` is told of at a time: others wait for none of the last ones */
 _Static_assert((int)KL_BOARD_TOLD < (int)KL_BOARD_LEAST_SLOTS, "who posts in a slot waits for turns that were told");
 /* At a post that is not there, before anything else is done; and so many times these, before the rank's call is looked at. */
@@ -156,28 +158,54 @@ static inline bool kl_board_is_brief(const struct kl_board *b, size_t bytes)
     return b->packs && bytes <= KL_BOARD_BRIEF;
 }
 
-/** Where the `bytes` of a rank's post of this turn are. */
-static inline void *kl_board_data(const struct kl_board *b, int rank, size_t bytes)
+/** Where the `bytes` of a rank's post of a turn are. */
+static inline void *kl_board_data_of(const struct kl_board *b, int rank, uint64_t turn, size_t bytes)
 {
     struct kl_board_posts *posts = &b->posts[rank];
 
-    if (kl_board_is_brief(b, bytes)) return posts->brief[b->turn % KL_BOARD_POSTS].data;
-    if (bytes <= KL_BOARD_INLINE) return posts->line[b->turn % KL_BOARD_LINES].data;
+    if (kl_board_is_brief(b, bytes)) return posts->brief[turn % KL_BOARD_POSTS].data;
+    if (bytes <= KL_BOARD_INLINE) return posts->line[turn % KL_BOARD_LINES].data;
     if (bytes <= b->cell_bytes)
-        return b->cells + ((size_t)rank * KL_BOARD_CELLS + b->turn % KL_BOARD_CELLS) * b->cell_bytes;
+        return b->cells + ((size_t)rank * KL_BOARD_CELLS + turn % KL_BOARD_CELLS) * b->cell_bytes;
     if (b->ahead && bytes <= b->tray_bytes)
-        return b->trays + ((size_t)rank * KL_BOARD_TRAYS + b->turn % KL_BOARD_TRAYS) * b->tray_bytes;
-    return b->slots + ((size_t)rank * b->nslots + (b->turn & (b->nslots - 1))) * b->slot_bytes;
+        return b->trays + ((size_t)rank * KL_BOARD_TRAYS + turn % KL_BOARD_TRAYS) * b->tray_bytes;
+    return b->slots + ((size_t)rank * b->nslots + (turn & (b->nslots - 1))) * b->slot_bytes;
 }
 
 /** What says that they are there. */
-static inline struct kl_board_flag *kl_board_flag(const struct kl_board *b, int rank, size_t bytes)
+static inline struct kl_board_flag *kl_board_flag_of(const struct kl_board *b, int rank, uint64_t turn, size_t bytes)
 {
     struct kl_board_posts *posts = &b->posts[rank];
 
     if (kl_board_is_brief(b, bytes) || (b->packs && bytes > KL_BOARD_INLINE))
-        return &posts->brief[b->turn % KL_BOARD_POSTS].flag;
-    return &posts->line[b->turn % KL_BOARD_LINES].flag;
+        return &posts->brief[turn % KL_BOARD_POSTS].flag;
+    return &posts->line[turn % KL_BOARD_LINES].flag;
+}
+
+/** The same, of this turn. */
+static inline void *kl_board_data(const struct kl_board *b, int rank, size_t bytes)
+{
+    return kl_board_data_of(b, rank, b->turn, bytes);
+}
+
+static inline struct kl_board_flag *kl_board_flag(const struct kl_board *b, int rank, size_t bytes)
+{
+    return kl_board_flag_of(b, rank, b->turn, bytes);
+}
+
+/**
+ * Take the lines of a post of so many bytes that is some turns ahead from those who have read them, where this rank need not wait for them in
+ * between: then it waits for no line either.
+ */
+static inline void kl_board_take_ahead(const struct kl_board *b, size_t bytes)
+{
+    const uint64_t turn = b->turn + KL_BOARD_TAKEN;
+
+    if (!b->packs) return;
+    struct kl_board_flag *flag = kl_board_flag_of(b, b->rank, turn, bytes);
+    kl_take_lines(flag, sizeof *flag + (bytes <= KL_BOARD_INLINE ? bytes : 0));
+    if (bytes > KL_BOARD_INLINE && bytes <= KL_BOARD_TAKEN_BYTES)
+        kl_take_lines(kl_board_data_of(b, b->rank, turn, bytes), bytes);
 }
 
 /** Tell all which call this rank makes in this turn, in which it posts nothing. */
@@ -195,6 +223,7 @@ static inline void kl_board_announce(const struct kl_board *b, size_t bytes, uin
     flag->signature = signature;
     kl_store_release(&flag->ready, b->turn + 1); /* pairs with kl_board_is_there */
     kl_board_call(b, signature);
+    kl_board_take_ahead(b, bytes);
 }
 
 /** Is a rank's post of so many bytes in this turn there? */

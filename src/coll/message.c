@@ -2,6 +2,7 @@
 #include "coll/message.h"
 
 #include "base/error.h"
+#include "base/takeover.h"
 #include "coll/signature.h"
 #include "transport/pool.h"
 
@@ -12,11 +13,19 @@
 enum { COPIED_AT_ONCE = 4 << 20 };
 enum { MOST_LENT = 1 << 20 };           /* bytes: a lent step is read in one go, which an abort waits for */
 enum { RECEIVED_PER_POLL = 128 << 10 }; /* bytes; then it is the sends' turn, for which others wait */
+enum { LINES = 1024 };                  /* bytes whose lines are taken before they are written (takeover.h) */
 enum { SMALL = 4096 };                  /* bytes that memcpy copies as well */
 
 static size_t at_most(size_t bytes, size_t most)
 {
     return bytes < most ? bytes : most;
+}
+
+/* To where the other rank has read. A few lines it takes as fast one by one. */
+static void copy_out(void *to, const void *from, size_t bytes)
+{
+    if (bytes >= LINES) kl_take_lines(to, bytes);
+    memcpy(to, from, bytes);
 }
 
 /* Through a slot of the pool; 0 if none is free. */
@@ -36,7 +45,7 @@ static size_t send_copied(struct kl_fifo_tx *tx, const char *from, size_t left)
 {
     size_t bytes = at_most(left, tx->shape.slot_bytes);
 
-    if (bytes) memcpy(kl_fifo_reserve(tx, bytes), from, bytes);
+    if (bytes) copy_out(kl_fifo_reserve(tx, bytes), from, bytes);
     kl_fifo_publish(tx, bytes, bytes < left);
     return bytes;
 }
@@ -122,7 +131,7 @@ bool kl_message_send_whole(struct kl_connector *connector, const void *data, siz
 
     if (bytes > tx->shape.slot_bytes || bytes >= tx->lends_from || tx->lends_all) return false;
     if (!kl_fifo_can_send(tx) || !kl_fifo_drained(tx)) return false;
-    if (bytes) memcpy(kl_fifo_reserve(tx, bytes), data, bytes);
+    if (bytes) copy_out(kl_fifo_reserve(tx, bytes), data, bytes);
     tx->signature = signature;
     kl_fifo_publish(tx, bytes, false);
     return true;
