@@ -40,7 +40,7 @@
 #ifndef KL_COLL_BOARD_H
 #define KL_COLL_BOARD_H
 
-#include "base/takeover.h"
+#include "base/prefetch.h"
 #include "channel/arena.h"
 #include "include/nccl.h"
 
@@ -57,7 +57,11 @@ enum {
     KL_BOARD_RANKS = 64
 };
 enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_AHEAD };
-enum { KL_BOARD_TAKEN = 4, KL_BOARD_TAKEN_BYTES = 2048 }; /* kl_board_take_ahead: turns, and bytes of data at most */
+enum {
+    KL_BOARD_HINTED = 4,
+    KL_BOARD_HINTED_OWN = 2048,
+    KL_BOARD_HINTED_POST = 1024
+};                          /* turns ahead; bytes of posts, at most */
 enum { KL_BOARD_TOLD = 4 }; /* small turns that `done` is told of at a time: others wait for none of the last ones */
 _Static_assert((int)KL_BOARD_TOLD < (int)KL_BOARD_LEAST_SLOTS, "who posts in a slot waits for turns that were told");
 /* At a post that is not there, before anything else is done; and so many times these, before the rank's call is looked at. */
@@ -193,20 +197,31 @@ static inline struct kl_board_flag *kl_board_flag(const struct kl_board *b, int 
     return kl_board_flag_of(b, rank, b->turn, bytes);
 }
 
-/**
- * Take the lines of a post of so many bytes that is some turns ahead from those who have read them, where this rank need not wait for them in
- * between: then it waits for no line either.
- */
-static inline void kl_board_take_ahead(const struct kl_board *b, size_t bytes)
-{
-    const uint64_t turn = b->turn + KL_BOARD_TAKEN;
+/* ---- hints: operations that pack posts, in which ranks run ahead of others. No post waits for a line then ---- */
 
-    if (!b->packs) return;
+/** The lines of this rank's post of so many bytes, some turns ahead: to be written. */
+static inline void kl_board_prefetch_own(const struct kl_board *b, size_t bytes)
+{
+    const uint64_t turn = b->turn + KL_BOARD_HINTED;
     struct kl_board_flag *flag = kl_board_flag_of(b, b->rank, turn, bytes);
-    kl_take_lines(flag, sizeof *flag + (bytes <= KL_BOARD_INLINE ? bytes : 0));
-    if (bytes > KL_BOARD_INLINE && bytes <= KL_BOARD_TAKEN_BYTES)
-        kl_take_lines(kl_board_data_of(b, b->rank, turn, bytes), bytes);
+
+    kl_prefetch_to_write(flag, sizeof *flag + (bytes <= KL_BOARD_INLINE ? bytes : 0));
+    if (bytes > KL_BOARD_INLINE && bytes <= KL_BOARD_HINTED_OWN)
+        kl_prefetch_to_write(kl_board_data_of(b, b->rank, turn, bytes), bytes);
 }
+
+/** Those of another rank's, which is ahead: to be read. Brief ones come with their neighbours. */
+static inline void kl_board_prefetch_post(const struct kl_board *b, int rank, size_t bytes)
+{
+    const uint64_t turn = b->turn + KL_BOARD_HINTED;
+    const struct kl_board_flag *flag = kl_board_flag_of(b, rank, turn, bytes);
+
+    if (bytes <= KL_BOARD_BRIEF || bytes > KL_BOARD_HINTED_POST) return;
+    kl_prefetch_to_read(flag, sizeof *flag + (bytes <= KL_BOARD_INLINE ? bytes : 0));
+    if (bytes > KL_BOARD_INLINE) kl_prefetch_to_read(kl_board_data_of(b, rank, turn, bytes), bytes);
+}
+
+/* ---- posting and reading ---- */
 
 /** Tell all which call this rank makes in this turn, in which it posts nothing. */
 static inline void kl_board_call(const struct kl_board *b, uint64_t signature)
@@ -223,7 +238,7 @@ static inline void kl_board_announce(const struct kl_board *b, size_t bytes, uin
     flag->signature = signature;
     kl_store_release(&flag->ready, b->turn + 1); /* pairs with kl_board_is_there */
     kl_board_call(b, signature);
-    kl_board_take_ahead(b, bytes);
+    if (b->packs) kl_board_prefetch_own(b, bytes);
 }
 
 /** Is a rank's post of so many bytes in this turn there? */
@@ -247,6 +262,7 @@ static inline enum kl_comparison kl_board_has_come(struct kl_board *b, int rank,
     for (int i = 0; i < KL_BOARD_LOOKS; i++) {
         if (kl_load_acquire(&flag->ready) != turn + 1) continue; /* pairs with kl_board_announce */
         b->known[rank] = turn;
+        if (!i && b->packs) kl_board_prefetch_post(b, rank, bytes);
         return flag->signature == signature ? KL_SAME : KL_OTHER;
     }
     return kl_board_calls_other(b, rank, signature) ? KL_OTHER : KL_NOT_YET;

@@ -2,7 +2,7 @@
 #include "coll/flat.h"
 
 #include "base/error.h"
-#include "base/takeover.h"
+#include "base/prefetch.h"
 
 #include <string.h>
 
@@ -134,10 +134,10 @@ static void bring(const struct kl_flat_op *op, void *to, const void *own, size_t
     const struct kl_redop *redop = op->share->redop;
 
     if (redop && redop->first) {
-        kl_take_lines(to, count * redop->elem_bytes);
+        kl_prefetch_to_write(to, count * redop->elem_bytes);
         redop->first(redop, to, own, count);
     } else {
-        kl_copy_taking(to, own, count * op->share->elem_bytes);
+        kl_copy_prefetched(to, own, count * op->share->elem_bytes);
     }
 }
 
@@ -148,7 +148,7 @@ static void post_data(const struct kl_flat_op *op, char *to)
 
     if (op->second) {
         struct range own = slice_of(op, op->board->rank);
-        kl_copy_taking(to, at(s->recv, op->first + own.at, s->elem_bytes), own.count * s->elem_bytes);
+        kl_copy_prefetched(to, at(s->recv, op->first + own.at, s->elem_bytes), own.count * s->elem_bytes);
         return;
     }
     bring(op, to, at(s->send, op->first, s->elem_bytes), n);

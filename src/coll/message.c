@@ -2,7 +2,7 @@
 #include "coll/message.h"
 
 #include "base/error.h"
-#include "base/takeover.h"
+#include "base/prefetch.h"
 #include "coll/signature.h"
 #include "transport/pool.h"
 
@@ -13,7 +13,7 @@
 enum { COPIED_AT_ONCE = 4 << 20 };
 enum { MOST_LENT = 1 << 20 };           /* bytes: a lent step is read in one go, which an abort waits for */
 enum { RECEIVED_PER_POLL = 128 << 10 }; /* bytes; then it is the sends' turn, for which others wait */
-enum { LINES = 1024 };                  /* bytes whose lines are taken before they are written (takeover.h) */
+enum { LINES = 1024 };                  /* bytes whose lines are prefetched to be written */
 enum { SMALL = 4096 };                  /* bytes that memcpy copies as well */
 
 static size_t at_most(size_t bytes, size_t most)
@@ -24,7 +24,7 @@ static size_t at_most(size_t bytes, size_t most)
 /* To where the other rank has read. A few lines it takes as fast one by one. */
 static void copy_out(void *to, const void *from, size_t bytes)
 {
-    if (bytes >= LINES) kl_take_lines(to, bytes);
+    if (bytes >= LINES) kl_prefetch_to_write(to, bytes);
     memcpy(to, from, bytes);
 }
 
