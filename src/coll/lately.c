@@ -71,7 +71,7 @@ struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, struc
                             .crowded = use.crowded};
     const struct kl_lately *alike = foreseen(of, nsizes, size, use);
     l->better = alike ? alike->better : use.guess;
-    if (alike && bytes >= COSTLY) l->warm = latest(l);
+    if ((alike || use.sure) && bytes >= COSTLY) l->warm = latest(l);
     return l;
 }
 

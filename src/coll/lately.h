@@ -58,7 +58,8 @@ struct kl_lately {
 /** What a use is like. */
 struct kl_lately_use {
     size_t bytes; /* that it moves, about; the more, the fewer uses tell */
-    int guess;    /* which way is better */
+    int guess;    /* which way is better, */
+    bool sure;    /* by far */
     /* More ranks than cores: some uses wait for time slices of other ranks. Else only for those of other programs, which do not count. */
     bool crowded;
 };
@@ -66,7 +67,8 @@ struct kl_lately_use {
 /**
  * That of a size, out of those of `nsizes` powers of 2; all zeros: none has been used. One that is new begins with a guess which way is better; or with what
  * has been better at the nearest size up to 4 times as large or as small, where the guess was the same, or was another and wrong. Uses that move megabytes
- * are much alike, and a trial of them costs as many: what was found up to 16 times as large or as small counts for the whole first cycle.
+ * are much alike, and a trial of them costs as many: what was found up to 16 times as large or as small counts for the whole first cycle, and so does a guess
+ * that is sure.
  */
 struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, struct kl_lately_use use);
 

@@ -226,6 +226,21 @@ static void a_wrong_guess_speaks_for_the_other(void **state)
                      SOON - 2 * BLOCK - KL_LATELY_HEARS);
 }
 
+/* and so is what is sure; */
+static void what_is_sure_is_tried_late(void **state)
+{
+    struct kl_lately costly = {0}, cheap = {0};
+    struct kl_lately_use use = use_of(BYTES, 1);
+
+    (void)state;
+    use.sure = true;
+    kl_lately_of(&costly, 1, 0, use);
+    assert_int_equal(costly.warm, SOON - 2 * BLOCK - KL_LATELY_HEARS);
+    use.bytes = LITTLE;
+    kl_lately_of(&cheap, 1, 0, use);
+    assert_true(cheap.warm < SOON - 2 * BLOCK - KL_LATELY_HEARS);
+}
+
 /* but not if it has not been found yet, or is far away, or another guess there was right. */
 static void what_is_not_alike_has_no_say(void **state)
 {
@@ -368,6 +383,7 @@ int main(void)
         cmocka_unit_test(one_begins_as_another_has_ended),
         cmocka_unit_test(what_costs_much_is_tried_late),
         cmocka_unit_test(a_wrong_guess_speaks_for_the_other),
+        cmocka_unit_test(what_is_sure_is_tried_late),
         cmocka_unit_test(what_is_not_alike_has_no_say),
         cmocka_unit_test(those_who_hear_each_other_agree),
         cmocka_unit_test(others_are_heard_for_a_while),

@@ -20,7 +20,8 @@ struct kl_lending {
 
 /**
  * Is it a good guess that the kernel copies faster than data are staged, if each rank sends so many bytes? It is where caches keep little of what all
- * send and receive: the kernel moves it once, and a wrong guess costs less than the opposite one would.
+ * send and receive: the kernel moves it once, and a wrong guess costs less than the opposite one would. One that
+ * half as many bytes would do for is sure.
  */
 bool kl_lending_guess(int nranks, size_t bytes);
 

@@ -154,9 +154,12 @@ static struct kl_lately *times_of(struct kl_loans *l, size_t bytes, size_t messa
     const int doubled = log2_of(bytes * messages) - log2_of(KL_LOAN_LEAST),
               size = doubled < KL_LOAN_SIZES ? doubled : KL_LOAN_SIZES - 1;
 
-    return kl_lately_of(
-        l->lately[messages > FEW], KL_LOAN_SIZES, size,
-        (struct kl_lately_use){.bytes = bytes * messages, .guess = guess(l, size), .crowded = l->lending.crowded});
+    const struct kl_lately_use use = {.bytes = bytes * messages,
+                                      .guess = guess(l, size),
+                                      .sure = size && guess(l, size - 1),
+                                      .crowded = l->lending.crowded};
+
+    return kl_lately_of(l->lately[messages > FEW], KL_LOAN_SIZES, size, use);
 }
 
 /* ---- notes ---- */

@@ -546,7 +546,7 @@ static void both_ways_are_tried_in_turn(void **state)
         bool guess;
     } kinds[] = {{KL_LOAN_LEAST, 1, KL_LATELY_MOST_WARM, 32, false},
                  {KL_LOAN_LEAST, 4, KL_LATELY_WARM_BYTES / (4 * KL_LOAN_LEAST), 32, false},
-                 {(size_t)1 << 40, 1, KL_LATELY_WARM, 3, true}};
+                 {(size_t)1 << 40, 1, (KL_LATELY_SOON - 2) * 3 - KL_LATELY_HEARS, 3, true}}; /* sure, and late */
     struct kl_loans loans = {.nranks = 2};
 
     (void)state;

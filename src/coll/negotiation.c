@@ -21,9 +21,12 @@ static bool guess(const struct kl_negotiation *n, int func, size_t bytes)
 
 static struct kl_lately *times_of(struct kl_negotiation *n, int func, size_t bytes)
 {
-    return kl_lately_of(
-        n->reads[func], KL_NEGOTIATION_SIZES, size_of(bytes),
-        (struct kl_lately_use){.bytes = bytes, .guess = guess(n, func, bytes), .crowded = n->lending.crowded});
+    const struct kl_lately_use use = {.bytes = bytes,
+                                      .guess = guess(n, func, bytes),
+                                      .sure = guess(n, func, bytes / 2),
+                                      .crowded = n->lending.crowded};
+
+    return kl_lately_of(n->reads[func], KL_NEGOTIATION_SIZES, size_of(bytes), use);
 }
 
 static void begin(struct kl_negotiation *n, int func, size_t bytes)
