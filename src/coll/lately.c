@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/lately.h"
 
-enum { CLEARLY = 4, OF = 5 }; /* faster than what was found before: in less than 4/5 of the time */
+/* Faster than what was found before: in less than 4/5 of the time; or in less than 19/20, so many times in a row. */
+enum { CLEARLY = 4, OF = 5, A_LITTLE = 19, OF_A_LITTLE = 20, IN_A_ROW = 3 };
 
 /* A block has so many uses, or as many as move so much: in the first comparison, and some time. Crowded ones are at times all wait, at times none. */
 enum { LEAST = 3, LEAST_CROWDED = 8, AT_FIRST = 32, AT_FIRST_BYTES = 4 << 20, MOST = 64, MOST_BYTES = 8 << 20 };
 
-/* A use that takes more than so many times as long as the mean of the others has met a time slice of another program. */
-enum { STALLED = 4 };
+/* A use that takes more than so many times as long as the shortest has met a time slice of another program, or an interrupt. One of so many may. */
+enum { STALLED = 4, MAY_STALL = 4 };
 
 /* Bytes from which a use costs so much that both ways are not tried while what was found at another size can be relied on. */
 enum { COSTLY = 4 << 20 };
@@ -96,25 +97,32 @@ bool kl_lately_is_compared(const struct kl_lately *l)
 }
 
 /*
- * A guess gives way to what the first comparison finds; what has been found, only if two of them say so: one may have met a time slice of another
- * program. So it is doubted, and compared once more, at once, with as many uses.
+ * A guess gives way to what the first comparison finds; what has been found, only if two of them say so clearly: one may have met a time slice of another
+ * program. So it is doubted, and compared once more, at once, with as many uses. Or if several in a row say so a little.
  */
 static void judge(struct kl_lately *l)
 {
     const struct kl_lately_before *b = &l->before;
     const uint64_t better = l->slowest[b->better], other = l->slowest[!b->better];
-    const bool worse = b->compared ? OF * other < CLEARLY * better : other < better;
+    const bool clearly = OF * other < CLEARLY * better;
 
-    l->doubted = worse && b->compared && !b->doubted;
+    l->ahead = OF_A_LITTLE * other < A_LITTLE * better ? b->ahead + 1 : 0;
+    const bool often = l->ahead == IN_A_ROW, worse = b->compared ? clearly || often : other < better;
+    l->doubted = worse && b->compared && !b->doubted && !often;
     l->better = worse && !l->doubted ? !b->better : b->better;
+    if (l->better != b->better) l->ahead = 0;
     l->uses = (l->doubted ? 0 : b->uses) + l->since;
     l->warm = l->doubted ? KL_LATELY_WARM : b->warm;
 }
 
 void kl_lately_decide(struct kl_lately *l, const uint64_t ns[2])
 {
-    l->before = (struct kl_lately_before){
-        .uses = l->uses, .warm = l->warm, .better = l->better, .compared = l->compared, .doubted = l->doubted};
+    l->before = (struct kl_lately_before){.uses = l->uses,
+                                          .warm = l->warm,
+                                          .ahead = l->ahead,
+                                          .better = l->better,
+                                          .compared = l->compared,
+                                          .doubted = l->doubted};
     l->slowest[0] = ns[0];
     l->slowest[1] = ns[1];
     l->compared = true;
@@ -131,28 +139,36 @@ void kl_lately_hear(struct kl_lately *l, const uint64_t ns[2])
     judge(l);
 }
 
-/* What `n` uses have taken; where one has stalled, what it would have taken else. */
-static uint64_t steady(const struct kl_lately *l, int way, uint32_t n)
+/* What `n` uses have taken; where a few have stalled, what they would have taken else. */
+static uint64_t steady(const struct kl_lately_times *t, uint32_t n)
 {
-    const uint64_t longest = l->longest[way], others = l->ns[way] - longest;
-    const bool stalled = !l->crowded && longest > STALLED * others / (n - 1);
+    const uint32_t few = n < MAY_STALL ? 1 : n / MAY_STALL;
 
-    return stalled ? others * n / (n - 1) : l->ns[way];
+    return t->stalls <= few ? t->ns * n / (n - t->stalls) : t->ns + t->stalled;
+}
+
+/* One use more. */
+static void count(struct kl_lately_times *t, uint64_t ns, bool stalled)
+{
+    t->stalls += stalled;
+    if (stalled)
+        t->stalled += ns;
+    else
+        t->ns += ns;
 }
 
 /* The second half of a block of the first way, and the use that ends it; and what so many of the second one take. */
 static void add(struct kl_lately *l, uint32_t at, uint64_t ns)
 {
     const uint32_t block = l->block, half = block / 2, counted[] = {block - half + 1, block - 1};
-    const int way = at > block;
+    struct kl_lately_times *t = &l->times[at > block];
 
-    if (!at) l->ns[0] = l->ns[1] = l->longest[0] = l->longest[1] = 0;
-    if (at < half) return;
-    l->ns[way] += ns;
-    if (ns > l->longest[way]) l->longest[way] = ns;
+    if (!at) l->times[0] = l->times[1] = (struct kl_lately_times){.least = UINT64_MAX};
+    if (ns < t->least) t->least = ns;
+    if (at >= half) count(t, ns, !l->crowded && ns > STALLED * t->least);
     if (at < 2 * block - 1) return;
-    l->ns[0] = steady(l, 0, counted[0]);
-    l->ns[1] = steady(l, 1, counted[1]) * counted[0] / counted[1];
+    l->ns[0] = steady(&l->times[0], counted[0]);
+    l->ns[1] = steady(&l->times[1], counted[1]) * counted[0] / counted[1];
 }
 
 static uint32_t at_most(uint32_t n, uint32_t most)

@@ -3,9 +3,10 @@
  * lately.h - which of two ways has been faster lately, where that depends on the machine and on what else runs there.
  *
  * Both are measured one after the other, at first and again and again: some uses of the first way, and as many of the second. At first the faster one is
- * taken. Later the other one has to be clearly faster to take its place, in two comparisons, one right after the other. The first ones are short and soon
- * repeated, so that what chance said does not last; later ones are longer, and come more seldom. Whoever does the same at many sizes has one of these for each:
- * until both ways are compared, what was found at a size nearby counts. Ranks that do the same count the same uses, so that they try the other way together.
+ * taken. Later the other one has to be clearly faster to take its place, in two comparisons, one right after the other; or a little, in several in a
+ * row. The first ones are short and soon repeated, so that what chance said does not last; later ones are longer, and come more seldom. Whoever does the same
+ * at many sizes has one of these for each: until both ways are compared, what was found at a size nearby counts. Ranks that do the same count the same
+ * uses, so that they try the other way together.
  *
  * The first way may leave some of its work behind, as what is staged does: ranks run ahead of others, more and more at first. So only the second half of
  * its uses counts. The second way must not: it ends when all ranks have come to it. So its first use counts as the first way's, which it waits for, and may
@@ -31,27 +32,35 @@ enum { KL_LATELY_SOON = 16, KL_LATELY_SELDOM = 64 };
 
 /* What it was when the last comparison was decided. */
 struct kl_lately_before {
-    uint32_t uses, warm;
+    uint32_t uses, warm, ahead;
     int better;
     bool compared, doubted;
 };
 
+/** Of the uses of one way in a comparison. */
+struct kl_lately_times {
+    uint64_t least;       /* ns, of one; */
+    uint64_t ns, stalled; /* of those that count, and of those that have stalled; */
+    uint32_t stalls;      /* so many */
+};
+
 struct kl_lately {
-    uint32_t block;      /* uses of either way, 3 or more, that are compared; 0: not begun */
-    uint32_t most;       /* of a block, some time */
-    uint32_t uses;       /* of the cycle; */
-    uint32_t warm;       /* so many come before its comparison */
-    uint32_t again;      /* blocks of it */
-    int better;          /* way: 0 or 1 */
-    int guess;           /* and what it was at first */
-    bool compared;       /* at least once */
-    bool doubted;        /* by the last comparison, which is repeated */
-    bool crowded;        /* kl_lately_use */
-    uint64_t ns[2];      /* of the blocks, by way: of as many uses */
-    uint64_t longest[2]; /* ns: of these uses */
-    uint32_t number;     /* of comparisons that were decided; since the last one, */
-    uint32_t since;      /* uses, up to KL_LATELY_HEARS; */
-    uint64_t slowest[2]; /* ns: by which it was decided */
+    uint32_t block;                  /* uses of either way, 3 or more, that are compared; 0: not begun */
+    uint32_t most;                   /* of a block, some time */
+    uint32_t uses;                   /* of the cycle; */
+    uint32_t warm;                   /* so many come before its comparison */
+    uint32_t again;                  /* blocks of it */
+    int better;                      /* way: 0 or 1 */
+    int guess;                       /* and what it was at first */
+    bool compared;                   /* at least once */
+    bool doubted;                    /* by the last comparison, which is repeated */
+    bool crowded;                    /* kl_lately_use */
+    uint32_t ahead;                  /* comparisons in a row in which the other way was a little faster, at least */
+    struct kl_lately_times times[2]; /* of a comparison under way, by way; and of one that is over, */
+    uint64_t ns[2];                  /* of as many uses */
+    uint32_t number;                 /* of comparisons that were decided; since the last one, */
+    uint32_t since;                  /* uses, up to KL_LATELY_HEARS; */
+    uint64_t slowest[2];             /* ns: by which it was decided */
     struct kl_lately_before before;
 };
 

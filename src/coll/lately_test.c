@@ -88,12 +88,42 @@ static void one_that_becomes_faster_is_found(void **state)
 
 static void what_is_hardly_faster_changes_nothing(void **state)
 {
-    static const uint64_t hardly[] = {100, 90};
+    static const uint64_t hardly[] = {100, 96};
     struct kl_lately l = begun();
 
     (void)state;
     second_of(&l, AGAIN, first_faster);
     assert_int_equal(second_of(&l, 10 * AGAIN, hardly), 10 * BLOCK);
+}
+
+/* In three comparisons in a row; it does not add up. */
+static void what_is_a_little_faster_is_found_in_time(void **state)
+{
+    static const uint64_t little[] = {100, 90};
+    struct kl_lately l = begun();
+
+    (void)state;
+    second_of(&l, AGAIN, first_faster);
+    assert_int_equal(second_of(&l, 2 * AGAIN, little), 2 * BLOCK);
+    second_of(&l, AGAIN, first_faster);
+    assert_int_equal(second_of(&l, 2 * AGAIN + COMPARED, little), 3 * BLOCK);
+    assert_int_equal(second_of(&l, AGAIN - COMPARED, little), AGAIN - COMPARED);
+}
+
+/* Up to a quarter of the uses; more is what they take. */
+static void few_of_many_may_stall(void **state)
+{
+    enum { USES = 32, COUNTED = USES / 2 + 1, SELDOM = 5, OFTEN = 3 };
+
+    (void)state;
+    for (uint32_t every = OFTEN; every <= SELDOM; every += SELDOM - OFTEN) {
+        struct kl_lately l = {0};
+        kl_lately_of(&l, 1, 0, use_of(1, 0));
+        assert_int_equal(l.block, USES);
+        for (uint32_t left = l.warm + 2 * USES; left; left--) kl_lately_took(&l, left % every ? 100 : 1000);
+        for (int way = 0; way < 2; way++)
+            assert_true(every == SELDOM ? l.ns[way] == COUNTED * 100 : l.ns[way] > COUNTED * 300);
+    }
 }
 
 /* One use meets a time slice of another program: of the first way or of the second. Where ranks take turns it may be one of theirs. */
@@ -372,6 +402,8 @@ int main(void)
         cmocka_unit_test(one_that_becomes_faster_is_found),
         cmocka_unit_test(what_is_hardly_faster_changes_nothing),
         cmocka_unit_test(only_what_is_compared_is_timed),
+        cmocka_unit_test(what_is_a_little_faster_is_found_in_time),
+        cmocka_unit_test(few_of_many_may_stall),
         cmocka_unit_test(stalls_do_not_count),
         cmocka_unit_test(one_comparison_changes_nothing),
         cmocka_unit_test(cold_caches_decide_nothing),
