@@ -276,7 +276,7 @@ static enum kl_progress look(struct kl_exchange *x, size_t i, ncclResult_t *rc)
     return got == KL_STALLED ? got : KL_MOVED;
 }
 
-static bool is_hot_send(const struct kl_exchange *x, size_t i, bool sends)
+static bool is_hot_of(const struct kl_exchange *x, size_t i, bool sends)
 {
     return i < x->hot && (x->active[i]->func == KL_FUNC_SEND) == sends;
 }
@@ -286,7 +286,7 @@ static enum kl_progress look_at_hot_of(struct kl_exchange *x, bool sends, ncclRe
     enum kl_progress got = KL_STALLED;
 
     for (size_t i = x->hot; i-- > 0 && !*rc;)
-        if (is_hot_send(x, i, sends) && look(x, i, rc) == KL_MOVED) got = KL_MOVED;
+        if (is_hot_of(x, i, sends) && look(x, i, rc) == KL_MOVED) got = KL_MOVED;
     return got;
 }
 

@@ -281,6 +281,41 @@ static void messages_begin_in_the_order_of_their_rounds(void **state)
     end_job();
 }
 
+/* In whichever order they were asked for: what is sent from where something is received, which no program may do, is what was there before. */
+static void what_is_here_already_keeps_no_send_waiting(void **state)
+{
+    enum { BYTES = 10000 };
+    static unsigned char other[BYTES], in[BYTES], both[BYTES];
+    bool moved = false;
+
+    (void)state;
+    begin_job(2, test_all_shm);
+    for (int order = 0; order < 3; order++) { /* the first time they connect */
+        fill(other, BYTES, 1), fill(both, BYTES, 2);
+        ask(1, KL_FUNC_SEND, 0, other, BYTES), ask(1, KL_FUNC_RECV, 0, in, BYTES);
+        ask(0, order == 1 ? KL_FUNC_RECV : KL_FUNC_SEND, 1, order ? both : other, BYTES);
+        ask(0, order == 1 ? KL_FUNC_SEND : KL_FUNC_RECV, 1, both, BYTES);
+        if (!order) {
+            launch();
+            continue;
+        }
+        add_all(1);
+        assert_int_equal(poll(1, &moved), ncclSuccess);
+        add_all(0);
+        struct test_patience patience = {0};
+        while (!party[0].done || !party[1].done) {
+            moved = false;
+            for (int r = 0; r < 2; r++)
+                if (!party[r].done) assert_int_equal(poll(r, &moved), ncclSuccess);
+            test_wait(&patience, moved, "both");
+        }
+        expect_filled(in, BYTES, 2);
+        expect_filled(both, BYTES, 1);
+        end_launch(0), end_launch(1);
+    }
+    end_job();
+}
+
 /* Of several messages on a connector each waits for the one before it; other connectors don't. */
 static void messages_of_a_pair_keep_their_order(void **state)
 {
@@ -495,6 +530,7 @@ int main(void)
         cmocka_unit_test(thousands_of_messages_arrive_each_where_it_belongs),
         cmocka_unit_test(busy_messages_are_not_held_up_by_idle_ones),
         cmocka_unit_test(messages_begin_in_the_order_of_their_rounds),
+        cmocka_unit_test(what_is_here_already_keeps_no_send_waiting),
         cmocka_unit_test(messages_of_a_pair_keep_their_order),
         cmocka_unit_test(messages_to_oneself_meet_in_their_order),
         cmocka_unit_test(a_rank_alone_talks_to_itself),
