@@ -89,6 +89,10 @@ static void what_is_not_copied_here_does_not_count(void **state)
     assert_int_equal(s.lately[0].uses, 0);
     run(&s, 2 * (size_t)OWN, 1, 1, 1);
     assert_int_equal(s.lately[0].uses, 1);
+    const struct kl_lately *l = &s.lately[0];
+    while (!l->number) run(&s, 2 * (size_t)OWN, 1, 1, 2);
+    run(&s, 2 * (size_t)OWN, 100, 0, 0);
+    assert_int_equal(l->number, 1); /* a comparison is decided once */
 }
 
 static void copies_are_timed_where_it_matters(void **state)
