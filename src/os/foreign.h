@@ -4,7 +4,8 @@
  *
  * Who lets others do so has a mark, a random number somewhere in its memory, which is read with the data, or before they are written: a process
  * that only has the same number, in another pid namespace or after the first has gone, is not taken for it. Reading the mark takes 0.3 us. So it is not read
- * again for KL_FOREIGN_SEEN_MS: numbers are given in turn, so that none comes round as soon.
+ * again for KL_FOREIGN_SEEN_MS: numbers are given in turn, so that none comes round as soon. A process that calls execve(2) within that time is the same one
+ * here: what lies at its addresses then, if anything, is taken for its data.
  *
  * Threads:  any, with a `seen` of their own.
  * Source:   process_vm_readv(2) and process_vm_writev(2). They are allowed where ptrace(2) is: mostly to processes of one user, unless a container or Yama forbids it.
