@@ -177,24 +177,6 @@ static void what_is_less_than_is_lent_is_handed_over(void **state)
     }
 }
 
-/* Also of a launch that only receives. */
-static void how_a_launch_stores_depends_on_all_that_is_moved(void **state)
-{
-    static const struct {
-        size_t bytes, messages, received;
-        bool past;
-    } cases[] = {
-        {4000, 2, 2000, false}, {4000, 2, 2001, true}, {0, 0, 10000, false}, {0, 0, 10001, true}, {10001, 1, 0, true}};
-
-    (void)state;
-    FOR_EACH_CASE(c, cases)
-    {
-        struct kl_loans loans = {.nranks = 2, .stores = {.own = 20000, .share = 20000, .last = 20000}};
-        kl_loans_begin(&loans, c->bytes, c->messages, c->received);
-        assert_int_equal(loans.stores.past, c->past);
-    }
-}
-
 static void what_goes_past_the_caches_arrives(void **state)
 {
     char *from = malloc(MOST), *to = calloc(1, MOST);
@@ -511,53 +493,6 @@ static void a_send_that_need_not_wait_is_complete_before_its_receive(void **stat
     end_loan(&p);
 }
 
-static void launches_decide_what_is_read(void **state)
-{
-    static const struct {
-        enum kl_kernel_copies copies;
-        int nranks;
-        size_t bytes;
-        bool receives, reads;
-    } cases[] = {
-        {KL_KERNEL_COPIES_ALWAYS, 2, KL_POOL_DEPTH * KL_POOL_SLOT_BYTES, false, false},
-        {KL_KERNEL_COPIES_ALWAYS, 2, KL_POOL_DEPTH * KL_POOL_SLOT_BYTES + 1, false, true},
-        {KL_KERNEL_COPIES_ALWAYS, 2, KL_LOAN_LEAST, true, true},
-        {KL_KERNEL_COPIES_ALWAYS, 2, KL_LOAN_LEAST - 1, true, false},
-        {KL_KERNEL_COPIES_ALWAYS, 8, KL_LOAN_LEAST, true, true},
-        {KL_KERNEL_COPIES_NEVER, 2, 64 << 20, true, false},
-    };
-
-    (void)state;
-    FOR_EACH_CASE(c, cases)
-    {
-        struct kl_loans loans = {.lending.copies = c->copies, .nranks = c->nranks};
-        kl_loans_begin(&loans, c->bytes, 1, c->receives);
-        assert_int_equal(loans.reads, c->reads);
-        kl_loans_complete(&loans);
-    }
-}
-
-/* Sizes that are not alike, and each kind of launch, are tried for themselves: with a guess, one block of either way, and then. */
-static void both_ways_are_tried_in_turn(void **state)
-{
-    static const struct {
-        size_t bytes, messages;
-        int warm, compared;
-        bool guess;
-    } kinds[] = {{KL_LOAN_LEAST, 1, KL_LATELY_MOST_WARM, 32, false},
-                 {KL_LOAN_LEAST, 4, KL_LATELY_WARM_BYTES / (4 * KL_LOAN_LEAST), 32, false},
-                 {(size_t)1 << 40, 1, (KL_LATELY_SOON - 2) * 3 - KL_LATELY_HEARS, 3, true}}; /* sure, and late */
-    struct kl_loans loans = {.nranks = 2};
-
-    (void)state;
-    FOR_EACH_CASE(k, kinds)
-    for (int i = 0; i < k->warm + 2 * k->compared; i++) {
-        kl_loans_begin(&loans, k->bytes, k->messages, 1);
-        assert_int_equal(loans.reads, i < k->warm ? k->guess : i >= k->warm + k->compared);
-        kl_loans_complete(&loans);
-    }
-}
-
 /* A launch in which a rank decides, after it has found these times. */
 static void decide(struct kl_loans *loans, uint64_t staged, uint64_t read)
 {
@@ -604,53 +539,6 @@ static void ranks_hear_what_others_have_found(void **state)
         borrower.lending = (struct kl_lending){.maps = true};
         end_loan(&p);
     }
-}
-
-static void it_is_known_whether_ranks_take_turns(void **state)
-{
-    (void)state;
-    for (int crowded = 0; crowded < 2; crowded++) {
-        struct kl_loans loans = {.nranks = 2, .lending.crowded = crowded};
-        kl_loans_begin(&loans, KL_LOAN_LEAST, 1, 1);
-        assert_int_equal(loans.times->crowded, crowded);
-    }
-}
-
-/* Up to a quarter of the next size that is known. */
-static void a_size_begins_as_the_nearest_that_is_alike(void **state)
-{
-    static const struct {
-        size_t part, messages;
-        bool reads;
-    } cases[] = {{2, 1, true}, {4, 1, true}, {8, 1, false}, {8, 4, false}};
-    const size_t in_cache = kl_cache_share_bytes(2) / 4, cheap = 2 << 20, all = in_cache < cheap ? in_cache : cheap;
-
-    (void)state;
-    FOR_EACH_CASE(c, cases)
-    {
-        struct kl_loans loans = {.nranks = 2};
-        kl_loans_begin(&loans, all, 1, 1);
-        assert_false(loans.reads);
-        *loans.times = (struct kl_lately){.block = 3, .better = 1, .compared = true};
-        kl_loans_begin(&loans, all / c->part, c->messages, 1);
-        assert_int_equal(loans.reads, c->reads);
-    }
-}
-
-/* Beyond the cache, sizes begin as others beyond it. */
-static void what_fits_no_cache_is_not_alike(void **state)
-{
-    const size_t all = kl_cache_share_bytes(2);
-    struct kl_loans loans = {.nranks = 2};
-
-    (void)state;
-    kl_loans_begin(&loans, all / 4, 1, 1);
-    assert_false(loans.reads);
-    kl_loans_begin(&loans, all / 2, 1, 1);
-    assert_true(loans.reads);
-    *loans.times = (struct kl_lately){.block = 3, .better = 0, .guess = 1, .compared = true};
-    kl_loans_begin(&loans, all, 1, 1);
-    assert_false(loans.reads);
 }
 
 static void a_receiver_that_left_is_not_waited_for(void **state)
@@ -793,7 +681,6 @@ int main(void)
         cmocka_unit_test(different_sizes_are_an_error),
         cmocka_unit_test(a_send_that_is_done_has_let_go_of_its_buffer),
         cmocka_unit_test(what_is_less_than_is_lent_is_handed_over),
-        cmocka_unit_test(how_a_launch_stores_depends_on_all_that_is_moved),
         cmocka_unit_test(what_goes_past_the_caches_arrives),
         cmocka_unit_test(a_poll_receives_a_piece_of_a_large_message),
         cmocka_unit_test(a_pool_that_is_empty_holds_nobody_up),
@@ -805,12 +692,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_mapped_is_read),
         cmocka_unit_test(what_cannot_be_read_is_staged),
         cmocka_unit_test(a_send_that_need_not_wait_is_complete_before_its_receive),
-        cmocka_unit_test(launches_decide_what_is_read),
-        cmocka_unit_test(both_ways_are_tried_in_turn),
-        cmocka_unit_test(it_is_known_whether_ranks_take_turns),
         cmocka_unit_test(ranks_hear_what_others_have_found),
-        cmocka_unit_test(a_size_begins_as_the_nearest_that_is_alike),
-        cmocka_unit_test(what_fits_no_cache_is_not_alike),
         cmocka_unit_test(a_receiver_that_left_is_not_waited_for),
         cmocka_unit_test(a_loan_of_another_size_is_refused),
         cmocka_unit_test(what_was_sent_before_leaving_arrives),
