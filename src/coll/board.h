@@ -58,10 +58,10 @@ enum {
 };
 enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_AHEAD };
 enum {
-    KL_BOARD_HINTED = 4,
-    KL_BOARD_HINTED_OWN = 2048,
-    KL_BOARD_HINTED_POST = 1024
-};                          /* turns ahead; bytes of posts, at most */
+    KL_BOARD_HINTED = 4,         /* turns ahead of which lines are prefetched, */
+    KL_BOARD_HINTED_OWN = 2048,  /* of posts of so many bytes, at most, to be written, */
+    KL_BOARD_HINTED_POST = 1024, /* or to be read */
+};
 enum { KL_BOARD_TOLD = 4 }; /* small turns that `done` is told of at a time: others wait for none of the last ones */
 _Static_assert((int)KL_BOARD_TOLD < (int)KL_BOARD_LEAST_SLOTS, "who posts in a slot waits for turns that were told");
 /* At a post that is not there, before anything else is done; and so many times these, before the rank's call is looked at. */

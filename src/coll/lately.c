@@ -140,7 +140,7 @@ void kl_lately_hear(struct kl_lately *l, const uint64_t ns[2])
 }
 
 /* What `n` uses have taken; where a few have stalled, what they would have taken else. */
-static uint64_t steady(const struct kl_lately_times *t, uint32_t n)
+static uint64_t steady(const struct kl_lately_trial *t, uint32_t n)
 {
     const uint32_t few = n < MAY_STALL ? 1 : n / MAY_STALL;
 
@@ -148,7 +148,7 @@ static uint64_t steady(const struct kl_lately_times *t, uint32_t n)
 }
 
 /* One use more. */
-static void count(struct kl_lately_times *t, uint64_t ns, bool stalled)
+static void count(struct kl_lately_trial *t, uint64_t ns, bool stalled)
 {
     t->stalls += stalled;
     if (stalled)
@@ -161,14 +161,14 @@ static void count(struct kl_lately_times *t, uint64_t ns, bool stalled)
 static void add(struct kl_lately *l, uint32_t at, uint64_t ns)
 {
     const uint32_t block = l->block, half = block / 2, counted[] = {block - half + 1, block - 1};
-    struct kl_lately_times *t = &l->times[at > block];
+    struct kl_lately_trial *t = &l->trial[at > block];
 
-    if (!at) l->times[0] = l->times[1] = (struct kl_lately_times){.least = UINT64_MAX};
+    if (!at) l->trial[0] = l->trial[1] = (struct kl_lately_trial){.least = UINT64_MAX};
     if (ns < t->least) t->least = ns;
     if (at >= half) count(t, ns, !l->crowded && ns > STALLED * t->least);
     if (at < 2 * block - 1) return;
-    l->ns[0] = steady(&l->times[0], counted[0]);
-    l->ns[1] = steady(&l->times[1], counted[1]) * counted[0] / counted[1];
+    l->ns[0] = steady(&l->trial[0], counted[0]);
+    l->ns[1] = steady(&l->trial[1], counted[1]) * counted[0] / counted[1];
 }
 
 static uint32_t at_most(uint32_t n, uint32_t most)

@@ -38,7 +38,7 @@ struct kl_lately_before {
 };
 
 /** Of the uses of one way in a comparison. */
-struct kl_lately_times {
+struct kl_lately_trial {
     uint64_t least;       /* ns, of one; */
     uint64_t ns, stalled; /* of those that count, and of those that have stalled; */
     uint32_t stalls;      /* so many */
@@ -56,7 +56,7 @@ struct kl_lately {
     bool doubted;                    /* by the last comparison, which is repeated */
     bool crowded;                    /* kl_lately_use */
     uint32_t ahead;                  /* comparisons in a row in which the other way was a little faster, at least */
-    struct kl_lately_times times[2]; /* of a comparison under way, by way; and of one that is over, */
+    struct kl_lately_trial trial[2]; /* of a comparison under way, by way; and of one that is over, */
     uint64_t ns[2];                  /* of as many uses */
     uint32_t number;                 /* of comparisons that were decided; since the last one, */
     uint32_t since;                  /* uses, up to KL_LATELY_HEARS; */

@@ -20,9 +20,14 @@ struct kl_lending {
 
 /**
  * Is it a good guess that the kernel copies faster than data are staged, if each rank sends so many bytes? It is where caches keep little of what all
- * send and receive: the kernel moves it once, and a wrong guess costs less than the opposite one would. One that
- * half as many bytes would do for is sure.
+ * send and receive: the kernel moves it once, and a wrong guess costs less than the opposite one would.
  */
 bool kl_lending_guess(int nranks, size_t bytes);
+
+/** Would it be for half as many bytes? */
+static inline bool kl_lending_is_sure(int nranks, size_t bytes)
+{
+    return kl_lending_guess(nranks, bytes / 2);
+}
 
 #endif

@@ -144,19 +144,14 @@ static int log2_of(size_t n)
     return 63 - __builtin_clzll(n);
 }
 
-static bool guess(const struct kl_loans *l, int size)
-{
-    return kl_lending_guess(l->nranks, (size_t)KL_LOAN_LEAST << size);
-}
-
 static struct kl_lately *times_of(struct kl_loans *l, size_t bytes, size_t messages)
 {
     const int doubled = log2_of(bytes * messages) - log2_of(KL_LOAN_LEAST),
               size = doubled < KL_LOAN_SIZES ? doubled : KL_LOAN_SIZES - 1;
-
+    const size_t least = (size_t)KL_LOAN_LEAST << size;
     const struct kl_lately_use use = {.bytes = bytes * messages,
-                                      .guess = guess(l, size),
-                                      .sure = size && guess(l, size - 1),
+                                      .guess = kl_lending_guess(l->nranks, least),
+                                      .sure = kl_lending_is_sure(l->nranks, least),
                                       .crowded = l->lending.crowded};
 
     return kl_lately_of(l->lately[messages > FEW], KL_LOAN_SIZES, size, use);

@@ -8,12 +8,9 @@
 
 #include <string.h>
 
-/* Bytes of what another process lends, between two looks at whether it was revoked, and at other messages. A quarter of it takes
- * longer in all (1.02 to 1.05 times as long, with 2 ranks on 2 cores); twice as much is not faster. */
-enum { COPIED_AT_ONCE = 4 << 20 };
 enum { MOST_LENT = 1 << 20 };           /* bytes: a lent step is read in one go, which an abort waits for */
 enum { RECEIVED_PER_POLL = 128 << 10 }; /* bytes; then it is the sends' turn, for which others wait */
-enum { LINES = 1024 };                  /* bytes whose lines are prefetched to be written */
+enum { PREFETCHED = 1024 };             /* bytes, to be written; messages of 512 lost by it */
 enum { SMALL = 4096 };                  /* bytes that memcpy copies as well */
 
 static size_t at_most(size_t bytes, size_t most)
@@ -21,11 +18,13 @@ static size_t at_most(size_t bytes, size_t most)
     return bytes < most ? bytes : most;
 }
 
-/* To where the other rank has read. A few lines it takes as fast one by one. */
+/* To where the other rank has read last. */
 static void copy_out(void *to, const void *from, size_t bytes)
 {
-    if (bytes >= LINES) kl_prefetch_to_write(to, bytes);
-    memcpy(to, from, bytes);
+    if (bytes < PREFETCHED)
+        memcpy(to, from, bytes);
+    else
+        kl_copy_prefetched(to, from, bytes);
 }
 
 /* Through a slot of the pool; 0 if none is free. */
@@ -168,10 +167,10 @@ static void put(struct kl_loans *loans, char *to, const void *from, size_t bytes
 
 /* ---- what is lent by another process ---- */
 
-/* A piece of the step's `bytes`. False: it cannot be read. */
+/* A piece of the step's `bytes`; then it is looked at whether it was revoked, and at other messages. False: it cannot be read. */
 static bool copy_some(struct kl_message *m, struct kl_loans *loans, const struct kl_loan_data *from, size_t bytes)
 {
-    const size_t some = at_most(bytes - m->on_loan, COPIED_AT_ONCE);
+    const size_t some = at_most(bytes - m->on_loan, KL_FOREIGN_PIECE);
     char *to = m->data + m->moved + m->on_loan;
 
     if (from->here)

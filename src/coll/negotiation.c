@@ -14,16 +14,17 @@ static int size_of(size_t bytes)
 }
 
 /* Two ranks that reduce read as much as they would stage. */
-static bool guess(const struct kl_negotiation *n, int func, size_t bytes)
+static bool reads_less(const struct kl_negotiation *n, int func)
 {
-    return (n->nranks > 2 || !kl_func_info[func].reduces) && kl_lending_guess(n->nranks, bytes);
+    return n->nranks > 2 || !kl_func_info[func].reduces;
 }
 
 static struct kl_lately *times_of(struct kl_negotiation *n, int func, size_t bytes)
 {
+    const bool less = reads_less(n, func);
     const struct kl_lately_use use = {.bytes = bytes,
-                                      .guess = guess(n, func, bytes),
-                                      .sure = guess(n, func, bytes / 2),
+                                      .guess = less && kl_lending_guess(n->nranks, bytes),
+                                      .sure = less && kl_lending_is_sure(n->nranks, bytes),
                                       .crowded = n->lending.crowded};
 
     return kl_lately_of(n->reads[func], KL_NEGOTIATION_SIZES, size_of(bytes), use);

@@ -5,7 +5,6 @@
 #include "coll/mapped_work.h"
 
 enum {
-    PIECE = 4 << 20,    /* bytes copied between two looks at whether somebody has failed, and at others' work */
     BLOCKS = 512 << 10, /* of all ranks together */
     MOST_BLOCK = 128 << 10,
     LEAST_BLOCK = 16 << 10,
@@ -91,7 +90,7 @@ static enum kl_read_progress gather_some(struct kl_read_work *w)
 {
     const struct kl_share *s = w->share;
     const int from = peer_of(w);
-    const size_t part = part_bytes(s), some = min_size(part - w->moved, PIECE);
+    const size_t part = part_bytes(s), some = min_size(part - w->moved, KL_FOREIGN_PIECE);
     const size_t at = w->moved + (kl_func_info[s->func].send_parts ? (size_t)w->rank * part : 0);
     char *to = (char *)s->recv + (size_t)from * part + w->moved;
 
@@ -111,7 +110,7 @@ static enum kl_read_progress spread_some(struct kl_read_work *w)
 {
     const struct kl_share *s = w->share;
     const struct slice last = slice_of(w, w->nranks - 1);
-    const size_t at = last.at + w->moved, some = min_size(last.end - at, PIECE);
+    const size_t at = last.at + w->moved, some = min_size(last.end - at, KL_FOREIGN_PIECE);
     const int to = peer_of(w);
 
     if (to == w->rank) {
@@ -126,7 +125,7 @@ static enum kl_read_progress spread_some(struct kl_read_work *w)
 
 static enum kl_read_progress fetch_some(struct kl_read_work *w)
 {
-    const size_t end = slice_of(w, w->nranks - 1).at, some = min_size(end - w->moved, PIECE);
+    const size_t end = slice_of(w, w->nranks - 1).at, some = min_size(end - w->moved, KL_FOREIGN_PIECE);
 
     if (!read_from(w, w->share->root, w->moved, (char *)w->share->recv + w->moved, some)) return KL_READ_LOST;
     w->moved += some;

@@ -25,6 +25,9 @@ struct kl_foreign {
 
 enum { KL_FOREIGN_SEEN_MS = 10 };
 
+/** Bytes that are worth a call: who has more to do meanwhile copies no more at a time. A quarter of it takes 1.02 to 1.05 times as long in all (8 MiB, 2 ranks). */
+enum { KL_FOREIGN_PIECE = 4 << 20 };
+
 /** What the reader keeps of a process; zeros at first. */
 struct kl_foreign_seen {
     struct kl_foreign process; /* whose mark was found, */
