@@ -4,7 +4,7 @@
  *
  * To be written: a store to a line that another core has read last waits until the line is taken from there, and stores are seen in their order: a copy of some
  * KiB waits for one line after the other. A hint asks for many at once. On 2 cores of an Intel Xeon a message of 2 KiB takes 0.7 us so, else 1.1 us.
- * To be read: where they have been written already. A line that is still to be written is only taken from its writer.
+ * To be read: only lines that have been written already. Any other is taken from its writer too early, and once more when it is written.
  *
  * Threads: any. Nothing is changed.
  */

@@ -4,7 +4,7 @@
 /* Faster than what was found before: in less than 4/5 of the time; or in less than 19/20, so many times in a row. */
 enum { CLEARLY = 4, OF = 5, A_LITTLE = 19, OF_A_LITTLE = 20, IN_A_ROW = 3 };
 
-/* A block has so many uses, or as many as move so much: in the first comparison, and some time. Crowded ones are at times all wait, at times none. */
+/* A block has so many uses, or as many as move so much: in the first comparison, and some time. Where ranks share cores, single uses vary most. */
 enum { LEAST = 3, LEAST_CROWDED = 8, AT_FIRST = 32, AT_FIRST_BYTES = 4 << 20, MOST = 64, MOST_BYTES = 8 << 20 };
 
 /* A use that takes more than so many times as long as the shortest has met a time slice of another program, or an interrupt. One of so many may. */

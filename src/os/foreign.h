@@ -23,9 +23,9 @@ struct kl_foreign {
     int32_t pid;
 };
 
-enum { KL_FOREIGN_SEEN_MS = 10 };
+enum { KL_FOREIGN_SEEN_MS = 10 }; /* for which a mark that was found is not read again */
 
-/** Bytes that are worth a call: who has more to do meanwhile copies no more at a time. A quarter of it takes 1.02 to 1.05 times as long in all (8 MiB, 2 ranks). */
+/** Most bytes of one call, where the caller has other work between calls. Calls for a quarter as many take 1.02 to 1.05 times as long in all (8 MiB, 2 ranks). */
 enum { KL_FOREIGN_PIECE = 4 << 20 };
 
 /** What the reader keeps of a process; zeros at first. */
