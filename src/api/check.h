@@ -22,16 +22,6 @@ static inline ncclResult_t kl_check_size(const char *function, size_t count, siz
                    count, elem_bytes, parts);
 }
 
-static inline bool kl_needs_send(ncclComm_t comm, const struct kl_task *t)
-{
-    return t->func != KL_FUNC_RECV && (t->func != KL_FUNC_BROADCAST || t->peer == comm->rank);
-}
-
-static inline bool kl_needs_recv(ncclComm_t comm, const struct kl_task *t)
-{
-    return t->func != KL_FUNC_SEND && (t->func != KL_FUNC_REDUCE || t->peer == comm->rank);
-}
-
 /** Type, operation, root or peer, size and buffers of a task; `function` is named in texts. Fills in its bytes. */
 static inline ncclResult_t kl_check_task(ncclComm_t comm, struct kl_task *t, const char *function)
 {
@@ -46,9 +36,9 @@ static inline ncclResult_t kl_check_task(ncclComm_t comm, struct kl_task *t, con
                        ncclNumOps - 1);
     KL_TRY(kl_check_size(function, t->count, kl_comm_elem_bytes(comm, t), kl_func_parts(t->func, comm->nranks),
                          &t->bytes));
-    if (!t->send && t->count && kl_needs_send(comm, t))
+    if (!t->send && t->count && kl_task_reads(t, comm->rank))
         return KL_FAIL(ncclInvalidArgument, "%s: the send buffer is NULL", function);
-    if (!t->recv && t->count && kl_needs_recv(comm, t))
+    if (!t->recv && t->count && kl_task_writes(t, comm->rank))
         return KL_FAIL(ncclInvalidArgument, "%s: the receive buffer is NULL", function);
     return ncclSuccess;
 }

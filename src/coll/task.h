@@ -64,6 +64,18 @@ static inline void kl_task_init(struct kl_task *t, const struct kl_op_args *args
     t->choice = (struct kl_choice){0};
 }
 
+/** Does `rank` contribute what is in its send buffer? Else it is not looked at. */
+static inline bool kl_task_reads(const struct kl_task *t, int rank)
+{
+    return t->func != KL_FUNC_RECV && (t->func != KL_FUNC_BROADCAST || t->peer == rank);
+}
+
+/** Does it get a result in its receive buffer? */
+static inline bool kl_task_writes(const struct kl_task *t, int rank)
+{
+    return t->func != KL_FUNC_SEND && (t->func != KL_FUNC_REDUCE || t->peer == rank);
+}
+
 /** The operator as all ranks know it (kl_call_of). */
 static inline unsigned kl_task_op_code(const struct kl_task *t)
 {

@@ -38,6 +38,7 @@
 #include "device/device.h"
 #include "graph/p2p.h"
 #include "graph/tuning.h"
+#include "os/hugepages.h"
 #include "rma/rma.h"
 #include "topo/topo.h"
 #include "transport/peer.h"
@@ -168,6 +169,7 @@ struct ncclComm {
     uint64_t begun;                             /* tasks that have had their turn */
     uint64_t begun_at, waits_since;             /* for the trace: ticks; 0: it does not wait */
     int32_t waited_for;                         /* for the trace */
+    struct kl_hugepages *pages;                 /* of what it sends and receives; NULL: they stay as they are */
     bool timed_begin, timed_end;                /* of the task in progress: its begin is known, its end is wanted */
     uint32_t stalls;                            /* polls without progress */
     uint32_t dumped;                            /* how often its state was asked for (dump.h) */
@@ -283,6 +285,10 @@ void kl_comm_disconnect(ncclComm_t comm);
 
 /** With NCCL_RUNTIME_CONNECT=0: connect what algorithms need, which else happens at their first use. */
 ncclResult_t kl_comm_connect_early(ncclComm_t comm);
+
+/** Can the memory of this communicator's operations have huge pages? Then `comm->pages` keeps what is known of it, until kl_comm_drop_pages. */
+ncclResult_t kl_comm_find_pages(ncclComm_t comm);
+void kl_comm_drop_pages(ncclComm_t comm);
 
 /** The device of the net by which other hosts reach this rank. The net was initialised. */
 int kl_comm_net_device(ncclComm_t comm);

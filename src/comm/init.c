@@ -166,6 +166,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     if (!comm->tasks || !comm->calls) return KL_NOMEM("operations");
     kl_bootstrap_on_question(comm->bootstrap, kl_inquest_answer, comm);
     KL_TRY(create_exec(comm));
+    KL_TRY(kl_comm_find_pages(comm));
     KL_TRY(comm->devices->stream_of(NULL, comm->device, &stream)); /* made now: no operation has to */
     return kl_comm_connect_early(comm);
 }
@@ -178,6 +179,7 @@ static void drop_operations(ncclComm_t comm)
     comm->dump_armed = false;
     if (comm->bootstrap) kl_bootstrap_on_question(comm->bootstrap, NULL, NULL);
     kl_exec_free(comm->exec);
+    kl_comm_drop_pages(comm);
     free(comm->tasks);
     free(comm->calls);
     free(comm->queued);

@@ -6,6 +6,7 @@
  *     record.c  what was asked          tasks in a ring (record.h), of a call or a group
  *     launch.c  streams and order       one launch per call or group, on the user's stream; joins on its other streams
  *     run.c     the runner              wait for the turn, progress the tasks through coll/exec.h
+ *     pages.c   their buffers           huge pages for those that are used again and again
  */
 #ifndef KL_COMM_LAUNCH_H
 #define KL_COMM_LAUNCH_H
@@ -59,6 +60,9 @@ void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, 
 /** Before it: queue a join on each of the operations' streams but the launch's own. Returns how many. */
 uint32_t kl_comm_launch_joins(ncclComm_t comm, const struct kl_queued *ops, size_t n,
                               const struct kl_stream *launch_stream);
+
+/** Tasks from the one in progress up to `next` begin. Only where there are `comm->pages`. */
+void kl_comm_use_pages(ncclComm_t comm, uint64_t next);
 
 /** Progress functions. A join tells the launch that its stream has come so far, and waits for the launch's end. */
 enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *work);

@@ -137,7 +137,9 @@ static inline void begin_tasks(ncclComm_t comm, const struct kl_task *t, uint64_
     if (comm->trace) comm->begun_at = kl_ticks();
     comm->begun = kl_flight_begin(comm->flight, next);
     comm->timed_begin = comm->timed_end = large;
-    if (large) kl_flight_time_begin(comm->flight, comm->cursor, next);
+    if (!large) return;
+    if (comm->pages) kl_comm_use_pages(comm, next);
+    kl_flight_time_begin(comm->flight, comm->cursor, next);
 }
 
 static __attribute__((noinline)) void trace_tasks(ncclComm_t comm, uint64_t next)
@@ -159,6 +161,7 @@ static inline void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collective
 {
     if (comm->trace) trace_tasks(comm, next);
     if (comm->timed_end) kl_flight_time_end(comm->flight, comm->cursor, next);
+    if (comm->timed_end && comm->pages) kl_hugepages_end(comm->pages);
     kl_flight_end(comm->flight, next, collective);
     comm->cursor = next;
 }

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * pages.c - huge pages for what operations send and receive.
+ */
+#include "comm/launch.h"
+
+ncclResult_t kl_comm_find_pages(ncclComm_t comm)
+{
+    const struct kl_hugepages_system system = kl_hugepages_system_of("/sys/kernel/mm/transparent_hugepage");
+
+    if (!comm->config.huge_pages || comm->devices != &kl_host_devices) return ncclSuccess;
+    return kl_hugepages_create(&system, &comm->pages);
+}
+
+void kl_comm_drop_pages(ncclComm_t comm)
+{
+    kl_hugepages_free(comm->pages);
+    comm->pages = NULL;
+}
+
+static void use(ncclComm_t comm, const struct kl_task *t)
+{
+    const struct kl_func_info *f = &kl_func_info[t->func];
+    const size_t part = t->count * kl_comm_elem_bytes(comm, t), all = part * (size_t)comm->nranks;
+
+    if (kl_task_reads(t, comm->rank)) kl_hugepages_use(comm->pages, t->send, f->send_parts ? all : part);
+    if (kl_task_writes(t, comm->rank) && t->recv != t->send)
+        kl_hugepages_use(comm->pages, t->recv, f->recv_parts ? all : part);
+}
+
+void kl_comm_use_pages(ncclComm_t comm, uint64_t next)
+{
+    for (uint64_t i = comm->cursor; i < next; i++) use(comm, kl_comm_task(comm, i));
+    kl_hugepages_begin(comm->pages);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "os/hugepages.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "os/chaos.h"
+#include "os/sysfs.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
+
+enum { USES_BITS = 8, USES_MASK = (1 << USES_BITS) - 1 };
+
+/* ---- the system ---- */
+
+static bool collapse(void *at, size_t bytes)
+{
+    return !madvise(at, bytes, MADV_COLLAPSE);
+}
+
+struct kl_hugepages_system kl_hugepages_system_of(const char *dir)
+{
+    struct kl_hugepages_system none = {0}, some = {.change = collapse, .now_ns = kl_now_ns};
+    char text[64];
+
+    if (!kl_sysfs_text(dir, "enabled", text, sizeof text) || strstr(text, "[never]")) return none;
+    if (!kl_sysfs_text(dir, "hpage_pmd_size", text, sizeof text)) return none;
+    some.block_bytes = strtoull(text, NULL, 10);
+    return some.block_bytes & (some.block_bytes - 1) ? none : some;
+}
+
+ncclResult_t kl_hugepages_create(const struct kl_hugepages_system *system, struct kl_hugepages **pages)
+{
+    *pages = NULL;
+    if (!system->block_bytes) return ncclSuccess;
+    *pages = kl_chaos_calloc(1, sizeof **pages);
+    if (!*pages) return KL_NOMEM("what is known of huge pages");
+    (*pages)->system = *system;
+    return ncclSuccess;
+}
+
+void kl_hugepages_free(struct kl_hugepages *pages)
+{
+    free(pages);
+}
+
+/* ---- blocks ---- */
+
+static void change(struct kl_hugepages *p, uintptr_t block)
+{
+    const struct kl_hugepages_system *s = &p->system;
+    const uint64_t begin = s->now_ns();
+    const bool done = s->change((void *)(block * s->block_bytes), s->block_bytes);
+
+    p->cost_ns = s->now_ns() - begin;
+    p->left_ns -= (int64_t)p->cost_ns;
+    p->failures = done ? 0 : p->failures + 1;
+}
+
+/* What operations took pays for it. */
+static bool can_pay(const struct kl_hugepages *p)
+{
+    return p->left_ns > (int64_t)p->cost_ns;
+}
+
+/* It counts on once it was changed, and comes round: its memory may be another by then. */
+static void use_block(struct kl_hugepages *p, uintptr_t block)
+{
+    uint64_t *known = &p->blocks[block % KL_HUGEPAGES_BLOCKS];
+    const uint64_t number = (uint64_t)block << USES_BITS;
+    const unsigned uses = (*known & ~(uint64_t)USES_MASK) == number ? *known & USES_MASK : 0;
+
+    *known = number | uses;
+    if (uses <= KL_HUGEPAGES_USES) p->due = true;
+    if (uses == KL_HUGEPAGES_USES && !can_pay(p)) return;
+    if (uses == KL_HUGEPAGES_USES) change(p, block);
+    *known = number | ((uses + 1) & USES_MASK);
+}
+
+void kl_hugepages_use(struct kl_hugepages *p, const void *at, size_t bytes)
+{
+    const size_t size = p->system.block_bytes;
+
+    if (bytes < size) return;
+    const uintptr_t first = ((uintptr_t)at + size - 1) / size, end = ((uintptr_t)at + bytes) / size;
+    for (uintptr_t b = first; b < end && p->failures < KL_HUGEPAGES_FAILURES; b++) use_block(p, b);
+}
+
+void kl_hugepages_begin(struct kl_hugepages *p)
+{
+    p->began = p->due ? p->system.now_ns() : 0;
+    p->due = false;
+}
+
+void kl_hugepages_end(struct kl_hugepages *p)
+{
+    if (!p->began) return;
+    const int64_t took = (int64_t)(p->system.now_ns() - p->began), most = took + (int64_t)p->cost_ns;
+    p->left_ns = p->left_ns + took < most ? p->left_ns + took : most;
+    p->began = 0;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which blocks get huge pages and when, on a system that is played: its clock goes on when blocks are changed or the test says so. Then on this one. */
+#include "os/hugepages.h"
+
+#include "tests/sysfs_tree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { BLOCK = 2 << 20, COST = 1000, MOST = 1024 };
+
+/* ---- a system ---- */
+
+static uint64_t now;
+static struct {
+    uintptr_t at;
+    size_t bytes;
+} changed[MOST];
+static int nchanged;
+static bool refuses;
+
+static uint64_t tell_now(void)
+{
+    return ++now;
+}
+
+static bool change(void *at, size_t bytes)
+{
+    assert_in_range(nchanged, 0, MOST - 1);
+    changed[nchanged].at = (uintptr_t)at;
+    changed[nchanged++].bytes = bytes;
+    now += COST;
+    return !refuses;
+}
+
+static struct kl_hugepages *begin(void)
+{
+    static const struct kl_hugepages_system system = {.block_bytes = BLOCK, .change = change, .now_ns = tell_now};
+    struct kl_hugepages *pages;
+
+    nchanged = 0;
+    refuses = false;
+    assert_int_equal(kl_hugepages_create(&system, &pages), ncclSuccess);
+    assert_non_null(pages);
+    return pages;
+}
+
+static const char *address(size_t at)
+{
+    return (const char *)(uintptr_t)at;
+}
+
+/* An operation of `ns` that uses so much memory. Returns how many blocks were changed for it. */
+static int operate(struct kl_hugepages *pages, size_t at, size_t bytes, uint64_t ns)
+{
+    const int before = nchanged;
+
+    kl_hugepages_use(pages, address(at), bytes);
+    kl_hugepages_begin(pages);
+    now += ns;
+    kl_hugepages_end(pages);
+    return nchanged - before;
+}
+
+/* ---- which ---- */
+
+static void only_whole_blocks_are_changed(void **state)
+{
+    static const struct {
+        size_t at, bytes;
+        int blocks;
+        size_t first;
+    } cases[] = {
+        {4 * BLOCK, BLOCK, 1, 4 * BLOCK},
+        {4 * BLOCK, 3 * BLOCK + 5, 3, 4 * BLOCK},
+        {4 * BLOCK + 1, 2 * BLOCK - 1, 1, 5 * BLOCK},
+        {4 * BLOCK - 1, 2 * BLOCK + 1, 2, 4 * BLOCK},
+        {4 * BLOCK + 1, 2 * BLOCK - 2, 0, 0},
+        {4 * BLOCK, BLOCK - 1, 0, 0},
+        {4 * BLOCK, 0, 0, 0},
+    };
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        struct kl_hugepages *pages = begin();
+        for (int i = 0; i < 40; i++) operate(pages, c->at, c->bytes, 10 * COST);
+        assert_int_equal(nchanged, c->blocks);
+        for (int b = 0; b < c->blocks; b++) {
+            assert_int_equal(changed[b].at, c->first + (size_t)b * BLOCK);
+            assert_int_equal(changed[b].bytes, BLOCK);
+        }
+        kl_hugepages_free(pages);
+    }
+}
+
+/* ---- when ---- */
+
+static void what_is_used_once_or_twice_stays(void **state)
+{
+    struct kl_hugepages *pages = begin();
+
+    (void)state;
+    for (size_t i = 1; i < 200; i++)
+        for (int use = 0; use < KL_HUGEPAGES_USES; use++)
+            assert_int_equal(operate(pages, i * BLOCK, BLOCK, 100 * COST), 0);
+    assert_int_equal(operate(pages, 7 * BLOCK, BLOCK, COST), 1);
+    assert_int_equal(changed[0].at, 7 * BLOCK);
+    kl_hugepages_free(pages);
+}
+
+static void it_takes_no_longer_than_the_operations(void **state)
+{
+    enum { BLOCKS = 100, EACH = COST / 4 };
+    struct kl_hugepages *pages = begin();
+    int operations = 0;
+
+    (void)state;
+    for (; nchanged < BLOCKS && operations < 10000; operations++) {
+        assert_in_range(operate(pages, 0, BLOCKS * BLOCK, EACH), 0, 1);
+        assert_true((nchanged - 1) * COST <= (operations + 1) * (EACH + 2));
+    }
+    assert_int_equal(nchanged, BLOCKS);
+    kl_hugepages_free(pages);
+}
+
+/* One that has waited for long does not pay for all. */
+static void no_operation_is_held_up_for_longer_than_the_one_before_took(void **state)
+{
+    struct kl_hugepages *pages = begin();
+
+    (void)state;
+    operate(pages, 0, 900 * BLOCK, 1000 * COST);
+    operate(pages, 0, 900 * BLOCK, 5 * COST);
+    assert_in_range(operate(pages, 0, 900 * BLOCK, 5 * COST), 4, 7);
+    assert_in_range(operate(pages, 0, 900 * BLOCK, 5 * COST), 4, 7);
+    kl_hugepages_free(pages);
+}
+
+static void without_blocks_that_are_due_no_clock_is_read(void **state)
+{
+    struct kl_hugepages *pages = begin();
+    uint64_t then;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) operate(pages, 0, 3 * BLOCK, 10 * COST);
+    assert_int_equal(nchanged, 3);
+    then = now;
+    operate(pages, 0, 3 * BLOCK, 10 * COST);
+    operate(pages, 7 * BLOCK, BLOCK - 1, 10 * COST);
+    assert_int_equal(now, then + 20 * COST);
+    kl_hugepages_free(pages);
+}
+
+static void memory_is_looked_at_again_in_time(void **state)
+{
+    struct kl_hugepages *pages = begin();
+
+    (void)state;
+    for (int i = 0; i < 250; i++) operate(pages, BLOCK, BLOCK, 10 * COST);
+    assert_int_equal(nchanged, 1);
+    for (int i = 0; i < 20; i++) operate(pages, BLOCK, BLOCK, 10 * COST);
+    assert_int_equal(nchanged, 2);
+    kl_hugepages_free(pages);
+}
+
+static void where_none_are_given_no_more_are_asked_for(void **state)
+{
+    struct kl_hugepages *pages = begin();
+
+    (void)state;
+    refuses = true;
+    for (size_t i = 0; i < 100; i++) operate(pages, 0, 200 * BLOCK, 1000 * COST);
+    assert_int_equal(nchanged, KL_HUGEPAGES_FAILURES);
+    kl_hugepages_free(pages);
+}
+
+/* ---- which systems ---- */
+
+static void the_system_says_whether_it_has_them(void **state)
+{
+    static const struct {
+        const char *enabled, *size;
+        size_t bytes;
+    } cases[] = {
+        {"always [madvise] never", "2097152", 2097152},
+        {"[always] madvise never", "536870912", 536870912},
+        {"always madvise [never]", "2097152", 0},
+        {"always [madvise] never", NULL, 0},
+        {"always [madvise] never", "much", 0},
+        {"always [madvise] never", "3000000", 0},
+        {NULL, "2097152", 0},
+    };
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        char dir[] = "/tmp/kolo-pages-XXXXXX", path[64];
+        assert_non_null(mkdtemp(dir));
+        snprintf(path, sizeof path, "%s/enabled", dir);
+        if (c->enabled) sysfs_tree_file(path, c->enabled);
+        snprintf(path, sizeof path, "%s/hpage_pmd_size", dir);
+        if (c->size) sysfs_tree_file(path, c->size);
+        const struct kl_hugepages_system system = kl_hugepages_system_of(dir);
+        struct kl_hugepages *pages;
+        assert_int_equal(system.block_bytes, c->bytes);
+        assert_int_equal(kl_hugepages_create(&system, &pages), ncclSuccess);
+        assert_int_equal(pages != NULL, c->bytes != 0);
+        kl_hugepages_free(pages);
+        sysfs_tree_remove(dir);
+    }
+}
+
+/* This one: contents stay, and what is no memory is of no harm. */
+static void what_is_changed_keeps_its_contents(void **state)
+{
+    const struct kl_hugepages_system system = kl_hugepages_system_of("/sys/kernel/mm/transparent_hugepage");
+    const size_t bytes = 4 * system.block_bytes, words = bytes / sizeof(uint32_t);
+    struct kl_hugepages *pages;
+
+    (void)state;
+    if (!bytes || bytes > 64 << 20) skip();
+    uint32_t *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(data, MAP_FAILED);
+    for (uint32_t i = 0; i < words; i++) data[i] = i;
+    assert_int_equal(kl_hugepages_create(&system, &pages), ncclSuccess);
+    for (int n = 0; n < 40; n++) {
+        kl_hugepages_use(pages, data, bytes);
+        kl_hugepages_use(pages, address(bytes), bytes); /* nothing is there */
+        kl_hugepages_begin(pages);
+        for (uint32_t i = 0; i < words; i++) assert_int_equal(data[i], i);
+        kl_hugepages_end(pages);
+    }
+    kl_hugepages_free(pages);
+    munmap(data, bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_whole_blocks_are_changed),
+        cmocka_unit_test(what_is_used_once_or_twice_stays),
+        cmocka_unit_test(it_takes_no_longer_than_the_operations),
+        cmocka_unit_test(no_operation_is_held_up_for_longer_than_the_one_before_took),
+        cmocka_unit_test(without_blocks_that_are_due_no_clock_is_read),
+        cmocka_unit_test(memory_is_looked_at_again_in_time),
+        cmocka_unit_test(where_none_are_given_no_more_are_asked_for),
+        cmocka_unit_test(the_system_says_whether_it_has_them),
+        cmocka_unit_test(what_is_changed_keeps_its_contents),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

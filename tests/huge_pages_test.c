@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Buffers of large operations get huge pages when they are used again and again, unless KOLO_HUGE_PAGES=0, and results are the same meanwhile.
+ * Two ranks in one thread, for each function that has large buffers.
+ */
+#include "include/kolo.h"
+#include "tests/kolo_test.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { RANKS = 2, BYTES = 8 << 20, COUNT = BYTES / sizeof(int32_t), TIMES = 12, HUGE_PAGE = 2 << 20 };
+
+static ncclComm_t comm[RANKS];
+static int32_t *send[RANKS], *recv[RANKS];
+static bool given; /* does this system give huge pages to who asks, and only then? */
+
+static void must(ncclResult_t rc)
+{
+    if (rc) fail_msg("%s: %s", ncclGetErrorString(rc), ncclGetLastError(NULL));
+}
+
+/* ---- memory ---- */
+
+static int32_t *allocate(void)
+{
+    int32_t *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_ptr_not_equal(p, MAP_FAILED);
+    for (int i = 0; i < COUNT; i++) p[i] = i;
+    return p;
+}
+
+/* KiB of huge pages that this process has. */
+static long huge_kib(void)
+{
+    FILE *f = fopen("/proc/self/smaps_rollup", "r");
+    char line[200];
+    long kib = 0;
+
+    while (f && fgets(line, sizeof line, f)) (void)sscanf(line, "AnonHugePages: %ld", &kib);
+    if (f) fclose(f);
+    return kib;
+}
+
+static bool gives(void)
+{
+    int32_t *p = allocate();
+    char *block = (char *)(((uintptr_t)p + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+    const long before = huge_kib();
+    const bool gives = !before && !madvise(block, HUGE_PAGE, 25 /* MADV_COLLAPSE */) && huge_kib() == HUGE_PAGE >> 10;
+
+    munmap(p, BYTES);
+    return gives;
+}
+
+/* ---- ranks ---- */
+
+static void begin(const char *setting)
+{
+    ncclUniqueId id;
+
+    setenv("KOLO_HUGE_PAGES", setting, 1);
+    must(ncclGetUniqueId(&id));
+    must(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) {
+        must(koloSetDevice(r));
+        must(ncclCommInitRank(&comm[r], RANKS, id, r));
+    }
+    must(ncclGroupEnd());
+    for (int r = 0; r < RANKS; r++) send[r] = allocate(), recv[r] = allocate();
+}
+
+static void end(void)
+{
+    for (int r = 0; r < RANKS; r++) must(ncclCommDestroy(comm[r]));
+    for (int r = 0; r < RANKS; r++) munmap(send[r], BYTES), munmap(recv[r], BYTES);
+}
+
+enum { ALL_REDUCE, BROADCAST, MESSAGES, FUNCTIONS };
+
+static void issue(int function, int r)
+{
+    switch (function) {
+    case ALL_REDUCE:
+        must(ncclAllReduce(send[r], recv[r], COUNT, ncclInt32, ncclSum, comm[r], NULL));
+        break;
+    case BROADCAST:
+        must(ncclBroadcast(send[r], recv[r], COUNT, ncclInt32, 0, comm[r], NULL));
+        break;
+    default:
+        must(ncclSend(send[r], COUNT, ncclInt32, !r, comm[r], NULL));
+        must(ncclRecv(recv[r], COUNT, ncclInt32, !r, comm[r], NULL));
+    }
+}
+
+static void operate(int function)
+{
+    for (int r = 0; r < RANKS; r++) memset(recv[r], 0, BYTES);
+    must(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) issue(function, r);
+    must(ncclGroupEnd());
+    for (int r = 0; r < RANKS; r++) {
+        must(koloSetDevice(r));
+        must(koloStreamSynchronize(NULL));
+    }
+    for (int r = 0; r < RANKS; r++)
+        for (int i = 0; i < COUNT; i++)
+            if (recv[r][i] != (function == ALL_REDUCE ? RANKS * i : i)) fail_msg("rank %d: element %d is wrong", r, i);
+}
+
+/* KiB of huge pages after so many operations. */
+static long operate_often(int function, const char *setting)
+{
+    long kib;
+
+    begin(setting);
+    for (int n = 0; n < TIMES; n++) operate(function);
+    kib = huge_kib();
+    end();
+    return kib;
+}
+
+static void buffers_get_huge_pages(void **state)
+{
+    (void)state;
+    if (!given) skip();
+    for (int f = 0; f < FUNCTIONS; f++)
+        assert_in_range(operate_often(f, "1"), HUGE_PAGE >> 10, 2 * RANKS * (BYTES >> 10));
+}
+
+static void none_if_none_are_wanted(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FUNCTIONS; f++) {
+        const long kib = operate_often(f, "0");
+        if (given) assert_int_equal(kib, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buffers_get_huge_pages),
+        cmocka_unit_test(none_if_none_are_wanted),
+    };
+
+    given = gives();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
