@@ -15,7 +15,8 @@ enum { RANKS = 2, BYTES = 8 << 20, COUNT = BYTES / sizeof(int32_t), TIMES = 12, 
 
 static ncclComm_t comm[RANKS];
 static int32_t *send[RANKS], *recv[RANKS];
-static bool given; /* does this system give huge pages to who asks, and only then? */
+static bool shareable; /* their memory is ncclMemAlloc's */
+static bool given;     /* does this system give huge pages to who asks, and only then? */
 
 static void must(ncclResult_t rc)
 {
@@ -24,13 +25,32 @@ static void must(ncclResult_t rc)
 
 /* ---- memory ---- */
 
-static int32_t *allocate(void)
+static void *allocate_own(void)
 {
-    int32_t *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     assert_ptr_not_equal(p, MAP_FAILED);
-    for (int i = 0; i < COUNT; i++) p[i] = i;
     return p;
+}
+
+static int32_t *allocate(void)
+{
+    void *p;
+
+    if (shareable)
+        must(ncclMemAlloc(&p, BYTES));
+    else
+        p = allocate_own();
+    for (int i = 0; i < COUNT; i++) ((int32_t *)p)[i] = i;
+    return p;
+}
+
+static void release(int32_t *p)
+{
+    if (shareable)
+        must(ncclMemFree(p));
+    else
+        munmap(p, BYTES);
 }
 
 /* KiB of huge pages that this process has. */
@@ -38,11 +58,12 @@ static long huge_kib(void)
 {
     FILE *f = fopen("/proc/self/smaps_rollup", "r");
     char line[200];
-    long kib = 0;
+    long sum = 0, kib;
 
-    while (f && fgets(line, sizeof line, f)) (void)sscanf(line, "AnonHugePages: %ld", &kib);
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "AnonHugePages: %ld", &kib) == 1 || sscanf(line, "ShmemPmdMapped: %ld", &kib) == 1) sum += kib;
     if (f) fclose(f);
-    return kib;
+    return sum;
 }
 
 static bool gives(void)
@@ -52,7 +73,7 @@ static bool gives(void)
     const long before = huge_kib();
     const bool gives = !before && !madvise(block, HUGE_PAGE, 25 /* MADV_COLLAPSE */) && huge_kib() == HUGE_PAGE >> 10;
 
-    munmap(p, BYTES);
+    release(p);
     return gives;
 }
 
@@ -76,7 +97,7 @@ static void begin(const char *setting)
 static void end(void)
 {
     for (int r = 0; r < RANKS; r++) must(ncclCommDestroy(comm[r]));
-    for (int r = 0; r < RANKS; r++) munmap(send[r], BYTES), munmap(recv[r], BYTES);
+    for (int r = 0; r < RANKS; r++) release(send[r]), release(recv[r]);
 }
 
 enum { ALL_REDUCE, BROADCAST, MESSAGES, FUNCTIONS };
@@ -123,12 +144,25 @@ static long operate_often(int function, const char *setting)
     return kib;
 }
 
-static void buffers_get_huge_pages(void **state)
+static void expect_huge_pages(void)
 {
-    (void)state;
     if (!given) skip();
     for (int f = 0; f < FUNCTIONS; f++)
         assert_in_range(operate_often(f, "1"), HUGE_PAGE >> 10, 2 * RANKS * (BYTES >> 10));
+}
+
+static void buffers_get_huge_pages(void **state)
+{
+    (void)state;
+    expect_huge_pages();
+}
+
+static void so_does_memory_that_others_map(void **state)
+{
+    (void)state;
+    shareable = true;
+    expect_huge_pages();
+    shareable = false;
 }
 
 static void none_if_none_are_wanted(void **state)
@@ -144,6 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buffers_get_huge_pages),
+        cmocka_unit_test(so_does_memory_that_others_map),
         cmocka_unit_test(none_if_none_are_wanted),
     };
 

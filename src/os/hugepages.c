@@ -13,6 +13,9 @@
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
+enum {
+    MOST_TIMES = 2
+}; /* as long as an operation took, the next one may be held up, and by one block more; whatever is left of earlier ones */
 enum { USES_BITS = 8, USES_MASK = (1 << USES_BITS) - 1 };
 
 /* ---- the system ---- */
@@ -99,7 +102,7 @@ void kl_hugepages_begin(struct kl_hugepages *p)
 void kl_hugepages_end(struct kl_hugepages *p)
 {
     if (!p->began) return;
-    const int64_t took = (int64_t)(p->system.now_ns() - p->began), most = took + (int64_t)p->cost_ns;
+    const int64_t took = (int64_t)(p->system.now_ns() - p->began), most = MOST_TIMES * took + (int64_t)p->cost_ns;
     p->left_ns = p->left_ns + took < most ? p->left_ns + took : most;
     p->began = 0;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 enum {
+    HUGE = 2 << 20,  /* of most processors with pages of 4 KiB */
     LABEL_MAX = 200, /* memfd_create refuses 250 and more */
     SIZE_SEALS = F_SEAL_SHRINK | F_SEAL_GROW,
     WRITE_SEALS = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE,
@@ -27,10 +28,26 @@ static size_t whole_pages(size_t bytes)
     return bytes > SIZE_MAX / 2 ? 0 : (bytes + page - 1) / page * page;
 }
 
+/* Where a huge page could begin, so that all of this memory can have them (hugepages.h); NULL: wherever the kernel likes. */
+static void *find_room(size_t bytes)
+{
+    char *room = bytes < HUGE ? MAP_FAILED
+                              : mmap(NULL, bytes + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (room == MAP_FAILED) return NULL;
+    const size_t before = -(uintptr_t)room % HUGE;
+    if (before) munmap(room, before);
+    munmap(room + before + bytes, HUGE - before);
+    return room + before;
+}
+
 static ncclResult_t map(struct kl_segment *seg, int fd, size_t bytes)
 {
-    void *base = kl_chaos_no_memory() ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *room = find_room(bytes), *base = MAP_FAILED;
 
+    if (!kl_chaos_no_memory())
+        base = mmap(room, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (room ? MAP_FIXED : 0), fd, 0);
+    if (base == MAP_FAILED && room) munmap(room, bytes);
     if (base == MAP_FAILED) return KL_FAIL_ERRNO("cannot map a shared segment of %zu bytes", bytes);
     seg->base = base;
     seg->bytes = bytes;

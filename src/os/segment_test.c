@@ -22,6 +22,18 @@ static int open_fds(void)
     return n;
 }
 
+/* By this process. */
+static long mapped_pages(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    long pages = 0;
+
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%ld", &pages), 1);
+    fclose(f);
+    return pages;
+}
+
 static void two_mappings_are_the_same_memory(void **state)
 {
     struct kl_segment mine = KL_SEGMENT_NONE, peers = KL_SEGMENT_NONE;
@@ -40,6 +52,28 @@ static void two_mappings_are_the_same_memory(void **state)
     kl_segment_close(&mine); /* the other mapping keeps the memory alive */
     assert_int_equal(((char *)peers.base)[99], 7);
     kl_segment_close(&peers);
+}
+
+/* So that all of it can have huge pages, in either mapping; which takes no addresses for good. */
+static void large_ones_begin_where_huge_pages_may(void **state)
+{
+    enum { HUGE = 2 << 20, BYTES = HUGE + 12345, TIMES = 100 };
+    struct kl_segment mine = KL_SEGMENT_NONE, peers = KL_SEGMENT_NONE;
+    const long before = mapped_pages();
+    int wrong = 0;
+
+    (void)state;
+    for (int i = 0; i < TIMES; i++) {
+        assert_int_equal(kl_segment_create(&mine, "kolo-test", BYTES), ncclSuccess);
+        assert_int_equal(kl_segment_attach(&peers, dup(mine.fd), BYTES), ncclSuccess);
+        wrong += (uintptr_t)mine.base % HUGE || (uintptr_t)peers.base % HUGE;
+        ((char *)mine.base)[BYTES - 1] = 7;
+        assert_int_equal(((char *)peers.base)[BYTES - 1], 7);
+        kl_segment_close(&mine);
+        kl_segment_close(&peers);
+    }
+    assert_int_equal(wrong, 0);
+    assert_in_range(mapped_pages(), before - TIMES, before + TIMES);
 }
 
 static void survives_its_creator(void **state)
@@ -174,6 +208,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_mappings_are_the_same_memory),
+        cmocka_unit_test(large_ones_begin_where_huge_pages_may),
         cmocka_unit_test(survives_its_creator),
         cmocka_unit_test(shows_its_label),
         cmocka_unit_test(size_is_sealed),
