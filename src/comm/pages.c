@@ -30,6 +30,6 @@ static void use(ncclComm_t comm, const struct kl_task *t)
 
 void kl_comm_use_pages(ncclComm_t comm, uint64_t next)
 {
-    for (uint64_t i = comm->cursor; i < next; i++) use(comm, kl_comm_task(comm, i));
     kl_hugepages_begin(comm->pages);
+    for (uint64_t i = comm->cursor; i < next; i++) use(comm, kl_comm_task(comm, i));
 }

@@ -161,7 +161,6 @@ static inline void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collective
 {
     if (comm->trace) trace_tasks(comm, next);
     if (comm->timed_end) kl_flight_time_end(comm->flight, comm->cursor, next);
-    if (comm->timed_end && comm->pages) kl_hugepages_end(comm->pages);
     kl_flight_end(comm->flight, next, collective);
     comm->cursor = next;
 }

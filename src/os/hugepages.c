@@ -9,13 +9,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define NS_PER_MS ((uint64_t)1000000)
+
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
-enum {
-    MOST_TIMES = 2
-}; /* as long as an operation took, the next one may be held up, and by one block more; whatever is left of earlier ones */
 enum { USES_BITS = 8, USES_MASK = (1 << USES_BITS) - 1 };
 
 /* ---- the system ---- */
@@ -56,18 +55,12 @@ void kl_hugepages_free(struct kl_hugepages *pages)
 static void change(struct kl_hugepages *p, uintptr_t block)
 {
     const struct kl_hugepages_system *s = &p->system;
-    const uint64_t begin = s->now_ns();
+    const uint64_t began = s->now_ns();
     const bool done = s->change((void *)(block * s->block_bytes), s->block_bytes);
+    const uint64_t took = s->now_ns() - began;
 
-    p->cost_ns = s->now_ns() - begin;
-    p->left_ns -= (int64_t)p->cost_ns;
-    p->failures = done ? 0 : p->failures + 1;
-}
-
-/* What operations took pays for it. */
-static bool can_pay(const struct kl_hugepages *p)
-{
-    return p->left_ns > (int64_t)p->cost_ns;
+    p->spent_ns += took;
+    p->failures = done && took < KL_HUGEPAGES_SLOW_MS * NS_PER_MS ? 0 : p->failures + 1;
 }
 
 /* It counts on once it was changed, and comes round: its memory may be another by then. */
@@ -77,11 +70,14 @@ static void use_block(struct kl_hugepages *p, uintptr_t block)
     const uint64_t number = (uint64_t)block << USES_BITS;
     const unsigned uses = (*known & ~(uint64_t)USES_MASK) == number ? *known & USES_MASK : 0;
 
-    *known = number | uses;
-    if (uses <= KL_HUGEPAGES_USES) p->due = true;
-    if (uses == KL_HUGEPAGES_USES && !can_pay(p)) return;
-    if (uses == KL_HUGEPAGES_USES) change(p, block);
+    if (uses == 1 && p->spent_ns >= KL_HUGEPAGES_MOST_MS * NS_PER_MS) return; /* next time */
+    if (uses == 1) change(p, block);
     *known = number | ((uses + 1) & USES_MASK);
+}
+
+void kl_hugepages_begin(struct kl_hugepages *p)
+{
+    p->spent_ns = 0;
 }
 
 void kl_hugepages_use(struct kl_hugepages *p, const void *at, size_t bytes)
@@ -91,18 +87,4 @@ void kl_hugepages_use(struct kl_hugepages *p, const void *at, size_t bytes)
     if (bytes < size) return;
     const uintptr_t first = ((uintptr_t)at + size - 1) / size, end = ((uintptr_t)at + bytes) / size;
     for (uintptr_t b = first; b < end && p->failures < KL_HUGEPAGES_FAILURES; b++) use_block(p, b);
-}
-
-void kl_hugepages_begin(struct kl_hugepages *p)
-{
-    p->began = p->due ? p->system.now_ns() : 0;
-    p->due = false;
-}
-
-void kl_hugepages_end(struct kl_hugepages *p)
-{
-    if (!p->began) return;
-    const int64_t took = (int64_t)(p->system.now_ns() - p->began), most = MOST_TIMES * took + (int64_t)p->cost_ns;
-    p->left_ns = p->left_ns + took < most ? p->left_ns + took : most;
-    p->began = 0;
 }

@@ -4,9 +4,9 @@
  *
  * Whoever reads or writes megabytes looks up their pages: the kernel when it copies between processes, and a CPU when it has forgotten them. With pages of
  * 2 MiB instead of 4 KiB, two processes that read 2 MiB of each other through the kernel take 0.9 times as long, 8 MiB 0.83, 32 MiB 0.67 and 128 MiB 0.83 times. Most
- * systems give such pages only to programs that ask, and few do. Changing a block takes 0.5 ms, less than touching it for the first time did, and as long as using it
- * three to six times; ten times as long in a virtual machine that has to be given the memory first. So it is done for blocks that have been used some times, and
- * takes no longer than the operations that use them.
+ * systems give such pages only to programs that ask, and few do. Changing a block takes 0.5 ms: less than touching it for the first time did, and as long as using it
+ * three to six times; ten times as long in a virtual machine that has to be given the memory first. So it is done when memory is used for the second time: what is used
+ * once, as the parameters of a model that are broadcast before it is trained, is left alone.
  *
  * Nothing else changes: contents and addresses stay as they are, whoever reads or writes meanwhile waits. Only blocks that belong to a buffer as a whole are changed.
  * What cannot be changed stays as it is (it is no memory, a device's, pinned; there is no room).
@@ -24,9 +24,10 @@
 #include <stdint.h>
 
 enum {
-    KL_HUGEPAGES_USES = 2,      /* of a block, before it is changed */
     KL_HUGEPAGES_BLOCKS = 4096, /* known at a time: of 8 GiB */
-    KL_HUGEPAGES_FAILURES = 32, /* in a row, after which no more is tried */
+    KL_HUGEPAGES_MOST_MS = 500, /* for an operation; it may be held up for one block more */
+    KL_HUGEPAGES_SLOW_MS = 20,  /* a block that takes longer has failed: memory had to be cleared for it, */
+    KL_HUGEPAGES_FAILURES = 32, /* and after so many in a row no more is tried */
 };
 
 /** How it is done. */
@@ -38,10 +39,7 @@ struct kl_hugepages_system {
 
 struct kl_hugepages {
     struct kl_hugepages_system system;
-    bool due;         /* the operation that is about to begin uses blocks that shall be changed */
-    uint64_t began;   /* such an operation; 0: another one, or none */
-    int64_t left_ns;  /* that may be spent */
-    uint64_t cost_ns; /* what a block took, the last time */
+    uint64_t spent_ns; /* on blocks of the operation */
     unsigned failures;
     uint64_t blocks[KL_HUGEPAGES_BLOCKS]; /* by number: that number and, in the lowest 8 bits, how often it was used */
 };
@@ -53,13 +51,10 @@ struct kl_hugepages_system kl_hugepages_system_of(const char *dir);
 ncclResult_t kl_hugepages_create(const struct kl_hugepages_system *system, struct kl_hugepages **pages);
 void kl_hugepages_free(struct kl_hugepages *pages);
 
-/** The operation that is about to begin uses all of this memory: here, or another process does. */
-void kl_hugepages_use(struct kl_hugepages *pages, const void *at, size_t bytes);
-
-/** It begins: all its memory was told. */
+/** An operation, or several together, is about to begin. */
 void kl_hugepages_begin(struct kl_hugepages *pages);
 
-/** It is over. One that never is counts for nothing. */
-void kl_hugepages_end(struct kl_hugepages *pages);
+/** It uses all of this memory: here, or another process does. */
+void kl_hugepages_use(struct kl_hugepages *pages, const void *at, size_t bytes);
 
 #endif
