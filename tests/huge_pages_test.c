@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { RANKS = 2, BYTES = 8 << 20, COUNT = BYTES / sizeof(int32_t), TIMES = 12, HUGE_PAGE = 2 << 20 };
+enum { RANKS = 2, BYTES = 8 << 20, COUNT = BYTES / sizeof(int32_t), HALF = COUNT / 2, TIMES = 12, HUGE_PAGE = 2 << 20 };
 
 static ncclComm_t comm[RANKS];
 static int32_t *send[RANKS], *recv[RANKS];
@@ -100,13 +100,17 @@ static void end(void)
     for (int r = 0; r < RANKS; r++) release(send[r]), release(recv[r]);
 }
 
-enum { ALL_REDUCE, BROADCAST, MESSAGES, FUNCTIONS };
+enum { ALL_REDUCE, BROADCAST, MESSAGES, ALL_GATHER, FUNCTIONS }; /* the last one in place, of two halves */
 
 static void issue(int function, int r)
 {
     switch (function) {
     case ALL_REDUCE:
         must(ncclAllReduce(send[r], recv[r], COUNT, ncclInt32, ncclSum, comm[r], NULL));
+        break;
+    case ALL_GATHER:
+        memcpy(recv[r] + r * HALF, send[r] + r * HALF, BYTES / 2);
+        must(ncclAllGather(recv[r] + r * HALF, recv[r], HALF, ncclInt32, comm[r], NULL));
         break;
     case BROADCAST:
         must(ncclBroadcast(send[r], recv[r], COUNT, ncclInt32, 0, comm[r], NULL));
@@ -133,12 +137,12 @@ static void operate(int function)
 }
 
 /* KiB of huge pages after so many operations. */
-static long operate_often(int function, const char *setting)
+static long operate_often(int function, const char *setting, int times)
 {
     long kib;
 
     begin(setting);
-    for (int n = 0; n < TIMES; n++) operate(function);
+    for (int n = 0; n < times; n++) operate(function);
     kib = huge_kib();
     end();
     return kib;
@@ -148,7 +152,7 @@ static void expect_huge_pages(void)
 {
     if (!given) skip();
     for (int f = 0; f < FUNCTIONS; f++)
-        assert_in_range(operate_often(f, "1"), HUGE_PAGE >> 10, 2 * RANKS * (BYTES >> 10));
+        assert_in_range(operate_often(f, "1", TIMES), HUGE_PAGE >> 10, 2 * RANKS * (BYTES >> 10));
 }
 
 static void buffers_get_huge_pages(void **state)
@@ -165,11 +169,18 @@ static void so_does_memory_that_others_map(void **state)
     shareable = false;
 }
 
+static void what_is_used_once_stays(void **state)
+{
+    (void)state;
+    if (!given) skip();
+    for (int f = 0; f < FUNCTIONS; f++) assert_int_equal(operate_often(f, "1", 1), 0);
+}
+
 static void none_if_none_are_wanted(void **state)
 {
     (void)state;
     for (int f = 0; f < FUNCTIONS; f++) {
-        const long kib = operate_often(f, "0");
+        const long kib = operate_often(f, "0", TIMES);
         if (given) assert_int_equal(kib, 0);
     }
 }
@@ -179,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buffers_get_huge_pages),
         cmocka_unit_test(so_does_memory_that_others_map),
+        cmocka_unit_test(what_is_used_once_stays),
         cmocka_unit_test(none_if_none_are_wanted),
     };
 
