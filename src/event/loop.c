@@ -417,9 +417,8 @@ void kl_source_deadline(struct kl_source *s, uint64_t deadline)
     pthread_mutex_lock(&loop->lock);
     disarm(loop, s);
     if (deadline != KL_NO_DEADLINE) arm(loop, s, deadline);
-    bool sooner = loop->soonest == s;
+    if (loop->soonest == s) wake(loop); /* with the lock: once it is free, the callback may end the loop */
     pthread_mutex_unlock(&loop->lock);
-    if (sooner) wake(loop);
 }
 
 static void wait_for_callback(struct kl_loop *loop, const struct kl_source *s)
