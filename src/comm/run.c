@@ -129,10 +129,19 @@ static bool is_compared(ncclComm_t comm, const struct kl_task *t, enum kl_progre
     return false;
 }
 
-/* From the task in progress up to `next`: one, or the messages of a launch. */
-static inline void begin_tasks(ncclComm_t comm, const struct kl_task *t, uint64_t next)
+/* Tasks from the one in progress up to `next`. */
+static inline bool take_long(ncclComm_t comm, uint64_t next)
 {
-    bool large = t->count >= LARGE || next - comm->cursor > MANY;
+    if (next - comm->cursor > MANY) return true;
+    for (uint64_t i = comm->cursor; i < next; i++)
+        if (kl_comm_task(comm, i)->count >= LARGE) return true;
+    return false;
+}
+
+/* From the task in progress up to `next`: one, or the messages of a launch. */
+static inline void begin_tasks(ncclComm_t comm, uint64_t next)
+{
+    const bool large = take_long(comm, next);
 
     if (comm->trace) comm->begun_at = kl_ticks();
     comm->begun = kl_flight_begin(comm->flight, next);
@@ -185,7 +194,7 @@ static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult
         bool messages = kl_func_is_message(t->func);
         if (!messages && !is_compared(comm, t, &got, rc)) return got;
         uint64_t next = messages ? end : comm->cursor + 1;
-        if (comm->begun < next) begin_tasks(comm, t, next);
+        if (comm->begun < next) begin_tasks(comm, next);
         enum kl_progress g = messages
                                  ? kl_exec_messages(comm->exec, comm->tasks, comm->task_room - 1, comm->cursor, end, rc)
                                  : kl_exec_collective(comm->exec, t, more_follow(comm, t), rc);
@@ -284,7 +293,7 @@ static enum kl_progress look_first(ncclComm_t comm, uint64_t end, ncclResult_t *
     const struct kl_task *t = kl_comm_task(comm, comm->cursor);
 
     if (comm->cursor + 1 != end || kl_func_is_message(t->func) || comm->compare.on) return KL_STALLED;
-    begin_tasks(comm, t, end);
+    begin_tasks(comm, end);
     const enum kl_progress got = kl_exec_at_once(comm->exec, t, rc);
     if (got == KL_DONE && !*rc) end_tasks(comm, end, t->number);
     return got;
