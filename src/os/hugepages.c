@@ -26,7 +26,8 @@ static bool collapse(void *at, size_t bytes)
 
 struct kl_hugepages_system kl_hugepages_system_of(const char *dir)
 {
-    struct kl_hugepages_system none = {0}, some = {.change = collapse, .now_ns = kl_now_ns};
+    const struct kl_hugepages_system none = {0};
+    struct kl_hugepages_system some = {.collapse = collapse, .now_ns = kl_now_ns};
     char text[64];
 
     if (!kl_sysfs_text(dir, "enabled", text, sizeof text) || strstr(text, "[never]")) return none;
@@ -52,18 +53,18 @@ void kl_hugepages_free(struct kl_hugepages *pages)
 
 /* ---- blocks ---- */
 
-static void change(struct kl_hugepages *p, uintptr_t block)
+static void ask_for(struct kl_hugepages *p, uintptr_t block)
 {
     const struct kl_hugepages_system *s = &p->system;
     const uint64_t began = s->now_ns();
-    const bool done = s->change((void *)(block * s->block_bytes), s->block_bytes);
+    const bool done = s->collapse((void *)(block * s->block_bytes), s->block_bytes);
     const uint64_t took = s->now_ns() - began;
 
     p->spent_ns += took;
     p->failures = done && took < KL_HUGEPAGES_SLOW_MS * NS_PER_MS ? 0 : p->failures + 1;
 }
 
-/* It counts on once it was changed, and comes round: its memory may be another by then. */
+/* The count goes on, and comes round: the address may have got other memory by then. */
 static void use_block(struct kl_hugepages *p, uintptr_t block)
 {
     uint64_t *known = &p->blocks[block % KL_HUGEPAGES_BLOCKS];
@@ -71,7 +72,7 @@ static void use_block(struct kl_hugepages *p, uintptr_t block)
     const unsigned uses = (*known & ~(uint64_t)USES_MASK) == number ? *known & USES_MASK : 0;
 
     if (uses == 1 && p->spent_ns >= KL_HUGEPAGES_MOST_MS * NS_PER_MS) return; /* next time */
-    if (uses == 1) change(p, block);
+    if (uses == 1) ask_for(p, block);
     *known = number | ((uses + 1) & USES_MASK);
 }
 

@@ -2,14 +2,14 @@
 /**
  * hugepages.h - huge pages under memory that large operations use again and again.
  *
- * Whoever reads or writes megabytes looks up their pages: the kernel when it copies between processes, and a CPU when it has forgotten them. With pages of
- * 2 MiB instead of 4 KiB, two processes that read 2 MiB of each other through the kernel take 0.9 times as long, 8 MiB 0.83, 32 MiB 0.67 and 128 MiB 0.83 times. Most
- * systems give such pages only to programs that ask, and few do. Changing a block takes 0.5 ms: less than touching it for the first time did, and as long as using it
- * three to six times; ten times as long in a virtual machine that has to be given the memory first. So it is done when memory is used for the second time: what is used
- * once, as the parameters of a model that are broadcast before it is trained, is left alone.
+ * The kernel looks up and pins every page that it copies between processes, and a CPU has to walk page tables again for pages that have left its TLB. With pages of
+ * 2 MiB instead of 4 KiB, two processes that read 2 MiB of each other through the kernel take 0.9 times as long, 8 MiB 0.83, 32 MiB 0.67 and 128 MiB 0.83 times. Many
+ * systems give such pages only to programs that ask, and few do. To collapse the pages of a block into one takes 0.5 ms: less than touching the block for the first time
+ * did, and as long as using it three to six times; ten times as long in a virtual machine whose host has taken the memory back. So it is done when memory is used for
+ * the second time: what is used once, as the parameters of a model that are broadcast before it is trained, is left alone.
  *
- * Nothing else changes: contents and addresses stay as they are, whoever reads or writes meanwhile waits. Only blocks that belong to a buffer as a whole are changed.
- * What cannot be changed stays as it is (it is no memory, a device's, pinned; there is no room).
+ * Nothing else changes: contents and addresses stay as they are, and threads that read or write the block meanwhile wait. Only blocks that lie in a buffer as a whole are
+ * collapsed. Where that is not possible (not memory of the host, pinned, no free huge page), pages stay as they are.
  *
  * Threads:  one at a time.
  * Source:   madvise(2), MADV_COLLAPSE: Linux 6.1.
@@ -24,16 +24,17 @@
 #include <stdint.h>
 
 enum {
-    KL_HUGEPAGES_BLOCKS = 4096, /* known at a time: of 8 GiB */
-    KL_HUGEPAGES_MOST_MS = 500, /* for an operation; it may be held up for one block more */
-    KL_HUGEPAGES_SLOW_MS = 20,  /* a block that takes longer has failed: memory had to be cleared for it, */
-    KL_HUGEPAGES_FAILURES = 32, /* and after so many in a row no more is tried */
+    KL_HUGEPAGES_BLOCKS = 4096, /* known at a time: 8 GiB */
+    KL_HUGEPAGES_MOST_MS =
+        500, /* spent before one operation, plus the block under way; other blocks wait for their next use */
+    KL_HUGEPAGES_SLOW_MS = 20, /* a block that takes longer counts as failed: the kernel had to compact memory for it */
+    KL_HUGEPAGES_FAILURES = 32, /* in a row, after which no more is tried */
 };
 
 /** How it is done. */
 struct kl_hugepages_system {
-    size_t block_bytes;                     /* of a huge page, a power of two */
-    bool (*change)(void *at, size_t bytes); /* a block; true: it is a huge page now */
+    size_t block_bytes;                       /* of a huge page, a power of two */
+    bool (*collapse)(void *at, size_t bytes); /* the pages of a block; true: it is one huge page now */
     uint64_t (*now_ns)(void);
 };
 
@@ -51,10 +52,10 @@ struct kl_hugepages_system kl_hugepages_system_of(const char *dir);
 ncclResult_t kl_hugepages_create(const struct kl_hugepages_system *system, struct kl_hugepages **pages);
 void kl_hugepages_free(struct kl_hugepages *pages);
 
-/** An operation, or several together, is about to begin. */
+/** An operation is about to begin, or several of one launch. */
 void kl_hugepages_begin(struct kl_hugepages *pages);
 
-/** It uses all of this memory: here, or another process does. */
+/** It uses all of this memory, in this process or, through the kernel or a mapping, in another. */
 void kl_hugepages_use(struct kl_hugepages *pages, const void *at, size_t bytes);
 
 #endif

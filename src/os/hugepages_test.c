@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which blocks get huge pages and when, on a system that is played: its clock goes on when blocks are changed. Then on this one. */
+/* Which blocks get huge pages and when, on a simulated system whose clock advances when blocks are collapsed. Then on the system of this machine. */
 #include "os/hugepages.h"
 
 #include "tests/sysfs_tree.h"
@@ -18,8 +18,8 @@ static uint64_t now;
 static struct {
     uintptr_t at;
     size_t bytes;
-} changed[MOST];
-static int nchanged;
+} collapsed[MOST];
+static int ncollapsed;
 static uint64_t cost; /* of a block */
 static bool refuses;
 
@@ -28,21 +28,21 @@ static uint64_t tell_now(void)
     return now;
 }
 
-static bool change(void *at, size_t bytes)
+static bool collapse(void *at, size_t bytes)
 {
-    assert_in_range(nchanged, 0, MOST - 1);
-    changed[nchanged].at = (uintptr_t)at;
-    changed[nchanged++].bytes = bytes;
+    assert_in_range(ncollapsed, 0, MOST - 1);
+    collapsed[ncollapsed].at = (uintptr_t)at;
+    collapsed[ncollapsed++].bytes = bytes;
     now += cost;
     return !refuses;
 }
 
 static struct kl_hugepages *begin(void)
 {
-    static const struct kl_hugepages_system system = {.block_bytes = BLOCK, .change = change, .now_ns = tell_now};
+    static const struct kl_hugepages_system system = {.block_bytes = BLOCK, .collapse = collapse, .now_ns = tell_now};
     struct kl_hugepages *pages;
 
-    nchanged = 0;
+    ncollapsed = 0;
     cost = MS;
     refuses = false;
     assert_int_equal(kl_hugepages_create(&system, &pages), ncclSuccess);
@@ -55,19 +55,19 @@ static const char *address(size_t at)
     return (const char *)(uintptr_t)at;
 }
 
-/* An operation that uses so much memory. Returns how many blocks were changed for it. */
+/* An operation that uses so much memory. Returns how many blocks were collapsed for it. */
 static int operate(struct kl_hugepages *pages, size_t at, size_t bytes)
 {
-    const int before = nchanged;
+    const int before = ncollapsed;
 
     kl_hugepages_begin(pages);
     kl_hugepages_use(pages, address(at), bytes);
-    return nchanged - before;
+    return ncollapsed - before;
 }
 
 /* ---- which ---- */
 
-static void only_whole_blocks_are_changed(void **state)
+static void only_whole_blocks_are_collapsed(void **state)
 {
     static const struct {
         size_t at, bytes;
@@ -88,10 +88,10 @@ static void only_whole_blocks_are_changed(void **state)
     {
         struct kl_hugepages *pages = begin();
         for (int i = 0; i < 40; i++) operate(pages, c->at, c->bytes);
-        assert_int_equal(nchanged, c->blocks);
+        assert_int_equal(ncollapsed, c->blocks);
         for (int b = 0; b < c->blocks; b++) {
-            assert_int_equal(changed[b].at, c->first + (size_t)b * BLOCK);
-            assert_int_equal(changed[b].bytes, BLOCK);
+            assert_int_equal(collapsed[b].at, c->first + (size_t)b * BLOCK);
+            assert_int_equal(collapsed[b].bytes, BLOCK);
         }
         kl_hugepages_free(pages);
     }
@@ -106,7 +106,7 @@ static void what_is_used_once_stays(void **state)
     (void)state;
     for (size_t i = 1; i < 200; i++) assert_int_equal(operate(pages, i * BLOCK, BLOCK), 0);
     assert_int_equal(operate(pages, 7 * BLOCK, 2 * BLOCK), 2);
-    assert_int_equal(changed[0].at, 7 * BLOCK);
+    assert_int_equal(collapsed[0].at, 7 * BLOCK);
     assert_int_equal(operate(pages, 7 * BLOCK, 2 * BLOCK), 0);
     kl_hugepages_free(pages);
 }
@@ -120,8 +120,8 @@ static void no_operation_is_held_up_for_long(void **state)
     operate(pages, 0, (size_t)BLOCKS * BLOCK);
     assert_int_equal(operate(pages, 0, (size_t)BLOCKS * BLOCK), KL_HUGEPAGES_MOST_MS);
     operate(pages, 0, (size_t)BLOCKS * BLOCK);
-    assert_int_equal(nchanged, BLOCKS);
-    for (int i = 0; i < BLOCKS; i++) assert_int_equal(changed[i].at, (size_t)i * BLOCK);
+    assert_int_equal(ncollapsed, BLOCKS);
+    for (int i = 0; i < BLOCKS; i++) assert_int_equal(collapsed[i].at, (size_t)i * BLOCK);
     kl_hugepages_free(pages);
 }
 
@@ -131,9 +131,9 @@ static void memory_is_looked_at_again_in_time(void **state)
 
     (void)state;
     for (int i = 0; i < 256; i++) operate(pages, BLOCK, BLOCK);
-    assert_int_equal(nchanged, 1);
+    assert_int_equal(ncollapsed, 1);
     for (int i = 0; i < 256; i++) operate(pages, BLOCK, BLOCK);
-    assert_int_equal(nchanged, 2);
+    assert_int_equal(ncollapsed, 2);
     kl_hugepages_free(pages);
 }
 
@@ -146,7 +146,7 @@ static void where_none_are_given_no_more_are_asked_for(void **state)
         refuses = !slow;
         cost = slow ? KL_HUGEPAGES_SLOW_MS * MS : 0;
         for (size_t i = 0; i < 100; i++) operate(pages, 0, (size_t)200 * BLOCK);
-        assert_int_equal(nchanged, KL_HUGEPAGES_FAILURES);
+        assert_int_equal(ncollapsed, KL_HUGEPAGES_FAILURES);
         kl_hugepages_free(pages);
     }
 }
@@ -160,7 +160,7 @@ static void a_few_failures_do_not_matter(void **state)
         refuses = i % KL_HUGEPAGES_FAILURES;
         for (int use = 0; use < 2; use++) operate(pages, i * BLOCK, BLOCK);
     }
-    assert_int_equal(nchanged, 100);
+    assert_int_equal(ncollapsed, 100);
     kl_hugepages_free(pages);
 }
 
@@ -201,7 +201,7 @@ static void the_system_says_whether_it_has_them(void **state)
 }
 
 /* This one: contents stay, and what is no memory is of no harm. */
-static void what_is_changed_keeps_its_contents(void **state)
+static void what_is_collapsed_keeps_its_contents(void **state)
 {
     const struct kl_hugepages_system system = kl_hugepages_system_of("/sys/kernel/mm/transparent_hugepage");
     const size_t bytes = 4 * system.block_bytes, words = bytes / sizeof(uint32_t);
@@ -226,14 +226,14 @@ static void what_is_changed_keeps_its_contents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_whole_blocks_are_changed),
+        cmocka_unit_test(only_whole_blocks_are_collapsed),
         cmocka_unit_test(what_is_used_once_stays),
         cmocka_unit_test(no_operation_is_held_up_for_long),
         cmocka_unit_test(memory_is_looked_at_again_in_time),
         cmocka_unit_test(where_none_are_given_no_more_are_asked_for),
         cmocka_unit_test(a_few_failures_do_not_matter),
         cmocka_unit_test(the_system_says_whether_it_has_them),
-        cmocka_unit_test(what_is_changed_keeps_its_contents),
+        cmocka_unit_test(what_is_collapsed_keeps_its_contents),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
