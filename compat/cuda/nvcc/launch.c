@@ -78,6 +78,10 @@ uint32_t translate_launch(struct translation *t, uint32_t i)
                      "what is launched with <<<...>>> must be a kernel's name, or an expression in parentheses");
         return i + 2;
     }
+    if (source_has_moved(&t->source, start)) {
+        source_error(&t->source, i, "a launch has no result that could be launched again");
+        return i + 2;
+    }
     if (end == NO_TOKEN) {
         source_error(&t->source, i, "no >>> followed by ( ends the configuration of this launch");
         return i + 2;

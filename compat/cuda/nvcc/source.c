@@ -55,12 +55,17 @@ static void join(char **to, const char *first, const char *second)
     *to = both;
 }
 
+bool source_has_moved(const struct source *s, uint32_t token)
+{
+    return s->edits[token].moved_from < s->edits[token].moved_to;
+}
+
 void source_before(struct source *s, uint32_t token, const char *what)
 {
     struct edit *e = &s->edits[token];
+    const bool has_moved = source_has_moved(s, token);
 
-    join(e->moved_from < e->moved_to ? &e->between : &e->before, e->moved_from < e->moved_to ? e->between : e->before,
-         what);
+    join(has_moved ? &e->between : &e->before, has_moved ? e->between : e->before, what);
 }
 
 void source_after(struct source *s, uint32_t token, const char *what)
@@ -129,7 +134,7 @@ static void render_token(const struct source *s, uint32_t i, bool there, struct 
 
     if (e->moved && !there) return;
     if (e->before) text_put(out, e->before);
-    if (e->moved_from < e->moved_to) source_render_range(s, e->moved_from, e->moved_to, out);
+    if (source_has_moved(s, i)) source_render_range(s, e->moved_from, e->moved_to, out);
     if (e->between) text_put(out, e->between);
     if (e->instead) text_put(out, e->instead);
     if (e->dropped)

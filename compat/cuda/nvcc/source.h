@@ -46,7 +46,10 @@ void source_replace(struct source *s, uint32_t token, const char *by);
 void source_before(struct source *s, uint32_t token, const char *what);
 void source_after(struct source *s, uint32_t token, const char *what);
 
-/** Write tokens [from, to) before `token`, with `before` before them and `behind` behind them. */
+/** Are there tokens that were moved to `token`? */
+bool source_has_moved(const struct source *s, uint32_t token);
+
+/** Write tokens [from, to) before `token`, with `before` before them and `behind` behind them. None were moved there. */
 void source_move(struct source *s, uint32_t token, const char *before, uint32_t from, uint32_t to, const char *behind);
 
 /** An error at the place of a token, in the form of a compiler's. */

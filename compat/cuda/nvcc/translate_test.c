@@ -152,6 +152,7 @@ static const struct {
     {"void f() {\n  3 <<<1, 1>>>(x);\n}", "input:2: error: what is launched with <<<...>>> must be"},
     {"# 40 \"a b.cu\"\nvoid f() {\n  k<<<1, 1>>(x);\n}", "a b.cu:41: error: no >>> followed by ("},
     {"# 1 \"x.cu\"\n# 7 \"y.cuh\" 1\nvoid f() { k<<<1, 1>>>(x; }", "y.cuh:7: error: the arguments of this launch"},
+    {"void f() {\n k<<<1, 2>>>(x)<<<3, 4>>>(y); }", "input:2: error: a launch has no result"},
     {"void f() { k<<<>>>(x); }", "input:1: error: a launch needs at least"},
     {"# 9 \"p.cu\"\n__device__ void f() {\n\n asm(\"wgmma.fence;\"); }",
      "p.cu:11: error: no translation to CPUs for the PTX instruction \"wgmma.fence\""},
