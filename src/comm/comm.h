@@ -21,6 +21,7 @@
 #define KL_COMM_COMM_H
 
 #include "base/error.h"
+#include "base/seldom.h"
 #include "bootstrap/bootstrap.h"
 #include "channel/connections.h"
 #include "coll/exec.h"
@@ -150,8 +151,8 @@ struct ncclComm {
     uint64_t timeout_ns;                /* of the next ones, as in a task */
     struct kl_stream *last_stream;      /* of the last launch */
     uint64_t last_ticket;
-    uint64_t large_until;                  /* tasks up to which some are not small, or wait for several streams */
-    uint32_t looks_skipped, looks_to_skip; /* at the queue, before more is queued */
+    uint64_t large_until;          /* tasks up to which some are not small, or wait for several streams */
+    struct kl_seldom looks, turns; /* at the queue, before more is queued; given to others who share the core */
     _Atomic bool finalized;
     _Atomic bool revoked;     /* it failed because it shall do no more, and may have children */
     bool suspended;           /* has no connections; the job's */

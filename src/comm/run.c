@@ -5,11 +5,14 @@
 #include "comm/dump.h"
 #include "comm/launch.h"
 
+#include "base/clock.h"
 #include "device/host/idle.h"
+
+#include <sched.h>
 
 enum { POLLS_PER_LOOK = 256 }; /* polls without progress between two looks at the clock and at who is gone */
 enum { AT_ONCE = 16 << 10, AT_ONCE_POLLS = 64 }; /* bytes, and polls, of what is not queued */
-enum { MANY_SKIPPED = 63 };                      /* calls between two looks at the queue */
+enum { TURNS = 64, VAIN = 2 };                   /* of others in a call, and those after which nothing moves */
 enum { LARGE = 4096, MANY = 16 }; /* elements, and messages, that take so long that the clock may be read */
 
 /* ---- turns ---- */
@@ -299,8 +302,29 @@ static enum kl_progress look_first(ncclComm_t comm, uint64_t end, ncclResult_t *
     return got;
 }
 
+/* ---- giving way ----
+ *
+ * Where ranks share cores, those that an operation waits for may be waiting for this one's core. So the call lets them have a turn, once, and looks again:
+ * what is queued takes longer, and so does all that is queued behind it. The less often the longer that has been of no use, or programs that compute have
+ * used the turn.
+ */
+
+static bool may_give_turn(ncclComm_t comm, bool patient)
+{
+    return patient && !comm->spin && kl_seldom_due(&comm->turns);
+}
+
+/* Was it over soon? */
+static bool give_turn(void)
+{
+    const uint64_t before = kl_now_coarse_ns();
+
+    sched_yield();
+    return kl_now_coarse_ns() == before;
+}
+
 /* The caller may run what it would push. What fails the launch fails with: it finds the communicator so. */
-static bool run_alone(ncclComm_t comm, uint64_t end, uint32_t polls)
+static bool run_alone(ncclComm_t comm, uint64_t end, uint32_t polls, bool patient)
 {
     ncclResult_t rc = ncclSuccess;
 
@@ -308,9 +332,23 @@ static bool run_alone(ncclComm_t comm, uint64_t end, uint32_t polls)
     enum kl_progress got = look_first(comm, end, &rc);
     if (got == KL_MOVED) polls--;
     if (got != KL_DONE) got = progress_some(comm, end, polls, &rc);
+    if (got != KL_DONE && !rc && may_give_turn(comm, patient)) {
+        const bool soon = give_turn();
+        got = progress_some(comm, end, 1, &rc);
+        kl_seldom_tried(&comm->turns, soon && got != KL_STALLED);
+    }
     const bool done = got == KL_DONE && !rc;
     if (rc) judge(comm, end, rc);
     if (done) kl_store_release(&comm->tasks_done, end); /* pairs with kl_comm_wait_for_flight */
+    return done;
+}
+
+/* Here and now; false: something stands before, or it has to wait. */
+static bool run_here(ncclComm_t comm, struct kl_stream *stream, uint64_t end, uint32_t polls, bool patient)
+{
+    if (!is_idle(comm) || !kl_device_take_idle(comm->devices, stream)) return false;
+    const bool done = run_alone(comm, end, polls, patient);
+    kl_stream_give_back(stream);
     return done;
 }
 
@@ -320,38 +358,46 @@ static bool run_alone(ncclComm_t comm, uint64_t end, uint32_t polls)
  * at the queue before, if that holds nothing but small tasks of this communicator. The less often the longer that has been of no use.
  */
 
-static bool may_look(ncclComm_t comm, struct kl_stream *stream)
+static bool may_look(ncclComm_t comm, struct kl_stream *stream, bool patient)
 {
-    if (!comm->spin || kl_load_acquire(&comm->tasks_done) < comm->large_until) return false;
-    if (comm->looks_skipped++ < comm->looks_to_skip) return false;
-    return comm->last_stream == stream;
+    if (!comm->spin && !patient) return false;
+    if (kl_load_acquire(&comm->tasks_done) < comm->large_until) return false;
+    return comm->last_stream == stream && kl_seldom_due(&comm->looks);
 }
 
-/* Was the queue empty then? */
-static void note_look(ncclComm_t comm, bool empty)
+/* Give turns as long as that is of use. Returns the last progress; MOVED also if only an earlier turn has brought any. */
+static enum kl_progress run_in_turns(ncclComm_t comm, struct kl_stream *stream)
 {
-    const uint32_t most = empty ? 0 : MANY_SKIPPED, more = 2 * comm->looks_to_skip + 1;
+    enum kl_progress got = KL_STALLED, last = KL_STALLED;
+    bool soon = true;
 
-    comm->looks_skipped = 0;
-    comm->looks_to_skip = more < most ? more : most;
+    for (int turns = 0, vain = 0; turns < TURNS && vain < VAIN && soon && last != KL_DONE; turns++) {
+        soon = give_turn();
+        last = kl_device_run_own(comm->devices, stream, comm);
+        vain = last == KL_STALLED ? vain + 1 : 0;
+        if (last != KL_STALLED) got = last;
+    }
+    kl_seldom_tried(&comm->turns, soon && last != KL_STALLED);
+    return got;
 }
 
-/* Here and now; false: something stands before, or it has to wait. */
-static bool run_here(ncclComm_t comm, struct kl_stream *stream, uint64_t end, uint32_t polls)
+/* DONE: nothing is queued any more. */
+static enum kl_progress run_queue(ncclComm_t comm, struct kl_stream *stream, bool patient)
 {
-    if (!is_idle(comm) || !kl_device_take_idle(comm->devices, stream)) return false;
-    const bool done = run_alone(comm, end, polls);
-    kl_stream_give_back(stream);
-    return done;
+    const enum kl_progress got = kl_device_run_own(comm->devices, stream, comm);
+
+    if (got == KL_DONE || !may_give_turn(comm, patient)) return got;
+    const enum kl_progress then = run_in_turns(comm, stream);
+    return then == KL_STALLED ? got : then;
 }
 
 /* The same, behind what is queued. */
-static bool catch_up(ncclComm_t comm, struct kl_stream *stream, uint64_t end)
+static bool catch_up(ncclComm_t comm, struct kl_stream *stream, uint64_t end, bool patient)
 {
-    if (!may_look(comm, stream)) return false;
-    const bool empty = kl_device_empty(comm->devices, stream, comm);
-    note_look(comm, empty);
-    return empty && run_here(comm, stream, end, 1);
+    if (!may_look(comm, stream, patient)) return false;
+    const enum kl_progress got = run_queue(comm, stream, patient);
+    kl_seldom_tried(&comm->looks, got == KL_DONE || (got == KL_MOVED && !comm->spin));
+    return got == KL_DONE && run_here(comm, stream, end, 1, patient);
 }
 
 bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, bool patient)
@@ -363,8 +409,8 @@ bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t nta
         comm->large_until = end;
         return false;
     }
-    if (!is_idle(comm)) return catch_up(comm, stream, end);
-    return run_here(comm, stream, end, waits ? AT_ONCE_POLLS : 1);
+    if (!is_idle(comm)) return catch_up(comm, stream, end, patient);
+    return run_here(comm, stream, end, waits ? AT_ONCE_POLLS : 1, patient);
 }
 
 /* ---- a launch ---- */

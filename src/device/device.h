@@ -178,10 +178,11 @@ static inline uint64_t kl_device_push(const struct kl_device_kind *kind, struct 
     return kind == &kl_host_devices ? kl_stream_push(stream, work) : kind->stream_push(stream, work);
 }
 
-/** Run what is queued, if it is all of that owner, where threads of this process run it. True: there is no more. */
-static inline bool kl_device_empty(const struct kl_device_kind *kind, struct kl_stream *stream, const void *owner)
+/** Run what is queued, if it is all of that owner, where threads of this process run it. DONE: there is no more. */
+static inline enum kl_progress kl_device_run_own(const struct kl_device_kind *kind, struct kl_stream *stream,
+                                                 const void *owner)
 {
-    return kind == &kl_host_devices && kl_stream_is_of(stream, owner) && kl_stream_run(stream) == KL_DONE;
+    return kind == &kl_host_devices && kl_stream_is_of(stream, owner) ? kl_stream_run(stream) : KL_STALLED;
 }
 
 /** kl_stream_take_idle, where a queue knows all that stands before what it is given. */

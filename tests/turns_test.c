@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranks that share a core: a call that would have to wait lets the others have a turn before it queues anything, as long as they make use of it. Two ranks
+ * of one thread, which has one CPU; a turn is what `sched_yield` does here.
+ */
+#include "include/kolo.h"
+#include "tests/kolo_test.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { RANKS = 2, WARM = 20, TIMES = 200, SELDOM = TIMES / 10, TICK_NS = 4000000 };
+
+static struct {
+    ncclComm_t comm;
+    koloStream_t stream;
+    float send, recv;
+} ranks[RANKS];
+
+static _Thread_local struct {
+    bool on, other; /* is this the thread, and does rank 1 make use of its turns? */
+    int given;
+    long passes_ns, passed_ns; /* in a turn, and in all so far */
+} turns;
+
+static void must(ncclResult_t rc)
+{
+    if (rc) fail_msg("%s: %s", ncclGetErrorString(rc), ncclGetLastError(NULL));
+}
+
+static void issue(int r)
+{
+    must(ncclAllReduce(&ranks[r].send, &ranks[r].recv, 1, ncclFloat, ncclSum, ranks[r].comm, ranks[r].stream));
+}
+
+/* ---- before the C library's ---- */
+
+int sched_yield(void)
+{
+    if (!turns.on) return (int)syscall(SYS_sched_yield);
+    turns.given++;
+    turns.passed_ns += turns.passes_ns;
+    turns.on = false;
+    if (turns.other) issue(1);
+    turns.on = true;
+    return 0;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    int rc = (int)syscall(SYS_clock_gettime, clock, t);
+
+    if (turns.on && clock == CLOCK_MONOTONIC_COARSE) *t = (struct timespec){.tv_nsec = turns.passed_ns};
+    return rc;
+}
+
+static void begin(bool other, long passes_ns)
+{
+    memset(&turns, 0, sizeof turns);
+    turns.other = other;
+    turns.passes_ns = passes_ns;
+    turns.on = true;
+}
+
+static int end(void)
+{
+    turns.on = false;
+    return turns.given;
+}
+
+/* ---- set up ---- */
+
+static void wait_for_all(void)
+{
+    for (int r = 0; r < RANKS; r++) must(koloStreamSynchronize(ranks[r].stream));
+}
+
+static void operate_together(int times)
+{
+    for (int i = 0; i < times; i++) {
+        must(ncclGroupStart());
+        for (int r = 0; r < RANKS; r++) issue(r);
+        must(ncclGroupEnd());
+        wait_for_all();
+    }
+}
+
+static int set_up(void **state)
+{
+    cpu_set_t one;
+    ncclUniqueId id;
+
+    (void)state;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    if (sched_setaffinity(0, sizeof one, &one)) return -1;
+    must(ncclGetUniqueId(&id));
+    must(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) {
+        must(koloSetDevice(r));
+        must(ncclCommInitRank(&ranks[r].comm, RANKS, id, r));
+        must(koloStreamCreate(&ranks[r].stream, KOLO_STREAM_DEFAULT));
+        ranks[r].send = (float)(r + 1);
+    }
+    must(ncclGroupEnd());
+    return 0;
+}
+
+/* Nothing is remembered of the turns of the test before: those were of use. */
+static int warm_up(void **state)
+{
+    (void)state;
+    operate_together(WARM);
+    for (int i = 0; i < TIMES; i++) {
+        begin(true, 0);
+        issue(0);
+        if (!end()) issue(1);
+        wait_for_all();
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (int r = 0; r < RANKS; r++) must(ncclCommDestroy(ranks[r].comm));
+    for (int r = 0; r < RANKS; r++) must(koloStreamDestroy(ranks[r].stream));
+    return 0;
+}
+
+/* ---- tests ---- */
+
+static void a_turn_of_the_other_rank_is_enough(void **state)
+{
+    (void)state;
+    for (int i = 0; i < TIMES; i++) {
+        ranks[0].recv = 0;
+        begin(true, 0);
+        issue(0);
+        assert_int_equal(end(), 1);
+        assert_true(ranks[0].recv == 3); /* nobody has waited for the stream */
+        wait_for_all();
+    }
+}
+
+/* Once a turn was of no use, operations are queued; all of them are carried out by the first call that gives turns again. */
+static void a_queue_is_caught_up_with(void **state)
+{
+    int queued = 1, given;
+
+    (void)state;
+    begin(false, 0);
+    issue(0);
+    assert_int_equal(end(), 1);
+    do {
+        ranks[0].recv = 0;
+        queued++;
+        begin(true, 0);
+        issue(0);
+        given = end();
+    } while (!given && queued < TIMES);
+    assert_int_equal(given, queued);
+    assert_true(ranks[0].recv == 3);
+    wait_for_all();
+}
+
+/* How many turns TIMES operations give. If rank 1 makes no use of them, it begins when rank 0 has issued all. */
+static int give_turns(bool other, long passes_ns)
+{
+    int given = 0;
+
+    for (int i = 0; i < TIMES; i++) {
+        begin(other, passes_ns);
+        issue(0);
+        const int now = end();
+        given += now;
+        if (!other) continue;
+        if (!now) issue(1);
+        wait_for_all();
+    }
+    for (int i = 0; i < TIMES && !other; i++) issue(1);
+    wait_for_all();
+    assert_true(ranks[0].recv == 3 && ranks[1].recv == 3);
+    return given;
+}
+
+static void who_makes_no_use_of_turns_is_seldom_given_one(void **state)
+{
+    (void)state;
+    assert_in_range(give_turns(false, 0), 1, SELDOM);
+}
+
+static void nor_where_others_use_them_for_long(void **state)
+{
+    (void)state;
+    assert_in_range(give_turns(true, TICK_NS), 1, SELDOM);
+}
+
+/* All ranks of a group are this thread's: nobody else is to have a turn before they have begun. */
+static void a_group_gives_no_turns(void **state)
+{
+    (void)state;
+    must(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) issue(r);
+    begin(false, 0);
+    must(ncclGroupEnd());
+    assert_int_equal(end(), 0);
+    wait_for_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_turn_of_the_other_rank_is_enough, warm_up),
+        cmocka_unit_test_setup(a_queue_is_caught_up_with, warm_up),
+        cmocka_unit_test_setup(who_makes_no_use_of_turns_is_seldom_given_one, warm_up),
+        cmocka_unit_test_setup(nor_where_others_use_them_for_long, warm_up),
+        cmocka_unit_test_setup(a_group_gives_no_turns, warm_up),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
