@@ -86,6 +86,9 @@ struct kl_algorithm {
     /** Go on; DONE when this rank's part is complete and its buffers may be reused. *rc is set on failure, with DONE. */
     enum kl_progress (*progress)(void *op, ncclResult_t *rc);
 
+    /** While `op` is under way: post already what this rank brings to the operation that comes `later` behind it. False: not now. NULL: never. */
+    bool (*post_ahead)(void *op, const struct kl_share *share, unsigned later);
+
     /** For a thread that is about to sleep (device/host/idle.h): true if descriptors tell when a stalled op may go on. NULL: none do. */
     bool (*sleep_on)(void *op);
 

@@ -54,6 +54,11 @@ static bool at_once(void *op, struct kl_links *links, const struct kl_share *sha
     return kl_flat_at_once(op, board_of(links), share, rc);
 }
 
+static bool post_ahead(void *op, const struct kl_share *share, unsigned later)
+{
+    return kl_flat_post_ahead(op, share, later);
+}
+
 static enum kl_progress progress(void *op, ncclResult_t *rc)
 {
     return kl_flat_progress(op, rc);
@@ -76,5 +81,6 @@ const struct kl_algorithm kl_algorithm_flat = {
     .start = start,
     .at_once = at_once,
     .progress = progress,
+    .post_ahead = post_ahead,
     .blocked_on = blocked_on,
 };

@@ -62,6 +62,9 @@ enum {
     KL_BOARD_HINTED_OWN = 2048,  /* of posts of so many bytes, at most, to be written, */
     KL_BOARD_HINTED_POST = 1024, /* or to be read */
 };
+enum {
+    KL_BOARD_EARLY = 32
+};                          /* turns, at most, of those to come, in which a rank has posted in lines or cells already */
 enum { KL_BOARD_TOLD = 4 }; /* small turns that `done` is told of at a time: others wait for none of the last ones */
 _Static_assert((int)KL_BOARD_TOLD < (int)KL_BOARD_LEAST_SLOTS, "who posts in a slot waits for turns that were told");
 /* At a post that is not there, before anything else is done; and so many times these, before the rank's call is looked at. */
@@ -110,6 +113,7 @@ struct kl_board {
     bool packs;         /* in it ranks run ahead of others: they make brief posts */
     unsigned vain;      /* times that KL_BOARD_LOOKS at a post were in vain */
     uint64_t turn;      /* the one to come */
+    uint64_t posted;    /* turns before which this rank has posted, if that is more */
     uint64_t compared;  /* turns in which the neighbour has made the same call */
     uint64_t all_known; /* turns that all others are done with, and */
     uint64_t known[KL_BOARD_RANKS]; /* each of them, as far as is known here */
@@ -241,12 +245,20 @@ static inline void kl_board_announce(const struct kl_board *b, size_t bytes, uin
     if (b->packs) kl_board_prefetch_own(b, bytes);
 }
 
+/** A rank's post of this turn is there: so it is done with those before, but for such as it may have posted in early. */
+static inline void kl_board_note_post(struct kl_board *b, int rank, size_t bytes)
+{
+    const uint64_t early = b->packs || bytes > b->cell_bytes ? 0 : KL_BOARD_EARLY;
+
+    if (b->turn > b->known[rank] + early) b->known[rank] = b->turn - early;
+}
+
 /** Is a rank's post of so many bytes in this turn there? */
 static inline bool kl_board_is_there(struct kl_board *b, int rank, size_t bytes)
 {
     if (kl_load_acquire(&kl_board_flag(b, rank, bytes)->ready) != b->turn + 1)
         return false; /* pairs with kl_board_announce */
-    b->known[rank] = b->turn;
+    kl_board_note_post(b, rank, bytes);
     return true;
 }
 
@@ -261,7 +273,7 @@ static inline enum kl_comparison kl_board_has_come(struct kl_board *b, int rank,
 
     for (int i = 0; i < KL_BOARD_LOOKS; i++) {
         if (kl_load_acquire(&flag->ready) != turn + 1) continue; /* pairs with kl_board_announce */
-        b->known[rank] = turn;
+        kl_board_note_post(b, rank, bytes);
         if (!i && b->packs) kl_board_prefetch_post(b, rank, bytes);
         return flag->signature == signature ? KL_SAME : KL_OTHER;
     }

@@ -104,6 +104,11 @@ static bool is_done_at_once(const struct kl_exchange_end *end, const struct kl_t
                     : kl_message_recv_whole(c, task->recv, bytes, signature);
 }
 
+bool kl_exchange_send_ahead(struct kl_exchange *x, const struct kl_task *task, size_t elem_bytes)
+{
+    return task->peer != x->rank && is_done_at_once(&x->to[task->peer], task, task->count * elem_bytes);
+}
+
 /* Field by field, as what a share says (exec.c). */
 static struct kl_parcel *pack(struct kl_exchange *x, const struct kl_task *task, size_t bytes)
 {

@@ -65,6 +65,9 @@ ncclResult_t kl_exchange_reserve(struct kl_exchange *x, size_t messages);
 /** Add a message of the launch, for which there is room, in the order of issue. Those of the rank with itself come in pairs. */
 ncclResult_t kl_exchange_add(struct kl_exchange *x, const struct kl_task *task, size_t elem_bytes);
 
+/** A message of a later launch, while this one is under way. False: not now. */
+bool kl_exchange_send_ahead(struct kl_exchange *x, const struct kl_task *task, size_t elem_bytes);
+
 /** All are added: go on until DONE. *rc is set on failure, with DONE. */
 enum kl_progress kl_exchange_progress(struct kl_exchange *x, ncclResult_t *rc);
 

@@ -330,6 +330,27 @@ enum kl_progress kl_exec_at_once(struct kl_exec *e, const struct kl_task *t, ncc
     return done ? KL_DONE : KL_MOVED;
 }
 
+static bool post_ahead(struct kl_exec *e, const struct kl_task *t, unsigned later)
+{
+    const struct kl_algorithm *a = e->running;
+    struct kl_share share;
+
+    if (!a || !a->post_ahead || kl_algorithms[t->choice.algorithm] != a) return false;
+    if (t->choice.mapped || t->choice.messages || t->redop || t->scalar) return false;
+    fill_share(e, t, kl_func_info[t->func].reduces ? redop_of(e, t) : NULL, &share);
+    share.more = false;
+    share.first = 0;
+    share.end = t->count;
+    return a->post_ahead(e->ops, &share, later);
+}
+
+bool kl_exec_post_ahead(struct kl_exec *e, const struct kl_task *t, unsigned later)
+{
+    if (!kl_func_is_message(t->func)) return post_ahead(e, t, later);
+    if (!e->messages) return false;
+    return t->func == KL_FUNC_RECV || kl_exchange_send_ahead(&e->exchange, t, elem_bytes(e, t));
+}
+
 static enum kl_progress progress_ops(struct kl_exec *e, ncclResult_t *rc)
 {
     enum kl_progress got = KL_STALLED;
@@ -352,11 +373,12 @@ static enum kl_progress progress_ops(struct kl_exec *e, ncclResult_t *rc)
 /* ---- messages ---- */
 
 static ncclResult_t begin_messages(struct kl_exec *e, const struct kl_task *ring, uint64_t mask, uint64_t first,
-                                   uint64_t end)
+                                   uint64_t end, uint64_t sent)
 {
     e->messages = true;
     for (uint64_t i = first; i < end; i++) {
         const struct kl_task *t = &ring[i & mask];
+        if (i < sent && t->func == KL_FUNC_SEND) continue;
         KL_TRY(kl_exchange_add(&e->exchange, t, elem_bytes(e, t)));
     }
     return ncclSuccess;
@@ -374,9 +396,9 @@ static enum kl_progress progress_messages(struct kl_exec *e, ncclResult_t *rc)
 }
 
 enum kl_progress kl_exec_messages(struct kl_exec *e, const struct kl_task *ring, uint64_t mask, uint64_t first,
-                                  uint64_t end, ncclResult_t *rc)
+                                  uint64_t end, uint64_t sent, ncclResult_t *rc)
 {
-    if (!e->messages) *rc = begin_messages(e, ring, mask, first, end);
+    if (!e->messages) *rc = begin_messages(e, ring, mask, first, end, sent);
     return *rc ? KL_DONE : progress_messages(e, rc);
 }
 

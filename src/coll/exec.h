@@ -61,7 +61,13 @@ enum kl_progress kl_exec_collective(struct kl_exec *exec, const struct kl_task *
 
 /** Go on with messages: tasks [first, end) of a ring whose size is mask + 1. */
 enum kl_progress kl_exec_messages(struct kl_exec *exec, const struct kl_task *ring, uint64_t mask, uint64_t first,
-                                  uint64_t end, ncclResult_t *rc);
+                                  uint64_t end, uint64_t sent, ncclResult_t *rc);
+
+/**
+ * While an operation is under way: post, or send, already what this rank brings to one that comes `later` behind it, 1: next. False: not now. A receive
+ * brings nothing.
+ */
+bool kl_exec_post_ahead(struct kl_exec *exec, const struct kl_task *task, unsigned later);
 
 /** Connect every algorithm on every channel now, for NCCL_RUNTIME_CONNECT=0. Again and again until DONE. */
 enum kl_progress kl_exec_connect_all(struct kl_exec *exec, ncclResult_t *rc);

@@ -105,7 +105,8 @@ static inline void start(struct kl_flat_op *op, struct kl_board *board, const st
     op->first = share->first;
     op->brings = share->func != KL_FUNC_BROADCAST || share->root == board->rank;
     op->slices = takes_slices(op);
-    op->second = op->posted = false;
+    op->second = false;
+    op->posted = board->turn < board->posted;
     op->sources = count_sources(op);
     op->arrived = 0;
     begin_piece(op);
@@ -362,6 +363,34 @@ bool kl_flat_at_once(struct kl_flat_op *op, struct kl_board *board, const struct
     if (!try_post(op) || !collect(op, rc)) return *rc;
     leave_turn(op);
     return true;
+}
+
+/* ---- ahead ---- */
+
+/* Is this turn its last one? */
+static bool ends_with_turn(const struct kl_flat_op *op)
+{
+    return op->first + op->piece >= op->share->end && !op->slices;
+}
+
+/* Do all wait for all? Where they do not, ranks run ahead anyway. */
+static bool waits_for_all(const struct kl_share *share)
+{
+    return share->func != KL_FUNC_BROADCAST && share->func != KL_FUNC_REDUCE;
+}
+
+bool kl_flat_post_ahead(const struct kl_flat_op *op, const struct kl_share *share, uint64_t later)
+{
+    struct kl_board *b = op->board;
+    struct kl_flat_op next;
+
+    if (!op->posted || !ends_with_turn(op) || !waits_for_all(op->share) || !waits_for_all(share)) return false;
+    b->turn += later;
+    start(&next, b, share);
+    const bool posted = ends_with_turn(&next) && next.bytes <= b->cell_bytes && try_post(&next);
+    if (posted) b->posted = b->turn + 1;
+    b->turn -= later;
+    return posted;
 }
 
 /* ---- diagnosis ---- */

@@ -34,6 +34,12 @@ bool kl_flat_at_once(struct kl_flat_op *op, struct kl_board *board, const struct
 /** Go on; DONE when this rank's part is complete. *rc is set on failure, with DONE. */
 enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc);
 
+/**
+ * While `op` is under way: post what this rank brings to the operation that follows `later` turns behind its own, in which all between post as well. False: not now,
+ * or it takes more than a turn.
+ */
+bool kl_flat_post_ahead(const struct kl_flat_op *op, const struct kl_share *share, uint64_t later);
+
 /** A rank that a stalled operation waits for; with `gone`, only one that has left. -1: none. */
 int kl_flat_blocked_on(struct kl_flat_op *op, bool gone);
 

@@ -111,6 +111,111 @@ static void a_root_waits_for_nobody_until_it_has_gone_round(void **state)
     expect_ahead(8193, (int)board.nslots, 1 + (int)board.nslots / 16);
 }
 
+/* ---- who posts before its turn ---- */
+
+enum { EARLY_RANKS = 3, EARLY_CALLS = 10000, LARGEST = 3000, KEPT = 64 };
+
+static struct early {
+    struct kl_board board;
+    struct kl_flat_op op;
+    struct kl_share share;
+    struct kl_redop sum;
+    int call, next; /* under way, and the first not posted */
+    bool begun;
+    int32_t send[KEPT][LARGEST], recv[EARLY_RANKS * LARGEST]; /* by call */
+} early[EARLY_RANKS];
+
+static int32_t value_of(int call, int rank, int i)
+{
+    return 1000000 * rank + 10 * call + i;
+}
+
+/* Of call `call`, which all ranks draw alike: small ones, mostly, which all wait for. */
+static struct kl_share early_share(struct early *e, int call)
+{
+    static const int funcs[] = {KL_FUNC_ALL_REDUCE, KL_FUNC_ALL_GATHER, KL_FUNC_ALL_GATHER, KL_FUNC_ALL_REDUCE,
+                                KL_FUNC_BROADCAST};
+    uint64_t seed = (uint64_t)call;
+    const int func = funcs[draw(&seed, 100) < 95 ? draw(&seed, 4) : 4], limits[] = {3, 3, 28, 28, 500, LARGEST};
+    const size_t count = 1 + draw(&seed, (uint64_t)limits[draw(&seed, 100) < 85 ? draw(&seed, 5) : 5]);
+    int32_t *send = e->send[call % KEPT];
+
+    for (size_t i = 0; i < count; i++) send[i] = value_of(call, e->board.rank, (int)i);
+    return (struct kl_share){.func = func,
+                             .root = call % EARLY_RANKS,
+                             .signature = (uint64_t)call,
+                             .redop = func == KL_FUNC_ALL_REDUCE ? &e->sum : NULL,
+                             .send = send,
+                             .recv = e->recv,
+                             .count = count,
+                             .end = count,
+                             .elem_bytes = sizeof(int32_t)};
+}
+
+static void check_early(const struct early *e)
+{
+    const struct kl_share *s = &e->share;
+    const int n = (int)s->count;
+
+    for (int i = 0; i < n; i++) {
+        if (s->func == KL_FUNC_ALL_REDUCE)
+            assert_int_equal(e->recv[i], 3 * value_of(e->call, 1, i));
+        else if (s->func == KL_FUNC_BROADCAST)
+            assert_int_equal(e->recv[i], value_of(e->call, s->root, i));
+        else
+            for (int r = 0; r < EARLY_RANKS; r++) assert_int_equal(e->recv[r * n + i], value_of(e->call, r, i));
+    }
+}
+
+static int post_early(struct early *e, uint64_t *seed)
+{
+    int posted = 0;
+
+    if (e->next <= e->call) e->next = e->call + 1;
+    for (; e->next - e->call < KL_BOARD_EARLY && draw(seed, 10); e->next++, posted++) {
+        const struct kl_share s = early_share(e, e->next);
+        if (!kl_flat_post_ahead(&e->op, &s, (uint64_t)(e->next - e->call))) break;
+    }
+    return posted;
+}
+
+/* What a rank has posted, it may not write again while others have not come so far: some lag behind by as much as posts allow. */
+static void posts_before_their_turn_are_read_in_it(void **state)
+{
+    void *memory = zeroed(kl_board_bytes(EARLY_RANKS)), *mark = zeroed(EARLY_RANKS * sizeof(struct kl_arena_mark));
+    uint64_t seed = 11;
+    int left = EARLY_RANKS, posted = 0;
+
+    (void)state;
+    for (int r = 0; r < EARLY_RANKS; r++) {
+        early[r] = (struct early){0};
+        kl_board_init(&early[r].board, EARLY_RANKS, r);
+        early[r].board.nslots = KL_BOARD_LEAST_SLOTS; /* fewer than turns that are posted in early */
+        kl_board_attach(&early[r].board, memory, mark);
+        assert_int_equal(kl_redop_init(&early[r].sum, ncclInt32, ncclSum, EARLY_RANKS), ncclSuccess);
+    }
+    for (int favourite = 0; left; favourite = draw(&seed, 50) ? favourite : (int)draw(&seed, EARLY_RANKS)) {
+        struct early *e = &early[draw(&seed, 3) ? favourite : (int)draw(&seed, EARLY_RANKS)];
+        ncclResult_t rc = ncclSuccess;
+        if (e->call == EARLY_CALLS) continue;
+        if (!e->begun) {
+            e->share = early_share(e, e->call);
+            kl_flat_start(&e->op, &e->board, &e->share);
+        }
+        e->begun = kl_flat_progress(&e->op, &rc) != KL_DONE;
+        assert_int_equal(rc, ncclSuccess);
+        if (e->begun) {
+            posted += post_early(e, &seed);
+            continue;
+        }
+        check_early(e);
+        left -= ++e->call == EARLY_CALLS;
+    }
+    assert_true(posted > EARLY_CALLS);
+    free(memory);
+    free(mark);
+}
+
 static enum kl_progress begin_broadcast(struct world *w, int rank, struct call *c, bool more)
 {
     struct kl_share s = share_of(c, rank, w->send[rank], w->recv[rank]);
@@ -327,6 +432,7 @@ int main(void)
         cmocka_unit_test(every_type_and_operator),
         cmocka_unit_test(readers_compare_later_what_they_call),
         cmocka_unit_test(a_root_ahead_compares_when_its_neighbour_is_near),
+        cmocka_unit_test(posts_before_their_turn_are_read_in_it),
         cmocka_unit_test(a_root_waits_for_nobody_until_it_has_gone_round),
         cmocka_unit_test(another_call_is_refused_before_data_are_touched),
         cmocka_unit_test(another_size_is_refused),

@@ -25,6 +25,7 @@
 #include "bootstrap/bootstrap.h"
 #include "channel/connections.h"
 #include "coll/exec.h"
+#include "comm/ahead.h"
 #include "comm/compare.h"
 #include "comm/config.h"
 #include "comm/handle.h"
@@ -174,6 +175,7 @@ struct ncclComm {
     bool timed_begin, timed_end;                /* of the task in progress: its begin is known, its end is wanted */
     uint32_t stalls;                            /* polls without progress */
     uint32_t dumped;                            /* how often its state was asked for (dump.h) */
+    struct kl_ahead ahead;                      /* what is posted of operations that are queued */
     struct kl_compare compare;                  /* calls of all ranks, before data move */
     struct kl_inquest inquest;                  /* what is found out about an operation that cannot go on */
     _Atomic uint32_t joins_left;                /* pieces of join work that still look at the communicator */

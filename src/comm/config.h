@@ -23,6 +23,7 @@ struct kl_comm_config {
     int kernel_copies;       /* enum kl_kernel_copies */
     bool lends;              /* let others read and write what is sent and received where it lies, if they can map it */
     bool huge_pages;         /* for memory that large operations use again and again */
+    bool ahead;              /* post what queued operations send before their turn */
     bool deterministic;      /* sums of floating-point numbers have the bits of a loop over the ranks */
     bool local_register;     /* ncclCommRegister does what it says */
     int64_t blocking;        /* 0 or 1, over what a program asks for; -1: as that says */

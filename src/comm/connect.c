@@ -18,7 +18,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-enum { SLOTS = 8, MESSAGE_SLOT_BYTES = 4096 };
+enum { SLOTS = 8, MESSAGE_SLOTS = 32, MESSAGE_SLOT_BYTES = 4096 };
 enum { CELL_BYTES = 32 << 10, MOST_CELLS = 64 };
 /* Bytes: below, a sender that copies, and goes on, is faster than one that waits until the receiver has its turn. */
 enum { LENDS_FROM_WHERE_CPUS_ARE_SHARED = 32 << 10 };
@@ -259,7 +259,7 @@ ncclResult_t kl_comm_connect(ncclComm_t comm)
         .cache_ranks = cache_ranks(comm),
         .shape = {[KL_EDGE_COLL] = coll,
                   [KL_EDGE_SCATTER] = coll,
-                  [KL_EDGE_MESSAGES] = {.nslots = SLOTS, .slot_bytes = MESSAGE_SLOT_BYTES}},
+                  [KL_EDGE_MESSAGES] = {.nslots = MESSAGE_SLOTS, .slot_bytes = MESSAGE_SLOT_BYTES}},
         .round_peers = (int)comm->config.round_peers,
         .patience_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
         .choose = choose,

@@ -167,6 +167,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     kl_bootstrap_on_question(comm->bootstrap, kl_inquest_answer, comm);
     KL_TRY(create_exec(comm));
     KL_TRY(kl_comm_find_pages(comm));
+    kl_ahead_init(comm);
     KL_TRY(comm->devices->stream_of(NULL, comm->device, &stream)); /* made now: no operation has to */
     return kl_comm_connect_early(comm);
 }

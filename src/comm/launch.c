@@ -8,6 +8,13 @@
 
 /* ---- queueing ---- */
 
+static void post_ahead(ncclComm_t comm, struct kl_stream *stream)
+{
+    if (!kl_stream_take(stream)) return;
+    kl_ahead_post(comm);
+    kl_stream_give_back(stream);
+}
+
 void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, uint32_t streams)
 {
     struct kl_work work = {
@@ -21,8 +28,12 @@ void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, 
 
     if (streams) comm->large_until = kl_load_relaxed(&comm->tasks_taken);
     kl_store_relaxed(&stream->spin, comm->spin);
+    const uint64_t ticket = kl_device_push(comm->devices, stream, &work);
+    const bool follows = !streams && stream == comm->last_stream && ticket == comm->last_ticket;
     comm->last_stream = stream;
-    comm->last_ticket = kl_device_push(comm->devices, stream, &work) + 1;
+    comm->last_ticket = ticket + 1;
+    kl_ahead_queued(&comm->ahead, work.arg[KL_ARG_FIRST], work.arg[KL_ARG_FIRST] + ntasks, follows);
+    if (comm->ahead.suits && !(kl_load_relaxed(&stream->flags) & KOLO_STREAM_INLINE)) post_ahead(comm, stream);
 }
 
 uint32_t kl_comm_launch_joins(ncclComm_t comm, const struct kl_queued *ops, size_t n,

@@ -198,9 +198,9 @@ static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult
         if (!messages && !is_compared(comm, t, &got, rc)) return got;
         uint64_t next = messages ? end : comm->cursor + 1;
         if (comm->begun < next) begin_tasks(comm, next);
-        enum kl_progress g = messages
-                                 ? kl_exec_messages(comm->exec, comm->tasks, comm->task_room - 1, comm->cursor, end, rc)
-                                 : kl_exec_collective(comm->exec, t, more_follow(comm, t), rc);
+        enum kl_progress g = messages ? kl_exec_messages(comm->exec, comm->tasks, comm->task_room - 1, comm->cursor,
+                                                         end, kl_load_relaxed(&comm->ahead.next), rc)
+                                      : kl_exec_collective(comm->exec, t, more_follow(comm, t), rc);
         if (*rc) return KL_DONE;
         if (g != KL_DONE) return g == KL_MOVED ? g : got;
         got = KL_MOVED;
@@ -332,7 +332,7 @@ static bool run_alone(ncclComm_t comm, uint64_t end, uint32_t polls, bool patien
     enum kl_progress got = look_first(comm, end, &rc);
     if (got == KL_MOVED) polls--;
     if (got != KL_DONE) got = progress_some(comm, end, polls, &rc);
-    if (got != KL_DONE && !rc && may_give_turn(comm, patient)) {
+    if (got != KL_DONE && !rc && !kl_ahead_begins_queue(&comm->ahead) && may_give_turn(comm, patient)) {
         const bool soon = give_turn();
         got = progress_some(comm, end, 1, &rc);
         kl_seldom_tried(&comm->turns, soon && got != KL_STALLED);
@@ -386,7 +386,7 @@ static enum kl_progress run_queue(ncclComm_t comm, struct kl_stream *stream, boo
 {
     const enum kl_progress got = kl_device_run_own(comm->devices, stream, comm);
 
-    if (got == KL_DONE || !may_give_turn(comm, patient)) return got;
+    if (got == KL_DONE || !kl_ahead_is_full(comm) || !may_give_turn(comm, patient)) return got;
     const enum kl_progress then = run_in_turns(comm, stream);
     return then == KL_STALLED ? got : then;
 }
@@ -409,7 +409,10 @@ bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t nta
         comm->large_until = end;
         return false;
     }
-    if (!is_idle(comm)) return catch_up(comm, stream, end, patient);
+    const bool idle = is_idle(comm);
+    kl_ahead_called(comm, end - ntasks, idle);
+    if (!idle && kl_ahead_just_queues(comm, end - ntasks)) return false;
+    if (!idle) return catch_up(comm, stream, end, patient);
     return run_here(comm, stream, end, waits ? AT_ONCE_POLLS : 1, patient);
 }
 
@@ -429,6 +432,7 @@ enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *wo
 
     enum kl_progress got = progress_tasks(comm, end_of(work), &rc);
     if (rc) return fail_operation(comm, stream, work, rc);
+    if (got != KL_DONE && comm->ahead.on && kl_ahead_post(comm)) got = KL_MOVED;
     if (!rc && got == KL_STALLED) got = kl_connections_help(comm->connections);
     if (!rc && got == KL_STALLED && kl_dump_due(&comm->dumped)) kl_comm_dump(comm);
     if (!rc && got == KL_STALLED) rc = check_patience(comm);

@@ -219,6 +219,12 @@ static inline void kl_stream_give_back(struct kl_stream *stream)
     kl_store_release(&stream->running, 0); /* pairs with the exchange in the next runner */
 }
 
+/** Take it, if nobody has. */
+static inline bool kl_stream_take(struct kl_stream *stream)
+{
+    return !kl_load_relaxed(&stream->running) && !kl_swap_acquire(&stream->running, 1);
+}
+
 /**
  * For what may be done here and now instead of being pushed: take the right to run the stream, if it is empty. It is kept for a moment only,
  * and given back. False: something stands before, or somebody runs it.

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/ahead.h"
+
+#include "coll/board.h"
+#include "comm/launch.h"
+
+_Static_assert((int)KL_AHEAD_MOST <= (int)KL_BOARD_EARLY, "a board allows for so many");
+/* Calls that only queue between two looks at the queue; that go on queueing after one that found something queued; and each of so many others begins with that. */
+enum { CALLS_PER_LOOK = 8, QUEUEING = 64, TRY_EACH = 16, FIRST_PAUSE = 64, LONGEST_PAUSE = 1 << 12 };
+
+/* ---- life ---- */
+
+static bool is_alone(ncclComm_t comm)
+{
+    for (int r = 0; r < comm->nranks; r++)
+        if (r != comm->rank && kl_world_has(comm->world, r)) return false;
+    return true;
+}
+
+void kl_ahead_init(ncclComm_t comm)
+{
+    struct kl_ahead *a = &comm->ahead;
+    const bool one_host = comm->nranks > 1 && comm->local_ranks == comm->nranks;
+
+    if (!comm->config.ahead || comm->compare.on || comm->devices != &kl_host_devices || !one_host) return;
+    a->on = is_alone(comm) && kl_pagemap_init(&a->pagemap);
+}
+
+/* ---- in a call ---- */
+
+/* In a broadcast or a reduce ranks do not wait for all others. */
+void kl_ahead_called(ncclComm_t comm, uint64_t first, bool idle)
+{
+    struct kl_ahead *a = &comm->ahead;
+    const int func = kl_comm_task(comm, first)->func;
+
+    a->suits = a->on && first >= kl_load_relaxed(&a->pause) && func != KL_FUNC_BROADCAST && func != KL_FUNC_REDUCE;
+    if (!a->suits) return;
+    if (!idle)
+        a->queueing = QUEUEING;
+    else if (a->queueing)
+        a->queueing--;
+}
+
+bool kl_ahead_just_queues(ncclComm_t comm, uint64_t first)
+{
+    struct kl_ahead *a = &comm->ahead;
+
+    if (!a->suits || kl_load_relaxed(&a->next) != first || kl_ahead_is_full(comm)) return false;
+    return ++a->calls % CALLS_PER_LOOK;
+}
+
+bool kl_ahead_begins_queue(struct kl_ahead *a)
+{
+    return a->suits && (a->queueing || !(++a->tries % TRY_EACH));
+}
+
+bool kl_ahead_is_full(ncclComm_t comm)
+{
+    const struct kl_ahead *a = &comm->ahead;
+
+    return !a->suits || kl_load_relaxed(&a->next) - kl_load_relaxed(&comm->tasks_done) >= KL_AHEAD_MOST - 2;
+}
+
+void kl_ahead_queued(struct kl_ahead *a, uint64_t first, uint64_t end, bool follows)
+{
+    if (!follows) kl_store_relaxed(&a->from, first);
+    kl_store_release(&a->until, end); /* pairs with kl_ahead_post */
+}
+
+/* ---- where results go ---- */
+
+static struct kl_ahead_range range_of(ncclComm_t comm, const struct kl_task *t, const void *at, bool parts)
+{
+    const size_t bytes = t->count * kl_comm_elem_bytes(comm, t) * (parts ? (size_t)comm->nranks : 1);
+
+    return (struct kl_ahead_range){(uintptr_t)at, (uintptr_t)at + bytes};
+}
+
+static bool meet(struct kl_ahead_range a, struct kl_ahead_range b)
+{
+    return a.at < b.end && b.at < a.end;
+}
+
+static void add_result(ncclComm_t comm, uint64_t number)
+{
+    struct kl_ahead *a = &comm->ahead;
+    const struct kl_task *t = kl_comm_task(comm, number);
+    struct kl_ahead_range *r = &a->result[number % KL_AHEAD_MOST];
+
+    *r = (struct kl_ahead_range){0};
+    if (!kl_task_writes(t, comm->rank)) return;
+    *r = range_of(comm, t, t->recv, kl_func_info[t->func].recv_parts);
+    if (r->at < a->results.at) a->results.at = r->at;
+    if (r->end > a->results.end) a->results.end = r->end;
+}
+
+/* Does it send what stays as it is until its turn? */
+static bool is_settled(ncclComm_t comm, uint64_t number)
+{
+    struct kl_ahead *a = &comm->ahead;
+    const struct kl_task *t = kl_comm_task(comm, number);
+    const struct kl_ahead_range s = range_of(comm, t, t->send, kl_func_info[t->func].send_parts);
+
+    if (!kl_task_reads(t, comm->rank)) return true;
+    for (uint64_t i = comm->cursor; meet(s, a->results) && i < number; i++)
+        if (meet(s, a->result[i % KL_AHEAD_MOST])) return false;
+    return kl_pagemap_is_own(&a->pagemap, t->send, s.end - s.at);
+}
+
+/* ---- posting ---- */
+
+/* The first to be posted. If none is so far, it is the one behind what is under way. UINT64_MAX: none. */
+static uint64_t begin(ncclComm_t comm)
+{
+    struct kl_ahead *a = &comm->ahead;
+    const uint64_t next = kl_load_relaxed(&a->next);
+
+    if (next > comm->begun) return next;
+    if (comm->begun - comm->cursor >= KL_AHEAD_MOST) return UINT64_MAX;
+    a->results = (struct kl_ahead_range){.at = UINTPTR_MAX};
+    for (uint64_t i = comm->cursor; i < comm->begun; i++) add_result(comm, i);
+    return comm->begun;
+}
+
+/* The longer memory has stood against it, the more tasks wait for their turns. */
+static void pause_from(struct kl_ahead *a, uint64_t number)
+{
+    if (a->pauses < LONGEST_PAUSE) a->pauses = 2 * a->pauses + FIRST_PAUSE;
+    kl_store_relaxed(&a->pause, number + a->pauses);
+}
+
+static bool post(ncclComm_t comm, uint64_t number)
+{
+    struct kl_ahead *a = &comm->ahead;
+
+    if (number < kl_load_relaxed(&a->pause)) return false;
+    if (!is_settled(comm, number)) {
+        pause_from(a, number);
+        return false;
+    }
+    if (!kl_exec_post_ahead(comm->exec, kl_comm_task(comm, number), (unsigned)(number - comm->cursor))) return false;
+    add_result(comm, number);
+    a->pauses = 0;
+    return true;
+}
+
+bool kl_ahead_post(ncclComm_t comm)
+{
+    struct kl_ahead *a = &comm->ahead;
+    const uint64_t until = kl_load_acquire(&a->until); /* pairs with kl_ahead_queued */
+
+    if (!a->on || comm->begun == comm->cursor) return false;
+    if (kl_load_relaxed(&a->from) > kl_load_relaxed(&comm->tasks_done)) return false;
+    const uint64_t first = begin(comm);
+    uint64_t next = first;
+    while (next < until && next - comm->cursor < KL_AHEAD_MOST && post(comm, next)) next++;
+    if (next > first || first == comm->begun) kl_store_relaxed(&a->next, next);
+    return next > first;
+}

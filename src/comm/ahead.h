@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * ahead.h - what this rank brings to small operations that are queued behind the one under way is posted before their turn.
+ *
+ * An operation that waits for other ranks need not keep these from hearing what this rank has for the next ones. Whoever waits then finds many
+ * operations complete at once: ranks that share a core take turns once for all of them, not at each. Results come in their order.
+ *
+ *      from <= done <= cursor < begun <= next <= until          tasks; next - cursor <= KL_AHEAD_MOST
+ *
+ * Tasks between `from` and `until` are queued on one stream with nothing in between. What one brings is posted before its turn, if no task before it that is
+ * not complete writes there, and the memory is this process's alone (os/pagemap.h), which has no other rank: another one might write there, and say so by the
+ * very operation that is under way.
+ *
+ * While calls find operations queued, nobody waits for each: then it is better to queue than to give other ranks a turn (run.c).
+ *
+ * Memory order: `until` is stored with release after `from` and the push; who runs the launches loads it with acquire. `next` is a hint to the user's thread.
+ * Threads:      the user's but for kl_ahead_post, which is the runner's.
+ */
+#ifndef KL_COMM_AHEAD_H
+#define KL_COMM_AHEAD_H
+
+#include "base/atomic.h"
+#include "os/pagemap.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ncclComm;
+
+enum { KL_AHEAD_MOST = 32 }; /* tasks, from the one under way to the last one that is posted */
+
+struct kl_ahead {
+    bool on;                      /* constant after init */
+    _Atomic uint64_t from, until; /* tasks, as above */
+    _Atomic uint64_t next, pause; /* the runner's; before `pause` none is posted */
+
+    /* the user's */
+    bool suits;        /* the operation of this call: what it brings may be posted before its turn */
+    uint32_t queueing; /* calls for which it is believed that nobody waits for each operation */
+    uint32_t tries;    /* calls that believed that somebody does */
+    uint32_t calls;    /* that have only queued */
+
+    /* the runner's */
+    struct kl_pagemap pagemap;
+    uint32_t pauses; /* tasks, the last time */
+    struct kl_ahead_range {
+        uintptr_t at, end;
+    } result[KL_AHEAD_MOST],
+        results; /* where tasks write that are not complete, by number; and around all since none was */
+};
+
+void kl_ahead_init(struct ncclComm *comm);
+
+/* ---- in a call ---- */
+
+/** A call brings tasks from `first` on. Is nothing queued? */
+void kl_ahead_called(struct ncclComm *comm, uint64_t first, bool idle);
+
+/** Something is queued: is it enough to queue these as well, for now? */
+bool kl_ahead_just_queues(struct ncclComm *comm, uint64_t first);
+
+/** Nothing is queued: is it better to begin with that than to give other ranks a turn? */
+bool kl_ahead_begins_queue(struct kl_ahead *ahead);
+
+/** Something is queued: is a turn of other ranks of more use than one more operation? */
+bool kl_ahead_is_full(struct ncclComm *comm);
+
+/** Tasks [first, end) were queued; `follows`: right behind those before. */
+void kl_ahead_queued(struct kl_ahead *ahead, uint64_t first, uint64_t end, bool follows);
+
+/* ---- between calls ---- */
+
+/** Post what may be. True: some was. */
+bool kl_ahead_post(struct ncclComm *comm);
+
+#endif
