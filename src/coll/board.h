@@ -62,9 +62,9 @@ enum {
     KL_BOARD_HINTED_OWN = 2048,  /* of posts of so many bytes, at most, to be written, */
     KL_BOARD_HINTED_POST = 1024, /* or to be read */
 };
-enum {
-    KL_BOARD_EARLY = 32
-};                          /* turns, at most, of those to come, in which a rank has posted in lines or cells already */
+/* Turns, at most, of those to come, in which a rank has posted already: so long as this is in lines or cells. Of slots it is half of them. */
+enum { KL_BOARD_EARLY = 32 };
+_Static_assert((int)KL_BOARD_EARLY >= (int)KL_BOARD_MOST_SLOTS / 2, "the most there are");
 enum { KL_BOARD_TOLD = 4 }; /* small turns that `done` is told of at a time: others wait for none of the last ones */
 _Static_assert((int)KL_BOARD_TOLD < (int)KL_BOARD_LEAST_SLOTS, "who posts in a slot waits for turns that were told");
 /* At a post that is not there, before anything else is done; and so many times these, before the rank's call is looked at. */
@@ -113,10 +113,10 @@ struct kl_board {
     bool packs;         /* in it ranks run ahead of others: they make brief posts */
     unsigned vain;      /* times that KL_BOARD_LOOKS at a post were in vain */
     uint64_t turn;      /* the one to come */
-    uint64_t posted;    /* turns before which this rank has posted, if that is more */
     uint64_t compared;  /* turns in which the neighbour has made the same call */
     uint64_t all_known; /* turns that all others are done with, and */
     uint64_t known[KL_BOARD_RANKS]; /* each of them, as far as is known here */
+    uint64_t posted;                /* turns before which this rank has posted, if these are more */
 };
 
 /** Bytes of the memory that so many ranks need, at most KL_BOARD_RANKS. It is zero at first, and belongs to the caller. */
@@ -245,12 +245,21 @@ static inline void kl_board_announce(const struct kl_board *b, size_t bytes, uin
     if (b->packs) kl_board_prefetch_own(b, bytes);
 }
 
+/** In how many turns to come a rank may post so many bytes already. */
+static inline uint64_t kl_board_early(const struct kl_board *b, size_t bytes)
+{
+    return bytes > b->cell_bytes ? b->nslots / 2 : KL_BOARD_EARLY;
+}
+
 /** A rank's post of this turn is there: so it is done with those before, but for such as it may have posted in early. */
 static inline void kl_board_note_post(struct kl_board *b, int rank, size_t bytes)
 {
-    const uint64_t early = b->packs || bytes > b->cell_bytes ? 0 : KL_BOARD_EARLY;
+    const uint64_t early = kl_board_early(b, bytes);
 
-    if (b->turn > b->known[rank] + early) b->known[rank] = b->turn - early;
+    if (b->packs)
+        b->known[rank] = b->turn;
+    else if (b->turn > b->known[rank] + early)
+        b->known[rank] = b->turn - early;
 }
 
 /** Is a rank's post of so many bytes in this turn there? */

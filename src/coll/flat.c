@@ -106,7 +106,7 @@ static inline void start(struct kl_flat_op *op, struct kl_board *board, const st
     op->brings = share->func != KL_FUNC_BROADCAST || share->root == board->rank;
     op->slices = takes_slices(op);
     op->second = false;
-    op->posted = board->turn < board->posted;
+    op->posted = !board->packs && board->turn < board->posted;
     op->sources = count_sources(op);
     op->arrived = 0;
     begin_piece(op);
@@ -387,7 +387,7 @@ bool kl_flat_post_ahead(const struct kl_flat_op *op, const struct kl_share *shar
     if (!op->posted || !ends_with_turn(op) || !waits_for_all(op->share) || !waits_for_all(share)) return false;
     b->turn += later;
     start(&next, b, share);
-    const bool posted = ends_with_turn(&next) && next.bytes <= b->cell_bytes && try_post(&next);
+    const bool posted = ends_with_turn(&next) && later <= kl_board_early(b, next.bytes) && try_post(&next);
     if (posted) b->posted = b->turn + 1;
     b->turn -= later;
     return posted;

@@ -29,30 +29,33 @@ void kl_ahead_init(ncclComm_t comm)
 /* ---- in a call ---- */
 
 /* In a broadcast or a reduce ranks do not wait for all others. */
-void kl_ahead_called(ncclComm_t comm, uint64_t first, bool idle)
+static bool suits(ncclComm_t comm, uint64_t first)
 {
     struct kl_ahead *a = &comm->ahead;
     const int func = kl_comm_task(comm, first)->func;
 
     a->suits = a->on && first >= kl_load_relaxed(&a->pause) && func != KL_FUNC_BROADCAST && func != KL_FUNC_REDUCE;
-    if (!a->suits) return;
-    if (!idle)
-        a->queueing = QUEUEING;
-    else if (a->queueing)
-        a->queueing--;
+    return a->suits;
 }
 
 bool kl_ahead_just_queues(ncclComm_t comm, uint64_t first)
 {
     struct kl_ahead *a = &comm->ahead;
 
-    if (!a->suits || kl_load_relaxed(&a->next) != first || kl_ahead_is_full(comm)) return false;
+    if (!suits(comm, first)) return false;
+    a->queueing = QUEUEING;
+    if (kl_load_relaxed(&a->next) != first || kl_ahead_is_full(comm)) return false;
     return ++a->calls % CALLS_PER_LOOK;
 }
 
-bool kl_ahead_begins_queue(struct kl_ahead *a)
+bool kl_ahead_begins_queue(ncclComm_t comm)
 {
-    return a->suits && (a->queueing || !(++a->tries % TRY_EACH));
+    struct kl_ahead *a = &comm->ahead;
+
+    if (!suits(comm, comm->cursor)) return false;
+    if (!a->queueing) return !(++a->tries % TRY_EACH);
+    a->queueing--;
+    return true;
 }
 
 bool kl_ahead_is_full(ncclComm_t comm)
@@ -123,7 +126,7 @@ static uint64_t begin(ncclComm_t comm)
     return comm->begun;
 }
 
-/* The longer memory has stood against it, the more tasks wait for their turns. */
+/* The longer something has stood against it, the more tasks wait for their turns. */
 static void pause_from(struct kl_ahead *a, uint64_t number)
 {
     if (a->pauses < LONGEST_PAUSE) a->pauses = 2 * a->pauses + FIRST_PAUSE;
@@ -139,7 +142,10 @@ static bool post(ncclComm_t comm, uint64_t number)
         pause_from(a, number);
         return false;
     }
-    if (!kl_exec_post_ahead(comm->exec, kl_comm_task(comm, number), (unsigned)(number - comm->cursor))) return false;
+    if (!kl_exec_post_ahead(comm->exec, kl_comm_task(comm, number), (unsigned)(number - comm->cursor))) {
+        if (number == comm->begun) pause_from(a, number); /* there is room: it is of another kind */
+        return false;
+    }
     add_result(comm, number);
     a->pauses = 0;
     return true;

@@ -53,14 +53,11 @@ void kl_ahead_init(struct ncclComm *comm);
 
 /* ---- in a call ---- */
 
-/** A call brings tasks from `first` on. Is nothing queued? */
-void kl_ahead_called(struct ncclComm *comm, uint64_t first, bool idle);
-
-/** Something is queued: is it enough to queue these as well, for now? */
+/** Something is queued when a call brings tasks from `first` on: is it enough to queue these as well, for now? */
 bool kl_ahead_just_queues(struct ncclComm *comm, uint64_t first);
 
-/** Nothing is queued: is it better to begin with that than to give other ranks a turn? */
-bool kl_ahead_begins_queue(struct kl_ahead *ahead);
+/** Nothing is queued, and what a call brings has to wait: is it better to queue it than to give other ranks a turn? */
+bool kl_ahead_begins_queue(struct ncclComm *comm);
 
 /** Something is queued: is a turn of other ranks of more use than one more operation? */
 bool kl_ahead_is_full(struct ncclComm *comm);

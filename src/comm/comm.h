@@ -175,7 +175,6 @@ struct ncclComm {
     bool timed_begin, timed_end;                /* of the task in progress: its begin is known, its end is wanted */
     uint32_t stalls;                            /* polls without progress */
     uint32_t dumped;                            /* how often its state was asked for (dump.h) */
-    struct kl_ahead ahead;                      /* what is posted of operations that are queued */
     struct kl_compare compare;                  /* calls of all ranks, before data move */
     struct kl_inquest inquest;                  /* what is found out about an operation that cannot go on */
     _Atomic uint32_t joins_left;                /* pieces of join work that still look at the communicator */
@@ -213,6 +212,9 @@ struct ncclComm {
     struct kl_clock clock;
     _Atomic bool flown; /* its flight record was written */
     bool dump_armed, ras_held;
+
+    /* on the path of small operations, but large */
+    alignas(KL_LINE) struct kl_ahead ahead; /* what is posted of operations that are queued */
 };
 
 /** Is it in the open group of a thread? If so, who ends it in another thread leaves the memory to the group's end. */

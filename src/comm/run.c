@@ -332,7 +332,7 @@ static bool run_alone(ncclComm_t comm, uint64_t end, uint32_t polls, bool patien
     enum kl_progress got = look_first(comm, end, &rc);
     if (got == KL_MOVED) polls--;
     if (got != KL_DONE) got = progress_some(comm, end, polls, &rc);
-    if (got != KL_DONE && !rc && !kl_ahead_begins_queue(&comm->ahead) && may_give_turn(comm, patient)) {
+    if (got != KL_DONE && !rc && !kl_ahead_begins_queue(comm) && may_give_turn(comm, patient)) {
         const bool soon = give_turn();
         got = progress_some(comm, end, 1, &rc);
         kl_seldom_tried(&comm->turns, soon && got != KL_STALLED);
@@ -409,10 +409,7 @@ bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t nta
         comm->large_until = end;
         return false;
     }
-    const bool idle = is_idle(comm);
-    kl_ahead_called(comm, end - ntasks, idle);
-    if (!idle && kl_ahead_just_queues(comm, end - ntasks)) return false;
-    if (!idle) return catch_up(comm, stream, end, patient);
+    if (!is_idle(comm)) return !kl_ahead_just_queues(comm, end - ntasks) && catch_up(comm, stream, end, patient);
     return run_here(comm, stream, end, waits ? AT_ONCE_POLLS : 1, patient);
 }
 
