@@ -98,7 +98,9 @@ static void warm_up(void)
 
     for (int i = 0; i < 20; i++) {
         all_reduce(&one[0], &one[1]);
+        wait_for_all();
         all_gather(&two[0], &two[1]);
+        wait_for_all();
         pass_on(&two[0], &two[1]);
         wait_for_all();
     }

@@ -6,7 +6,7 @@
 
 _Static_assert((int)KL_AHEAD_MOST <= (int)KL_BOARD_EARLY, "a board allows for so many");
 /* Calls that only queue between two looks at the queue; that go on queueing after one that found something queued; and each of so many others begins with that. */
-enum { CALLS_PER_LOOK = 8, QUEUEING = 64, TRY_EACH = 16, FIRST_PAUSE = 64, LONGEST_PAUSE = 1 << 12 };
+enum { CALLS_PER_LOOK = 8, QUEUEING = 64, TRY_EACH = 16, SHORT_PAUSE = 8, FIRST_PAUSE = 64, LONGEST_PAUSE = 1 << 12 };
 
 /* ---- life ---- */
 
@@ -126,7 +126,7 @@ static uint64_t begin(ncclComm_t comm)
     return comm->begun;
 }
 
-/* The longer something has stood against it, the more tasks wait for their turns. */
+/* The longer memory has stood against it, the more tasks wait for their turns. */
 static void pause_from(struct kl_ahead *a, uint64_t number)
 {
     if (a->pauses < LONGEST_PAUSE) a->pauses = 2 * a->pauses + FIRST_PAUSE;
@@ -143,7 +143,8 @@ static bool post(ncclComm_t comm, uint64_t number)
         return false;
     }
     if (!kl_exec_post_ahead(comm->exec, kl_comm_task(comm, number), (unsigned)(number - comm->cursor))) {
-        if (number == comm->begun) pause_from(a, number); /* there is room: it is of another kind */
+        if (number == comm->begun)
+            kl_store_relaxed(&a->pause, number + SHORT_PAUSE); /* there is room: it is of another kind */
         return false;
     }
     add_result(comm, number);
