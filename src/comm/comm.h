@@ -153,6 +153,7 @@ struct ncclComm {
     struct kl_stream *last_stream;      /* of the last launch */
     uint64_t last_ticket;
     uint64_t large_until;          /* tasks up to which some are not small, or wait for several streams */
+    uint32_t behind;               /* calls that have found operations queued in which ranks run ahead of others */
     struct kl_seldom looks, turns; /* at the queue, before more is queued; given to others who share the core */
     _Atomic bool finalized;
     _Atomic bool revoked;     /* it failed because it shall do no more, and may have children */

@@ -13,6 +13,7 @@
 enum { POLLS_PER_LOOK = 256 }; /* polls without progress between two looks at the clock and at who is gone */
 enum { AT_ONCE = 16 << 10, AT_ONCE_POLLS = 64 }; /* bytes, and polls, of what is not queued */
 enum { TURNS = 64, VAIN = 2 };                   /* of others in a call, and those after which nothing moves */
+enum { AHEAD = 8 };                              /* calls for which it lets another rank get ahead, less one */
 enum { LARGE = 4096, MANY = 16 }; /* elements, and messages, that take so long that the clock may be read */
 
 /* ---- turns ---- */
@@ -400,6 +401,17 @@ static bool catch_up(ncclComm_t comm, struct kl_stream *stream, uint64_t end, bo
     return got == KL_DONE && run_here(comm, stream, end, 1, patient);
 }
 
+/*
+ * Where one rank runs ahead of another, which finds nothing: looking again at each call, it would wait for the very line that is written at that moment, at each
+ * operation, and hold up the other one. So it lets that get ahead by some.
+ */
+static bool lets_get_ahead(ncclComm_t comm, uint64_t first)
+{
+    const int func = kl_comm_task(comm, first)->func;
+
+    return comm->spin && (func == KL_FUNC_BROADCAST || func == KL_FUNC_REDUCE) && ++comm->behind % AHEAD;
+}
+
 bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, bool patient)
 {
     const uint64_t end = kl_load_relaxed(&comm->tasks_taken);
@@ -409,6 +421,7 @@ bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t nta
         comm->large_until = end;
         return false;
     }
+    if (!is_idle(comm) && lets_get_ahead(comm, end - ntasks)) return false;
     if (!is_idle(comm)) return !kl_ahead_just_queues(comm, end - ntasks) && catch_up(comm, stream, end, patient);
     return run_here(comm, stream, end, waits ? AT_ONCE_POLLS : 1, patient);
 }
