@@ -105,7 +105,7 @@ static bool is_settled(ncclComm_t comm, uint64_t number)
     const struct kl_task *t = kl_comm_task(comm, number);
     const struct kl_ahead_range s = range_of(comm, t, t->send, kl_func_info[t->func].send_parts);
 
-    if (!kl_task_reads(t, comm->rank)) return true;
+    if (!kl_task_reads(t, comm->rank) || s.at == s.end) return true;
     for (uint64_t i = comm->cursor; meet(s, a->results) && i < number; i++)
         if (meet(s, a->result[i % KL_AHEAD_MOST])) return false;
     return kl_pagemap_is_own(&a->pagemap, t->send, s.end - s.at);
@@ -157,8 +157,9 @@ bool kl_ahead_post(ncclComm_t comm)
     struct kl_ahead *a = &comm->ahead;
     const uint64_t until = kl_load_acquire(&a->until); /* pairs with kl_ahead_queued */
 
-    if (!a->on || comm->begun == comm->cursor) return false;
-    if (kl_load_relaxed(&a->from) > kl_load_relaxed(&comm->tasks_done)) return false;
+    if (!a->on || kl_load_relaxed(&a->from) > kl_load_acquire(&comm->tasks_done))
+        return false; /* pairs with finish_launch */
+    if (comm->begun == comm->cursor) return false;
     const uint64_t first = begin(comm);
     uint64_t next = first;
     while (next < until && next - comm->cursor < KL_AHEAD_MOST && post(comm, next)) next++;
