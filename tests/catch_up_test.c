@@ -10,7 +10,7 @@
 #include <sched.h>
 #include <stdbool.h>
 
-enum { RANKS = 2, TIMES = 200, MOST = TIMES * 9 / 10 };
+enum { RANKS = 2, TIMES = 200, MOST = TIMES * 9 / 10, SOME = 8 };
 
 static struct {
     ncclComm_t comm;
@@ -26,6 +26,11 @@ static void must(ncclResult_t rc)
 static void broadcast(int r)
 {
     must(ncclBroadcast(&ranks[r].send, &ranks[r].recv, 1, ncclFloat, 0, ranks[r].comm, ranks[r].stream));
+}
+
+static void all_reduce(int r)
+{
+    must(ncclAllReduce(&ranks[r].send, &ranks[r].recv, 1, ncclFloat, ncclSum, ranks[r].comm, ranks[r].stream));
 }
 
 static void create(void)
@@ -53,16 +58,31 @@ static void destroy(void)
     for (int r = 0; r < RANKS; r++) must(koloStreamDestroy(ranks[r].stream));
 }
 
-/* Rank 1 calls before the root has, and once more after it. Is the second value there when that call returns? */
+/* Rank 1 calls before rank 0 has, and once more after it. Is the second value there when that call returns? */
 static bool is_there_at_once(int time)
 {
-    broadcast(1);
+    all_reduce(1);
     for (int i = 0; i < 2; i++) {
         ranks[0].send = (float)(2 * time + i);
+        all_reduce(0);
+    }
+    all_reduce(1);
+    return ranks[1].recv == (float)(2 * time + 1);
+}
+
+/* The same with broadcasts from rank 0, which is far ahead then. After how many more calls is the value of the last one there? */
+static int calls_until_there(int time)
+{
+    int calls = 1;
+
+    broadcast(1);
+    for (int i = 0; i < 2 * SOME; i++) {
+        ranks[0].send = (float)(2 * SOME * time + i);
         broadcast(0);
     }
-    broadcast(1);
-    return ranks[1].recv == (float)(2 * time + 1);
+    for (broadcast(1); ranks[1].recv != (float)(2 * SOME * time + calls) && calls < 2 * SOME - 1; calls++) broadcast(1);
+    for (int i = calls + 1; i < 2 * SOME; i++) broadcast(1);
+    return calls;
 }
 
 static bool has_cores(void)
@@ -72,17 +92,21 @@ static bool has_cores(void)
     return !sched_getaffinity(0, sizeof cpus, &cpus) && CPU_COUNT(&cpus) >= RANKS;
 }
 
+static void need_cores(void)
+{
+    if (has_cores()) return;
+    print_message("skipped: ranks that share a core leave it to others\n");
+    skip();
+}
+
 static void what_is_queued_is_looked_at_before_more_is(void **state)
 {
     int at_once = 0;
 
     (void)state;
-    if (!has_cores()) {
-        print_message("skipped: ranks that share a core leave it to others\n");
-        skip();
-    }
+    need_cores();
     create();
-    for (int i = 0; i < RANKS; i++) broadcast(i);
+    for (int i = 0; i < RANKS; i++) all_reduce(i);
     synchronize();
     for (int i = 0; i < TIMES; i++) at_once += is_there_at_once(i);
     assert_in_range(at_once, MOST, TIMES);
@@ -90,9 +114,33 @@ static void what_is_queued_is_looked_at_before_more_is(void **state)
     destroy();
 }
 
+/* Where it would look at each line while that is written, a rank lets the one that is ahead write some more. */
+static void who_reads_lets_the_root_get_ahead(void **state)
+{
+    int waited = 0, soon = 0;
+
+    (void)state;
+    need_cores();
+    create();
+    for (int i = 0; i < RANKS; i++) broadcast(i);
+    synchronize();
+    for (int i = 0; i < TIMES; i++) {
+        const int calls = calls_until_there(i);
+        soon += calls <= SOME;
+        waited += calls > 1;
+    }
+    assert_in_range(soon, MOST, TIMES);
+    assert_in_range(waited, TIMES / 2, TIMES);
+    synchronize();
+    destroy();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_queued_is_looked_at_before_more_is)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_queued_is_looked_at_before_more_is),
+        cmocka_unit_test(who_reads_lets_the_root_get_ahead),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
