@@ -29,7 +29,8 @@
  *
  * Invariant:    who posts in turn t knows that all ranks are done with turn t - KL_BOARD_AHEAD, for a line t - KL_BOARD_LINES, for a
  *               cell t - KL_BOARD_CELLS, for a slot t - nslots, for a tray t - KL_BOARD_TRAYS.
- *               It knows so from their own posts (who posts in turn t is done with those before), or else from `done`.
+ *               It knows so from their own posts, or else from `done`: who posts in turn t is done with those before; but where all wait for all
+ *               a rank may post early, so that this is known only of turns before t - kl_board_early.
  *               Who is done with turn t has compared all before t - KL_BOARD_LAG: what they said may be written anew.
  * Memory order: ready is stored with release after the data, loaded with acquire before them; a call after both; done is stored with release after
  *               the turn's last look at others, loaded with acquire before what they looked at is overwritten.

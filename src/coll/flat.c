@@ -93,11 +93,17 @@ static size_t most_of(const struct kl_flat_op *op)
     return all * s->elem_bytes * op->parts <= bytes ? all : bytes / s->elem_bytes / op->parts;
 }
 
+/* Then not all wait for all: ranks run ahead of others. */
+static bool is_rooted(const struct kl_share *share)
+{
+    return kl_func_info[share->func].rooted;
+}
+
 /* Field by field, as what a share says (exec.c). */
 static inline void start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
 {
     board->ahead = share->func == KL_FUNC_BROADCAST;
-    board->packs = share->func == KL_FUNC_BROADCAST || share->func == KL_FUNC_REDUCE;
+    board->packs = is_rooted(share);
     op->board = board;
     op->share = share;
     op->parts = kl_func_info[share->func].send_parts ? (size_t)board->nranks : 1;
@@ -373,18 +379,12 @@ static bool ends_with_turn(const struct kl_flat_op *op)
     return op->first + op->piece >= op->share->end && !op->slices;
 }
 
-/* Do all wait for all? Where they do not, ranks run ahead anyway. */
-static bool waits_for_all(const struct kl_share *share)
-{
-    return share->func != KL_FUNC_BROADCAST && share->func != KL_FUNC_REDUCE;
-}
-
 bool kl_flat_post_ahead(const struct kl_flat_op *op, const struct kl_share *share, uint64_t later)
 {
     struct kl_board *b = op->board;
     struct kl_flat_op next;
 
-    if (!op->posted || !ends_with_turn(op) || !waits_for_all(op->share) || !waits_for_all(share)) return false;
+    if (!op->posted || !ends_with_turn(op) || is_rooted(op->share) || is_rooted(share)) return false;
     b->turn += later;
     start(&next, b, share);
     const bool posted = ends_with_turn(&next) && later <= kl_board_early(b, next.bytes) && try_post(&next);

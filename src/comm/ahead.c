@@ -5,7 +5,12 @@
 #include "comm/launch.h"
 
 _Static_assert((int)KL_AHEAD_MOST <= (int)KL_BOARD_EARLY, "a board allows for so many");
-/* Calls that only queue between two looks at the queue; that go on queueing after one that found something queued; and each of so many others begins with that. */
+/*
+ * CALLS_PER_LOOK   of so many calls that find operations queued all but one only queue
+ * QUEUEING         after such a call: so many that find none queue as well, instead of yielding
+ * TRY_EACH         else one of so many does, to see whether calls follow that find it queued
+ * *_PAUSE          tasks: after one of another kind, and after one whose memory stood against it, at first and at most
+ */
 enum { CALLS_PER_LOOK = 8, QUEUEING = 64, TRY_EACH = 16, SHORT_PAUSE = 8, FIRST_PAUSE = 64, LONGEST_PAUSE = 1 << 12 };
 
 /* ---- life ---- */
@@ -28,13 +33,13 @@ void kl_ahead_init(ncclComm_t comm)
 
 /* ---- in a call ---- */
 
-/* In a broadcast or a reduce ranks do not wait for all others. */
+/* In rooted functions ranks run ahead of others anyway. */
 static bool suits(ncclComm_t comm, uint64_t first)
 {
     struct kl_ahead *a = &comm->ahead;
     const int func = kl_comm_task(comm, first)->func;
 
-    a->suits = a->on && first >= kl_load_relaxed(&a->pause) && func != KL_FUNC_BROADCAST && func != KL_FUNC_REDUCE;
+    a->suits = a->on && first >= kl_load_relaxed(&a->pause) && !kl_func_info[func].rooted;
     return a->suits;
 }
 

@@ -3,7 +3,7 @@
  * ahead.h - what this rank brings to small operations that are queued behind the one under way is posted before their turn.
  *
  * An operation that waits for other ranks need not keep these from hearing what this rank has for the next ones. Whoever waits then finds many
- * operations complete at once: ranks that share a core take turns once for all of them, not at each. Results come in their order.
+ * operations complete at once: ranks that share a core switch once for all of them, not at each. Results come in their order.
  *
  *      from <= done <= cursor < begun <= next <= until          tasks; next - cursor <= KL_AHEAD_MOST
  *
@@ -11,7 +11,7 @@
  * not complete writes there, and the memory is this process's alone (os/pagemap.h), which has no other rank: another one might write there, and say so by the
  * very operation that is under way.
  *
- * While calls find operations queued, nobody waits for each: then it is better to queue than to give other ranks a turn (run.c).
+ * While calls find operations queued, nobody waits for each: then it is better to queue than to yield the core (run.c).
  *
  * Memory order: `until` is stored with release after `from` and the push; who runs the launches loads it with acquire. `next` is a hint to the user's thread.
  * Threads:      the user's but for kl_ahead_post, which is the runner's.
@@ -56,10 +56,10 @@ void kl_ahead_init(struct ncclComm *comm);
 /** Something is queued when a call brings tasks from `first` on: is it enough to queue these as well, for now? */
 bool kl_ahead_just_queues(struct ncclComm *comm, uint64_t first);
 
-/** Nothing is queued, and what a call brings has to wait: is it better to queue it than to give other ranks a turn? */
+/** Nothing is queued, and what a call brings has to wait: is it better to queue it than to yield the core? */
 bool kl_ahead_begins_queue(struct ncclComm *comm);
 
-/** Something is queued: is a turn of other ranks of more use than one more operation? */
+/** Something is queued: is it better to yield the core than to queue one more operation? */
 bool kl_ahead_is_full(struct ncclComm *comm);
 
 /** Tasks [first, end) were queued; `follows`: right behind those before. */

@@ -152,9 +152,9 @@ struct ncclComm {
     uint64_t timeout_ns;                /* of the next ones, as in a task */
     struct kl_stream *last_stream;      /* of the last launch */
     uint64_t last_ticket;
-    uint64_t large_until;          /* tasks up to which some are not small, or wait for several streams */
-    uint32_t behind;               /* calls that have found operations queued in which ranks run ahead of others */
-    struct kl_seldom looks, turns; /* at the queue, before more is queued; given to others who share the core */
+    uint64_t large_until;           /* tasks up to which some are not small, or wait for several streams */
+    uint32_t behind;                /* calls that have found operations queued in which ranks run ahead of others */
+    struct kl_seldom looks, yields; /* at the queue, before more is queued; of the core, where ranks share it */
     _Atomic bool finalized;
     _Atomic bool revoked;     /* it failed because it shall do no more, and may have children */
     bool suspended;           /* has no connections; the job's */

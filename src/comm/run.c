@@ -12,8 +12,8 @@
 
 enum { POLLS_PER_LOOK = 256 }; /* polls without progress between two looks at the clock and at who is gone */
 enum { AT_ONCE = 16 << 10, AT_ONCE_POLLS = 64 }; /* bytes, and polls, of what is not queued */
-enum { TURNS = 64, VAIN = 2 };                   /* of others in a call, and those after which nothing moves */
-enum { AHEAD = 8 };                              /* calls for which it lets another rank get ahead, less one */
+enum { YIELDS = 64, VAIN = 2 };                  /* in a call, and those in a row after which nothing moves */
+enum { CALLS_BEHIND = 8 };                       /* calls for which it lets another rank get ahead, less one */
 enum { LARGE = 4096, MANY = 16 }; /* elements, and messages, that take so long that the clock may be read */
 
 /* ---- turns ---- */
@@ -303,20 +303,20 @@ static enum kl_progress look_first(ncclComm_t comm, uint64_t end, ncclResult_t *
     return got;
 }
 
-/* ---- giving way ----
+/* ---- yielding ----
  *
- * Where ranks share cores, those that an operation waits for may be waiting for this one's core. So the call lets them have a turn, once, and looks again:
- * what is queued takes longer, and so does all that is queued behind it. The less often the longer that has been of no use, or programs that compute have
- * used the turn.
+ * Where ranks share cores, those that an operation waits for may be waiting for this one's core. So the call yields it, once, and looks again: what is
+ * queued takes longer, and so does all that is queued behind it. The less often the longer that has been of no use, or programs that compute have kept
+ * the core.
  */
 
-static bool may_give_turn(ncclComm_t comm, bool patient)
+static bool may_yield(ncclComm_t comm, bool patient)
 {
-    return patient && !comm->spin && kl_seldom_due(&comm->turns);
+    return patient && !comm->spin && kl_seldom_due(&comm->yields);
 }
 
 /* Was it over soon? */
-static bool give_turn(void)
+static bool yield_core(void)
 {
     const uint64_t before = kl_now_coarse_ns();
 
@@ -333,10 +333,10 @@ static bool run_alone(ncclComm_t comm, uint64_t end, uint32_t polls, bool patien
     enum kl_progress got = look_first(comm, end, &rc);
     if (got == KL_MOVED) polls--;
     if (got != KL_DONE) got = progress_some(comm, end, polls, &rc);
-    if (got != KL_DONE && !rc && !kl_ahead_begins_queue(comm) && may_give_turn(comm, patient)) {
-        const bool soon = give_turn();
+    if (got != KL_DONE && !rc && !kl_ahead_begins_queue(comm) && may_yield(comm, patient)) {
+        const bool soon = yield_core();
         got = progress_some(comm, end, 1, &rc);
-        kl_seldom_tried(&comm->turns, soon && got != KL_STALLED);
+        kl_seldom_tried(&comm->yields, soon && got != KL_STALLED);
     }
     const bool done = got == KL_DONE && !rc;
     if (rc) judge(comm, end, rc);
@@ -366,19 +366,19 @@ static bool may_look(ncclComm_t comm, struct kl_stream *stream, bool patient)
     return comm->last_stream == stream && kl_seldom_due(&comm->looks);
 }
 
-/* Give turns as long as that is of use. Returns the last progress; MOVED also if only an earlier turn has brought any. */
-static enum kl_progress run_in_turns(ncclComm_t comm, struct kl_stream *stream)
+/* Yield as long as that is of use. Returns the last progress; MOVED also if only an earlier yield has brought any. */
+static enum kl_progress run_yielding(ncclComm_t comm, struct kl_stream *stream)
 {
     enum kl_progress got = KL_STALLED, last = KL_STALLED;
     bool soon = true;
 
-    for (int turns = 0, vain = 0; turns < TURNS && vain < VAIN && soon && last != KL_DONE; turns++) {
-        soon = give_turn();
+    for (int yields = 0, vain = 0; yields < YIELDS && vain < VAIN && soon && last != KL_DONE; yields++) {
+        soon = yield_core();
         last = kl_device_run_own(comm->devices, stream, comm);
         vain = last == KL_STALLED ? vain + 1 : 0;
         if (last != KL_STALLED) got = last;
     }
-    kl_seldom_tried(&comm->turns, soon && last != KL_STALLED);
+    kl_seldom_tried(&comm->yields, soon && last != KL_STALLED);
     return got;
 }
 
@@ -387,8 +387,8 @@ static enum kl_progress run_queue(ncclComm_t comm, struct kl_stream *stream, boo
 {
     const enum kl_progress got = kl_device_run_own(comm->devices, stream, comm);
 
-    if (got == KL_DONE || !kl_ahead_is_full(comm) || !may_give_turn(comm, patient)) return got;
-    const enum kl_progress then = run_in_turns(comm, stream);
+    if (got == KL_DONE || !kl_ahead_is_full(comm) || !may_yield(comm, patient)) return got;
+    const enum kl_progress then = run_yielding(comm, stream);
     return then == KL_STALLED ? got : then;
 }
 
@@ -409,7 +409,7 @@ static bool lets_get_ahead(ncclComm_t comm, uint64_t first)
 {
     const int func = kl_comm_task(comm, first)->func;
 
-    return comm->spin && (func == KL_FUNC_BROADCAST || func == KL_FUNC_REDUCE) && ++comm->behind % AHEAD;
+    return comm->spin && kl_func_info[func].rooted && ++comm->behind % CALLS_BEHIND;
 }
 
 bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, bool patient)

@@ -406,7 +406,7 @@ static enum kl_progress run_held(struct kl_stream *stream)
 
 enum kl_progress kl_stream_run(struct kl_stream *stream)
 {
-    if (kl_load_relaxed(&stream->running) || kl_swap_acquire(&stream->running, 1)) return KL_STALLED;
+    if (!kl_stream_take(stream)) return KL_STALLED;
     enum kl_progress got = run_held(stream);
     kl_stream_give_back(stream);
     return got;

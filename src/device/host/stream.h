@@ -219,7 +219,7 @@ static inline void kl_stream_give_back(struct kl_stream *stream)
     kl_store_release(&stream->running, 0); /* pairs with the exchange in the next runner */
 }
 
-/** Take it, if nobody has. */
+/** Take that right, if nobody has it. */
 static inline bool kl_stream_take(struct kl_stream *stream)
 {
     return !kl_load_relaxed(&stream->running) && !kl_swap_acquire(&stream->running, 1);
@@ -231,8 +231,7 @@ static inline bool kl_stream_take(struct kl_stream *stream)
  */
 static inline bool kl_stream_take_idle(struct kl_stream *stream)
 {
-    if (kl_stream_pending(stream) || kl_load_relaxed(&stream->running)) return false;
-    if (kl_swap_acquire(&stream->running, 1)) return false;
+    if (kl_stream_pending(stream) || !kl_stream_take(stream)) return false;
     if (!kl_stream_pending(stream)) return true;
     kl_stream_give_back(stream);
     return false;

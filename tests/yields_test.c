@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks that share a core: a call that would have to wait lets the others have a turn before it queues anything, as long as they make use of it. Two ranks
- * of one thread, which has one CPU; a turn is what `sched_yield` does here.
+ * Ranks that share a core: a call that would have to wait yields it before anything is queued, as long as others make use of that. Two ranks of one
+ * thread, which has one CPU; what others do meanwhile is what `sched_yield` does here.
  */
 #include "include/kolo.h"
 #include "tests/kolo_test.h"
@@ -22,10 +22,10 @@ static struct {
 } ranks[RANKS];
 
 static _Thread_local struct {
-    bool on, other; /* is this the thread, and does rank 1 make use of its turns? */
-    int given;
-    long passes_ns, passed_ns; /* in a turn, and in all so far */
-} turns;
+    bool on, other; /* is this the thread, and does rank 1 operate while the core is yielded? */
+    int n;
+    long passes_ns, passed_ns; /* in a yield, and in all so far */
+} yields;
 
 static void must(ncclResult_t rc)
 {
@@ -41,12 +41,12 @@ static void issue(int r)
 
 int sched_yield(void)
 {
-    if (!turns.on) return (int)syscall(SYS_sched_yield);
-    turns.given++;
-    turns.passed_ns += turns.passes_ns;
-    turns.on = false;
-    if (turns.other) issue(1);
-    turns.on = true;
+    if (!yields.on) return (int)syscall(SYS_sched_yield);
+    yields.n++;
+    yields.passed_ns += yields.passes_ns;
+    yields.on = false;
+    if (yields.other) issue(1);
+    yields.on = true;
     return 0;
 }
 
@@ -54,22 +54,22 @@ int clock_gettime(clockid_t clock, struct timespec *t)
 {
     int rc = (int)syscall(SYS_clock_gettime, clock, t);
 
-    if (turns.on && clock == CLOCK_MONOTONIC_COARSE) *t = (struct timespec){.tv_nsec = turns.passed_ns};
+    if (yields.on && clock == CLOCK_MONOTONIC_COARSE) *t = (struct timespec){.tv_nsec = yields.passed_ns};
     return rc;
 }
 
 static void begin(bool other, long passes_ns)
 {
-    memset(&turns, 0, sizeof turns);
-    turns.other = other;
-    turns.passes_ns = passes_ns;
-    turns.on = true;
+    memset(&yields, 0, sizeof yields);
+    yields.other = other;
+    yields.passes_ns = passes_ns;
+    yields.on = true;
 }
 
 static int end(void)
 {
-    turns.on = false;
-    return turns.given;
+    yields.on = false;
+    return yields.n;
 }
 
 /* ---- set up ---- */
@@ -110,7 +110,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Nothing is remembered of the turns of the test before: those were of use. */
+/* The last yields were of use, whatever the test before has left. */
 static int warm_up(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static int tear_down(void **state)
 
 /* ---- tests ---- */
 
-static void a_turn_of_the_other_rank_is_enough(void **state)
+static void one_yield_is_enough_if_the_other_rank_operates(void **state)
 {
     (void)state;
     for (int i = 0; i < TIMES; i++) {
@@ -147,7 +147,7 @@ static void a_turn_of_the_other_rank_is_enough(void **state)
     }
 }
 
-/* Once a turn was of no use, operations are queued; all of them are carried out by the first call that gives turns again. */
+/* Once a yield was of no use, operations are queued; all of them are carried out by the first call that yields again. */
 static void a_queue_is_caught_up_with(void **state)
 {
     int queued = 1, given;
@@ -168,8 +168,8 @@ static void a_queue_is_caught_up_with(void **state)
     wait_for_all();
 }
 
-/* How many turns TIMES operations give. If rank 1 makes no use of them, it begins when rank 0 has issued all. */
-static int give_turns(bool other, long passes_ns)
+/* How often TIMES operations yield. If rank 1 makes no use of it, it begins when rank 0 has issued all. */
+static int count_yields(bool other, long passes_ns)
 {
     int given = 0;
 
@@ -188,20 +188,20 @@ static int give_turns(bool other, long passes_ns)
     return given;
 }
 
-static void who_makes_no_use_of_turns_is_seldom_given_one(void **state)
+static void what_is_of_no_use_is_seldom_done(void **state)
 {
     (void)state;
-    assert_in_range(give_turns(false, 0), 1, SELDOM);
+    assert_in_range(count_yields(false, 0), 1, SELDOM);
 }
 
-static void nor_where_others_use_them_for_long(void **state)
+static void nor_what_takes_long(void **state)
 {
     (void)state;
-    assert_in_range(give_turns(true, TICK_NS), 1, SELDOM);
+    assert_in_range(count_yields(true, TICK_NS), 1, SELDOM);
 }
 
-/* All ranks of a group are this thread's: nobody else is to have a turn before they have begun. */
-static void a_group_gives_no_turns(void **state)
+/* All ranks of a group are this thread's: who yields before they have begun waits for itself. */
+static void a_group_does_not_yield(void **state)
 {
     (void)state;
     must(ncclGroupStart());
@@ -215,11 +215,11 @@ static void a_group_gives_no_turns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_turn_of_the_other_rank_is_enough, warm_up),
+        cmocka_unit_test_setup(one_yield_is_enough_if_the_other_rank_operates, warm_up),
         cmocka_unit_test_setup(a_queue_is_caught_up_with, warm_up),
-        cmocka_unit_test_setup(who_makes_no_use_of_turns_is_seldom_given_one, warm_up),
-        cmocka_unit_test_setup(nor_where_others_use_them_for_long, warm_up),
-        cmocka_unit_test_setup(a_group_gives_no_turns, warm_up),
+        cmocka_unit_test_setup(what_is_of_no_use_is_seldom_done, warm_up),
+        cmocka_unit_test_setup(nor_what_takes_long, warm_up),
+        cmocka_unit_test_setup(a_group_does_not_yield, warm_up),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
