@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { HOT = 32, SLICE = 8, COLD_AFTER = 64, SORT_BY_HAND = 32 };
+enum { AT_ONCE = 8192 }; /* bytes up to which a message is looked at when it begins: most are done then */
 
 /* ---- life ---- */
 
@@ -98,7 +99,7 @@ static bool is_done_at_once(const struct kl_exchange_end *end, const struct kl_t
 {
     struct kl_connector *c = end->connector;
 
-    if (bytes > KL_MESSAGE_SMALL || end->last || !c || !c->ready || c->transport->progress) return false;
+    if (bytes > AT_ONCE || end->last || !c || !c->ready || c->transport->progress) return false;
     const uint64_t signature = kl_message_signature(task->type, task->count);
     return c->sends ? kl_message_send_whole(c, task->send, bytes, signature)
                     : kl_message_recv_whole(c, task->recv, bytes, signature);

@@ -12,6 +12,7 @@ enum { MOST_LENT = 1 << 20 };           /* bytes: a lent step is read in one go,
 enum { RECEIVED_PER_POLL = 128 << 10 }; /* bytes; then it is the sends' turn, for which others wait */
 enum { PREFETCHED = 1024 };             /* bytes, to be written; messages of 512 lost by it */
 enum { SMALL = 4096 };                  /* bytes that memcpy copies as well */
+enum { SLOTS = 2 };                     /* of the fifo: what they hold goes through no pool, and may be done at once */
 
 static size_t at_most(size_t bytes, size_t most)
 {
@@ -63,7 +64,7 @@ static bool is_pooled(const struct kl_message *m, const struct kl_fifo_tx *tx)
     size_t left = m->bytes - m->moved;
 
     if (left >= tx->lends_from) return false;
-    return left > tx->shape.slot_bytes && kl_fifo_pool_usable(tx);
+    return left > SLOTS * tx->shape.slot_bytes && kl_fifo_pool_usable(tx);
 }
 
 /* Steps that may wait for the receiver. */
@@ -127,12 +128,14 @@ enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector
 bool kl_message_send_whole(struct kl_connector *connector, const void *data, size_t bytes, uint64_t signature)
 {
     struct kl_fifo_tx *tx = &connector->tx;
+    const uint32_t steps = bytes > tx->shape.slot_bytes ? SLOTS : 1;
+    size_t moved = 0;
 
-    if (bytes > tx->shape.slot_bytes || bytes >= tx->lends_from || tx->lends_all) return false;
-    if (!kl_fifo_can_send(tx) || !kl_fifo_drained(tx)) return false;
-    if (bytes) copy_out(kl_fifo_reserve(tx, bytes), data, bytes);
+    if (bytes > steps * tx->shape.slot_bytes || bytes >= tx->lends_from || tx->lends_all) return false;
+    if (!kl_fifo_waiting_below(tx, tx->shape.nslots - steps + 1) || !kl_fifo_drained(tx)) return false;
     tx->signature = signature;
-    kl_fifo_publish(tx, bytes, false);
+    do moved += send_copied(tx, (const char *)data + moved, bytes - moved);
+    while (moved < bytes);
     return true;
 }
 
@@ -268,15 +271,23 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
     return KL_DONE;
 }
 
+/* A step of so many bytes. */
+static void take_step(struct kl_fifo_rx *rx, void *to, const void *from, size_t bytes)
+{
+    if (bytes) memcpy(to, from, bytes);
+    kl_fifo_release(rx);
+}
+
 bool kl_message_recv_whole(struct kl_connector *connector, void *data, size_t bytes, uint64_t signature)
 {
     struct kl_fifo_rx *rx = &connector->rx;
-    const void *in;
+    const size_t most = rx->shape.slot_bytes, first = at_most(bytes, most), second = bytes - first;
+    const void *in, *then = NULL;
 
-    if (!kl_fifo_ready(rx) || kl_fifo_signature(rx) != signature) return false;
-    if (!(in = kl_fifo_open_whole(rx, bytes))) return false;
-    if (bytes) memcpy(data, in, bytes);
-    kl_fifo_release(rx);
+    if (!(in = kl_fifo_open_whole(rx, 0, first, second, signature))) return false;
+    if (second && (second > most || !(then = kl_fifo_open_whole(rx, 1, second, false, signature)))) return false;
+    take_step(rx, data, in, first);
+    if (second) take_step(rx, (char *)data + first, then, second);
     return true;
 }
 

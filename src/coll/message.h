@@ -27,11 +27,8 @@ struct kl_message {
     bool ended;         /* the last step is done */
 };
 
-/** Bytes up to which a message is looked at when it begins: most are done then. */
-enum { KL_MESSAGE_SMALL = 4096 };
-
 /**
- * Do all of a message of up to KL_MESSAGE_SMALL bytes in one step; or nothing, and it is to go on as any. The connector is ready, and its transport
+ * Do all of a message of up to two slots of the fifo at once, when it begins; or nothing, and it is to go on as any. The connector is ready, and its transport
  * moves by itself.
  */
 bool kl_message_send_whole(struct kl_connector *connector, const void *data, size_t bytes, uint64_t signature);

@@ -111,6 +111,67 @@ static void messages_arrive_whole(void **state)
     free(to);
 }
 
+/* A message of `bytes`, whole; false: not now. */
+static bool send_whole(struct link *l, const char *from, size_t bytes)
+{
+    return kl_message_send_whole(&l->tx, from, bytes, kl_message_signature(ncclInt8, bytes));
+}
+
+static bool recv_whole(struct link *l, char *to, size_t bytes)
+{
+    return kl_message_recv_whole(&l->rx, to, bytes, kl_message_signature(ncclInt8, bytes));
+}
+
+static void two_slots_are_sent_at_once_or_not_at_all(void **state)
+{
+    enum { TWO = 2 * SLOT_BYTES };
+    char from[TWO + 1], to[TWO + 1];
+    struct link l;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof from; i++) from[i] = (char)(i * 7 + i / 251);
+    make_link(&l, &kl_transport_shm);
+    assert_false(send_whole(&l, from, TWO + 1));
+    for (size_t bytes = SLOT_BYTES; bytes <= TWO; bytes += SLOT_BYTES / 2) {
+        memset(to, 0, sizeof to);
+        assert_true(send_whole(&l, from, bytes));
+        assert_true(recv_whole(&l, to, bytes));
+        assert_memory_equal(from, to, bytes);
+        assert_int_equal(to[bytes], 0);
+    }
+    assert_true(send_whole(&l, from, SLOT_BYTES));
+    assert_true(send_whole(&l, from, TWO));
+    assert_false(send_whole(&l, from, TWO)); /* one slot is left */
+    assert_true(recv_whole(&l, to, SLOT_BYTES));
+    assert_true(send_whole(&l, from, TWO));
+    for (int i = 0; i < 2; i++) assert_true(recv_whole(&l, to, TWO));
+    assert_false(recv_whole(&l, to, TWO));
+    free_link(&l);
+}
+
+static void half_a_message_is_not_taken(void **state)
+{
+    enum { TWO = 2 * SLOT_BYTES };
+    char from[TWO], to[TWO] = {0};
+    struct link l;
+
+    (void)state;
+    memset(from, 1, sizeof from);
+    make_link(&l, &kl_transport_shm);
+    l.tx.tx.signature = kl_message_signature(ncclInt8, TWO);
+    memcpy(kl_fifo_reserve(&l.tx.tx, SLOT_BYTES), from, SLOT_BYTES);
+    kl_fifo_publish(&l.tx.tx, SLOT_BYTES, true);
+    assert_false(recv_whole(&l, to, TWO));
+    assert_int_equal(to[0], 0);
+    memcpy(kl_fifo_reserve(&l.tx.tx, SLOT_BYTES), from, SLOT_BYTES);
+    kl_fifo_publish(&l.tx.tx, SLOT_BYTES, false);
+    assert_false(recv_whole(&l, to, SLOT_BYTES)); /* of another size */
+    assert_false(recv_whole(&l, to, TWO - 1));
+    assert_true(recv_whole(&l, to, TWO));
+    assert_memory_equal(from, to, TWO);
+    free_link(&l);
+}
+
 static void different_sizes_are_an_error(void **state)
 {
     static const size_t sizes[][2] = {{0, 1},          {1, 0},          {10, 20},     {20, 10},     {1024, 1025},
@@ -678,6 +739,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_arrive_whole),
+        cmocka_unit_test(two_slots_are_sent_at_once_or_not_at_all),
+        cmocka_unit_test(half_a_message_is_not_taken),
         cmocka_unit_test(different_sizes_are_an_error),
         cmocka_unit_test(a_send_that_is_done_has_let_go_of_its_buffer),
         cmocka_unit_test(what_is_less_than_is_lent_is_handed_over),

@@ -428,14 +428,21 @@ static inline const void *kl_fifo_open(struct kl_fifo_rx *rx, size_t *bytes, boo
     return kl_fifo_open_other(rx, line, bytes);
 }
 
-/** The next step's data, if it has just these `bytes`, all of their message, in its line or its slot; else NULL, as if it was not opened. */
-static inline const void *kl_fifo_open_whole(struct kl_fifo_rx *rx, size_t bytes)
+/**
+ * The data of the step that comes `later` than the next one, if it is there and has just these `bytes` of a message of this signature, in its line or its slot, with
+ * `more` of the message behind it; else NULL, as if it was not opened.
+ */
+static inline const void *kl_fifo_open_whole(struct kl_fifo_rx *rx, uint64_t later, size_t bytes, bool more,
+                                             uint64_t signature)
 {
-    struct kl_fifo_line *line = kl_fifo_line(rx->fifo, rx->step, &rx->shape);
+    const uint64_t step = rx->step + later;
+    struct kl_fifo_line *line = kl_fifo_line(rx->fifo, step, &rx->shape);
 
-    if (kl_read_once(&line->bytes) != bytes || kl_load_relaxed(&line->claim) != KL_CLAIM_NONE) return NULL;
+    if (kl_load_acquire(&line->ready) != step + 1) return NULL; /* pairs with publish */
+    if (line->signature != signature || kl_load_relaxed(&line->claim) != KL_CLAIM_NONE) return NULL;
+    if (kl_read_once(&line->bytes) != (bytes | (more ? KL_FIFO_MORE : 0))) return NULL;
     if (bytes <= KL_FIFO_INLINE) return line->payload;
-    return bytes <= rx->shape.slot_bytes ? kl_fifo_slot(rx->fifo, rx->step, bytes, &rx->shape) : NULL;
+    return bytes <= rx->shape.slot_bytes ? kl_fifo_slot(rx->fifo, step, bytes, &rx->shape) : NULL;
 }
 
 /** Give the opened step's slot back to the sender. */
