@@ -9,7 +9,12 @@ enum { SHARE = 256 << 10, MOST_SLOT = 32 << 10 };
 enum {
     PART = 16
 }; /* of a round: so much room is waited for. Who took each place as it came would look at others' lines all the time */
-enum { SLOT_IN_CELLS = 8, SLOT_IN_TRAYS = 4 };
+enum { SLOT_IN_CELLS = 8, SOLO_SLOT_IN_CELLS = 2 };
+enum { PACKET_PLACE = 5 * KL_LINE }; /* an odd number of them: powers of two would meet in the same sets of a cache */
+_Static_assert((int)PACKET_PLACE >= (int)KL_BOARD_PACKET, "there is room");
+enum { ALL_LINES = 4096 }; /* of all ranks together, if each has its least */
+
+/* ---- places ---- */
 
 /* Of a slot: what a rank posts at most. */
 static size_t slot_bytes(int nranks)
@@ -24,19 +29,49 @@ static size_t cell_bytes(int nranks)
     return slot_bytes(nranks) / SLOT_IN_CELLS / KL_LINE * KL_LINE;
 }
 
-static size_t tray_bytes(int nranks)
-{
-    return slot_bytes(nranks) / SLOT_IN_TRAYS / KL_LINE * KL_LINE;
-}
-
-/* A cycle of the caches. */
-static uint32_t count_slots(int nranks)
+/* A power of two, as many as a rank goes through in a cycle of the caches that it shares with so many. */
+static uint32_t places_in_cycle(int nranks, size_t bytes, uint32_t least, uint32_t most)
 {
     const size_t cycle = kl_cache_cycle(nranks);
-    uint32_t n = KL_BOARD_LEAST_SLOTS;
+    uint32_t n = least;
 
-    while (n < KL_BOARD_MOST_SLOTS && n * slot_bytes(nranks) < cycle) n *= 2;
+    while (n < most && n * bytes < cycle) n *= 2;
     return n;
+}
+
+static uint32_t count_lines(int nranks)
+{
+    uint32_t n = KL_BOARD_LINES;
+
+    while (n > KL_BOARD_CELLS && n * (uint32_t)nranks > ALL_LINES) n /= 2;
+    return n;
+}
+
+static struct kl_board_area area_of(int nranks, enum kl_board_areas which)
+{
+    const size_t slot = slot_bytes(nranks), cell = cell_bytes(nranks), two = SOLO_SLOT_IN_CELLS * cell;
+
+    switch (which) {
+    case KL_BOARD_PACKETS:
+        return (struct kl_board_area){.bytes = PACKET_PLACE, .places = count_lines(nranks)};
+    case KL_BOARD_SOLO_CELLS:
+        return (struct kl_board_area){.bytes = cell,
+                                      .places = places_in_cycle(1, cell, KL_BOARD_CELLS, KL_BOARD_AHEAD)};
+    case KL_BOARD_SOLO_SLOTS:
+        return (struct kl_board_area){.bytes = two,
+                                      .places = places_in_cycle(1, two, KL_BOARD_CELLS / 2, KL_BOARD_AHEAD)};
+    case KL_BOARD_IN_CELLS:
+        return (struct kl_board_area){.bytes = cell, .places = KL_BOARD_CELLS};
+    default:
+        break;
+    }
+    return (struct kl_board_area){.bytes = slot,
+                                  .places = places_in_cycle(nranks, slot, KL_BOARD_LEAST_SLOTS, KL_BOARD_MOST_SLOTS)};
+}
+
+static size_t bytes_of(int nranks, const struct kl_board_area *area)
+{
+    return (size_t)nranks * area->places * area->bytes;
 }
 
 static size_t posts_bytes(int nranks)
@@ -44,20 +79,15 @@ static size_t posts_bytes(int nranks)
     return (size_t)nranks * sizeof(struct kl_board_posts);
 }
 
-static size_t cells_bytes(int nranks)
-{
-    return (size_t)nranks * KL_BOARD_CELLS * cell_bytes(nranks);
-}
-
-static size_t trays_bytes(int nranks)
-{
-    return (size_t)nranks * KL_BOARD_TRAYS * tray_bytes(nranks);
-}
-
 size_t kl_board_bytes(int nranks)
 {
-    return posts_bytes(nranks) + cells_bytes(nranks) + trays_bytes(nranks) +
-           (size_t)nranks * count_slots(nranks) * slot_bytes(nranks);
+    size_t bytes = posts_bytes(nranks);
+
+    for (int i = 0; i < KL_BOARD_AREAS; i++) {
+        const struct kl_board_area area = area_of(nranks, i);
+        bytes += bytes_of(nranks, &area);
+    }
+    return bytes;
 }
 
 void kl_board_init(struct kl_board *b, int nranks, int rank)
@@ -65,19 +95,23 @@ void kl_board_init(struct kl_board *b, int nranks, int rank)
     *b = (struct kl_board){.nranks = nranks,
                            .rank = rank,
                            .cell_bytes = cell_bytes(nranks),
-                           .tray_bytes = tray_bytes(nranks),
                            .slot_bytes = slot_bytes(nranks),
-                           .nslots = count_slots(nranks)};
+                           .nlines = count_lines(nranks)};
+    for (int i = 0; i < KL_BOARD_AREAS; i++) b->area[i] = area_of(nranks, i);
 }
 
 void kl_board_attach(struct kl_board *b, void *memory, const struct kl_arena_mark *mark)
 {
+    unsigned char *at = memory;
+
     b->posts = memory;
     b->own = &b->posts[b->rank];
     b->neighbours = &b->posts[kl_board_neighbour(b)];
-    b->cells = (unsigned char *)memory + posts_bytes(b->nranks);
-    b->trays = b->cells + cells_bytes(b->nranks);
-    b->slots = b->trays + trays_bytes(b->nranks);
+    at += posts_bytes(b->nranks);
+    for (int i = 0; i < KL_BOARD_AREAS; i++) {
+        b->area[i].at = at;
+        at += bytes_of(b->nranks, &b->area[i]);
+    }
     b->mark = mark;
 }
 
@@ -116,12 +150,13 @@ bool kl_board_all_done(struct kl_board *b, int *blocker)
     return all_done(b, b->turn, blocker);
 }
 
-/* Turns until what is written now is written anew. */
+/* Turns until what is written now is written anew: data, or the line of their flag. */
 static uint64_t round_of(const struct kl_board *b, size_t bytes)
 {
-    if (bytes <= KL_BOARD_INLINE) return kl_board_is_brief(b, bytes) ? KL_BOARD_AHEAD : KL_BOARD_LINES;
-    if (bytes <= b->cell_bytes) return KL_BOARD_CELLS;
-    return b->ahead && bytes <= b->tray_bytes ? KL_BOARD_TRAYS : b->nslots;
+    if (kl_board_is_brief(b, bytes)) return KL_BOARD_AHEAD;
+    if (bytes <= KL_BOARD_INLINE) return b->nlines;
+    const uint32_t places = kl_board_area_of(b, bytes)->places;
+    return b->packs || places < b->nlines ? places : b->nlines;
 }
 
 bool kl_board_may_post(struct kl_board *b, size_t bytes, int *blocker)

@@ -10,25 +10,21 @@
  *          done                         so many turns are behind it, or a few more
  *          call[turn % KL_BOARD_POSTS]  which call it makes
  *          brief[turn % KL_BOARD_POSTS] a flag, and up to KL_BOARD_BRIEF bytes, of operations that pack posts
- *          line[turn % KL_BOARD_LINES]  a flag, and up to KL_BOARD_INLINE bytes
- *      by rank, cell_bytes each:
- *          cell[turn % KL_BOARD_CELLS]  more; their flag is in `brief` if the operation packs posts, else in `line`
- *      by rank, tray_bytes each:
- *          tray[turn % KL_BOARD_TRAYS]  the same, where nobody else posts data
- *      by rank, slot_bytes each:
- *          slot[turn % nslots]          the same
+ *          line[turn % nlines]          a flag, and up to KL_BOARD_INLINE bytes
+ *      by rank, in the first area (enum kl_board_areas) whose places have so many bytes:
+ *          place[turn % its places]     more; their flag is in `brief` if the operation packs posts, else in `line`
  *
- * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read. Between caches go lines, and
- * several brief posts are in one, as are many calls of ranks that post nothing: an operation in which ranks run ahead packs its posts. Where
- * all wait for all, each post goes alone, and another one in its line would only be in the way. There are as many
- * slots as suit the caches (kl_cache_cycle).
+ * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read. Where ranks share cores, a round
+ * takes a switch of each: the more there is in it, the better, as long as the caches hold it (kl_cache_cycle): places for a rank that posts alone, as a
+ * root does, are more than where all do. Between caches go lines, and several brief posts are in one, as are many calls of ranks that post nothing: an
+ * operation in which ranks run ahead packs its posts. Where all wait for all, each post goes alone, and another one in its line would only be in the way.
  *
  * That all ranks make the same call shows in the signatures of their posts. Who takes data of some only compares with its neighbour for the
  * rest, up to KL_BOARD_LAG turns later: so readers need not keep step with each other. Calls of other sizes are posted elsewhere: who waits in vain looks
  * at the other's call now and then.
  *
- * Invariant:    who posts in turn t knows that all ranks are done with turn t - KL_BOARD_AHEAD, for a line t - KL_BOARD_LINES, for a
- *               cell t - KL_BOARD_CELLS, for a slot t - nslots, for a tray t - KL_BOARD_TRAYS.
+ * Invariant:    who posts in turn t knows that all ranks are done with turn t - KL_BOARD_AHEAD, for a line t - nlines, for a place t - the
+ *               places of its area.
  *               It knows so from their own posts, or else from `done`: who posts in turn t is done with those before; but where all wait for all
  *               a rank may post early, so that this is known only of turns before t - kl_board_early.
  *               Who is done with turn t has compared all before t - KL_BOARD_LAG: what they said may be written anew.
@@ -48,14 +44,23 @@
 enum {
     KL_BOARD_BRIEF = 16,   /* bytes of data behind a flag */
     KL_BOARD_INLINE = 112, /* the same, in a line */
+    KL_BOARD_PACKET = 256, /* in a packet */
     KL_BOARD_POSTS = 1024, /* calls, and brief posts */
     KL_BOARD_AHEAD = 512,  /* of these, before they are read */
-    KL_BOARD_LINES = 128,
-    KL_BOARD_CELLS = 128,
-    KL_BOARD_TRAYS = 64,
+    KL_BOARD_LINES = 512,  /* at most, */
+    KL_BOARD_CELLS = 128,  /* and at least */
     KL_BOARD_LEAST_SLOTS = 8,
     KL_BOARD_MOST_SLOTS = 64,
     KL_BOARD_RANKS = 64
+};
+/* Where data of more than a line are. Solo: only of operations in which one rank alone posts any. */
+enum kl_board_areas {
+    KL_BOARD_PACKETS,    /* as many as lines; of operations that pack posts */
+    KL_BOARD_SOLO_CELLS, /* of the size of a cell, */
+    KL_BOARD_SOLO_SLOTS, /* and of two */
+    KL_BOARD_IN_CELLS,   /* KL_BOARD_CELLS */
+    KL_BOARD_IN_SLOTS,
+    KL_BOARD_AREAS
 };
 enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_AHEAD };
 enum {
@@ -101,21 +106,27 @@ struct kl_board_posts {
     struct kl_board_line line[KL_BOARD_LINES];
 };
 
+struct kl_board_area {
+    unsigned char *at; /* by rank, `places` each */
+    size_t bytes;      /* of a place, multiple of KL_LINE */
+    uint32_t places;   /* power of 2 */
+};
+
 /** A rank's view. */
 struct kl_board {
     struct kl_board_posts *posts; /* by rank: where it begins */
-    unsigned char *cells, *trays, *slots;
+    struct kl_board_area area[KL_BOARD_AREAS];
     struct kl_board_posts *own, *neighbours; /* this rank's, and its neighbour's */
     const struct kl_arena_mark *mark;        /* by rank: who has left */
     int nranks, rank;
-    size_t cell_bytes, tray_bytes, slot_bytes;
-    uint32_t nslots;    /* power of 2 */
-    bool ahead;         /* of the operation that is under way one rank alone posts data: trays may be used */
-    bool packs;         /* in it ranks run ahead of others: they make brief posts */
-    unsigned vain;      /* times that KL_BOARD_LOOKS at a post were in vain */
-    uint64_t turn;      /* the one to come */
-    uint64_t compared;  /* turns in which the neighbour has made the same call */
-    uint64_t all_known; /* turns that all others are done with, and */
+    size_t cell_bytes, slot_bytes;
+    uint32_t nlines;                /* power of 2 */
+    bool solo;                      /* of the operation that is under way one rank alone posts data */
+    bool packs;                     /* in it ranks run ahead of others: they make brief posts */
+    unsigned vain;                  /* times that KL_BOARD_LOOKS at a post were in vain */
+    uint64_t turn;                  /* the one to come */
+    uint64_t compared;              /* turns in which the neighbour has made the same call */
+    uint64_t all_known;             /* turns that all others are done with, and */
     uint64_t known[KL_BOARD_RANKS]; /* each of them, as far as is known here */
     uint64_t posted;                /* turns before which this rank has posted, if these are more */
 };
@@ -167,18 +178,25 @@ static inline bool kl_board_is_brief(const struct kl_board *b, size_t bytes)
     return b->packs && bytes <= KL_BOARD_BRIEF;
 }
 
+/** Where posts of more than KL_BOARD_INLINE bytes are. */
+static inline const struct kl_board_area *kl_board_area_of(const struct kl_board *b, size_t bytes)
+{
+    if (b->packs && bytes <= KL_BOARD_PACKET) return &b->area[KL_BOARD_PACKETS];
+    const struct kl_board_area *area = &b->area[b->solo ? KL_BOARD_SOLO_CELLS : KL_BOARD_IN_CELLS];
+    if (bytes <= area->bytes) return area;
+    if (b->solo && bytes <= b->area[KL_BOARD_SOLO_SLOTS].bytes) return &b->area[KL_BOARD_SOLO_SLOTS];
+    return &b->area[KL_BOARD_IN_SLOTS];
+}
+
 /** Where the `bytes` of a rank's post of a turn are. */
 static inline void *kl_board_data_of(const struct kl_board *b, int rank, uint64_t turn, size_t bytes)
 {
     struct kl_board_posts *posts = &b->posts[rank];
 
     if (kl_board_is_brief(b, bytes)) return posts->brief[turn % KL_BOARD_POSTS].data;
-    if (bytes <= KL_BOARD_INLINE) return posts->line[turn % KL_BOARD_LINES].data;
-    if (bytes <= b->cell_bytes)
-        return b->cells + ((size_t)rank * KL_BOARD_CELLS + turn % KL_BOARD_CELLS) * b->cell_bytes;
-    if (b->ahead && bytes <= b->tray_bytes)
-        return b->trays + ((size_t)rank * KL_BOARD_TRAYS + turn % KL_BOARD_TRAYS) * b->tray_bytes;
-    return b->slots + ((size_t)rank * b->nslots + (turn & (b->nslots - 1))) * b->slot_bytes;
+    if (bytes <= KL_BOARD_INLINE) return posts->line[turn & (b->nlines - 1)].data;
+    const struct kl_board_area *area = kl_board_area_of(b, bytes);
+    return area->at + ((size_t)rank * area->places + (turn & (area->places - 1))) * area->bytes;
 }
 
 /** What says that they are there. */
@@ -188,7 +206,7 @@ static inline struct kl_board_flag *kl_board_flag_of(const struct kl_board *b, i
 
     if (kl_board_is_brief(b, bytes) || (b->packs && bytes > KL_BOARD_INLINE))
         return &posts->brief[turn % KL_BOARD_POSTS].flag;
-    return &posts->line[turn % KL_BOARD_LINES].flag;
+    return &posts->line[turn & (b->nlines - 1)].flag;
 }
 
 /** The same, of this turn. */
@@ -249,7 +267,7 @@ static inline void kl_board_announce(const struct kl_board *b, size_t bytes, uin
 /** In how many turns to come a rank may post so many bytes already. */
 static inline uint64_t kl_board_early(const struct kl_board *b, size_t bytes)
 {
-    return bytes > b->cell_bytes ? b->nslots / 2 : KL_BOARD_EARLY;
+    return bytes > b->cell_bytes ? b->area[KL_BOARD_IN_SLOTS].places / 2 : KL_BOARD_EARLY;
 }
 
 /** A rank's post of this turn is there: so it is done with those before, but for such as it may have posted in early. */

@@ -102,7 +102,7 @@ static bool is_rooted(const struct kl_share *share)
 /* Field by field, as what a share says (exec.c). */
 static inline void start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
 {
-    board->ahead = share->func == KL_FUNC_BROADCAST;
+    board->solo = share->func == KL_FUNC_BROADCAST;
     board->packs = is_rooted(share);
     op->board = board;
     op->share = share;

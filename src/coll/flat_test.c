@@ -97,18 +97,32 @@ static void expect_ahead(size_t bytes, int most, int read)
     close_world(&w);
 }
 
+/* Of so many places. It waits for a sixteenth, and one; of small turns it hears of some at a time. */
+static void expect_round(size_t bytes, uint32_t places)
+{
+    struct kl_board board;
+    uint32_t read = places / 16 + 1;
+
+    kl_board_init(&board, 3, 0);
+    if (bytes <= board.cell_bytes) read = (read + KL_BOARD_TOLD - 1) / KL_BOARD_TOLD * KL_BOARD_TOLD;
+    expect_ahead(bytes, (int)places, (int)read);
+}
+
 static void a_root_waits_for_nobody_until_it_has_gone_round(void **state)
 {
     struct kl_board board;
 
     (void)state;
     kl_board_init(&board, 3, 0);
-    expect_ahead(KL_BOARD_BRIEF, KL_BOARD_AHEAD, 36); /* it waits for 33, and hears of 4 at a time */
-    expect_ahead(KL_BOARD_BRIEF + 1, KL_BOARD_LINES, 12);
-    expect_ahead(KL_BOARD_INLINE, KL_BOARD_LINES, 12);
-    expect_ahead(4096, KL_BOARD_CELLS, 12);
-    expect_ahead(4097, KL_BOARD_TRAYS, 5);
-    expect_ahead(8193, (int)board.nslots, 1 + (int)board.nslots / 16);
+    expect_round(KL_BOARD_BRIEF, KL_BOARD_AHEAD);
+    expect_round(KL_BOARD_BRIEF + 1, board.nlines);
+    expect_round(KL_BOARD_INLINE, board.nlines);
+    expect_round(KL_BOARD_INLINE + 1, board.area[KL_BOARD_PACKETS].places);
+    expect_round(KL_BOARD_PACKET, board.area[KL_BOARD_PACKETS].places);
+    expect_round(KL_BOARD_PACKET + 1, board.area[KL_BOARD_SOLO_CELLS].places);
+    expect_round(board.cell_bytes, board.area[KL_BOARD_SOLO_CELLS].places);
+    expect_round(2 * board.cell_bytes, board.area[KL_BOARD_SOLO_SLOTS].places);
+    expect_round(2 * board.cell_bytes + 1, board.area[KL_BOARD_IN_SLOTS].places);
 }
 
 /* ---- who posts before its turn ---- */
@@ -190,7 +204,8 @@ static void posts_before_their_turn_are_read_in_it(void **state)
     for (int r = 0; r < EARLY_RANKS; r++) {
         early[r] = (struct early){0};
         kl_board_init(&early[r].board, EARLY_RANKS, r);
-        early[r].board.nslots = KL_BOARD_LEAST_SLOTS; /* fewer than turns that are posted in early */
+        early[r].board.area[KL_BOARD_IN_SLOTS].places =
+            KL_BOARD_LEAST_SLOTS; /* fewer than turns that are posted in early */
         kl_board_attach(&early[r].board, memory, mark);
         assert_int_equal(kl_redop_init(&early[r].sum, ncclInt32, ncclSum, EARLY_RANKS), ncclSuccess);
     }
