@@ -269,10 +269,10 @@ static void what_cannot_be_is_refused(void **state)
     const struct kl_relay_ask good = {.version = KL_RELAY_VERSION,
                                       .receiver = RECEIVER,
                                       .shape = {.nslots = 4, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = 1024}};
-    struct kl_relay_ask bad[10];
+    struct kl_relay_ask bad[11];
 
     (void)state;
-    for (int i = 0; i < 10; i++) bad[i] = good;
+    for (int i = 0; i < 11; i++) bad[i] = good;
     bad[0].version = KL_RELAY_VERSION + 1;
     bad[1].receiver = RANKS;
     bad[2].receiver = -1;
@@ -283,7 +283,8 @@ static void what_cannot_be_is_refused(void **state)
     bad[7].shape.ll_bytes = 64;
     bad[8].handover = KL_RELAY_HANDOVERS;
     bad[9].shape.cells = 4;
-    for (int i = 0; i < 10; i++) expect_refusal(&bad[i]);
+    bad[10].shape.places = 3;
+    for (int i = 0; i < 11; i++) expect_refusal(&bad[i]);
 }
 
 int main(void)

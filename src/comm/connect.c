@@ -18,7 +18,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-enum { SLOTS = 8, MESSAGE_SLOTS = 32, MESSAGE_SLOT_BYTES = 4096 };
+enum { SLOTS = 8, MESSAGE_SLOTS = 32, MOST_MESSAGE_PLACES = 512, MESSAGE_SLOT_BYTES = 4096 };
+enum { MESSAGES_BYTES = 8 << 20 }; /* of a rank with all others, unless they have MESSAGE_SLOTS each */
 enum { CELL_BYTES = 32 << 10, MOST_CELLS = 64 };
 /* Bytes: below, a sender that copies, and goes on, is faster than one that waits until the receiver has its turn. */
 enum { LENDS_FROM_WHERE_CPUS_ARE_SHARED = 32 << 10 };
@@ -249,6 +250,18 @@ static struct kl_fifo_shape coll_shape(ncclComm_t comm)
     return s;
 }
 
+/* Places for a cycle of the caches: in a ring each rank sends to one other. Who shares a core with some sends more before it has to yield. */
+static struct kl_fifo_shape message_shape(ncclComm_t comm)
+{
+    const size_t cycle = kl_cache_cycle(cache_ranks(comm)), room = MESSAGES_BYTES / (size_t)comm->nranks;
+    const size_t bytes = cycle < room ? cycle : room;
+    const uint32_t most = comm->world->ranks_per_cpu > 2 ? 4 * MESSAGE_SLOTS : 2 * MESSAGE_SLOTS;
+    uint32_t n = MESSAGE_SLOTS;
+
+    while (n < MOST_MESSAGE_PLACES && n * MESSAGE_SLOT_BYTES < bytes) n *= 2;
+    return (struct kl_fifo_shape){.nslots = n < most ? n : most, .slot_bytes = MESSAGE_SLOT_BYTES, .places = n};
+}
+
 ncclResult_t kl_comm_connect(ncclComm_t comm)
 {
     const struct kl_fifo_shape coll = coll_shape(comm);
@@ -257,9 +270,7 @@ ncclResult_t kl_comm_connect(ncclComm_t comm)
         .rank = comm->rank,
         .nranks = comm->nranks,
         .cache_ranks = cache_ranks(comm),
-        .shape = {[KL_EDGE_COLL] = coll,
-                  [KL_EDGE_SCATTER] = coll,
-                  [KL_EDGE_MESSAGES] = {.nslots = MESSAGE_SLOTS, .slot_bytes = MESSAGE_SLOT_BYTES}},
+        .shape = {[KL_EDGE_COLL] = coll, [KL_EDGE_SCATTER] = coll, [KL_EDGE_MESSAGES] = message_shape(comm)},
         .round_peers = (int)comm->config.round_peers,
         .patience_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
         .choose = choose,

@@ -8,30 +8,42 @@
 enum { FIFO_MAGIC = 0x6f6c6f6b, MOST_SLOTS = 1 << 16, MOST_LL_BYTES = 1 << 20 };
 #define MOST_SLOT_BYTES ((uint64_t)1 << 30)
 
+static uint32_t places_of(const struct kl_fifo_shape *s)
+{
+    return s->places ? s->places : s->nslots;
+}
+
 size_t kl_fifo_size(const struct kl_fifo_shape *s)
 {
-    return sizeof(struct kl_fifo) + s->nslots * (sizeof(struct kl_fifo_line) + s->ll_bytes + kl_fifo_stride(s)) +
-           kl_fifo_ncells(s) * kl_fifo_cell_stride(s);
+    return sizeof(struct kl_fifo) + s->nslots * (sizeof(struct kl_fifo_line) + s->ll_bytes) +
+           places_of(s) * kl_fifo_stride(s) + kl_fifo_ncells(s) * kl_fifo_cell_stride(s);
 }
 
 void kl_fifo_init(struct kl_fifo *fifo, const struct kl_fifo_shape *shape)
 {
     fifo->shape = *shape;
+    fifo->shape.places = places_of(shape);
     fifo->magic = FIFO_MAGIC;
 }
 
-bool kl_fifo_cells_are_sound(const struct kl_fifo_shape *s)
+/* So many in turn for steps of which nslots are under way. */
+static bool is_a_cycle(const struct kl_fifo_shape *s, uint32_t n)
 {
+    return n >= s->nslots && !(n & (n - 1)) && n <= MOST_SLOTS;
+}
+
+bool kl_fifo_places_are_sound(const struct kl_fifo_shape *s)
+{
+    if (!is_a_cycle(s, places_of(s))) return false;
     if (!s->cell_bytes) return !s->cells;
-    return s->cell_bytes % KL_LINE == 0 && s->cell_bytes < s->slot_bytes && s->cells >= s->nslots &&
-           !(s->cells & (s->cells - 1)) && s->cells <= MOST_SLOTS;
+    return s->cell_bytes % KL_LINE == 0 && s->cell_bytes < s->slot_bytes && is_a_cycle(s, s->cells);
 }
 
 static bool is_sound(const struct kl_fifo_shape *s, size_t size)
 {
     return s->nslots && !(s->nslots & (s->nslots - 1)) && s->nslots <= MOST_SLOTS && s->slot_bytes &&
            s->slot_bytes % KL_LINE == 0 && s->slot_bytes <= MOST_SLOT_BYTES && s->ll_bytes % KL_LINE == 0 &&
-           s->ll_bytes <= MOST_LL_BYTES && kl_fifo_cells_are_sound(s) && kl_fifo_size(s) <= size;
+           s->ll_bytes <= MOST_LL_BYTES && s->places && kl_fifo_places_are_sound(s) && kl_fifo_size(s) <= size;
 }
 
 /* The shape is read once and then checked: the shared copy may change under us if the peer misbehaves. */
@@ -44,7 +56,8 @@ static ncclResult_t read_shape(const struct kl_fifo *fifo, size_t size, struct k
                                     .ll_bytes = kl_read_once(&fifo->shape.ll_bytes),
                                     .slot_bytes = kl_read_once(&fifo->shape.slot_bytes),
                                     .cell_bytes = kl_read_once(&fifo->shape.cell_bytes),
-                                    .cells = kl_read_once(&fifo->shape.cells)};
+                                    .cells = kl_read_once(&fifo->shape.cells),
+                                    .places = kl_read_once(&fifo->shape.places)};
     if (!is_sound(shape, size))
         return KL_FAIL(ncclInternalError,
                        "a peer's fifo of %u slots of %llu bytes does not fit into the %zu bytes mapped", shape->nslots,

@@ -11,7 +11,7 @@
  *     | left, has pool |              | slot_bytes, ...     |  +----------------------------------+
  *     +----------------+--------------+---------------------+  | lines with flags of ll_bytes     |  x nslots
  *      receiver writes  sender writes  constant after init     +----------------------------------+
- *                                                              | slot data of slot_bytes          |  x nslots
+ *                                                              | slot data of slot_bytes          |  x places
  *                                                              +----------------------------------+
  *                                                              | cells of cell_bytes              |  x kl_fifo_ncells
  *                                                              +----------------------------------+
@@ -22,8 +22,8 @@
  *                   steps [published, head + nslots)  the sender, write only
  * Where a step's data are:
  *   in its line     up to KL_FIFO_INLINE bytes: one line transfer carries both the data and that they are there.
- *   in its slot     protocol Simple. What fits in a cell is in a cell instead, one of `cells` that are used in turn, or of more if it needs less,
- *                   as suits the caches (kl_cache_cycle).
+ *   in its slot     protocol Simple. Slots may have more places than there are steps under way, used in turn, as suits the caches
+ *                   (kl_cache_cycle). What fits in a cell is in a cell instead, one of `cells` likewise, or of more if it needs less.
  *   in flagged lines  protocols LL and LL128 (lines.h): 64-byte lines, each with its own flag, so that the receiver
  *                   sees a line while the next ones are being written. The first KL_FIFO_INLINE bytes are in the step's line.
  *   in a pool       of the sender's, which many fifos share (pool.h): the payload is an offset. Only once the receiver
@@ -101,6 +101,8 @@ struct kl_fifo {
         uint32_t cell_bytes; /* less than slot_bytes; 0: there are no cells */
         uint32_t
             cells; /* for steps of cell_bytes, power of two, at least nslots; 0: none. Smaller steps have more: kl_fifo_cells_for */
+        uint32_t places; /* of slots, likewise; 0, to kl_fifo_init: nslots */
+        uint32_t zero;
     } shape;
     struct kl_fifo_line lines[];
 };
@@ -140,8 +142,8 @@ struct kl_fifo_rx {
 /** Bytes of memory for a fifo. */
 size_t kl_fifo_size(const struct kl_fifo_shape *shape);
 
-/** What a peer says of cells may be. */
-bool kl_fifo_cells_are_sound(const struct kl_fifo_shape *shape);
+/** What a peer says of cells and places may be. */
+bool kl_fifo_places_are_sound(const struct kl_fifo_shape *shape);
 
 /** Prepare zeroed memory aligned to KL_LINE, of kl_fifo_size bytes. Before anybody attaches. */
 void kl_fifo_init(struct kl_fifo *fifo, const struct kl_fifo_shape *shape);
@@ -203,8 +205,8 @@ static inline void *kl_fifo_slot(struct kl_fifo *fifo, uint64_t step, size_t byt
 {
     unsigned char *slots = kl_fifo_slots(fifo, shape);
 
-    if (bytes > shape->cell_bytes) return slots + (step & (shape->nslots - 1)) * kl_fifo_stride(shape);
-    return slots + shape->nslots * kl_fifo_stride(shape) +
+    if (bytes > shape->cell_bytes) return slots + (step & (shape->places - 1)) * kl_fifo_stride(shape);
+    return slots + shape->places * kl_fifo_stride(shape) +
            (step & (kl_fifo_cells_for(bytes, shape) - 1)) * kl_fifo_cell_stride(shape);
 }
 

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { SLOTS = 4, SLOT_BYTES = 1024, CELLS = 8, CELL_BYTES = 512, STEPS = 20000 };
+enum { SLOTS = 4, PLACES = 8, SLOT_BYTES = 1024, CELLS = 16, CELL_BYTES = 512, STEPS = 20000 };
 
 struct pair {
     struct kl_fifo *fifo;
@@ -19,7 +19,8 @@ struct pair {
 
 static void make_pair(struct pair *p, bool shares_memory)
 {
-    struct kl_fifo_shape shape = {.nslots = SLOTS, .slot_bytes = SLOT_BYTES, .cell_bytes = CELL_BYTES, .cells = CELLS};
+    struct kl_fifo_shape shape = {
+        .nslots = SLOTS, .slot_bytes = SLOT_BYTES, .cell_bytes = CELL_BYTES, .cells = CELLS, .places = PLACES};
     size_t size = kl_fifo_size(&shape);
 
     p->fifo = aligned_alloc(KL_LINE, (size + KL_LINE - 1) / KL_LINE * KL_LINE);
@@ -145,18 +146,14 @@ static void a_step_larger_than_a_slot_is_refused(void **state)
     free(p.fifo);
 }
 
-/* Memory of a step that fills its cell is written anew after CELLS steps, of half a cell after twice as many, of others after SLOTS. */
+/* Memory of a step that fills its cell is written anew after CELLS steps, of half a cell after twice as many, of others after PLACES. */
 static void small_steps_have_cells(void **state)
 {
     static const struct {
         size_t bytes;
         int steps;
-    } cases[] = {{SLOT_BYTES, SLOTS},
-                 {CELL_BYTES + 1, SLOTS},
-                 {CELL_BYTES, CELLS},
-                 {CELL_BYTES / 2 + 1, CELLS},
-                 {CELL_BYTES / 2, 2 * CELLS},
-                 {CELL_BYTES / 4, 4 * CELLS},
+    } cases[] = {{SLOT_BYTES, PLACES},           {CELL_BYTES + 1, PLACES},    {CELL_BYTES, CELLS},
+                 {CELL_BYTES / 2 + 1, CELLS},    {CELL_BYTES / 2, 2 * CELLS}, {CELL_BYTES / 4, 4 * CELLS},
                  {KL_FIFO_INLINE + 1, 4 * CELLS}};
     struct pair p;
 
@@ -200,23 +197,28 @@ static void memory_that_is_no_fifo_is_refused(void **state)
         struct kl_fifo_shape shape;
         size_t size;
     } cases[] = {
-        {"no magic", 0, {SLOTS, 0, SLOT_BYTES, 0, 0}, 1 << 16},
-        {"no slots", 1, {0, 0, SLOT_BYTES, 0, 0}, 1 << 16},
-        {"three slots", 1, {3, 0, SLOT_BYTES, 0, 0}, 1 << 16},
-        {"no bytes", 1, {SLOTS, 0, 0, 0, 0}, 1 << 16},
-        {"odd bytes", 1, {SLOTS, 0, 100, 0, 0}, 1 << 16},
-        {"odd lines", 1, {SLOTS, 64, SLOT_BYTES, 0, 0}, 1 << 16},
-        {"too many lines", 1, {SLOTS, UINT32_MAX - 127, SLOT_BYTES, 0, 0}, 1 << 16},
-        {"too many slots", 1, {1 << 30, 0, 1 << 30, 0, 0}, 1 << 16},
-        {"too small", 1, {SLOTS, 0, SLOT_BYTES, 0, 0}, 1 << 12},
-        {"overflow", 1, {SLOTS, 0, UINT64_MAX - 127, 0, 0}, 1 << 16},
-        {"cells of no bytes", 1, {SLOTS, 0, SLOT_BYTES, 0, SLOTS}, 1 << 16},
-        {"odd cells", 1, {SLOTS, 0, SLOT_BYTES, 100, SLOTS}, 1 << 16},
-        {"cells as large as slots", 1, {SLOTS, 0, SLOT_BYTES, SLOT_BYTES, SLOTS}, 1 << 16},
-        {"fewer cells than slots", 1, {SLOTS, 0, SLOT_BYTES, KL_LINE, SLOTS / 2}, 1 << 16},
-        {"no power of two", 1, {SLOTS, 0, SLOT_BYTES, KL_LINE, 3 * SLOTS}, 1 << 16},
-        {"too many cells", 1, {SLOTS, 0, SLOT_BYTES, KL_LINE, 1 << 30}, 1 << 16},
-        {"no header", 1, {SLOTS, 0, SLOT_BYTES, 0, 0}, 64},
+        {"no magic", 0, {SLOTS, 0, SLOT_BYTES, 0, 0, SLOTS, 0}, 1 << 16},
+        {"no slots", 1, {0, 0, SLOT_BYTES, 0, 0, SLOTS, 0}, 1 << 16},
+        {"three slots", 1, {3, 0, SLOT_BYTES, 0, 0, SLOTS, 0}, 1 << 16},
+        {"no bytes", 1, {SLOTS, 0, 0, 0, 0, SLOTS, 0}, 1 << 16},
+        {"odd bytes", 1, {SLOTS, 0, 100, 0, 0, SLOTS, 0}, 1 << 16},
+        {"odd lines", 1, {SLOTS, 64, SLOT_BYTES, 0, 0, SLOTS, 0}, 1 << 16},
+        {"too many lines", 1, {SLOTS, UINT32_MAX - 127, SLOT_BYTES, 0, 0, SLOTS, 0}, 1 << 16},
+        {"too many slots", 1, {1 << 30, 0, 1 << 30, 0, 0, SLOTS, 0}, 1 << 16},
+        {"too small", 1, {SLOTS, 0, SLOT_BYTES, 0, 0, SLOTS, 0}, 1 << 12},
+        {"overflow", 1, {SLOTS, 0, UINT64_MAX - 127, 0, 0, SLOTS, 0}, 1 << 16},
+        {"cells of no bytes", 1, {SLOTS, 0, SLOT_BYTES, 0, SLOTS, SLOTS, 0}, 1 << 16},
+        {"odd cells", 1, {SLOTS, 0, SLOT_BYTES, 100, SLOTS, SLOTS, 0}, 1 << 16},
+        {"cells as large as slots", 1, {SLOTS, 0, SLOT_BYTES, SLOT_BYTES, SLOTS, SLOTS, 0}, 1 << 16},
+        {"fewer cells than slots", 1, {SLOTS, 0, SLOT_BYTES, KL_LINE, SLOTS / 2, SLOTS, 0}, 1 << 16},
+        {"no power of two", 1, {SLOTS, 0, SLOT_BYTES, KL_LINE, 3 * SLOTS, SLOTS, 0}, 1 << 16},
+        {"too many cells", 1, {SLOTS, 0, SLOT_BYTES, KL_LINE, 1 << 30, SLOTS, 0}, 1 << 16},
+        {"no places", 1, {SLOTS, 0, SLOT_BYTES, 0, 0, 0, 0}, 1 << 16},
+        {"fewer places than slots", 1, {SLOTS, 0, SLOT_BYTES, 0, 0, SLOTS / 2, 0}, 1 << 16},
+        {"three times as many", 1, {SLOTS, 0, SLOT_BYTES, 0, 0, 3 * SLOTS, 0}, 1 << 16},
+        {"too many places", 1, {SLOTS, 0, SLOT_BYTES, 0, 0, 1 << 30, 0}, 1 << 16},
+        {"places that do not fit", 1, {SLOTS, 0, SLOT_BYTES, 0, 0, 32 * SLOTS, 0}, 1 << 16},
+        {"no header", 1, {SLOTS, 0, SLOT_BYTES, 0, 0, SLOTS, 0}, 64},
     };
     struct pair p;
     struct kl_fifo_tx tx;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAP_AGAIN_MS = 1, MOST_SLOTS = 64, MOST_SLOT_BYTES = 1 << 28 };
+enum { MAP_AGAIN_MS = 1, MOST_SLOTS = 128, MOST_SLOT_BYTES = 1 << 28 };
 
 struct relay {
     struct kl_relays *relays;
@@ -63,7 +63,7 @@ static ncclResult_t check_ask(const struct kl_relays_config *c, int sender, cons
     const struct kl_fifo_shape *s = &ask->shape;
     bool shaped = s->nslots && !(s->nslots & (s->nslots - 1)) && s->nslots <= MOST_SLOTS &&
                   !(s->slot_bytes % KL_LINE) && s->slot_bytes <= MOST_SLOT_BYTES &&
-                  (!s->ll_bytes || s->ll_bytes == KL_LINES_LL_BYTES) && kl_fifo_cells_are_sound(s);
+                  (!s->ll_bytes || s->ll_bytes == KL_LINES_LL_BYTES) && kl_fifo_places_are_sound(s);
 
     if (ask->version == KL_RELAY_VERSION && ask->receiver >= 0 && ask->receiver < c->nranks &&
         ask->handover < KL_RELAY_HANDOVERS && ask->device >= 0 && ask->device < c->net->devices() && shaped)

@@ -7,7 +7,7 @@
 #include "transport/tags.h"
 
 enum {
-    KL_RELAY_VERSION = 2,
+    KL_RELAY_VERSION = 3,
     KL_RELAY_HANDOVERS = 1 << 16 /* of a sender, at most */
 };
 
@@ -20,7 +20,7 @@ struct kl_relay_ask {
     struct kl_fifo_shape shape;
     struct kl_net_handle handle; /* of the receiver's listener */
 };
-_Static_assert(sizeof(struct kl_relay_ask) == 48 + KL_NET_HANDLE, "wire format");
+_Static_assert(sizeof(struct kl_relay_ask) == 56 + KL_NET_HANDLE, "wire format");
 
 /** Relay to sender, who answers with struct kl_card_reply. */
 struct kl_relay_card {
