@@ -29,14 +29,14 @@ static size_t cell_bytes(int nranks)
     return slot_bytes(nranks) / SLOT_IN_CELLS / KL_LINE * KL_LINE;
 }
 
-/* A power of two, as many as a rank goes through in a cycle of the caches that it shares with so many. */
-static uint32_t places_in_cycle(int nranks, size_t bytes, uint32_t least, uint32_t most)
+/* As many places as a rank goes through in a cycle of the caches, if so many ranks post. */
+static struct kl_board_area in_cycle(int nranks, size_t bytes, uint32_t least, uint32_t most)
 {
     const size_t cycle = kl_cache_cycle(nranks);
     uint32_t n = least;
 
     while (n < most && n * bytes < cycle) n *= 2;
-    return n;
+    return (struct kl_board_area){.bytes = bytes, .places = n};
 }
 
 static uint32_t count_lines(int nranks)
@@ -55,18 +55,14 @@ static struct kl_board_area area_of(int nranks, enum kl_board_areas which)
     case KL_BOARD_PACKETS:
         return (struct kl_board_area){.bytes = PACKET_PLACE, .places = count_lines(nranks)};
     case KL_BOARD_SOLO_CELLS:
-        return (struct kl_board_area){.bytes = cell,
-                                      .places = places_in_cycle(1, cell, KL_BOARD_CELLS, KL_BOARD_AHEAD)};
+        return in_cycle(1, cell, KL_BOARD_CELLS, KL_BOARD_AHEAD);
     case KL_BOARD_SOLO_SLOTS:
-        return (struct kl_board_area){.bytes = two,
-                                      .places = places_in_cycle(1, two, KL_BOARD_CELLS / 2, KL_BOARD_AHEAD)};
+        return in_cycle(1, two, KL_BOARD_CELLS / 2, KL_BOARD_AHEAD);
     case KL_BOARD_IN_CELLS:
-        return (struct kl_board_area){.bytes = cell, .places = KL_BOARD_CELLS};
+        return in_cycle(nranks, cell, KL_BOARD_CELLS, KL_BOARD_AHEAD);
     default:
-        break;
+        return in_cycle(nranks, slot, KL_BOARD_LEAST_SLOTS, KL_BOARD_MOST_SLOTS);
     }
-    return (struct kl_board_area){.bytes = slot,
-                                  .places = places_in_cycle(nranks, slot, KL_BOARD_LEAST_SLOTS, KL_BOARD_MOST_SLOTS)};
 }
 
 static size_t bytes_of(int nranks, const struct kl_board_area *area)

@@ -58,7 +58,7 @@ enum kl_board_areas {
     KL_BOARD_PACKETS,    /* as many as lines; of operations that pack posts */
     KL_BOARD_SOLO_CELLS, /* of the size of a cell, */
     KL_BOARD_SOLO_SLOTS, /* and of two */
-    KL_BOARD_IN_CELLS,   /* KL_BOARD_CELLS */
+    KL_BOARD_IN_CELLS,
     KL_BOARD_IN_SLOTS,
     KL_BOARD_AREAS
 };
