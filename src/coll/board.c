@@ -9,7 +9,8 @@ enum { SHARE = 256 << 10, MOST_SLOT = 32 << 10 };
 enum {
     PART = 16
 }; /* of a round: so much room is waited for. Who took each place as it came would look at others' lines all the time */
-enum { SLOT_IN_CELLS = 8, SOLO_SLOT_IN_CELLS = 2 };
+enum { SLOT_IN_CELLS = 8 };
+_Static_assert(1 << (KL_BOARD_SIZES - 1) < SLOT_IN_CELLS, "a slot is the largest");
 enum { PACKET_PLACE = 5 * KL_LINE }; /* an odd number of them: powers of two would meet in the same sets of a cache */
 _Static_assert((int)PACKET_PLACE >= (int)KL_BOARD_PACKET, "there is room");
 enum { ALL_LINES = 4096 }; /* of all ranks together, if each has its least */
@@ -47,22 +48,18 @@ static uint32_t count_lines(int nranks)
     return n;
 }
 
-static struct kl_board_area area_of(int nranks, enum kl_board_areas which)
+/* Of so many cells. */
+static struct kl_board_area of_cells(int nranks, int times, int posting)
 {
-    const size_t slot = slot_bytes(nranks), cell = cell_bytes(nranks), two = SOLO_SLOT_IN_CELLS * cell;
+    return in_cycle(posting, (size_t)times * cell_bytes(nranks), KL_BOARD_CELLS / (uint32_t)times, KL_BOARD_AHEAD);
+}
 
-    switch (which) {
-    case KL_BOARD_PACKETS:
-        return (struct kl_board_area){.bytes = PACKET_PLACE, .places = count_lines(nranks)};
-    case KL_BOARD_SOLO_CELLS:
-        return in_cycle(1, cell, KL_BOARD_CELLS, KL_BOARD_AHEAD);
-    case KL_BOARD_SOLO_SLOTS:
-        return in_cycle(1, two, KL_BOARD_CELLS / 2, KL_BOARD_AHEAD);
-    case KL_BOARD_IN_CELLS:
-        return in_cycle(nranks, cell, KL_BOARD_CELLS, KL_BOARD_AHEAD);
-    default:
-        return in_cycle(nranks, slot, KL_BOARD_LEAST_SLOTS, KL_BOARD_MOST_SLOTS);
-    }
+static struct kl_board_area area_of(int nranks, int which)
+{
+    if (which == KL_BOARD_PACKETS) return (struct kl_board_area){.bytes = PACKET_PLACE, .places = count_lines(nranks)};
+    if (which < KL_BOARD_CELL) return of_cells(nranks, 1 << (which - KL_BOARD_SOLO), 1);
+    if (which < KL_BOARD_SLOT) return of_cells(nranks, 1 << (which - KL_BOARD_CELL), nranks);
+    return in_cycle(nranks, slot_bytes(nranks), KL_BOARD_LEAST_SLOTS, KL_BOARD_MOST_SLOTS);
 }
 
 static size_t bytes_of(int nranks, const struct kl_board_area *area)

@@ -53,13 +53,13 @@ enum {
     KL_BOARD_MOST_SLOTS = 64,
     KL_BOARD_RANKS = 64
 };
-/* Where data of more than a line are. Solo: only of operations in which one rank alone posts any. */
+enum { KL_BOARD_SIZES = 3 }; /* a cell, two, four */
+/* Where data of more than a line are. */
 enum kl_board_areas {
-    KL_BOARD_PACKETS,    /* as many as lines; of operations that pack posts */
-    KL_BOARD_SOLO_CELLS, /* of the size of a cell, */
-    KL_BOARD_SOLO_SLOTS, /* and of two */
-    KL_BOARD_IN_CELLS,
-    KL_BOARD_IN_SLOTS,
+    KL_BOARD_PACKETS, /* as many as lines; of operations that pack posts */
+    KL_BOARD_SOLO,    /* and so on, by size: of operations in which one rank alone posts data */
+    KL_BOARD_CELL = KL_BOARD_SOLO + KL_BOARD_SIZES, /* of the others, likewise */
+    KL_BOARD_SLOT = KL_BOARD_CELL + KL_BOARD_SIZES, /* of all */
     KL_BOARD_AREAS
 };
 enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_AHEAD };
@@ -68,9 +68,8 @@ enum {
     KL_BOARD_HINTED_OWN = 2048,  /* of posts of so many bytes, at most, to be written, */
     KL_BOARD_HINTED_POST = 1024, /* or to be read */
 };
-/* Turns, at most, of those to come, in which a rank has posted already: so long as this is in lines or cells. Of slots it is half of them. */
+/* Turns, at most, of those to come, in which a rank has posted already; of more than a cell not more than half of its places. */
 enum { KL_BOARD_EARLY = 32 };
-_Static_assert((int)KL_BOARD_EARLY >= (int)KL_BOARD_MOST_SLOTS / 2, "the most there are");
 enum { KL_BOARD_TOLD = 4 }; /* small turns that `done` is told of at a time: others wait for none of the last ones */
 _Static_assert((int)KL_BOARD_TOLD < (int)KL_BOARD_LEAST_SLOTS, "who posts in a slot waits for turns that were told");
 /* At a post that is not there, before anything else is done; and so many times these, before the rank's call is looked at. */
@@ -182,10 +181,10 @@ static inline bool kl_board_is_brief(const struct kl_board *b, size_t bytes)
 static inline const struct kl_board_area *kl_board_area_of(const struct kl_board *b, size_t bytes)
 {
     if (b->packs && bytes <= KL_BOARD_PACKET) return &b->area[KL_BOARD_PACKETS];
-    const struct kl_board_area *area = &b->area[b->solo ? KL_BOARD_SOLO_CELLS : KL_BOARD_IN_CELLS];
-    if (bytes <= area->bytes) return area;
-    if (b->solo && bytes <= b->area[KL_BOARD_SOLO_SLOTS].bytes) return &b->area[KL_BOARD_SOLO_SLOTS];
-    return &b->area[KL_BOARD_IN_SLOTS];
+    const struct kl_board_area *area = &b->area[b->solo ? KL_BOARD_SOLO : KL_BOARD_CELL];
+    for (int i = 0; i < KL_BOARD_SIZES; i++, area++)
+        if (bytes <= area->bytes) return area;
+    return &b->area[KL_BOARD_SLOT];
 }
 
 /** Where the `bytes` of a rank's post of a turn are. */
@@ -267,7 +266,9 @@ static inline void kl_board_announce(const struct kl_board *b, size_t bytes, uin
 /** In how many turns to come a rank may post so many bytes already. */
 static inline uint64_t kl_board_early(const struct kl_board *b, size_t bytes)
 {
-    return bytes > b->cell_bytes ? b->area[KL_BOARD_IN_SLOTS].places / 2 : KL_BOARD_EARLY;
+    if (bytes <= b->cell_bytes) return KL_BOARD_EARLY;
+    const uint32_t half = kl_board_area_of(b, bytes)->places / 2;
+    return half < KL_BOARD_EARLY ? half : KL_BOARD_EARLY;
 }
 
 /** A rank's post of this turn is there: so it is done with those before, but for such as it may have posted in early. */

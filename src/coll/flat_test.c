@@ -119,10 +119,12 @@ static void a_root_waits_for_nobody_until_it_has_gone_round(void **state)
     expect_round(KL_BOARD_INLINE, board.nlines);
     expect_round(KL_BOARD_INLINE + 1, board.area[KL_BOARD_PACKETS].places);
     expect_round(KL_BOARD_PACKET, board.area[KL_BOARD_PACKETS].places);
-    expect_round(KL_BOARD_PACKET + 1, board.area[KL_BOARD_SOLO_CELLS].places);
-    expect_round(board.cell_bytes, board.area[KL_BOARD_SOLO_CELLS].places);
-    expect_round(2 * board.cell_bytes, board.area[KL_BOARD_SOLO_SLOTS].places);
-    expect_round(2 * board.cell_bytes + 1, board.area[KL_BOARD_IN_SLOTS].places);
+    expect_round(KL_BOARD_PACKET + 1, board.area[KL_BOARD_SOLO].places);
+    expect_round(board.cell_bytes, board.area[KL_BOARD_SOLO].places);
+    for (size_t i = 1, cells = 2; i < KL_BOARD_SIZES; i++, cells *= 2) {
+        expect_round(cells / 2 * board.cell_bytes + 1, board.area[KL_BOARD_SOLO + i].places);
+        expect_round(cells * board.cell_bytes, board.area[KL_BOARD_SOLO + i].places);
+    }
 }
 
 /* ---- who posts before its turn ---- */
@@ -204,8 +206,8 @@ static void posts_before_their_turn_are_read_in_it(void **state)
     for (int r = 0; r < EARLY_RANKS; r++) {
         early[r] = (struct early){0};
         kl_board_init(&early[r].board, EARLY_RANKS, r);
-        early[r].board.area[KL_BOARD_IN_SLOTS].places =
-            KL_BOARD_LEAST_SLOTS; /* fewer than turns that are posted in early */
+        for (int i = KL_BOARD_CELL + 1; i < KL_BOARD_AREAS; i++)
+            early[r].board.area[i].places = KL_BOARD_LEAST_SLOTS; /* fewer than turns that are posted in early */
         kl_board_attach(&early[r].board, memory, mark);
         assert_int_equal(kl_redop_init(&early[r].sum, ncclInt32, ncclSum, EARLY_RANKS), ncclSuccess);
     }
