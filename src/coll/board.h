@@ -219,9 +219,9 @@ static inline struct kl_board_flag *kl_board_flag(const struct kl_board *b, int 
     return kl_board_flag_of(b, rank, b->turn, bytes);
 }
 
-/* ---- hints: operations that pack posts, in which ranks run ahead of others. No post waits for a line then ---- */
+/* ---- hints ---- */
 
-/** The lines of this rank's post of so many bytes, some turns ahead: to be written. */
+/** The lines of this rank's post of so many bytes, some turns ahead: to be written, for which no post waits then. */
 static inline void kl_board_prefetch_own(const struct kl_board *b, size_t bytes)
 {
     const uint64_t turn = b->turn + KL_BOARD_HINTED;
@@ -232,7 +232,7 @@ static inline void kl_board_prefetch_own(const struct kl_board *b, size_t bytes)
         kl_prefetch_to_write(kl_board_data_of(b, b->rank, turn, bytes), bytes);
 }
 
-/** Those of another rank's, which is ahead: to be read. Brief ones come with their neighbours. */
+/** Those of another rank's, of an operation in which it is ahead: to be read. Brief ones come with their neighbours. */
 static inline void kl_board_prefetch_post(const struct kl_board *b, int rank, size_t bytes)
 {
     const uint64_t turn = b->turn + KL_BOARD_HINTED;
@@ -260,7 +260,7 @@ static inline void kl_board_announce(const struct kl_board *b, size_t bytes, uin
     flag->signature = signature;
     kl_store_release(&flag->ready, b->turn + 1); /* pairs with kl_board_is_there */
     kl_board_call(b, signature);
-    if (b->packs) kl_board_prefetch_own(b, bytes);
+    kl_board_prefetch_own(b, bytes);
 }
 
 /** In how many turns to come a rank may post so many bytes already. */

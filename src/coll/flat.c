@@ -205,7 +205,8 @@ static void list_partials(const struct kl_flat_op *op, size_t skip, const void *
         partials[r] = at(kl_board_data(op->board, r, posted_by(op, r)), skip, op->share->elem_bytes);
 }
 
-static void merge(const struct kl_flat_op *op, char *to, size_t skip, size_t count)
+/* `mine`: this rank's, or NULL for what it posted. */
+static void merge(const struct kl_flat_op *op, char *to, const char *mine, size_t skip, size_t count)
 {
     const struct kl_redop *redop = op->share->redop;
     const void *partials[KL_BOARD_RANKS];
@@ -213,20 +214,33 @@ static void merge(const struct kl_flat_op *op, char *to, size_t skip, size_t cou
     for (size_t some; count; count -= some, skip += some) {
         some = count * redop->elem_bytes <= MERGE_BYTES ? count : MERGE_BYTES / redop->elem_bytes;
         list_partials(op, skip, partials);
+        if (mine) partials[op->board->rank] = mine, mine += some * redop->elem_bytes;
         kl_redop_merge_all(redop, to, partials, (size_t)op->board->nranks, some);
         if (redop->last) redop->last(redop, to, some);
         to += some * redop->elem_bytes;
     }
 }
 
+/*
+ * What this rank has just posted may not be in its cache before the lines have come from another one. Of two ranks, that is all there is to wait for: then its part
+ * is taken from where it was, if it is the same there. (Of more ranks it would be overwritten in place before its turn; and it is there by then.)
+ */
+static const char *own_partial(const struct kl_flat_op *op, size_t element)
+{
+    if (op->board->nranks > 2 || op->share->redop->first) return NULL;
+    return at(op->share->send, element, op->share->elem_bytes);
+}
+
 static void merge_own(const struct kl_flat_op *op)
 {
     const struct kl_share *s = op->share;
+    const size_t rank = (size_t)op->board->rank;
     const struct range own = merged_by(op, op->board->rank);
-    size_t skip = own.at;
+    const bool scatters = s->func == KL_FUNC_REDUCE_SCATTER;
+    char *to = at(s->recv, op->first + own.at, s->elem_bytes);
+    const char *mine = own_partial(op, op->first + own.at + (scatters ? rank * s->count : 0));
 
-    if (s->func == KL_FUNC_REDUCE_SCATTER) skip = (size_t)op->board->rank * op->piece;
-    merge(op, at(s->recv, op->first + own.at, s->elem_bytes), skip, own.count);
+    merge(op, to, mine, scatters ? rank * op->piece : own.at, own.count);
 }
 
 /* ---- taking ---- */
