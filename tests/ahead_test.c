@@ -233,7 +233,7 @@ static void run_sequences(void)
 static void data_of_operations_before_are_waited_for(void **state)
 {
     (void)state;
-    run_ranks(3, run_sequences);
+    for (int n = 2; n <= 3; n++) run_ranks(n, run_sequences);
 }
 
 /* ---- from what stands between ---- */

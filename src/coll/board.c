@@ -11,9 +11,11 @@ enum {
 }; /* of a round: so much room is waited for. Who took each place as it came would look at others' lines all the time */
 enum { SLOT_IN_CELLS = 8 };
 _Static_assert(1 << (KL_BOARD_SIZES - 1) < SLOT_IN_CELLS, "a slot is the largest");
-enum { PACKET_PLACE = 5 * KL_LINE }; /* an odd number of them: powers of two would meet in the same sets of a cache */
+enum {
+    PACKET_PLACE = 5 * KL_LINE
+}; /* an odd number of them: powers of two would meet in the same sets of a cache; with 3, AMD's processors were slower */
 _Static_assert((int)PACKET_PLACE >= (int)KL_BOARD_PACKET, "there is room");
-enum { ALL_LINES = 4096 }; /* of all ranks together, if each has its least */
+enum { ALL_LINES = 4096 }; /* of all ranks together, unless each has but the least */
 
 /* ---- places ---- */
 
@@ -31,9 +33,9 @@ static size_t cell_bytes(int nranks)
 }
 
 /* As many places as a rank goes through in a cycle of the caches, if so many ranks post. */
-static struct kl_board_area in_cycle(int nranks, size_t bytes, uint32_t least, uint32_t most)
+static struct kl_board_area in_cycle(int posting, size_t bytes, uint32_t least, uint32_t most)
 {
-    const size_t cycle = kl_cache_cycle(nranks);
+    const size_t cycle = kl_cache_cycle(posting);
     uint32_t n = least;
 
     while (n < most && n * bytes < cycle) n *= 2;
@@ -42,23 +44,24 @@ static struct kl_board_area in_cycle(int nranks, size_t bytes, uint32_t least, u
 
 static uint32_t count_lines(int nranks)
 {
-    uint32_t n = KL_BOARD_LINES;
+    uint32_t n = KL_BOARD_MOST_LINES;
 
-    while (n > KL_BOARD_CELLS && n * (uint32_t)nranks > ALL_LINES) n /= 2;
+    while (n > KL_BOARD_LEAST_LINES && n * (uint32_t)nranks > ALL_LINES) n /= 2;
     return n;
 }
 
 /* Of so many cells. */
 static struct kl_board_area of_cells(int nranks, int times, int posting)
 {
-    return in_cycle(posting, (size_t)times * cell_bytes(nranks), KL_BOARD_CELLS / (uint32_t)times, KL_BOARD_AHEAD);
+    return in_cycle(posting, (size_t)times * cell_bytes(nranks), KL_BOARD_LEAST_CELLS / (uint32_t)times,
+                    KL_BOARD_AHEAD);
 }
 
 static struct kl_board_area area_of(int nranks, int which)
 {
     if (which == KL_BOARD_PACKETS) return (struct kl_board_area){.bytes = PACKET_PLACE, .places = count_lines(nranks)};
-    if (which < KL_BOARD_CELL) return of_cells(nranks, 1 << (which - KL_BOARD_SOLO), 1);
-    if (which < KL_BOARD_SLOT) return of_cells(nranks, 1 << (which - KL_BOARD_CELL), nranks);
+    if (which < KL_BOARD_CELLS) return of_cells(nranks, 1 << (which - KL_BOARD_SOLO), 1);
+    if (which < KL_BOARD_SLOTS) return of_cells(nranks, 1 << (which - KL_BOARD_CELLS), nranks);
     return in_cycle(nranks, slot_bytes(nranks), KL_BOARD_LEAST_SLOTS, KL_BOARD_MOST_SLOTS);
 }
 

@@ -4,14 +4,14 @@
  * with everybody takes one flag, however many they are.
  *
  * Time is counted in *turns*, which all ranks go through alike, in order. In a turn every rank says which call it makes, and those who have data post
- * them: a few with the flag that says that they are there, more in a cell, a tray, or a slot.
+ * them: a few with the flag that says that they are there, more in one of the areas.
  *
  *      by rank:                         written by that rank
  *          done                         so many turns are behind it, or a few more
  *          call[turn % KL_BOARD_POSTS]  which call it makes
  *          brief[turn % KL_BOARD_POSTS] a flag, and up to KL_BOARD_BRIEF bytes, of operations that pack posts
  *          line[turn % nlines]          a flag, and up to KL_BOARD_INLINE bytes
- *      by rank, in the first area (enum kl_board_areas) whose places have so many bytes:
+ *      by rank, in the smallest area for such a post (enum kl_board_areas) that has room for it:
  *          place[turn % its places]     more; their flag is in `brief` if the operation packs posts, else in `line`
  *
  * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read. Where ranks share cores, a round
@@ -47,8 +47,9 @@ enum {
     KL_BOARD_PACKET = 256, /* in a packet */
     KL_BOARD_POSTS = 1024, /* calls, and brief posts */
     KL_BOARD_AHEAD = 512,  /* of these, before they are read */
-    KL_BOARD_LINES = 512,  /* at most, */
-    KL_BOARD_CELLS = 128,  /* and at least */
+    KL_BOARD_LEAST_LINES = 128,
+    KL_BOARD_MOST_LINES = 512,
+    KL_BOARD_LEAST_CELLS = 128,
     KL_BOARD_LEAST_SLOTS = 8,
     KL_BOARD_MOST_SLOTS = 64,
     KL_BOARD_RANKS = 64
@@ -58,11 +59,13 @@ enum { KL_BOARD_SIZES = 3 }; /* a cell, two, four */
 enum kl_board_areas {
     KL_BOARD_PACKETS, /* as many as lines; of operations that pack posts */
     KL_BOARD_SOLO,    /* and so on, by size: of operations in which one rank alone posts data */
-    KL_BOARD_CELL = KL_BOARD_SOLO + KL_BOARD_SIZES, /* of the others, likewise */
-    KL_BOARD_SLOT = KL_BOARD_CELL + KL_BOARD_SIZES, /* of all */
+    KL_BOARD_CELLS = KL_BOARD_SOLO + KL_BOARD_SIZES,  /* of the others, likewise */
+    KL_BOARD_SLOTS = KL_BOARD_CELLS + KL_BOARD_SIZES, /* of all */
     KL_BOARD_AREAS
 };
 enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_AHEAD };
+_Static_assert((int)KL_BOARD_MOST_LINES <= (int)KL_BOARD_AHEAD,
+               "who is a round behind has compared what is overwritten");
 enum {
     KL_BOARD_HINTED = 4,         /* turns ahead of which lines are prefetched, */
     KL_BOARD_HINTED_OWN = 2048,  /* of posts of so many bytes, at most, to be written, */
@@ -70,6 +73,9 @@ enum {
 };
 /* Turns, at most, of those to come, in which a rank has posted already; of more than a cell not more than half of its places. */
 enum { KL_BOARD_EARLY = 32 };
+_Static_assert(2 * (int)KL_BOARD_EARLY <= (int)KL_BOARD_LEAST_CELLS &&
+                   2 * (int)KL_BOARD_EARLY <= (int)KL_BOARD_LEAST_LINES,
+               "not more than half");
 enum { KL_BOARD_TOLD = 4 }; /* small turns that `done` is told of at a time: others wait for none of the last ones */
 _Static_assert((int)KL_BOARD_TOLD < (int)KL_BOARD_LEAST_SLOTS, "who posts in a slot waits for turns that were told");
 /* At a post that is not there, before anything else is done; and so many times these, before the rank's call is looked at. */
@@ -102,7 +108,7 @@ struct kl_board_posts {
     alignas(KL_LINE) _Atomic uint64_t done;
     alignas(KL_LINE) _Atomic uint64_t call[KL_BOARD_POSTS];
     alignas(KL_LINE) struct kl_board_brief brief[KL_BOARD_POSTS];
-    struct kl_board_line line[KL_BOARD_LINES];
+    struct kl_board_line line[KL_BOARD_MOST_LINES];
 };
 
 struct kl_board_area {
@@ -181,10 +187,10 @@ static inline bool kl_board_is_brief(const struct kl_board *b, size_t bytes)
 static inline const struct kl_board_area *kl_board_area_of(const struct kl_board *b, size_t bytes)
 {
     if (b->packs && bytes <= KL_BOARD_PACKET) return &b->area[KL_BOARD_PACKETS];
-    const struct kl_board_area *area = &b->area[b->solo ? KL_BOARD_SOLO : KL_BOARD_CELL];
+    const struct kl_board_area *area = &b->area[b->solo ? KL_BOARD_SOLO : KL_BOARD_CELLS];
     for (int i = 0; i < KL_BOARD_SIZES; i++, area++)
         if (bytes <= area->bytes) return area;
-    return &b->area[KL_BOARD_SLOT];
+    return &b->area[KL_BOARD_SLOTS];
 }
 
 /** Where the `bytes` of a rank's post of a turn are. */

@@ -10,7 +10,9 @@
 #include <string.h>
 
 enum { HOT = 32, SLICE = 8, COLD_AFTER = 64, SORT_BY_HAND = 32 };
-enum { AT_ONCE = 8192 }; /* bytes up to which a message is looked at when it begins: most are done then */
+enum {
+    AT_ONCE = 8192
+}; /* bytes, about two slots, up to which a message is looked at when it begins: most are done then */
 
 /* ---- life ---- */
 

@@ -64,14 +64,18 @@ static bool reduces(const struct kl_flat_op *op)
 
 /* ---- begin ---- */
 
+static bool is_root(const struct kl_flat_op *op)
+{
+    return op->share->root == op->board->rank;
+}
+
 /* Ranks whose posts this rank takes in this turn. */
 static int count_sources(const struct kl_flat_op *op)
 {
     const struct kl_board *b = op->board;
-    const bool root = op->share->root == b->rank;
 
-    if (op->share->func == KL_FUNC_BROADCAST) return root ? 0 : 1;
-    if (op->share->func == KL_FUNC_REDUCE) return root ? b->nranks : 0;
+    if (op->share->func == KL_FUNC_BROADCAST) return is_root(op) ? 0 : 1;
+    if (op->share->func == KL_FUNC_REDUCE) return is_root(op) ? b->nranks : 0;
     return reduces(op) ? b->nranks : b->nranks - 1;
 }
 
@@ -81,6 +85,26 @@ static bool takes_slices(const struct kl_flat_op *op)
 
     if (op->share->func != KL_FUNC_ALL_REDUCE) return false;
     return others * (op->share->end - op->share->first) * op->share->elem_bytes > WHOLE_BYTES;
+}
+
+/*
+ * Whether a reduction takes this rank's part from where it was, if it is the same there, and is not overwritten before it is its turn. Then a root needs not post it; and of two
+ * ranks none reads again what it has just posted, whose lines may not have come from the other's cache: there is nothing else to wait for.
+ */
+static bool keeps_own(const struct kl_flat_op *op)
+{
+    const struct kl_share *s = op->share;
+    const struct kl_board *b = op->board;
+
+    if (!s->redop || s->redop->first) return false;
+    return b->nranks == 2 || (s->func == KL_FUNC_REDUCE && is_root(op) && (s->send != s->recv || b->rank <= 1));
+}
+
+/* Has this rank data that others take? */
+static bool brings_data(const struct kl_flat_op *op)
+{
+    if (op->share->func == KL_FUNC_BROADCAST) return is_root(op);
+    return op->share->func != KL_FUNC_REDUCE || !is_root(op) || !op->keeps;
 }
 
 /* Elements of a piece. What fits is not divided, which takes as long as all the rest of a small operation's begin. */
@@ -109,7 +133,8 @@ static inline void start(struct kl_flat_op *op, struct kl_board *board, const st
     op->parts = kl_func_info[share->func].send_parts ? (size_t)board->nranks : 1;
     op->most = most_of(op);
     op->first = share->first;
-    op->brings = share->func != KL_FUNC_BROADCAST || share->root == board->rank;
+    op->keeps = keeps_own(op);
+    op->brings = brings_data(op);
     op->slices = takes_slices(op);
     op->second = false;
     op->posted = !board->packs && board->turn < board->posted;
@@ -214,21 +239,18 @@ static void merge(const struct kl_flat_op *op, char *to, const char *mine, size_
     for (size_t some; count; count -= some, skip += some) {
         some = count * redop->elem_bytes <= MERGE_BYTES ? count : MERGE_BYTES / redop->elem_bytes;
         list_partials(op, skip, partials);
-        if (mine) partials[op->board->rank] = mine, mine += some * redop->elem_bytes;
+        if (mine) partials[op->board->rank] = mine;
         kl_redop_merge_all(redop, to, partials, (size_t)op->board->nranks, some);
         if (redop->last) redop->last(redop, to, some);
         to += some * redop->elem_bytes;
+        if (mine) mine += some * redop->elem_bytes;
     }
 }
 
-/*
- * What this rank has just posted may not be in its cache before the lines have come from another one. Of two ranks, that is all there is to wait for: then its part
- * is taken from where it was, if it is the same there. (Of more ranks it would be overwritten in place before its turn; and it is there by then.)
- */
+/* This rank's partial result from an element on; NULL: what it posted. */
 static const char *own_partial(const struct kl_flat_op *op, size_t element)
 {
-    if (op->board->nranks > 2 || op->share->redop->first) return NULL;
-    return at(op->share->send, element, op->share->elem_bytes);
+    return op->keeps ? at(op->share->send, element, op->share->elem_bytes) : NULL;
 }
 
 static void merge_own(const struct kl_flat_op *op)

@@ -4,7 +4,7 @@
  *
  *                    who posts what                       who takes what
  *      broadcast     the root a piece, all a line         all others
- *      reduce        all a piece                          the root merges them
+ *      reduce        all a piece, but the root            the root merges them
  *      all-gather    all a piece of theirs                all
  *      reduce-scatter  all a piece of every part          all merge the pieces of their part
  *      all-to-all    all a piece of every part            all the pieces that are for them

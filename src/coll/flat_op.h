@@ -14,7 +14,8 @@ struct kl_flat_op {
     size_t first; /* where the piece begins, */
     size_t piece; /* elements of it, */
     size_t bytes; /* and of what is posted of it, but for slices */
-    bool brings;  /* this rank has data; one that has none posts all the same, so that another call is noticed */
+    bool keeps;   /* it merges its own part from where that was */
+    bool brings;  /* it has data for others; if not, it posts all the same, so that another call is noticed */
     bool slices;  /* of the piece each rank merges its own */
     bool second;  /* turn of these: the slices are told */
     bool posted;  /* this rank has, in this turn */

@@ -35,22 +35,28 @@ static void every_collective_is_right(void **state)
     }
 }
 
-static void every_type_and_operator(void **state)
+static void each_type_and_operator(int nranks)
 {
     static struct world w;
     uint64_t seed = 2;
 
-    (void)state;
-    open_world(&w, 4, 80000); /* 2,000 of the largest type, times ranks */
+    open_world(&w, nranks, 80000); /* 2,000 of the largest type, times ranks */
     for (int type = 0; type < ncclNumTypes; type++)
         for (int op = 0; op < ncclNumOps; op++)
             for (int func = 0; func <= KL_FUNC_ALL_TO_ALL; func++) {
-                struct call c = draw_call(&seed, 4, 2000);
-                c.func = func, c.in_place = false, c.type = (ncclDataType_t)type, c.op = (ncclRedOp_t)op;
-                assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, 4), ncclSuccess);
+                struct call c = draw_call(&seed, nranks, 2000);
+                c.func = func, c.type = (ncclDataType_t)type, c.op = (ncclRedOp_t)op;
+                assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, nranks), ncclSuccess);
+                c.in_place = c.in_place && func != KL_FUNC_ALL_TO_ALL;
                 run_call(&w, &flat, &c, &seed);
             }
     close_world(&w);
+}
+
+static void every_type_and_operator(void **state)
+{
+    (void)state;
+    for (int n = 2; n <= 4; n++) each_type_and_operator(n);
 }
 
 /* ---- who runs ahead ---- */
@@ -64,72 +70,91 @@ static enum kl_progress go_on(struct world *w, int rank)
     return p;
 }
 
-/* Both others read the next broadcast. */
-static void read_one(struct world *w, const struct call *c)
+/* The rank that a broadcast, or a reduce to rank 0, of three lets run ahead. */
+static int who_runs_ahead(const struct call *c)
 {
-    for (int r = 1; r < 3; r++) {
+    return c->func == KL_FUNC_REDUCE ? 1 : 0;
+}
+
+/* Both others do the next one. */
+static void follow(struct world *w, const struct call *c)
+{
+    const int ahead = who_runs_ahead(c);
+
+    for (int i = 1; i < 3; i++) {
+        const int r = (ahead + i) % 3;
         struct kl_share s = share_of(c, r, w->send[r], w->recv[r]);
-        assert_int_equal(go_on(w, 0), KL_STALLED);
+        assert_int_equal(go_on(w, ahead), KL_STALLED);
         start_flat(w, r, &s);
         assert_int_equal(go_on(w, r), KL_DONE);
     }
 }
 
-/* Of `bytes`. The root ends `most` broadcasts before anybody has read one, and goes on when so many have been `read`, and not before. */
-static void expect_ahead(size_t bytes, int most, int read)
+/* Of `bytes`. One rank ends `most` operations before anybody has followed, and goes on when both have in so many, and not before. */
+static void expect_ahead(int func, size_t bytes, int most, int followed)
 {
     static struct world w;
-    struct call c = {.func = KL_FUNC_BROADCAST, .type = ncclInt8, .count = bytes, .seed = 7};
+    struct call c = {.func = func, .type = ncclInt8, .count = bytes, .seed = 7};
+    const int rank = who_runs_ahead(&c);
     int ahead = 0;
 
     assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 3), ncclSuccess);
     open_world(&w, 3, 40000);
     for (;; ahead++) {
-        struct kl_share s = share_of(&c, 0, w.send[0], w.recv[0]);
-        start_flat(&w, 0, &s);
-        if (go_on(&w, 0) != KL_DONE) break;
+        struct kl_share s = share_of(&c, rank, w.send[rank], w.recv[rank]);
+        start_flat(&w, rank, &s);
+        if (go_on(&w, rank) != KL_DONE) break;
     }
-    assert_int_equal(kl_flat_blocked_on(&w.op[0], false), 1);
-    assert_int_equal(kl_flat_blocked_on(&w.op[0], true), -1);
-    for (int i = 0; i < read; i++) read_one(&w, &c);
-    assert_int_equal(go_on(&w, 0), KL_DONE);
+    assert_int_equal(kl_flat_blocked_on(&w.op[rank], false), !rank);
+    assert_int_equal(kl_flat_blocked_on(&w.op[rank], true), -1);
+    for (int i = 0; i < followed; i++) follow(&w, &c);
+    assert_int_equal(go_on(&w, rank), KL_DONE);
     assert_int_equal(ahead, most);
     close_world(&w);
 }
 
 /* Of so many places. It waits for a sixteenth, and one; of small turns it hears of some at a time. */
-static void expect_round(size_t bytes, uint32_t places)
+static void expect_round(int func, size_t bytes, uint32_t places)
 {
     struct kl_board board;
-    uint32_t read = places / 16 + 1;
+    uint32_t followed = places / 16 + 1;
 
     kl_board_init(&board, 3, 0);
-    if (bytes <= board.cell_bytes) read = (read + KL_BOARD_TOLD - 1) / KL_BOARD_TOLD * KL_BOARD_TOLD;
-    expect_ahead(bytes, (int)places, (int)read);
+    if (bytes <= board.cell_bytes) followed = (followed + KL_BOARD_TOLD - 1) / KL_BOARD_TOLD * KL_BOARD_TOLD;
+    expect_ahead(func, bytes, (int)places, (int)followed);
 }
 
-static void a_root_waits_for_nobody_until_it_has_gone_round(void **state)
+/* In a broadcast, or a reduce, whose areas are these: of a cell, two, four. */
+static void expect_rounds(int func, const struct kl_board *board, const struct kl_board_area *areas)
+{
+    expect_round(func, KL_BOARD_BRIEF, KL_BOARD_AHEAD);
+    expect_round(func, KL_BOARD_BRIEF + 1, board->nlines);
+    expect_round(func, KL_BOARD_INLINE, board->nlines);
+    expect_round(func, KL_BOARD_INLINE + 1, board->area[KL_BOARD_PACKETS].places);
+    expect_round(func, KL_BOARD_PACKET, board->area[KL_BOARD_PACKETS].places);
+    expect_round(func, KL_BOARD_PACKET + 1, areas[0].places);
+    expect_round(func, board->cell_bytes, areas[0].places);
+    for (size_t i = 1, cells = 2; i < KL_BOARD_SIZES; i++, cells *= 2) {
+        expect_round(func, cells / 2 * board->cell_bytes + 1, areas[i].places);
+        expect_round(func, cells * board->cell_bytes, areas[i].places);
+    }
+}
+
+static void who_runs_ahead_waits_for_nobody_until_it_has_gone_round(void **state)
 {
     struct kl_board board;
 
     (void)state;
     kl_board_init(&board, 3, 0);
-    expect_round(KL_BOARD_BRIEF, KL_BOARD_AHEAD);
-    expect_round(KL_BOARD_BRIEF + 1, board.nlines);
-    expect_round(KL_BOARD_INLINE, board.nlines);
-    expect_round(KL_BOARD_INLINE + 1, board.area[KL_BOARD_PACKETS].places);
-    expect_round(KL_BOARD_PACKET, board.area[KL_BOARD_PACKETS].places);
-    expect_round(KL_BOARD_PACKET + 1, board.area[KL_BOARD_SOLO].places);
-    expect_round(board.cell_bytes, board.area[KL_BOARD_SOLO].places);
-    for (size_t i = 1, cells = 2; i < KL_BOARD_SIZES; i++, cells *= 2) {
-        expect_round(cells / 2 * board.cell_bytes + 1, board.area[KL_BOARD_SOLO + i].places);
-        expect_round(cells * board.cell_bytes, board.area[KL_BOARD_SOLO + i].places);
-    }
+    expect_rounds(KL_FUNC_BROADCAST, &board, &board.area[KL_BOARD_SOLO]);
+    expect_rounds(KL_FUNC_REDUCE, &board, &board.area[KL_BOARD_CELLS]);
+    expect_round(KL_FUNC_REDUCE, 4 * board.cell_bytes + 1, board.area[KL_BOARD_SLOTS].places);
+    expect_round(KL_FUNC_REDUCE, board.slot_bytes, board.area[KL_BOARD_SLOTS].places);
 }
 
 /* ---- who posts before its turn ---- */
 
-enum { EARLY_RANKS = 3, EARLY_CALLS = 10000, LARGEST = 3000, KEPT = 64 };
+enum { EARLY_RANKS = 3, EARLY_CALLS = 10000, LARGEST = 6000, KEPT = 64 };
 
 static struct early {
     struct kl_board board;
@@ -206,7 +231,7 @@ static void posts_before_their_turn_are_read_in_it(void **state)
     for (int r = 0; r < EARLY_RANKS; r++) {
         early[r] = (struct early){0};
         kl_board_init(&early[r].board, EARLY_RANKS, r);
-        for (int i = KL_BOARD_CELL + 1; i < KL_BOARD_AREAS; i++)
+        for (int i = KL_BOARD_CELLS + 1; i < KL_BOARD_AREAS; i++)
             early[r].board.area[i].places = KL_BOARD_LEAST_SLOTS; /* fewer than turns that are posted in early */
         kl_board_attach(&early[r].board, memory, mark);
         assert_int_equal(kl_redop_init(&early[r].sum, ncclInt32, ncclSum, EARLY_RANKS), ncclSuccess);
@@ -450,7 +475,7 @@ int main(void)
         cmocka_unit_test(readers_compare_later_what_they_call),
         cmocka_unit_test(a_root_ahead_compares_when_its_neighbour_is_near),
         cmocka_unit_test(posts_before_their_turn_are_read_in_it),
-        cmocka_unit_test(a_root_waits_for_nobody_until_it_has_gone_round),
+        cmocka_unit_test(who_runs_ahead_waits_for_nobody_until_it_has_gone_round),
         cmocka_unit_test(another_call_is_refused_before_data_are_touched),
         cmocka_unit_test(another_size_is_refused),
         cmocka_unit_test(one_of_ranks_that_name_different_roots_finds_out),

@@ -87,9 +87,26 @@ static ncclResult_t transfer(struct link *l, char *from, size_t sent, char *to, 
 /* Around every limit: the step's line, a slot, lending, a pool's slot, all of the pool, the most that is lent. */
 static void messages_arrive_whole(void **state)
 {
-    static const size_t sizes[] = {
-        0,    1,     104,   105,   SLOT_BYTES - 1, SLOT_BYTES,       1025,    4095,          4096,
-        4097, 65535, 65536, 65537, 65536 * 4,      65536 * 4 + 1025, 1 << 20, (1 << 20) + 1, MOST};
+    static const size_t sizes[] = {0,
+                                   1,
+                                   104,
+                                   105,
+                                   SLOT_BYTES - 1,
+                                   SLOT_BYTES,
+                                   1025,
+                                   2 * SLOT_BYTES,
+                                   2 * SLOT_BYTES + 1,
+                                   4095,
+                                   4096,
+                                   4097,
+                                   65535,
+                                   65536,
+                                   65537,
+                                   65536 * 4,
+                                   65536 * 4 + 1025,
+                                   1 << 20,
+                                   (1 << 20) + 1,
+                                   MOST};
     char *from = malloc(MOST), *to = malloc(MOST);
 
     (void)state;

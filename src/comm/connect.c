@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum { SLOTS = 8, MESSAGE_SLOTS = 32, MOST_MESSAGE_PLACES = 512, MESSAGE_SLOT_BYTES = 4096 };
-enum { MESSAGES_BYTES = 8 << 20 }; /* of a rank with all others, unless they have MESSAGE_SLOTS each */
+enum { MESSAGES_BYTES = 8 << 20 }; /* of data, of a rank with all others, unless they have MESSAGE_SLOTS each */
 enum { CELL_BYTES = 32 << 10, MOST_CELLS = 64 };
 /* Bytes: below, a sender that copies, and goes on, is faster than one that waits until the receiver has its turn. */
 enum { LENDS_FROM_WHERE_CPUS_ARE_SHARED = 32 << 10 };
@@ -250,7 +250,8 @@ static struct kl_fifo_shape coll_shape(ncclComm_t comm)
     return s;
 }
 
-/* Places for a cycle of the caches: in a ring each rank sends to one other. Who shares a core with some sends more before it has to yield. */
+/* Places for a cycle of the caches: in a ring each rank sends to one other. Steps for the
+ * messages that are sent before their turn, two each; more for who shares a core with some: it has to yield when there are no more. */
 static struct kl_fifo_shape message_shape(ncclComm_t comm)
 {
     const size_t cycle = kl_cache_cycle(cache_ranks(comm)), room = MESSAGES_BYTES / (size_t)comm->nranks;

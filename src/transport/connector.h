@@ -64,7 +64,7 @@ struct kl_card_reply {
 };
 _Static_assert(sizeof(struct kl_card_reply) == 64, "wire format");
 
-enum { KL_CARD_VERSION = 3 };
+enum { KL_CARD_VERSION = 4 };
 
 struct kl_fifo_block; /* p2p: a fifo in ordinary memory, counted by its two users */
 struct kl_shm_region; /* shm: memory of this process that fifos lie in */

@@ -3,7 +3,7 @@
  * fifo.h - slots through which one rank hands data to another: the moving part of every transport on a host.
  *
  * The memory belongs to the receiver and may be mapped at different addresses on the two sides, so it holds offsets and
- * counters, never pointers of its own. A step counts slots since the connection was made; its slot is step % nslots.
+ * counters, never pointers of its own. A step counts slots since the connection was made; its line is step % nslots, its slot step % places.
  *
  *      line 0           line 1         line 2                  from line 3
  *     +----------------+--------------+---------------------+  +----------------------------------+
@@ -101,8 +101,8 @@ struct kl_fifo {
         uint32_t cell_bytes; /* less than slot_bytes; 0: there are no cells */
         uint32_t
             cells; /* for steps of cell_bytes, power of two, at least nslots; 0: none. Smaller steps have more: kl_fifo_cells_for */
-        uint32_t places; /* of slots, likewise; 0, to kl_fifo_init: nslots */
-        uint32_t zero;
+        uint32_t places; /* of slots, likewise; 0, before kl_fifo_init: nslots */
+        uint32_t zero;   /* no padding: shapes are sent */
     } shape;
     struct kl_fifo_line lines[];
 };

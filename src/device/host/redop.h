@@ -66,8 +66,8 @@ enum kl_bits_op { KL_BITS_AND, KL_BITS_OR, KL_BITS_XOR, KL_TRUTH_AND, KL_TRUTH_O
 ncclResult_t kl_redop_init_bits(struct kl_redop *redop, ncclDataType_t type, enum kl_bits_op op);
 
 /**
- * dst = `n` partial results, at least one, merged one after the other. dst may equal the first exactly. Best called for
- * pieces that, with their inputs, stay in the nearest cache.
+ * dst = `n` partial results, at least one, merged one after the other. dst may equal the first or the second exactly. Best
+ * called for pieces that, with their inputs, stay in the nearest cache.
  */
 void kl_redop_merge_all(const struct kl_redop *redop, void *dst, const void *const *partials, size_t n, size_t count);
 

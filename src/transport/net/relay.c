@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAP_AGAIN_MS = 1, MOST_SLOTS = 128, MOST_SLOT_BYTES = 1 << 28 };
+enum { MAP_AGAIN_MS = 1, MOST_SLOT_BYTES = 1 << 28 };
+enum { MOST_SLOTS = 128 }; /* as fifos of messages have (comm/connect.c) */
 
 struct relay {
     struct kl_relays *relays;
