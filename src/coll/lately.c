@@ -76,19 +76,19 @@ struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, struc
     return l;
 }
 
-/* All ranks take the same way in a block, also while they do not agree which is better. */
+/* All ranks take the same way in a block, also while they do not agree which is better. The first one begins with a use of the second way. */
 int kl_lately_way(const struct kl_lately *l)
 {
     const enum part part = part_of(l);
 
-    return part == FIRST ? 0 : part == SECOND ? 1 : l->better;
+    return part == FIRST ? l->uses == l->warm : part == SECOND ? 1 : l->better;
 }
 
 bool kl_lately_is_timed(const struct kl_lately *l)
 {
     const enum part part = part_of(l);
 
-    return part == FIRST || part == SECOND;
+    return (part == FIRST && l->uses > l->warm) || part == SECOND;
 }
 
 bool kl_lately_is_compared(const struct kl_lately *l)
@@ -147,9 +147,10 @@ static uint64_t steady(const struct kl_lately_trial *t, uint32_t n)
     return t->stalls <= few ? t->ns * n / (n - t->stalls) : t->ns + t->stalled;
 }
 
-/* One use more. */
-static void count(struct kl_lately_trial *t, uint64_t ns, bool stalled)
+static void count(struct kl_lately_trial *t, uint64_t ns, bool may_stall)
 {
+    const bool stalled = may_stall && ns > STALLED * t->least;
+
     t->stalls += stalled;
     if (stalled)
         t->stalled += ns;
@@ -157,15 +158,26 @@ static void count(struct kl_lately_trial *t, uint64_t ns, bool stalled)
         t->ns += ns;
 }
 
-/* The second half of a block of the first way, and the use that ends it; and what so many of the second one take. */
+/* One use more. Of the first one it is known whether it has stalled when there is another one. */
+static void add_use(struct kl_lately_trial *t, uint64_t ns, bool may_stall)
+{
+    if (ns < t->least) t->least = ns;
+    if (!t->uses++) {
+        t->first = ns;
+        return;
+    }
+    if (t->uses == 2) count(t, t->first, may_stall);
+    count(t, ns, may_stall);
+}
+
+/* A block of the first way, but for the use it begins with, and the use that ends it; and what so many of the second one take. */
 static void add(struct kl_lately *l, uint32_t at, uint64_t ns)
 {
-    const uint32_t block = l->block, half = block / 2, counted[] = {block - half + 1, block - 1};
+    const uint32_t block = l->block, counted[] = {block, block - 1};
     struct kl_lately_trial *t = &l->trial[at > block];
 
-    if (!at) l->trial[0] = l->trial[1] = (struct kl_lately_trial){.least = UINT64_MAX};
-    if (ns < t->least) t->least = ns;
-    if (at >= half) count(t, ns, !l->crowded && ns > STALLED * t->least);
+    if (at == 1) l->trial[0] = l->trial[1] = (struct kl_lately_trial){.least = UINT64_MAX};
+    add_use(t, ns, !l->crowded);
     if (at < 2 * block - 1) return;
     l->ns[0] = steady(&l->trial[0], counted[0]);
     l->ns[1] = steady(&l->trial[1], counted[1]) * counted[0] / counted[1];

@@ -8,9 +8,9 @@
  * at many sizes has one of these for each: until both ways are compared, what was found at a size nearby counts. Ranks that do the same count the same
  * uses, so that they try the other way together.
  *
- * The first way may leave some of its work behind, as what is staged does: ranks run ahead of others, more and more at first. So only the second half of
- * its uses counts. The second way must not: it ends when all ranks have come to it. So its first use counts as the first way's, which it waits for, and may
- * find cold caches; and of ranks that agree, the slowest counts.
+ * The first way may leave some of its work behind, as what is staged does: ranks run ahead of others. The second way must not: it ends when all ranks have come
+ * to it. So one use of it comes before those of the first way, of which then nothing is left behind, and does not count; and the one after them, which waits
+ * for what they have left, and may find cold caches, counts as theirs. Of ranks that agree, the slowest counts.
  *
  * Threads: one at a time.
  */
@@ -39,7 +39,9 @@ struct kl_lately_before {
 
 /** Of the uses of one way in a comparison. */
 struct kl_lately_trial {
-    uint64_t least;       /* ns, of one; */
+    uint32_t uses;
+    uint64_t first;       /* ns, of the first one; */
+    uint64_t least;       /* of the shortest; */
     uint64_t ns, stalled; /* of those that count, and of those that have stalled; */
     uint32_t stalls;      /* so many */
 };
