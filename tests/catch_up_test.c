@@ -4,58 +4,16 @@
  * Two ranks in one thread, so that it is known when data are there. The background thread may look at the same moment: so
  * most times count, not each.
  */
-#include "include/kolo.h"
-#include "tests/kolo_test.h"
-
 #include <sched.h>
 #include <stdbool.h>
 
 enum { RANKS = 2, TIMES = 200, MOST = TIMES * 9 / 10, SOME = 8 };
 
-static struct {
-    ncclComm_t comm;
-    koloStream_t stream;
-    float send, recv;
-} ranks[RANKS];
-
-static void must(ncclResult_t rc)
-{
-    if (rc) fail_msg("%s: %s", ncclGetErrorString(rc), ncclGetLastError(NULL));
-}
+#include "tests/one_thread.h"
 
 static void broadcast(int r)
 {
     must(ncclBroadcast(&ranks[r].send, &ranks[r].recv, 1, ncclFloat, 0, ranks[r].comm, ranks[r].stream));
-}
-
-static void all_reduce(int r)
-{
-    must(ncclAllReduce(&ranks[r].send, &ranks[r].recv, 1, ncclFloat, ncclSum, ranks[r].comm, ranks[r].stream));
-}
-
-static void create(void)
-{
-    ncclUniqueId id;
-
-    must(ncclGetUniqueId(&id));
-    must(ncclGroupStart());
-    for (int r = 0; r < RANKS; r++) {
-        must(koloSetDevice(r));
-        must(ncclCommInitRank(&ranks[r].comm, RANKS, id, r));
-        must(koloStreamCreate(&ranks[r].stream, KOLO_STREAM_DEFAULT));
-    }
-    must(ncclGroupEnd());
-}
-
-static void synchronize(void)
-{
-    for (int r = 0; r < RANKS; r++) must(koloStreamSynchronize(ranks[r].stream));
-}
-
-static void destroy(void)
-{
-    for (int r = 0; r < RANKS; r++) must(ncclCommDestroy(ranks[r].comm));
-    for (int r = 0; r < RANKS; r++) must(koloStreamDestroy(ranks[r].stream));
 }
 
 /* Rank 1 calls before rank 0 has, and once more after it. Is the second value there when that call returns? */
@@ -67,7 +25,7 @@ static bool is_there_at_once(int time)
         all_reduce(0);
     }
     all_reduce(1);
-    return ranks[1].recv == (float)(2 * time + 1);
+    return ranks[1].recv == (float)(2 * time + 1) + ranks[1].send;
 }
 
 /* The same with broadcasts from rank 0, which is far ahead then. After how many more calls is the value of the last one there? */
@@ -105,13 +63,13 @@ static void what_is_queued_is_looked_at_before_more_is(void **state)
 
     (void)state;
     need_cores();
-    create();
+    create_ranks();
     for (int i = 0; i < RANKS; i++) all_reduce(i);
-    synchronize();
+    wait_for_all();
     for (int i = 0; i < TIMES; i++) at_once += is_there_at_once(i);
     assert_in_range(at_once, MOST, TIMES);
-    synchronize();
-    destroy();
+    wait_for_all();
+    destroy_ranks();
 }
 
 /* Where it would look at each line while that is written, a rank lets the one that is ahead write some more. */
@@ -121,9 +79,9 @@ static void who_reads_lets_the_root_get_ahead(void **state)
 
     (void)state;
     need_cores();
-    create();
+    create_ranks();
     for (int i = 0; i < RANKS; i++) broadcast(i);
-    synchronize();
+    wait_for_all();
     for (int i = 0; i < TIMES; i++) {
         const int calls = calls_until_there(i);
         soon += calls <= SOME;
@@ -131,8 +89,8 @@ static void who_reads_lets_the_root_get_ahead(void **state)
     }
     assert_in_range(soon, MOST, TIMES);
     assert_in_range(waited, TIMES / 2, TIMES);
-    synchronize();
-    destroy();
+    wait_for_all();
+    destroy_ranks();
 }
 
 int main(void)

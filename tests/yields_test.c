@@ -3,9 +3,6 @@
  * Ranks that share a core: a call that would have to wait yields it before anything is queued, as long as others make use of that. Two ranks of one
  * thread, which has one CPU; what others do meanwhile is what `sched_yield` does here.
  */
-#include "include/kolo.h"
-#include "tests/kolo_test.h"
-
 #include <sched.h>
 #include <stdbool.h>
 #include <string.h>
@@ -15,27 +12,13 @@
 
 enum { RANKS = 2, WARM = 20, TIMES = 200, SELDOM = TIMES / 10, TICK_NS = 4000000 };
 
-static struct {
-    ncclComm_t comm;
-    koloStream_t stream;
-    float send, recv;
-} ranks[RANKS];
+#include "tests/one_thread.h"
 
 static _Thread_local struct {
     bool on, other; /* is this the thread, and does rank 1 operate while the core is yielded? */
     int n;
     long passes_ns, passed_ns; /* in a yield, and in all so far */
 } yields;
-
-static void must(ncclResult_t rc)
-{
-    if (rc) fail_msg("%s: %s", ncclGetErrorString(rc), ncclGetLastError(NULL));
-}
-
-static void issue(int r)
-{
-    must(ncclAllReduce(&ranks[r].send, &ranks[r].recv, 1, ncclFloat, ncclSum, ranks[r].comm, ranks[r].stream));
-}
 
 /* ---- before the C library's ---- */
 
@@ -45,7 +28,7 @@ int sched_yield(void)
     yields.n++;
     yields.passed_ns += yields.passes_ns;
     yields.on = false;
-    if (yields.other) issue(1);
+    if (yields.other) all_reduce(1);
     yields.on = true;
     return 0;
 }
@@ -74,16 +57,11 @@ static int end(void)
 
 /* ---- set up ---- */
 
-static void wait_for_all(void)
-{
-    for (int r = 0; r < RANKS; r++) must(koloStreamSynchronize(ranks[r].stream));
-}
-
 static void operate_together(int times)
 {
     for (int i = 0; i < times; i++) {
         must(ncclGroupStart());
-        for (int r = 0; r < RANKS; r++) issue(r);
+        for (int r = 0; r < RANKS; r++) all_reduce(r);
         must(ncclGroupEnd());
         wait_for_all();
     }
@@ -92,21 +70,12 @@ static void operate_together(int times)
 static int set_up(void **state)
 {
     cpu_set_t one;
-    ncclUniqueId id;
 
     (void)state;
     CPU_ZERO(&one);
     CPU_SET((size_t)sched_getcpu(), &one);
     if (sched_setaffinity(0, sizeof one, &one)) return -1;
-    must(ncclGetUniqueId(&id));
-    must(ncclGroupStart());
-    for (int r = 0; r < RANKS; r++) {
-        must(koloSetDevice(r));
-        must(ncclCommInitRank(&ranks[r].comm, RANKS, id, r));
-        must(koloStreamCreate(&ranks[r].stream, KOLO_STREAM_DEFAULT));
-        ranks[r].send = (float)(r + 1);
-    }
-    must(ncclGroupEnd());
+    create_ranks();
     return 0;
 }
 
@@ -117,8 +86,8 @@ static int warm_up(void **state)
     operate_together(WARM);
     for (int i = 0; i < TIMES; i++) {
         begin(true, 0);
-        issue(0);
-        if (!end()) issue(1);
+        all_reduce(0);
+        if (!end()) all_reduce(1);
         wait_for_all();
     }
     return 0;
@@ -127,8 +96,7 @@ static int warm_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    for (int r = 0; r < RANKS; r++) must(ncclCommDestroy(ranks[r].comm));
-    for (int r = 0; r < RANKS; r++) must(koloStreamDestroy(ranks[r].stream));
+    destroy_ranks();
     return 0;
 }
 
@@ -140,7 +108,7 @@ static void one_yield_is_enough_if_the_other_rank_operates(void **state)
     for (int i = 0; i < TIMES; i++) {
         ranks[0].recv = 0;
         begin(true, 0);
-        issue(0);
+        all_reduce(0);
         assert_int_equal(end(), 1);
         assert_true(ranks[0].recv == 3); /* nobody has waited for the stream */
         wait_for_all();
@@ -154,13 +122,13 @@ static void a_queue_is_caught_up_with(void **state)
 
     (void)state;
     begin(false, 0);
-    issue(0);
+    all_reduce(0);
     assert_int_equal(end(), 1);
     do {
         ranks[0].recv = 0;
         queued++;
         begin(true, 0);
-        issue(0);
+        all_reduce(0);
         given = end();
     } while (!given && queued < TIMES);
     assert_int_equal(given, queued);
@@ -175,14 +143,14 @@ static int count_yields(bool other, long passes_ns)
 
     for (int i = 0; i < TIMES; i++) {
         begin(other, passes_ns);
-        issue(0);
+        all_reduce(0);
         const int now = end();
         given += now;
         if (!other) continue;
-        if (!now) issue(1);
+        if (!now) all_reduce(1);
         wait_for_all();
     }
-    for (int i = 0; i < TIMES && !other; i++) issue(1);
+    for (int i = 0; i < TIMES && !other; i++) all_reduce(1);
     wait_for_all();
     assert_true(ranks[0].recv == 3 && ranks[1].recv == 3);
     return given;
@@ -205,7 +173,7 @@ static void a_group_does_not_yield(void **state)
 {
     (void)state;
     must(ncclGroupStart());
-    for (int r = 0; r < RANKS; r++) issue(r);
+    for (int r = 0; r < RANKS; r++) all_reduce(r);
     begin(false, 0);
     must(ncclGroupEnd());
     assert_int_equal(end(), 0);

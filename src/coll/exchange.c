@@ -10,9 +10,6 @@
 #include <string.h>
 
 enum { HOT = 32, SLICE = 8, COLD_AFTER = 64, SORT_BY_HAND = 32 };
-enum {
-    AT_ONCE = 8192
-}; /* bytes, about two slots, up to which a message is looked at when it begins: most are done then */
 
 /* ---- life ---- */
 
@@ -96,12 +93,12 @@ static ncclResult_t connect(struct kl_exchange *x, struct kl_parcel *p, struct k
     return ncclSuccess;
 }
 
-/* Is it small, and nothing before it, and now done? */
+/* Is nothing before it, and is it small, and now done? */
 static bool is_done_at_once(const struct kl_exchange_end *end, const struct kl_task *task, size_t bytes)
 {
     struct kl_connector *c = end->connector;
 
-    if (bytes > AT_ONCE || end->last || !c || !c->ready || c->transport->progress) return false;
+    if (end->last || !c || !c->ready || c->transport->progress) return false;
     const uint64_t signature = kl_message_signature(task->type, task->count);
     return c->sends ? kl_message_send_whole(c, task->send, bytes, signature)
                     : kl_message_recv_whole(c, task->recv, bytes, signature);

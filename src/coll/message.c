@@ -284,8 +284,8 @@ bool kl_message_recv_whole(struct kl_connector *connector, void *data, size_t by
     const size_t most = rx->shape.slot_bytes, first = at_most(bytes, most), second = bytes - first;
     const void *in, *then = NULL;
 
-    if (!(in = kl_fifo_open_whole(rx, 0, first, second, signature))) return false;
-    if (second && (second > most || !(then = kl_fifo_open_whole(rx, 1, second, false, signature)))) return false;
+    if (second > most || !(in = kl_fifo_open_whole(rx, 0, first, second, signature))) return false;
+    if (second && !(then = kl_fifo_open_whole(rx, 1, second, false, signature))) return false;
     take_step(rx, data, in, first);
     if (second) take_step(rx, (char *)data + first, then, second);
     return true;

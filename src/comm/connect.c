@@ -250,8 +250,10 @@ static struct kl_fifo_shape coll_shape(ncclComm_t comm)
     return s;
 }
 
-/* Places for a cycle of the caches: in a ring each rank sends to one other. Steps for the
- * messages that are sent before their turn, two each; more for who shares a core with some: it has to yield when there are no more. */
+/*
+ * Places for a cycle of the caches: in a ring each rank sends to one other. Steps for the messages that are sent before their turn (comm/ahead.h), two each;
+ * more where several ranks share a core: a rank has to yield it when there are no more.
+ */
 static struct kl_fifo_shape message_shape(ncclComm_t comm)
 {
     const size_t cycle = kl_cache_cycle(cache_ranks(comm)), room = MESSAGES_BYTES / (size_t)comm->nranks;
