@@ -6,10 +6,10 @@
 #include "bootstrap/bootstrap.h"
 #include "channel/doubt.h"
 #include "event/fdmap.h"
+#include "os/yield.h"
 #include "transport/shm/region.h"
 #include "transport/tags.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -188,7 +188,7 @@ static void wait_for_toucher(const struct kl_arena_mark *mark)
     const uint64_t deadline = kl_deadline_in_ms(STOPPED_MS);
 
     while (kl_load_seq_cst(&mark->touching) && (here || !kl_deadline_passed(deadline)))
-        sched_yield(); /* pairs with kl_arena_let_go */
+        kl_yield(); /* pairs with kl_arena_let_go */
 }
 
 void kl_arena_revoke(struct kl_arena *a)

@@ -7,8 +7,7 @@
 
 #include "base/clock.h"
 #include "device/host/idle.h"
-
-#include <sched.h>
+#include "os/yield.h"
 
 enum { POLLS_PER_LOOK = 256 }; /* polls without progress between two looks at the clock and at who is gone */
 enum { AT_ONCE = 16 << 10, AT_ONCE_POLLS = 64 }; /* bytes, and polls, of what is not queued */
@@ -320,7 +319,7 @@ static bool yield_core(void)
 {
     const uint64_t before = kl_now_coarse_ns();
 
-    sched_yield();
+    kl_yield();
     return kl_now_coarse_ns() == before;
 }
 

@@ -6,9 +6,9 @@
 #include "os/bell.h"
 #include "os/process.h"
 #include "os/thread.h"
+#include "os/yield.h"
 
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -145,7 +145,7 @@ static void run(void *arg)
         uint64_t now = kl_now_ns();
         if (!idle_since) idle_since = now;
         if (now - idle_since < SPIN_NS) {
-            sched_yield();
+            kl_yield();
             continue;
         }
         sleep_until_rung(p);

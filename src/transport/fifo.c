@@ -2,8 +2,7 @@
 #include "transport/fifo.h"
 
 #include "base/error.h"
-
-#include <sched.h>
+#include "os/yield.h"
 
 enum { FIFO_MAGIC = 0x6f6c6f6b, MOST_SLOTS = 1 << 16, MOST_LL_BYTES = 1 << 20 };
 #define MOST_SLOT_BYTES ((uint64_t)1 << 30)
@@ -105,7 +104,7 @@ static void revoke_step(struct kl_fifo_tx *tx, uint64_t step)
     while (claim == KL_CLAIM_OFFERED || claim == KL_CLAIM_LENT || claim == KL_CLAIM_COPYING)
         if (kl_cas_acq_rel(&line->claim, &claim, KL_CLAIM_REVOKED)) return;
     if (claim != KL_CLAIM_READING) return;
-    while (kl_load_acquire(&tx->fifo->head) <= step) sched_yield(); /* pairs with kl_fifo_release */
+    while (kl_load_acquire(&tx->fifo->head) <= step) kl_yield(); /* pairs with kl_fifo_release */
 }
 
 void kl_fifo_revoke(struct kl_fifo_tx *tx)

@@ -3,9 +3,8 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "os/slice.h"
+#include "os/yield.h"
 
-#include <sched.h>
 #include <time.h>
 
 enum {
@@ -14,10 +13,6 @@ enum {
      * for some of their time slices. Who slept meanwhile would let it wait in turn. */
     YIELD_FOR_NS = 2000000,
     YIELD_ALONE_FOR_NS = 12000000,
-    YIELDS_PER_TIMING = 16, /* one in so many is timed */
-    LOST_FOR_GOOD = 12,     /* of those timed, each soon after the one before */
-    FORGET_AFTER_NS = 500000000,
-    LOST_SLICE_NS = 500000, /* a yield that takes longer gave way to a program that computes, not to ranks that wait */
     SPIN_IN_VAIN = 100,     /* polls, about ten microseconds */
     IN_VAIN = 3,            /* waits that spinning did not end, more than such that it did */
     MOST_IN_VAIN = 8,
@@ -37,30 +32,6 @@ static void sleep_a_little(struct kl_backoff *backoff)
 
     nanosleep(&t, NULL);
     kl_backoff_grow(backoff);
-}
-
-/*
- * Beside a program that computes each yield costs one of its time slices, unless the own ones are short. Where one CPU is free of such programs
- * the kernel soon puts all ranks there, and does not while they get their turns here: so this is for those who go on losing.
- */
-static void yield(void)
-{
-    static _Thread_local struct {
-        uint64_t last; /* when a slice was lost, ns */
-        unsigned yields, lost;
-    } mine;
-
-    if (mine.lost == LOST_FOR_GOOD || ++mine.yields % YIELDS_PER_TIMING) {
-        sched_yield();
-        return;
-    }
-    uint64_t before = kl_now_ns();
-    sched_yield();
-    uint64_t now = kl_now_ns();
-    if (now - before < LOST_SLICE_NS) return;
-    mine.lost = now - mine.last < FORGET_AFTER_NS ? mine.lost + 1 : 1;
-    mine.last = now;
-    if (mine.lost == LOST_FOR_GOOD) kl_slice_shorten();
 }
 
 /*
@@ -100,7 +71,7 @@ void kl_backoff_pause(struct kl_backoff *backoff, unsigned spin)
         sleep_a_little(backoff);
         return;
     }
-    yield();
+    kl_yield();
     if ((n - backoff->spin) % YIELDS_PER_LOOK) return;
     uint64_t now = kl_now_ns();
     if (!backoff->since) backoff->since = now;
