@@ -95,6 +95,19 @@ macro(kolo_werror)
     endif()
 endmacro()
 
+# kolo_whole_program(): let the compiler see the library whole when it is linked, which saves small operations a tenth to a sixth of their time
+# (gcc; clang 14 has no objects that can be linked either way). Objects can be linked without that as well, which takes less time: tests are.
+macro(kolo_whole_program)
+    set(KOLO_WHOLE_PROGRAM OFF)
+    if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE MATCHES "^Rel" AND NOT KOLO_SANITIZE)
+        include(CheckIPOSupported)
+        check_ipo_supported(RESULT KOLO_WHOLE_PROGRAM LANGUAGES C OUTPUT ignored)
+    endif()
+    if(KOLO_WHOLE_PROGRAM)
+        add_link_options($<$<NOT:$<BOOL:$<TARGET_PROPERTY:IS_WHOLE>>>:-fno-lto>)
+    endif()
+endmacro()
+
 # kolo_library(): the shared library, with nothing visible but what the linker map names. The target is not called kolo,
 # which to ninja is the file of that name: the tool.
 function(kolo_library)
@@ -105,6 +118,10 @@ function(kolo_library)
     target_include_directories(kolo_library INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     target_link_options(kolo_library PRIVATE -Wl,--version-script=${map} -Wl,-z,nodelete) # its threads outlive a dlclose
+    if(KOLO_WHOLE_PROGRAM)
+        target_link_options(kolo_library PRIVATE -flto=auto)
+        set_target_properties(kolo_library PROPERTIES IS_WHOLE ON)
+    endif()
     if(NOT KOLO_SANITIZE)
         target_link_options(kolo_library PRIVATE -Wl,-z,defs) # a sanitizer's runtime is in the program
     endif()
