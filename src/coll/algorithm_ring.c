@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** algorithm_ring.c - the algorithm Ring: one edge from the predecessor, one to the successor. */
+/**
+ * algorithm_ring.c - the algorithm Ring: one edge from the predecessor, one to the successor. A reduce, which is a chain, has ranks that share CPUs one after
+ * the other.
+ */
 #include "base/error.h"
 #include "coll/algorithms.h"
 #include "coll/links.h"
@@ -15,8 +18,10 @@ static int index_of(const int *order, int nranks, int rank)
     return i;
 }
 
-static ncclResult_t link_ring(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                              struct kl_links *links)
+typedef ncclResult_t (*order_fn)(const struct kl_connect *graph, int channel, int first, int32_t *order);
+
+static ncclResult_t link_in_order(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                                  struct kl_links *links, order_fn order_of)
 {
     int n = graph->ranks.nranks;
     int *order = malloc((size_t)n * sizeof *order);
@@ -24,15 +29,27 @@ static ncclResult_t link_ring(const struct kl_connect *graph, struct kl_connecti
     if (!order) return KL_NOMEM("a ring");
     links->order = order;
     links->position = (struct kl_position){.nranks = n, .rank = graph->rank, .order = order};
-    KL_TRY(kl_connect_ring_order(graph, channel, graph->rank, order));
+    KL_TRY(order_of(graph, channel, graph->rank, order));
     links->position.index = (n - index_of(order, n, 0)) % n;
     KL_TRY(kl_links_recv(links, cs, channel, 0, order[n - 1]));
     return kl_links_send(links, cs, channel, 0, order[1 % n]);
 }
 
+static ncclResult_t link_ring(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                              struct kl_links *links)
+{
+    return link_in_order(graph, cs, channel, links, kl_connect_ring_order);
+}
+
+static ncclResult_t link_chain(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                               struct kl_links *links)
+{
+    return link_in_order(graph, cs, channel, links, kl_connect_chain_order);
+}
+
 const struct kl_algorithm kl_algorithm_ring = {
     .algo = KL_ALGO_RING,
-    .funcs = (1u << KL_FUNCS) - 1,
+    .funcs = ((1u << KL_FUNCS) - 1) & ~(1u << KL_FUNC_REDUCE),
     .protos = (1u << KL_PROTOS) - 1,
     .op_bytes = sizeof(struct kl_mover),
     .schedule =
@@ -41,9 +58,21 @@ const struct kl_algorithm kl_algorithm_ring = {
             [KL_FUNC_ALL_GATHER] = &kl_allgather_ring,
             [KL_FUNC_REDUCE_SCATTER] = &kl_reducescatter_ring,
             [KL_FUNC_BROADCAST] = &kl_broadcast_ring,
-            [KL_FUNC_REDUCE] = &kl_reduce_ring,
         },
     .link = link_ring,
+    .start = kl_mover_start,
+    .progress = kl_mover_progress,
+    .sleep_on = kl_mover_sleep_on,
+    .blocked_on = kl_mover_blocked_on,
+};
+
+const struct kl_algorithm kl_algorithm_ring_chain = {
+    .algo = KL_ALGO_RING,
+    .funcs = 1u << KL_FUNC_REDUCE,
+    .protos = (1u << KL_PROTOS) - 1,
+    .op_bytes = sizeof(struct kl_mover),
+    .schedule = {[KL_FUNC_REDUCE] = &kl_reduce_ring},
+    .link = link_chain,
     .start = kl_mover_start,
     .progress = kl_mover_progress,
     .sleep_on = kl_mover_sleep_on,

@@ -2,11 +2,10 @@
 #include "coll/algorithms.h"
 
 const struct kl_algorithm *const kl_algorithms[] = {
-    &kl_algorithm_ring,         &kl_algorithm_tree,         &kl_algorithm_nvls,
-    &kl_algorithm_nvls_tree,    &kl_algorithm_nvls_network, &kl_algorithm_pat_gather,
-    &kl_algorithm_pat_scatter,  &kl_algorithm_chain,        &kl_algorithm_direct,
-    &kl_algorithm_oneshot,      &kl_algorithm_flat,         &kl_algorithm_ordered,
-    &kl_algorithm_ordered_ring, &kl_algorithm_mapped,       NULL,
+    &kl_algorithm_ring_chain, &kl_algorithm_ring,         &kl_algorithm_tree,       &kl_algorithm_nvls,
+    &kl_algorithm_nvls_tree,  &kl_algorithm_nvls_network, &kl_algorithm_pat_gather, &kl_algorithm_pat_scatter,
+    &kl_algorithm_chain,      &kl_algorithm_direct,       &kl_algorithm_oneshot,    &kl_algorithm_flat,
+    &kl_algorithm_ordered,    &kl_algorithm_ordered_ring, &kl_algorithm_mapped,     NULL,
 };
 _Static_assert(sizeof kl_algorithms / sizeof(void *) <= KL_ALGORITHM_ROWS + 1, "rows are kept in small tables");
 

@@ -5,7 +5,7 @@
 
 #include "coll/algorithm.h"
 
-extern const struct kl_algorithm kl_algorithm_ring, kl_algorithm_tree, kl_algorithm_nvls, kl_algorithm_nvls_tree,
+extern const struct kl_algorithm kl_algorithm_ring, kl_algorithm_ring_chain, kl_algorithm_tree, kl_algorithm_nvls, kl_algorithm_nvls_tree,
     kl_algorithm_nvls_network, kl_algorithm_pat_gather, kl_algorithm_pat_scatter, kl_algorithm_chain,
     kl_algorithm_direct, kl_algorithm_oneshot, kl_algorithm_flat, kl_algorithm_ordered, kl_algorithm_ordered_ring,
     kl_algorithm_mapped;
@@ -13,7 +13,7 @@ extern const struct kl_algorithm kl_algorithm_ring, kl_algorithm_tree, kl_algori
 /** All of them; ends with NULL. */
 extern const struct kl_algorithm *const kl_algorithms[];
 
-enum { KL_ALGORITHM_ROWS = 14 }; /* at most, without the NULL */
+enum { KL_ALGORITHM_ROWS = 15 }; /* at most, without the NULL */
 
 /** The row for a function, algorithm and protocol; `memory`: how far does it reach? -1: there is none. */
 int kl_algorithm_find(int func, int algo, int proto, enum kl_reach memory);

@@ -172,11 +172,16 @@ static void join_in_order(struct world *w)
     for (int r = 0; r < w->n; r++) join(w, r, 0, kl_wrap(r + 1, w->n), 0);
 }
 
+static bool is_ring(const struct kl_algorithm *a)
+{
+    return a == &kl_algorithm_ring || a == &kl_algorithm_ring_chain;
+}
+
 static void join_ranks(struct world *w)
 {
     w->nconnectors = 0;
     for (int r = 0; r < w->n; r++) w->rank[r].links = (struct kl_links){.nrecv = 0};
-    if (w->algorithm == &kl_algorithm_ring) join_ring(w);
+    if (is_ring(w->algorithm)) join_ring(w);
     if (w->algorithm == &kl_algorithm_tree) join_tree(w);
     if (w->algorithm == &kl_algorithm_pat_gather) join_pat(w, 1);
     if (w->algorithm == &kl_algorithm_pat_scatter) join_pat(w, -1);
@@ -224,8 +229,8 @@ struct way {
 };
 
 static const struct kl_algorithm *const rows[] = {
-    &kl_algorithm_ring,    &kl_algorithm_tree,    &kl_algorithm_pat_gather,  &kl_algorithm_pat_scatter,
-    &kl_algorithm_oneshot, &kl_algorithm_ordered, &kl_algorithm_ordered_ring};
+    &kl_algorithm_ring,        &kl_algorithm_ring_chain, &kl_algorithm_tree,    &kl_algorithm_pat_gather,
+    &kl_algorithm_pat_scatter, &kl_algorithm_oneshot,    &kl_algorithm_ordered, &kl_algorithm_ordered_ring};
 static const struct {
     const struct kl_transport *transport;
     uint64_t slot_bytes;
@@ -480,6 +485,15 @@ static void *run_rank(void *arg)
     return NULL;
 }
 
+/* One of those that it serves, another one each round. */
+static int func_of(const struct kl_algorithm *a, int round)
+{
+    uint32_t funcs = a->funcs;
+
+    for (round %= __builtin_popcount(funcs); round--;) funcs &= funcs - 1;
+    return __builtin_ctz(funcs);
+}
+
 static void run_threads(const struct way *way, void *ctx)
 {
     enum { CALLS = 5 };
@@ -487,11 +501,10 @@ static void run_threads(const struct way *way, void *ctx)
     pthread_t thread[MAX_RANKS];
     struct runner runner[MAX_RANKS];
     struct call list[CALLS];
-    int func = __builtin_ctz(way->algorithm->funcs);
 
     set_out(w, way, 4);
     for (int round = 0; round < 5; round++) {
-        if (way->algorithm == &kl_algorithm_ring) func = round % KL_FUNCS;
+        const int func = func_of(way->algorithm, round);
         for (int i = 0; i < CALLS; i++)
             list[i] = (struct call){.func = func,
                                     .proto = way->proto,
@@ -682,7 +695,6 @@ static void different_protocols_are_an_error_and_not_a_hang(void **state)
 /* Rooted functions go in chunks of chain_bytes, if these are less than a slot; others in those of a slot. */
 static void chains_have_small_chunks(void **state)
 {
-    static const struct way way = {&kl_algorithm_ring, KL_PROTO_SIMPLE, &kl_transport_shm, SMALL_SLOT};
     static const struct {
         int func, root;
         size_t chain_bytes;
@@ -696,6 +708,8 @@ static void chains_have_small_chunks(void **state)
     (void)state;
     FOR_EACH_CASE(k, cases)
     {
+        const struct way way = {k->func == KL_FUNC_REDUCE ? &kl_algorithm_ring_chain : &kl_algorithm_ring,
+                                KL_PROTO_SIMPLE, &kl_transport_shm, SMALL_SLOT};
         struct call c = {.func = k->func,
                          .proto = KL_PROTO_SIMPLE,
                          .root = k->root,
@@ -796,7 +810,7 @@ static void who_does_nothing_is_found(const struct way *way, void *ctx)
                 if (r == lazy || w->rank[r].done) continue;
                 waiting++;
                 expect_case(label_of(way, n), w->algorithm->blocked_on(&w->rank[r].op, true) == -1);
-                if (way->algorithm == &kl_algorithm_ring) expect_case(label_of(way, n), end_of_the_queue(w, r) == lazy);
+                if (is_ring(way->algorithm)) expect_case(label_of(way, n), end_of_the_queue(w, r) == lazy);
             }
             leave(w, lazy);
             for (int r = 0; r < n && gone < 0; r++)

@@ -10,6 +10,7 @@
 
 #include "graph/config.h"
 #include "graph/tuning_file.h"
+#include "topo/host.h"
 
 #include <stdlib.h>
 
@@ -85,6 +86,19 @@ static ncclResult_t gather_records(ncclComm_t comm)
 
 /* ---- rings, trees, channels ---- */
 
+/* Who shares CPUs with whom, if some do: of one host, that is this machine and plays no other. Free it. */
+static ncclResult_t find_cores(ncclComm_t comm, int32_t **core)
+{
+    const struct kl_topo *t = comm->topo;
+    const int gpu = kl_topo_at(t, KL_NODE_GPU, kl_topo_gpu_of_rank(t, comm->rank));
+
+    *core = NULL;
+    if (comm->world->local_ranks < comm->nranks || !kl_world_is_crowded(comm->world)) return ncclSuccess;
+    if (!kl_host_device_is_own(kl_id_local(t->node[gpu].id))) return ncclSuccess;
+    *core = malloc((size_t)comm->nranks * sizeof **core);
+    return *core ? kl_roster_cores(&comm->world->roster, *core) : KL_NOMEM("the ranks of each core");
+}
+
 static ncclResult_t join_graphs(ncclComm_t comm, const struct kl_graph_config *config)
 {
     const struct kl_domain *d = comm->domain;
@@ -99,9 +113,15 @@ static ncclResult_t join_graphs(ncclComm_t comm, const struct kl_graph_config *c
                                          .max_ctas = kl_wish_or(comm->wish.max_ctas, KL_MAX_CHANNELS),
                                          .params = config->channels};
 
+    int32_t *core;
+    ncclResult_t rc = find_cores(comm, &core);
+
+    request.core = core;
     request.nvls_channels = kl_nvls_channels(own_sm(comm), comm->nranks > comm->topo->count[KL_NODE_GPU],
                                              comm->topo->options.nccl, &request);
-    return kl_connect_create(&ranks, &request, &comm->connect);
+    if (!rc) rc = kl_connect_create(&ranks, &request, &comm->connect);
+    free(core);
+    return rc;
 }
 
 /* All pairs of the machine are asked: once, by the first rank of a domain that comes here. */

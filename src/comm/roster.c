@@ -43,6 +43,16 @@ static int by_device(const void *x, const void *y, void *peers)
     return order ? order : a - b;
 }
 
+static int by_cpus(const void *x, const void *y, void *peers)
+{
+    const struct kl_peer *peer = peers;
+    int32_t a = *(const int32_t *)x, b = *(const int32_t *)y;
+    int order = compare(peer[a].machine, peer[b].machine);
+
+    if (!order) order = memcmp(peer[a].cpus, peer[b].cpus, sizeof peer[a].cpus);
+    return order ? order : a - b;
+}
+
 static void sort(const struct kl_roster *r, int32_t *order, int (*by)(const void *, const void *, void *))
 {
     for (int i = 0; i < r->nranks; i++) order[i] = i;
@@ -172,4 +182,20 @@ unsigned kl_roster_ranks_per_cpu(const struct kl_roster *r, int rank)
     }
     for (int w = 0; w < KL_PEER_CPU_WORDS; w++) cpus += (unsigned)__builtin_popcountll(words[w]);
     return cpus ? (ranks + cpus - 1) / cpus : ranks;
+}
+
+ncclResult_t kl_roster_cores(const struct kl_roster *r, int32_t *core)
+{
+    int32_t *order = malloc((size_t)r->nranks * sizeof *order);
+
+    if (!order) return KL_NOMEM("the ranks of each core");
+    sort(r, order, by_cpus);
+    for (int i = 0; i < r->nranks; i++) {
+        const struct kl_peer *p = &r->peer[order[i]], *before = i ? &r->peer[order[i - 1]] : NULL;
+        const bool shared = before && before->machine == p->machine && !memcmp(before->cpus, p->cpus, sizeof p->cpus);
+
+        core[order[i]] = shared ? core[order[i - 1]] : order[i];
+    }
+    free(order);
+    return ncclSuccess;
 }

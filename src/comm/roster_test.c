@@ -75,6 +75,23 @@ static void hosts_count_ranks_and_machines_cores(void **state)
     kl_roster_fini(&roster);
 }
 
+/* Ranks 0, 2 and 4 may run on CPU 1, 1 and 5 on CPU 3; so may 3, but of another machine. */
+static void ranks_of_a_core_have_its_number(void **state)
+{
+    static const int32_t want[] = {0, 1, 0, 3, 0, 1};
+    struct kl_peer *peer = peers_of(6);
+    int32_t core[6];
+
+    (void)state;
+    for (int r = 0; r < 6; r++) peer[r].cpus[0] = r % 2 ? 1u << 3 : 1u << 1;
+    peer[3].machine = 5;
+    peer[4].host = 8; /* which the machine plays */
+    struct kl_roster roster = roster_of(peer, 6);
+    assert_int_equal(kl_roster_cores(&roster, core), ncclSuccess);
+    for (int r = 0; r < 6; r++) assert_int_equal(core[r], want[r]);
+    kl_roster_fini(&roster);
+}
+
 /* ---- random jobs, against what the rules say word for word ---- */
 
 static uint32_t seed = 1;
@@ -144,6 +161,7 @@ int main(void)
         cmocka_unit_test(who_chose_no_device_gets_the_lowest_free_one),
         cmocka_unit_test(processes_are_numbered_by_their_speakers),
         cmocka_unit_test(hosts_count_ranks_and_machines_cores),
+        cmocka_unit_test(ranks_of_a_core_have_its_number),
         cmocka_unit_test(random_jobs_follow_the_rules),
     };
 

@@ -213,6 +213,45 @@ ncclResult_t kl_connect_ring_order(const struct kl_connect *c, int channel, int 
     return ncclSuccess;
 }
 
+/* Where the ranks of each core begin: cores in the order of their first ranks, one after the other. `begin` and `count` are by core, and zero. */
+static void place_cores(const struct kl_connect *c, const int32_t *ring, int32_t *begin, int32_t *count)
+{
+    const int n = c->ranks.nranks;
+    int32_t next = 0;
+
+    for (int i = 0; i < n; i++) count[c->core[ring[i]]]++;
+    for (int i = 0; i < n; i++) {
+        const int32_t core = c->core[ring[i]];
+        if (!count[core]) continue;
+        begin[core] = next;
+        next += count[core];
+        count[core] = 0;
+    }
+}
+
+/* From the order of a ring that begins with rank 0, which is the same for all, to one by cores, and then to one that begins with `first`. */
+static void order_by_cores(const struct kl_connect *c, int first, int32_t *order, int32_t *scratch)
+{
+    const int n = c->ranks.nranks;
+    int32_t *begin = scratch, *count = scratch + n, *chain = count, at = 0;
+
+    place_cores(c, order, begin, count);
+    for (int i = 0; i < n; i++) chain[begin[c->core[order[i]]]++] = order[i];
+    while (chain[at] != first) at++;
+    for (int i = 0; i < n; i++) order[i] = chain[(at + i) % n];
+}
+
+ncclResult_t kl_connect_chain_order(const struct kl_connect *c, int channel, int first, int32_t *order)
+{
+    if (!c->core) return kl_connect_ring_order(c, channel, first, order);
+    int32_t *scratch = calloc(2 * (size_t)c->ranks.nranks, sizeof *scratch);
+    if (!scratch) return KL_NOMEM("a chain");
+    ncclResult_t rc = kl_connect_ring_order(c, channel, 0, order);
+    if (!rc) order_by_cores(c, first, order, scratch);
+    free(scratch);
+    return rc;
+}
+
 /* ---- trees ---- */
 
 enum place { TO_PARENT, TO_CHILD0, TO_CHILD1 };
@@ -445,6 +484,17 @@ static void set_p2p_group(struct kl_connect *c, const struct kl_connect_request 
     c->p2p_group = group;
 }
 
+static ncclResult_t keep_cores(struct kl_connect *c, const struct kl_connect_request *request)
+{
+    const size_t bytes = (size_t)c->ranks.nranks * sizeof *c->core;
+
+    if (!request->core || c->nodes.nnodes > 1) return ncclSuccess;
+    c->core = malloc(bytes);
+    if (!c->core) return KL_NOMEM("the connection of a communicator");
+    memcpy(c->core, request->core, bytes);
+    return ncclSuccess;
+}
+
 ncclResult_t kl_connect_create(const struct kl_ranks *ranks, const struct kl_connect_request *request,
                                struct kl_connect **connect)
 {
@@ -463,6 +513,7 @@ ncclResult_t kl_connect_create(const struct kl_ranks *ranks, const struct kl_con
         goto out;
     }
     KL_TRY_OR(rc, out, check_channels(c));
+    KL_TRY_OR(rc, out, keep_cores(c, request));
     set_support(c, request);
     set_p2p_group(c, request);
     kl_channels_set(c, request);
@@ -477,6 +528,7 @@ void kl_connect_free(struct kl_connect *c)
 {
     if (!c) return;
     kl_nodes_fini(&c->nodes);
+    free(c->core);
     free(c);
 }
 

@@ -134,6 +134,7 @@ struct kl_connect_request {
     int min_ctas, max_ctas;              /* of the communicator's configuration: 1 and 64 */
     int parent_channels;                 /* of a parent whose resources are shared; 0: own resources */
     int parent_nvls_channels;            /* of such a parent with NVLS; 0: none */
+    const int32_t *core;                 /* by rank: those that share CPUs have the same number, below nranks; NULL: nobody does, or it is not known */
     struct kl_channel_params params;
 };
 
@@ -181,6 +182,7 @@ struct kl_connect {
     uint8_t source[KL_MAX_CHANNELS];                     /* channel c is like channel source[c] < 2 * base */
     struct kl_channel_step step[KL_CHANNEL_REASONS + 1]; /* how `nchannels` came about; the parent may cut twice */
     int nsteps;
+    int32_t *core; /* as the request has it; owned */
 };
 
 /** As many channels as an operation can have: NVLS may have more than rings and trees, in newer releases. */
@@ -228,6 +230,12 @@ int kl_connect_tree_depth(const struct kl_connect *c);
 
 /** All ranks of a ring in order, beginning with `first`: nranks entries. ncclInternalError if it is not a ring. */
 ncclResult_t kl_connect_ring_order(const struct kl_connect *c, int channel, int first, int32_t *order);
+
+/**
+ * The same with ranks that share CPUs one after the other, if that is known and there is one node: for a chain, of whose hops few then lead from one
+ * core to another. Where all ranks are busy at once, as in a ring, neighbours that do not share CPUs are better off.
+ */
+ncclResult_t kl_connect_chain_order(const struct kl_connect *c, int channel, int first, int32_t *order);
 
 /** NVLS: the heads' tree over nodes and the virtual peers, which are numbered from nranks + 1. -1 for none. */
 struct kl_nvls_links {

@@ -90,6 +90,47 @@ static void two_hosts_make_one_ring(void **state)
     free(c);
 }
 
+/* A ring 0 7 6 3 2 5 4 1 whose even ranks share a core, and odd ones another. */
+static void chains_keep_ranks_of_a_core_together(void **state)
+{
+    static const int32_t core[] = {0, 1, 0, 1, 0, 1, 0, 1}, want[] = {0, 6, 2, 4, 7, 3, 5, 1};
+    struct cluster *c = cluster_new();
+    int32_t order[8];
+
+    (void)state;
+    add_host(c, KL_PATTERN_BALANCED_TREE, 1, 8, host_a);
+    c->request.core = core;
+    struct kl_connect *all = connect_all(c);
+    for (int first = 0; first < 8; first++) { /* all ranks see one chain */
+        assert_int_equal(kl_connect_chain_order(all, 0, want[first], order), ncclSuccess);
+        for (int i = 0; i < 8; i++) assert_int_equal(order[i], want[(first + i) % 8]);
+    }
+    kl_connect_free(all);
+    free(c);
+}
+
+/* Of several nodes, and where nobody shares a core, a chain is the ring. */
+static void chains_are_rings_elsewhere(void **state)
+{
+    static const int32_t core[16] = {0};
+
+    (void)state;
+    for (int nodes = 1; nodes <= 2; nodes++) {
+        struct cluster *c = cluster_new();
+        int32_t chain[16], ring[16];
+
+        add_host(c, KL_PATTERN_BALANCED_TREE, 1, 8, host_a);
+        if (nodes == 2) add_host(c, KL_PATTERN_BALANCED_TREE, 1, 8, host_b);
+        if (nodes == 2) c->request.core = core;
+        struct kl_connect *all = connect_all(c);
+        assert_int_equal(kl_connect_chain_order(all, 0, 5, chain), ncclSuccess);
+        assert_int_equal(kl_connect_ring_order(all, 0, 5, ring), ncclSuccess);
+        for (int i = 0; i < 8 * nodes; i++) assert_int_equal(chain[i], ring[i]);
+        kl_connect_free(all);
+        free(c);
+    }
+}
+
 static void two_hosts_make_a_double_tree(void **state)
 {
     static const struct {
@@ -658,6 +699,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_hosts_make_one_ring),
+        cmocka_unit_test(chains_keep_ranks_of_a_core_together),
+        cmocka_unit_test(chains_are_rings_elsewhere),
         cmocka_unit_test(two_hosts_make_a_double_tree),
         cmocka_unit_test(four_nodes_of_two),
         cmocka_unit_test(crossing_rings_swap_pairs_on_odd_nodes),

@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { MAX_NODES = 256, MAX_DEVICES = 255 * 32, MAX_FUNCTIONS = 16 };
+enum { OWN = 0xff, OWN_SHIFT = 28 }; /* how bus ids of host devices begin: ff, above node, bus, device and function */
 
 static ncclResult_t set_virtual(struct kl_xml *xml, int elem, const char *busid, const char *class)
 {
@@ -51,6 +52,11 @@ ncclResult_t kl_host_device_place(const struct kl_detect *d, const struct kl_hos
     KL_TRY(kl_xml_set(d->xml, gpu, "gdr", "1"));
     if (device->replica) KL_TRY(kl_xml_set_int(d->xml, gpu, "replica", device->replica));
     return kl_xml_set(d->xml, gpu, "keep", "1");
+}
+
+bool kl_host_device_is_own(uint64_t busid)
+{
+    return busid >> OWN_SHIFT == OWN;
 }
 
 /* ---- several ranks on one GPU of a file ---- */

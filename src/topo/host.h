@@ -22,4 +22,7 @@ ncclResult_t kl_host_device_place(const struct kl_detect *d, const struct kl_hos
  */
 ncclResult_t kl_host_device_share(struct kl_xml *xml, int gpu, int *copy);
 
+/** Is this GPU (the local id of a node) a host device that was placed, rather than one of a file that describes another machine? */
+bool kl_host_device_is_own(uint64_t busid);
+
 #endif
