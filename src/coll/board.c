@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "device/host/bulk_copy.h"
 
+#include <string.h>
+
 /* Bytes: what all ranks post in a turn should stay in a core's cache. */
 enum { SHARE = 256 << 10, MOST_SLOT = 32 << 10 };
 enum {
@@ -94,6 +96,38 @@ void kl_board_init(struct kl_board *b, int nranks, int rank)
                            .slot_bytes = slot_bytes(nranks),
                            .nlines = count_lines(nranks)};
     for (int i = 0; i < KL_BOARD_AREAS; i++) b->area[i] = area_of(nranks, i);
+    kl_board_group(b, NULL);
+}
+
+/* Cores with ranks are numbered as these appear; false: some have more than others, or each has one. */
+static bool group_by(struct kl_board_groups *g, int nranks, const int32_t *core)
+{
+    uint8_t number[KL_BOARD_RANKS], members[KL_BOARD_RANKS] = {0};
+
+    memset(number, KL_BOARD_RANKS, sizeof number);
+    for (int r = 0; r < nranks; r++) {
+        uint8_t *group = &number[core[r]];
+        if (*group == KL_BOARD_RANKS) *group = (uint8_t)g->n++;
+        g->group[r] = *group;
+        g->place[r] = members[*group]++;
+    }
+    g->size = nranks / g->n;
+    for (int i = 0; i < g->n; i++)
+        if (members[i] != g->size) return false;
+    for (int r = 0; r < nranks; r++) g->rank[g->group[r] * g->size + g->place[r]] = (uint8_t)r;
+    return g->size > 1;
+}
+
+static void group_all(struct kl_board_groups *g, int nranks)
+{
+    *g = (struct kl_board_groups){.n = 1, .size = nranks};
+    for (int r = 0; r < nranks; r++) g->place[r] = g->rank[r] = (uint8_t)r;
+}
+
+void kl_board_group(struct kl_board *b, const int32_t *core)
+{
+    b->groups = (struct kl_board_groups){0};
+    if (!core || !group_by(&b->groups, b->nranks, core)) group_all(&b->groups, b->nranks);
 }
 
 void kl_board_attach(struct kl_board *b, void *memory, const struct kl_arena_mark *mark)
@@ -161,6 +195,17 @@ bool kl_board_may_post(struct kl_board *b, size_t bytes, int *blocker)
 
     if (b->turn < round || b->all_known >= b->turn - round + 1) return true;
     return ask_all(b, b->turn - round + 1 + round / PART, blocker);
+}
+
+void kl_board_slowest(const struct kl_board *b, uint64_t ns[2])
+{
+    ns[0] = ns[1] = 0;
+    for (int r = 0; r < b->nranks; r++)
+        for (int way = 0; way < 2; way++) {
+            const uint64_t told =
+                kl_load_relaxed(&b->posts[r].told[b->comparisons % 2][way]); /* behind the post's acquire */
+            if (told > ns[way]) ns[way] = told;
+        }
 }
 
 /* ---- comparing ---- */

@@ -39,6 +39,7 @@
 
 #include "base/prefetch.h"
 #include "channel/arena.h"
+#include "coll/lately.h"
 #include "include/nccl.h"
 
 enum {
@@ -63,6 +64,7 @@ enum kl_board_areas {
     KL_BOARD_SLOTS = KL_BOARD_CELLS + KL_BOARD_SIZES, /* of all */
     KL_BOARD_AREAS
 };
+enum { KL_BOARD_COMPARED = 8 }; /* sizes */
 enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_AHEAD };
 _Static_assert((int)KL_BOARD_MOST_LINES <= (int)KL_BOARD_AHEAD,
                "who is a round behind has compared what is overwritten");
@@ -106,6 +108,7 @@ _Static_assert(KL_BOARD_POSTS < 1 << (64 - KL_BOARD_CALL_BITS), "what is left of
 /* What one rank writes and all read. */
 struct kl_board_posts {
     alignas(KL_LINE) _Atomic uint64_t done;
+    alignas(KL_LINE) _Atomic uint64_t told[2][2]; /* ns, by comparison and way: kl_board_tell */
     alignas(KL_LINE) _Atomic uint64_t call[KL_BOARD_POSTS];
     alignas(KL_LINE) struct kl_board_brief brief[KL_BOARD_POSTS];
     struct kl_board_line line[KL_BOARD_MOST_LINES];
@@ -117,6 +120,13 @@ struct kl_board_area {
     uint32_t places;   /* power of 2 */
 };
 
+/** Ranks by core, where all cores have as many; if not, one group of all. Groups are numbered in the order of their lowest ranks. */
+struct kl_board_groups {
+    int n, size;
+    uint8_t group[KL_BOARD_RANKS], place[KL_BOARD_RANKS]; /* by rank: which, and where in it, ascending */
+    uint8_t rank[KL_BOARD_RANKS];                         /* by group, `size` each */
+};
+
 /** A rank's view. */
 struct kl_board {
     struct kl_board_posts *posts; /* by rank: where it begins */
@@ -124,6 +134,9 @@ struct kl_board {
     struct kl_board_posts *own, *neighbours; /* this rank's, and its neighbour's */
     const struct kl_arena_mark *mark;        /* by rank: who has left */
     int nranks, rank;
+    struct kl_board_groups groups;
+    struct kl_lately by_core[2][KL_BOARD_COMPARED]; /* of reductions, by function and size: whether ranks go by core */
+    uint64_t comparisons;                           /* of these that were decided */
     size_t cell_bytes, slot_bytes;
     uint32_t nlines;                /* power of 2 */
     bool solo;                      /* of the operation that is under way one rank alone posts data */
@@ -142,6 +155,9 @@ size_t kl_board_bytes(int nranks);
 /** The view of `rank`, and the memory for it before its first turn. */
 void kl_board_init(struct kl_board *board, int nranks, int rank);
 void kl_board_attach(struct kl_board *board, void *memory, const struct kl_arena_mark *mark);
+
+/** By rank, those that share a core have the same number, below nranks. NULL: it is not known, or nobody does. */
+void kl_board_group(struct kl_board *board, const int32_t *core);
 
 /** Is everybody done with all turns before this one? If not, *blocker is a rank that is not. */
 bool kl_board_all_done(struct kl_board *board, int *blocker);
@@ -314,6 +330,16 @@ static inline enum kl_comparison kl_board_has_come(struct kl_board *b, int rank,
     }
     return kl_board_calls_other(b, rank, signature) ? KL_OTHER : KL_NOT_YET;
 }
+
+/** This rank tells, before it posts, how long both ways have taken, ns. Who reads the posts of all ranks of this turn knows what all have told, and none tells
+ * more before all have read that. */
+static inline void kl_board_tell(const struct kl_board *b, const uint64_t ns[2])
+{
+    for (int way = 0; way < 2; way++) kl_store_relaxed(&b->own->told[b->comparisons % 2][way], ns[way]);
+}
+
+/** What the slowest has told, of either way. */
+void kl_board_slowest(const struct kl_board *board, uint64_t ns[2]);
 
 /** A rank makes another call than this one, now or in a turn before: fails with ncclInvalidUsage. */
 ncclResult_t kl_board_refuse(const struct kl_board *board, int from, const char *function);

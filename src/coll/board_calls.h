@@ -77,6 +77,7 @@ struct call {
     struct kl_redop redop;
     size_t count;
     bool in_place;
+    bool exact; /* numbers whose order does not matter when they are merged */
     uint64_t seed, number;
 };
 
@@ -120,12 +121,32 @@ static inline size_t result_bytes(const struct call *c, int n, int rank)
     return part_bytes(c) * (kl_func_info[c->func].recv_parts ? (size_t)n : 1);
 }
 
+/* The bits of 1 and of 2; integers are filled with any bits, as they wrap. */
+static const uint64_t exact_bits[ncclNumTypes][2] = {
+    [ncclFloat16] = {0x3c00, 0x4000},         [ncclBfloat16] = {0x3f80, 0x4000},
+    [ncclFloat32] = {0x3f800000, 0x40000000}, [ncclFloat64] = {0x3ffull << 52, 1ull << 62},
+    [ncclFloat8e4m3] = {0x38, 0x40},          [ncclFloat8e5m2] = {0x3c, 0x40},
+};
+
+/* 0, 1 and, of few ranks, 2: sums, products and means of these have no rounding. */
+static inline void fill_exactly(const struct call *c, int n, uint64_t seed, char *send)
+{
+    const size_t elem = c->redop.elem_bytes, count = send_bytes(c, n) / elem;
+
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t value = draw(&seed, n > 4 ? 2 : 3);
+        uint64_t bits = value ? exact_bits[c->type][value - 1] : 0;
+        memcpy(send + i * elem, &bits, elem); /* the low bytes */
+    }
+}
+
 /* Any bits: types take them as they are, and sums of them round and saturate. */
 static inline void fill(const struct call *c, int n, int rank, char *send)
 {
     uint64_t seed = c->seed + (uint64_t)rank * 1000003;
     size_t bytes = send_bytes(c, n);
 
+    if (c->exact && exact_bits[c->type][0]) return fill_exactly(c, n, seed, send);
     for (size_t i = 0; i < bytes; i += sizeof seed) {
         uint64_t bits = draw(&seed, UINT64_MAX);
         memcpy(send + i, &bits, bytes - i < sizeof bits ? bytes - i : sizeof bits);
@@ -273,6 +294,7 @@ static inline struct call draw_thread_call(uint64_t *seed)
     struct call c = draw_call(seed, THREADS, THREADS_BYTES);
 
     c.in_place = false;
+    c.exact = true;
     return c;
 }
 

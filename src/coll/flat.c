@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/prefetch.h"
+#include "coll/flat_way.h"
 
 #include <string.h>
 
@@ -11,6 +12,8 @@ enum {
     BROADCAST_BYTES = 16 << 10, /* of a piece: others read one while the root writes the next */
     WHOLE_BYTES = 16 << 10,     /* read of others, beside one's own share: above, slices pay for a second turn */
     GRAIN = 64,                 /* bytes: slices are multiples of it */
+    ACROSS_BYTES =
+        32 << 10, /* posted by a rank: from there on, fewer lines from other cores may pay for one more turn */
     COMPARED_AT_ONCE = KL_BOARD_LAG / 2, /* turns, whose calls are compared in one go */
 };
 
@@ -46,10 +49,36 @@ static struct range merged_by(const struct kl_flat_op *op, int rank)
     return op->slices ? slice_of(op, rank) : (struct range){0, op->piece};
 }
 
+/* What is merged for a rank: where that is in what all bring. */
+static struct range due_to(const struct kl_flat_op *op, int rank)
+{
+    return op->slices ? slice_of(op, rank) : (struct range){(size_t)rank * op->piece, op->piece};
+}
+
+/* The rank that has the place of `rank`, but in this group. */
+static int counterpart(const struct kl_flat_op *op, int rank, int group)
+{
+    const struct kl_board_groups *g = &op->board->groups;
+
+    return g->rank[group * g->size + g->place[rank]];
+}
+
+/* Elements that a rank posts across, for its counterparts in groups below `end`. */
+static size_t posted_across(const struct kl_flat_op *op, int rank, int end)
+{
+    size_t count = 0;
+
+    for (int i = 0; i < end; i++)
+        if (i != op->board->groups.group[rank]) count += due_to(op, counterpart(op, rank, i)).count;
+    return count;
+}
+
 /* Bytes that a rank which brings some posts in this turn. */
 static size_t posted_by(const struct kl_flat_op *op, int rank)
 {
-    return op->second ? slice_of(op, rank).count * op->share->elem_bytes : op->bytes;
+    if (op->stage == KL_FLAT_BRING) return op->bytes;
+    if (op->stage == KL_FLAT_TELL) return slice_of(op, rank).count * op->share->elem_bytes;
+    return posted_across(op, rank, op->board->groups.n) * op->share->elem_bytes;
 }
 
 static size_t posted_here(const struct kl_flat_op *op)
@@ -59,7 +88,7 @@ static size_t posted_here(const struct kl_flat_op *op)
 
 static bool reduces(const struct kl_flat_op *op)
 {
-    return op->share->redop && !op->second;
+    return op->share->redop && op->stage != KL_FLAT_TELL;
 }
 
 /* ---- begin ---- */
@@ -76,6 +105,8 @@ static int count_sources(const struct kl_flat_op *op)
 
     if (op->share->func == KL_FUNC_BROADCAST) return is_root(op) ? 0 : 1;
     if (op->share->func == KL_FUNC_REDUCE) return is_root(op) ? b->nranks : 0;
+    if (op->by_core && op->stage == KL_FLAT_BRING) return b->groups.size;
+    if (op->stage == KL_FLAT_ACROSS) return b->groups.n;
     return reduces(op) ? b->nranks : b->nranks - 1;
 }
 
@@ -123,8 +154,8 @@ static bool is_rooted(const struct kl_share *share)
     return kl_func_info[share->func].rooted;
 }
 
-/* Field by field, as what a share says (exec.c). */
-static inline void start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
+/* Field by field, as what a share says (exec.c). All but the way. */
+static inline void prepare(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
 {
     board->solo = share->func == KL_FUNC_BROADCAST;
     board->packs = is_rooted(share);
@@ -136,11 +167,21 @@ static inline void start(struct kl_flat_op *op, struct kl_board *board, const st
     op->keeps = keeps_own(op);
     op->brings = brings_data(op);
     op->slices = takes_slices(op);
-    op->second = false;
+    op->by_core = op->decides = false;
+    op->way = NULL;
+    op->stage = KL_FLAT_BRING;
     op->posted = !board->packs && board->turn < board->posted;
     op->sources = count_sources(op);
     op->arrived = 0;
     begin_piece(op);
+}
+
+static inline void start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
+{
+    prepare(op, board, share);
+    if (!kl_flat_may_go_by_core(op)) return;
+    kl_flat_choose_way(op);
+    op->sources = count_sources(op);
 }
 
 void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
@@ -178,7 +219,8 @@ static void post_data(const struct kl_flat_op *op, char *to)
     const struct kl_share *s = op->share;
     const size_t n = op->piece;
 
-    if (op->second) {
+    if (op->stage == KL_FLAT_ACROSS) return; /* it is there: merge_core */
+    if (op->stage == KL_FLAT_TELL) {
         struct range own = slice_of(op, op->board->rank);
         kl_copy_prefetched(to, at(s->recv, op->first + own.at, s->elem_bytes), own.count * s->elem_bytes);
         return;
@@ -210,7 +252,11 @@ static inline bool try_post(struct kl_flat_op *op)
 /* Where parts are gathered ranks begin with different ones; this one is not among them. */
 static int source(const struct kl_flat_op *op, int i)
 {
+    const struct kl_board_groups *g = &op->board->groups;
+
     if (op->share->func == KL_FUNC_BROADCAST) return op->share->root;
+    if (op->stage == KL_FLAT_ACROSS) return counterpart(op, op->board->rank, i);
+    if (op->stage == KL_FLAT_BRING && op->by_core) return g->rank[g->group[op->board->rank] * g->size + i];
     if (reduces(op)) return i;
     const int from = op->board->rank + 1 + i;
     return from < op->board->nranks ? from : from - op->board->nranks;
@@ -223,27 +269,60 @@ static const char *function(const struct kl_flat_op *op)
 
 /* ---- merging ---- */
 
-/* Partial results of all ranks, in their order, from `skip` elements of what they posted on. */
-static void list_partials(const struct kl_flat_op *op, size_t skip, const void *partials[KL_BOARD_RANKS])
+/* Partial results, in the order in which they are merged. */
+struct pile {
+    size_t n;
+    const char *partial[KL_BOARD_RANKS];
+};
+
+/* From `skip` elements of what a rank has posted on. */
+static const char *posted_from(const struct kl_flat_op *op, int rank, size_t skip)
 {
-    for (int r = 0; r < op->board->nranks; r++)
-        partials[r] = at(kl_board_data(op->board, r, posted_by(op, r)), skip, op->share->elem_bytes);
+    return at(kl_board_data(op->board, rank, posted_by(op, rank)), skip, op->share->elem_bytes);
 }
 
-/* `mine`: this rank's, or NULL for what it posted. */
-static void merge(const struct kl_flat_op *op, char *to, const char *mine, size_t skip, size_t count)
+/* Of all ranks. `mine`: this rank's, or NULL for what it posted. */
+static void pile_all(struct pile *p, const struct kl_flat_op *op, const char *mine, size_t skip)
 {
-    const struct kl_redop *redop = op->share->redop;
-    const void *partials[KL_BOARD_RANKS];
+    p->n = (size_t)op->board->nranks;
+    for (int r = 0; r < op->board->nranks; r++) p->partial[r] = posted_from(op, r, skip);
+    if (mine) p->partial[op->board->rank] = mine;
+}
 
-    for (size_t some; count; count -= some, skip += some) {
-        some = count * redop->elem_bytes <= MERGE_BYTES ? count : MERGE_BYTES / redop->elem_bytes;
-        list_partials(op, skip, partials);
-        if (mine) partials[op->board->rank] = mine;
-        kl_redop_merge_all(redop, to, partials, (size_t)op->board->nranks, some);
-        if (redop->last) redop->last(redop, to, some);
+/* Of the ranks of this one's core. */
+static void pile_core(struct pile *p, const struct kl_flat_op *op, size_t skip)
+{
+    const struct kl_board_groups *g = &op->board->groups;
+    const uint8_t *rank = &g->rank[g->group[op->board->rank] * g->size];
+
+    p->n = (size_t)g->size;
+    for (int i = 0; i < g->size; i++) p->partial[i] = posted_from(op, rank[i], skip);
+}
+
+/* Of all cores: this one's is here. */
+static void pile_across(struct pile *p, const struct kl_flat_op *op, const char *here)
+{
+    const struct kl_board_groups *g = &op->board->groups;
+    const int rank = op->board->rank, own = g->group[rank];
+
+    p->n = 0;
+    p->partial[p->n++] = here;
+    for (int i = 0; i < g->n; i++) {
+        const int from = counterpart(op, rank, i);
+        if (i != own) p->partial[p->n++] = posted_from(op, from, posted_across(op, from, own));
+    }
+}
+
+/* `last`: nothing is to be added any more. */
+static void merge(const struct kl_redop *redop, char *to, struct pile *p, size_t count, bool last)
+{
+    for (;;) {
+        const size_t some = count * redop->elem_bytes <= MERGE_BYTES ? count : MERGE_BYTES / redop->elem_bytes;
+        kl_redop_merge_all(redop, to, (const void *const *)p->partial, p->n, some);
+        if (last && redop->last) redop->last(redop, to, some);
+        if (!(count -= some)) return;
         to += some * redop->elem_bytes;
-        if (mine) mine += some * redop->elem_bytes;
+        for (size_t i = 0; i < p->n; i++) p->partial[i] += some * redop->elem_bytes;
     }
 }
 
@@ -259,10 +338,78 @@ static void merge_own(const struct kl_flat_op *op)
     const size_t rank = (size_t)op->board->rank;
     const struct range own = merged_by(op, op->board->rank);
     const bool scatters = s->func == KL_FUNC_REDUCE_SCATTER;
-    char *to = at(s->recv, op->first + own.at, s->elem_bytes);
     const char *mine = own_partial(op, op->first + own.at + (scatters ? rank * s->count : 0));
+    struct pile p;
 
-    merge(op, to, mine, scatters ? rank * op->piece : own.at, own.count);
+    if (!own.count) return;
+    pile_all(&p, op, mine, scatters ? rank * op->piece : own.at);
+    merge(s->redop, at(s->recv, op->first + own.at, s->elem_bytes), &p, own.count, true);
+}
+
+/* Where that which is due to this rank belongs. */
+static char *result(const struct kl_flat_op *op)
+{
+    return at(op->share->recv, op->first + merged_by(op, op->board->rank).at, op->share->elem_bytes);
+}
+
+/* Where this rank posts in the next turn; NULL: not yet, *blocker has not read enough. */
+static char *next_post(const struct kl_flat_op *op, size_t bytes, int *blocker)
+{
+    struct kl_board *b = op->board;
+
+    b->turn++;
+    char *post = kl_board_may_post(b, bytes, blocker) ? kl_board_data(b, b->rank, bytes) : NULL;
+    b->turn--;
+    return post;
+}
+
+static size_t bytes_across(const struct kl_flat_op *op)
+{
+    return posted_across(op, op->board->rank, op->board->groups.n) * op->share->elem_bytes;
+}
+
+/* What the ranks of this core have brought: for this rank here, for its counterparts in what it posts next. False: there is no room yet. */
+static bool merge_core(const struct kl_flat_op *op)
+{
+    const size_t bytes = bytes_across(op);
+    int blocker;
+    char *post = next_post(op, bytes, &blocker);
+
+    if (!post) return false;
+    kl_prefetch_to_write(post, bytes);
+    for (int i = 0; i < op->board->groups.n; i++) {
+        const int to = counterpart(op, op->board->rank, i);
+        const struct range due = due_to(op, to);
+        struct pile p;
+
+        if (!due.count) continue;
+        pile_core(&p, op, due.at);
+        merge(op->share->redop, to == op->board->rank ? result(op) : post, &p, due.count, false);
+        if (to != op->board->rank) post += due.count * op->share->elem_bytes;
+    }
+    return true;
+}
+
+static void merge_across(const struct kl_flat_op *op)
+{
+    const struct range due = due_to(op, op->board->rank);
+    struct pile p;
+
+    if (!due.count) return;
+    pile_across(&p, op, result(op));
+    merge(op->share->redop, result(op), &p, due.count, true);
+}
+
+/* All sources are here. False: there is no room yet for what comes of them. */
+static bool merge_sources(const struct kl_flat_op *op)
+{
+    if (op->stage == KL_FLAT_ACROSS)
+        merge_across(op);
+    else if (op->by_core)
+        return merge_core(op);
+    else
+        merge_own(op);
+    return true;
 }
 
 /* ---- taking ---- */
@@ -274,7 +421,7 @@ static char *place_of(const struct kl_flat_op *op, int rank)
     size_t element = op->first;
 
     if (kl_func_info[s->func].recv_parts) element += (size_t)rank * s->count;
-    if (op->second) element += merged_by(op, rank).at;
+    if (op->stage == KL_FLAT_TELL) element += merged_by(op, rank).at;
     return at(s->recv, element, s->elem_bytes);
 }
 
@@ -301,6 +448,13 @@ static void keep_own(const struct kl_flat_op *op)
     copy(place_of(op, op->board->rank), at(s->send, from, s->elem_bytes), op->piece * s->elem_bytes);
 }
 
+/* BRING: the piece is over. */
+static enum kl_flat_stage next_stage(const struct kl_flat_op *op)
+{
+    if (op->stage == KL_FLAT_BRING && op->by_core) return KL_FLAT_ACROSS;
+    return op->stage != KL_FLAT_TELL && op->slices ? KL_FLAT_TELL : KL_FLAT_BRING;
+}
+
 /* Has this rank, with its sources, looked at all others? */
 static bool looks_at_all(const struct kl_flat_op *op)
 {
@@ -315,6 +469,7 @@ static bool agree(struct kl_flat_op *op, ncclResult_t *rc)
     struct kl_board *b = op->board;
 
     if (looks_at_all(op) && b->compared == b->turn) return true;
+    if (next_stage(op) != KL_FLAT_BRING) return true; /* compared in the turns that follow */
     if (op->share->more && b->turn - b->compared < COMPARED_AT_ONCE) return true;
     if (!op->sources && b->turn - b->compared < KL_BOARD_LAG && !kl_board_neighbour_is_near(b)) return true;
     enum kl_comparison got = kl_board_compare(b);
@@ -343,10 +498,8 @@ static inline bool collect(struct kl_flat_op *op, ncclResult_t *rc)
         if (!merges) take(op, from);
     }
     if (!agree(op, rc)) return false;
-    if (!merges)
-        keep_own(op);
-    else if (op->sources)
-        merge_own(op);
+    if (merges) return !op->sources || merge_sources(op);
+    keep_own(op);
     return true;
 }
 
@@ -364,15 +517,25 @@ static void leave_turn(const struct kl_flat_op *op)
 static void end_turn(struct kl_flat_op *op)
 {
     leave_turn(op);
+    if (op->decides) kl_flat_decide_way(op);
     op->posted = false;
     op->arrived = 0;
-    if (op->slices) {
-        op->second = !op->second;
+    if (op->slices || op->by_core) {
+        op->stage = next_stage(op);
         op->sources = count_sources(op);
     }
-    if (op->second) return;
+    if (op->stage != KL_FLAT_BRING) return;
     op->first += op->piece;
-    if (op->first < op->share->end) begin_piece(op);
+    if (op->first < op->share->end)
+        begin_piece(op);
+    else if (op->way)
+        kl_flat_took_way(op);
+}
+
+/* Is this turn its only one, or the last? */
+static bool ends_with_turn(const struct kl_flat_op *op)
+{
+    return op->first + op->piece >= op->share->end && next_stage(op) == KL_FLAT_BRING;
 }
 
 /* Changes whenever something moves within a turn. */
@@ -401,19 +564,13 @@ enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc)
 bool kl_flat_at_once(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share, ncclResult_t *rc)
 {
     start(op, board, share);
-    if (op->first + op->piece < share->end || op->slices) return kl_flat_progress(op, rc) == KL_DONE;
+    if (!ends_with_turn(op) || op->way) return kl_flat_progress(op, rc) == KL_DONE;
     if (!try_post(op) || !collect(op, rc)) return *rc;
     leave_turn(op);
     return true;
 }
 
 /* ---- ahead ---- */
-
-/* Is this turn its last one? */
-static bool ends_with_turn(const struct kl_flat_op *op)
-{
-    return op->first + op->piece >= op->share->end && !op->slices;
-}
 
 bool kl_flat_post_ahead(const struct kl_flat_op *op, const struct kl_share *share, uint64_t later)
 {
@@ -422,8 +579,9 @@ bool kl_flat_post_ahead(const struct kl_flat_op *op, const struct kl_share *shar
 
     if (!op->posted || !ends_with_turn(op) || is_rooted(op->share) || is_rooted(share)) return false;
     b->turn += later;
-    start(&next, b, share);
-    const bool posted = ends_with_turn(&next) && later <= kl_board_early(b, next.bytes) && try_post(&next);
+    prepare(&next, b, share);
+    const bool posted = ends_with_turn(&next) && !kl_flat_may_go_by_core(&next) &&
+                        later <= kl_board_early(b, next.bytes) && try_post(&next);
     if (posted) b->posted = b->turn + 1;
     b->turn -= later;
     return posted;
@@ -437,6 +595,8 @@ static int blocker(struct kl_flat_op *op)
 
     if (op->first >= op->share->end) return -1;
     if (!op->posted) return kl_board_may_post(op->board, posted_here(op), &rank) ? -1 : rank;
+    if (op->arrived == op->sources && op->by_core && op->stage == KL_FLAT_BRING)
+        return next_post(op, bytes_across(op), &rank) ? -1 : rank;
     if (op->arrived == op->sources) return looks_at_all(op) ? -1 : kl_board_neighbour(op->board);
     rank = source(op, op->arrived);
     return kl_board_is_there(op->board, rank, posted_by(op, rank)) ? -1 : rank;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * flat.h - a resumable collective over a board (board.h): all ranks at once, in one or two turns for each piece, however many they are.
+ * flat.h - a resumable collective over a board (board.h): all ranks at once, in one to three turns for each piece, however many they are.
  *
  *                    who posts what                       who takes what
  *      broadcast     the root a piece, all a line         all others
@@ -10,11 +10,13 @@
  *      all-to-all    all a piece of every part            all the pieces that are for them
  *      all-reduce    all a piece                          all merge it whole; or, if it is large for so many ranks, a slice each, and
  *                    then that slice                      all
+ *      the last two reductions, by core: the same;       all merge, of the ranks of their core, what is due to them, or to the rank in
+ *                    then what they have merged for others their place on another core; those the same of all cores
  *
  * What depends on several rounds elsewhere depends on one or two flags here, which is what counts where ranks share cores: each round
- * costs a switch of every core.
+ * costs a switch of every core. Whether reductions go by core is measured (flat_way.h).
  *
- * Results:  merged in the order of ranks: all get the same bits, and get them again.
+ * Results:  merged in the order of ranks, or by core: all get the same bits. They get them again where the way is the same.
  * Aliasing: in place as NCCL defines it; buffers may be reused when the operation is DONE.
  * Errors:   ncclInvalidUsage when another rank came with another call.
  * Threads:  one at a time. Never blocks, allocates nothing. May be dropped at any point if nothing follows on the board.

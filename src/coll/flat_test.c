@@ -59,6 +59,146 @@ static void every_type_and_operator(void **state)
     for (int n = 2; n <= 4; n++) each_type_and_operator(n);
 }
 
+/* ---- ranks by core ---- */
+
+static void check_groups(const struct kl_board *b, int n, int size)
+{
+    assert_int_equal(b->groups.n, n);
+    assert_int_equal(b->groups.size, size);
+    for (int r = 0; r < b->nranks; r++)
+        assert_int_equal(b->groups.rank[b->groups.group[r] * size + b->groups.place[r]], r);
+}
+
+/* If all cores have as many ranks, and some have several. */
+static void ranks_are_grouped_by_core(void **state)
+{
+    static const int32_t turns[] = {0, 1, 0, 1, 0, 1}, blocks[] = {0, 0, 2, 2, 4, 4}, uneven[] = {0, 1, 0, 1, 0, 0},
+                         alone[] = {0, 1, 2, 3, 4, 5}, same[6] = {0};
+    struct kl_board b;
+
+    (void)state;
+    kl_board_init(&b, 6, 0);
+    check_groups(&b, 1, 6);
+    kl_board_group(&b, turns);
+    check_groups(&b, 2, 3);
+    assert_int_equal(b.groups.rank[3], 1);
+    kl_board_group(&b, blocks);
+    check_groups(&b, 3, 2);
+    kl_board_group(&b, uneven);
+    check_groups(&b, 1, 6);
+    kl_board_group(&b, alone);
+    check_groups(&b, 1, 6);
+    kl_board_group(&b, same);
+    check_groups(&b, 1, 6);
+}
+
+static void open_cores(struct world *w, int n, int cores, bool turns, size_t buffer)
+{
+    int32_t core[MAX_RANKS];
+
+    for (int r = 0; r < n; r++) core[r] = turns ? r % cores : r / (n / cores) * (n / cores);
+    open_world(w, n, buffer);
+    for (int r = 0; r < n; r++) kl_board_group(&w->board[r], core);
+}
+
+/* Whatever could go by core does. */
+static void go_by_core(struct world *w)
+{
+    for (int r = 0; r < w->n; r++)
+        for (int i = 0; i < 2 * KL_BOARD_COMPARED; i++)
+            w->board[r].by_core[i % 2][i / 2] =
+                (struct kl_lately){.block = 8, .warm = 1u << 30, .again = 1u << 20, .better = 1};
+}
+
+/* Calls, most of them of more than a turn for each piece. How many went core by core. */
+static int calls_of_cores(int n, int cores, bool turns)
+{
+    enum { CALLS = 60, BYTES = 800000 };
+    static struct world w;
+    uint64_t seed = 3;
+    int across = 0;
+
+    open_cores(&w, n, cores, turns, BYTES);
+    go_by_core(&w);
+    for (int i = 0; i < CALLS; i++) {
+        struct call c = draw_call(&seed, n, BYTES);
+        c.exact = true;
+        if (c.op == ncclAvg && n & (n - 1)) c.op = ncclSum; /* a sixth has no exact number */
+        assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, n), ncclSuccess);
+        if (draw(&seed, 4)) c.func = draw(&seed, 2) ? KL_FUNC_ALL_REDUCE : KL_FUNC_REDUCE_SCATTER;
+        c.count = draw_count(&seed, BYTES / c.redop.elem_bytes / (size_t)n - 1);
+        run_call(&w, &flat, &c, &seed);
+        across += w.op[0].by_core;
+    }
+    close_world(&w);
+    return across;
+}
+
+static void cores_give_what_ranks_give(void **state)
+{
+    static const struct {
+        int n, cores;
+    } cases[] = {{4, 2}, {6, 2}, {6, 3}, {8, 2}, {8, 4}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int turns = 0; turns < 2; turns++) assert_true(calls_of_cores(cases[i].n, cases[i].cores, turns) > 10);
+}
+
+static void every_type_and_operator_by_core(void **state)
+{
+    static struct world w;
+    uint64_t seed = 2;
+
+    (void)state;
+    open_cores(&w, 4, 2, true, 160000);
+    go_by_core(&w);
+    for (int type = 0; type < ncclNumTypes; type++)
+        for (int op = 0; op < ncclNumOps; op++)
+            for (int func = KL_FUNC_REDUCE_SCATTER; func <= KL_FUNC_ALL_REDUCE; func++) {
+                struct call c = {.func = func, .type = (ncclDataType_t)type, .op = (ncclRedOp_t)op, .exact = true};
+                c.in_place = draw(&seed, 2);
+                c.seed = draw(&seed, UINT64_MAX);
+                assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, 4), ncclSuccess);
+                c.count = (func == KL_FUNC_ALL_REDUCE ? 40000 : 10000) / c.redop.elem_bytes;
+                run_call(&w, &flat, &c, &seed);
+                assert_true(w.op[3].by_core);
+            }
+    close_world(&w);
+}
+
+static bool is_alike(const struct kl_lately *a, const struct kl_lately *b)
+{
+    return a->better == b->better && a->uses == b->uses && a->number == b->number && a->block == b->block;
+}
+
+/* Both ways are used, and all ranks find the same, again and again, though each has times of its own. */
+static void ranks_choose_alike(void **state)
+{
+    enum { CALLS = 3000, LEAST = 32 << 10 };
+    static struct world w;
+    uint64_t seed = 4;
+    int across = 0;
+
+    (void)state;
+    open_cores(&w, 4, 2, true, 160000);
+    for (int i = 0; i < CALLS; i++) {
+        struct call c = {
+            .func = draw(&seed, 2) ? KL_FUNC_ALL_REDUCE : KL_FUNC_REDUCE_SCATTER, .type = ncclInt32, .seed = seed};
+        assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 4), ncclSuccess);
+        c.count = (size_t)LEAST << draw(&seed, 2) >> (c.func == KL_FUNC_ALL_REDUCE ? 2 : 4);
+        run_call(&w, &flat, &c, &seed);
+        across += w.op[0].by_core;
+        for (int r = 1; r < 4; r++) {
+            assert_int_equal(w.op[r].by_core, w.op[0].by_core);
+            for (int k = 0; k < 2 * KL_BOARD_COMPARED; k++)
+                assert_true(is_alike(&w.board[r].by_core[k % 2][k / 2], &w.board[0].by_core[k % 2][k / 2]));
+        }
+    }
+    assert_true(across > 0 && across < CALLS && w.board[0].comparisons >= 4);
+    close_world(&w);
+}
+
 /* ---- who runs ahead ---- */
 
 static enum kl_progress go_on(struct world *w, int rank)
@@ -457,6 +597,16 @@ static void one_that_has_left_is_named(void **state)
 
 /* ---- a thread per rank ---- */
 
+static void threads_of_two_cores_agree(void **state)
+{
+    static struct world w;
+
+    (void)state;
+    open_cores(&w, THREADS, 2, true, THREADS_BYTES);
+    run_threads(&w, &flat);
+    close_world(&w);
+}
+
 static void threads_agree(void **state)
 {
     static struct world w;
@@ -480,7 +630,12 @@ int main(void)
         cmocka_unit_test(another_size_is_refused),
         cmocka_unit_test(one_of_ranks_that_name_different_roots_finds_out),
         cmocka_unit_test(one_that_has_left_is_named),
+        cmocka_unit_test(ranks_are_grouped_by_core),
+        cmocka_unit_test(cores_give_what_ranks_give),
+        cmocka_unit_test(every_type_and_operator_by_core),
+        cmocka_unit_test(ranks_choose_alike),
         cmocka_unit_test(threads_agree),
+        cmocka_unit_test(threads_of_two_cores_agree),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 /* Uses before a comparison, at least; and before the first one, at most: as many as move KL_LATELY_WARM_BYTES. */
-enum { KL_LATELY_WARM = 8, KL_LATELY_MOST_WARM = 256, KL_LATELY_WARM_BYTES = 4 << 20 };
+enum { KL_LATELY_WARM = 8, KL_LATELY_MOST_WARM = 256, KL_LATELY_WARM_BYTES = 8 << 20 };
 
 /* Uses after a comparison in which other ranks may still say what they found. */
 enum { KL_LATELY_HEARS = KL_LATELY_WARM };

@@ -114,7 +114,7 @@ static void the_slowest_rank_counts(void **state)
 
     (void)state;
     for (int i = 0; i < MANY; i++) run_apart(&r, KL_FUNC_BROADCAST, KL_NEGOTIATION_LEAST, ns);
-    assert_true(r.done[KL_NEGOTIATED_READ] > MANY * 9 / 10);
+    assert_true(r.done[KL_NEGOTIATED_READ] > (MANY - KL_LATELY_MOST_WARM) * 9 / 10);
 }
 
 /* Also when their times say now this, now that. */
