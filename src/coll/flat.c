@@ -73,12 +73,10 @@ static size_t posted_across(const struct kl_flat_op *op, int rank, int end)
     return count;
 }
 
-/* Bytes that a rank which brings some posts in this turn. */
+/* Bytes that a rank which brings some posts in this turn. Across it is less, but goes to places as before, which have been touched. */
 static size_t posted_by(const struct kl_flat_op *op, int rank)
 {
-    if (op->stage == KL_FLAT_BRING) return op->bytes;
-    if (op->stage == KL_FLAT_TELL) return slice_of(op, rank).count * op->share->elem_bytes;
-    return posted_across(op, rank, op->board->groups.n) * op->share->elem_bytes;
+    return op->stage == KL_FLAT_TELL ? slice_of(op, rank).count * op->share->elem_bytes : op->bytes;
 }
 
 static size_t posted_here(const struct kl_flat_op *op)
@@ -352,31 +350,25 @@ static char *result(const struct kl_flat_op *op)
     return at(op->share->recv, op->first + merged_by(op, op->board->rank).at, op->share->elem_bytes);
 }
 
-/* Where this rank posts in the next turn; NULL: not yet, *blocker has not read enough. */
-static char *next_post(const struct kl_flat_op *op, size_t bytes, int *blocker)
+/* Where this rank posts across, in the next turn; NULL: not yet, *blocker has not read enough. */
+static char *next_post(const struct kl_flat_op *op, int *blocker)
 {
     struct kl_board *b = op->board;
 
     b->turn++;
-    char *post = kl_board_may_post(b, bytes, blocker) ? kl_board_data(b, b->rank, bytes) : NULL;
+    char *post = kl_board_may_post(b, op->bytes, blocker) ? kl_board_data(b, b->rank, op->bytes) : NULL;
     b->turn--;
     return post;
-}
-
-static size_t bytes_across(const struct kl_flat_op *op)
-{
-    return posted_across(op, op->board->rank, op->board->groups.n) * op->share->elem_bytes;
 }
 
 /* What the ranks of this core have brought: for this rank here, for its counterparts in what it posts next. False: there is no room yet. */
 static bool merge_core(const struct kl_flat_op *op)
 {
-    const size_t bytes = bytes_across(op);
     int blocker;
-    char *post = next_post(op, bytes, &blocker);
+    char *post = next_post(op, &blocker);
 
     if (!post) return false;
-    kl_prefetch_to_write(post, bytes);
+    kl_prefetch_to_write(post, posted_across(op, op->board->rank, op->board->groups.n) * op->share->elem_bytes);
     for (int i = 0; i < op->board->groups.n; i++) {
         const int to = counterpart(op, op->board->rank, i);
         const struct range due = due_to(op, to);
@@ -596,7 +588,7 @@ static int blocker(struct kl_flat_op *op)
     if (op->first >= op->share->end) return -1;
     if (!op->posted) return kl_board_may_post(op->board, posted_here(op), &rank) ? -1 : rank;
     if (op->arrived == op->sources && op->by_core && op->stage == KL_FLAT_BRING)
-        return next_post(op, bytes_across(op), &rank) ? -1 : rank;
+        return next_post(op, &rank) ? -1 : rank;
     if (op->arrived == op->sources) return looks_at_all(op) ? -1 : kl_board_neighbour(op->board);
     rank = source(op, op->arrived);
     return kl_board_is_there(op->board, rank, posted_by(op, rank)) ? -1 : rank;
