@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranks that are pinned to two CPUs in turn: reduces with every root go through a chain in which ranks of one CPU follow each other, beside rings in which
- * they do not, over the same connections or others.
+ * they do not, over the same connections or others; and reductions over a board go by core, or not, now and then.
  */
 #include "base/cpuset.h"
 #include "include/kolo.h"
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RANKS = 5, MOST = 20000, DEADLINE_S = 60 };
+enum { MOST = 20000, DEADLINE_S = 60 };
 
 static struct shared {
     ncclUniqueId id;
@@ -25,7 +25,7 @@ static struct shared {
 } * shared;
 
 static struct {
-    int number;
+    int number, n;
     ncclComm_t comm;
     koloStream_t stream;
     uint32_t send[MOST], recv[MOST];
@@ -68,7 +68,7 @@ static void expect_sums(int count, const char *what)
     for (int i = 0; i < count; i++) {
         uint32_t want = 0;
 
-        for (int r = 0; r < RANKS; r++) want += brings(r, i);
+        for (int r = 0; r < rank.n; r++) want += brings(r, i);
         if (rank.recv[i] == want) continue;
         fprintf(stderr, "rank %d: %s, element %d: %u instead of %u\n", rank.number, what, i, rank.recv[i], want);
         _exit(1);
@@ -88,55 +88,81 @@ static void all_reduce(int count)
     expect_sums(count, "all-reduce");
 }
 
-static int be_rank(int number)
+static void reduce_with_every_root(void)
 {
     static const int counts[] = {1, 700, 8192, MOST};
 
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
+        for (int root = 0; root < rank.n; root++) {
+            reduce(root, counts[c]);
+            all_reduce(counts[c]);
+        }
+}
+
+/* So often that both ways are used, and compared. */
+static void reduce_often(void)
+{
+    enum { TIMES = 600 };
+
+    for (int i = 0; i < TIMES; i++) all_reduce(8192 + i % 2 * 4096);
+}
+
+static int be_rank(int number, int n, void (*run)(void))
+{
     alarm(DEADLINE_S);
     rank.number = number;
+    rank.n = n;
     pin(number % 2);
     for (int i = 0; i < MOST; i++) rank.send[i] = brings(number, i);
     if (!number) must(ncclGetUniqueId(&shared->id));
     if (!number) atomic_store(&shared->has_id, 1);
     while (!atomic_load(&shared->has_id)) sched_yield();
-    must(ncclCommInitRank(&rank.comm, RANKS, shared->id, number));
+    must(ncclCommInitRank(&rank.comm, n, shared->id, number));
     must(koloStreamCreate(&rank.stream, KOLO_STREAM_DEFAULT));
-    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
-        for (int root = 0; root < RANKS; root++) {
-            reduce(root, counts[c]);
-            all_reduce(counts[c]);
-        }
+    run();
     must(ncclCommDestroy(rank.comm));
     must(koloStreamDestroy(rank.stream));
     return 0;
 }
 
-static void reduces_of_every_root_are_right(void **state)
+static void run_ranks(int n, void (*run)(void))
 {
-    struct kl_cpuset all;
     int failed = 0, status;
 
-    (void)state;
-    assert_int_equal(kl_affinity_get(&all), ncclSuccess);
     if (kl_affinity_count() < 2) {
         puts("one CPU: nobody shares one of two");
         exit(KOLO_TEST_SKIP);
     }
-    setenv("NCCL_ALGO", "Ring", 1);
+    memset(shared, 0, sizeof *shared);
     fflush(NULL);
-    for (int r = 0; r < RANKS; r++) {
+    for (int r = 0; r < n; r++) {
         pid_t child = fork();
 
         assert_true(child >= 0);
-        if (!child) _exit(be_rank(r));
+        if (!child) _exit(be_rank(r, n, run));
     }
     while (wait(&status) > 0) failed += !WIFEXITED(status) || WEXITSTATUS(status);
     assert_int_equal(failed, 0);
 }
 
+static void reduces_of_every_root_are_right(void **state)
+{
+    (void)state;
+    setenv("NCCL_ALGO", "Ring", 1);
+    run_ranks(5, reduce_with_every_root);
+    unsetenv("NCCL_ALGO");
+}
+
+static void either_way_is_right(void **state)
+{
+    (void)state;
+    run_ranks(4, reduce_often);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reduces_of_every_root_are_right)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(reduces_of_every_root_are_right),
+                                       cmocka_unit_test(either_way_is_right)};
 
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) return 1;

@@ -12,8 +12,6 @@ enum {
     BROADCAST_BYTES = 16 << 10, /* of a piece: others read one while the root writes the next */
     WHOLE_BYTES = 16 << 10,     /* read of others, beside one's own share: above, slices pay for a second turn */
     GRAIN = 64,                 /* bytes: slices are multiples of it */
-    ACROSS_BYTES =
-        32 << 10, /* posted by a rank: from there on, fewer lines from other cores may pay for one more turn */
     COMPARED_AT_ONCE = KL_BOARD_LAG / 2, /* turns, whose calls are compared in one go */
 };
 

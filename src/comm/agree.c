@@ -86,15 +86,20 @@ static ncclResult_t gather_records(ncclComm_t comm)
 
 /* ---- rings, trees, channels ---- */
 
-/* Who shares CPUs with whom, if some do: of one host, that is this machine and plays no other. Free it. */
+/* Are all devices CPUs of this machine, and play no others? */
+static bool are_own_cpus(const struct kl_topo *t)
+{
+    for (int g = 0; g < t->count[KL_NODE_GPU]; g++)
+        if (!kl_host_device_is_own(kl_id_local(t->node[kl_topo_at(t, KL_NODE_GPU, g)].id))) return false;
+    return true;
+}
+
+/* Who shares CPUs with whom, if some do, and all are on one host. All ranks find the same. Free it. */
 static ncclResult_t find_cores(ncclComm_t comm, int32_t **core)
 {
-    const struct kl_topo *t = comm->topo;
-    const int gpu = kl_topo_at(t, KL_NODE_GPU, kl_topo_gpu_of_rank(t, comm->rank));
-
     *core = NULL;
     if (comm->world->local_ranks < comm->nranks || !kl_world_is_crowded(comm->world)) return ncclSuccess;
-    if (!kl_host_device_is_own(kl_id_local(t->node[gpu].id))) return ncclSuccess;
+    if (!are_own_cpus(comm->topo)) return ncclSuccess;
     *core = malloc((size_t)comm->nranks * sizeof **core);
     return *core ? kl_roster_cores(&comm->world->roster, *core) : KL_NOMEM("the ranks of each core");
 }

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "tests/kolo_test.h"
+#include "topo/host.h"
 #include "topo/paths.h"
 
 #include <stdlib.h>
@@ -81,6 +82,18 @@ static void nodes_are_joined_by_the_cpus(void **state)
     assert_false(p2p.p2p);
     assert_int_equal(kl_topo_shm(t, 0, 2), KL_SHM_ALLOWED);
     kl_topo_free(t);
+}
+
+static void bus_ids_tell_who_is_a_cpu_of_this_machine(void **state)
+{
+    static const char *const own[] = {"ff00:01:00.0", "ff07:02:1f.3"}, *const others[] = {"0000:17:00.0",
+                                                                                          "10000:e1:00.0",
+                                                                                          "fe00:01:00.0"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) assert_true(kl_host_device_is_own(kl_busid_parse(own[i])));
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        assert_false(kl_host_device_is_own(kl_busid_parse(others[i])));
 }
 
 static void document_of_host_devices(void **state)
@@ -523,6 +536,7 @@ int main(void)
         cmocka_unit_test(four_devices_on_one_node),
         cmocka_unit_test(devices_keep_nets_for_ranks_elsewhere),
         cmocka_unit_test(nodes_are_joined_by_the_cpus),
+        cmocka_unit_test(bus_ids_tell_who_is_a_cpu_of_this_machine),
         cmocka_unit_test(document_of_host_devices),
         cmocka_unit_test(containers_without_a_common_shm_share_no_memory),
         cmocka_unit_test(files_number_their_gpus),
