@@ -40,6 +40,7 @@
 #include "base/prefetch.h"
 #include "channel/arena.h"
 #include "coll/lately.h"
+#include "device/host/copy_out.h"
 #include "include/nccl.h"
 
 enum {
@@ -137,6 +138,7 @@ struct kl_board {
     struct kl_board_groups groups;
     struct kl_lately by_core[2][KL_BOARD_COMPARED]; /* of reductions, by function and size: whether ranks go by core */
     uint64_t comparisons;                           /* of these that were decided */
+    struct kl_copy_out out;                         /* of this rank's posts */
     size_t cell_bytes, slot_bytes;
     uint32_t nlines;                /* power of 2 */
     bool solo;                      /* of the operation that is under way one rank alone posts data */

@@ -11,7 +11,8 @@ enum {
     MERGE_BYTES = 4096,         /* merged at a time, so that all of it stays in the nearest cache */
     BROADCAST_BYTES = 16 << 10, /* of a piece: others read one while the root writes the next */
     WHOLE_BYTES = 16 << 10,     /* read of others, beside one's own share: above, slices pay for a second turn */
-    GRAIN = 64,                 /* bytes: slices are multiples of it */
+    OUT_BYTES = 4096, /* that all ranks read: of less, more is lost for those of the same core than others gain */
+    GRAIN = 64,       /* bytes: slices are multiples of it */
     COMPARED_AT_ONCE = KL_BOARD_LAG / 2, /* turns, whose calls are compared in one go */
 };
 
@@ -197,6 +198,15 @@ static void copy(void *to, const void *from, size_t bytes)
     if (to != from) memcpy(to, from, bytes);
 }
 
+/* Few bytes, and what only ranks of the same core read, stay in the caches. */
+static void copy_post(const struct kl_flat_op *op, void *to, const void *from, size_t bytes)
+{
+    if (op->bytes < OUT_BYTES || (op->by_core && op->stage == KL_FLAT_BRING))
+        kl_copy_prefetched(to, from, bytes);
+    else
+        kl_copy_out(&op->board->out, to, from, bytes);
+}
+
 /* What this rank brings: its own data, as a first contribution where they are reduced. */
 static void bring(const struct kl_flat_op *op, void *to, const void *own, size_t count)
 {
@@ -206,7 +216,7 @@ static void bring(const struct kl_flat_op *op, void *to, const void *own, size_t
         kl_prefetch_to_write(to, count * redop->elem_bytes);
         redop->first(redop, to, own, count);
     } else {
-        kl_copy_prefetched(to, own, count * op->share->elem_bytes);
+        copy_post(op, to, own, count * op->share->elem_bytes);
     }
 }
 
@@ -218,7 +228,7 @@ static void post_data(const struct kl_flat_op *op, char *to)
     if (op->stage == KL_FLAT_ACROSS) return; /* it is there: merge_core */
     if (op->stage == KL_FLAT_TELL) {
         struct range own = slice_of(op, op->board->rank);
-        kl_copy_prefetched(to, at(s->recv, op->first + own.at, s->elem_bytes), own.count * s->elem_bytes);
+        copy_post(op, to, at(s->recv, op->first + own.at, s->elem_bytes), own.count * s->elem_bytes);
         return;
     }
     bring(op, to, at(s->send, op->first, s->elem_bytes), n);

@@ -20,12 +20,12 @@ static size_t at_most(size_t bytes, size_t most)
 }
 
 /* To where the other rank has read last. */
-static void copy_out(void *to, const void *from, size_t bytes)
+static void copy_out(struct kl_fifo_tx *tx, void *to, const void *from, size_t bytes)
 {
     if (bytes < PREFETCHED)
         memcpy(to, from, bytes);
     else
-        kl_copy_prefetched(to, from, bytes);
+        kl_copy_out(&tx->out, to, from, bytes);
 }
 
 /* Through a slot of the pool; 0 if none is free. */
@@ -36,7 +36,7 @@ static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left, 
     void *slot = kl_pool_take(tx->pool, tx, bytes, &offset);
 
     if (!slot) return 0;
-    memcpy(slot, from, bytes);
+    copy_out(tx, slot, from, bytes);
     kl_fifo_publish_pooled(tx, offset, note, bytes, bytes < left);
     return bytes;
 }
@@ -45,7 +45,7 @@ static size_t send_copied(struct kl_fifo_tx *tx, const char *from, size_t left)
 {
     size_t bytes = at_most(left, tx->shape.slot_bytes);
 
-    if (bytes) copy_out(kl_fifo_reserve(tx, bytes), from, bytes);
+    if (bytes) copy_out(tx, kl_fifo_reserve(tx, bytes), from, bytes);
     kl_fifo_publish(tx, bytes, bytes < left);
     return bytes;
 }

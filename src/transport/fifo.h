@@ -48,6 +48,7 @@
 #define KL_TRANSPORT_FIFO_H
 
 #include "base/atomic.h"
+#include "device/host/copy_out.h"
 #include "include/nccl.h"
 
 #include <stdalign.h>
@@ -118,10 +119,11 @@ struct kl_fifo_tx {
     uint64_t head_seen; /* lags behind the true head; that is safe, the fifo only looks fuller */
     uint64_t direct;    /* steps below this may still carry addresses that the receiver has not finished with */
     struct kl_fifo_shape shape;
-    size_t lends_from;    /* bytes: so much is read where it is; SIZE_MAX: nothing */
-    bool lends_all;       /* the other end is this side's way into a network: nothing is over before it has left */
-    uint64_t signature;   /* of the operation whose steps are published now */
-    struct kl_pool *pool; /* NULL: none */
+    size_t lends_from;      /* bytes: so much is read where it is; SIZE_MAX: nothing */
+    bool lends_all;         /* the other end is this side's way into a network: nothing is over before it has left */
+    uint64_t signature;     /* of the operation whose steps are published now */
+    struct kl_pool *pool;   /* NULL: none */
+    struct kl_copy_out out; /* of what is copied into steps */
 };
 
 /** The receiver's private view. */
