@@ -5,10 +5,10 @@
 
 #include "coll/algorithm.h"
 
-extern const struct kl_algorithm kl_algorithm_ring, kl_algorithm_ring_chain, kl_algorithm_tree, kl_algorithm_nvls, kl_algorithm_nvls_tree,
-    kl_algorithm_nvls_network, kl_algorithm_pat_gather, kl_algorithm_pat_scatter, kl_algorithm_chain,
-    kl_algorithm_direct, kl_algorithm_oneshot, kl_algorithm_flat, kl_algorithm_ordered, kl_algorithm_ordered_ring,
-    kl_algorithm_mapped;
+extern const struct kl_algorithm kl_algorithm_ring, kl_algorithm_ring_chain, kl_algorithm_tree, kl_algorithm_nvls,
+    kl_algorithm_nvls_tree, kl_algorithm_nvls_network, kl_algorithm_pat_gather, kl_algorithm_pat_scatter,
+    kl_algorithm_chain, kl_algorithm_direct, kl_algorithm_oneshot, kl_algorithm_flat, kl_algorithm_ordered,
+    kl_algorithm_ordered_ring, kl_algorithm_mapped;
 
 /** All of them; ends with NULL. */
 extern const struct kl_algorithm *const kl_algorithms[];

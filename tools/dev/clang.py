@@ -20,7 +20,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLEAN = ROOT / "build/log/tidy-clean"
-OTHERS = "-Wno-unknown-warning-option"  # the commands may have been made for gcc
+OTHERS = ["-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument"]  # the commands may have been made for gcc
 # The analyzer's checks that we ask for look at one function at a time; its deep mode takes ten times as long to find the same.
 SHALLOW = ["--extra-arg=-Xclang", "--extra-arg=-analyzer-config", "--extra-arg=-Xclang", "--extra-arg=mode=shallow"]
 KEEP = ("-I", "-D", "-W", "-std=", "-isystem", "-f")
@@ -43,7 +43,7 @@ def run(command, entry):
 
 
 def warnings(entry, _build):
-    rc, out, err = run(["clang-14", *flags(entry), OTHERS, "-Werror", "-fsyntax-only", entry["file"]], entry)
+    rc, out, err = run(["clang-14", *flags(entry), *OTHERS, "-Werror", "-fsyntax-only", entry["file"]], entry)
     return rc, out + err
 
 
@@ -56,7 +56,7 @@ def tidy(entry, build):
     key = hashlib.sha256((ROOT / ".clang-tidy").read_bytes() + text.encode()).hexdigest()
     if (CLEAN / key).exists():
         return 0, ""
-    rc, out, err = run(["clang-tidy-14", "--quiet", "--extra-arg=" + OTHERS, *SHALLOW, "-p", str(build), entry["file"]], entry)
+    rc, out, err = run(["clang-tidy-14", "--quiet", *("--extra-arg=" + o for o in OTHERS), *SHALLOW, "-p", str(build), entry["file"]], entry)
     if rc == 0:
         (CLEAN / key).touch()
     return rc, out + (err if rc and not out else "")

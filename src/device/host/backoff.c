@@ -13,8 +13,8 @@ enum {
      * for some of their time slices. Who slept meanwhile would let it wait in turn. */
     YIELD_FOR_NS = 2000000,
     YIELD_ALONE_FOR_NS = 12000000,
-    SPIN_IN_VAIN = 100,     /* polls, about ten microseconds */
-    IN_VAIN = 3,            /* waits that spinning did not end, more than such that it did */
+    SPIN_IN_VAIN = 100, /* polls, about ten microseconds */
+    IN_VAIN = 3,        /* waits that spinning did not end, more than such that it did */
     MOST_IN_VAIN = 8,
     FIRST_SLEEP_US = 50,
     LONGEST_SLEEP_US = 1000

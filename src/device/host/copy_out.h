@@ -14,6 +14,7 @@
 
 #include "base/prefetch.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,6 +22,7 @@ enum { KL_COPY_OUT_LEAST = 1024 }; /* bytes: below, stores always go into the ca
 
 /** Who copies to one place after the other; all zeros at first. */
 struct kl_copy_out {
+    _Atomic uint32_t looks;
     uint32_t copies;
     uint32_t line_ns; /* the last time that one was timed */
     bool past;        /* go past the caches */
