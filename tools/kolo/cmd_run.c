@@ -43,8 +43,8 @@ static const struct kl_opt table[] = {
     {0, "grace", KL_OPT_TIME, FIELD(grace_ms), 0, 0, "S",
      "when a rank dies, give the others S seconds to end by themselves before SIGTERM (default: 10)"},
     {0, "bind", KL_OPT_FLAG, FIELD(bound), 0, 0, NULL,
-     "bind ranks also where there are more than CPUs, to each in turn: steadier on a machine that does nothing else, "
-     "far slower beside other programs"},
+     "bind ranks also where there are more than CPUs, to each in turn: steadier, and it is known which ranks share "
+     "one"},
     {0, "no-bind", KL_OPT_FLAG, FIELD(unbound), 0, 0, NULL,
      "let ranks run on all CPUs (default: each gets an equal share, where there are enough)"},
     {0, "tag", KL_OPT_FLAG, FIELD(tag), 0, 0, NULL, "start each line of output with \"[rank] \""},
