@@ -8,6 +8,7 @@
  *
  *      by rank:                         written by that rank
  *          done                         so many turns are behind it, or a few more
+ *          told[comparison % 2]         how long two ways of doing the same have taken it
  *          call[turn % KL_BOARD_POSTS]  which call it makes
  *          brief[turn % KL_BOARD_POSTS] a flag, and up to KL_BOARD_BRIEF bytes, of operations that pack posts
  *          line[turn % nlines]          a flag, and up to KL_BOARD_INLINE bytes
@@ -65,7 +66,7 @@ enum kl_board_areas {
     KL_BOARD_SLOTS = KL_BOARD_CELLS + KL_BOARD_SIZES, /* of all */
     KL_BOARD_AREAS
 };
-enum { KL_BOARD_COMPARED = 8 }; /* sizes */
+enum { KL_BOARD_COMPARED = 8 }; /* sizes of reductions for which two ways are compared */
 enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_AHEAD };
 _Static_assert((int)KL_BOARD_MOST_LINES <= (int)KL_BOARD_AHEAD,
                "who is a round behind has compared what is overwritten");
@@ -136,9 +137,9 @@ struct kl_board {
     const struct kl_arena_mark *mark;        /* by rank: who has left */
     int nranks, rank;
     struct kl_board_groups groups;
-    struct kl_lately by_core[2][KL_BOARD_COMPARED]; /* of reductions, by function and size: whether ranks go by core */
-    uint64_t comparisons;                           /* of these that were decided */
-    struct kl_copy_out out;                         /* of this rank's posts */
+    struct kl_lately ways[2][KL_BOARD_COMPARED]; /* flat_way.h; with slices or parts, by size */
+    uint64_t comparisons;                        /* of these that were decided */
+    struct kl_copy_out out;                      /* of this rank's posts */
     size_t cell_bytes, slot_bytes;
     uint32_t nlines;                /* power of 2 */
     bool solo;                      /* of the operation that is under way one rank alone posts data */

@@ -42,16 +42,11 @@ static struct range slice_of(const struct kl_flat_op *op, int rank)
     return (struct range){at, min_size(slice, all - at)};
 }
 
-/* What a rank merges of the piece: all of it, or its slice. */
-static struct range merged_by(const struct kl_flat_op *op, int rank)
-{
-    return op->slices ? slice_of(op, rank) : (struct range){0, op->piece};
-}
-
-/* What is merged for a rank: where that is in what all bring. */
+/* What is merged for a rank: where that is in what all bring. All of it, its slice, or its part. */
 static struct range due_to(const struct kl_flat_op *op, int rank)
 {
-    return op->slices ? slice_of(op, rank) : (struct range){(size_t)rank * op->piece, op->piece};
+    if (op->slices) return slice_of(op, rank);
+    return (struct range){op->share->func == KL_FUNC_REDUCE_SCATTER ? (size_t)rank * op->piece : 0, op->piece};
 }
 
 /* The rank that has the place of `rank`, but in this group. */
@@ -338,24 +333,24 @@ static const char *own_partial(const struct kl_flat_op *op, size_t element)
     return op->keeps ? at(op->share->send, element, op->share->elem_bytes) : NULL;
 }
 
-static void merge_own(const struct kl_flat_op *op)
-{
-    const struct kl_share *s = op->share;
-    const size_t rank = (size_t)op->board->rank;
-    const struct range own = merged_by(op, op->board->rank);
-    const bool scatters = s->func == KL_FUNC_REDUCE_SCATTER;
-    const char *mine = own_partial(op, op->first + own.at + (scatters ? rank * s->count : 0));
-    struct pile p;
-
-    if (!own.count) return;
-    pile_all(&p, op, mine, scatters ? rank * op->piece : own.at);
-    merge(s->redop, at(s->recv, op->first + own.at, s->elem_bytes), &p, own.count, true);
-}
-
 /* Where that which is due to this rank belongs. */
 static char *result(const struct kl_flat_op *op)
 {
-    return at(op->share->recv, op->first + merged_by(op, op->board->rank).at, op->share->elem_bytes);
+    const size_t slice = op->slices ? slice_of(op, op->board->rank).at : 0;
+
+    return at(op->share->recv, op->first + slice, op->share->elem_bytes);
+}
+
+static void merge_own(const struct kl_flat_op *op)
+{
+    const struct kl_share *s = op->share;
+    const struct range due = due_to(op, op->board->rank);
+    const bool scatters = s->func == KL_FUNC_REDUCE_SCATTER;
+    struct pile p;
+
+    if (!due.count) return;
+    pile_all(&p, op, own_partial(op, op->first + (scatters ? (size_t)op->board->rank * s->count : due.at)), due.at);
+    merge(s->redop, result(op), &p, due.count, true);
 }
 
 /* Where this rank posts across, in the next turn; NULL: not yet, *blocker has not read enough. */
@@ -421,7 +416,7 @@ static char *place_of(const struct kl_flat_op *op, int rank)
     size_t element = op->first;
 
     if (kl_func_info[s->func].recv_parts) element += (size_t)rank * s->count;
-    if (op->stage == KL_FLAT_TELL) element += merged_by(op, rank).at;
+    if (op->stage == KL_FLAT_TELL) element += slice_of(op, rank).at;
     return at(s->recv, element, s->elem_bytes);
 }
 

@@ -106,7 +106,7 @@ static void go_by_core(struct world *w)
 {
     for (int r = 0; r < w->n; r++)
         for (int i = 0; i < 2 * KL_BOARD_COMPARED; i++)
-            w->board[r].by_core[i % 2][i / 2] =
+            w->board[r].ways[i % 2][i / 2] =
                 (struct kl_lately){.block = 8, .warm = 1u << 30, .again = 1u << 20, .better = 1};
 }
 
@@ -192,7 +192,7 @@ static void ranks_choose_alike(void **state)
         for (int r = 1; r < 4; r++) {
             assert_int_equal(w.op[r].by_core, w.op[0].by_core);
             for (int k = 0; k < 2 * KL_BOARD_COMPARED; k++)
-                assert_true(is_alike(&w.board[r].by_core[k % 2][k / 2], &w.board[0].by_core[k % 2][k / 2]));
+                assert_true(is_alike(&w.board[r].ways[k % 2][k / 2], &w.board[0].ways[k % 2][k / 2]));
         }
     }
     assert_true(across > 0 && across < CALLS && w.board[0].comparisons >= 1);

@@ -41,7 +41,7 @@ void kl_flat_choose_way(struct kl_flat_op *op)
 {
     const size_t bytes = posted_bytes(op);
     const struct kl_lately_use use = {.bytes = WEIGHT * bytes, .crowded = true};
-    struct kl_lately *l = kl_lately_of(op->board->by_core[op->slices], KL_BOARD_COMPARED, size_of(bytes), use);
+    struct kl_lately *l = kl_lately_of(op->board->ways[op->slices], KL_BOARD_COMPARED, size_of(bytes), use);
 
     op->way = l;
     op->decides = kl_lately_is_compared(l);

@@ -22,7 +22,7 @@ enum { KL_COPY_OUT_LEAST = 1024 }; /* bytes: below, stores always go into the ca
 
 /** Who copies to one place after the other; all zeros at first. */
 struct kl_copy_out {
-    _Atomic uint32_t looks;
+    _Atomic uint32_t looks; /* counted to wait for a store */
     uint32_t copies;
     uint32_t line_ns; /* the last time that one was timed */
     bool past;        /* go past the caches */
