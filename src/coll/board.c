@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/board.h"
 
+#include "base/atomic.h"
 #include "base/error.h"
 #include "device/host/bulk_copy.h"
 
@@ -143,6 +144,21 @@ void kl_board_attach(struct kl_board *b, void *memory, const struct kl_arena_mar
         at += bytes_of(b->nranks, &b->area[i]);
     }
     b->mark = mark;
+}
+
+/* Between two lines that are timed. */
+enum { COPIED = 256 << 10 };
+
+/* One in the middle: the first ones may have been fetched ahead. Posts lie where caches keep them (kl_cache_cycle). */
+void kl_board_copies(struct kl_board *b, void *post, size_t bytes)
+{
+    b->copied += bytes;
+    if (b->copied < COPIED) return;
+    b->copied = 0;
+    const uint64_t began = kl_copy_out_time();
+    ((char *)post)[bytes / 2] = 0;
+    kl_fetch_add_seq_cst(&b->timed, 1); /* waits for that store */
+    kl_copy_out_timed(&b->out, began);
 }
 
 /* Turns that a rank is done with; looks there only if it is not known to be done with `turns`. */

@@ -139,7 +139,9 @@ struct kl_board {
     struct kl_board_groups groups;
     struct kl_lately ways[2][KL_BOARD_COMPARED]; /* flat_way.h; with slices or parts, by size */
     uint64_t comparisons;                        /* of these that were decided */
-    struct kl_copy_out out;                      /* of this rank's posts */
+    struct kl_copy_out out;                      /* of this rank's posts; */
+    size_t copied;                               /* bytes, since a line was timed, */
+    _Atomic uint32_t timed;                      /* of which there have been so many */
     size_t cell_bytes, slot_bytes;
     uint32_t nlines;                /* power of 2 */
     bool solo;                      /* of the operation that is under way one rank alone posts data */
@@ -161,6 +163,9 @@ void kl_board_attach(struct kl_board *board, void *memory, const struct kl_arena
 
 /** By rank, those that share a core have the same number, below nranks. NULL: it is not known, or nobody does. */
 void kl_board_group(struct kl_board *board, const int32_t *core);
+
+/** So much is about to be copied to a post: how long lines take that others have read is timed now and then. What is there is lost. */
+void kl_board_copies(struct kl_board *board, void *post, size_t bytes);
 
 /** Is everybody done with all turns before this one? If not, *blocker is a rank that is not. */
 bool kl_board_all_done(struct kl_board *board, int *blocker);

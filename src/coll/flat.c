@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "base/prefetch.h"
 #include "coll/flat_way.h"
+#include "coll/mover.h"
+#include "device/host/bulk_copy.h"
 
 #include <string.h>
 
@@ -15,6 +17,7 @@ enum {
     GRAIN = 64,       /* bytes: slices are multiples of it */
     COMPARED_AT_ONCE = KL_BOARD_LAG / 2, /* turns, whose calls are compared in one go */
 };
+_Static_assert((int)MERGE_BYTES <= (int)KL_SCRATCH_BYTES, "a piece");
 
 static size_t min_size(size_t a, size_t b)
 {
@@ -193,17 +196,30 @@ static void copy(void *to, const void *from, size_t bytes)
     if (to != from) memcpy(to, from, bytes);
 }
 
-/* Few bytes, and what only ranks of the same core read, stay in the caches. */
-static void copy_post(const struct kl_flat_op *op, void *to, const void *from, size_t bytes)
+enum { EVERYBODY = -1 };
+
+/* Is it known that a rank, or everybody, reads on this rank's core? */
+static bool reads_here(const struct kl_flat_op *op, int reader)
 {
-    if (op->bytes < OUT_BYTES || (op->by_core && op->stage == KL_FLAT_BRING))
+    const struct kl_board_groups *g = &op->board->groups;
+
+    if (op->by_core && op->stage == KL_FLAT_BRING) return true;
+    return reader != EVERYBODY && g->n > 1 && g->group[reader] == g->group[op->board->rank];
+}
+
+/* Few bytes, and what is only read on this core, stay in its caches. */
+static void copy_post(const struct kl_flat_op *op, int reader, void *to, const void *from, size_t bytes)
+{
+    if (op->bytes < OUT_BYTES || bytes < KL_COPY_OUT_LEAST || reads_here(op, reader)) {
         kl_copy_prefetched(to, from, bytes);
-    else
+    } else {
+        kl_board_copies(op->board, to, bytes);
         kl_copy_out(&op->board->out, to, from, bytes);
+    }
 }
 
 /* What this rank brings: its own data, as a first contribution where they are reduced. */
-static void bring(const struct kl_flat_op *op, void *to, const void *own, size_t count)
+static void bring(const struct kl_flat_op *op, int reader, void *to, const void *own, size_t count)
 {
     const struct kl_redop *redop = op->share->redop;
 
@@ -211,24 +227,46 @@ static void bring(const struct kl_flat_op *op, void *to, const void *own, size_t
         kl_prefetch_to_write(to, count * redop->elem_bytes);
         redop->first(redop, to, own, count);
     } else {
-        copy_post(op, to, own, count * op->share->elem_bytes);
+        copy_post(op, reader, to, own, count * op->share->elem_bytes);
+    }
+}
+
+/* A part for each rank. */
+static void bring_parts(const struct kl_flat_op *op, char *to)
+{
+    const struct kl_share *s = op->share;
+
+    for (size_t p = 0; p < op->parts; p++)
+        bring(op, (int)p, to + p * op->piece * s->elem_bytes, at(s->send, p * s->count + op->first, s->elem_bytes),
+              op->piece);
+}
+
+/* A slice, likewise. */
+static void bring_slices(const struct kl_flat_op *op, char *to)
+{
+    const struct kl_share *s = op->share;
+
+    for (int r = 0; r < op->board->nranks; r++) {
+        const struct range slice = slice_of(op, r);
+        bring(op, r, to + slice.at * s->elem_bytes, at(s->send, op->first + slice.at, s->elem_bytes), slice.count);
     }
 }
 
 static void post_data(const struct kl_flat_op *op, char *to)
 {
     const struct kl_share *s = op->share;
-    const size_t n = op->piece;
 
     if (op->stage == KL_FLAT_ACROSS) return; /* it is there: merge_core */
     if (op->stage == KL_FLAT_TELL) {
         struct range own = slice_of(op, op->board->rank);
-        copy_post(op, to, at(s->recv, op->first + own.at, s->elem_bytes), own.count * s->elem_bytes);
-        return;
+        copy_post(op, EVERYBODY, to, at(s->recv, op->first + own.at, s->elem_bytes), own.count * s->elem_bytes);
+    } else if (op->parts > 1) {
+        bring_parts(op, to);
+    } else if (op->slices && op->board->groups.n > 1) {
+        bring_slices(op, to);
+    } else {
+        bring(op, EVERYBODY, to, at(s->send, op->first, s->elem_bytes), op->piece);
     }
-    bring(op, to, at(s->send, op->first, s->elem_bytes), n);
-    for (size_t p = 1; p < op->parts; p++)
-        bring(op, to + p * n * s->elem_bytes, at(s->send, p * s->count + op->first, s->elem_bytes), n);
 }
 
 static inline bool try_post(struct kl_flat_op *op)
@@ -314,16 +352,46 @@ static void pile_across(struct pile *p, const struct kl_flat_op *op, const char 
     }
 }
 
+static void merge_piece(const struct kl_redop *redop, void *to, const struct pile *p, size_t count)
+{
+    kl_redop_merge_all(redop, to, (const void *const *)p->partial, p->n, count);
+}
+
+/* Elements of the next piece, of so many. */
+static size_t next_piece(const struct kl_redop *redop, size_t count)
+{
+    return count * redop->elem_bytes <= MERGE_BYTES ? count : MERGE_BYTES / redop->elem_bytes;
+}
+
+/* `bytes` of each partial result are merged. */
+static void skip(struct pile *p, size_t bytes)
+{
+    for (size_t i = 0; i < p->n; i++) p->partial[i] += bytes;
+}
+
 /* `last`: nothing is to be added any more. */
 static void merge(const struct kl_redop *redop, char *to, struct pile *p, size_t count, bool last)
 {
     for (;;) {
-        const size_t some = count * redop->elem_bytes <= MERGE_BYTES ? count : MERGE_BYTES / redop->elem_bytes;
-        kl_redop_merge_all(redop, to, (const void *const *)p->partial, p->n, some);
+        const size_t some = next_piece(redop, count);
+        merge_piece(redop, to, p, some);
         if (last && redop->last) redop->last(redop, to, some);
         if (!(count -= some)) return;
         to += some * redop->elem_bytes;
-        for (size_t i = 0; i < p->n; i++) p->partial[i] += some * redop->elem_bytes;
+        skip(p, some * redop->elem_bytes);
+    }
+}
+
+/* The same, past the caches. Nothing is there before kl_nontemporal_fence. */
+static void merge_past(const struct kl_flat_op *op, char *to, struct pile *p, size_t count)
+{
+    const struct kl_redop *redop = op->share->redop;
+
+    for (size_t some; count; count -= some, to += some * redop->elem_bytes) {
+        some = next_piece(redop, count);
+        merge_piece(redop, op->share->scratch, p, some);
+        kl_copy_nontemporal(to, op->share->scratch, some * redop->elem_bytes, NULL);
+        skip(p, some * redop->elem_bytes);
     }
 }
 
@@ -364,24 +432,37 @@ static char *next_post(const struct kl_flat_op *op, int *blocker)
     return post;
 }
 
-/* What the ranks of this core have brought: for this rank here, for its counterparts in what it posts next. False: there is no room yet. */
+/* What the ranks of this core have brought for `to`: here, or to `post` if that is another rank. Elements posted. */
+static size_t merge_for(const struct kl_flat_op *op, int to, char *post, bool past)
+{
+    const struct kl_redop *redop = op->share->redop;
+    const struct range due = due_to(op, to);
+    const bool here = to == op->board->rank;
+    struct pile p;
+
+    if (!due.count) return 0;
+    pile_core(&p, op, due.at);
+    if (past && !here)
+        merge_past(op, post, &p, due.count);
+    else
+        merge(redop, here ? result(op) : post, &p, due.count, false);
+    return here ? 0 : due.count;
+}
+
+/* For this rank here, for its counterparts in what it posts next. False: there is no room yet. */
 static bool merge_core(const struct kl_flat_op *op)
 {
+    const struct kl_board *b = op->board;
+    const size_t elem_bytes = op->share->elem_bytes, bytes = posted_across(op, b->rank, b->groups.n) * elem_bytes;
     int blocker;
     char *post = next_post(op, &blocker);
 
     if (!post) return false;
-    kl_prefetch_to_write(post, posted_across(op, op->board->rank, op->board->groups.n) * op->share->elem_bytes);
-    for (int i = 0; i < op->board->groups.n; i++) {
-        const int to = counterpart(op, op->board->rank, i);
-        const struct range due = due_to(op, to);
-        struct pile p;
-
-        if (!due.count) continue;
-        pile_core(&p, op, due.at);
-        merge(op->share->redop, to == op->board->rank ? result(op) : post, &p, due.count, false);
-        if (to != op->board->rank) post += due.count * op->share->elem_bytes;
-    }
+    if (bytes >= OUT_BYTES) kl_board_copies(op->board, post, bytes);
+    const bool past = bytes >= OUT_BYTES && b->out.past;
+    if (!past) kl_prefetch_to_write(post, bytes);
+    for (int i = 0; i < b->groups.n; i++) post += merge_for(op, counterpart(op, b->rank, i), post, past) * elem_bytes;
+    if (past) kl_nontemporal_fence();
     return true;
 }
 

@@ -53,7 +53,7 @@ static inline void kl_links_pass_on(struct kl_fifo_tx *tx, const void *value, si
         return;
     }
     void *slot = kl_fifo_reserve(tx, bytes);
-    if (slot != value) memcpy(slot, value, bytes);
+    if (slot != value) kl_copy_out(&tx->out, slot, value, bytes);
     kl_fifo_publish(tx, bytes, false);
 }
 

@@ -2,7 +2,6 @@
 #include "coll/message.h"
 
 #include "base/error.h"
-#include "base/prefetch.h"
 #include "coll/signature.h"
 #include "transport/pool.h"
 
@@ -10,22 +9,12 @@
 
 enum { MOST_LENT = 1 << 20 };           /* bytes: a lent step is read in one go, which an abort waits for */
 enum { RECEIVED_PER_POLL = 128 << 10 }; /* bytes; then it is the sends' turn, for which others wait */
-enum { PREFETCHED = 1024 };             /* bytes, to be written; messages of 512 lost by it */
 enum { SMALL = 4096 };                  /* bytes that memcpy copies as well */
 enum { SLOTS = 2 };                     /* of the fifo: what they hold goes through no pool, and may be done at once */
 
 static size_t at_most(size_t bytes, size_t most)
 {
     return bytes < most ? bytes : most;
-}
-
-/* To where the other rank has read last. */
-static void copy_out(struct kl_fifo_tx *tx, void *to, const void *from, size_t bytes)
-{
-    if (bytes < PREFETCHED)
-        memcpy(to, from, bytes);
-    else
-        kl_copy_out(&tx->out, to, from, bytes);
 }
 
 /* Through a slot of the pool; 0 if none is free. */
@@ -36,7 +25,7 @@ static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left, 
     void *slot = kl_pool_take(tx->pool, tx, bytes, &offset);
 
     if (!slot) return 0;
-    copy_out(tx, slot, from, bytes);
+    kl_copy_out(&tx->out, slot, from, bytes);
     kl_fifo_publish_pooled(tx, offset, note, bytes, bytes < left);
     return bytes;
 }
@@ -45,7 +34,7 @@ static size_t send_copied(struct kl_fifo_tx *tx, const char *from, size_t left)
 {
     size_t bytes = at_most(left, tx->shape.slot_bytes);
 
-    if (bytes) copy_out(tx, kl_fifo_reserve(tx, bytes), from, bytes);
+    if (bytes) kl_copy_out(&tx->out, kl_fifo_reserve(tx, bytes), from, bytes);
     kl_fifo_publish(tx, bytes, bytes < left);
     return bytes;
 }
@@ -59,7 +48,7 @@ static size_t send_lent(struct kl_fifo_tx *tx, const char *from, size_t left)
 }
 
 /* Does the next step go through the pool? */
-static bool is_pooled(const struct kl_message *m, const struct kl_fifo_tx *tx)
+static bool is_pooled(const struct kl_message *m, struct kl_fifo_tx *tx)
 {
     size_t left = m->bytes - m->moved;
 
@@ -68,7 +57,7 @@ static bool is_pooled(const struct kl_message *m, const struct kl_fifo_tx *tx)
 }
 
 /* Steps that may wait for the receiver. */
-static uint32_t most_ahead(const struct kl_message *m, const struct kl_fifo_tx *tx)
+static uint32_t most_ahead(const struct kl_message *m, struct kl_fifo_tx *tx)
 {
     return is_pooled(m, tx) && tx->shape.nslots > KL_POOL_DEPTH ? KL_POOL_DEPTH : tx->shape.nslots;
 }

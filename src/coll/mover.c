@@ -4,8 +4,11 @@
 #include "base/error.h"
 #include "base/ticks.h"
 #include "coll/links.h"
+#include "device/host/bulk_copy.h"
 
 #include <string.h>
+
+enum { PIECE_BYTES = 4096 }; /* combined at a time, so that all of it stays in the nearest cache */
 
 /* ---- loops ---- */
 
@@ -186,20 +189,50 @@ static void take_own(const struct kl_redop *redop, const struct kl_move *m, char
         memcpy(to, m->own, m->bytes);
 }
 
-/* `in` is the first chunk received, or (`later`) another one, which joins what is in `to` already. */
-static void take_in(const struct kl_redop *redop, const struct kl_move *m, char *to, const void *in, bool later)
+/* Is one chunk combined with the rank's own to where the value leaves from, which another rank has read last, by what goes past the caches? */
+static bool goes_past(const struct kl_mover *op, const struct kl_move *m, const char *to)
 {
+    if (to == m->result || m->lines || m->hop.recv & (m->hop.recv - 1) || m->bytes < KL_COPY_OUT_LEAST) return false;
+    return op->links->send[first_edge(m->hop.send)]->tx.out.past;
+}
+
+/* Piece by piece. */
+static void combine_past(struct kl_mover *op, const struct kl_move *m, char *to, const char *in)
+{
+    const struct kl_redop *redop = op->share->redop;
+    void *piece = op->share->scratch;
+    const char *own = m->own;
+
+    for (size_t left = m->bytes, some; left; left -= some, to += some, in += some, own += some) {
+        some = left < PIECE_BYTES ? left : PIECE_BYTES;
+        redop->combine(redop, piece, in, own, some / redop->elem_bytes);
+        kl_copy_nontemporal(to, piece, some, NULL);
+    }
+    kl_nontemporal_fence();
+}
+
+static void combine_own(struct kl_mover *op, const struct kl_move *m, char *to, const void *in)
+{
+    if (goes_past(op, m, to))
+        combine_past(op, m, to, in);
+    else
+        op->share->redop->combine(op->share->redop, to, in, m->own, m->count);
+}
+
+/* `in` is the first chunk received, or (`later`) another one, which joins what is in `to` already. */
+static void take_in(struct kl_mover *op, const struct kl_move *m, char *to, const void *in, bool later)
+{
+    const struct kl_redop *redop = op->share->redop;
+
     if (later)
         redop->merge(redop, to, to, in, m->count);
     else if (m->hop.actions & KL_HOP_REDUCE)
-        redop->combine(redop, to, in, m->own, m->count);
+        combine_own(op, m, to, in);
     else if (to != in)
         memcpy(to, in, m->bytes);
 }
 
 /* ---- exchanges: all partial results are open at once, and merged in the order of the line ---- */
-
-enum { MEET_BYTES = 4096 }; /* merged at a time, so that all of it stays in the nearest cache */
 
 /* What the rank itself brings, `from` on, as a partial result that stays while `to` is written. */
 static const void *own_partial(struct kl_mover *op, const struct kl_move *m, const char *to, size_t from, size_t count)
@@ -218,7 +251,7 @@ static const void *own_partial(struct kl_mover *op, const struct kl_move *m, con
 static void merge_partials(struct kl_mover *op, const struct kl_move *m, char *to, const void *partials[])
 {
     const struct kl_redop *redop = op->share->redop;
-    const size_t most = MEET_BYTES / redop->elem_bytes;
+    const size_t most = PIECE_BYTES / redop->elem_bytes;
     size_t n = 1 + (size_t)__builtin_popcount(m->hop.recv), count;
 
     for (size_t from = 0; from < m->count; from += count, to += count * redop->elem_bytes) {
@@ -249,12 +282,10 @@ static bool meet(struct kl_mover *op, const struct kl_move *m, char *to, ncclRes
 
 static bool combine(struct kl_mover *op, const struct kl_move *m, char *to, ncclResult_t *rc)
 {
-    const struct kl_redop *redop = op->share->redop;
-
     for (uint32_t set = m->hop.recv; set; set &= set - 1) {
         const void *in = open_chunk(op, m, first_edge(set), rc);
         if (!in) return false;
-        take_in(redop, m, to, in, set != m->hop.recv);
+        take_in(op, m, to, in, set != m->hop.recv);
         kl_fifo_release(&op->links->recv[first_edge(set)]->rx);
     }
     return true;

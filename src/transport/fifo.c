@@ -83,6 +83,17 @@ ncclResult_t kl_fifo_attach_rx(struct kl_fifo_rx *rx, struct kl_fifo *fifo, size
     return ncclSuccess;
 }
 
+/* One that has changed comes from the receiver's cache. */
+void kl_fifo_look_timed(struct kl_fifo_tx *tx)
+{
+    const uint64_t began = kl_copy_out_time(), head = kl_load_acquire(&tx->fifo->head); /* pairs with kl_fifo_release */
+
+    if (head == tx->head_seen) return;
+    kl_copy_out_timed(&tx->out, began);
+    tx->head_seen = head;
+    tx->sent = 0;
+}
+
 bool kl_fifo_receiver_gone(struct kl_fifo_tx *tx, uint32_t most)
 {
     if (!kl_load_acquire(&tx->fifo->receiver_left)) return false; /* pairs with kl_fifo_leave_rx: head is final */

@@ -64,6 +64,8 @@
 #define KL_FIFO_CELL_TIMES 4  /* times as many cells there are for the smallest steps */
 #define KL_FIFO_ODD_LINES  17 /* between slots */
 
+#define KL_FIFO_TIMED (256u << 10) /* bytes between two looks at head that are timed */
+
 #define KL_FIFO_MORE 0x80000000u /* in kl_fifo_line.bytes: the same message goes on in the next step */
 
 /** Where the payload is if it is neither in the line nor in the slot of the step. */
@@ -119,11 +121,13 @@ struct kl_fifo_tx {
     uint64_t head_seen; /* lags behind the true head; that is safe, the fifo only looks fuller */
     uint64_t direct;    /* steps below this may still carry addresses that the receiver has not finished with */
     struct kl_fifo_shape shape;
-    size_t lends_from;      /* bytes: so much is read where it is; SIZE_MAX: nothing */
-    bool lends_all;         /* the other end is this side's way into a network: nothing is over before it has left */
-    uint64_t signature;     /* of the operation whose steps are published now */
-    struct kl_pool *pool;   /* NULL: none */
-    struct kl_copy_out out; /* of what is copied into steps */
+    size_t lends_from;    /* bytes: so much is read where it is; SIZE_MAX: nothing */
+    bool lends_all;       /* the other end is this side's way into a network: nothing is over before it has left */
+    uint64_t signature;   /* of the operation whose steps are published now */
+    struct kl_pool *pool; /* NULL: none */
+    bool pool_mapped; /* by the receiver: so it stays, and its line, which the receiver writes, need not be looked at */
+    size_t sent;      /* bytes, since a look at head was timed, for: */
+    struct kl_copy_out out; /* what is copied into steps */
 };
 
 /** The receiver's private view. */
@@ -214,12 +218,31 @@ static inline void *kl_fifo_slot(struct kl_fifo *fifo, uint64_t step, size_t byt
 
 /* ---- sender ---- */
 
+/** Look at head, and how long it takes to come from the receiver's core. */
+void kl_fifo_look_timed(struct kl_fifo_tx *tx);
+
+static inline void kl_fifo_look(struct kl_fifo_tx *tx)
+{
+    if (tx->sent >= KL_FIFO_TIMED)
+        kl_fifo_look_timed(tx);
+    else
+        tx->head_seen = kl_load_acquire(&tx->fifo->head); /* pairs with kl_fifo_release */
+}
+
 /** Are fewer than `most` steps waiting for the receiver? */
 static inline bool kl_fifo_waiting_below(struct kl_fifo_tx *tx, uint32_t most)
 {
-    if (tx->step - tx->head_seen < most) return true;
-    tx->head_seen = kl_load_acquire(&tx->fifo->head); /* pairs with kl_fifo_release */
+    if (tx->step - tx->head_seen < most && tx->sent < KL_FIFO_TIMED) return true;
+    kl_fifo_look(tx);
     return tx->step - tx->head_seen < most;
+}
+
+/** Has the receiver finished with this step? */
+static inline bool kl_fifo_is_behind(struct kl_fifo_tx *tx, uint64_t step)
+{
+    if (tx->head_seen > step) return true;
+    kl_fifo_look(tx);
+    return tx->head_seen > step;
 }
 
 /** Is there room for one more step? */
@@ -240,6 +263,7 @@ static inline void kl_fifo_publish_as(struct kl_fifo_tx *tx, enum kl_fifo_claim 
 {
     struct kl_fifo_line *line = kl_fifo_line(tx->fifo, tx->step, &tx->shape);
 
+    tx->sent += bytes;
     line->bytes = (uint32_t)bytes | (more ? KL_FIFO_MORE : 0);
     line->signature = tx->signature;
     kl_store_relaxed(&line->claim, (uint32_t)claim);
@@ -253,9 +277,11 @@ static inline void kl_fifo_publish(struct kl_fifo_tx *tx, size_t bytes, bool mor
 }
 
 /** Can the receiver read from the pool? */
-static inline bool kl_fifo_pool_usable(const struct kl_fifo_tx *tx)
+static inline bool kl_fifo_pool_usable(struct kl_fifo_tx *tx)
 {
-    return tx->pool && kl_load_acquire(&tx->fifo->has_pool); /* pairs with kl_fifo_use_pool */
+    if (tx->pool && !tx->pool_mapped)
+        tx->pool_mapped = kl_load_acquire(&tx->fifo->has_pool); /* pairs with kl_fifo_use_pool */
+    return tx->pool_mapped;
 }
 
 /** In the line of a pooled step: where its data are, and what the sender tells beside them. */
@@ -313,7 +339,7 @@ static inline bool kl_fifo_drained(struct kl_fifo_tx *tx)
     uint64_t lent = tx->lends_all ? tx->step : tx->direct;
 
     if (tx->head_seen >= lent) return true;
-    tx->head_seen = kl_load_acquire(&tx->fifo->head); /* pairs with kl_fifo_release */
+    kl_fifo_look(tx);
     return tx->head_seen >= lent;
 }
 

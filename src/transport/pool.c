@@ -8,7 +8,7 @@
 
 /** A slot in use: by which fifo, until its receiver is past which step. */
 struct taken {
-    const struct kl_fifo_tx *by; /* NULL: free */
+    struct kl_fifo_tx *by; /* NULL: free */
     uint64_t step;
 };
 
@@ -20,10 +20,10 @@ struct kl_pool {
     struct taken *taken;
 };
 
-/* The acquire pairs with kl_fifo_release: the slot is not read any more. */
+/* Is it not read any more? */
 static bool is_free(const struct taken *t)
 {
-    return !t->by || kl_load_acquire(&t->by->fifo->head) > t->step;
+    return !t->by || kl_fifo_is_behind(t->by, t->step);
 }
 
 ncclResult_t kl_pool_create(uint32_t nslots, size_t slot_bytes, size_t cycle_bytes, struct kl_pool **pool)

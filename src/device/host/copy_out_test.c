@@ -32,15 +32,61 @@ static void copies_are_whole_either_way(void **state)
 
     (void)state;
     for (int i = 0; i < 2000; i++) {
-        struct kl_copy_out out = {.copies = (uint32_t)i, .past = i % 2};
+        struct kl_copy_out out = {.past = i % 2};
         copy_some(&out, 1 + draw(&seed, limits[i % 4]), &seed);
     }
+}
+
+/* The same, so many times. */
+static void take(struct kl_copy_out *out, uint64_t ns, int times)
+{
+    for (int i = 0; i < times; i++) kl_copy_out_took(out, ns);
+}
+
+static void it_goes_past_where_lines_come_from_far(void **state)
+{
+    struct kl_copy_out out = {.line_ns = 0};
+
+    (void)state;
+    take(&out, 40, 100);
+    assert_false(out.past);
+    take(&out, 100, 20);
+    assert_true(out.past);
+    take(&out, 20, 20);
+    assert_false(out.past);
+}
+
+/* An interrupt, a page that is new, or a line that was here already. */
+static void one_line_is_not_enough(void **state)
+{
+    struct kl_copy_out near = {.line_ns = 30}, far = {.line_ns = 100, .past = true};
+
+    (void)state;
+    kl_copy_out_took(&near, 150);
+    assert_false(near.past);
+    take(&near, 5000, 100);
+    assert_false(near.past);
+    kl_copy_out_took(&far, 0);
+    assert_true(far.past);
+}
+
+/* What took no time, as looks at the clock differ. */
+static void time_does_not_run_backwards(void **state)
+{
+    struct kl_copy_out out = {.line_ns = 100, .past = true};
+
+    (void)state;
+    for (int i = 0; i < 20; i++) kl_copy_out_timed(&out, UINT64_MAX);
+    assert_false(out.past);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_are_whole_either_way),
+        cmocka_unit_test(it_goes_past_where_lines_come_from_far),
+        cmocka_unit_test(one_line_is_not_enough),
+        cmocka_unit_test(time_does_not_run_backwards),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
