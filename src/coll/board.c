@@ -247,6 +247,8 @@ bool kl_board_calls_other(struct kl_board *b, int rank, uint64_t signature)
     return his != call && kl_board_same_turn(his, call);
 }
 
+enum { CALLS_OF_LINE = KL_PREFETCH_LINE / sizeof(uint64_t) };
+
 static bool neighbour_has_called(const struct kl_board *b, uint64_t turn)
 {
     const uint64_t his = kl_load_relaxed(&b->neighbours->call[turn % KL_BOARD_POSTS]);
@@ -256,6 +258,7 @@ static bool neighbour_has_called(const struct kl_board *b, uint64_t turn)
 
 bool kl_board_neighbour_is_near(const struct kl_board *b)
 {
+    if (b->turn - b->taken >= CALLS_OF_LINE && b->turn % CALLS_OF_LINE != CALLS_OF_LINE - 1) return false;
     return neighbour_has_called(b, b->turn) || (b->turn && neighbour_has_called(b, b->turn - 1));
 }
 

@@ -149,6 +149,7 @@ struct kl_board {
     unsigned vain;                  /* times that KL_BOARD_LOOKS at a post were in vain */
     uint64_t turn;                  /* the one to come */
     uint64_t compared;              /* turns in which the neighbour has made the same call */
+    uint64_t taken;                 /* turns up to the last one in which this rank took data of others */
     uint64_t all_known;             /* turns that all others are done with, and */
     uint64_t known[KL_BOARD_RANKS]; /* each of them, as far as is known here */
     uint64_t posted;                /* turns before which this rank has posted, if these are more */
@@ -181,7 +182,10 @@ enum kl_comparison { KL_SAME, KL_OTHER, KL_NOT_YET };
 /** Compare with the neighbour, in all turns up to this one that are not yet. OTHER: in turn `compared`. NOT_YET: it has not posted them. */
 enum kl_comparison kl_board_compare(struct kl_board *board);
 
-/** Is the neighbour at this turn or the one before? If not, this rank is ahead, and a look at the line that the neighbour writes now would hold it up. */
+/**
+ * Is the neighbour at this turn or the one before? If not, this rank is ahead, and need not compare. Who has taken nothing for some turns looks only once in
+ * so many, as all calls of a line are there then: the neighbour writes it in each turn, and would be held up. False: it was not looked at.
+ */
 bool kl_board_neighbour_is_near(const struct kl_board *board);
 
 /** May this rank post `bytes` in this turn? If not, *blocker is a rank that has not read enough. */

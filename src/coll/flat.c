@@ -539,7 +539,7 @@ static bool looks_at_all(const struct kl_flat_op *op)
 
 /* Who takes data of some compares with its neighbour for the rest: of ranks that name different roots, one finds out. It waits for that if
  * nothing like it follows. Who takes nothing waits for none, within what the board allows: of two that name themselves roots the later one sees it, or
- * both in their next operation. False: not yet, or *rc says why not. */
+ * both in their next operations. False: not yet, or *rc says why not. */
 static bool agree(struct kl_flat_op *op, ncclResult_t *rc)
 {
     struct kl_board *b = op->board;
@@ -583,6 +583,7 @@ static inline bool collect(struct kl_flat_op *op, ncclResult_t *rc)
 
 static void leave_turn(const struct kl_flat_op *op)
 {
+    if (op->sources) op->board->taken = op->board->turn + 1;
     if (looks_at_all(op)) op->board->compared = op->board->turn + 1;
     if (op->bytes <= op->board->cell_bytes)
         kl_board_next_small_turn(op->board);

@@ -442,7 +442,7 @@ static void readers_compare_later_what_they_call(void **state)
     kl_error_quiet(0);
 }
 
-/* Who takes nothing looks at no lines that its neighbour may be writing, but finds out what that calls when it is near. */
+/* Who takes nothing looks at no lines that its neighbour may be writing, but finds out what that calls when it is near, once in 8 turns. */
 static void a_root_ahead_compares_when_its_neighbour_is_near(void **state)
 {
     static struct world w;
@@ -456,15 +456,39 @@ static void a_root_ahead_compares_when_its_neighbour_is_near(void **state)
     other.root = 1; /* itself: it takes nothing either */
     other.seed = 8;
     open_world(&w, 2, 1000);
-    for (int i = 0; i < 10; i++) assert_int_equal(begin_broadcast(&w, 0, &c, false), KL_DONE);
+    for (int i = 0; i < 14; i++) assert_int_equal(begin_broadcast(&w, 0, &c, false), KL_DONE);
     for (int i = 0; i < 7; i++) assert_int_equal(begin_broadcast(&w, 1, &c, true), KL_DONE);
     assert_int_equal(begin_broadcast(&w, 0, &c, false), KL_DONE);
     assert_int_equal(w.board[0].compared, 0);
-    for (int i = 7; i < 10; i++) assert_int_equal(begin_broadcast(&w, 1, &c, true), KL_DONE);
+    for (int i = 7; i < 14; i++) assert_int_equal(begin_broadcast(&w, 1, &c, true), KL_DONE);
     kl_error_quiet(1);
-    begin_broadcast(&w, 1, &other, true); /* the eleventh */
+    begin_broadcast(&w, 1, &other, true); /* the fifteenth */
     s = share_of(&c, 0, w.send[0], w.recv[0]);
     start_flat(&w, 0, &s);
+    assert_int_equal(kl_flat_progress(&w.op[0], &rc), KL_DONE);
+    assert_int_equal(rc, ncclInvalidUsage);
+    kl_error_quiet(0);
+    close_world(&w);
+}
+
+/* Who has not run ahead finds it out at once. */
+static void the_later_one_of_two_roots_sees_the_other(void **state)
+{
+    static struct world w;
+    struct call c = {.func = KL_FUNC_BROADCAST, .type = ncclInt8, .count = 8, .seed = 7}, other;
+    struct kl_share s;
+    ncclResult_t rc = ncclSuccess;
+
+    (void)state;
+    assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 2), ncclSuccess);
+    other = c;
+    other.root = 1;
+    other.seed = 8;
+    open_world(&w, 2, 1000);
+    assert_int_equal(begin_broadcast(&w, 1, &other, false), KL_DONE);
+    s = share_of(&c, 0, w.send[0], w.recv[0]);
+    start_flat(&w, 0, &s);
+    kl_error_quiet(1);
     assert_int_equal(kl_flat_progress(&w.op[0], &rc), KL_DONE);
     assert_int_equal(rc, ncclInvalidUsage);
     kl_error_quiet(0);
@@ -624,6 +648,7 @@ int main(void)
         cmocka_unit_test(every_type_and_operator),
         cmocka_unit_test(readers_compare_later_what_they_call),
         cmocka_unit_test(a_root_ahead_compares_when_its_neighbour_is_near),
+        cmocka_unit_test(the_later_one_of_two_roots_sees_the_other),
         cmocka_unit_test(posts_before_their_turn_are_read_in_it),
         cmocka_unit_test(who_runs_ahead_waits_for_nobody_until_it_has_gone_round),
         cmocka_unit_test(another_call_is_refused_before_data_are_touched),
