@@ -230,6 +230,71 @@ static void run_sequences(void)
     run_apart();
 }
 
+/* ---- large ones, before which ranks negotiate now and then, and which the kernel copies if that is faster ---- */
+
+enum { LARGE_ROUNDS = 120, LARGE_QUEUED = 16, LARGE_MOST = 24576 }; /* elements, of all ranks together */
+
+static int32_t out_of[LARGE_QUEUED][LARGE_MOST], in_of[LARGE_QUEUED][LARGE_MOST];
+
+struct large {
+    size_t count; /* of a rank's part */
+    bool gathers; /* or from all to all */
+};
+
+/* All ranks draw the same. */
+static struct large draw_large(uint64_t *seed)
+{
+    static const size_t all[] = {64, 2048, 8192, 8192, 12288, LARGE_MOST};
+
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (struct large){all[(*seed >> 33) % 6] / (size_t)rank.n, *seed >> 40 & 1};
+}
+
+static int32_t sent(int from, int op, size_t i)
+{
+    return (int32_t)(from * 1000003 + op * 7919 + (int)i);
+}
+
+static void issue_large(struct large l, int op)
+{
+    int32_t *out = out_of[op % LARGE_QUEUED], *in = in_of[op % LARGE_QUEUED];
+    const size_t n = l.gathers ? l.count : l.count * (size_t)rank.n;
+
+    for (size_t i = 0; i < n; i++) out[i] = sent(rank.number, op, i);
+    if (l.gathers)
+        must(ncclAllGather(out, in, l.count, ncclInt32, rank.comm, rank.stream));
+    else
+        must(ncclAlltoAll(out, in, l.count, ncclInt32, rank.comm, rank.stream));
+}
+
+static void check_large(struct large l, int op)
+{
+    const int32_t *in = in_of[op % LARGE_QUEUED];
+
+    for (int r = 0; r < rank.n; r++)
+        for (size_t i = 0; i < l.count; i++)
+            expect(in[(size_t)r * l.count + i], sent(r, op, (l.gathers ? 0 : (size_t)rank.number * l.count) + i),
+                   "a large one");
+}
+
+static void run_large(void)
+{
+    struct large queued[LARGE_QUEUED];
+    uint64_t seed = 1;
+
+    for (int i = 0; i < LARGE_ROUNDS; i++) {
+        for (int k = 0; k < LARGE_QUEUED; k++) issue_large(queued[k] = draw_large(&seed), i * LARGE_QUEUED + k);
+        wait_for_all();
+        for (int k = 0; k < LARGE_QUEUED; k++) check_large(queued[k], i * LARGE_QUEUED + k);
+    }
+}
+
+static void large_ones_come_whole(void **state)
+{
+    (void)state;
+    for (int n = 2; n <= 3; n++) run_ranks(n, run_large);
+}
+
 static void data_of_operations_before_are_waited_for(void **state)
 {
     (void)state;
@@ -384,6 +449,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(data_of_operations_before_are_waited_for),
+        cmocka_unit_test(large_ones_come_whole),
         cmocka_unit_test(functions_between_are_waited_for),
         cmocka_unit_test(streams_between_are_waited_for),
         cmocka_unit_test(memory_that_others_write_is_sent_in_its_turn),

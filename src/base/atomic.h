@@ -37,6 +37,16 @@
 #define kl_cas_acq_rel(p, expected, v)                                                                                 \
     atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acq_rel, memory_order_acquire)
 
+/** What comes after it does not begin before what comes before it has ended, loads included: for who measures how long they take. */
+static inline void kl_cpu_serialize(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_lfence();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("dsb ld\n\tisb" : : : "memory");
+#endif
+}
+
 /** Tell the core that this is a spin loop: saves power and lets a hyper-thread sibling run. */
 static inline void kl_cpu_pause(void)
 {

@@ -166,7 +166,7 @@ void kl_board_attach(struct kl_board *board, void *memory, const struct kl_arena
 void kl_board_group(struct kl_board *board, const int32_t *core);
 
 /** So much is about to be copied to a post: how long lines take that others have read is timed now and then. What is there is lost. */
-void kl_board_copies(struct kl_board *board, void *post, size_t bytes);
+__attribute__((noinline)) void kl_board_copies(struct kl_board *board, void *post, size_t bytes);
 
 /** Is everybody done with all turns before this one? If not, *blocker is a rank that is not. */
 bool kl_board_all_done(struct kl_board *board, int *blocker);

@@ -330,13 +330,19 @@ enum kl_progress kl_exec_at_once(struct kl_exec *e, const struct kl_task *t, ncc
     return done ? KL_DONE : KL_MOVED;
 }
 
+static size_t all_bytes(const struct kl_exec *e, const struct kl_task *t)
+{
+    return kl_func_bytes(t->func, t->count * elem_bytes(e, t), e->config.nranks);
+}
+
 static bool post_ahead(struct kl_exec *e, const struct kl_task *t, unsigned later)
 {
     const struct kl_algorithm *a = e->running;
     struct kl_share share;
 
     if (!a || !a->post_ahead || kl_algorithms[t->choice.algorithm] != a) return false;
-    if (t->choice.mapped || t->choice.messages || t->redop || t->scalar) return false;
+    if (t->choice.messages || t->redop || t->scalar) return false;
+    if (t->choice.mapped && !kl_negotiation_stages(&e->negotiation, t->func, all_bytes(e, t), later)) return false;
     fill_share(e, t, kl_func_info[t->func].reduces ? redop_of(e, t) : NULL, &share);
     share.more = false;
     share.first = 0;
@@ -442,11 +448,6 @@ static enum kl_progress progress_spread(struct kl_exec *e, const struct kl_task 
 }
 
 /* ---- collectives, whole ---- */
-
-static size_t all_bytes(const struct kl_exec *e, const struct kl_task *t)
-{
-    return kl_func_bytes(t->func, t->count * elem_bytes(e, t), e->config.nranks);
-}
 
 /* The row that carries out what begins. */
 static int row_for(struct kl_exec *e, const struct kl_task *t)

@@ -25,6 +25,12 @@ static inline bool kl_first_try_due(const struct kl_first_try *f)
     return !f->declined && f->passed >= f->pause;
 }
 
+/** Is it certainly not tried for the one that comes `later` behind the one under way? */
+static inline bool kl_first_try_passes(const struct kl_first_try *f, uint32_t later)
+{
+    return f->passed + later < f->pause;
+}
+
 static inline void kl_first_try_declined(struct kl_first_try *f)
 {
     f->declined = true;

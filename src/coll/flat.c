@@ -13,8 +13,9 @@ enum {
     MERGE_BYTES = 4096,         /* merged at a time, so that all of it stays in the nearest cache */
     BROADCAST_BYTES = 16 << 10, /* of a piece: others read one while the root writes the next */
     WHOLE_BYTES = 16 << 10,     /* read of others, beside one's own share: above, slices pay for a second turn */
-    OUT_BYTES = 4096, /* that all ranks read: of less, more is lost for those of the same core than others gain */
-    GRAIN = 64,       /* bytes: slices are multiples of it */
+    OUT_BYTES =
+        4096,   /* that all of several ranks read: of less, more is lost for those of the same core than others gain */
+    GRAIN = 64, /* bytes: slices are multiples of it */
     COMPARED_AT_ONCE = KL_BOARD_LAG / 2, /* turns, whose calls are compared in one go */
 };
 _Static_assert((int)MERGE_BYTES <= (int)KL_SCRATCH_BYTES, "a piece");
@@ -210,7 +211,9 @@ static bool reads_here(const struct kl_flat_op *op, int reader)
 /* Few bytes, and what is only read on this core, stay in its caches. */
 static void copy_post(const struct kl_flat_op *op, int reader, void *to, const void *from, size_t bytes)
 {
-    if (op->bytes < OUT_BYTES || bytes < KL_COPY_OUT_LEAST || reads_here(op, reader)) {
+    const bool few = bytes < KL_COPY_OUT_LEAST || (op->bytes < OUT_BYTES && op->board->nranks > 2);
+
+    if (few || reads_here(op, reader)) {
         kl_copy_prefetched(to, from, bytes);
     } else {
         kl_board_copies(op->board, to, bytes);

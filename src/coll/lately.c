@@ -84,6 +84,24 @@ int kl_lately_way(const struct kl_lately *l)
     return part == FIRST ? l->uses == l->warm : part == SECOND ? 1 : l->better;
 }
 
+/* The first use of a cycle, and the one after a comparison, decide: what comes behind them is known when they have. */
+bool kl_lately_stays(const struct kl_lately *l, int way, uint32_t later)
+{
+    const uint32_t use = l->uses + later, block = l->block;
+
+    if (!l->uses || kl_lately_is_compared(l)) return false;
+    switch (part_of(l)) {
+    case WARM:
+        return way == l->better && use < l->warm;
+    case FIRST:
+        return way == 0 && l->uses > l->warm && use < l->warm + block;
+    case SECOND:
+        return way == 1 && use < l->warm + 2 * block;
+    default:
+        return way == l->better && use < l->again * block;
+    }
+}
+
 bool kl_lately_is_timed(const struct kl_lately *l)
 {
     const enum part part = part_of(l);

@@ -86,6 +86,9 @@ struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, struc
 /** The way of the use that is next, or under way: 0 or 1. */
 int kl_lately_way(const struct kl_lately *lately);
 
+/** Will the use that comes `later` uses after the one under way, or after the last one, go this way, whatever is found until then? False: that is not known. */
+bool kl_lately_stays(const struct kl_lately *lately, int way, uint32_t later);
+
 /** Is this use the first one after a comparison? */
 bool kl_lately_is_compared(const struct kl_lately *lately);
 

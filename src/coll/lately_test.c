@@ -64,6 +64,32 @@ static void both_are_tried_and_the_faster_one_is_taken(void **state)
 }
 
 /* Small uses go through all memory that is staged in before times count; later comparisons need not. */
+/* What is said of uses to come is what they are, whatever they take; and of most it is said. */
+static void what_is_foreseen_comes(void **state)
+{
+    enum { USES = 4 * AGAIN, AHEAD = 8 };
+
+    (void)state;
+    for (int faster = 0; faster < 2; faster++) {
+        struct kl_lately l = {0};
+        int said[USES + AHEAD] = {0}, foreseen = 0;
+        const uint64_t *ns = faster ? second_faster : first_faster;
+
+        assert_false(kl_lately_stays(&l, 0, 1));
+        kl_lately_of(&l, 1, 0, use_of(LITTLE, 0));
+        for (int i = 0; i < USES; i++) {
+            const int way = next_way(&l);
+            assert_true(!said[i] || said[i] == 1 + way);
+            foreseen += said[i] != 0;
+            for (int later = 1; later < AHEAD; later++)
+                for (int other = 0; other < 2; other++)
+                    if (kl_lately_stays(&l, other, (uint32_t)later)) said[i + later] = 1 + other;
+            kl_lately_took(&l, ns[way]);
+        }
+        assert_true(foreseen > USES * 3 / 4);
+    }
+}
+
 static void memory_is_touched_before_times_count(void **state)
 {
     enum { SMALL = KL_LATELY_WARM_BYTES / 100, FIRST = 100 + 2 * 32 };
@@ -418,6 +444,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_are_tried_and_the_faster_one_is_taken),
+        cmocka_unit_test(what_is_foreseen_comes),
         cmocka_unit_test(memory_is_touched_before_times_count),
         cmocka_unit_test(one_that_becomes_faster_is_found),
         cmocka_unit_test(what_is_hardly_faster_changes_nothing),

@@ -56,6 +56,12 @@ bool kl_negotiation_due(struct kl_negotiation *n, int func, size_t bytes)
     return !n->unreadable && (is_new(n) || reads(n));
 }
 
+bool kl_negotiation_stages(const struct kl_negotiation *n, int func, size_t bytes, uint32_t later)
+{
+    if (!kl_first_try_passes(&n->maps, later)) return false;
+    return n->unreadable || (!n->settled && kl_lately_stays(&n->reads[func][size_of(bytes)], STAGED, later));
+}
+
 struct kl_negotiation_word kl_negotiation_word(const struct kl_negotiation *n)
 {
     const bool settled = n->lending.copies != KL_KERNEL_COPIES_AUTO;

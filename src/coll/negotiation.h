@@ -59,6 +59,9 @@ struct kl_negotiation {
 /** A collective of so many bytes (kl_func_bytes) begins. Again and again while it has not begun to run. */
 bool kl_negotiation_due(struct kl_negotiation *negotiation, int func, size_t bytes);
 
+/** Is it certain that the collective which comes `later` behind the one under way, 1: next, begins with none, and that data are staged? */
+bool kl_negotiation_stages(const struct kl_negotiation *negotiation, int func, size_t bytes, uint32_t later);
+
 /** What this rank says of the collective under way. */
 struct kl_negotiation_word kl_negotiation_word(const struct kl_negotiation *negotiation);
 

@@ -170,6 +170,42 @@ static void mapped_buffers_are_always_asked_for(void **state)
     assert_int_equal(r.of[0].reads[FUNC][5].uses, 0); /* the size: its times say nothing of other ways */
 }
 
+/* Said `later` before it. */
+static bool is_foreseen(const struct ranks *r, size_t bytes, uint32_t later)
+{
+    const bool staged = kl_negotiation_stages(&r->of[0], FUNC, bytes, later);
+
+    for (int i = 0; i < RANKS; i++) assert_int_equal(kl_negotiation_stages(&r->of[i], FUNC, bytes, later), staged);
+    return staged;
+}
+
+/* Before what is said to be staged nobody negotiates, however they have come to it; and of most it is said. */
+static void what_is_said_to_be_staged_is(void **state)
+{
+    static const enum kl_kernel_copies copies[] = {KL_KERNEL_COPIES_AUTO, KL_KERNEL_COPIES_NEVER,
+                                                   KL_KERNEL_COPIES_ALWAYS};
+    static const uint64_t ns[3] = {[KL_NEGOTIATED_DECLINED] = 1000, [KL_NEGOTIATED_READ] = 5000};
+    enum { AHEAD = 4 };
+
+    (void)state;
+    FOR_EACH_CASE(c, copies)
+    {
+        struct ranks r = ranks_of(*c, *c);
+        bool said[MANY + AHEAD] = {false};
+        int foreseen = 0;
+        for (int i = 0; i < MANY; i++) {
+            const int held = r.held;
+            run(&r, FUNC, SIZE, ns);
+            if (said[i]) assert_int_equal(r.held, held);
+            foreseen += said[i];
+            for (uint32_t later = 2; later <= AHEAD; later++) /* behind the next, which is under way then */
+                said[i + (int)later] |= is_foreseen(&r, SIZE, later);
+        }
+        if (*c == KL_KERNEL_COPIES_ALWAYS) assert_int_equal(foreseen, 0);
+        if (*c != KL_KERNEL_COPIES_ALWAYS) assert_true(foreseen > MANY * 2 / 3);
+    }
+}
+
 static void a_failed_collective_leaves_nothing_behind(void **state)
 {
     struct ranks r = ranks_of(KL_KERNEL_COPIES_AUTO, KL_KERNEL_COPIES_AUTO);
@@ -203,6 +239,7 @@ int main(void)
         cmocka_unit_test(settings_are_followed),
         cmocka_unit_test(mapped_buffers_are_always_asked_for),
         cmocka_unit_test(it_is_known_whether_ranks_take_turns),
+        cmocka_unit_test(what_is_said_to_be_staged_is),
         cmocka_unit_test(a_failed_collective_leaves_nothing_behind),
     };
 

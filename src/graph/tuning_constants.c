@@ -68,8 +68,9 @@ const struct kl_tuning_constants kl_tuning_reference =
  * the other as a ring: it only wins with two ranks and small sums, as each rank then sends once instead of twice.
  * Flat is for what is small: one flag or two, whatever the number of ranks, where hops that wait for one another each cost a switch of
  * every core that ranks share (32 bytes, 8 processes on 2 cores: a third of a ring's time, and an all-gather's up to megabytes);
- * but it copies twice, so two ranks that reduce leave it at some 3 KiB, four at 80 and eight at 140 (more of what each byte costs
- * is waiting: what is moved was fitted to where a ring becomes faster). Where no memory is shared, and between nodes, one-shot does the same over
+ * but it copies twice, so all-reduces of two and four ranks leave it at some 50 KiB, of eight at 140 (more of what each byte costs
+ * is waiting: what is moved was fitted to where a ring becomes faster, on 2 cores, wherever these were). A broadcast of three and more ranks never leaves it: a ring writes once more at each
+ * rank (4 to 32 ranks on 2 cores, 32 KiB to 1 MiB: 1.0 to 2.9 times as long). Where no memory is shared, and between nodes, one-shot does the same over
  * connections, for all-reduce; every rank reduces all. It is fast where each rank has a core: else a further exchange waits for all that share one (64 ranks on 2
  * cores, 8 bytes to 16 KiB: 1.5 to 5 times as long as Flat).
  * NVLS, where all meet twice in one segment, is for what is large. Through a network lines gain nothing: they become messages.
@@ -141,11 +142,11 @@ const struct kl_tuning_constants
             .flat_bw = 40,
             .flat_moved =
                 {
-                    [KL_FUNC_BROADCAST] = {4.1f, 3.9f, 3.4f, 0},
-                    [KL_FUNC_REDUCE] = {15, 3.8f, 3.5f, 0.5f},
+                    [KL_FUNC_BROADCAST] = {4.1f, 2.5f, 2.5f, 0},
+                    [KL_FUNC_REDUCE] = {3.5f, 3.6f, 3.5f, 0.5f},
                     [KL_FUNC_ALL_GATHER] = {1.9f, 2.6f, 2.7f, 0},
                     [KL_FUNC_REDUCE_SCATTER] = {10, 2.8f, 3.3f, 0},
-                    [KL_FUNC_ALL_REDUCE] = {11, 5.5f, 6.4f, 0.33f},
+                    [KL_FUNC_ALL_REDUCE] = {3.8f, 5.8f, 6.4f, 0.33f},
                 },
             .any_reduction = true,
             .collnet_gathers = true,

@@ -349,10 +349,12 @@ static float one_shot_latency(struct terms *m, float intra)
     return hops_latency(m, intra, inter, grid.inside, grid.dimensions - grid.inside) + m->parts.extra;
 }
 
-/* One flag, which every rank looks for at every other. */
+/* One flag, which every rank looks for at every other, or at the root of a broadcast. */
 static float flat_latency(struct terms *m, float intra)
 {
-    m->parts.extra = (float)(m->t->in.nranks - 1) * m->t->at.flat_peer;
+    const int looks = m->func == KL_FUNC_BROADCAST ? 1 : m->t->in.nranks - 1;
+
+    m->parts.extra = (float)looks * m->t->at.flat_peer;
     return hops_latency(m, intra, 0, 1, 0) + m->parts.extra;
 }
 

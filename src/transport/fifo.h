@@ -218,8 +218,8 @@ static inline void *kl_fifo_slot(struct kl_fifo *fifo, uint64_t step, size_t byt
 
 /* ---- sender ---- */
 
-/** Look at head, and how long it takes to come from the receiver's core. */
-void kl_fifo_look_timed(struct kl_fifo_tx *tx);
+/** Look at head, and how long it takes to come from the receiver's core. Seldom: what calls it is on the path of operations. */
+__attribute__((noinline)) void kl_fifo_look_timed(struct kl_fifo_tx *tx);
 
 static inline void kl_fifo_look(struct kl_fifo_tx *tx)
 {

@@ -13,6 +13,7 @@
 #ifndef KL_DEVICE_HOST_COPY_OUT_H
 #define KL_DEVICE_HOST_COPY_OUT_H
 
+#include "base/atomic.h"
 #include "base/clock.h"
 
 #include <stdbool.h>
@@ -34,6 +35,7 @@ static inline uint64_t kl_copy_out_time(void)
 {
     const uint64_t first = kl_now_ns(), second = kl_now_ns();
 
+    kl_cpu_serialize();
     return second + (second - first);
 }
 
@@ -42,7 +44,8 @@ void kl_copy_out_timed(struct kl_copy_out *out, uint64_t began);
 /** The same, in ns. */
 void kl_copy_out_took(struct kl_copy_out *out, uint64_t ns);
 
-void kl_copy_out_large(const struct kl_copy_out *out, void *to, const void *from, size_t bytes);
+__attribute__((noinline)) void kl_copy_out_large(const struct kl_copy_out *out, void *to, const void *from,
+                                                 size_t bytes);
 
 static inline void kl_copy_out(const struct kl_copy_out *out, void *to, const void *from, size_t bytes)
 {

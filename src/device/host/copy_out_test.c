@@ -48,9 +48,9 @@ static void it_goes_past_where_lines_come_from_far(void **state)
     struct kl_copy_out out = {.line_ns = 0};
 
     (void)state;
-    take(&out, 40, 100);
+    take(&out, 60, 100);
     assert_false(out.past);
-    take(&out, 100, 20);
+    take(&out, 140, 20);
     assert_true(out.past);
     take(&out, 20, 20);
     assert_false(out.past);
@@ -59,7 +59,7 @@ static void it_goes_past_where_lines_come_from_far(void **state)
 /* An interrupt, a page that is new, or a line that was here already. */
 static void one_line_is_not_enough(void **state)
 {
-    struct kl_copy_out near = {.line_ns = 30}, far = {.line_ns = 100, .past = true};
+    struct kl_copy_out near = {.line_ns = 40}, far = {.line_ns = 140, .past = true};
 
     (void)state;
     kl_copy_out_took(&near, 150);
