@@ -238,7 +238,7 @@ static int32_t out_of[LARGE_QUEUED][LARGE_MOST], in_of[LARGE_QUEUED][LARGE_MOST]
 
 struct large {
     size_t count; /* of a rank's part */
-    bool gathers; /* or from all to all */
+    enum { GATHERS, SPREADS, REDUCES, LARGE_KINDS } kind;
 };
 
 /* All ranks draw the same. */
@@ -247,7 +247,7 @@ static struct large draw_large(uint64_t *seed)
     static const size_t all[] = {64, 2048, 8192, 8192, 12288, LARGE_MOST};
 
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    return (struct large){all[(*seed >> 33) % 6] / (size_t)rank.n, *seed >> 40 & 1};
+    return (struct large){all[(*seed >> 33) % 6] / (size_t)rank.n, (*seed >> 40) % LARGE_KINDS};
 }
 
 static int32_t sent(int from, int op, size_t i)
@@ -258,23 +258,35 @@ static int32_t sent(int from, int op, size_t i)
 static void issue_large(struct large l, int op)
 {
     int32_t *out = out_of[op % LARGE_QUEUED], *in = in_of[op % LARGE_QUEUED];
-    const size_t n = l.gathers ? l.count : l.count * (size_t)rank.n;
+    const size_t n = l.kind == GATHERS ? l.count : l.count * (size_t)rank.n;
 
     for (size_t i = 0; i < n; i++) out[i] = sent(rank.number, op, i);
-    if (l.gathers)
-        must(ncclAllGather(out, in, l.count, ncclInt32, rank.comm, rank.stream));
-    else
-        must(ncclAlltoAll(out, in, l.count, ncclInt32, rank.comm, rank.stream));
+    if (l.kind == GATHERS) must(ncclAllGather(out, in, l.count, ncclInt32, rank.comm, rank.stream));
+    if (l.kind == SPREADS) must(ncclAlltoAll(out, in, l.count, ncclInt32, rank.comm, rank.stream));
+    if (l.kind == REDUCES) must(ncclReduceScatter(out, in, l.count, ncclInt32, ncclSum, rank.comm, rank.stream));
+}
+
+static void check_sums(struct large l, int op, const int32_t *in)
+{
+    for (size_t i = 0; i < l.count; i++) {
+        int32_t want = 0;
+        for (int r = 0; r < rank.n; r++) want += sent(r, op, (size_t)rank.number * l.count + i);
+        expect(in[i], want, "a large sum");
+    }
 }
 
 static void check_large(struct large l, int op)
 {
     const int32_t *in = in_of[op % LARGE_QUEUED];
+    const size_t first = l.kind == GATHERS ? 0 : (size_t)rank.number * l.count;
 
+    if (l.kind == REDUCES) {
+        check_sums(l, op, in);
+        return;
+    }
     for (int r = 0; r < rank.n; r++)
         for (size_t i = 0; i < l.count; i++)
-            expect(in[(size_t)r * l.count + i], sent(r, op, (l.gathers ? 0 : (size_t)rank.number * l.count) + i),
-                   "a large one");
+            expect(in[(size_t)r * l.count + i], sent(r, op, first + i), "a large part");
 }
 
 static void run_large(void)

@@ -9,14 +9,21 @@
 
 #include <string.h>
 
+/*
+ * MERGE_BYTES      merged at a time, so that all of it stays in the nearest cache
+ * BROADCAST_BYTES  of a piece: others read one while the root writes the next
+ * WHOLE_BYTES      read of others, beside one's own share: above, slices pay for a second turn
+ * OUT_BYTES        that all of several ranks read: of less, more is lost for those of the same core than others gain
+ * GRAIN            bytes: slices are multiples of it
+ * COMPARED_AT_ONCE turns, whose calls are compared in one go
+ */
 enum {
-    MERGE_BYTES = 4096,         /* merged at a time, so that all of it stays in the nearest cache */
-    BROADCAST_BYTES = 16 << 10, /* of a piece: others read one while the root writes the next */
-    WHOLE_BYTES = 16 << 10,     /* read of others, beside one's own share: above, slices pay for a second turn */
-    OUT_BYTES =
-        4096,   /* that all of several ranks read: of less, more is lost for those of the same core than others gain */
-    GRAIN = 64, /* bytes: slices are multiples of it */
-    COMPARED_AT_ONCE = KL_BOARD_LAG / 2, /* turns, whose calls are compared in one go */
+    MERGE_BYTES = 4096,
+    BROADCAST_BYTES = 16 << 10,
+    WHOLE_BYTES = 16 << 10,
+    OUT_BYTES = 4096,
+    GRAIN = 64,
+    COMPARED_AT_ONCE = KL_BOARD_LAG / 2
 };
 _Static_assert((int)MERGE_BYTES <= (int)KL_SCRATCH_BYTES, "a piece");
 
@@ -234,14 +241,15 @@ static void bring(const struct kl_flat_op *op, int reader, void *to, const void 
     }
 }
 
-/* A part for each rank. */
+/* A part for each rank. Its own it takes from where it was, unless it is merged with the others. */
 static void bring_parts(const struct kl_flat_op *op, char *to)
 {
     const struct kl_share *s = op->share;
+    const bool own = reduces(op) && !op->keeps;
 
-    for (size_t p = 0; p < op->parts; p++)
-        bring(op, (int)p, to + p * op->piece * s->elem_bytes, at(s->send, p * s->count + op->first, s->elem_bytes),
-              op->piece);
+    for (int r = 0; r < (int)op->parts; r++, to += op->piece * s->elem_bytes)
+        if (own || r != op->board->rank)
+            bring(op, r, to, at(s->send, (size_t)r * s->count + op->first, s->elem_bytes), op->piece);
 }
 
 /* A slice, likewise. */

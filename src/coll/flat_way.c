@@ -3,14 +3,12 @@
 
 #include "base/clock.h"
 
-enum {
-    LEAST =
-        32
-        << 10, /* bytes posted by a rank: below, one more turn costs more than it saves, and posts before their turn save more */
-    WEIGHT =
-        2, /* of bytes: so that this is found out before all that Flat does is compared with the kernel's copies (negotiation.h) */
-    WARMING = 8 /* one in so many uses */
-};
+/*
+ * LEAST    bytes posted by a rank: below, one more turn costs more than it saves, and posts before their turn save more
+ * WEIGHT   of bytes: so that this is found out before all that Flat does is compared with the kernel's copies (negotiation.h)
+ * WARMING  one in so many uses
+ */
+enum { LEAST = 32 << 10, WEIGHT = 2, WARMING = 8 };
 
 static size_t posted_bytes(const struct kl_flat_op *op)
 {

@@ -63,7 +63,6 @@ static void both_are_tried_and_the_faster_one_is_taken(void **state)
     }
 }
 
-/* Small uses go through all memory that is staged in before times count; later comparisons need not. */
 /* What is said of uses to come is what they are, whatever they take; and of most it is said. */
 static void what_is_foreseen_comes(void **state)
 {
@@ -90,6 +89,7 @@ static void what_is_foreseen_comes(void **state)
     }
 }
 
+/* Small uses go through all memory that is staged in before times count; later comparisons need not. */
 static void memory_is_touched_before_times_count(void **state)
 {
     enum { SMALL = KL_LATELY_WARM_BYTES / 100, FIRST = 100 + 2 * 32 };

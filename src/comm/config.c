@@ -32,7 +32,7 @@ static const struct kl_param rows[] = {
     KL_PARAM_BOOL(struct kl_comm_config, huge_pages, "KOLO_HUGE_PAGES", "1",
                   "memory that large operations use again and again gets huge pages, where Linux has them; 0: never"),
     KL_PARAM_BOOL(struct kl_comm_config, ahead, "KOLO_AHEAD", "1",
-                  "post what queued small operations send before their turn, where that is safe; 0: in their turn"),
+                  "post what queued operations send before their turn, where that is safe; 0: in their turn"),
     KL_PARAM_BOOL(struct kl_comm_config, local_register, "NCCL_LOCAL_REGISTER", "1",
                   "keep buffers given to ncclCommRegister mapped; 0: registering does nothing"),
     KL_PARAM_INT(struct kl_comm_config, blocking, "NCCL_COMM_BLOCKING", "-1", 0, 1,
