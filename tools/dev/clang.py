@@ -20,7 +20,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLEAN = ROOT / "build/log/tidy-clean"
-OTHERS = ["-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument"]  # the commands may have been made for gcc
+# The commands may have been made for gcc.
+OTHERS = ["-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument", "-Wno-unused-command-line-argument"]
 # The analyzer's checks that we ask for look at one function at a time; its deep mode takes ten times as long to find the same.
 SHALLOW = ["--extra-arg=-Xclang", "--extra-arg=-analyzer-config", "--extra-arg=-Xclang", "--extra-arg=mode=shallow"]
 KEEP = ("-I", "-D", "-W", "-std=", "-isystem", "-f")
