@@ -442,19 +442,24 @@ static void readers_compare_later_what_they_call(void **state)
     kl_error_quiet(0);
 }
 
+/* Of two ranks. */
+static struct call broadcast_of(int root)
+{
+    struct call c = {.func = KL_FUNC_BROADCAST, .type = ncclInt8, .count = 8, .root = root, .seed = 7 + (unsigned)root};
+
+    assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 2), ncclSuccess);
+    return c;
+}
+
 /* Who takes nothing looks at no lines that its neighbour may be writing, but finds out what that calls when it is near, once in 8 turns. */
 static void a_root_ahead_compares_when_its_neighbour_is_near(void **state)
 {
     static struct world w;
-    struct call c = {.func = KL_FUNC_BROADCAST, .type = ncclInt8, .count = 8, .seed = 7}, other;
+    struct call c = broadcast_of(0), other = broadcast_of(1); /* who is the root takes nothing */
     struct kl_share s;
     ncclResult_t rc = ncclSuccess;
 
     (void)state;
-    assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 2), ncclSuccess);
-    other = c;
-    other.root = 1; /* itself: it takes nothing either */
-    other.seed = 8;
     open_world(&w, 2, 1000);
     for (int i = 0; i < 14; i++) assert_int_equal(begin_broadcast(&w, 0, &c, false), KL_DONE);
     for (int i = 0; i < 7; i++) assert_int_equal(begin_broadcast(&w, 1, &c, true), KL_DONE);
@@ -475,15 +480,11 @@ static void a_root_ahead_compares_when_its_neighbour_is_near(void **state)
 static void the_later_one_of_two_roots_sees_the_other(void **state)
 {
     static struct world w;
-    struct call c = {.func = KL_FUNC_BROADCAST, .type = ncclInt8, .count = 8, .seed = 7}, other;
+    struct call c = broadcast_of(0), other = broadcast_of(1);
     struct kl_share s;
     ncclResult_t rc = ncclSuccess;
 
     (void)state;
-    assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 2), ncclSuccess);
-    other = c;
-    other.root = 1;
-    other.seed = 8;
     open_world(&w, 2, 1000);
     assert_int_equal(begin_broadcast(&w, 1, &other, false), KL_DONE);
     s = share_of(&c, 0, w.send[0], w.recv[0]);
