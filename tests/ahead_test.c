@@ -232,7 +232,7 @@ static void run_sequences(void)
 
 /* ---- large ones, before which ranks negotiate now and then, and which the kernel copies if that is faster ---- */
 
-enum { LARGE_ROUNDS = 120, LARGE_QUEUED = 16, LARGE_MOST = 24576 }; /* elements, of all ranks together */
+enum { LARGE_ROUNDS = 600, LARGE_QUEUED = 16, LARGE_MOST = 24576 }; /* elements, of all ranks together */
 
 static int32_t out_of[LARGE_QUEUED][LARGE_MOST], in_of[LARGE_QUEUED][LARGE_MOST];
 
@@ -244,7 +244,8 @@ struct large {
 /* All ranks draw the same. */
 static struct large draw_large(uint64_t *seed)
 {
-    static const size_t all[] = {64, 2048, 8192, 8192, 12288, LARGE_MOST};
+    static const size_t all[] = {8192,       8192,       LARGE_MOST,
+                                 LARGE_MOST, LARGE_MOST, LARGE_MOST}; /* few: all are compared */
 
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
     return (struct large){all[(*seed >> 33) % 6] / (size_t)rank.n, (*seed >> 40) % LARGE_KINDS};

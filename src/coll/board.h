@@ -184,7 +184,7 @@ enum kl_comparison kl_board_compare(struct kl_board *board);
 
 /**
  * Is the neighbour at this turn or the one before? If not, this rank is ahead, and need not compare. Who has taken nothing for some turns looks only once in
- * so many, as all calls of a line are there then: the neighbour writes it in each turn, and would be held up. False: it was not looked at.
+ * so many, as all calls of a line are there then: the neighbour writes it in each turn, and would be held up. False also if it was not looked at.
  */
 bool kl_board_neighbour_is_near(const struct kl_board *board);
 

@@ -215,17 +215,23 @@ static bool reads_here(const struct kl_flat_op *op, int reader)
     return reader != EVERYBODY && g->n > 1 && g->group[reader] == g->group[op->board->rank];
 }
 
-/* Few bytes, and what is only read on this core, stay in its caches. */
+/* Does a copy of `bytes` to a post of so many go past the caches? If these are few it does not. What is there is lost. */
+static bool posts_past(const struct kl_flat_op *op, void *to, size_t posted, size_t bytes)
+{
+    const size_t least = op->board->nranks > 2 ? OUT_BYTES : KL_COPY_OUT_LEAST;
+
+    if (posted < least || bytes < KL_COPY_OUT_LEAST) return false;
+    kl_board_copies(op->board, to, bytes);
+    return kl_copy_out_goes_past(&op->board->out, bytes);
+}
+
+/* What is only read on this core stays in its caches. */
 static void copy_post(const struct kl_flat_op *op, int reader, void *to, const void *from, size_t bytes)
 {
-    const bool few = bytes < KL_COPY_OUT_LEAST || (op->bytes < OUT_BYTES && op->board->nranks > 2);
-
-    if (few || reads_here(op, reader)) {
-        kl_copy_prefetched(to, from, bytes);
-    } else {
-        kl_board_copies(op->board, to, bytes);
+    if (!reads_here(op, reader) && posts_past(op, to, op->bytes, bytes))
         kl_copy_out(&op->board->out, to, from, bytes);
-    }
+    else
+        kl_copy_prefetched(to, from, bytes);
 }
 
 /* What this rank brings: its own data, as a first contribution where they are reduced. */
@@ -469,8 +475,7 @@ static bool merge_core(const struct kl_flat_op *op)
     char *post = next_post(op, &blocker);
 
     if (!post) return false;
-    if (bytes >= OUT_BYTES) kl_board_copies(op->board, post, bytes);
-    const bool past = bytes >= OUT_BYTES && b->out.past;
+    const bool past = posts_past(op, post, bytes, bytes);
     if (!past) kl_prefetch_to_write(post, bytes);
     for (int i = 0; i < b->groups.n; i++) post += merge_for(op, counterpart(op, b->rank, i), post, past) * elem_bytes;
     if (past) kl_nontemporal_fence();

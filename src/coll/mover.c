@@ -192,8 +192,8 @@ static void take_own(const struct kl_redop *redop, const struct kl_move *m, char
 /* Is one chunk combined with the rank's own to where the value leaves from, which another rank has read last, by what goes past the caches? */
 static bool goes_past(const struct kl_mover *op, const struct kl_move *m, const char *to)
 {
-    if (to == m->result || m->lines || m->hop.recv & (m->hop.recv - 1) || m->bytes < KL_COPY_OUT_LEAST) return false;
-    return op->links->send[first_edge(m->hop.send)]->tx.out.past;
+    if (to == m->result || m->lines || m->hop.recv & (m->hop.recv - 1)) return false;
+    return kl_copy_out_goes_past(&op->links->send[first_edge(m->hop.send)]->tx.out, m->bytes);
 }
 
 /* Piece by piece. */

@@ -20,9 +20,8 @@
 #include <stdint.h>
 #include <string.h>
 
-enum {
-    KL_COPY_OUT_LEAST = 1024
-}; /* bytes: below, stores go into the caches, and no lines are asked for ahead, by which 512 bytes lost */
+/* Bytes: below, stores always go into the caches, and no lines are prefetched (512 bytes lost by it). */
+enum { KL_COPY_OUT_LEAST = 1024 };
 
 /** Who copies to one place after the other; all zeros at first. */
 struct kl_copy_out {
@@ -43,6 +42,12 @@ static inline void kl_copy_out_took(struct kl_copy_out *out, uint64_t ns)
     const uint32_t line_ns = ns < KL_COPY_OUT_MOST_NS ? (uint32_t)ns : KL_COPY_OUT_MOST_NS;
     out->line_ns = out->line_ns ? ((KL_COPY_OUT_SHARE - 1) * out->line_ns + line_ns) / KL_COPY_OUT_SHARE : line_ns;
     out->past = out->line_ns > KL_COPY_OUT_FAR_NS;
+}
+
+/** Do so many bytes go past the caches? */
+static inline bool kl_copy_out_goes_past(const struct kl_copy_out *out, size_t bytes)
+{
+    return bytes >= KL_COPY_OUT_LEAST && out->past;
 }
 
 /** A line is taken from here on, until kl_copy_out_timed: ns. What a look at the clock takes is not counted. */
