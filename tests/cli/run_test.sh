@@ -119,10 +119,14 @@ err "kolo run: rank 1: exit code 4, by itself"
 run 1 -n 2 --timeout 0.2 sleep 1000
 err "kolo run: not finished after 0.2 s"
 
+# A rank that ends well when it is told to, and says so once, however often it is told: a trap can be begun again within itself
+# (timeout passes a signal on to its program and to its group, so to kolo run twice). What it waits for is started before the trap
+# is set: a shell's child can have the shell's traps until it runs its program.
+ends_well='sleep 1000 & trap "trap \"\" TERM; echo terminated; exit 0" TERM; echo ready; while :; do wait; done'
+
 # Signals are passed on.
 : >"$dir/out"
-timeout 60 "$kolo" run -n 2 -- sh -c 'trap "echo terminated; exit 0" TERM; echo ready; while :; do sleep 0.02; done' \
-    >"$dir/out" 2>"$dir/err" &
+timeout 60 "$kolo" run -n 2 -- sh -c "$ends_well" >"$dir/out" 2>"$dir/err" &
 launcher=$!
 what="kolo run, terminated"
 await_lines 2
@@ -133,7 +137,7 @@ out terminated
 
 # However often they come, and however late.
 : >"$dir/out"
-"$kolo" run -n 2 -- sh -c 'trap "exit 0" TERM; echo ready; while :; do sleep 0.02; done' >"$dir/out" 2>"$dir/err" &
+"$kolo" run -n 2 -- sh -c "$ends_well" >"$dir/out" 2>"$dir/err" &
 launcher=$!
 what="kolo run, terminated again and again"
 await_lines 2
