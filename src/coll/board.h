@@ -140,6 +140,7 @@ struct kl_board {
     struct kl_lately ways[2][KL_BOARD_COMPARED]; /* flat_way.h; with slices or parts, by size */
     uint64_t comparisons;                        /* of these that were decided */
     struct kl_copy_out out;                      /* of this rank's posts; */
+    bool past;                                   /* the last one went past the caches; */
     size_t copied;                               /* bytes, since a line was timed, */
     _Atomic uint32_t timed;                      /* of which there have been so many */
     size_t cell_bytes, slot_bytes;
@@ -255,14 +256,14 @@ static inline struct kl_board_flag *kl_board_flag(const struct kl_board *b, int 
 
 /* ---- hints ---- */
 
-/** The lines of this rank's post of so many bytes, some turns ahead: to be written, for which no post waits then. */
+/** The lines of this rank's post of so many bytes, some turns ahead: to be written, for which no post waits then. Not those of data that go past the caches. */
 static inline void kl_board_prefetch_own(const struct kl_board *b, size_t bytes)
 {
     const uint64_t turn = b->turn + KL_BOARD_HINTED;
     struct kl_board_flag *flag = kl_board_flag_of(b, b->rank, turn, bytes);
 
     kl_prefetch_to_write(flag, sizeof *flag + (bytes <= KL_BOARD_INLINE ? bytes : 0));
-    if (bytes > KL_BOARD_INLINE && bytes <= KL_BOARD_HINTED_OWN)
+    if (bytes > KL_BOARD_INLINE && bytes <= KL_BOARD_HINTED_OWN && !b->past)
         kl_prefetch_to_write(kl_board_data_of(b, b->rank, turn, bytes), bytes);
 }
 

@@ -13,7 +13,7 @@
  * MERGE_BYTES      merged at a time, so that all of it stays in the nearest cache
  * BROADCAST_BYTES  of a piece: others read one while the root writes the next
  * WHOLE_BYTES      read of others, beside one's own share: above, slices pay for a second turn
- * OUT_BYTES        that all of several ranks read: of less, more is lost for those of the same core than others gain
+ * OUT_BYTES        posted where several ranks post: less stays in the caches
  * GRAIN            bytes: slices are multiples of it
  * COMPARED_AT_ONCE turns, whose calls are compared in one go
  */
@@ -21,7 +21,7 @@ enum {
     MERGE_BYTES = 4096,
     BROADCAST_BYTES = 16 << 10,
     WHOLE_BYTES = 16 << 10,
-    OUT_BYTES = 4096,
+    OUT_BYTES = 1024,
     GRAIN = 64,
     COMPARED_AT_ONCE = KL_BOARD_LAG / 2
 };
@@ -215,20 +215,26 @@ static bool reads_here(const struct kl_flat_op *op, int reader)
     return reader != EVERYBODY && g->n > 1 && g->group[reader] == g->group[op->board->rank];
 }
 
-/* Does a copy of `bytes` to a post of so many go past the caches? If these are few it does not. What is there is lost. */
-static bool posts_past(const struct kl_flat_op *op, void *to, size_t posted, size_t bytes)
+/* Is this the one rank that posts data? */
+static bool posts_alone(const struct kl_flat_op *op)
 {
-    const size_t least = op->board->nranks > 2 ? OUT_BYTES : KL_COPY_OUT_LEAST;
+    return op->board->solo || (op->board->packs && op->board->nranks == 2);
+}
 
-    if (posted < least || bytes < KL_COPY_OUT_LEAST) return false;
-    kl_board_copies(op->board, to, bytes);
-    return kl_copy_out_goes_past(&op->board->out, bytes);
+/* Does a copy of so many bytes to a post go past the caches? What is there is lost. */
+static bool posts_past(const struct kl_flat_op *op, void *to, size_t bytes)
+{
+    struct kl_board *b = op->board;
+
+    if (bytes < (posts_alone(op) ? KL_COPY_OUT_LEAST : OUT_BYTES)) return false;
+    kl_board_copies(b, to, bytes);
+    return b->past = kl_copy_out_goes_past(&b->out, bytes);
 }
 
 /* What is only read on this core stays in its caches. */
 static void copy_post(const struct kl_flat_op *op, int reader, void *to, const void *from, size_t bytes)
 {
-    if (!reads_here(op, reader) && posts_past(op, to, op->bytes, bytes))
+    if (!reads_here(op, reader) && posts_past(op, to, bytes))
         kl_copy_out(&op->board->out, to, from, bytes);
     else
         kl_copy_prefetched(to, from, bytes);
@@ -282,7 +288,8 @@ static void post_data(const struct kl_flat_op *op, char *to)
     } else if (op->slices && op->board->groups.n > 1) {
         bring_slices(op, to);
     } else {
-        bring(op, EVERYBODY, to, at(s->send, op->first, s->elem_bytes), op->piece);
+        bring(op, s->func == KL_FUNC_REDUCE ? s->root : EVERYBODY, to, at(s->send, op->first, s->elem_bytes),
+              op->piece);
     }
 }
 
@@ -295,6 +302,7 @@ static inline bool try_post(struct kl_flat_op *op)
     const size_t bytes = posted_here(op);
     if (!kl_board_may_post(b, bytes, &blocker)) return false;
     if (op->brings) {
+        b->past = false;
         post_data(op, kl_board_data(b, b->rank, bytes));
         kl_board_announce(b, bytes, op->share->signature);
     } else {
@@ -475,7 +483,7 @@ static bool merge_core(const struct kl_flat_op *op)
     char *post = next_post(op, &blocker);
 
     if (!post) return false;
-    const bool past = posts_past(op, post, bytes, bytes);
+    const bool past = posts_past(op, post, bytes);
     if (!past) kl_prefetch_to_write(post, bytes);
     for (int i = 0; i < b->groups.n; i++) post += merge_for(op, counterpart(op, b->rank, i), post, past) * elem_bytes;
     if (past) kl_nontemporal_fence();
