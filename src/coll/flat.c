@@ -12,7 +12,7 @@
 /*
  * MERGE_BYTES      merged at a time, so that all of it stays in the nearest cache
  * BROADCAST_BYTES  of a piece: others read one while the root writes the next
- * WHOLE_BYTES      read of others, beside one's own share: above, slices pay for a second turn
+ * WHOLE_BYTES      read of others, beside one's own share: above, slices pay for a second turn, which none posts before it is there
  * OUT_BYTES        posted where several ranks post: less stays in the caches
  * GRAIN            bytes: slices are multiples of it
  * COMPARED_AT_ONCE turns, whose calls are compared in one go
@@ -20,7 +20,7 @@
 enum {
     MERGE_BYTES = 4096,
     BROADCAST_BYTES = 16 << 10,
-    WHOLE_BYTES = 16 << 10,
+    WHOLE_BYTES = 128 << 10,
     OUT_BYTES = 1024,
     GRAIN = 64,
     COMPARED_AT_ONCE = KL_BOARD_LAG / 2

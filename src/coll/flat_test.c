@@ -161,7 +161,7 @@ static void every_type_and_operator_by_core(void **state)
                 c.in_place = draw(&seed, 2);
                 c.seed = draw(&seed, UINT64_MAX);
                 assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, 4), ncclSuccess);
-                c.count = (func == KL_FUNC_ALL_REDUCE ? 40000 : 10000) / c.redop.elem_bytes;
+                c.count = (func == KL_FUNC_ALL_REDUCE ? 80000 : 10000) / c.redop.elem_bytes;
                 run_call(&w, &flat, &c, &seed);
                 assert_true(w.op[3].by_core);
             }
