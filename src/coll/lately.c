@@ -16,6 +16,9 @@ enum { COSTLY = 4 << 20 };
 /* Sizes up to so many powers of 2 away are alike; and those of costly uses. */
 enum { REACH = 2, COSTLY_REACH = 4 };
 
+/* Of uses before the first comparison those go the first way that move so much, at least one, and at most so many. */
+enum { TOUCH_BYTES = KL_LATELY_WARM_BYTES / 2, MOST_TOUCH = KL_LATELY_MOST_WARM / 2 };
+
 /* Of a cycle. Before the first comparison memory is touched for the first time, also all that is staged in (kl_cache_cycle): that is in nobody's time. */
 enum part { WARM, FIRST, SECOND, OVER };
 
@@ -67,6 +70,7 @@ struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, struc
     *l = (struct kl_lately){.block = uses_of(bytes, least, AT_FIRST, AT_FIRST_BYTES),
                             .most = uses_of(bytes, least, MOST, MOST_BYTES),
                             .warm = uses_of(bytes, KL_LATELY_WARM, KL_LATELY_MOST_WARM, KL_LATELY_WARM_BYTES),
+                            .touch = uses_of(bytes, 1, MOST_TOUCH, TOUCH_BYTES),
                             .again = KL_LATELY_SOON,
                             .guess = use.guess,
                             .crowded = use.crowded};
@@ -76,12 +80,25 @@ struct kl_lately *kl_lately_of(struct kl_lately *of, int nsizes, int size, struc
     return l;
 }
 
+/* Does this use, or a later one before a comparison, go the first way whichever is better? */
+static bool touches(const struct kl_lately *l, uint32_t use)
+{
+    return !l->compared && use + l->touch >= l->warm;
+}
+
 /* All ranks take the same way in a block, also while they do not agree which is better. The first one begins with a use of the second way. */
 int kl_lately_way(const struct kl_lately *l)
 {
-    const enum part part = part_of(l);
-
-    return part == FIRST ? l->uses == l->warm : part == SECOND ? 1 : l->better;
+    switch (part_of(l)) {
+    case WARM:
+        return touches(l, l->uses) ? 0 : l->better;
+    case FIRST:
+        return l->uses == l->warm;
+    case SECOND:
+        return 1;
+    default:
+        return l->better;
+    }
 }
 
 /* The first use of a cycle, and the one after a comparison, decide: what comes behind them is known when they have. */
@@ -92,7 +109,7 @@ bool kl_lately_stays(const struct kl_lately *l, int way, uint32_t later)
     if (!l->uses || kl_lately_is_compared(l)) return false;
     switch (part_of(l)) {
     case WARM:
-        return way == l->better && use < l->warm;
+        return way == kl_lately_way(l) && use < l->warm && (way == 0 || !touches(l, use));
     case FIRST:
         return way == 0 && l->uses > l->warm && use < l->warm + block;
     case SECOND:

@@ -10,7 +10,8 @@
  *
  * The first way may leave some of its work behind, as what is staged does: ranks run ahead of others. The second way must not: it ends when all ranks have come
  * to it. So one use of it comes before those of the first way, of which then nothing is left behind, and does not count; and the one after them, which waits
- * for what they have left, and may find cold caches, counts as theirs. Of ranks that agree, the slowest counts.
+ * for what they have left, and may find cold caches, counts as theirs. Of ranks that agree, the slowest counts. And before the first comparison, some uses go the
+ * first way even if the second one is guessed: pages are touched for the first time then, which is in nobody's time.
  *
  * Threads: one at a time.
  */
@@ -50,7 +51,8 @@ struct kl_lately {
     uint32_t block;                  /* uses of either way, 3 or more, that are compared; 0: not begun */
     uint32_t most;                   /* of a block, some time */
     uint32_t uses;                   /* of the cycle; */
-    uint32_t warm;                   /* so many come before its comparison */
+    uint32_t warm;                   /* so many come before its comparison; before the first one */
+    uint32_t touch;                  /* the last so many go the first way, which touches what is staged in */
     uint32_t again;                  /* blocks of it */
     int better;                      /* way: 0 or 1 */
     int guess;                       /* and what it was at first */
