@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #define NS_PER_MS ((uint64_t)1000000)
+#define MOST_NS   (KL_HUGEPAGES_MOST_MS * NS_PER_MS)
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
@@ -43,6 +44,8 @@ ncclResult_t kl_hugepages_create(const struct kl_hugepages_system *system, struc
     *pages = kl_chaos_calloc(1, sizeof **pages);
     if (!*pages) return KL_NOMEM("what is known of huge pages");
     (*pages)->system = *system;
+    (*pages)->credit_ns = MOST_NS;
+    (*pages)->seen_ns = system->now_ns();
     return ncclSuccess;
 }
 
@@ -53,6 +56,21 @@ void kl_hugepages_free(struct kl_hugepages *pages)
 
 /* ---- blocks ---- */
 
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Once for an operation that could spend some. */
+static void earn(struct kl_hugepages *p)
+{
+    if (p->earned) return;
+    const uint64_t now = p->system.now_ns();
+    p->credit_ns = lesser(p->credit_ns + (now - p->seen_ns) / KL_HUGEPAGES_SHARE, MOST_NS);
+    p->seen_ns = now;
+    p->earned = true;
+}
+
 static void ask_for(struct kl_hugepages *p, uintptr_t block)
 {
     const struct kl_hugepages_system *s = &p->system;
@@ -60,7 +78,7 @@ static void ask_for(struct kl_hugepages *p, uintptr_t block)
     const bool done = s->collapse((void *)(block * s->block_bytes), s->block_bytes);
     const uint64_t took = s->now_ns() - began;
 
-    p->spent_ns += took;
+    p->credit_ns -= lesser(p->credit_ns, took);
     p->failures = done && took < KL_HUGEPAGES_SLOW_MS * NS_PER_MS ? 0 : p->failures + 1;
 }
 
@@ -71,14 +89,17 @@ static void use_block(struct kl_hugepages *p, uintptr_t block)
     const uint64_t number = (uint64_t)block << USES_BITS;
     const unsigned uses = (*known & ~(uint64_t)USES_MASK) == number ? *known & USES_MASK : 0;
 
-    if (uses == 1 && p->spent_ns >= KL_HUGEPAGES_MOST_MS * NS_PER_MS) return; /* next time */
-    if (uses == 1) ask_for(p, block);
+    if (uses == 1) {
+        earn(p);
+        if (!p->credit_ns) return; /* next time */
+        ask_for(p, block);
+    }
     *known = number | ((uses + 1) & USES_MASK);
 }
 
 void kl_hugepages_begin(struct kl_hugepages *p)
 {
-    p->spent_ns = 0;
+    p->earned = false;
 }
 
 void kl_hugepages_use(struct kl_hugepages *p, const void *at, size_t bytes)

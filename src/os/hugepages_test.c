@@ -113,15 +113,36 @@ static void what_is_used_once_stays(void **state)
 
 static void no_operation_is_held_up_for_long(void **state)
 {
-    enum { BLOCKS = 900 };
+    enum { BLOCKS = 900, LEFT = BLOCKS - KL_HUGEPAGES_MOST_MS };
     struct kl_hugepages *pages = begin();
 
     (void)state;
     operate(pages, 0, (size_t)BLOCKS * BLOCK);
     assert_int_equal(operate(pages, 0, (size_t)BLOCKS * BLOCK), KL_HUGEPAGES_MOST_MS);
+    now += (uint64_t)KL_HUGEPAGES_SHARE * KL_HUGEPAGES_MOST_MS * MS;
     operate(pages, 0, (size_t)BLOCKS * BLOCK);
-    assert_int_equal(ncollapsed, BLOCKS);
+    assert_int_equal(ncollapsed, KL_HUGEPAGES_MOST_MS + LEFT);
     for (int i = 0; i < BLOCKS; i++) assert_int_equal(collapsed[i].at, (size_t)i * BLOCK);
+    kl_hugepages_free(pages);
+}
+
+/* Once the half second is spent, a block of a millisecond for so many that pass (besides those that blocks take); a pause brings no more than it. */
+static void they_take_a_share_of_the_time(void **state)
+{
+    enum { BLOCKS = 1000, OPERATIONS = 40, EACH = 2 };
+    struct kl_hugepages *pages = begin();
+
+    (void)state;
+    now += 1000000 * MS;
+    operate(pages, 0, (size_t)BLOCKS * BLOCK);
+    assert_int_equal(operate(pages, 0, (size_t)BLOCKS * BLOCK), KL_HUGEPAGES_MOST_MS);
+    now -= KL_HUGEPAGES_MOST_MS * MS;
+    for (int i = 0; i < OPERATIONS; i++) {
+        now += (uint64_t)(EACH * KL_HUGEPAGES_SHARE) * MS;
+        const int blocks = operate(pages, 0, (size_t)BLOCKS * BLOCK);
+        assert_int_equal(blocks, EACH);
+        now -= EACH * MS;
+    }
     kl_hugepages_free(pages);
 }
 
@@ -145,7 +166,7 @@ static void where_none_are_given_no_more_are_asked_for(void **state)
         struct kl_hugepages *pages = begin();
         refuses = !slow;
         cost = slow ? KL_HUGEPAGES_SLOW_MS * MS : 0;
-        for (size_t i = 0; i < 100; i++) operate(pages, 0, (size_t)200 * BLOCK);
+        for (size_t i = 0; i < 100; i++, now += 1000 * MS) operate(pages, 0, (size_t)200 * BLOCK);
         assert_int_equal(ncollapsed, KL_HUGEPAGES_FAILURES);
         kl_hugepages_free(pages);
     }
@@ -229,6 +250,7 @@ int main(void)
         cmocka_unit_test(only_whole_blocks_are_collapsed),
         cmocka_unit_test(what_is_used_once_stays),
         cmocka_unit_test(no_operation_is_held_up_for_long),
+        cmocka_unit_test(they_take_a_share_of_the_time),
         cmocka_unit_test(memory_is_looked_at_again_in_time),
         cmocka_unit_test(where_none_are_given_no_more_are_asked_for),
         cmocka_unit_test(a_few_failures_do_not_matter),
