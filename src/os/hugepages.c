@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #define NS_PER_MS ((uint64_t)1000000)
-#define MOST_NS   (KL_HUGEPAGES_MOST_MS * NS_PER_MS)
+#define MOST_NS   ((int64_t)(KL_HUGEPAGES_MOST_MS * NS_PER_MS))
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
@@ -56,17 +56,13 @@ void kl_hugepages_free(struct kl_hugepages *pages)
 
 /* ---- blocks ---- */
 
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Once for an operation that could spend some. */
 static void earn(struct kl_hugepages *p)
 {
     if (p->earned) return;
     const uint64_t now = p->system.now_ns();
-    p->credit_ns = lesser(p->credit_ns + (now - p->seen_ns) / KL_HUGEPAGES_SHARE, MOST_NS);
+    p->credit_ns += (int64_t)((now - p->seen_ns) / KL_HUGEPAGES_SHARE);
+    if (p->credit_ns > MOST_NS) p->credit_ns = MOST_NS;
     p->seen_ns = now;
     p->earned = true;
 }
@@ -78,7 +74,7 @@ static void ask_for(struct kl_hugepages *p, uintptr_t block)
     const bool done = s->collapse((void *)(block * s->block_bytes), s->block_bytes);
     const uint64_t took = s->now_ns() - began;
 
-    p->credit_ns -= lesser(p->credit_ns, took);
+    p->credit_ns -= (int64_t)took;
     p->failures = done && took < KL_HUGEPAGES_SLOW_MS * NS_PER_MS ? 0 : p->failures + 1;
 }
 
@@ -91,7 +87,7 @@ static void use_block(struct kl_hugepages *p, uintptr_t block)
 
     if (uses == 1) {
         earn(p);
-        if (!p->credit_ns) return; /* next time */
+        if (p->credit_ns <= 0) return; /* next time */
         ask_for(p, block);
     }
     *known = number | ((uses + 1) & USES_MASK);
