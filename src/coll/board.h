@@ -140,7 +140,7 @@ struct kl_board {
     struct kl_lately ways[2][KL_BOARD_COMPARED]; /* flat_way.h; with slices or parts, by size */
     uint64_t comparisons;                        /* of these that were decided */
     struct kl_copy_out out;                      /* of this rank's posts; */
-    bool past;                                   /* the last one went past the caches; */
+    bool past;                                   /* the last one went past the caches, or some of it; */
     size_t copied;                               /* bytes, since a line was timed, */
     _Atomic uint32_t timed;                      /* of which there have been so many */
     size_t cell_bytes, slot_bytes;

@@ -221,7 +221,7 @@ static bool posts_alone(const struct kl_flat_op *op)
     return op->board->solo || (op->board->packs && op->board->nranks == 2);
 }
 
-/* Does a copy of so many bytes to a post go past the caches? What is there is lost. */
+/* Does a copy of so many bytes to a post go past the caches? It is remembered (kl_board_prefetch_own). What is there is lost. */
 static bool posts_past(const struct kl_flat_op *op, void *to, size_t bytes)
 {
     struct kl_board *b = op->board;

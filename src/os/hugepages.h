@@ -25,9 +25,9 @@
 
 enum {
     KL_HUGEPAGES_BLOCKS = 4096, /* known at a time: 8 GiB */
-    /* Spent before one operation, plus the block under way; other blocks wait for their next use. And in the long run, of the time that passes, one of so many parts. */
+    /* Spent before one operation, at most, plus the block under way; other blocks wait for their next use. */
     KL_HUGEPAGES_MOST_MS = 500,
-    KL_HUGEPAGES_SHARE = 16,
+    KL_HUGEPAGES_SHARE = 16,   /* of the time that passes one part in so many is spent, in the long run */
     KL_HUGEPAGES_SLOW_MS = 20, /* a block that takes longer counts as failed: the kernel had to compact memory for it */
     KL_HUGEPAGES_FAILURES = 32, /* in a row, after which no more is tried */
 };
@@ -41,10 +41,9 @@ struct kl_hugepages_system {
 
 struct kl_hugepages {
     struct kl_hugepages_system system;
-    int64_t
-        credit_ns; /* that may be spent on blocks, at most MOST_MS; a block may overdraw it; it grows again with time, */
-    uint64_t seen_ns; /* since then, */
-    bool earned;      /* for this operation: it has been added */
+    int64_t credit_ns; /* that may be spent on blocks; the last one may overdraw it. It grows again with time, */
+    uint64_t seen_ns;  /* since then, */
+    bool earned;       /* once for an operation: this one has had it */
     unsigned failures;
     uint64_t blocks[KL_HUGEPAGES_BLOCKS]; /* by number: that number and, in the lowest 8 bits, how often it was used */
 };

@@ -111,42 +111,24 @@ static void what_is_used_once_stays(void **state)
     kl_hugepages_free(pages);
 }
 
+/* Nor does a pause before it bring more; one after it brings as much again. */
 static void no_operation_is_held_up_for_long(void **state)
 {
-    enum { BLOCKS = 900, LEFT = BLOCKS - KL_HUGEPAGES_MOST_MS };
-    struct kl_hugepages *pages = begin();
-
-    (void)state;
-    operate(pages, 0, (size_t)BLOCKS * BLOCK);
-    assert_int_equal(operate(pages, 0, (size_t)BLOCKS * BLOCK), KL_HUGEPAGES_MOST_MS);
-    now += (uint64_t)KL_HUGEPAGES_SHARE * KL_HUGEPAGES_MOST_MS * MS;
-    operate(pages, 0, (size_t)BLOCKS * BLOCK);
-    assert_int_equal(ncollapsed, KL_HUGEPAGES_MOST_MS + LEFT);
-    for (int i = 0; i < BLOCKS; i++) assert_int_equal(collapsed[i].at, (size_t)i * BLOCK);
-    kl_hugepages_free(pages);
-}
-
-/* Once the half second is spent, a block of a millisecond for so many that pass (besides those that blocks take); a pause brings no more than it. */
-static void they_take_a_share_of_the_time(void **state)
-{
-    enum { BLOCKS = 1000, OPERATIONS = 40, EACH = 2 };
+    enum { BLOCKS = 900 };
     struct kl_hugepages *pages = begin();
 
     (void)state;
     now += 1000000 * MS;
     operate(pages, 0, (size_t)BLOCKS * BLOCK);
     assert_int_equal(operate(pages, 0, (size_t)BLOCKS * BLOCK), KL_HUGEPAGES_MOST_MS);
-    now -= KL_HUGEPAGES_MOST_MS * MS;
-    for (int i = 0; i < OPERATIONS; i++) {
-        now += (uint64_t)(EACH * KL_HUGEPAGES_SHARE) * MS;
-        const int blocks = operate(pages, 0, (size_t)BLOCKS * BLOCK);
-        assert_int_equal(blocks, EACH);
-        now -= EACH * MS;
-    }
+    now += (uint64_t)KL_HUGEPAGES_SHARE * KL_HUGEPAGES_MOST_MS * MS;
+    operate(pages, 0, (size_t)BLOCKS * BLOCK);
+    assert_int_equal(ncollapsed, BLOCKS);
+    for (int i = 0; i < BLOCKS; i++) assert_int_equal(collapsed[i].at, (size_t)i * BLOCK);
     kl_hugepages_free(pages);
 }
 
-/* What is overdrawn is made up for: where a block takes as long as many operations do, most of these are not held up. */
+/* In the long run a share of the time is spent, also where one block takes as long as many operations do: then most of these are not held up. */
 static void slow_blocks_are_paid_back(void **state)
 {
     enum { BLOCKS = 600, COST = 10, OPERATIONS = 20 * COST * KL_HUGEPAGES_SHARE };
@@ -158,7 +140,7 @@ static void slow_blocks_are_paid_back(void **state)
     const int at_once = operate(pages, 0, (size_t)BLOCKS * BLOCK);
     assert_int_equal(at_once, KL_HUGEPAGES_MOST_MS / COST);
     for (int i = 0; i < OPERATIONS; i++, now += MS) operate(pages, 0, (size_t)BLOCKS * BLOCK);
-    assert_in_range(ncollapsed - at_once, 20, 30);
+    assert_in_range(ncollapsed - at_once, 20, 26); /* 20, and some for the time that blocks take themselves */
     kl_hugepages_free(pages);
 }
 
@@ -266,7 +248,6 @@ int main(void)
         cmocka_unit_test(only_whole_blocks_are_collapsed),
         cmocka_unit_test(what_is_used_once_stays),
         cmocka_unit_test(no_operation_is_held_up_for_long),
-        cmocka_unit_test(they_take_a_share_of_the_time),
         cmocka_unit_test(slow_blocks_are_paid_back),
         cmocka_unit_test(memory_is_looked_at_again_in_time),
         cmocka_unit_test(where_none_are_given_no_more_are_asked_for),
