@@ -25,7 +25,7 @@ static ncclResult_t link_board(const struct kl_connect *graph, struct kl_connect
     (void)channel;
     if (!m) return KL_NOMEM("a board");
     links->own = m;
-    kl_board_init(&m->board, n, graph->rank);
+    kl_board_init(&m->board, n, graph->rank, graph->crowded);
     kl_board_group(&m->board, graph->core);
     return kl_links_share_all(links, graph, cs, m->ranks, kl_board_bytes(n));
 }

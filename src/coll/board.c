@@ -89,14 +89,17 @@ size_t kl_board_bytes(int nranks)
     return bytes;
 }
 
-void kl_board_init(struct kl_board *b, int nranks, int rank)
+void kl_board_init(struct kl_board *b, int nranks, int rank, bool crowded)
 {
     *b = (struct kl_board){.nranks = nranks,
                            .rank = rank,
+                           .crowded = crowded,
                            .cell_bytes = cell_bytes(nranks),
                            .slot_bytes = slot_bytes(nranks),
                            .nlines = count_lines(nranks)};
+    while (b->nlines >> b->line_bits > 1) b->line_bits++;
     for (int i = 0; i < KL_BOARD_AREAS; i++) b->area[i] = area_of(nranks, i);
+    kl_board_begin(b, false, false);
     kl_board_group(b, NULL);
 }
 
@@ -202,7 +205,7 @@ static uint64_t round_of(const struct kl_board *b, size_t bytes)
     if (kl_board_is_brief(b, bytes)) return KL_BOARD_AHEAD;
     if (bytes <= KL_BOARD_INLINE) return b->nlines;
     const uint32_t places = kl_board_area_of(b, bytes)->places;
-    return b->packs || places < b->nlines ? places : b->nlines;
+    return bytes >= b->packed_from || places < b->nlines ? places : b->nlines;
 }
 
 bool kl_board_may_post(struct kl_board *b, size_t bytes, int *blocker)

@@ -11,14 +11,17 @@
  *          told[comparison % 2]         how long two ways of doing the same have taken it
  *          call[turn % KL_BOARD_POSTS]  which call it makes
  *          brief[turn % KL_BOARD_POSTS] a flag, and up to KL_BOARD_BRIEF bytes, of operations that pack posts
- *          line[turn % nlines]          a flag, and up to KL_BOARD_INLINE bytes
+ *          line[how][by turn]           a flag, and up to KL_BOARD_INLINE bytes: of `nlines`, in order or scattered
  *      by rank, in the smallest area for such a post (enum kl_board_areas) that has room for it:
- *          place[turn % its places]     more; their flag is in `brief` if the operation packs posts, else in `line`
+ *          place[turn % its places]     more; their flag is in `brief` or in `line`
  *
  * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read. Where ranks share cores, a round
  * takes a switch of each: the more there is in it, the better, as long as the caches hold it (kl_cache_cycle): places for a rank that posts alone, as a
- * root does, are more than where all do. Between caches go lines, and several brief posts are in one, as are many calls of ranks that post nothing: an
- * operation in which ranks run ahead packs its posts. Where all wait for all, each post goes alone, and another one in its line would only be in the way.
+ * root does, are more than where all do. Who reads has many turns before it then, in order, as processors guess. Between caches go lines, and several brief
+ * posts, or flags of large ones, are in one, as are many calls of ranks that post nothing.
+ * Where posts are read while the next ones are written, as between ranks with cores of their own, and by the root of a reduce if they are small, such guesses
+ * and other posts in the line are in the way: each goes alone, and lines are scattered (base/scatter.h). For the same reason who follows on the heels of a
+ * rank that runs ahead lets it get away at times (kl_board_has_come).
  *
  * That all ranks make the same call shows in the signatures of their posts. Who takes data of some only compares with its neighbour for the
  * rest, up to KL_BOARD_LAG turns later: so readers need not keep step with each other. Calls of other sizes are posted elsewhere: who waits in vain looks
@@ -39,6 +42,7 @@
 #define KL_COLL_BOARD_H
 
 #include "base/prefetch.h"
+#include "base/scatter.h"
 #include "channel/arena.h"
 #include "coll/lately.h"
 #include "device/host/copy_out.h"
@@ -60,7 +64,7 @@ enum {
 enum { KL_BOARD_SIZES = 3 }; /* a cell, two, four */
 /* Where data of more than a line are. */
 enum kl_board_areas {
-    KL_BOARD_PACKETS, /* as many as lines; of operations that pack posts */
+    KL_BOARD_PACKETS, /* as many as lines; of operations in which ranks run ahead */
     KL_BOARD_SOLO,    /* and so on, by size: of operations in which one rank alone posts data */
     KL_BOARD_CELLS = KL_BOARD_SOLO + KL_BOARD_SIZES,  /* of the others, likewise */
     KL_BOARD_SLOTS = KL_BOARD_CELLS + KL_BOARD_SIZES, /* of all */
@@ -84,6 +88,9 @@ enum { KL_BOARD_TOLD = 4 }; /* small turns that `done` is told of at a time: oth
 _Static_assert((int)KL_BOARD_TOLD < (int)KL_BOARD_LEAST_SLOTS, "who posts in a slot waits for turns that were told");
 /* At a post that is not there, before anything else is done; and so many times these, before the rank's call is looked at. */
 enum { KL_BOARD_LOOKS = 64, KL_BOARD_VAIN = 512 };
+/* Pauses before the second look, at most, and for each post that was there at once since the wait before: of 25 to 50 ns each. However posts come, it costs not more
+ * than that for each of them. */
+enum { KL_BOARD_PAUSES = 100, KL_BOARD_PAUSES_PER_POST = 2 };
 
 struct kl_board_flag {
     _Atomic uint64_t ready; /* turn + 1 once that turn's data are here */
@@ -113,7 +120,7 @@ struct kl_board_posts {
     alignas(KL_LINE) _Atomic uint64_t told[2][2]; /* ns, by comparison and way: kl_board_tell */
     alignas(KL_LINE) _Atomic uint64_t call[KL_BOARD_POSTS];
     alignas(KL_LINE) struct kl_board_brief brief[KL_BOARD_POSTS];
-    struct kl_board_line line[KL_BOARD_MOST_LINES];
+    struct kl_board_line line[2][KL_BOARD_MOST_LINES]; /* in order, and scattered */
 };
 
 struct kl_board_area {
@@ -144,14 +151,19 @@ struct kl_board {
     size_t copied;                               /* bytes, since a line was timed, */
     _Atomic uint32_t timed;                      /* of which there have been so many */
     size_t cell_bytes, slot_bytes;
-    uint32_t nlines;                /* power of 2 */
-    bool solo;                      /* of the operation that is under way one rank alone posts data */
-    bool packs;                     /* in it ranks run ahead of others: they make brief posts */
-    unsigned vain;                  /* times that KL_BOARD_LOOKS at a post were in vain */
-    uint64_t turn;                  /* the one to come */
-    uint64_t compared;              /* turns in which the neighbour has made the same call */
-    uint64_t taken;                 /* turns up to the last one in which this rank took data of others */
-    uint64_t all_known;             /* turns that all others are done with, and */
+    uint32_t nlines, line_bits; /* 2 to the power of these */
+    bool crowded;               /* ranks share cores */
+    bool solo;                  /* of the operation that is under way one rank alone posts data; */
+    bool ahead;                 /* in it ranks run ahead of others; */
+    bool packs;                 /* what is brief goes to `brief`; */
+    bool scatters;              /* lines are scattered; */
+    size_t packed_from;         /* of posts of so many bytes the flags are in `brief` */
+    unsigned there;     /* posts of others that were there at the first look, since one was not, if ranks run ahead */
+    unsigned vain;      /* times that KL_BOARD_LOOKS at a post were in vain */
+    uint64_t turn;      /* the one to come */
+    uint64_t compared;  /* turns in which the neighbour has made the same call */
+    uint64_t taken;     /* turns up to the last one in which this rank took data of others */
+    uint64_t all_known; /* turns that all others are done with, and */
     uint64_t known[KL_BOARD_RANKS]; /* each of them, as far as is known here */
     uint64_t posted;                /* turns before which this rank has posted, if these are more */
 };
@@ -159,12 +171,22 @@ struct kl_board {
 /** Bytes of the memory that so many ranks need, at most KL_BOARD_RANKS. It is zero at first, and belongs to the caller. */
 size_t kl_board_bytes(int nranks);
 
-/** The view of `rank`, and the memory for it before its first turn. */
-void kl_board_init(struct kl_board *board, int nranks, int rank);
+/** The view of `rank`, and the memory for it before its first turn. `crowded`, on all ranks or none: they share cores. */
+void kl_board_init(struct kl_board *board, int nranks, int rank, bool crowded);
 void kl_board_attach(struct kl_board *board, void *memory, const struct kl_arena_mark *mark);
 
 /** By rank, those that share a core have the same number, below nranks. NULL: it is not known, or nobody does. */
 void kl_board_group(struct kl_board *board, const int32_t *core);
+
+/** The operation that is under way: does one rank alone post data, do ranks run ahead of others? A line is always used in the same order. */
+static inline void kl_board_begin(struct kl_board *b, bool solo, bool ahead)
+{
+    b->solo = solo;
+    b->ahead = ahead;
+    b->packs = solo && b->crowded;
+    b->packed_from = !b->crowded || !ahead ? SIZE_MAX : solo ? KL_BOARD_INLINE + 1 : KL_BOARD_PACKET + 1;
+    b->scatters = !b->crowded || (ahead && !solo);
+}
 
 /** So much is about to be copied to a post: how long lines take that others have read is timed now and then. What is there is lost. */
 __attribute__((noinline)) void kl_board_copies(struct kl_board *board, void *post, size_t bytes);
@@ -215,11 +237,17 @@ static inline bool kl_board_is_brief(const struct kl_board *b, size_t bytes)
 /** Where posts of more than KL_BOARD_INLINE bytes are. */
 static inline const struct kl_board_area *kl_board_area_of(const struct kl_board *b, size_t bytes)
 {
-    if (b->packs && bytes <= KL_BOARD_PACKET) return &b->area[KL_BOARD_PACKETS];
+    if (b->ahead && bytes <= KL_BOARD_PACKET) return &b->area[KL_BOARD_PACKETS];
     const struct kl_board_area *area = &b->area[b->solo ? KL_BOARD_SOLO : KL_BOARD_CELLS];
     for (int i = 0; i < KL_BOARD_SIZES; i++, area++)
         if (bytes <= area->bytes) return area;
     return &b->area[KL_BOARD_SLOTS];
+}
+
+static inline struct kl_board_line *kl_board_line_of(const struct kl_board *b, struct kl_board_posts *posts,
+                                                     uint64_t turn)
+{
+    return b->scatters ? &posts->line[1][kl_scatter(turn, b->line_bits)] : &posts->line[0][turn & (b->nlines - 1)];
 }
 
 /** Where the `bytes` of a rank's post of a turn are. */
@@ -228,7 +256,7 @@ static inline void *kl_board_data_of(const struct kl_board *b, int rank, uint64_
     struct kl_board_posts *posts = &b->posts[rank];
 
     if (kl_board_is_brief(b, bytes)) return posts->brief[turn % KL_BOARD_POSTS].data;
-    if (bytes <= KL_BOARD_INLINE) return posts->line[turn & (b->nlines - 1)].data;
+    if (bytes <= KL_BOARD_INLINE) return kl_board_line_of(b, posts, turn)->data;
     const struct kl_board_area *area = kl_board_area_of(b, bytes);
     return area->at + ((size_t)rank * area->places + (turn & (area->places - 1))) * area->bytes;
 }
@@ -238,9 +266,8 @@ static inline struct kl_board_flag *kl_board_flag_of(const struct kl_board *b, i
 {
     struct kl_board_posts *posts = &b->posts[rank];
 
-    if (kl_board_is_brief(b, bytes) || (b->packs && bytes > KL_BOARD_INLINE))
-        return &posts->brief[turn % KL_BOARD_POSTS].flag;
-    return &posts->line[turn & (b->nlines - 1)].flag;
+    if (kl_board_is_brief(b, bytes) || bytes >= b->packed_from) return &posts->brief[turn % KL_BOARD_POSTS].flag;
+    return &kl_board_line_of(b, posts, turn)->flag;
 }
 
 /** The same, of this turn. */
@@ -273,7 +300,7 @@ static inline void kl_board_prefetch_post(const struct kl_board *b, int rank, si
     const uint64_t turn = b->turn + KL_BOARD_HINTED;
     const struct kl_board_flag *flag = kl_board_flag_of(b, rank, turn, bytes);
 
-    if (bytes <= KL_BOARD_BRIEF || bytes > KL_BOARD_HINTED_POST) return;
+    if (kl_board_is_brief(b, bytes) || bytes > KL_BOARD_HINTED_POST) return;
     kl_prefetch_to_read(flag, sizeof *flag + (bytes <= KL_BOARD_INLINE ? bytes : 0));
     if (bytes > KL_BOARD_INLINE) kl_prefetch_to_read(kl_board_data_of(b, rank, turn, bytes), bytes);
 }
@@ -311,7 +338,7 @@ static inline void kl_board_note_post(struct kl_board *b, int rank, size_t bytes
 {
     const uint64_t early = kl_board_early(b, bytes);
 
-    if (b->packs)
+    if (b->ahead)
         b->known[rank] = b->turn;
     else if (b->turn > b->known[rank] + early)
         b->known[rank] = b->turn - early;
@@ -329,6 +356,26 @@ static inline bool kl_board_is_there(struct kl_board *b, int rank, size_t bytes)
 /** Has a rank whose post of that call does not come said that it makes another one in this turn? */
 bool kl_board_calls_other(struct kl_board *board, int rank, uint64_t signature);
 
+/* Who follows on the heels of one that runs ahead takes each line from it again as it is written: it lets it get ahead, for a small part of the time. */
+static inline void kl_board_fall_behind(struct kl_board *b)
+{
+    const unsigned earned = KL_BOARD_PAUSES_PER_POST * b->there;
+
+    if (!b->ahead || b->crowded) return;
+    b->there = 0;
+    for (unsigned i = 0; i < earned && i < KL_BOARD_PAUSES; i++) kl_cpu_pause();
+}
+
+/* What follows is fetched, if it is likely to be there: where all wait for all, if this rank has posted so far itself. */
+static inline void kl_board_came_at_once(struct kl_board *b, int rank, size_t bytes)
+{
+    if (b->ahead)
+        b->there++;
+    else if (b->crowded || b->turn + KL_BOARD_HINTED >= b->posted)
+        return;
+    kl_board_prefetch_post(b, rank, bytes);
+}
+
 /** Is a rank's post of so many bytes in this turn there, and of that call? Looks at it some times: others need not be asked at once what there is to do. */
 static inline enum kl_comparison kl_board_has_come(struct kl_board *b, int rank, size_t bytes, uint64_t signature)
 {
@@ -336,9 +383,12 @@ static inline enum kl_comparison kl_board_has_come(struct kl_board *b, int rank,
     const uint64_t turn = b->turn;
 
     for (int i = 0; i < KL_BOARD_LOOKS; i++) {
-        if (kl_load_acquire(&flag->ready) != turn + 1) continue; /* pairs with kl_board_announce */
+        if (kl_load_acquire(&flag->ready) != turn + 1) { /* pairs with kl_board_announce */
+            if (!i) kl_board_fall_behind(b);
+            continue;
+        }
         kl_board_note_post(b, rank, bytes);
-        if (!i && b->packs) kl_board_prefetch_post(b, rank, bytes);
+        if (!i) kl_board_came_at_once(b, rank, bytes);
         return flag->signature == signature ? KL_SAME : KL_OTHER;
     }
     return kl_board_calls_other(b, rank, signature) ? KL_OTHER : KL_NOT_YET;

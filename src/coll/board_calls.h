@@ -37,6 +37,7 @@ struct world {
     char *send[MAX_RANKS], *recv[MAX_RANKS], *want;
 };
 
+static bool crowded; /* boards of worlds that are opened: ranks share cores */
 static char scratch[MAX_RANKS][KL_SCRATCH_BYTES];
 
 static inline void *zeroed(size_t bytes)
@@ -52,7 +53,7 @@ static inline void open_world(struct world *w, int n, size_t buffer)
     *w = (struct world){
         .n = n, .memory = zeroed(kl_board_bytes(n)), .mark = zeroed((size_t)n * sizeof(struct kl_arena_mark))};
     for (int r = 0; r < n; r++) {
-        kl_board_init(&w->board[r], n, r);
+        kl_board_init(&w->board[r], n, r, crowded);
         kl_board_attach(&w->board[r], w->memory, w->mark);
         w->send[r] = zeroed(buffer + GUARD);
         w->recv[r] = zeroed(buffer + GUARD);

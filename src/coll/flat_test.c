@@ -18,12 +18,11 @@ static enum kl_progress progress_flat(struct world *w, int rank, ncclResult_t *r
 
 static const struct engine flat = {start_flat, progress_flat};
 
-static void every_collective_is_right(void **state)
+static void many_calls(void)
 {
     static struct world w;
     uint64_t seed = 1;
 
-    (void)state;
     for (int n = 2; n <= MAX_RANKS; n += n < 9 ? 1 : 11) {
         size_t buffer = n < 9 ? 400000 : 40000;
         open_world(&w, n, buffer);
@@ -33,6 +32,20 @@ static void every_collective_is_right(void **state)
         }
         close_world(&w);
     }
+}
+
+static void every_collective_is_right(void **state)
+{
+    (void)state;
+    many_calls();
+}
+
+static void every_collective_is_right_where_cores_are_shared(void **state)
+{
+    (void)state;
+    crowded = true;
+    many_calls();
+    crowded = false;
 }
 
 static void each_type_and_operator(int nranks)
@@ -77,7 +90,7 @@ static void ranks_are_grouped_by_core(void **state)
     struct kl_board b;
 
     (void)state;
-    kl_board_init(&b, 6, 0);
+    kl_board_init(&b, 6, 0, true);
     check_groups(&b, 1, 6);
     kl_board_group(&b, turns);
     check_groups(&b, 2, 3);
@@ -97,7 +110,9 @@ static void open_cores(struct world *w, int n, int cores, bool turns, size_t buf
     int32_t core[MAX_RANKS];
 
     for (int r = 0; r < n; r++) core[r] = turns ? r % cores : r / (n / cores) * (n / cores);
+    crowded = true;
     open_world(w, n, buffer);
+    crowded = false;
     for (int r = 0; r < n; r++) kl_board_group(&w->board[r], core);
 }
 
@@ -259,15 +274,15 @@ static void expect_round(int func, size_t bytes, uint32_t places)
     struct kl_board board;
     uint32_t followed = places / 16 + 1;
 
-    kl_board_init(&board, 3, 0);
+    kl_board_init(&board, 3, 0, crowded);
     if (bytes <= board.cell_bytes) followed = (followed + KL_BOARD_TOLD - 1) / KL_BOARD_TOLD * KL_BOARD_TOLD;
     expect_ahead(func, bytes, (int)places, (int)followed);
 }
 
-/* In a broadcast, or a reduce, whose areas are these: of a cell, two, four. */
-static void expect_rounds(int func, const struct kl_board *board, const struct kl_board_area *areas)
+/* In a broadcast, or a reduce, whose areas are these: of a cell, two, four. `brief`: places of the smallest. */
+static void expect_rounds(int func, const struct kl_board *board, const struct kl_board_area *areas, uint32_t brief)
 {
-    expect_round(func, KL_BOARD_BRIEF, KL_BOARD_AHEAD);
+    expect_round(func, KL_BOARD_BRIEF, brief);
     expect_round(func, KL_BOARD_BRIEF + 1, board->nlines);
     expect_round(func, KL_BOARD_INLINE, board->nlines);
     expect_round(func, KL_BOARD_INLINE + 1, board->area[KL_BOARD_PACKETS].places);
@@ -280,16 +295,24 @@ static void expect_rounds(int func, const struct kl_board *board, const struct k
     }
 }
 
-static void who_runs_ahead_waits_for_nobody_until_it_has_gone_round(void **state)
+static void expect_all_rounds(void)
 {
     struct kl_board board;
 
-    (void)state;
-    kl_board_init(&board, 3, 0);
-    expect_rounds(KL_FUNC_BROADCAST, &board, &board.area[KL_BOARD_SOLO]);
-    expect_rounds(KL_FUNC_REDUCE, &board, &board.area[KL_BOARD_CELLS]);
+    kl_board_init(&board, 3, 0, crowded);
+    expect_rounds(KL_FUNC_BROADCAST, &board, &board.area[KL_BOARD_SOLO], crowded ? KL_BOARD_AHEAD : board.nlines);
+    expect_rounds(KL_FUNC_REDUCE, &board, &board.area[KL_BOARD_CELLS], board.nlines);
     expect_round(KL_FUNC_REDUCE, 4 * board.cell_bytes + 1, board.area[KL_BOARD_SLOTS].places);
     expect_round(KL_FUNC_REDUCE, board.slot_bytes, board.area[KL_BOARD_SLOTS].places);
+}
+
+static void who_runs_ahead_waits_for_nobody_until_it_has_gone_round(void **state)
+{
+    (void)state;
+    expect_all_rounds();
+    crowded = true;
+    expect_all_rounds();
+    crowded = false;
 }
 
 /* ---- who posts before its turn ---- */
@@ -370,7 +393,7 @@ static void posts_before_their_turn_are_read_in_it(void **state)
     (void)state;
     for (int r = 0; r < EARLY_RANKS; r++) {
         early[r] = (struct early){0};
-        kl_board_init(&early[r].board, EARLY_RANKS, r);
+        kl_board_init(&early[r].board, EARLY_RANKS, r, crowded);
         for (int i = KL_BOARD_CELLS + 1; i < KL_BOARD_AREAS; i++)
             early[r].board.area[i].places = KL_BOARD_LEAST_SLOTS; /* fewer than turns that are posted in early */
         kl_board_attach(&early[r].board, memory, mark);
@@ -646,6 +669,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_collective_is_right),
+        cmocka_unit_test(every_collective_is_right_where_cores_are_shared),
         cmocka_unit_test(every_type_and_operator),
         cmocka_unit_test(readers_compare_later_what_they_call),
         cmocka_unit_test(a_root_ahead_compares_when_its_neighbour_is_near),

@@ -28,7 +28,7 @@ static void open_mapped(struct world *w, int n, size_t buffer, bool small_cache)
         mapped[r] = (struct kl_mapped){.mark = w->mark};
         for (int f = 0; f <= KL_FUNCS; f++)
             mapped[r].stores[0][f] = mapped[r].stores[1][f] = (struct kl_stores){.own = cache, .last = cache};
-        kl_board_init(&mapped[r].board, n, r);
+        kl_board_init(&mapped[r].board, n, r, crowded);
         kl_board_attach(&mapped[r].board, w->memory, w->mark);
         assert_int_equal(kl_lent_init(&mapped[r].lent, kl_devices(), n, r), ncclSuccess);
         mapped[r].scratch = zeroed(kl_read_scratch_bytes(n));

@@ -122,6 +122,7 @@ static ncclResult_t join_graphs(ncclComm_t comm, const struct kl_graph_config *c
     ncclResult_t rc = find_cores(comm, &core);
 
     request.core = core;
+    request.crowded = kl_world_is_crowded(comm->world);
     request.nvls_channels = kl_nvls_channels(own_sm(comm), comm->nranks > comm->topo->count[KL_NODE_GPU],
                                              comm->topo->options.nccl, &request);
     if (!rc) rc = kl_connect_create(&ranks, &request, &comm->connect);

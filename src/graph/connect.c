@@ -504,6 +504,7 @@ ncclResult_t kl_connect_create(const struct kl_ranks *ranks, const struct kl_con
     if (!c) return KL_NOMEM("the connection of a communicator");
     c->ranks = *ranks;
     c->rank = request->rank;
+    c->crowded = request->crowded;
     KL_TRY_OR(rc, out, check_scalars(c));
     KL_TRY_OR(rc, out, check_releases(c));
     KL_TRY_OR(rc, out, kl_nodes_create(ranks, &c->nodes));

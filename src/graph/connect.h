@@ -134,6 +134,7 @@ struct kl_connect_request {
     int min_ctas, max_ctas;              /* of the communicator's configuration: 1 and 64 */
     int parent_channels;                 /* of a parent whose resources are shared; 0: own resources */
     int parent_nvls_channels;            /* of such a parent with NVLS; 0: none */
+    bool crowded;                        /* ranks share CPUs */
     const int32_t *
         core; /* by rank: those that share CPUs have the same number, below nranks; NULL: nobody does, or it is not known */
     struct kl_channel_params params;
@@ -183,7 +184,8 @@ struct kl_connect {
     uint8_t source[KL_MAX_CHANNELS];                     /* channel c is like channel source[c] < 2 * base */
     struct kl_channel_step step[KL_CHANNEL_REASONS + 1]; /* how `nchannels` came about; the parent may cut twice */
     int nsteps;
-    int32_t *core; /* as the request has it; owned */
+    bool crowded;  /* as the request has it, and: */
+    int32_t *core; /* owned */
 };
 
 /** As many channels as an operation can have: NVLS may have more than rings and trees, in newer releases. */
