@@ -3,6 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "base/scatter.h"
 #include "device/host/bulk_copy.h"
 
 #include <string.h>
@@ -89,6 +90,16 @@ size_t kl_board_bytes(int nranks)
     return bytes;
 }
 
+static void order_lines(struct kl_board *b)
+{
+    const unsigned bits = (unsigned)__builtin_ctz(b->nlines);
+
+    for (uint32_t turn = 0; turn < b->nlines; turn++) {
+        b->order[0][turn] = (uint16_t)turn;
+        b->order[1][turn] = (uint16_t)kl_scatter(turn, bits);
+    }
+}
+
 void kl_board_init(struct kl_board *b, int nranks, int rank, bool crowded)
 {
     *b = (struct kl_board){.nranks = nranks,
@@ -97,8 +108,8 @@ void kl_board_init(struct kl_board *b, int nranks, int rank, bool crowded)
                            .cell_bytes = cell_bytes(nranks),
                            .slot_bytes = slot_bytes(nranks),
                            .nlines = count_lines(nranks)};
-    while (b->nlines >> b->line_bits > 1) b->line_bits++;
     for (int i = 0; i < KL_BOARD_AREAS; i++) b->area[i] = area_of(nranks, i);
+    order_lines(b);
     kl_board_begin(b, false, false);
     kl_board_group(b, NULL);
 }

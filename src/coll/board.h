@@ -42,7 +42,6 @@
 #define KL_COLL_BOARD_H
 
 #include "base/prefetch.h"
-#include "base/scatter.h"
 #include "channel/arena.h"
 #include "coll/lately.h"
 #include "device/host/copy_out.h"
@@ -151,21 +150,22 @@ struct kl_board {
     size_t copied;                               /* bytes, since a line was timed, */
     _Atomic uint32_t timed;                      /* of which there have been so many */
     size_t cell_bytes, slot_bytes;
-    uint32_t nlines, line_bits; /* 2 to the power of these */
-    bool crowded;               /* ranks share cores */
-    bool solo;                  /* of the operation that is under way one rank alone posts data; */
-    bool ahead;                 /* in it ranks run ahead of others; */
-    bool packs;                 /* what is brief goes to `brief`; */
-    bool scatters;              /* lines are scattered; */
-    size_t packed_from;         /* of posts of so many bytes the flags are in `brief` */
+    uint32_t nlines;    /* power of 2 */
+    bool crowded;       /* ranks share cores */
+    bool solo;          /* of the operation that is under way one rank alone posts data; */
+    bool ahead;         /* in it ranks run ahead of others; */
+    bool packs;         /* what is brief goes to `brief`; */
+    bool scatters;      /* lines are scattered; */
+    size_t packed_from; /* of posts of so many bytes the flags are in `brief` */
     unsigned there;     /* posts of others that were there at the first look, since one was not, if ranks run ahead */
     unsigned vain;      /* times that KL_BOARD_LOOKS at a post were in vain */
     uint64_t turn;      /* the one to come */
     uint64_t compared;  /* turns in which the neighbour has made the same call */
     uint64_t taken;     /* turns up to the last one in which this rank took data of others */
     uint64_t all_known; /* turns that all others are done with, and */
-    uint64_t known[KL_BOARD_RANKS]; /* each of them, as far as is known here */
-    uint64_t posted;                /* turns before which this rank has posted, if these are more */
+    uint64_t known[KL_BOARD_RANKS];         /* each of them, as far as is known here */
+    uint64_t posted;                        /* turns before which this rank has posted, if these are more */
+    uint16_t order[2][KL_BOARD_MOST_LINES]; /* in which lines are used: as they lie, and scattered */
 };
 
 /** Bytes of the memory that so many ranks need, at most KL_BOARD_RANKS. It is zero at first, and belongs to the caller. */
@@ -247,7 +247,7 @@ static inline const struct kl_board_area *kl_board_area_of(const struct kl_board
 static inline struct kl_board_line *kl_board_line_of(const struct kl_board *b, struct kl_board_posts *posts,
                                                      uint64_t turn)
 {
-    return b->scatters ? &posts->line[1][kl_scatter(turn, b->line_bits)] : &posts->line[0][turn & (b->nlines - 1)];
+    return &posts->line[b->scatters][b->order[b->scatters][turn & (b->nlines - 1)]];
 }
 
 /** Where the `bytes` of a rank's post of a turn are. */

@@ -315,6 +315,82 @@ static void who_runs_ahead_waits_for_nobody_until_it_has_gone_round(void **state
     crowded = false;
 }
 
+/* ---- where small posts lie ---- */
+
+/* From the flag of a turn to that of the next one, bytes. */
+static ptrdiff_t step_after(const struct kl_board *b, uint64_t turn, size_t bytes)
+{
+    const char *flag = (const char *)kl_board_flag_of(b, 1, turn, bytes);
+
+    return (const char *)kl_board_flag_of(b, 1, turn + 1, bytes) - flag;
+}
+
+/* Of many turns: the least of these steps, to either side, and whether they are all alike. */
+static size_t least_step(const struct kl_board *b, size_t bytes, bool *alike)
+{
+    size_t least = SIZE_MAX;
+
+    *alike = true;
+    for (uint64_t turn = 0; turn < KL_BOARD_LEAST_LINES - 1; turn++) {
+        const ptrdiff_t step = step_after(b, turn, bytes);
+        const size_t size = (size_t)(step < 0 ? -step : step);
+        if (size < least) least = size;
+        *alike = *alike && step == step_after(b, 0, bytes);
+    }
+    return least;
+}
+
+static void small_posts_are_scattered_where_they_are_read_at_once(void **state)
+{
+    static const struct place_case {
+        const char *text;
+        bool crowded, solo, ahead;
+        size_t bytes, step; /* from turn to turn; 0: scattered */
+    } cases[] = {
+        {"a broadcast between cores", false, true, true, 8, 0},
+        {"a reduce between cores", false, false, true, 8, 0},
+        {"what all bring, between cores", false, false, false, 8, 0},
+        {"a packet between cores", false, true, true, KL_BOARD_PACKET, 0},
+        {"a broadcast where cores are shared", true, true, true, KL_BOARD_BRIEF, sizeof(struct kl_board_brief)},
+        {"a line of it", true, true, true, KL_BOARD_INLINE, sizeof(struct kl_board_line)},
+        {"a packet of it", true, true, true, KL_BOARD_PACKET, sizeof(struct kl_board_brief)},
+        {"a reduce where cores are shared", true, false, true, KL_BOARD_PACKET, 0},
+        {"a large one", true, false, true, KL_BOARD_PACKET + 1, sizeof(struct kl_board_brief)},
+        {"what all bring, where cores are shared", true, false, false, 8, sizeof(struct kl_board_line)},
+    };
+    void *memory = zeroed(kl_board_bytes(2)), *mark = zeroed(2 * sizeof(struct kl_arena_mark));
+
+    (void)state;
+    FOR_EACH_CASE(k, cases)
+    {
+        struct kl_board b;
+        bool alike;
+
+        kl_board_init(&b, 2, 0, k->crowded);
+        kl_board_attach(&b, memory, mark);
+        kl_board_begin(&b, k->solo, k->ahead);
+        const size_t step = least_step(&b, k->bytes, &alike);
+        expect_case(k->text, k->step ? alike && step == k->step : !alike && step > 8 * KL_LINE);
+    }
+    free(memory);
+    free(mark);
+}
+
+/* Only as far as posts came at once before, and not where another rank may need the core. */
+static void who_waits_falls_behind_once(void **state)
+{
+    struct kl_board b;
+
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        kl_board_init(&b, 2, 0, shared);
+        kl_board_begin(&b, true, true);
+        b.there = 7;
+        kl_board_fall_behind(&b);
+        assert_int_equal(b.there, shared ? 7 : 0);
+    }
+}
+
 /* ---- who posts before its turn ---- */
 
 enum { EARLY_RANKS = 3, EARLY_CALLS = 10000, LARGEST = 6000, KEPT = 64 };
@@ -674,6 +750,8 @@ int main(void)
         cmocka_unit_test(readers_compare_later_what_they_call),
         cmocka_unit_test(a_root_ahead_compares_when_its_neighbour_is_near),
         cmocka_unit_test(the_later_one_of_two_roots_sees_the_other),
+        cmocka_unit_test(small_posts_are_scattered_where_they_are_read_at_once),
+        cmocka_unit_test(who_waits_falls_behind_once),
         cmocka_unit_test(posts_before_their_turn_are_read_in_it),
         cmocka_unit_test(who_runs_ahead_waits_for_nobody_until_it_has_gone_round),
         cmocka_unit_test(another_call_is_refused_before_data_are_touched),
