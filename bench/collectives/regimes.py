@@ -93,6 +93,6 @@ def text(facts):
     if len(facts) == 1:
         return f"cores: {next(iter(facts.values()))['ns']:.0f} ns apart"
     near, far = facts["near"], facts["far"]
-    line = f"cores: {near['ns']:.0f} ns apart in {100 * near['share']:.0f} % of rows, {far['ns']:.0f} ns in {100 * far['share']:.0f} %"
+    line = f"cores: {near['ns']:.0f} ns apart in {100 * near['share']:.0f} % of measurements, {far['ns']:.0f} ns in {100 * far['share']:.0f} %"
     rest = 1 - near["share"] - far["share"]
     return line + (f", changing or not known in {100 * rest:.0f} %" if rest >= 0.005 else "")

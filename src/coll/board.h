@@ -24,7 +24,7 @@
  * rank that runs ahead lets it get away at times (kl_board_has_come).
  *
  * That all ranks make the same call shows in the signatures of their posts. Who takes data of some only compares with its neighbour for the
- * rest, up to KL_BOARD_LAG turns later: so readers need not keep step with each other. Calls of other sizes are posted elsewhere: who waits in vain looks
+ * rest, up to KL_BOARD_LAG turns later: so readers need not keep step with each other. Calls of other kinds or sizes may be posted elsewhere: who waits in vain looks
  * at the other's call now and then.
  *
  * Invariant:    who posts in turn t knows that all ranks are done with turn t - KL_BOARD_AHEAD, for a line t - nlines, for a place t - the
@@ -87,8 +87,8 @@ enum { KL_BOARD_TOLD = 4 }; /* small turns that `done` is told of at a time: oth
 _Static_assert((int)KL_BOARD_TOLD < (int)KL_BOARD_LEAST_SLOTS, "who posts in a slot waits for turns that were told");
 /* At a post that is not there, before anything else is done; and so many times these, before the rank's call is looked at. */
 enum { KL_BOARD_LOOKS = 64, KL_BOARD_VAIN = 512 };
-/* Pauses before the second look, at most, and for each post that was there at once since the wait before: of 25 to 50 ns each. However posts come, it costs not more
- * than that for each of them. */
+/* Pauses before the second look, at most, and for each post that was there at once since the wait before. On x86 one takes 25 to 50 ns, elsewhere less: however
+ * posts come, that much is all that it costs for each of them. */
 enum { KL_BOARD_PAUSES = 100, KL_BOARD_PAUSES_PER_POST = 2 };
 
 struct kl_board_flag {
@@ -178,7 +178,7 @@ void kl_board_attach(struct kl_board *board, void *memory, const struct kl_arena
 /** By rank, those that share a core have the same number, below nranks. NULL: it is not known, or nobody does. */
 void kl_board_group(struct kl_board *board, const int32_t *core);
 
-/** The operation that is under way: does one rank alone post data, do ranks run ahead of others? A line is always used in the same order. */
+/** The operation that is under way: does one rank alone post data, do ranks run ahead of others? Either set of lines has one order, whatever operations use it. */
 static inline void kl_board_begin(struct kl_board *b, bool solo, bool ahead)
 {
     b->solo = solo;
@@ -294,7 +294,7 @@ static inline void kl_board_prefetch_own(const struct kl_board *b, size_t bytes)
         kl_prefetch_to_write(kl_board_data_of(b, b->rank, turn, bytes), bytes);
 }
 
-/** Those of another rank's, of an operation in which it is ahead: to be read. Brief ones come with their neighbours. */
+/** Those of another rank's that are likely to be there: to be read. Brief ones come with their neighbours. */
 static inline void kl_board_prefetch_post(const struct kl_board *b, int rank, size_t bytes)
 {
     const uint64_t turn = b->turn + KL_BOARD_HINTED;
@@ -356,14 +356,20 @@ static inline bool kl_board_is_there(struct kl_board *b, int rank, size_t bytes)
 /** Has a rank whose post of that call does not come said that it makes another one in this turn? */
 bool kl_board_calls_other(struct kl_board *board, int rank, uint64_t signature);
 
-/* Who follows on the heels of one that runs ahead takes each line from it again as it is written: it lets it get ahead, for a small part of the time. */
+/* Who follows on the heels of one that runs ahead takes each line from it again as it is written: it lets it get ahead, for a small part of the time. So many
+ * pauses it has earned; then it has none. */
+static inline unsigned kl_board_pauses(struct kl_board *b)
+{
+    const unsigned there = b->there;
+
+    b->there = 0;
+    if (!b->ahead || b->crowded) return 0;
+    return there < KL_BOARD_PAUSES / KL_BOARD_PAUSES_PER_POST ? there * KL_BOARD_PAUSES_PER_POST : KL_BOARD_PAUSES;
+}
+
 static inline void kl_board_fall_behind(struct kl_board *b)
 {
-    const unsigned earned = KL_BOARD_PAUSES_PER_POST * b->there;
-
-    if (!b->ahead || b->crowded) return;
-    b->there = 0;
-    for (unsigned i = 0; i < earned && i < KL_BOARD_PAUSES; i++) kl_cpu_pause();
+    for (unsigned n = kl_board_pauses(b); n; n--) kl_cpu_pause();
 }
 
 /* What follows is fetched, if it is likely to be there: where all wait for all, if this rank has posted so far itself. */

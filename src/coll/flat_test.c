@@ -5,6 +5,8 @@
  */
 #include "coll/board_calls.h"
 
+#include <limits.h>
+
 static void start_flat(struct world *w, int rank, const struct kl_share *share)
 {
     w->share[rank] = *share;
@@ -225,19 +227,19 @@ static enum kl_progress go_on(struct world *w, int rank)
     return p;
 }
 
-/* The rank that a broadcast, or a reduce to rank 0, of three lets run ahead. */
+/* The rank that a broadcast, or a reduce to rank 0, lets run ahead. */
 static int who_runs_ahead(const struct call *c)
 {
     return c->func == KL_FUNC_REDUCE ? 1 : 0;
 }
 
-/* Both others do the next one. */
+/* All others do the next one. */
 static void follow(struct world *w, const struct call *c)
 {
     const int ahead = who_runs_ahead(c);
 
-    for (int i = 1; i < 3; i++) {
-        const int r = (ahead + i) % 3;
+    for (int i = 1; i < w->n; i++) {
+        const int r = (ahead + i) % w->n;
         struct kl_share s = share_of(c, r, w->send[r], w->recv[r]);
         assert_int_equal(go_on(w, ahead), KL_STALLED);
         start_flat(w, r, &s);
@@ -245,16 +247,16 @@ static void follow(struct world *w, const struct call *c)
     }
 }
 
-/* Of `bytes`. One rank ends `most` operations before anybody has followed, and goes on when both have in so many, and not before. */
-static void expect_ahead(int func, size_t bytes, int most, int followed)
+/* Of n ranks and `bytes`. One ends `most` operations before anybody has followed, and goes on when all have in so many, and not before. */
+static void expect_ahead(int n, int func, size_t bytes, int most, int followed)
 {
     static struct world w;
     struct call c = {.func = func, .type = ncclInt8, .count = bytes, .seed = 7};
     const int rank = who_runs_ahead(&c);
     int ahead = 0;
 
-    assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 3), ncclSuccess);
-    open_world(&w, 3, 40000);
+    assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, n), ncclSuccess);
+    open_world(&w, n, 40000);
     for (;; ahead++) {
         struct kl_share s = share_of(&c, rank, w.send[rank], w.recv[rank]);
         start_flat(&w, rank, &s);
@@ -268,50 +270,60 @@ static void expect_ahead(int func, size_t bytes, int most, int followed)
     close_world(&w);
 }
 
-/* Of so many places. It waits for a sixteenth, and one; of small turns it hears of some at a time. */
-static void expect_round(int func, size_t bytes, uint32_t places)
+/* Of so many places, on such a board. It waits for a sixteenth, and one; of small turns it hears of some at a time. */
+static void expect_round(const struct kl_board *board, int func, size_t bytes, uint32_t places)
 {
-    struct kl_board board;
     uint32_t followed = places / 16 + 1;
 
-    kl_board_init(&board, 3, 0, crowded);
-    if (bytes <= board.cell_bytes) followed = (followed + KL_BOARD_TOLD - 1) / KL_BOARD_TOLD * KL_BOARD_TOLD;
-    expect_ahead(func, bytes, (int)places, (int)followed);
+    if (bytes <= board->cell_bytes) followed = (followed + KL_BOARD_TOLD - 1) / KL_BOARD_TOLD * KL_BOARD_TOLD;
+    expect_ahead(board->nranks, func, bytes, (int)places, (int)followed);
+}
+
+/* Where a line tells of each post, no more of them than there are lines. */
+static void expect_places(const struct kl_board *board, int func, size_t bytes, uint32_t places)
+{
+    const bool packed =
+        board->crowded && bytes > (size_t)(func == KL_FUNC_BROADCAST ? KL_BOARD_INLINE : KL_BOARD_PACKET);
+
+    expect_round(board, func, bytes, packed || places < board->nlines ? places : board->nlines);
 }
 
 /* In a broadcast, or a reduce, whose areas are these: of a cell, two, four. `brief`: places of the smallest. */
 static void expect_rounds(int func, const struct kl_board *board, const struct kl_board_area *areas, uint32_t brief)
 {
-    expect_round(func, KL_BOARD_BRIEF, brief);
-    expect_round(func, KL_BOARD_BRIEF + 1, board->nlines);
-    expect_round(func, KL_BOARD_INLINE, board->nlines);
-    expect_round(func, KL_BOARD_INLINE + 1, board->area[KL_BOARD_PACKETS].places);
-    expect_round(func, KL_BOARD_PACKET, board->area[KL_BOARD_PACKETS].places);
-    expect_round(func, KL_BOARD_PACKET + 1, areas[0].places);
-    expect_round(func, board->cell_bytes, areas[0].places);
+    expect_round(board, func, KL_BOARD_BRIEF, brief);
+    expect_round(board, func, KL_BOARD_BRIEF + 1, board->nlines);
+    expect_round(board, func, KL_BOARD_INLINE, board->nlines);
+    expect_round(board, func, KL_BOARD_INLINE + 1, board->area[KL_BOARD_PACKETS].places);
+    expect_round(board, func, KL_BOARD_PACKET, board->area[KL_BOARD_PACKETS].places);
+    expect_places(board, func, KL_BOARD_PACKET + 1, areas[0].places);
+    expect_places(board, func, board->cell_bytes, areas[0].places);
     for (size_t i = 1, cells = 2; i < KL_BOARD_SIZES; i++, cells *= 2) {
-        expect_round(func, cells / 2 * board->cell_bytes + 1, areas[i].places);
-        expect_round(func, cells * board->cell_bytes, areas[i].places);
+        expect_places(board, func, cells / 2 * board->cell_bytes + 1, areas[i].places);
+        expect_places(board, func, cells * board->cell_bytes, areas[i].places);
     }
 }
 
-static void expect_all_rounds(void)
+static void expect_all_rounds(int n)
 {
-    struct kl_board board;
+    struct kl_board b;
 
-    kl_board_init(&board, 3, 0, crowded);
-    expect_rounds(KL_FUNC_BROADCAST, &board, &board.area[KL_BOARD_SOLO], crowded ? KL_BOARD_AHEAD : board.nlines);
-    expect_rounds(KL_FUNC_REDUCE, &board, &board.area[KL_BOARD_CELLS], board.nlines);
-    expect_round(KL_FUNC_REDUCE, 4 * board.cell_bytes + 1, board.area[KL_BOARD_SLOTS].places);
-    expect_round(KL_FUNC_REDUCE, board.slot_bytes, board.area[KL_BOARD_SLOTS].places);
+    kl_board_init(&b, n, 0, crowded);
+    expect_rounds(KL_FUNC_BROADCAST, &b, &b.area[KL_BOARD_SOLO], crowded ? KL_BOARD_AHEAD : b.nlines);
+    expect_rounds(KL_FUNC_REDUCE, &b, &b.area[KL_BOARD_CELLS], b.nlines);
+    expect_places(&b, KL_FUNC_REDUCE, 4 * b.cell_bytes + 1, b.area[KL_BOARD_SLOTS].places);
+    expect_places(&b, KL_FUNC_REDUCE, b.slot_bytes, b.area[KL_BOARD_SLOTS].places);
 }
 
+/* Of few ranks, and of so many that lines are fewer than other places. */
 static void who_runs_ahead_waits_for_nobody_until_it_has_gone_round(void **state)
 {
     (void)state;
-    expect_all_rounds();
-    crowded = true;
-    expect_all_rounds();
+    for (int shared = 0; shared < 2; shared++) {
+        crowded = shared;
+        expect_all_rounds(3);
+        expect_all_rounds(20);
+    }
     crowded = false;
 }
 
@@ -376,18 +388,31 @@ static void small_posts_are_scattered_where_they_are_read_at_once(void **state)
     free(mark);
 }
 
-/* Only as far as posts came at once before, and not where another rank may need the core. */
-static void who_waits_falls_behind_once(void **state)
+/* As posts came at once before, up to a limit; not where another rank may need the core, nor where all wait for all. */
+static void who_follows_on_the_heels_falls_behind(void **state)
 {
-    struct kl_board b;
+    static const struct pause_case {
+        const char *text;
+        bool crowded, ahead;
+        unsigned there, pauses;
+    } cases[] = {
+        {"none", false, true, 0, 0},
+        {"some", false, true, 7, 7 * KL_BOARD_PAUSES_PER_POST},
+        {"many", false, true, 1000, KL_BOARD_PAUSES},
+        {"most", false, true, UINT_MAX, KL_BOARD_PAUSES},
+        {"cores are shared", true, true, 7, 0},
+        {"all wait for all", false, false, 7, 0},
+    };
 
     (void)state;
-    for (int shared = 0; shared < 2; shared++) {
-        kl_board_init(&b, 2, 0, shared);
-        kl_board_begin(&b, true, true);
-        b.there = 7;
-        kl_board_fall_behind(&b);
-        assert_int_equal(b.there, shared ? 7 : 0);
+    FOR_EACH_CASE(k, cases)
+    {
+        struct kl_board b;
+
+        kl_board_init(&b, 2, 0, k->crowded);
+        kl_board_begin(&b, k->ahead, k->ahead);
+        b.there = k->there;
+        expect_case(k->text, kl_board_pauses(&b) == k->pauses && kl_board_pauses(&b) == 0);
     }
 }
 
@@ -413,10 +438,11 @@ static int32_t value_of(int call, int rank, int i)
 /* Of call `call`, which all ranks draw alike: small ones, mostly, which all wait for. */
 static struct kl_share early_share(struct early *e, int call)
 {
-    static const int funcs[] = {KL_FUNC_ALL_REDUCE, KL_FUNC_ALL_GATHER, KL_FUNC_ALL_GATHER, KL_FUNC_ALL_REDUCE,
-                                KL_FUNC_BROADCAST};
+    static const int funcs[] = {KL_FUNC_ALL_REDUCE, KL_FUNC_ALL_GATHER, KL_FUNC_ALL_GATHER,
+                                KL_FUNC_ALL_REDUCE, KL_FUNC_BROADCAST,  KL_FUNC_REDUCE};
     uint64_t seed = (uint64_t)call;
-    const int func = funcs[draw(&seed, 100) < 95 ? draw(&seed, 4) : 4], limits[] = {3, 3, 28, 28, 500, LARGEST};
+    const int func = funcs[draw(&seed, 100) < 92 ? draw(&seed, 4) : 4 + draw(&seed, 2)],
+              limits[] = {3, 3, 28, 28, 500, LARGEST};
     const size_t count = 1 + draw(&seed, (uint64_t)limits[draw(&seed, 100) < 85 ? draw(&seed, 5) : 5]);
     int32_t *send = e->send[call % KEPT];
 
@@ -424,7 +450,7 @@ static struct kl_share early_share(struct early *e, int call)
     return (struct kl_share){.func = func,
                              .root = call % EARLY_RANKS,
                              .signature = (uint64_t)call,
-                             .redop = func == KL_FUNC_ALL_REDUCE ? &e->sum : NULL,
+                             .redop = kl_func_info[func].reduces ? &e->sum : NULL,
                              .send = send,
                              .recv = e->recv,
                              .count = count,
@@ -437,8 +463,9 @@ static void check_early(const struct early *e)
     const struct kl_share *s = &e->share;
     const int n = (int)s->count;
 
+    if (s->func == KL_FUNC_REDUCE && e->board.rank != s->root) return;
     for (int i = 0; i < n; i++) {
-        if (s->func == KL_FUNC_ALL_REDUCE)
+        if (kl_func_info[s->func].reduces)
             assert_int_equal(e->recv[i], 3 * value_of(e->call, 1, i));
         else if (s->func == KL_FUNC_BROADCAST)
             assert_int_equal(e->recv[i], value_of(e->call, s->root, i));
@@ -460,13 +487,12 @@ static int post_early(struct early *e, uint64_t *seed)
 }
 
 /* What a rank has posted, it may not write again while others have not come so far: some lag behind by as much as posts allow. */
-static void posts_before_their_turn_are_read_in_it(void **state)
+static void run_early(void)
 {
     void *memory = zeroed(kl_board_bytes(EARLY_RANKS)), *mark = zeroed(EARLY_RANKS * sizeof(struct kl_arena_mark));
     uint64_t seed = 11;
     int left = EARLY_RANKS, posted = 0;
 
-    (void)state;
     for (int r = 0; r < EARLY_RANKS; r++) {
         early[r] = (struct early){0};
         kl_board_init(&early[r].board, EARLY_RANKS, r, crowded);
@@ -495,6 +521,16 @@ static void posts_before_their_turn_are_read_in_it(void **state)
     assert_true(posted > EARLY_CALLS);
     free(memory);
     free(mark);
+}
+
+static void posts_before_their_turn_are_read_in_it(void **state)
+{
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        crowded = shared;
+        run_early();
+    }
+    crowded = false;
 }
 
 static enum kl_progress begin_broadcast(struct world *w, int rank, struct call *c, bool more)
@@ -626,14 +662,36 @@ static void another_call_is_refused_before_data_are_touched(void **state)
     close_world(&w);
 }
 
-/* What is posted elsewhere than where it is looked for shows all the same, after a while, and is not taken for data that do not come. */
+struct size_case {
+    const char *text;
+    int func;
+    size_t posted, expected;
+};
+
+static void refuse_another_size(const struct size_case *k)
+{
+    static struct world w;
+    struct call c = {.func = k->func, .type = ncclInt8, .root = k->func == KL_FUNC_BROADCAST ? 1 : 0};
+    ncclResult_t rc = ncclSuccess;
+
+    assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 2), ncclSuccess);
+    open_world(&w, 2, 4000);
+    memset(w.recv[0], 0x5a, 2000);
+    for (int r = 0; r < 2; r++) {
+        c.count = c.seed = r ? k->posted : k->expected;
+        struct kl_share s = share_of(&c, r, w.send[r], w.recv[r]);
+        start_flat(&w, r, &s);
+    }
+    (void)kl_flat_progress(&w.op[1], &rc);
+    for (int i = 0; i < 2 * KL_BOARD_VAIN && !rc; i++) (void)kl_flat_progress(&w.op[0], &rc);
+    expect_case(k->text, rc == ncclInvalidUsage && w.recv[0][0] == 0x5a);
+    close_world(&w);
+}
+
+/* What is posted elsewhere than where it is looked for, as may be where cores are shared, shows all the same, after a while, and is not taken for data that do not come. */
 static void another_size_is_refused(void **state)
 {
-    static const struct size_case {
-        const char *text;
-        int func;
-        size_t posted, expected;
-    } cases[] = {
+    static const struct size_case cases[] = {
         {"more than is brief", KL_FUNC_BROADCAST, 64, 8},         {"brief", KL_FUNC_BROADCAST, 8, 64},
         {"as much as a cell takes", KL_FUNC_BROADCAST, 1000, 64}, {"no cell", KL_FUNC_REDUCE, 64, 1000},
         {"more of what all bring", KL_FUNC_ALL_GATHER, 1000, 64},
@@ -641,25 +699,11 @@ static void another_size_is_refused(void **state)
 
     (void)state;
     kl_error_quiet(1);
-    FOR_EACH_CASE(k, cases)
-    {
-        static struct world w;
-        struct call c = {.func = k->func, .type = ncclInt8, .root = k->func == KL_FUNC_BROADCAST ? 1 : 0};
-        ncclResult_t rc = ncclSuccess;
-
-        assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 2), ncclSuccess);
-        open_world(&w, 2, 4000);
-        memset(w.recv[0], 0x5a, 2000);
-        for (int r = 0; r < 2; r++) {
-            c.count = c.seed = r ? k->posted : k->expected;
-            struct kl_share s = share_of(&c, r, w.send[r], w.recv[r]);
-            start_flat(&w, r, &s);
-        }
-        (void)kl_flat_progress(&w.op[1], &rc);
-        for (int i = 0; i < 2 * KL_BOARD_VAIN && !rc; i++) (void)kl_flat_progress(&w.op[0], &rc);
-        expect_case(k->text, rc == ncclInvalidUsage && w.recv[0][0] == 0x5a);
-        close_world(&w);
+    for (int shared = 0; shared < 2; shared++) {
+        crowded = shared;
+        FOR_EACH_CASE(k, cases) refuse_another_size(k);
     }
+    crowded = false;
     kl_error_quiet(0);
 }
 
@@ -751,7 +795,7 @@ int main(void)
         cmocka_unit_test(a_root_ahead_compares_when_its_neighbour_is_near),
         cmocka_unit_test(the_later_one_of_two_roots_sees_the_other),
         cmocka_unit_test(small_posts_are_scattered_where_they_are_read_at_once),
-        cmocka_unit_test(who_waits_falls_behind_once),
+        cmocka_unit_test(who_follows_on_the_heels_falls_behind),
         cmocka_unit_test(posts_before_their_turn_are_read_in_it),
         cmocka_unit_test(who_runs_ahead_waits_for_nobody_until_it_has_gone_round),
         cmocka_unit_test(another_call_is_refused_before_data_are_touched),

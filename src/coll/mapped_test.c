@@ -78,6 +78,7 @@ static void every_collective_is_right(void **state)
     processes = false;
     for (int n = 2; n <= MAX_RANKS; n += n < 9 ? 1 : 11) {
         size_t buffer = n < 9 ? 1500000 : 40000;
+        crowded = n % 3 == 0;
         open_mapped(&w, n, buffer, n % 2);
         for (int i = 0; i < (n < 9 ? CALLS : CALLS / 3); i++) {
             struct call c = draw_call(&seed, n, buffer);
@@ -86,6 +87,7 @@ static void every_collective_is_right(void **state)
         }
         close_mapped(&w);
     }
+    crowded = false;
 }
 
 static void every_type_and_operator(void **state)
@@ -307,6 +309,7 @@ static void what_is_not_mapped_is_read(void **state)
     processes = readable = true;
     for (int n = 2; n <= 11; n += n < 6 ? 1 : 5) {
         const size_t buffer = 1500000;
+        crowded = n % 3 == 0;
         open_mapped(&w, n, buffer, n % 2);
         for (int i = 0; i < CALLS; i++) {
             struct call c = draw_call(&seed, n, buffer);
@@ -320,7 +323,7 @@ static void what_is_not_mapped_is_read(void **state)
         }
         close_mapped(&w);
     }
-    readable = false;
+    readable = crowded = false;
 }
 
 static void every_type_and_operator_is_read(void **state)

@@ -184,6 +184,15 @@ unsigned kl_roster_ranks_per_cpu(const struct kl_roster *r, int rank)
     return cpus ? (ranks + cpus - 1) / cpus : ranks;
 }
 
+bool kl_roster_is_crowded(const struct kl_roster *r)
+{
+    for (int i = 0; i < r->nranks; i++) {
+        const bool known = i && r->peer[i].machine == r->peer[i - 1].machine;
+        if (!known && kl_roster_ranks_per_cpu(r, i) > 1) return true;
+    }
+    return false;
+}
+
 ncclResult_t kl_roster_cores(const struct kl_roster *r, int32_t *core)
 {
     int32_t *order = malloc((size_t)r->nranks * sizeof *order);

@@ -134,7 +134,7 @@ struct kl_connect_request {
     int min_ctas, max_ctas;              /* of the communicator's configuration: 1 and 64 */
     int parent_channels;                 /* of a parent whose resources are shared; 0: own resources */
     int parent_nvls_channels;            /* of such a parent with NVLS; 0: none */
-    bool crowded;                        /* ranks share CPUs */
+    bool crowded;                        /* ranks share CPUs; all ask alike */
     const int32_t *
         core; /* by rank: those that share CPUs have the same number, below nranks; NULL: nobody does, or it is not known */
     struct kl_channel_params params;
