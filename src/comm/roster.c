@@ -184,13 +184,16 @@ unsigned kl_roster_ranks_per_cpu(const struct kl_roster *r, int rank)
     return cpus ? (ranks + cpus - 1) / cpus : ranks;
 }
 
-bool kl_roster_is_crowded(const struct kl_roster *r)
+unsigned kl_roster_most_ranks_per_cpu(const struct kl_roster *r)
 {
+    unsigned most = 0;
+
     for (int i = 0; i < r->nranks; i++) {
-        const bool known = i && r->peer[i].machine == r->peer[i - 1].machine;
-        if (!known && kl_roster_ranks_per_cpu(r, i) > 1) return true;
+        if (i && r->peer[i].machine == r->peer[i - 1].machine) continue;
+        const unsigned ranks = kl_roster_ranks_per_cpu(r, i);
+        if (ranks > most) most = ranks;
     }
-    return false;
+    return most;
 }
 
 ncclResult_t kl_roster_cores(const struct kl_roster *r, int32_t *core)

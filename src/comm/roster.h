@@ -51,8 +51,8 @@ int kl_roster_fabric_ranks(const struct kl_roster *roster, int rank);
 /** How many ranks share a CPU on a rank's machine, whatever hosts it plays: rounded up; 1: each may have one of its own. */
 unsigned kl_roster_ranks_per_cpu(const struct kl_roster *roster, int rank);
 
-/** Do ranks share CPUs on any of the machines? The same for all ranks, also of a host that is several machines. */
-bool kl_roster_is_crowded(const struct kl_roster *roster);
+/** The same on the machine where it is most. All ranks find it alike, also those of a host that is several machines, as containers may be. */
+unsigned kl_roster_most_ranks_per_cpu(const struct kl_roster *roster);
 
 /** By rank: those on one machine that may run on the same CPUs have the same number, that of the lowest of them. */
 ncclResult_t kl_roster_cores(const struct kl_roster *roster, int32_t *core);

@@ -71,13 +71,13 @@ static void hosts_count_ranks_and_machines_cores(void **state)
     assert_int_equal(kl_roster_ranks_per_cpu(&roster, 0), 2); /* three on CPUs 0 and 1, whatever hosts they are on */
     assert_int_equal(kl_roster_ranks_per_cpu(&roster, 2), 2);
     assert_int_equal(kl_roster_ranks_per_cpu(&roster, 3), 1);
-    assert_true(kl_roster_is_crowded(&roster));
+    assert_int_equal(kl_roster_most_ranks_per_cpu(&roster), 2);
     for (int r = 0; r < 4; r++) roster.peer[r].cpus[0] = 1u << r;
-    assert_false(kl_roster_is_crowded(&roster));
+    assert_int_equal(kl_roster_most_ranks_per_cpu(&roster), 1);
     roster.peer[2].machine = 5;
     roster.peer[2].cpus[0] = roster.peer[3].cpus[0];
-    assert_true(kl_roster_is_crowded(&roster)); /* on the second machine only */
-    assert_int_equal(roster.nprocesses, 2);     /* one process that plays two hosts */
+    assert_int_equal(kl_roster_most_ranks_per_cpu(&roster), 2); /* on the second machine */
+    assert_int_equal(roster.nprocesses, 2);                     /* one process that plays two hosts */
     kl_roster_fini(&roster);
 }
 
