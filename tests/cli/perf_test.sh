@@ -263,4 +263,21 @@ FAULT=hang:1 timeout 100 "$kolo" run -n 2 --grace 1 -- "$faulty" perf all_reduce
 says err "kolo perf: stuck for 0.3 s: all_reduce of 64 bytes of float, "
 says err "not finished by rank 1"
 
+# ---- containers of one host ----
+
+# Each is a machine of its own, with its own CPUs, and in one of them ranks share these.
+cpus=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
+first=${cpus%%[-,]*} last=${cpus##*[-,]}
+if [ "$first" != "$last" ] && taskset -c "$first" unshare --uts true 2>"$dir/err"; then
+    export first last KOLO_TIMEOUT=20
+    what="kolo perf in two containers"
+    # shellcheck disable=SC2016 # for the shells of the ranks
+    timeout 100 "$kolo" run -n 4 -- unshare --uts sh -c 'hostname "box$((KOLO_RANK / 3))" && test "$KOLO_RANK" = 3 || last=$first
+        exec taskset -c "$last" "$0" perf all_reduce -b 8 -e 8 -n 20' "$kolo" >"$dir/out" 2>"$dir/err" || fail "exit code $?"
+    out "# Out of bounds values : 0 OK"
+    unset KOLO_TIMEOUT
+else
+    echo "containers of one host were skipped: they take two CPUs, taskset, and a right to new UTS namespaces"
+fi
+
 exit $bad
