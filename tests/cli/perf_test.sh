@@ -269,13 +269,14 @@ says err "not finished by rank 1"
 cpus=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
 first=${cpus%%[-,]*} last=${cpus##*[-,]}
 if [ "$first" != "$last" ] && taskset -c "$first" unshare --uts true 2>"$dir/err"; then
-    export first last KOLO_TIMEOUT=20
+    export first last KOLO_TIMEOUT=20 NCCL_HOSTID=both
     what="kolo perf in two containers"
     # shellcheck disable=SC2016 # for the shells of the ranks
     timeout 100 "$kolo" run -n 4 -- unshare --uts sh -c 'hostname "box$((KOLO_RANK / 3))" && test "$KOLO_RANK" = 3 || last=$first
         exec taskset -c "$last" "$0" perf all_reduce -b 8 -e 8 -n 20' "$kolo" >"$dir/out" 2>"$dir/err" || fail "exit code $?"
+    says out " on       both device  3 "
     out "# Out of bounds values : 0 OK"
-    unset KOLO_TIMEOUT
+    unset KOLO_TIMEOUT NCCL_HOSTID
 else
     echo "containers of one host were skipped: they take two CPUs, taskset, and a right to new UTS namespaces"
 fi
