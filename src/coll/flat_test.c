@@ -430,7 +430,7 @@ static void who_follows_on_the_heels_falls_behind(void **state)
 
 /* ---- who posts before its turn ---- */
 
-enum { EARLY_RANKS = 3, EARLY_CALLS = 10000, LARGEST = 6000, KEPT = 64 };
+enum { EARLY_RANKS = 3, EARLY_CALLS = 5000, LARGEST = 6000, KEPT = 64 };
 
 static struct early {
     struct kl_board board;
