@@ -17,9 +17,9 @@
  *
  * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read. Where ranks share cores, a round
  * takes a switch of each: the more there is in it, the better, as long as the caches hold it (kl_cache_cycle): places for a rank that posts alone, as a
- * root does, are more than where all do. Who reads has many turns before it then, in order, as processors guess. Between caches go lines, and several brief
+ * root does, are more than where all do. Who reads has many turns before it then, and hardware prefetching helps: they lie in order. Between caches go lines, and several brief
  * posts, or flags of large ones, are in one, as are many calls of ranks that post nothing.
- * Where posts are read while the next ones are written, as between ranks with cores of their own, and by the root of a reduce if they are small, such guesses
+ * Where posts are read while the next ones are written, as between ranks with cores of their own, and by the root of a reduce if they are small, prefetchers
  * and other posts in the line are in the way: each goes alone, and lines are scattered (base/scatter.h). For the same reason who follows on the heels of a
  * rank that runs ahead lets it get away at times (kl_board_has_come).
  *

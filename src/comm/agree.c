@@ -98,8 +98,7 @@ static bool are_own_cpus(const struct kl_topo *t)
 static ncclResult_t find_cores(ncclComm_t comm, int32_t **core)
 {
     *core = NULL;
-    if (comm->world->local_ranks < comm->nranks || kl_roster_most_ranks_per_cpu(&comm->world->roster) < 2)
-        return ncclSuccess;
+    if (comm->world->local_ranks < comm->nranks || !kl_world_is_crowded_somewhere(comm->world)) return ncclSuccess;
     if (!are_own_cpus(comm->topo)) return ncclSuccess;
     *core = malloc((size_t)comm->nranks * sizeof **core);
     return *core ? kl_roster_cores(&comm->world->roster, *core) : KL_NOMEM("the ranks of each core");
@@ -123,7 +122,7 @@ static ncclResult_t join_graphs(ncclComm_t comm, const struct kl_graph_config *c
     ncclResult_t rc = find_cores(comm, &core);
 
     request.core = core;
-    request.crowded = kl_roster_most_ranks_per_cpu(&comm->world->roster) > 1;
+    request.crowded = kl_world_is_crowded_somewhere(comm->world);
     request.nvls_channels = kl_nvls_channels(own_sm(comm), comm->nranks > comm->topo->count[KL_NODE_GPU],
                                              comm->topo->options.nccl, &request);
     if (!rc) rc = kl_connect_create(&ranks, &request, &comm->connect);
@@ -168,7 +167,7 @@ static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
 {
     struct kl_tuning_input in = kl_tuning_input_of(comm->connect, comm->topo);
 
-    if (in.nnodes == 1) in.ranks_per_cpu = (int)kl_roster_most_ranks_per_cpu(&comm->world->roster);
+    if (in.nnodes == 1) in.ranks_per_cpu = (int)comm->world->most_ranks_per_cpu;
     in.min_sm = comm->world->min_sm;
     in.max_sm = comm->world->max_sm;
     in.measured = agreed_times(comm, config);

@@ -139,7 +139,7 @@ static ncclResult_t create_exec(ncclComm_t comm)
             {
                 .maps = comm->config.lends,
                 .copies = (enum kl_kernel_copies)comm->config.kernel_copies,
-                .crowded = kl_world_is_crowded(comm->world),
+                .crowded = kl_world_is_crowded_somewhere(comm->world),
                 .process = comm->peers[comm->rank].process,
             },
         .processes = comm->world->roster.nprocesses > 1,

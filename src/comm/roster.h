@@ -51,7 +51,7 @@ int kl_roster_fabric_ranks(const struct kl_roster *roster, int rank);
 /** How many ranks share a CPU on a rank's machine, whatever hosts it plays: rounded up; 1: each may have one of its own. */
 unsigned kl_roster_ranks_per_cpu(const struct kl_roster *roster, int rank);
 
-/** The same on the machine where it is most. All ranks find it alike, also those of a host that is several machines, as containers may be. */
+/** The same on the machine where it is most. */
 unsigned kl_roster_most_ranks_per_cpu(const struct kl_roster *roster);
 
 /** By rank: those on one machine that may run on the same CPUs have the same number, that of the lowest of them. */

@@ -109,6 +109,7 @@ static ncclResult_t create(const struct kl_peer *peers, int nranks, int rank, st
     w->local_ranks = kl_roster_local_ranks(&w->roster, rank);
     w->fabric_ranks = kl_roster_fabric_ranks(&w->roster, rank);
     w->ranks_per_cpu = kl_roster_ranks_per_cpu(&w->roster, rank);
+    w->most_ranks_per_cpu = kl_roster_most_ranks_per_cpu(&w->roster);
     w->next = waiting;
     waiting = w;
     *world = w;

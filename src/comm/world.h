@@ -42,10 +42,11 @@ enum kl_world_stage { KL_WORLD_MACHINE, KL_WORLD_GRAPHS, KL_WORLD_RECORDS, KL_WO
 struct kl_world {
     uint64_t job, host; /* what it is found by */
     struct kl_roster roster;
-    int process;            /* this one's number in the roster */
-    int local_ranks;        /* of this host, all processes */
-    int fabric_ranks;       /* of the hosts of its NVLink domain: they have one machine together */
-    unsigned ranks_per_cpu; /* of this machine, rounded up */
+    int process;                 /* this one's number in the roster */
+    int local_ranks;             /* of this host, all processes */
+    int fabric_ranks;            /* of the hosts of its NVLink domain: they have one machine together */
+    unsigned ranks_per_cpu;      /* of this machine, rounded up */
+    unsigned most_ranks_per_cpu; /* of any machine: all ranks have the same */
 
     struct kl_domain *domain; /* those that ranks of this process are in */
     int ndomains;
@@ -69,6 +70,12 @@ struct kl_world {
 static inline bool kl_world_is_crowded(const struct kl_world *world)
 {
     return world->ranks_per_cpu > 1;
+}
+
+/** Is any machine? So all ranks answer alike, also those of a host that is several machines, as containers are: for what they have to decide alike. */
+static inline bool kl_world_is_crowded_somewhere(const struct kl_world *world)
+{
+    return world->most_ranks_per_cpu > 1;
 }
 
 /**
