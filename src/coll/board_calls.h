@@ -273,6 +273,30 @@ static inline void run_call(struct world *w, const struct engine *engine, const 
     check(w, c, shares);
 }
 
+/* ---- Flat ---- */
+
+static inline void start_flat(struct world *w, int rank, const struct kl_share *share)
+{
+    w->share[rank] = *share;
+    kl_flat_start(&w->op[rank], &w->board[rank], &w->share[rank]);
+}
+
+static inline enum kl_progress progress_flat(struct world *w, int rank, ncclResult_t *rc)
+{
+    return kl_flat_progress(&w->op[rank], rc);
+}
+
+static const struct engine flat = {start_flat, progress_flat};
+
+static inline enum kl_progress go_on(struct world *w, int rank)
+{
+    ncclResult_t rc = ncclSuccess;
+    enum kl_progress p = kl_flat_progress(&w->op[rank], &rc);
+
+    assert_int_equal(rc, ncclSuccess);
+    return p;
+}
+
 /* ---- a thread per rank ---- */
 
 enum { THREADS = 4, THREADS_CALLS = 300, THREADS_BYTES = 400000 };
