@@ -153,7 +153,7 @@ struct kl_board {
     uint32_t nlines;    /* power of 2 */
     bool crowded;       /* ranks share cores */
     bool solo;          /* of the operation that is under way one rank alone posts data; */
-    bool ahead;         /* in it ranks run ahead of others; */
+    bool rooted;        /* in it ranks run ahead of others; */
     bool packs;         /* what is brief goes to `brief`; */
     bool scatters;      /* lines are scattered; */
     size_t packed_from; /* of posts of so many bytes the flags are in `brief` */
@@ -178,14 +178,14 @@ void kl_board_attach(struct kl_board *board, void *memory, const struct kl_arena
 /** By rank, those that share a core have the same number, below nranks. NULL: it is not known, or nobody does. */
 void kl_board_group(struct kl_board *board, const int32_t *core);
 
-/** The operation that is under way: does one rank alone post data, do ranks run ahead of others? Either set of lines has one order, whatever operations use it. */
-static inline void kl_board_begin(struct kl_board *b, bool solo, bool ahead)
+/** The operation that is under way: does one rank alone post data, is it rooted, so that ranks run ahead of others? Either set of lines has one order, whatever operations use it. */
+static inline void kl_board_begin(struct kl_board *b, bool solo, bool rooted)
 {
     b->solo = solo;
-    b->ahead = ahead;
+    b->rooted = rooted;
     b->packs = solo && b->crowded;
-    b->packed_from = !b->crowded || !ahead ? SIZE_MAX : solo ? KL_BOARD_INLINE + 1 : KL_BOARD_PACKET + 1;
-    b->scatters = !b->crowded || (ahead && !solo);
+    b->packed_from = !b->crowded || !rooted ? SIZE_MAX : solo ? KL_BOARD_INLINE + 1 : KL_BOARD_PACKET + 1;
+    b->scatters = !b->crowded || (rooted && !solo);
 }
 
 /** So much is about to be copied to a post: how long lines take that others have read is timed now and then. What is there is lost. */
@@ -237,7 +237,7 @@ static inline bool kl_board_is_brief(const struct kl_board *b, size_t bytes)
 /** Where posts of more than KL_BOARD_INLINE bytes are. */
 static inline const struct kl_board_area *kl_board_area_of(const struct kl_board *b, size_t bytes)
 {
-    if (b->ahead && bytes <= KL_BOARD_PACKET) return &b->area[KL_BOARD_PACKETS];
+    if (b->rooted && bytes <= KL_BOARD_PACKET) return &b->area[KL_BOARD_PACKETS];
     const struct kl_board_area *area = &b->area[b->solo ? KL_BOARD_SOLO : KL_BOARD_CELLS];
     for (int i = 0; i < KL_BOARD_SIZES; i++, area++)
         if (bytes <= area->bytes) return area;
@@ -338,7 +338,7 @@ static inline void kl_board_note_post(struct kl_board *b, int rank, size_t bytes
 {
     const uint64_t early = kl_board_early(b, bytes);
 
-    if (b->ahead)
+    if (b->rooted)
         b->known[rank] = b->turn;
     else if (b->turn > b->known[rank] + early)
         b->known[rank] = b->turn - early;
@@ -363,7 +363,7 @@ static inline unsigned kl_board_pauses(struct kl_board *b)
     const unsigned there = b->there;
 
     b->there = 0;
-    if (!b->ahead || b->crowded) return 0;
+    if (!b->rooted || b->crowded) return 0;
     return there < KL_BOARD_PAUSES / KL_BOARD_PAUSES_PER_POST ? there * KL_BOARD_PAUSES_PER_POST : KL_BOARD_PAUSES;
 }
 
@@ -375,7 +375,7 @@ static inline void kl_board_fall_behind(struct kl_board *b)
 /* What follows is fetched, if it is likely to be there: where all wait for all, if this rank has posted so far itself. */
 static inline void kl_board_came_at_once(struct kl_board *b, int rank, size_t bytes)
 {
-    if (b->ahead)
+    if (b->rooted)
         b->there++;
     else if (b->crowded || b->turn + KL_BOARD_HINTED >= b->posted)
         return;

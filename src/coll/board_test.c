@@ -66,7 +66,7 @@ static void small_posts_are_scattered_where_they_are_read_at_once(void **state)
 {
     static const struct place_case {
         const char *text;
-        bool crowded, solo, ahead;
+        bool crowded, solo, rooted;
         size_t bytes, step; /* from turn to turn; 0: scattered */
     } cases[] = {
         {"a broadcast between cores", false, true, true, 8, 0},
@@ -90,7 +90,7 @@ static void small_posts_are_scattered_where_they_are_read_at_once(void **state)
 
         kl_board_init(&b, 2, 0, k->crowded);
         kl_board_attach(&b, memory, mark);
-        kl_board_begin(&b, k->solo, k->ahead);
+        kl_board_begin(&b, k->solo, k->rooted);
         const size_t step = least_step(&b, k->bytes, &alike);
         expect_case(k->text, k->step ? alike && step == k->step : !alike && step > 8 * KL_LINE);
     }
@@ -103,7 +103,7 @@ static void who_follows_on_the_heels_falls_behind(void **state)
 {
     static const struct pause_case {
         const char *text;
-        bool crowded, ahead;
+        bool crowded, rooted;
         unsigned there, pauses;
     } cases[] = {
         {"none", false, true, 0, 0},
@@ -120,7 +120,7 @@ static void who_follows_on_the_heels_falls_behind(void **state)
         struct kl_board b;
 
         kl_board_init(&b, 2, 0, k->crowded);
-        kl_board_begin(&b, k->ahead, k->ahead);
+        kl_board_begin(&b, k->rooted, k->rooted);
         b.there = k->there;
         expect_case(k->text, kl_board_pauses(&b) == k->pauses && kl_board_pauses(&b) == 0);
     }

@@ -172,7 +172,7 @@ static inline void prepare(struct kl_flat_op *op, struct kl_board *board, const 
     op->by_core = op->decides = false;
     op->way = NULL;
     op->stage = KL_FLAT_BRING;
-    op->posted = !board->ahead && board->turn < board->posted;
+    op->posted = !board->rooted && board->turn < board->posted;
     op->sources = count_sources(op);
     op->arrived = 0;
     begin_piece(op);
@@ -217,7 +217,7 @@ static bool reads_here(const struct kl_flat_op *op, int reader)
 /* Is this the one rank that posts data? */
 static bool posts_alone(const struct kl_flat_op *op)
 {
-    return op->board->solo || (op->board->ahead && op->board->nranks == 2);
+    return op->board->solo || (op->board->rooted && op->board->nranks == 2);
 }
 
 /* Does a copy of so many bytes to a post go past the caches? It is remembered (kl_board_prefetch_own). What is there is lost. */
