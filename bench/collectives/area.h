@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-enum { AREA_RANKS = 64, AREA_NUMBERS = 32, AREA_NOTE_BYTES = 256 };
+enum { AREA_RANKS = 64, AREA_NUMBERS = 512, AREA_NOTE_BYTES = 256 };
 
 struct area;
 

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { MOST_BLOCKS = 20, LEAST_BLOCKS = 3, MOST_OPERATIONS = 1 << 24, WARM_OPERATIONS = 4096, REPETITIONS = 2 };
+enum { LEAST_BLOCKS = 3, MOST_OPERATIONS = 1 << 24, WARM_OPERATIONS = 4096, REPETITIONS = 2, STRETCH = 8 };
 
 /* One rank at one row. */
 struct run {
@@ -84,15 +84,18 @@ static double time_block(struct run *r, int operations)
     return r->options->fresh ? time_fresh(r, operations) : time_stream(r, operations);
 }
 
-/* Warms up, and returns what an operation takes, the same on all ranks. */
+/* Warms up, and returns the time of an operation, the same on all ranks: the least of some tries, as other programs may interrupt each of them. */
 static double estimate(struct run *r)
 {
+    double least = r->options->budget_s;
+
     for (int operations = 1;; operations *= 4) {
         double took = now();
         time_block(r, operations);
         took = now() - took; /* with the writing of fresh inputs: it counts for the budget */
         area_largest(r->end, &took, 1);
-        if (took > r->options->budget_s / 4 || operations >= WARM_OPERATIONS) return took / operations;
+        if (took / operations < least) least = took / operations;
+        if (took > r->options->budget_s / 4 || operations >= WARM_OPERATIONS) return least;
     }
 }
 
@@ -106,16 +109,17 @@ static int compare(const void *a, const void *b)
 static void print(const struct run *r, const double *blocks, int nblocks, int operations)
 {
     double middle = (blocks[(nblocks - 1) / 2] + blocks[nblocks / 2]) / 2, sum = 0;
+    double p99 = blocks[(99 * nblocks + 99) / 100 - 1]; /* nearest rank */
 
     for (int b = 0; b < nblocks; b++) sum += blocks[b];
 
     printf(
         "{\"config\": \"%s\", \"op\": \"%s\", \"np\": %d, \"size\": %zu, \"bytes\": %zu, \"fresh\": %s, \"us\": "
         "%.4f, \"least\": %.4f, "
-        "\"most\": %.4f, \"mean\": %.4f, \"operations\": %d, \"wrong\": %.0f, \"exchange_ns\": %.1f, \"mixed\": %s}\n",
+        "\"most\": %.4f, \"mean\": %.4f, \"p99\": %.4f, \"operations\": %d, \"wrong\": %.0f, \"exchange_ns\": %.1f, \"mixed\": %s}\n",
         r->options->name, row_name(r->row.op), r->row.nranks, r->row.asked, r->row.bytes,
         r->options->fresh ? "true" : "false", middle * 1e6, blocks[0] * 1e6, blocks[nblocks - 1] * 1e6,
-        sum / nblocks * 1e6, nblocks * operations, r->wrong, r->exchange_ns, r->mixed ? "true" : "false");
+        sum / nblocks * 1e6, p99 * 1e6, nblocks * operations, r->wrong, r->exchange_ns, r->mixed ? "true" : "false");
     fflush(stdout);
 }
 
@@ -125,33 +129,54 @@ static bool moved(double before_ns, double after_ns)
     return before_ns > 1.6 * after_ns || after_ns > 1.6 * before_ns;
 }
 
-static void time_row(struct run *r, double *blocks, int nblocks, int operations)
+/* Fills up to `nblocks` blocks; fewer, but LEAST_BLOCKS, where other programs make them take many times the budget. Returns how many. */
+static int time_blocks(struct run *r, double *blocks, int nblocks, int operations)
 {
+    const double began = now();
+    double took = 0;
+    int n = 0;
+
+    while (n < nblocks && (n < LEAST_BLOCKS || took < STRETCH * r->options->budget_s)) {
+        blocks[n++] = time_block(r, operations) / operations;
+        took = now() - began;
+        area_largest(r->end, &took, 1);
+    }
+    return n;
+}
+
+static int time_row(struct run *r, double *blocks, int nblocks, int operations)
+{
+    int n = 0;
+
     for (int repetition = 0; repetition <= REPETITIONS; repetition++) {
         double before = cores_apart_ns(r->end);
-        for (int b = 0; b < nblocks; b++) blocks[b] = time_block(r, operations) / operations;
+        n = time_blocks(r, blocks, nblocks, operations);
         double after = cores_apart_ns(r->end);
         r->exchange_ns = (before + after) / 2;
         r->mixed = moved(before, after);
         if (!r->mixed) break;
     }
-    area_largest(r->end, blocks, nblocks);
+    area_largest(r->end, blocks, n);
+    return n;
 }
 
 static void measure_row(struct run *r)
 {
-    double blocks[MOST_BLOCKS];
+    double *blocks = calloc((size_t)r->options->blocks, sizeof *blocks);
 
+    if (!blocks) exit(1);
     check(r);
     double total = r->options->budget_s / estimate(r);
+    if (r->options->operations) total = (double)r->options->operations * r->options->blocks;
     if (total < LEAST_BLOCKS) total = LEAST_BLOCKS;
     if (total > MOST_OPERATIONS) total = MOST_OPERATIONS;
-    int nblocks = total < MOST_BLOCKS ? (int)total : MOST_BLOCKS, operations = (int)(total / nblocks);
-    time_row(r, blocks, nblocks, operations);
+    int nblocks = total < r->options->blocks ? (int)total : r->options->blocks, operations = (int)(total / nblocks);
+    nblocks = time_row(r, blocks, nblocks, operations);
     check(r);
     area_sum(r->end, &r->wrong, 1);
     qsort(blocks, (size_t)nblocks, sizeof *blocks, compare);
     if (!r->end->rank) print(r, blocks, nblocks, operations);
+    free(blocks);
 }
 
 static float *allocate(const struct peer *peer, size_t elements)
@@ -203,7 +228,7 @@ void measure_pin(const struct measure_options *options, int rank)
 
 struct measure_options measure_parse(int argc, char **argv)
 {
-    struct measure_options o = {.name = "", .budget_s = 0.04};
+    struct measure_options o = {.name = "", .budget_s = 0.04, .blocks = 20};
     int i = 1;
 
     for (; i < argc && !strncmp(argv[i], "--", 2); i++) {
@@ -215,6 +240,10 @@ struct measure_options measure_parse(int argc, char **argv)
             o.name = argv[++i];
         else if (!strcmp(argv[i], "--ms") && i + 1 < argc)
             o.budget_s = strtod(argv[++i], NULL) * 1e-3;
+        else if (!strcmp(argv[i], "--blocks") && i + 1 < argc && atoi(argv[i + 1]) >= LEAST_BLOCKS && atoi(argv[i + 1]) <= AREA_NUMBERS)
+            o.blocks = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--operations") && i + 1 < argc && atoi(argv[i + 1]) > 0)
+            o.operations = atoi(argv[++i]);
         else {
             fprintf(stderr, "bench: %s is no option, or wants a value\n", argv[i]);
             exit(2);

@@ -7,7 +7,7 @@
  * its input anew before each operation, which is timed by itself, from a barrier to its end. Before the first block and after the last the
  * distance of the cores is measured (cores.h); where it changed meanwhile, the blocks are timed again, up to two times.
  *
- * One line of JSON for each row, from rank 0: us, least and most are of blocks; wrong counts elements of both checks on all ranks;
+ * One line of JSON for each row, from rank 0: us (median), least, most, mean and p99 are of blocks; wrong counts elements of both checks on all ranks;
  * exchange_ns is the mean of both distances (0: not known), mixed says that they differ nevertheless.
  */
 #ifndef KOLO_BENCH_MEASURE_H
@@ -34,13 +34,15 @@ struct peer {
 struct measure_options {
     const char *name; /* printed with each row */
     double budget_s;  /* a row is timed for about that long */
+    int blocks;       /* in so many blocks, if the row is fast enough */
+    int operations;   /* of a block; 0: as many as the budget allows */
     bool fresh;
     bool pin; /* rank r to CPU r modulo their number */
     int nrows;
     char **rows; /* row_parse */
 };
 
-/** `--name TEXT --ms N --fresh --pin ROW ...`, and what the caller took out before. Ends the process where that is not what it finds. */
+/** `--name TEXT --ms N --blocks N --operations N --fresh --pin ROW ...`, and what the caller took out before. Ends the process where that is not what it finds. */
 struct measure_options measure_parse(int argc, char **argv);
 
 void measure_pin(const struct measure_options *options, int rank);

@@ -129,6 +129,11 @@ class Bench:
         return [*launcher, *OPEN_MPI[name], *words, self.path("openmpi"), area, PIN]
 
 
+def beside(busy, command):
+    """The command beside busy programs: (session, loops) as busy.sh takes them; None: alone."""
+    return [os.path.join(HERE, "busy.sh"), busy[0], str(busy[1]), *command] if busy else command
+
+
 def environment(config=None):
     """Of a configuration. Parameters of whoever runs this are not part of it."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_", "OMPI_", "UCX_", "MPIR_"))}

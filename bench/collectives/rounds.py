@@ -58,8 +58,9 @@ def slices(rows):
 
 
 class Rounds:
-    def __init__(self, bench, scratch, ms, out=sys.stderr):
-        self.bench, self.scratch, self.ms, self.out = bench, scratch, ms, out
+    def __init__(self, bench, scratch, ms, out=sys.stderr, busy=None):
+        """`busy`: (session, loops) that every program is measured beside (busy.sh), None: alone."""
+        self.bench, self.scratch, self.ms, self.out, self.busy = bench, scratch, ms, out, busy
         self.times = {}  # (op, np, size) -> config -> "us" or "fresh" -> [measurement (regimes.py), one for each round or try]
         self.failed = {}  # (op, np, size) -> config -> why: not measured again
         self.problems = []
@@ -79,7 +80,7 @@ class Rounds:
         spins = peers.spins(config, np)
         limit = TRIAL_S + 2e-3 * self.ms * len(rows) if spins else 60 + 3 * len(rows)
         names = [f"{op}:{size}" for op, _, size in rows]
-        command = self.bench.command(config, np, self.scratch) + words + names
+        command = peers.beside(self.busy, self.bench.command(config, np, self.scratch) + words + names)
         busy, began, own = cpu_busy(), time.monotonic(), os.times()
         results, wrong = run_program(command, limit, peers.environment(config))
         if spins and wrong.startswith(NO_END):
@@ -93,7 +94,7 @@ class Rounds:
                 wrong = f"{row}: {r['wrong']:.0f} wrong elements"
                 self.failed.setdefault(row, {})[config] = "wrong results"
                 continue
-            self.latest = {key: r[key] for key in ("us", "exchange_ns", "mixed")}
+            self.latest = {key: r[key] for key in ("us", "mean", "p99", "exchange_ns", "mixed")}
             self.cell(row, config)["fresh" if fresh else "us"].append(self.latest)
         if wrong:
             self.problems.append(f"{config}, {np} ranks: {wrong}")
@@ -119,7 +120,9 @@ class Rounds:
         return known.of(self.latest) if self.latest else None
 
     def worth_it(self, config, part):
-        """Rows where the peer may be the best in the regime of now."""
+        """Rows where the peer may be the best in the regime of now. Beside busy programs one measurement says too little to let it go."""
+        if self.busy:
+            return [r for r in part if config not in self.failed.get(r, {})]
         known = self.regimes()
         now = self.now(known)
         return [r for r in part if config not in self.failed.get(r, {}) and config not in known.hopeless(self.times.get(r, {}), now)]
@@ -137,7 +140,7 @@ class Rounds:
         return bool(left)
 
     def settle(self, np, high, part, configs, fresh):
-        while self.tries[np, high, fresh] < FURTHER and self.try_again(np, part, configs, fresh):
+        while not self.busy and self.tries[np, high, fresh] < FURTHER and self.try_again(np, part, configs, fresh):
             self.tries[np, high, fresh] += 1
 
     def run_round(self, number, rows, configs, fresh=False):
@@ -145,6 +148,8 @@ class Rounds:
         order = configs[turn:] + configs[:turn]
         for np, high, part in slices(rows):
             for config in order:
+                if self.busy and peers.spins(config, np):
+                    continue
                 self.start(config, np, self.worth_it(config, part), fresh)
             self.settle(np, high, part, order, fresh)
 

@@ -11,6 +11,7 @@ import tempfile
 import time
 
 import bars
+import contention
 import peers
 import picture
 import regimes
@@ -72,6 +73,8 @@ def parse_arguments():
     p.add_argument("--peers", type=words_of(peers.PEERS + ["none"]), default=None, metavar="NAME,...", help="of " + ", ".join(peers.PEERS) + ", or none")
     p.add_argument("--no-fresh", dest="fresh", action="store_false", help="leave out the round of fresh inputs")
     p.add_argument("--bars", action="store_true", help="also what concerns Kolo alone: memory floor, clusters, other work, scaling; a run of all rows does it anyhow")
+    p.add_argument("--busy", type=int, default=None, metavar="K", help="measure beside K shell loops that never rest: medians, means and 99th percentiles")
+    p.add_argument("--busy-session", choices=["same", "other"], default="same", help="the loops belong to the session of the program, or each to one of its own")
     p.add_argument("--install", action="store_true", help="install the peers (Debian packages; needs root)")
     p.add_argument("--out", default=None, metavar="DIR", help="for collectives.json and collectives.svg (build/bench)")
     return p.parse_args()
@@ -122,13 +125,14 @@ def main():
     others = [p for p in bench.peers() if o.peers is None or p in o.peers]
     if o.peers is None and len(others) < len(peers.PEERS):
         print("# not there: " + ", ".join(p for p in peers.PEERS if p not in others) + "; --install gets them", file=sys.stderr)
+    busy = (o.busy_session, o.busy) if o.busy is not None else None
     began, scratch = time.monotonic(), tempfile.mkdtemp(prefix="kolo-bench.")
-    r = rounds.Rounds(bench, scratch, o.ms)
+    r = rounds.Rounds(bench, scratch, o.ms, busy=busy)
     alone = None
     rows = [(op, np, size) for np in o.np for op in o.ops for size in o.sizes]
     try:
-        r.run(o.rounds, rows, others + o.kolo, o.minutes, o.fresh)
-        if o.bars or len(rows) == len(OPS) * len(sizes_of(ALL_SIZES)) * 3:
+        r.run(o.rounds, rows, others + o.kolo, o.minutes, o.fresh and not busy)
+        if not busy and (o.bars or len(rows) == len(OPS) * len(sizes_of(ALL_SIZES)) * 3):
             print("# Kolo alone", file=sys.stderr)
             alone = bars.measure(bench, o.ms, o.rounds)
             r.problems += alone["problems"]
@@ -136,6 +140,8 @@ def main():
         r.problems.append("interrupted")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+    if busy:
+        return contention.finish(r, about(r, began), busy, o.kolo, o.out or os.path.join(peers.ROOT, "build", "bench"))
     made, facts = report.make_rows(r.times, r.failed, r.regimes()), about(r, began)
     write(o.out or os.path.join(peers.ROOT, "build", "bench"), made, facts, o.kolo, alone)
     show(made, facts, o.kolo, alone)
