@@ -38,6 +38,7 @@
 #include "comm/wish.h"
 #include "comm/world.h"
 #include "device/device.h"
+#include "device/host/wait.h"
 #include "graph/p2p.h"
 #include "graph/tuning.h"
 #include "os/hugepages.h"
@@ -137,7 +138,7 @@ struct ncclComm {
     struct kl_flight *flight; /* its last operations */
     struct kl_trace *trace;   /* NULL: nobody wants one */
     struct kl_redop redops[ncclNumTypes][ncclNumOps];
-    unsigned spin; /* polls before yielding */
+    enum kl_wait_cores cores; /* of the ranks that wait for each other */
 
     alignas(KL_LINE) _Atomic uint32_t failed; /* ncclResult_t of the first failure */
     _Atomic uint32_t busy;                    /* enum kl_busy */
@@ -170,6 +171,7 @@ struct ncclComm {
     _Atomic uint64_t tasks_done;                /* tasks whose slots may be reused */
     uint64_t cursor;                            /* task in progress */
     uint64_t begun;                             /* tasks that have had their turn */
+    struct kl_wait_counts wait_counts;          /* for the trace: of the runner's thread, when it began to wait */
     uint64_t begun_at, waits_since;             /* for the trace: ticks; 0: it does not wait */
     int32_t waited_for;                         /* for the trace */
     struct kl_hugepages *pages;                 /* of what it sends and receives; NULL: they stay as they are */

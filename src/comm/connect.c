@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "device/host/bulk_copy.h"
-#include "device/host/backoff.h"
+#include "device/host/wait.h"
 #include "graph/nic.h"
 #include "topo/paths.h"
 #include "transport/lines.h"
@@ -296,7 +296,7 @@ ncclResult_t kl_comm_connect(ncclComm_t comm)
 ncclResult_t kl_comm_connect_early(ncclComm_t comm)
 {
     uint64_t deadline = kl_deadline_in_ms((uint64_t)comm->config.bootstrap_timeout_s * 1000);
-    struct kl_backoff wait = KL_BACKOFF_START;
+    struct kl_poll_wait wait = KL_WAIT_START;
     ncclResult_t rc = ncclSuccess;
     char who[128];
 
@@ -304,13 +304,13 @@ ncclResult_t kl_comm_connect_early(ncclComm_t comm)
         enum kl_progress got = kl_exec_connect_all(comm->exec, &rc);
         if (rc || got == KL_DONE) break;
         if (got == KL_MOVED) {
-            kl_backoff_reset(&wait);
+            kl_wait_reset(&wait);
         } else if (kl_deadline_passed(deadline)) {
             return KL_FAIL(ncclRemoteError, "no connection with %s within %lld s (KOLO_BOOTSTRAP_TIMEOUT)",
                            kl_comm_describe(comm, kl_exec_blocked_on(comm->exec, false), who, sizeof who),
                            (long long)comm->config.bootstrap_timeout_s);
         } else {
-            kl_backoff_pause(&wait, comm->spin);
+            kl_wait_pause(&wait, comm->cores);
         }
     }
     return rc;

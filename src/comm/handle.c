@@ -2,7 +2,7 @@
 #include "comm/handle.h"
 
 #include "comm/comm.h"
-#include "device/host/backoff.h"
+#include "device/host/wait.h"
 #include "os/process.h"
 
 #include <pthread.h>
@@ -137,9 +137,9 @@ static unsigned callers_in(struct kl_slot *slot)
 
 void kl_handle_drain(struct ncclComm *comm)
 {
-    struct kl_backoff wait = KL_BACKOFF_START;
+    struct kl_poll_wait wait = KL_WAIT_START;
 
-    while (callers_in(comm->slot)) kl_backoff_pause(&wait, 0);
+    while (callers_in(comm->slot)) kl_wait_pause(&wait, KL_CORES_SHARED);
 }
 
 void kl_handle_release(struct ncclComm *comm)

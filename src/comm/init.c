@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "device/host/backoff.h"
+#include "device/host/wait.h"
 #include "os/process.h"
 
 #include <sched.h>
@@ -411,9 +411,9 @@ ncclResult_t kl_comm_finalize(ncclComm_t comm)
 /* The calls of others that were inside before fail, and leave. Nothing is launched from then on. */
 static void wait_to_be_alone(ncclComm_t comm)
 {
-    struct kl_backoff wait = KL_BACKOFF_START;
+    struct kl_poll_wait wait = KL_WAIT_START;
 
-    while (kl_handle_callers(comm->handle) > 1 && !kl_load_acquire(&comm->job.ended)) kl_backoff_pause(&wait, 0);
+    while (kl_handle_callers(comm->handle) > 1 && !kl_load_acquire(&comm->job.ended)) kl_wait_pause(&wait, KL_CORES_SHARED);
 }
 
 ncclResult_t kl_comm_revoke(ncclComm_t comm)

@@ -4,7 +4,7 @@
  */
 #include "comm/launch.h"
 
-#include "device/host/backoff.h"
+#include "device/host/wait.h"
 
 /* ---- queueing ---- */
 
@@ -27,7 +27,7 @@ void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, 
     };
 
     if (streams) comm->large_until = kl_load_relaxed(&comm->tasks_taken);
-    kl_store_relaxed(&stream->spin, comm->spin);
+    kl_store_relaxed(&stream->cores, comm->cores);
     const uint64_t ticket = kl_device_push(comm->devices, stream, &work);
     const bool follows = !streams && stream == comm->last_stream && ticket == comm->last_ticket;
     comm->last_stream = stream;
@@ -74,18 +74,18 @@ static bool more_in_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
 }
 
 /* Look at all streams of the process; an abort ends what may be behind work that does not end. */
-static void drive(ncclComm_t comm, struct kl_backoff *wait)
+static void drive(ncclComm_t comm, struct kl_poll_wait *wait)
 {
     if (kl_load_acquire(&comm->job.ended)) kl_comm_withdraw(comm);
     if (kl_streams_poll(true) == KL_STALLED)
-        kl_backoff_pause(wait, comm->spin);
+        kl_wait_pause(wait, comm->cores);
     else
-        kl_backoff_reset(wait);
+        kl_wait_reset(wait);
 }
 
 void kl_comm_wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
 {
-    struct kl_backoff wait = KL_BACKOFF_START;
+    struct kl_poll_wait wait = KL_WAIT_START;
 
     if (!more_in_flight(comm, tasks, launches)) return;
     kl_stream_attend(comm->last_stream);
@@ -95,7 +95,7 @@ void kl_comm_wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
 
 void kl_comm_quiesce(ncclComm_t comm)
 {
-    struct kl_backoff wait = KL_BACKOFF_START;
+    struct kl_poll_wait wait = KL_WAIT_START;
 
     kl_comm_wait_for_flight(comm, 0, 0);
     while (kl_load_acquire(&comm->joins_left)) drive(comm, &wait); /* pairs with join_launch */

@@ -105,7 +105,7 @@ static void launch(ncclComm_t comm, struct kl_rma_op *op)
 
     kl_rma_expect(comm->rma, op);
     kl_fetch_add_relaxed(&comm->joins_left, 1);
-    kl_store_relaxed(&stream->spin, comm->spin);
+    kl_store_relaxed(&stream->cores, comm->cores);
     comm->last_stream = stream;
     comm->last_ticket = kl_device_push(comm->devices, stream, &work) + 1;
 }

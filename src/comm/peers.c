@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "comm/devices.h"
-#include "device/host/backoff.h"
+#include "device/host/wait.h"
 #include "device/host/executor.h"
 #include "os/affinity.h"
 #include "os/hostinfo.h"
@@ -181,13 +181,12 @@ static ncclResult_t join_world(ncclComm_t comm)
     return rc;
 }
 
-/* With more ranks than CPUs here, whoever spins keeps the one it waits for from running. Who waits for other hosts looks by a
- * system call each time, and may share its CPU with what brings the answer: yielding costs little, and hands over. */
-static unsigned spin_of(const struct ncclComm *comm)
+/* Ranks of other hosts are polled by system calls, and the answer may come through a thread of this core: yielding costs little then, and lets it run. */
+static enum kl_wait_cores cores_of(const struct ncclComm *comm)
 {
     bool far = comm->local_ranks < comm->nranks;
 
-    return far || kl_world_is_crowded(comm->world) ? 0 : KL_SPIN_POLLS;
+    return far || kl_world_is_crowded(comm->world) ? KL_CORES_SHARED : KL_CORES_OWN;
 }
 
 ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
@@ -197,7 +196,7 @@ ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
     comm->peers = comm->world->roster.peer;
     comm->local_ranks = comm->world->local_ranks;
     if (comm->device < 0) comm->device = comm->peers[comm->rank].device;
-    comm->spin = spin_of(comm);
+    comm->cores = cores_of(comm);
     kl_executor_share(comm->world->ranks_per_cpu);
     if (comm->birth->device < 0) comm->devices->adopt(comm->device);
     kl_log_set_device(comm->device);

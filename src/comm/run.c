@@ -45,10 +45,12 @@ static enum kl_progress fail_launch(ncclComm_t comm, struct kl_stream *stream, s
 
 static void trace_wait(ncclComm_t comm)
 {
+    const struct kl_wait_counts now = kl_wait_counts(), then = comm->wait_counts;
     const struct kl_trace_event e = {.kind = KL_TRACE_WAIT,
                                      .from = -1,
                                      .to = comm->waited_for,
                                      .number = comm->begun,
+                                     .count = kl_trace_pauses(now.yields - then.yields, now.sleeps - then.sleeps),
                                      .begin = comm->waits_since,
                                      .end = kl_ticks()};
 
@@ -94,7 +96,11 @@ static ncclResult_t hear_gone(ncclComm_t comm, int peer)
 
 static void trace_waiting(ncclComm_t comm, bool look)
 {
-    if (!comm->waits_since) comm->waits_since = kl_ticks(), look = true;
+    if (!comm->waits_since) {
+        comm->waits_since = kl_ticks();
+        comm->wait_counts = kl_wait_counts();
+        look = true;
+    }
     if (look) comm->waited_for = kl_exec_blocked_on(comm->exec, false);
 }
 
@@ -311,7 +317,7 @@ static enum kl_progress look_first(ncclComm_t comm, uint64_t end, ncclResult_t *
 
 static bool may_yield(ncclComm_t comm, bool patient)
 {
-    return patient && !comm->spin && kl_seldom_due(&comm->yields);
+    return patient && comm->cores == KL_CORES_SHARED && kl_seldom_due(&comm->yields);
 }
 
 /* Was it over soon? */
@@ -360,7 +366,7 @@ static bool run_here(ncclComm_t comm, struct kl_stream *stream, uint64_t end, ui
 
 static bool may_look(ncclComm_t comm, struct kl_stream *stream, bool patient)
 {
-    if (!comm->spin && !patient) return false;
+    if (comm->cores == KL_CORES_SHARED && !patient) return false;
     if (kl_load_acquire(&comm->tasks_done) < comm->large_until) return false;
     return comm->last_stream == stream && kl_seldom_due(&comm->looks);
 }
@@ -396,7 +402,7 @@ static bool catch_up(ncclComm_t comm, struct kl_stream *stream, uint64_t end, bo
 {
     if (!may_look(comm, stream, patient)) return false;
     const enum kl_progress got = run_queue(comm, stream, patient);
-    kl_seldom_tried(&comm->looks, got == KL_DONE || (got == KL_MOVED && !comm->spin));
+    kl_seldom_tried(&comm->looks, got == KL_DONE || (got == KL_MOVED && comm->cores == KL_CORES_SHARED));
     return got == KL_DONE && run_here(comm, stream, end, 1, patient);
 }
 
@@ -408,13 +414,13 @@ static bool lets_get_ahead(ncclComm_t comm, uint64_t first)
 {
     const int func = kl_comm_task(comm, first)->func;
 
-    return comm->spin && kl_func_info[func].rooted && ++comm->behind % CALLS_BEHIND;
+    return comm->cores == KL_CORES_OWN && kl_func_info[func].rooted && ++comm->behind % CALLS_BEHIND;
 }
 
 bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, bool patient)
 {
     const uint64_t end = kl_load_relaxed(&comm->tasks_taken);
-    const bool waits = patient && comm->spin && kl_load_relaxed(&stream->flags) & KOLO_STREAM_INLINE;
+    const bool waits = patient && comm->cores == KL_CORES_OWN && kl_load_relaxed(&stream->flags) & KOLO_STREAM_INLINE;
 
     if (ntasks > MANY || !are_small(comm, end - ntasks, end)) {
         comm->large_until = end;

@@ -31,9 +31,15 @@ struct kl_trace_event {
     int from, to;        /* a step's ranks; `to` is also who is waited for, the root, or the peer */
     uint64_t number;     /* of the operation, from 1 on; 0: not given yet (a group) */
     uint32_t collective; /* among the collectives, from 1 on; 0: none, or not given yet */
-    uint64_t count;      /* elements; of a step bytes */
+    uint64_t count;      /* elements; of a step bytes; of a wait kl_trace_pauses */
     uint64_t begin, end; /* ticks */
 };
+
+/** How often the runner's thread yielded its core in a wait, and how often it slept; it spun the rest of the time. A thread that took over in the middle may count too many. */
+static inline uint64_t kl_trace_pauses(uint32_t yields, uint32_t sleeps)
+{
+    return (uint64_t)sleeps << 32 | yields;
+}
 
 /** The clock of rank 0, as this rank found it at init. */
 struct kl_trace_clock {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "device/host/stream.h"
-#include "device/host/backoff.h"
+#include "device/host/wait.h"
 #include "device/host/idle.h"
 #include "os/thread.h"
 
@@ -14,9 +14,7 @@
 #include <unistd.h>
 
 enum { TICK_NS = 100000, SLEEP_AFTER_NS = 10000000, LONGEST_TICK = 64 };
-enum {
-    LONGEST_PAUSE = 16
-}; /* ticks between looks while others run everything: each look takes a core from one of them */
+enum { LONGEST_PAUSE = 8 }; /* ticks between looks while others run everything: work is taken at the second look that finds it unmoved */
 
 _Atomic uint32_t kl_executor_state = KL_EXECUTOR_ABSENT;
 static _Atomic uint32_t ticks = 1; /* between looks */
@@ -60,7 +58,6 @@ static bool is_ours(struct kl_stream *s, bool busy)
 
 struct look {
     bool taken, moved;
-    bool unattended; /* some work has no waiter at this moment: it is ours if it has not moved at the next look */
     uint64_t pushed; /* pieces of work ever pushed */
 };
 
@@ -74,10 +71,7 @@ static struct look look_around(bool busy)
             s->seen = 0;
             continue;
         }
-        if (!is_ours(s, busy)) {
-            l.unattended = l.unattended || !kl_load_relaxed(&s->waiter);
-            continue;
-        }
+        if (!is_ours(s, busy)) continue;
         l.taken = true;
         if (kl_stream_run(s) != KL_STALLED)
             l.moved = true;
@@ -96,7 +90,7 @@ static bool look_again(void *look)
 }
 
 /* Until what it runs may go on, or somebody pushes work. */
-static struct look rest(struct kl_backoff *wait)
+static struct look rest(struct kl_poll_wait *wait)
 {
     struct look l;
 
@@ -106,18 +100,19 @@ static struct look rest(struct kl_backoff *wait)
     return l;
 }
 
-/* Soon again after work that seems to be ours; ever later while waiting threads run it all. */
-static void pause_between_looks(const struct look *l, unsigned *pause)
+/*
+ * Ever later while other threads run all work. Each look takes a core from one of them; beside other programs it costs the rest of a time slice, as these run when the
+ * executor sleeps again.
+ */
+static void pause_between_looks(unsigned *pause)
 {
-    unsigned n = l->unattended ? 1 : *pause;
-
-    if (!l->unattended && *pause < LONGEST_PAUSE) *pause *= 2;
-    nanosleep(&(struct timespec){.tv_nsec = (long)TICK_NS * n * kl_load_relaxed(&ticks)}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = (long)TICK_NS * *pause * kl_load_relaxed(&ticks)}, NULL);
+    if (*pause < LONGEST_PAUSE) *pause *= 2;
 }
 
 static void run_executor(void *unused)
 {
-    struct kl_backoff wait = KL_BACKOFF_START;
+    struct kl_poll_wait wait = KL_WAIT_START;
     uint64_t pushed = 0, last_push = kl_now_ns();
     unsigned pause = 1;
     bool busy = false;
@@ -126,10 +121,10 @@ static void run_executor(void *unused)
     for (;;) {
         struct look l = busy && wait.sleep_us ? rest(&wait) : look_around(busy);
         busy = l.taken;
-        if (l.moved) kl_backoff_reset(&wait);
+        if (l.moved) kl_wait_reset(&wait);
         if (busy) {
             pause = 1;
-            if (!l.moved && !wait.sleep_us) kl_backoff_pause(&wait, 0);
+            if (!l.moved && !wait.sleep_us) kl_wait_pause(&wait, KL_CORES_SHARED);
             continue;
         }
         if (l.pushed != pushed) {
@@ -139,7 +134,7 @@ static void run_executor(void *unused)
         if (kl_now_ns() - last_push > SLEEP_AFTER_NS && !anything_left())
             sleep_until_work(), pause = 1;
         else
-            pause_between_looks(&l, &pause);
+            pause_between_looks(&pause);
     }
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * executor.h - the background thread that keeps calls asynchronous: it runs what nobody comes for.
+ * executor.h - the background thread that keeps calls asynchronous: it runs work that no thread waits for.
  *
- * Started by the first push to any stream. While there is work it looks every 100 microseconds, where threads that wait run all of
- * it more and more seldom, up to every 1.6 milliseconds, and less often where ranks share CPUs. It takes over streams whose first
- * piece of work it has seen before and that nobody waits for; once it runs something it runs everything pending, until nothing is. When nothing was pushed for 10 milliseconds, and somebody waits for all there is, it sleeps on a
- * futex, at no cost, until it is woken by a push or by who leaves work that he has not waited for.
+ * Started by the first push to any stream. It looks at the streams after 100 microseconds, and while other threads run all work ever later, up to every 0.8
+ * milliseconds; less often where ranks share CPUs. It takes over a stream if the same piece of work was its first at the look before, and no thread waits for it. Once it
+ * runs something it runs everything pending, until nothing is. When nothing was pushed for 10 milliseconds, and threads wait for all there is, it sleeps on a
+ * futex, until a push or a thread that leaves work unfinished wakes it.
  *
  * Threads: kl_executor_notify from any. A forked child starts its own.
  */

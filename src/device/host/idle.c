@@ -131,20 +131,21 @@ static void take_wakeups(int epoll)
     }
 }
 
-static void sleep_on_descriptors(struct kl_backoff *wait, bool all_told)
+static void sleep_on_descriptors(struct kl_poll_wait *wait, bool all_told)
 {
     uint64_t ns = all_told ? kl_idle_longest_ns : (uint64_t)wait->sleep_us * 1000;
     struct timespec t = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
     struct pollfd p = {.fd = kl_load_relaxed(&process.epoll), .events = POLLIN};
 
+    kl_wait_slept();
     wait->woken = ppoll(&p, 1, &t, NULL) > 0;
     if (wait->woken)
         take_wakeups(p.fd);
     else
-        kl_backoff_grow(wait);
+        kl_wait_lengthen(wait);
 }
 
-bool kl_idle_rest(struct kl_backoff *wait, bool (*look)(void *), void *ctx)
+bool kl_idle_rest(struct kl_poll_wait *wait, bool (*look)(void *), void *ctx)
 {
     kl_fetch_add_seq_cst(&kl_idle_resting, 1);
     now = (struct look){.resting = true,
@@ -160,6 +161,6 @@ bool kl_idle_rest(struct kl_backoff *wait, bool (*look)(void *), void *ctx)
     kl_fetch_sub_acq_rel(&kl_idle_resting, 1);
     if (moved || wakeable || !wait->sleep_us) return moved;
     wait->woken = false;
-    kl_backoff_pause(wait, 0);
+    kl_wait_pause(wait, KL_CORES_SHARED);
     return false;
 }

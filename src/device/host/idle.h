@@ -18,7 +18,7 @@
 #define KL_DEVICE_HOST_IDLE_H
 
 #include "base/atomic.h"
-#include "device/host/backoff.h"
+#include "device/host/wait.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,9 +30,9 @@ extern uint64_t kl_idle_longest_ns;
 
 /**
  * Look at the work by `look` (true: something moved), and sleep if nothing moves. As long as `wait` is not past its first pauses
- * (kl_backoff.sleep_us), only if all have told. True: something moved, and nobody slept.
+ * (kl_poll_wait.sleep_us), only if all have told. True: something moved, and nobody slept.
  */
-bool kl_idle_rest(struct kl_backoff *wait, bool (*look)(void *ctx), void *ctx);
+bool kl_idle_rest(struct kl_poll_wait *wait, bool (*look)(void *ctx), void *ctx);
 
 /** Wake those who rest: there is work that they have not looked at. */
 void kl_idle_wake(void);

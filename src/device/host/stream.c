@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/threadlocal.h"
 #include "device/host/executor.h"
-#include "device/host/backoff.h"
+#include "device/host/wait.h"
 #include "device/host/current.h"
 #include "device/host/idle.h"
 #include "os/futex.h"
@@ -155,7 +155,7 @@ static struct kl_stream *take_stream(unsigned flags, int device)
     if (!s) s = add_stream();
     if (!s) return NULL;
     kl_store_relaxed(&s->flags, flags);
-    kl_store_relaxed(&s->spin, KL_SPIN_POLLS);
+    kl_store_relaxed(&s->cores, KL_CORES_OWN);
     kl_store_relaxed(&s->device, device);
     kl_store_relaxed(&s->waits_for, 0); /* the default stream of another device, perhaps */
     kl_store_relaxed(&s->waited_for, 0);
@@ -260,15 +260,15 @@ ncclResult_t kl_stream_default(int device, struct kl_stream **stream)
 /* Run the queue until there is a slot, or nothing has moved for milliseconds: then not again before the head has moved. */
 static bool run_for_slot(struct kl_stream *stream, uint64_t ticket)
 {
-    struct kl_backoff wait = KL_BACKOFF_START;
+    struct kl_poll_wait wait = KL_WAIT_START;
 
     if (kl_load_relaxed(&stream->stuck) == kl_load_relaxed(&stream->head) + 1) return false;
     kl_stream_attend(stream);
     while (!has_slot(stream, ticket) && !wait.sleep_us) {
         if (kl_stream_run(stream) != KL_STALLED || kl_streams_poll(false) != KL_STALLED)
-            kl_backoff_reset(&wait);
+            kl_wait_reset(&wait);
         else
-            kl_backoff_pause(&wait, kl_load_relaxed(&stream->spin));
+            kl_wait_pause(&wait, (enum kl_wait_cores)kl_load_relaxed(&stream->cores));
     }
     kl_stream_leave(stream);
     if (has_slot(stream, ticket)) return true;
@@ -441,7 +441,7 @@ static void hand_over(void)
 }
 
 /* Is it worth a try, before the time of long sleeps? */
-static bool may_rest(const struct kl_backoff *wait)
+static bool may_rest(const struct kl_poll_wait *wait)
 {
     return wait->polls % POLLS_PER_REST == POLLS_PER_REST - 1;
 }
@@ -471,15 +471,15 @@ static bool run_all(void *unused)
 /* Run all streams of the process until this one is there. */
 static void lead(struct kl_stream *stream, uint64_t ticket)
 {
-    struct kl_backoff wait = KL_BACKOFF_START;
+    struct kl_poll_wait wait = KL_WAIT_LONG;
 
     while (!kl_stream_reached(stream, ticket)) {
         bool sleeps = wait.sleep_us;
         bool moved = sleeps || may_rest(&wait) ? kl_idle_rest(&wait, run_all, NULL) : run_all(NULL);
         if (moved)
-            kl_backoff_reset(&wait);
+            kl_wait_reset(&wait);
         else if (!sleeps)
-            kl_backoff_pause(&wait, 0);
+            kl_wait_pause(&wait, (enum kl_wait_cores)kl_load_relaxed(&stream->cores));
     }
     hand_over();
 }
@@ -525,20 +525,20 @@ bool kl_stream_take_function(struct kl_stream *stream, uint64_t ticket)
 
 void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
 {
-    struct kl_backoff wait = KL_BACKOFF_START;
+    struct kl_poll_wait wait = KL_WAIT_START;
 
     kl_stream_attend(stream);
     /* Streams of other threads stand in the way only when a communicator is used on several streams: look rarely. */
     while (!kl_stream_reached(stream, ticket)) {
         if (kl_stream_run(stream) != KL_STALLED || kl_stream_take_function(stream, ticket) ||
             kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
-            kl_backoff_reset(&wait);
+            kl_wait_reset(&wait);
         else if (wait.sleep_us)
             wait_for_long(stream, ticket);
         else if (may_rest(&wait) && kl_idle_rest(&wait, run_mine, stream))
-            kl_backoff_reset(&wait);
+            kl_wait_reset(&wait);
         else
-            kl_backoff_pause(&wait, kl_load_relaxed(&stream->spin));
+            kl_wait_pause(&wait, (enum kl_wait_cores)kl_load_relaxed(&stream->cores));
     }
     kl_stream_leave(stream);
 }
@@ -602,9 +602,9 @@ static int64_t replace_aside(struct kl_stream *stream, const void *owner, const 
 /* The ticket of the first work of the owner, which is now `by`. */
 static int64_t replace(struct kl_stream *stream, const void *owner, const struct kl_work *by)
 {
-    struct kl_backoff wait = KL_BACKOFF_START;
+    struct kl_poll_wait wait = KL_WAIT_START;
 
-    while (kl_swap_acquire(&stream->running, 1)) kl_backoff_pause(&wait, 0);
+    while (kl_swap_acquire(&stream->running, 1)) kl_wait_pause(&wait, KL_CORES_SHARED);
     int64_t aside = replace_aside(stream, owner, by); /* first: it may get a slot at any time */
     int64_t first = replace_held(stream, owner, by);
     kl_store_release(&stream->running, 0); /* pairs with the exchange in the next runner */

@@ -89,7 +89,7 @@ struct kl_stream {
     _Atomic uint64_t function; /* of the function at the head: its ticket and how far it is, see kl_function_word */
     uint32_t function_looks;   /* the runner's: at that function since it was offered */
     alignas(KL_LINE) _Atomic uint32_t live; /* enum kl_stream_life */
-    _Atomic uint32_t spin;                  /* polls before yielding: 0 where ranks share cores */
+    _Atomic uint32_t cores;                 /* enum kl_wait_cores, of the ranks that use it */
     _Atomic uint32_t flags;                 /* KOLO_STREAM_*, constant while the stream lives, and KL_STREAM_* */
     _Atomic int device;                     /* constant while it lives */
     _Atomic uint64_t waits_for;             /* ticket up to which it waits for the default stream: legacy.h */
