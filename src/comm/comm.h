@@ -175,6 +175,7 @@ struct ncclComm {
     uint64_t begun_at, waits_since;             /* for the trace: ticks; 0: it does not wait */
     int32_t waited_for;                         /* for the trace */
     struct kl_hugepages *pages;                 /* of what it sends and receives; NULL: they stay as they are */
+    bool uses_pages;                            /* the task in progress does */
     bool timed_begin, timed_end;                /* of the task in progress: its begin is known, its end is wanted */
     uint32_t stalls;                            /* polls without progress */
     uint32_t dumped;                            /* how often its state was asked for (dump.h) */

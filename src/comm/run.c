@@ -156,7 +156,8 @@ static inline void begin_tasks(ncclComm_t comm, uint64_t next)
     comm->begun = kl_flight_begin(comm->flight, next);
     comm->timed_begin = comm->timed_end = large;
     if (!large) return;
-    if (comm->pages) kl_comm_use_pages(comm, next);
+    comm->uses_pages = comm->pages;
+    if (comm->uses_pages) kl_comm_use_pages(comm, next);
     kl_flight_time_begin(comm->flight, comm->cursor, next);
 }
 
@@ -178,6 +179,8 @@ static __attribute__((noinline)) void trace_tasks(ncclComm_t comm, uint64_t next
 static inline void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collective)
 {
     if (comm->trace) trace_tasks(comm, next);
+    if (comm->uses_pages) kl_hugepages_end(comm->pages);
+    comm->uses_pages = false;
     if (comm->timed_end) kl_flight_time_end(comm->flight, comm->cursor, next);
     kl_flight_end(comm->flight, next, collective);
     comm->cursor = next;

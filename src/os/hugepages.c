@@ -10,15 +10,25 @@
 #include <sys/mman.h>
 
 #define NS_PER_MS ((uint64_t)1000000)
-#define MOST_NS   ((int64_t)(KL_HUGEPAGES_MOST_MS * NS_PER_MS))
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
+enum { SMOOTHING = 4 }; /* of the expected time of a block: one part in so many is that of the last one */
+/* An operation that takes longer has waited for other ranks; such time is not credited. */
+enum { MOST_NS_PER_BYTE = 1 };
 enum { USES_BITS = 8, USES_MASK = (1 << USES_BITS) - 1 };
 
 /* ---- the system ---- */
+
+static uint64_t thread_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
 
 static bool collapse(void *at, size_t bytes)
 {
@@ -28,7 +38,7 @@ static bool collapse(void *at, size_t bytes)
 struct kl_hugepages_system kl_hugepages_system_of(const char *dir)
 {
     const struct kl_hugepages_system none = {0};
-    struct kl_hugepages_system some = {.collapse = collapse, .now_ns = kl_now_ns};
+    struct kl_hugepages_system some = {.collapse = collapse, .now_ns = kl_now_ns, .cpu_ns = thread_ns};
     char text[64];
 
     if (!kl_sysfs_text(dir, "enabled", text, sizeof text) || strstr(text, "[never]")) return none;
@@ -44,8 +54,7 @@ ncclResult_t kl_hugepages_create(const struct kl_hugepages_system *system, struc
     *pages = kl_chaos_calloc(1, sizeof **pages);
     if (!*pages) return KL_NOMEM("what is known of huge pages");
     (*pages)->system = *system;
-    (*pages)->credit_ns = MOST_NS;
-    (*pages)->seen_ns = system->now_ns();
+    (*pages)->expected_ns = (int64_t)KL_HUGEPAGES_EXPECTED_US * 1000;
     return ncclSuccess;
 }
 
@@ -56,25 +65,16 @@ void kl_hugepages_free(struct kl_hugepages *pages)
 
 /* ---- blocks ---- */
 
-/* Once for an operation that could spend some. */
-static void earn(struct kl_hugepages *p)
-{
-    if (p->earned) return;
-    const uint64_t now = p->system.now_ns();
-    p->credit_ns += (int64_t)((now - p->seen_ns) / KL_HUGEPAGES_SHARE);
-    if (p->credit_ns > MOST_NS) p->credit_ns = MOST_NS;
-    p->seen_ns = now;
-    p->earned = true;
-}
-
 static void ask_for(struct kl_hugepages *p, uintptr_t block)
 {
     const struct kl_hugepages_system *s = &p->system;
-    const uint64_t began = s->now_ns();
+    const uint64_t began = s->now_ns(), worked = s->cpu_ns();
     const bool done = s->collapse((void *)(block * s->block_bytes), s->block_bytes);
-    const uint64_t took = s->now_ns() - began;
+    const uint64_t took = s->cpu_ns() - worked;
 
     p->credit_ns -= (int64_t)took;
+    p->spent_ns += (int64_t)(s->now_ns() - began);
+    p->expected_ns += ((int64_t)took - p->expected_ns) / SMOOTHING;
     p->failures = done && took < KL_HUGEPAGES_SLOW_MS * NS_PER_MS ? 0 : p->failures + 1;
 }
 
@@ -86,8 +86,7 @@ static void use_block(struct kl_hugepages *p, uintptr_t block)
     const unsigned uses = (*known & ~(uint64_t)USES_MASK) == number ? *known & USES_MASK : 0;
 
     if (uses == 1) {
-        earn(p);
-        if (p->credit_ns <= 0) return; /* next time */
+        if (p->credit_ns < p->expected_ns) return; /* another time */
         ask_for(p, block);
     }
     *known = number | ((uses + 1) & USES_MASK);
@@ -95,7 +94,8 @@ static void use_block(struct kl_hugepages *p, uintptr_t block)
 
 void kl_hugepages_begin(struct kl_hugepages *p)
 {
-    p->earned = false;
+    p->spent_ns = 0;
+    p->bytes = 0;
 }
 
 void kl_hugepages_use(struct kl_hugepages *p, const void *at, size_t bytes)
@@ -103,6 +103,22 @@ void kl_hugepages_use(struct kl_hugepages *p, const void *at, size_t bytes)
     const size_t size = p->system.block_bytes;
 
     if (bytes < size) return;
-    const uintptr_t first = ((uintptr_t)at + size - 1) / size, end = ((uintptr_t)at + bytes) / size;
+    const uintptr_t first = ((uintptr_t)at + size - 1) / size, last = ((uintptr_t)at + bytes) / size;
+    const uintptr_t end = last - first < KL_HUGEPAGES_BLOCKS ? last : first + KL_HUGEPAGES_BLOCKS;
+    if (!p->bytes) p->began_ns = p->system.now_ns();
+    p->bytes += (end - first) * size;
     for (uintptr_t b = first; b < end && p->failures < KL_HUGEPAGES_FAILURES; b++) use_block(p, b);
+}
+
+/* What is not spent by the next operation is kept as far as it is needed for a block. */
+void kl_hugepages_end(struct kl_hugepages *p)
+{
+    if (!p->bytes) return;
+    int64_t took = (int64_t)(p->system.now_ns() - p->began_ns) - p->spent_ns;
+    const int64_t most = (int64_t)p->bytes * MOST_NS_PER_BYTE;
+
+    if (took > most) took = most;
+    const int64_t earned = took / KL_HUGEPAGES_SHARE, kept = earned > p->expected_ns ? earned : p->expected_ns;
+    p->credit_ns += earned;
+    if (p->credit_ns > kept) p->credit_ns = kept;
 }
