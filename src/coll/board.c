@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/scatter.h"
 #include "device/host/bulk_copy.h"
+#include "os/populate.h"
 
 #include <string.h>
 
@@ -108,7 +109,10 @@ void kl_board_init(struct kl_board *b, int nranks, int rank, bool crowded)
                            .cell_bytes = cell_bytes(nranks),
                            .slot_bytes = slot_bytes(nranks),
                            .nlines = count_lines(nranks)};
-    for (int i = 0; i < KL_BOARD_AREAS; i++) b->area[i] = area_of(nranks, i);
+    for (int i = 0; i < KL_BOARD_AREAS; i++) {
+        b->area[i] = area_of(nranks, i);
+        b->area[i].used = KL_BOARD_FIRST_PLACES;
+    }
     order_lines(b);
     kl_board_begin(b, false, false);
     kl_board_group(b, NULL);
@@ -147,6 +151,7 @@ void kl_board_group(struct kl_board *b, const int32_t *core)
 
 void kl_board_attach(struct kl_board *b, void *memory, const struct kl_arena_mark *mark)
 {
+    const bool is_first = b->posts != memory;
     unsigned char *at = memory;
 
     b->posts = memory;
@@ -158,6 +163,7 @@ void kl_board_attach(struct kl_board *b, void *memory, const struct kl_arena_mar
         at += bytes_of(b->nranks, &b->area[i]);
     }
     b->mark = mark;
+    if (is_first) kl_populate(b->own, sizeof *b->own);
 }
 
 /* Between two lines that are timed. */
@@ -210,12 +216,23 @@ bool kl_board_all_done(struct kl_board *b, int *blocker)
     return all_done(b, b->turn, blocker);
 }
 
+/*
+ * Posts in an area until the place of the next one is written anew, at least. When places were doubled, the first half of them was used as long ago as there were
+ * places before.
+ */
+static uint32_t round_of_area(const struct kl_board_area *area)
+{
+    const bool doubled = area->uses < (uint64_t)(KL_BOARD_USES_PER_PLACE / 2 + 1) * area->used;
+
+    return doubled && area->used > KL_BOARD_FIRST_PLACES ? area->used / 2 : area->used;
+}
+
 /* Turns until what is written now is written anew: data, or the line of their flag. */
 static uint64_t round_of(const struct kl_board *b, size_t bytes)
 {
     if (kl_board_is_brief(b, bytes)) return KL_BOARD_AHEAD;
     if (bytes <= KL_BOARD_INLINE) return b->nlines;
-    const uint32_t places = kl_board_area_of(b, bytes)->places;
+    const uint32_t places = round_of_area(kl_board_area_of(b, bytes));
     return bytes >= b->packed_from || places < b->nlines ? places : b->nlines;
 }
 

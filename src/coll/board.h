@@ -13,8 +13,9 @@
  *          brief[turn % KL_BOARD_POSTS] a flag, and up to KL_BOARD_BRIEF bytes, of operations that pack posts
  *          line[how][by turn]           a flag, and up to KL_BOARD_INLINE bytes: of `nlines`, in order or scattered
  *      by rank, in the smallest area for such a post (enum kl_board_areas) that has room for it:
- *          place[turn % its places]     more; their flag is in `brief` or in `line`
+ *          place[]                      more; their flag, and the number of the place, are in `brief` or in `line`
  *
+ * A rank takes its places in turn, a few at first and more the longer it does: memory that is touched for the first time takes longer to write than a small operation.
  * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read. Where ranks share cores, a round
  * takes a switch of each: the more there is in it, the better, as long as the caches hold it (kl_cache_cycle): places for a rank that posts alone, as a
  * root does, are more than where all do. Who reads has many turns before it then, and hardware prefetching helps: they lie in order. Between caches go lines, and several brief
@@ -78,6 +79,8 @@ enum {
     KL_BOARD_HINTED_OWN = 2048,  /* of posts of so many bytes, at most, to be written, */
     KL_BOARD_HINTED_POST = 1024, /* or to be read */
 };
+/* Places of an area that a rank uses at first; twice as many each time it has used them so often: so first touching memory stays a small part of the time. */
+enum { KL_BOARD_FIRST_PLACES = 4, KL_BOARD_USES_PER_PLACE = 16 };
 /* Turns, at most, of those to come, in which a rank has posted already; of more than a cell not more than half of its places. */
 enum { KL_BOARD_EARLY = 32 };
 _Static_assert(2 * (int)KL_BOARD_EARLY <= (int)KL_BOARD_LEAST_CELLS &&
@@ -126,6 +129,11 @@ struct kl_board_area {
     unsigned char *at; /* by rank, `places` each */
     size_t bytes;      /* of a place, multiple of KL_LINE */
     uint32_t places;   /* power of 2 */
+
+    /* of this rank's posts: */
+    uint32_t used;   /* places in use so far, power of 2 */
+    uint64_t uses;   /* posts so far */
+    uint64_t opened; /* 1 + the turn of the last one */
 };
 
 /** Ranks by core, where all cores have as many; if not, one group of all. Groups are numbered in the order of their lowest ranks. */
@@ -250,18 +258,7 @@ static inline struct kl_board_line *kl_board_line_of(const struct kl_board *b, s
     return &posts->line[b->scatters][b->order[b->scatters][turn & (b->nlines - 1)]];
 }
 
-/** Where the `bytes` of a rank's post of a turn are. */
-static inline void *kl_board_data_of(const struct kl_board *b, int rank, uint64_t turn, size_t bytes)
-{
-    struct kl_board_posts *posts = &b->posts[rank];
-
-    if (kl_board_is_brief(b, bytes)) return posts->brief[turn % KL_BOARD_POSTS].data;
-    if (bytes <= KL_BOARD_INLINE) return kl_board_line_of(b, posts, turn)->data;
-    const struct kl_board_area *area = kl_board_area_of(b, bytes);
-    return area->at + ((size_t)rank * area->places + (turn & (area->places - 1))) * area->bytes;
-}
-
-/** What says that they are there. */
+/** The flag of a rank's post of `bytes` in a turn. */
 static inline struct kl_board_flag *kl_board_flag_of(const struct kl_board *b, int rank, uint64_t turn, size_t bytes)
 {
     struct kl_board_posts *posts = &b->posts[rank];
@@ -270,10 +267,25 @@ static inline struct kl_board_flag *kl_board_flag_of(const struct kl_board *b, i
     return &kl_board_line_of(b, posts, turn)->flag;
 }
 
-/** The same, of this turn. */
+/** In an area: a rank's place of that number. */
+static inline void *kl_board_place(const struct kl_board_area *area, int rank, uint64_t number)
+{
+    return area->at + ((size_t)rank * area->places + (number & (area->places - 1))) * area->bytes;
+}
+
+/** Behind the flag of a post in an area: the number of its place. */
+static inline uint32_t *kl_board_number(struct kl_board_flag *flag)
+{
+    return (uint32_t *)(void *)(flag + 1);
+}
+
+/** Where the `bytes` of a rank's post of this turn are, which is there, or opened. */
 static inline void *kl_board_data(const struct kl_board *b, int rank, size_t bytes)
 {
-    return kl_board_data_of(b, rank, b->turn, bytes);
+    struct kl_board_flag *flag = kl_board_flag_of(b, rank, b->turn, bytes);
+
+    if (bytes <= KL_BOARD_INLINE) return flag + 1;
+    return kl_board_place(kl_board_area_of(b, bytes), rank, *kl_board_number(flag));
 }
 
 static inline struct kl_board_flag *kl_board_flag(const struct kl_board *b, int rank, size_t bytes)
@@ -290,11 +302,13 @@ static inline void kl_board_prefetch_own(const struct kl_board *b, size_t bytes)
     struct kl_board_flag *flag = kl_board_flag_of(b, b->rank, turn, bytes);
 
     kl_prefetch_to_write(flag, sizeof *flag + (bytes <= KL_BOARD_INLINE ? bytes : 0));
-    if (bytes > KL_BOARD_INLINE && bytes <= KL_BOARD_HINTED_OWN && !b->past)
-        kl_prefetch_to_write(kl_board_data_of(b, b->rank, turn, bytes), bytes);
+    if (bytes <= KL_BOARD_INLINE || bytes > KL_BOARD_HINTED_OWN || b->past) return;
+    const struct kl_board_area *area = kl_board_area_of(b, bytes);
+    const uint64_t number = (area->uses + KL_BOARD_HINTED - 1) & (area->used - 1);
+    kl_prefetch_to_write(kl_board_place(area, b->rank, number), bytes);
 }
 
-/** Those of another rank's that are likely to be there: to be read. Brief ones come with their neighbours. */
+/** Those of another rank's, whose post of this turn is there, that are likely to be there as well: to be read. Brief ones come with their neighbours. */
 static inline void kl_board_prefetch_post(const struct kl_board *b, int rank, size_t bytes)
 {
     const uint64_t turn = b->turn + KL_BOARD_HINTED;
@@ -302,10 +316,29 @@ static inline void kl_board_prefetch_post(const struct kl_board *b, int rank, si
 
     if (kl_board_is_brief(b, bytes) || bytes > KL_BOARD_HINTED_POST) return;
     kl_prefetch_to_read(flag, sizeof *flag + (bytes <= KL_BOARD_INLINE ? bytes : 0));
-    if (bytes > KL_BOARD_INLINE) kl_prefetch_to_read(kl_board_data_of(b, rank, turn, bytes), bytes);
+    if (bytes <= KL_BOARD_INLINE) return;
+    const uint32_t number = *kl_board_number(kl_board_flag(b, rank, bytes));
+    kl_prefetch_to_read(kl_board_place(kl_board_area_of(b, bytes), rank, number + KL_BOARD_HINTED), bytes);
 }
 
 /* ---- posting and reading ---- */
+
+static inline uint32_t kl_board_next_place(struct kl_board_area *area)
+{
+    if (area->used < area->places && area->uses == (uint64_t)KL_BOARD_USES_PER_PLACE * area->used) area->used *= 2;
+    return (uint32_t)area->uses++ & (area->used - 1);
+}
+
+/** Where this rank writes its post of this turn, which it may post (kl_board_may_post); the same if asked again. */
+static inline void *kl_board_open(struct kl_board *b, size_t bytes)
+{
+    if (bytes > KL_BOARD_INLINE) {
+        struct kl_board_area *area = &b->area[kl_board_area_of(b, bytes) - b->area];
+        if (area->opened != b->turn + 1) *kl_board_number(kl_board_flag(b, b->rank, bytes)) = kl_board_next_place(area);
+        area->opened = b->turn + 1;
+    }
+    return kl_board_data(b, b->rank, bytes);
+}
 
 /** Tell all which call this rank makes in this turn, in which it posts nothing. */
 static inline void kl_board_call(const struct kl_board *b, uint64_t signature)

@@ -98,6 +98,89 @@ static void small_posts_are_scattered_where_they_are_read_at_once(void **state)
     free(mark);
 }
 
+/* ---- places ---- */
+
+enum { PLACES_SEEN = 1 << 14, OPENS = 200000 };
+
+/* Turns after which each place was used last, 1 + the turn, by address. */
+struct places {
+    const void *at[PLACES_SEEN];
+    uint64_t used[PLACES_SEEN];
+    int n; /* in use so far */
+};
+
+static uint64_t *used_of(struct places *p, const void *at)
+{
+    uint32_t i = (uint32_t)((uintptr_t)at / KL_LINE % PLACES_SEEN);
+
+    while (p->at[i] && p->at[i] != at) i = (i + 1) % PLACES_SEEN;
+    if (!p->at[i]) p->n++;
+    p->at[i] = at;
+    return &p->used[i];
+}
+
+/* The other rank reads as late as it may: only as many turns as this one waits for. */
+static void *open_when_allowed(struct kl_board *b, size_t bytes)
+{
+    int blocker;
+
+    while (!kl_board_may_post(b, bytes, &blocker)) {
+        assert_int_equal(blocker, 1);
+        kl_fetch_add_relaxed(&b->posts[1].done, 1);
+    }
+    return kl_board_open(b, bytes);
+}
+
+/* Posts of several areas in turn: none is written before the one that lay there was read, also while places are doubled. */
+static void a_place_is_written_anew_when_it_was_read(void **state)
+{
+    struct places *seen = zeroed(sizeof *seen);
+    void *memory = zeroed(kl_board_bytes(2)), *mark = zeroed(2 * sizeof(struct kl_arena_mark));
+    struct kl_board b;
+    uint32_t random = 1;
+
+    (void)state;
+    kl_board_init(&b, 2, 0, false);
+    kl_board_attach(&b, memory, mark);
+    kl_board_begin(&b, false, false);
+    const size_t bytes[] = {KL_BOARD_INLINE + 1, b.cell_bytes, 4 * b.cell_bytes, b.slot_bytes};
+    for (; b.turn < OPENS; b.turn++) {
+        random = random * 1664525u + 1013904223u;
+        const size_t n = bytes[(random >> 16) % (b.turn < OPENS / 2 ? 1 + b.turn / (OPENS / 8) % 4 : 4)];
+        void *at = open_when_allowed(&b, n);
+        uint64_t *used = used_of(seen, at);
+        assert_true(*used <= kl_load_relaxed(&b.posts[1].done));
+        assert_ptr_equal(kl_board_open(&b, n), at);
+        *used = b.turn + 1;
+        kl_board_announce(&b, n, 5);
+    }
+    for (int i = KL_BOARD_CELLS; i < KL_BOARD_AREAS; i++)
+        if (b.area[i].uses) assert_int_equal(b.area[i].used, b.area[i].places);
+    free(memory);
+    free(mark);
+    free(seen);
+}
+
+/* A rank that posts seldom touches little memory. */
+static void few_posts_use_few_places(void **state)
+{
+    struct places *seen = zeroed(sizeof *seen);
+    void *memory = zeroed(kl_board_bytes(2)), *mark = zeroed(2 * sizeof(struct kl_arena_mark));
+    struct kl_board b;
+
+    (void)state;
+    kl_board_init(&b, 2, 0, false);
+    kl_board_attach(&b, memory, mark);
+    kl_board_begin(&b, false, false);
+    for (; b.turn < 1000; b.turn++) {
+        *used_of(seen, open_when_allowed(&b, b.slot_bytes)) = 1;
+        assert_in_range(seen->n, 0, KL_BOARD_FIRST_PLACES + b.turn / (KL_BOARD_USES_PER_PLACE / 2));
+    }
+    free(memory);
+    free(mark);
+    free(seen);
+}
+
 /* As posts came at once before, up to a limit; not where another rank may need the core, nor where all wait for all. */
 static void who_follows_on_the_heels_falls_behind(void **state)
 {
@@ -131,6 +214,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_are_grouped_by_core),
         cmocka_unit_test(small_posts_are_scattered_where_they_are_read_at_once),
+        cmocka_unit_test(a_place_is_written_anew_when_it_was_read),
+        cmocka_unit_test(few_posts_use_few_places),
         cmocka_unit_test(who_follows_on_the_heels_falls_behind),
     };
 

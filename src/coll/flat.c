@@ -302,7 +302,7 @@ static inline bool try_post(struct kl_flat_op *op)
     if (!kl_board_may_post(b, bytes, &blocker)) return false;
     if (op->brings) {
         b->past = false;
-        post_data(op, kl_board_data(b, b->rank, bytes));
+        post_data(op, kl_board_open(b, bytes));
         kl_board_announce(b, bytes, op->share->signature);
     } else {
         kl_board_call(b, op->share->signature);
@@ -451,7 +451,7 @@ static char *next_post(const struct kl_flat_op *op, int *blocker)
     struct kl_board *b = op->board;
 
     b->turn++;
-    char *post = kl_board_may_post(b, op->bytes, blocker) ? kl_board_data(b, b->rank, op->bytes) : NULL;
+    char *post = kl_board_may_post(b, op->bytes, blocker) ? kl_board_open(b, op->bytes) : NULL;
     b->turn--;
     return post;
 }

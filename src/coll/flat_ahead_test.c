@@ -24,6 +24,15 @@ static void follow(struct world *w, const struct call *c)
     }
 }
 
+/* As after many posts in each area. */
+static void use_all_places(struct kl_board *b)
+{
+    for (int i = 0; i < KL_BOARD_AREAS; i++) {
+        b->area[i].used = b->area[i].places;
+        b->area[i].uses = (uint64_t)KL_BOARD_USES_PER_PLACE * b->area[i].places;
+    }
+}
+
 /* Of n ranks and `bytes`. One ends `most` operations before anybody has followed, and goes on when all have in so many, and not before. */
 static void expect_ahead(int n, int func, size_t bytes, int most, int followed)
 {
@@ -34,6 +43,7 @@ static void expect_ahead(int n, int func, size_t bytes, int most, int followed)
 
     assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, n), ncclSuccess);
     open_world(&w, n, 40000);
+    use_all_places(&w.board[rank]);
     for (;; ahead++) {
         struct kl_share s = share_of(&c, rank, w.send[rank], w.recv[rank]);
         start_flat(&w, rank, &s);

@@ -41,7 +41,7 @@ static void post_card(struct kl_mapped_op *op)
     struct kl_mapped *m = op->mapped;
     const struct kl_share *s = op->work.share;
     const int me = m->board.rank;
-    struct kl_mapped_card *card = kl_board_data(&m->board, me, sizeof *card);
+    struct kl_mapped_card *card = kl_board_open(&m->board, sizeof *card);
     const void *const buffer[KL_LENT_BUFFERS] = {lends_send(s, me) ? s->send : NULL,
                                                  lends_recv(s, me) ? s->recv : NULL};
 
@@ -66,9 +66,9 @@ static void post(struct kl_mapped_op *op)
         post_card(op);
     else if (op->stage == KL_MAPPED_TICKETS)
         kl_lent_tickets(&op->mapped->lent, &op->mapped->card[b->rank],
-                        kl_board_data(b, b->rank, sizeof(struct kl_lent_tickets)));
+                        kl_board_open(b, sizeof(struct kl_lent_tickets)));
     else
-        *(uint8_t *)kl_board_data(b, b->rank, 1) = !op->failed;
+        *(uint8_t *)kl_board_open(b, 1) = !op->failed;
     kl_board_announce(b, posted_bytes(op), op->work.share->signature);
 }
 

@@ -3,7 +3,7 @@
  * fifo.h - slots through which one rank hands data to another: the moving part of every transport on a host.
  *
  * The memory belongs to the receiver and may be mapped at different addresses on the two sides, so it holds offsets and
- * counters, never pointers of its own. A step counts slots since the connection was made; its line is step % nslots, its slot step % places.
+ * counters, never pointers of its own. A step counts slots since the connection was made; its line is step % nslots, its slot kl_fifo_place.
  *
  *      line 0           line 1         line 2                  from line 3
  *     +----------------+--------------+---------------------+  +----------------------------------+
@@ -195,6 +195,8 @@ static inline uint32_t kl_fifo_cells_for(size_t bytes, const struct kl_fifo_shap
     return times * shape->cells;
 }
 
+enum { KL_FIFO_STEPS_PER_PLACE = 16 }; /* before more places are used */
+
 /** From cell to cell. */
 static inline size_t kl_fifo_cell_stride(const struct kl_fifo_shape *shape)
 {
@@ -206,14 +208,28 @@ static inline unsigned char *kl_fifo_slots(struct kl_fifo *fifo, const struct kl
     return (unsigned char *)&fifo->lines[shape->nslots] + (size_t)shape->nslots * shape->ll_bytes;
 }
 
+/**
+ * The number of a step's place, of up to `most`, power of two, at least nslots: nslots of them are used in turn at first, more after many steps, so that
+ * first touching memory stays a small part of the time. Both ends derive it from the step. Steps under way together never have the same place.
+ */
+static inline uint32_t kl_fifo_place(uint64_t step, uint32_t most, const struct kl_fifo_shape *shape)
+{
+    const uint64_t grown = step / KL_FIFO_STEPS_PER_PLACE;
+    uint32_t places = shape->nslots;
+
+    if (grown >= most) return (uint32_t)step & (most - 1);
+    while (2 * (uint64_t)places <= grown) places *= 2;
+    return (uint32_t)step & (places - 1);
+}
+
 /** The slot, or the cell, of a step that has so many bytes. */
 static inline void *kl_fifo_slot(struct kl_fifo *fifo, uint64_t step, size_t bytes, const struct kl_fifo_shape *shape)
 {
     unsigned char *slots = kl_fifo_slots(fifo, shape);
 
-    if (bytes > shape->cell_bytes) return slots + (step & (shape->places - 1)) * kl_fifo_stride(shape);
+    if (bytes > shape->cell_bytes) return slots + kl_fifo_place(step, shape->places, shape) * kl_fifo_stride(shape);
     return slots + shape->places * kl_fifo_stride(shape) +
-           (step & (kl_fifo_cells_for(bytes, shape) - 1)) * kl_fifo_cell_stride(shape);
+           kl_fifo_place(step, kl_fifo_cells_for(bytes, shape), shape) * kl_fifo_cell_stride(shape);
 }
 
 /* ---- sender ---- */

@@ -146,7 +146,10 @@ static void a_step_larger_than_a_slot_is_refused(void **state)
     free(p.fifo);
 }
 
-/* Memory of a step that fills its cell is written anew after CELLS steps, of half a cell after twice as many, of others after PLACES. */
+/*
+ * Memory of a step that fills its cell is written anew after CELLS steps, of half a cell after twice as many, of others after PLACES; and after SLOTS at first. In
+ * between it is after twice as many each time that so many times as many steps have gone by.
+ */
 static void small_steps_have_cells(void **state)
 {
     static const struct {
@@ -162,11 +165,14 @@ static void small_steps_have_cells(void **state)
     {
         make_pair(&p, false);
         const unsigned char *first = kl_fifo_reserve(&p.tx, c->bytes);
-        for (int i = 0; i < 9 * CELLS; i++) {
-            assert_int_equal(kl_fifo_reserve(&p.tx, c->bytes) == first, i % c->steps == 0);
+        int steps = SLOTS;
+        for (int i = 0; i < 2 * KL_FIFO_STEPS_PER_PLACE * c->steps; i++) {
+            if (i >= 2 * KL_FIFO_STEPS_PER_PLACE * steps && steps < c->steps) steps *= 2;
+            assert_int_equal(kl_fifo_reserve(&p.tx, c->bytes) == first, i % steps == 0);
             put(&p.tx, (unsigned char)i, c->bytes);
             expect(&p.rx, (unsigned char)i, c->bytes);
         }
+        assert_int_equal(steps, c->steps);
         free(p.fifo);
     }
 }

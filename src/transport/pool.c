@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+enum { FIRST_SLOTS = 8, TAKES_PER_SLOT = 2 };
+
 /** A slot in use: by which fifo, until its receiver is past which step. */
 struct taken {
     struct kl_fifo_tx *by; /* NULL: free */
@@ -16,7 +18,8 @@ struct kl_pool {
     struct kl_segment segment;
     size_t slot_bytes, cycle_bytes;
     uint32_t nslots;
-    uint32_t next; /* the slot to begin with */
+    uint32_t next;  /* the slot to begin with */
+    uint64_t takes; /* slots taken so far */
     struct taken *taken;
 };
 
@@ -63,10 +66,14 @@ size_t kl_pool_slot_bytes(const struct kl_pool *pool)
     return pool->slot_bytes;
 }
 
-/* Slots that are gone through before the first one is taken again, if so many bytes are written to each. */
+/*
+ * Slots that are gone through before the first one is taken again, if so many bytes are written to each: few at first, more the more were taken, so that first
+ * touching memory stays a small part of the time.
+ */
 static size_t slots_in_turn(const struct kl_pool *pool, size_t bytes)
 {
-    const size_t n = bytes ? pool->cycle_bytes / bytes : pool->nslots;
+    const size_t cycle = bytes ? pool->cycle_bytes / bytes : pool->nslots, grown = FIRST_SLOTS + pool->takes / TAKES_PER_SLOT;
+    const size_t n = cycle < grown ? cycle : grown;
 
     return n < 1 ? 1 : n < pool->nslots ? n : pool->nslots;
 }
@@ -89,6 +96,7 @@ void *kl_pool_take(struct kl_pool *pool, struct kl_fifo_tx *tx, size_t bytes, ui
 
     if (slot == pool->nslots) return NULL;
     pool->next = slot + 1;
+    pool->takes++;
     pool->taken[slot] = (struct taken){.by = tx, .step = tx->step};
     *offset = slot * pool->slot_bytes;
     return (unsigned char *)pool->segment.base + *offset;

@@ -208,6 +208,29 @@ static void slots_are_taken_in_turn(void **state)
     kl_pool_free(pool);
 }
 
+/* A sender of few messages touches little memory; one of many goes through the whole cycle. */
+static void more_slots_are_used_the_more_are_taken(void **state)
+{
+    enum { MANY = 64 };
+    struct kl_pool *pool;
+    struct link l;
+    uint64_t used = 0;
+
+    (void)state;
+    assert_int_equal(kl_pool_create(MANY, SLOT_BYTES, MANY * SLOT_BYTES, &pool), ncclSuccess);
+    make_link(&l, pool);
+    for (uint64_t i = 0; i < 100; i++) {
+        const uint64_t slot = next_slot(&l, SLOT_BYTES);
+        if (slot + 1 > used) used = slot + 1;
+        assert_true(used <= 8 + i / 2 && (i < 7 || used >= 8));
+    }
+    for (uint64_t i = 0; i < 4 * MANY; i++) (void)next_slot(&l, SLOT_BYTES);
+    const uint64_t from = next_slot(&l, SLOT_BYTES);
+    for (uint64_t i = 1; i < 2 * MANY; i++) assert_int_equal(next_slot(&l, SLOT_BYTES), (from + i) % MANY);
+    free(l.fifo);
+    kl_pool_free(pool);
+}
+
 static void a_pool_that_cannot_be_is_an_error(void **state)
 {
     struct kl_pool *pool = NULL;
@@ -225,6 +248,7 @@ int main(void)
         cmocka_unit_test(a_slow_reader_takes_nothing_from_the_others),
         cmocka_unit_test(forgetting_a_fifo_frees_its_slots),
         cmocka_unit_test(slots_are_taken_in_turn),
+        cmocka_unit_test(more_slots_are_used_the_more_are_taken),
         cmocka_unit_test(places_outside_of_the_pool_are_refused),
         cmocka_unit_test(a_pool_that_cannot_be_is_an_error),
     };
