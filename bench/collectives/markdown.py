@@ -11,7 +11,7 @@ import bars
 import regimes
 import report
 
-MODE = "kolo"
+MODE = "kolo-inline"
 
 
 def found(run, op, np, size):

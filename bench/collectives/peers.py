@@ -30,7 +30,16 @@ KOLO_ENV = {
     "kolo-staged": {"KOLO_KERNEL_COPIES": "NEVER"},
     "kolo-copied": {"KOLO_KERNEL_COPIES": "ALWAYS"},
 }
-KOLO_DEFAULT = ["kolo", "kolo-sync", "kolo-inline", "kolo-alloc", "kolo-threads"]
+KOLO_DEFAULT = ["kolo-inline", "kolo-sync", "kolo", "kolo-alloc", "kolo-threads"]
+
+# What a mode is, in a picture or a table. The peers' calls return when the operation is done, as those of kolo-inline do.
+KOLO_TEXT = {
+    "kolo": "many launches, then one wait",
+    "kolo-sync": "each launch waited for",
+    "kolo-inline": "done when the call returns, as the peers",
+    "kolo-alloc": "many launches, memory of ncclMemAlloc",
+    "kolo-threads": "many launches, ranks are threads",
+}
 
 # Rank r to CPU r modulo their number, in every library but gloo. Which ranks share a CPU is chance otherwise, and worth a factor of two.
 PIN = "--pin"

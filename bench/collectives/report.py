@@ -142,7 +142,7 @@ def latency(rows):
 
 def summary(rows):
     large = [r for r in rows if r["size"] >= 64 << 10]
-    lines = [line_of(f"1. processes, {c}", rows, c) for c in ("kolo", "kolo-sync", "kolo-inline")]
+    lines = [line_of(f"1. processes, {c}", rows, c) for c in ("kolo-inline", "kolo-sync", "kolo")]
     lines += [line_of(f"   processes, {c}", rows, c) for c in ("kolo-staged", "kolo-copied") if ratios(rows, c)]
     lines += [line_of("   fresh inputs, kolo", rows, "kolo", "fresh_ratio")]
     lines += [line_of(f"2. from 64 KiB, {c}", large, c) for c in ("kolo-alloc", "kolo-register", "kolo-alloc-inline") if ratios(large, c)]

@@ -99,7 +99,7 @@ def write(out, rows, facts, configs, alone):
     with open(os.path.join(out, "collectives.json"), "w") as file:
         json.dump({**facts, "rows": rows, "alone": alone}, file, indent=1)
     with open(os.path.join(out, "collectives.svg"), "w") as file:
-        file.write(picture.draw(rows, configs, f"best peer / Kolo (above 1: Kolo is faster); {facts['machine']}"))
+        file.write(picture.draw(rows, [c for c in picture.SHOWN if c in configs] or configs, facts["machine"]))
 
 
 def show(rows, facts, configs, alone):
