@@ -16,13 +16,25 @@ function(kolo_sources)
     endforeach()
 endfunction()
 
+# kolo_test_support(): what unit tests are linked with beside their own file, compiled once: the library's objects as an archive, of which a
+# test takes what it needs, and the look at what it leaves behind.
+function(kolo_test_support)
+    add_library(kolo_archive STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:kolo_objects>)
+    target_link_libraries(kolo_archive PUBLIC kolo_objects)
+    if(KOLO_TESTS)
+        add_library(kolo_leftovers OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/leftovers.c)
+        target_compile_definitions(kolo_leftovers PRIVATE _GNU_SOURCE)
+        target_include_directories(kolo_leftovers PRIVATE ${PROJECT_SOURCE_DIR})
+    endif()
+endfunction()
+
 # kolo_test(host/stream_test [LABEL ...]): build host/stream_test.c against the library with its private symbols and
 # register it as stream_test. It fails if it leaves something behind (tests/leftovers.h). The label "slow" keeps a test out of `./dev test quick`.
 function(kolo_test path)
     if(KOLO_TESTS)
         cmake_path(GET path FILENAME name)
-        add_executable(${name} ${path}.c ${PROJECT_SOURCE_DIR}/tests/leftovers.c)
-        target_link_libraries(${name} PRIVATE kolo_objects cmocka)
+        add_executable(${name} ${path}.c)
+        target_link_libraries(${name} PRIVATE kolo_leftovers kolo_archive cmocka)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
         add_test(NAME ${name} COMMAND ${KOLO_TEST_WRAPPER} $<TARGET_FILE:${name}> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
         kolo_test_defaults(${name} "${ARGN}")
