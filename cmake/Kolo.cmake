@@ -17,7 +17,8 @@ function(kolo_sources)
 endfunction()
 
 # kolo_test_support(): what unit tests are linked with beside their own file, compiled once: the library's objects as an archive, of which a
-# test takes what it needs, and the look at what it leaves behind.
+# test takes what it needs, and the look at what it leaves behind. An archive leaves out what nobody calls, such as what is done at the end of a process
+# (comm/at_exit.c): programs with communicators, which are in folders that set KOLO_WITH_COMMUNICATORS, are linked with all objects.
 function(kolo_test_support)
     add_library(kolo_archive STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:kolo_objects>)
     target_link_libraries(kolo_archive PUBLIC kolo_objects)
@@ -34,7 +35,7 @@ function(kolo_test path)
     if(KOLO_TESTS)
         cmake_path(GET path FILENAME name)
         add_executable(${name} ${path}.c)
-        target_link_libraries(${name} PRIVATE kolo_leftovers kolo_archive cmocka)
+        target_link_libraries(${name} PRIVATE kolo_leftovers $<IF:$<BOOL:${KOLO_WITH_COMMUNICATORS}>,kolo_objects,kolo_archive> cmocka)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
         add_test(NAME ${name} COMMAND ${KOLO_TEST_WRAPPER} $<TARGET_FILE:${name}> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
         kolo_test_defaults(${name} "${ARGN}")
