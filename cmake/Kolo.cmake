@@ -31,6 +31,8 @@ endfunction()
 
 # kolo_test(host/stream_test [LABEL ...]): build host/stream_test.c against the library with its private symbols and
 # register it as stream_test. It fails if it leaves something behind (tests/leftovers.h). The label "slow" keeps a test out of `./dev test quick`.
+# In folders that set KOLO_ONE_THREAD, of functions without threads or shared memory, tests are labelled one_thread: ThreadSanitizer has nothing to see
+# there, so its build leaves them out, and `./dev test` as well.
 function(kolo_test path)
     if(KOLO_TESTS)
         cmake_path(GET path FILENAME name)
@@ -38,6 +40,12 @@ function(kolo_test path)
         target_link_libraries(${name} PRIVATE kolo_leftovers $<IF:$<BOOL:${KOLO_WITH_COMMUNICATORS}>,kolo_objects,kolo_archive> cmocka)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
         add_test(NAME ${name} COMMAND ${KOLO_TEST_WRAPPER} $<TARGET_FILE:${name}> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+        if(KOLO_ONE_THREAD)
+            list(APPEND ARGN one_thread)
+            if(KOLO_SANITIZE STREQUAL "thread")
+                set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+            endif()
+        endif()
         kolo_test_defaults(${name} "${ARGN}")
     endif()
 endfunction()
