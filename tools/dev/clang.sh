@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# clang.sh TOOL        where this machine has clang, clang++, clang-format or clang-tidy
-# clang.sh packages    the Debian packages with them
+# clang.sh TOOL              where this machine has clang, clang++, clang-format or clang-tidy
+# clang.sh packages [TOOL]   the Debian packages with them, or with clang-format alone
 #
 # clang 14 is what Debian 12 has. Formatting depends on the version, and so do findings, so where a distribution has no clang-format and clang-tidy
 # of this version, they come from PyPI into build/clang. The compiler is clang 14 where there is one, else the distribution's.
@@ -12,8 +12,10 @@ venv=build/clang
 
 packages() {
     . /etc/os-release
-    case "$ID ${VERSION_ID-}" in
-    'debian 12' | 'ubuntu 22.04' | 'ubuntu 24.04') echo clang-$pinned clang-format-$pinned clang-tidy-$pinned libclang-rt-$pinned-dev ;;
+    case "$1 $ID ${VERSION_ID-}" in
+    'clang-format debian 12' | 'clang-format ubuntu 22.04' | 'clang-format ubuntu 24.04') echo clang-format-$pinned ;;
+    clang-format*) echo python3-venv ;;
+    ' debian 12' | ' ubuntu 22.04' | ' ubuntu 24.04') echo clang-$pinned clang-format-$pinned clang-tidy-$pinned libclang-rt-$pinned-dev ;;
     *) echo clang libclang-rt-dev python3-venv ;;
     esac
 }
@@ -33,7 +35,7 @@ from_pypi() { # from_pypi TOOL
 }
 
 case ${1-} in
-packages) packages ;;
+packages) packages "${2-}" ;;
 clang | clang++) compiler "$1" ;;
 clang-format | clang-tidy) command -v "$1-$pinned" || from_pypi "$1" ;;
 *)
