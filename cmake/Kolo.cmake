@@ -16,15 +16,36 @@ function(kolo_sources)
     endforeach()
 endfunction()
 
+# kolo_test_support(): what unit tests are linked with beside their own file, compiled once: the library's objects as an archive, of which a
+# test takes what it needs, and the look at what it leaves behind. An archive leaves out what nobody calls, such as what is done at the end of a process
+# (comm/at_exit.c): programs with communicators, which are in folders that set KOLO_WITH_COMMUNICATORS, are linked with all objects.
+function(kolo_test_support)
+    add_library(kolo_archive STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:kolo_objects>)
+    target_link_libraries(kolo_archive PUBLIC kolo_objects)
+    if(KOLO_TESTS)
+        add_library(kolo_leftovers OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/leftovers.c)
+        target_compile_definitions(kolo_leftovers PRIVATE _GNU_SOURCE)
+        target_include_directories(kolo_leftovers PRIVATE ${PROJECT_SOURCE_DIR})
+    endif()
+endfunction()
+
 # kolo_test(host/stream_test [LABEL ...]): build host/stream_test.c against the library with its private symbols and
 # register it as stream_test. It fails if it leaves something behind (tests/leftovers.h). The label "slow" keeps a test out of `./dev test quick`.
+# In folders that set KOLO_ONE_THREAD, of functions without threads or shared memory, tests are labelled one_thread: ThreadSanitizer has nothing to see
+# there, so its build leaves them out, and `./dev test` as well.
 function(kolo_test path)
     if(KOLO_TESTS)
         cmake_path(GET path FILENAME name)
-        add_executable(${name} ${path}.c ${PROJECT_SOURCE_DIR}/tests/leftovers.c)
-        target_link_libraries(${name} PRIVATE kolo_objects cmocka)
+        add_executable(${name} ${path}.c)
+        target_link_libraries(${name} PRIVATE kolo_leftovers $<IF:$<BOOL:${KOLO_WITH_COMMUNICATORS}>,kolo_objects,kolo_archive> cmocka)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
         add_test(NAME ${name} COMMAND ${KOLO_TEST_WRAPPER} $<TARGET_FILE:${name}> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+        if(KOLO_ONE_THREAD)
+            list(APPEND ARGN one_thread)
+            if(KOLO_SANITIZE STREQUAL "thread")
+                set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+            endif()
+        endif()
         kolo_test_defaults(${name} "${ARGN}")
     endif()
 endfunction()
@@ -45,10 +66,14 @@ function(kolo_script_test file)
     endif()
 endfunction()
 
-# What all tests have in common.
+# What all tests have in common. How long one takes is no part of its result: only one that hangs is ended, by itself ($TEST_HANG_S, tests/hang.h) or by
+# CTest. KOLO_TEST_TIME_SCALE is for machines on which even half an hour is not enough.
+set(KOLO_TEST_TIME_SCALE 1 CACHE STRING "so many times as long before a test counts as hung")
+math(EXPR kolo_test_hang_s "900 * ${KOLO_TEST_TIME_SCALE}")
+math(EXPR kolo_test_timeout_s "2 * ${kolo_test_hang_s}")
 function(kolo_test_defaults name labels)
-    set_tests_properties(${name} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 LABELS "${labels}"
-        ENVIRONMENT "KOLO_BUILD=${PROJECT_BINARY_DIR};XDG_CACHE_HOME=/dev/null/cache;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=die_after_fork=0:atexit_sleep_ms=20")
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${kolo_test_timeout_s} SKIP_RETURN_CODE 77 LABELS "${labels}"
+        ENVIRONMENT "TEST_HANG_S=${kolo_test_hang_s};KOLO_BUILD=${PROJECT_BINARY_DIR};XDG_CACHE_HOME=/dev/null/cache;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=die_after_fork=0:atexit_sleep_ms=20")
 endfunction()
 
 # kolo_fuzz(xml): build the libFuzzer target xml_fuzz from xml_fuzz.c; its corpus is corpus/xml/, its dictionary, if

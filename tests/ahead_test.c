@@ -4,6 +4,7 @@
  * data come from operations before them, from functions and streams between them, or from another process that shares the memory.
  */
 #include "include/kolo.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 
 #include <sched.h>
@@ -17,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_RANKS = 3, TIMES = 100, QUEUED = 8, DEADLINE_S = 60 };
+enum { MOST_RANKS = 3, TIMES = 100, QUEUED = 8 };
 
 /* ---- what the processes share ---- */
 
@@ -110,7 +111,7 @@ static void warm_up(void)
 
 static int be_rank(int number, int n, void (*run)(void))
 {
-    alarm(DEADLINE_S);
+    alarm(kolo_test_hang_s());
     rank.number = number;
     rank.n = n;
     shared->pid[number] = getpid();

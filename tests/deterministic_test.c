@@ -6,6 +6,7 @@
 #include "bootstrap/bootstrap.h"
 #include "device/host/redop.h"
 #include "tests/api_check.h"
+#include "tests/hang.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -15,15 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    FEW_RANKS = 5,
-    MAX_RANKS = 40,
-    COUNT = 3001,
-    PARTS_COUNT = 257,
-    DEADLINE_S = 120,
-    MAX_BYTES = 8,
-    EXIT_REFUSED = 7
-};
+enum { FEW_RANKS = 5, MAX_RANKS = 40, COUNT = 3001, PARTS_COUNT = 257, MAX_BYTES = 8, EXIT_REFUSED = 7 };
 enum { SCALED = ncclNumOps }; /* the sum of contributions that each rank multiplies by its own factor */
 
 static const ncclDataType_t types[] = {ncclFloat32,  ncclFloat64,    ncclFloat16,
@@ -335,7 +328,7 @@ static int process_main(char **argv)
     int number[3];
     ncclUniqueId id;
 
-    alarm(DEADLINE_S);
+    alarm(kolo_test_hang_s());
     if (kl_bootstrap_id_parse(argv[1], &id)) return 1;
     for (int i = 0; i < 3; i++) number[i] = (int)strtol(argv[2 + i], NULL, 10);
     return !run_some(&id, number[0], number[1], number[2]);

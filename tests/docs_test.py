@@ -142,7 +142,7 @@ class Faults(unittest.TestCase):
                     here = str(ports.free_port())
                     command, told = command.replace(port, here), told.replace(port, here)
                 p = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
-                                   timeout=100, env=env, check=False)
+                                   timeout=tool.HANG_S, env=env, check=False)
                 self.assertNotEqual(p.returncode, 0)
                 self.assertRegex(p.stdout, told)
 

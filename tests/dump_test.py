@@ -11,7 +11,7 @@ import time
 
 import tool
 
-BOUND_S = 60
+BOUND_S = tool.HANG_S
 lines, said = [], threading.Condition()
 
 

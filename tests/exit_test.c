@@ -9,6 +9,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "comm/handle.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 #include "tests/leftovers.h"
 
@@ -24,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RANKS = 4, LEAVES = 2, COUNT = 256, DEADLINE_S = 60 };
+enum { RANKS = 4, LEAVES = 2, COUNT = 256 };
 
 /* ---- a rank ---- */
 
@@ -190,7 +191,7 @@ static int run_rank(char **argv)
 {
     static struct rank r;
 
-    alarm(DEADLINE_S);
+    alarm(kolo_test_hang_s());
     r.rank = (int)strtol(argv[2], NULL, 10);
     if (!join(&r, argv[3]) || !broadcast(&r, 1) || !pass_round(&r) || !tell_pids(&r)) return 1;
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)

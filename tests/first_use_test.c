@@ -6,6 +6,7 @@
 #include "include/kolo.h"
 
 #include "base/atomic.h"
+#include "tests/hang.h"
 #include "tests/holdings.h"
 #include "tests/kolo_test.h"
 
@@ -19,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { COMMS = 6, MOST_THREADS = 4, MOST_PROCESSES = 8, COUNT = 9000, BOUND_S = 60 };
+enum { COMMS = 6, MOST_THREADS = 4, MOST_PROCESSES = 8, COUNT = 9000 };
 
 /* What the processes of a job share. */
 static struct shared {
@@ -199,7 +200,7 @@ static int run_process(const struct member *like, int process, int threads)
     static struct member members[MOST_THREADS];
     int before = count_fds(), status = 0;
 
-    alarm(BOUND_S);
+    alarm(kolo_test_hang_s());
     for (int t = 0; t < threads; t++) {
         members[t] = *like;
         members[t].rank = process * threads + t;

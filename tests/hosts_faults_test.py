@@ -18,7 +18,7 @@ import unittest
 import tool
 
 NAMESPACE_NET, SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x40000000, 0x8913, 0x8914, 1
-BOUND_S = 60
+BOUND_S = tool.HANG_S
 libc = ctypes.CDLL(None, use_errno=True)
 
 

@@ -6,6 +6,7 @@
 #include "include/kolo.h"
 
 #include "base/atomic.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 
 #include <pthread.h>
@@ -68,7 +69,7 @@ static void run_process(void)
 {
     pthread_t threads[MOST_LANES];
 
-    alarm(170);
+    alarm(kolo_test_hang_s());
     for (int i = 0; i < shape->lanes; i++)
         if (pthread_create(&threads[i], NULL, run_lane, (void *)(intptr_t)i)) _exit(1);
     for (int i = 0; i < shape->lanes; i++) pthread_join(threads[i], NULL);

@@ -47,7 +47,7 @@ def count(function, size, operations, how):
         command = ["valgrind", "--tool=callgrind", "--separate-threads=yes", "--toggle-collect=window", "--dump-after=window",
                    "--callgrind-out-file=" + os.path.join(folder, "out"), os.path.join(BUILD, "bin", "instructions"), function, str(size), str(operations), how]
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
-        p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", timeout=100, env=clean, check=False)
+        p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", timeout=tool.HANG_S, env=clean, check=False)
         if p.returncode:
             raise AssertionError(f"{command}: exit {p.returncode}: {p.stdout[-2000:]}")
         totals = {}

@@ -9,7 +9,7 @@ import time
 
 import tool
 
-BOUND_S = 60
+BOUND_S = tool.HANG_S
 
 
 def until(found, what, bound_s=BOUND_S):

@@ -8,6 +8,7 @@
 #include "include/kolo.h"
 
 #include "bootstrap/bootstrap.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 
 #include <pthread.h>
@@ -20,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RANKS = 3, FEW = 1000, MANY = 1000000, ROOM = 3 * MANY, DEADLINE_S = 60, EXIT_AS_EXPECTED = 42 };
+enum { RANKS = 3, FEW = 1000, MANY = 1000000, ROOM = 3 * MANY, EXIT_AS_EXPECTED = 42 };
 
 struct rank {
     int rank;
@@ -323,7 +324,7 @@ static ncclResult_t call_and_wait(struct rank *r, const struct mismatch *m)
 /* Some do their part without the others: they hear of it, too. */
 static ncclResult_t await_failure(struct rank *r)
 {
-    const time_t until = time(NULL) + DEADLINE_S / 2;
+    const time_t until = time(NULL) + kolo_test_hang_s() / 2;
     ncclResult_t rc = ncclSuccess;
 
     while (!rc && time(NULL) < until && !ncclCommGetAsyncError(r->comm, &rc)) sched_yield();
@@ -442,7 +443,7 @@ static int process_main(char **argv)
 {
     ncclUniqueId id;
 
-    alarm(DEADLINE_S);
+    alarm(kolo_test_hang_s());
     if (kl_bootstrap_id_parse(argv[3], &id)) return 1;
     return run_rank((int)strtol(argv[2], NULL, 10), &id, &mismatches[strtol(argv[1], NULL, 10)]) ? EXIT_AS_EXPECTED : 1;
 }

@@ -15,7 +15,7 @@ try() {
     tried=$((tried + 1))
     "mpicc.$name" -Wall -Wextra -Werror -I include examples/mpi.c -o "$dir/hello" -L "$KOLO_BUILD" -lkolo \
         -Wl,-rpath,"$KOLO_BUILD" || exit 1
-    timeout 100 "mpirun.$name" "$@" -np 3 "$dir/hello" >"$dir/out" 2>"$dir/err"
+    timeout "${TEST_HANG_S:-900}" "mpirun.$name" "$@" -np 3 "$dir/hello" >"$dir/out" 2>"$dir/err"
     [ "$(grep -c "rank [0-2] of 3: fine" "$dir/out")" -eq 3 ] && return 0
     echo "mpirun.$name: not three ranks that are fine:"
     cat "$dir/out" "$dir/err"

@@ -13,7 +13,7 @@ import tool
 ONE, RAILS, FOUR, REDUCING = (tool.machine(name) for name in (
     "h100-nvsw-0nic", "h100-rail-8nic-400g", "h100-rail-4gpu-4nic-400g", "h100-nvsw-8nic-400g-coll"))
 SIZES = ["-b", "1K", "-e", "300K", "-f", "17", "-n", "1", "-w", "0"]
-BOUND_S = 60
+BOUND_S = tool.HANG_S
 
 
 def run(collective, *words, **settings):

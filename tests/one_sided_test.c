@@ -2,6 +2,7 @@
 /* One-sided operations: what is put is there when its signal is, by threads, processes and hosts, into memory of every kind. */
 #include "bootstrap/bootstrap.h"
 #include "tests/api_check.h"
+#include "tests/hang.h"
 
 #include <pthread.h>
 #include <spawn.h>
@@ -10,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RANKS = 3, ROUNDS = 12, DEADLINE_S = 60, PART = 3 << 20, WINDOW = RANKS * PART, CONTEXTS = 2 };
+enum { RANKS = 3, ROUNDS = 12, PART = 3 << 20, WINDOW = RANKS * PART, CONTEXTS = 2 };
 
 struct rank {
     int rank;
@@ -295,7 +296,7 @@ static int process_main(char **argv)
 {
     ncclUniqueId id;
 
-    alarm(DEADLINE_S);
+    alarm(kolo_test_hang_s());
     if (kl_bootstrap_id_parse(argv[1], &id)) return 1;
     return !run_rank((int)strtol(argv[2], NULL, 10), *argv[3] == '1', &id);
 }

@@ -5,6 +5,7 @@
  */
 #include "comm/comm.h"
 #include "include/kolo.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 
 #include <pthread.h>
@@ -20,7 +21,7 @@ enum { PROCESSES = 6, THREADS = 8 };
 #else
 enum { PROCESSES = 8, THREADS = 64 };
 #endif
-enum { RANKS = PROCESSES * THREADS, MAX_ROOTS = 3, COUNT = 100, DEADLINE_S = 100, STACK = 1 << 20 };
+enum { RANKS = PROCESSES * THREADS, MAX_ROOTS = 3, COUNT = 100, STACK = 1 << 20 };
 
 /* What the processes share. */
 struct shared {
@@ -116,11 +117,13 @@ static void run_process(int process)
                                  .rlim_max = (rlim_t)most_descriptors(process)};
     static struct me me[THREADS];
     pthread_attr_t small;
-    char host[32];
+    char host[32], patience[16];
 
-    alarm(DEADLINE_S); /* one that fails before the barrier leaves the others waiting */
+    alarm(kolo_test_hang_s()); /* one that fails before the barrier leaves the others waiting */
     snprintf(host, sizeof host, "host%d", process);
     setenv("NCCL_HOSTID", host, 1);
+    snprintf(patience, sizeof patience, "%u", kolo_test_hang_s());
+    setenv("KOLO_BOOTSTRAP_TIMEOUT", patience, 1);
     if (bounded) setrlimit(RLIMIT_NOFILE, &bound);
     if (process < nroots && ncclGetUniqueId(&shared->id[process])) _exit(2);
     pthread_barrier_wait(&shared->roots_run);

@@ -6,6 +6,7 @@
 #include "base/cpuset.h"
 #include "include/kolo.h"
 #include "os/affinity.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 
 #include <sched.h>
@@ -17,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST = 20000, DEADLINE_S = 60 };
+enum { MOST = 20000 };
 
 static struct shared {
     ncclUniqueId id;
@@ -109,7 +110,7 @@ static void reduce_often(void)
 
 static int be_rank(int number, int n, void (*run)(void))
 {
-    alarm(DEADLINE_S);
+    alarm(kolo_test_hang_s());
     rank.number = number;
     rank.n = n;
     pin(number % 2);

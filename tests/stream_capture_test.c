@@ -3,6 +3,7 @@
  * Streams that capture, and graphs: what is captured does not run, and runs as often as it is launched, with what is in its buffers
  * then. What a capture cannot be is refused with the reason that CUDA has an error for.
  */
+#include "tests/hang.h"
 #include "tests/stream_check.h"
 
 #include <pthread.h>
@@ -464,7 +465,7 @@ static void a_forked_child_captures_nothing(void **state)
     ok(koloEventRecord(e, s));
     pid_t child = fork();
     if (!child) {
-        alarm(20);
+        alarm(kolo_test_hang_s());
         _exit(use_in_child(s, e));
     }
     waitpid(child, &status, 0);

@@ -4,6 +4,7 @@
  * functions may take long, block, and wait for each other.
  */
 #include "base/clock.h"
+#include "tests/hang.h"
 #include "tests/holdings.h"
 #include "tests/stream_check.h"
 
@@ -302,7 +303,7 @@ static void a_forked_child_runs_functions_of_its_own(void **state)
     pid_t child = fork();
     if (!child) {
         flag f = 0;
-        alarm(20);
+        alarm(kolo_test_hang_s());
         if (koloStreamSynchronize(s)) _exit(1);
         if (koloStreamLaunch(s, raise_flag, &f)) _exit(2);
         await_flag(&f);

@@ -6,6 +6,7 @@
 #ifndef KOLO_TRANSPORT_BEHAVIOURS_H
 #define KOLO_TRANSPORT_BEHAVIOURS_H
 
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 #include "tests/transport_ends.h"
 #include "transport/pool.h"
@@ -56,7 +57,7 @@ static void flagged_lines_arrive_whole(struct end *e)
 
     join(e);
     for (size_t bytes = 0; bytes <= KL_LINES_BYTES; bytes += bytes < 400 || bytes > KL_LINES_BYTES - 100 ? 1 : 53) {
-        uint64_t deadline = kl_deadline_in_ms(HANG_S * 1000);
+        uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
         if (e->sends) {
             wait_for_room(e);
             fill(own, bytes, step);
@@ -149,7 +150,7 @@ static void lent_memory_is_read_or_refused(struct end *e)
 /* The receiver comes to know that nothing more comes, and where a network tells why, whose end it is. */
 static void expect_sender_gone(struct end *e)
 {
-    uint64_t deadline = kl_deadline_in_ms(HANG_S * 1000);
+    uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
 
     while (!kl_fifo_sender_gone(&e->c.rx)) {
         must(!kl_deadline_passed(deadline));
@@ -163,7 +164,7 @@ static void expect_sender_gone(struct end *e)
 /* Sending goes on until the network says that there is no receiver, and whom it misses. */
 static void expect_lost(struct end *e)
 {
-    uint64_t deadline = kl_deadline_in_ms(HANG_S * 1000);
+    uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     ncclResult_t rc;
 
     while (!(rc = try_to_pump(e))) {
@@ -212,7 +213,7 @@ static void a_receiver_leaves(struct end *e)
         let_go(e);
         return;
     }
-    uint64_t deadline = kl_deadline_in_ms(HANG_S * 1000);
+    uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     uint64_t step = 1;
     while (!kl_fifo_receiver_gone(&e->c.tx, e->c.tx.shape.nslots)) {
         must(!kl_deadline_passed(deadline));
@@ -338,14 +339,15 @@ static void both_ends_are_freed_in_any_state(struct end *e)
     if (e->sends) {
         struct kl_card_reply reply = {.pool_bytes = 0};
         card = hear_card(e);
-        ncclResult_t rc = is_net(e) ? e->transport->connect(&e->c, &card, kl_deadline_in_ms(TEST_JOIN_MS), &reply)
-                                    : test_connect(&e->c, &card, &reply);
+        ncclResult_t rc = is_net(e)
+                              ? e->transport->connect(&e->c, &card, kl_deadline_in_ms(kolo_test_hang_ms()), &reply)
+                              : test_connect(&e->c, &card, &reply);
         must(rc == (is_net(e) ? ncclInProgress : ncclSuccess));
         kl_connector_revoke(&e->c);
         kl_connector_leave(&e->c);
         let_go(e);
     } else if (is_net(e)) {
-        must(e->transport->settle(&e->c, kl_deadline_in_ms(TEST_JOIN_MS), NULL) == ncclInProgress);
+        must(e->transport->settle(&e->c, kl_deadline_in_ms(kolo_test_hang_ms()), NULL) == ncclInProgress);
         kl_connector_revoke(&e->c);
     }
     part(e);

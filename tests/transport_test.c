@@ -6,6 +6,7 @@
  * Both ends run in processes of their own, forked before any thread is started, or as two threads of one.
  */
 #include "base/error.h"
+#include "tests/hang.h"
 #include "tests/holdings.h"
 #include "tests/transport_behaviours.h"
 #include "tests/transport_ends.h"
@@ -63,7 +64,7 @@ static struct holdings count_holdings(const struct end *e)
 /* The event loop closes what is its own a little later. */
 static void expect_nothing_left(const struct end *e, const struct holdings *before)
 {
-    uint64_t deadline = kl_deadline_in_ms(HANG_S * 1000);
+    uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
 
     if (e->sends) meet(e);
     for (;;) {
@@ -239,7 +240,7 @@ static void *live_as_thread(void *arg)
 
 static void make_sockets(int sock[2])
 {
-    struct timeval hang = {.tv_sec = HANG_S};
+    struct timeval hang = {.tv_sec = kolo_test_hang_s()};
 
     must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sock));
     for (int i = 0; i < 2; i++) must(!setsockopt(sock[i], SOL_SOCKET, SO_RCVTIMEO, &hang, sizeof hang));

@@ -70,7 +70,7 @@ class Records(Page):
     def compared(self, folder):
         with tempfile.NamedTemporaryFile("r", suffix=".json") as out:
             subprocess.run(["python3", f"{BASE}/tools/compare_golden.py", "--kolo", tool.KOLO, "--golden", folder, "--json", out.name],
-                           stdout=subprocess.DEVNULL, timeout=300, check=False)
+                           stdout=subprocess.DEVNULL, timeout=tool.HANG_S, check=False)
             return json.load(out)
 
     def test_records(self):

@@ -9,6 +9,7 @@
 #include "bootstrap/root.h"
 #include "bootstrap/state.h"
 #include "os/netif.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 
 #include <pthread.h>
@@ -249,7 +250,7 @@ static void a_late_rank_learns_what_happened(void **state)
     for (int i = 0; i < 2; i++) ranks[i].config.nranks = 3;
     ranks[0].config.timeout_ms = 1000;
     run_ranks(ranks, 1);
-    ranks[0].config.timeout_ms = TIMEOUT_MS;
+    ranks[0].config.timeout_ms = kolo_test_hang_ms();
     run_ranks(ranks + 1, 1);
     assert_int_equal(ranks[1].joined, ncclRemoteError);
     assert_string_equal(ranks[1].text, ranks[0].text);
@@ -664,7 +665,7 @@ static bool find_link_local(union kl_address *address)
 static void a_rendezvous_that_is_given_up_ends_when_all_are_told(void **state)
 {
     struct kl_id id = {.kind = KL_ID_ROOT_RUNS, .naddresses = 1, .address = {free_address("127.0.0.1:0")}};
-    uint64_t deadline = kl_deadline_in_ms(TIMEOUT_MS);
+    uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     ncclUniqueId packed;
     struct kl_root *root;
     char answer;
@@ -676,7 +677,7 @@ static void a_rendezvous_that_is_given_up_ends_when_all_are_told(void **state)
     kl_root_give_up(root, false, deadline);
     assert_false(kl_deadline_passed(deadline));
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    assert_int_equal(poll(&p, 1, TIMEOUT_MS), 1);
+    assert_int_equal(poll(&p, 1, (int)kolo_test_hang_ms()), 1);
     assert_int_equal(recv(fd, &answer, 1, 0), 1);
     kl_socket_close(fd);
     kl_root_stop(root);

@@ -9,6 +9,7 @@
 #include "bootstrap/caller.h"
 #include "bootstrap/id.h"
 #include "bootstrap/state.h"
+#include "tests/hang.h"
 #include "tests/holdings.h"
 #include "tests/kolo_test.h"
 
@@ -19,7 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_RANKS = 17, TIMEOUT_MS = 60000 };
+enum { MAX_RANKS = 17 };
 
 struct rank {
     struct kl_bootstrap_config config;
@@ -84,8 +85,12 @@ static inline void setup_ranks(struct rank *ranks, int n, const ncclUniqueId *id
     for (int r = 0; r < n; r++) {
         struct rank *me = &ranks[r];
         *me = (struct rank){.run = run};
-        me->config = (struct kl_bootstrap_config){
-            .id = *id, .rank = r, .nranks = n, .timeout_ms = TIMEOUT_MS, .on_failure = note_failure, .ctx = me};
+        me->config = (struct kl_bootstrap_config){.id = *id,
+                                                  .rank = r,
+                                                  .nranks = n,
+                                                  .timeout_ms = kolo_test_hang_ms(),
+                                                  .on_failure = note_failure,
+                                                  .ctx = me};
         sem_init(&me->failed, 0, 0);
     }
 }
@@ -128,7 +133,7 @@ static inline int dial(const union kl_address *address)
 
     must(!kl_socket_connect_begin(address, &fd));
     struct pollfd p = {.fd = fd, .events = POLLOUT};
-    must(poll(&p, 1, TIMEOUT_MS) == 1);
+    must(poll(&p, 1, (int)kolo_test_hang_ms()) == 1);
     must(!kl_socket_connect_finish(fd));
     return fd;
 }
@@ -208,7 +213,7 @@ static inline ncclResult_t call_and_wait(struct kl_call *call, struct kl_connect
 /* Fails when they do not go: a test that failed may have left something for ever. */
 static inline int await_fds(int most)
 {
-    uint64_t deadline = kl_deadline_in_ms(TIMEOUT_MS);
+    uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
 
     while (count_fds() > most && !kl_deadline_passed(deadline)) sched_yield();
     return count_fds() > most;
@@ -295,7 +300,7 @@ static inline ncclResult_t knock(const ncclUniqueId *bytes, int rank, struct kl_
 /* Announce a rank that listens on `address`, and return the connection to the root. */
 static inline int announce_somebody(const ncclUniqueId *id, int rank, int nranks, const union kl_address *address)
 {
-    struct kl_announce a = {.nranks = nranks, .library = NCCL_VERSION_CODE, .patience_ms = TIMEOUT_MS};
+    struct kl_announce a = {.nranks = nranks, .library = NCCL_VERSION_CODE, .patience_ms = kolo_test_hang_ms()};
     struct kl_frame_head head = {.type = KL_FRAME_ANNOUNCE, .length = KL_ANNOUNCE_WIRE};
     unsigned char wire[KL_ANNOUNCE_WIRE], sealed[KL_FRAME_SEALED_HEAD];
     struct kl_wait wait = {.deadline = UINT64_MAX};

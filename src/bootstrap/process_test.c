@@ -4,6 +4,8 @@
 
 #include "bootstrap/jobs.h"
 
+#include "tests/hang.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -190,7 +192,7 @@ static int play(char **argv)
     struct rank me;
     ncclUniqueId id;
 
-    alarm(100); /* nobody outlives a test that went wrong */
+    alarm(kolo_test_hang_s()); /* nobody outlives a test that went wrong */
     must(!kl_bootstrap_id_parse(argv[2], &id));
     setup_ranks(&me, 1, &id, NULL);
     me.config.rank = (int)strtol(argv[3], NULL, 10);
@@ -377,7 +379,7 @@ static int join_in_a_row(struct row *row, int rank)
 {
     struct rank me;
 
-    alarm(100);
+    alarm(kolo_test_hang_s());
     for (int i = 0; i < IN_A_ROW; i++) {
         if (rank == 0) {
             must(!kl_bootstrap_id_create(&row->id[i]));

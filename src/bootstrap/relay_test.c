@@ -11,6 +11,8 @@
 
 #include "bootstrap/jobs.h"
 
+#include "tests/hang.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
@@ -18,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RANKS = 3, BETWEEN = 1, PASSAGES = 64, PATIENCE_MS = 10000, ALARM_S = 60 };
+enum { RANKS = 3, BETWEEN = 1, PASSAGES = 64 };
 
 /* ---- the relay ---- */
 
@@ -159,13 +161,13 @@ static int play(char **argv)
     ncclUniqueId id;
     char text[KL_ERROR_TEXT] = "";
 
-    alarm(ALARM_S); /* a rank that hangs is killed */
+    alarm(kolo_test_hang_s()); /* a rank that hangs is killed */
     signal(SIGPIPE, SIG_IGN);
     must(!kl_bootstrap_id_parse(argv[1], &id));
     setup_ranks(&me, 1, &id, NULL);
     me.config.rank = (int)strtol(argv[2], NULL, 10);
     me.config.nranks = RANKS;
-    me.config.timeout_ms = PATIENCE_MS;
+    me.config.timeout_ms = kolo_test_hang_ms();
     relay.active = me.config.rank == BETWEEN;
     relay.at = strtol(argv[3], NULL, 10);
     relay.inwards = *argv[4] == '1';

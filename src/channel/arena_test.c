@@ -20,7 +20,7 @@ static struct kl_arena_config config_of(struct rank *me, struct kl_bootstrap *b,
                                     .own = me->config.rank,
                                     .tag = TAG,
                                     .bytes = bytes,
-                                    .patience_ms = TIMEOUT_MS};
+                                    .patience_ms = kolo_test_hang_ms()};
 }
 
 static ncclResult_t progress_until_ready(struct kl_arena *a)

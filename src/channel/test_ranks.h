@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
 #include "channel/connections.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 #include "transport/lines.h"
 
@@ -21,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEST_RANKS = 48, TEST_HANG_MS = 20000 };
+enum { TEST_RANKS = 48 };
 
 struct test_rank {
     struct test_ranks *all;
@@ -39,7 +40,7 @@ struct test_ranks {
     int n;
     struct test_rank rank[TEST_RANKS];
     const struct kl_transport *(*transport)(int a, int b); /* NULL from it: the pair cannot be joined */
-    uint64_t patience_ms;                                  /* with who has answered; 0: TEST_HANG_MS */
+    uint64_t patience_ms;                                  /* with who has answered; 0: kolo_test_hang_ms() */
     bool hasty;                                            /* rank 0 has no patience at all */
     uint64_t seed;
     int relay;       /* 1 + the rank whose proxy sends for rank 0; 0: none */
@@ -69,8 +70,8 @@ __attribute__((unused)) static void test_ranks_join(struct test_ranks *t, int n)
     assert_int_equal(kl_bootstrap_id_create(&id), ncclSuccess);
     t->n = n;
     for (int r = 0; r < n; r++) {
-        t->rank[r] =
-            (struct test_rank){.all = t, .config = {.id = id, .rank = r, .nranks = n, .timeout_ms = TEST_HANG_MS}};
+        t->rank[r] = (struct test_rank){
+            .all = t, .config = {.id = id, .rank = r, .nranks = n, .timeout_ms = kolo_test_hang_ms()}};
         assert_int_equal(pthread_create(&t->rank[r].thread, NULL, test_join, &t->rank[r]), 0);
     }
     for (int r = 0; r < n; r++) pthread_join(t->rank[r].thread, NULL);
@@ -157,7 +158,7 @@ __attribute__((unused)) static void test_connections_create(struct test_ranks *t
             .round_peers = round_peers,
             .patience_ms = t->hasty && !r   ? 1
                            : t->patience_ms ? t->patience_ms
-                                            : TEST_HANG_MS,
+                                            : kolo_test_hang_ms(),
             .net = kl_nets[0],
             .choose = test_choose,
             .tell = test_tell,
@@ -199,7 +200,7 @@ struct test_patience {
 /** Something moved (or it is the first look): again, as long as that. Else wait a little; fails when it hangs. */
 __attribute__((unused)) static void test_wait(struct test_patience *p, bool moved, const char *what)
 {
-    if (moved || !p->deadline) p->deadline = kl_deadline_in_ms(TEST_HANG_MS);
+    if (moved || !p->deadline) p->deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     if (kl_deadline_passed(p->deadline)) fail_msg("%s: nothing moves any more", what);
     if (!moved) sched_yield();
 }

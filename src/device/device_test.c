@@ -7,6 +7,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "tests/hang.h"
 #include "tests/holdings.h"
 #include "tests/kolo_test.h"
 
@@ -38,7 +39,7 @@ static void invalid(ncclResult_t rc)
 
 static uint64_t soon(void)
 {
-    return kl_deadline_in_ms(20000);
+    return kl_deadline_in_ms(kolo_test_hang_ms());
 }
 
 /* No behaviour leaves a descriptor open. The event loop ends a moment after the last export. */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "os/thread.h"
+#include "tests/hang.h"
 #include "tests/holdings.h"
 #include "tests/kolo_test.h"
 
@@ -29,7 +30,7 @@ static void await_fds(int n)
 
 static uint64_t soon(void)
 {
-    return kl_deadline_in_ms(20000);
+    return kl_deadline_in_ms(kolo_test_hang_ms());
 }
 
 static int memory_file(const char *content)

@@ -3,10 +3,12 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -65,8 +67,8 @@ static void carries_a_descriptor_and_bytes(void **state)
         int file = open("/dev/null", O_RDWR | O_CLOEXEC), fd = -2;
 
         memset(got, 0, sizeof got);
-        assert_int_equal(kl_fdpass_send(p.a, file, sent, *bytes, kl_deadline_in_ms(60000)), ncclSuccess);
-        assert_int_equal(kl_fdpass_recv(p.b, &fd, got, *bytes, kl_deadline_in_ms(60000)), ncclSuccess);
+        assert_int_equal(kl_fdpass_send(p.a, file, sent, *bytes, kl_deadline_in_ms(kolo_test_hang_ms())), ncclSuccess);
+        assert_int_equal(kl_fdpass_recv(p.b, &fd, got, *bytes, kl_deadline_in_ms(kolo_test_hang_ms())), ncclSuccess);
         assert_memory_equal(got, sent, *bytes);
         assert_int_not_equal(fd, file);
         assert_true(same_file(fd, file));
@@ -84,12 +86,13 @@ static void messages_in_a_row_stay_apart(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++)
-        assert_int_equal(kl_fdpass_send(p.a, files[i], i ? "two" : "one", 3, kl_deadline_in_ms(60000)), ncclSuccess);
+        assert_int_equal(kl_fdpass_send(p.a, files[i], i ? "two" : "one", 3, kl_deadline_in_ms(kolo_test_hang_ms())),
+                         ncclSuccess);
     for (int i = 0; i < 2; i++) {
         char text[3];
         int fd;
 
-        assert_int_equal(kl_fdpass_recv(p.b, &fd, text, 3, kl_deadline_in_ms(60000)), ncclSuccess);
+        assert_int_equal(kl_fdpass_recv(p.b, &fd, text, 3, kl_deadline_in_ms(kolo_test_hang_ms())), ncclSuccess);
         assert_memory_equal(text, i ? "two" : "one", 3);
         assert_true(same_file(fd, files[i]));
         close(fd);
@@ -105,8 +108,8 @@ static void a_refusal_has_no_descriptor(void **state)
     int fd = 5;
 
     (void)state;
-    assert_int_equal(kl_fdpass_send(p.a, -1, "n", 1, kl_deadline_in_ms(60000)), ncclSuccess);
-    assert_int_equal(kl_fdpass_recv(p.b, &fd, &c, 1, kl_deadline_in_ms(60000)), ncclSuccess);
+    assert_int_equal(kl_fdpass_send(p.a, -1, "n", 1, kl_deadline_in_ms(kolo_test_hang_ms())), ncclSuccess);
+    assert_int_equal(kl_fdpass_recv(p.b, &fd, &c, 1, kl_deadline_in_ms(kolo_test_hang_ms())), ncclSuccess);
     assert_int_equal(fd, -1);
     assert_int_equal(c, 'n');
     close_pair(&p);
@@ -147,12 +150,13 @@ static void a_dead_peer_is_noticed(void **state)
 
     (void)state;
     /* Dies in the middle of its message: the descriptor that did come must not stay open. */
-    assert_int_equal(kl_fdpass_send(p.a, file, "ab", 2, kl_deadline_in_ms(60000)), ncclSuccess);
+    assert_int_equal(kl_fdpass_send(p.a, file, "ab", 2, kl_deadline_in_ms(kolo_test_hang_ms())), ncclSuccess);
     close(file);
     close(p.a);
-    assert_int_equal(kl_fdpass_recv(p.b, &fd, text, 4, kl_deadline_in_ms(60000)), ncclRemoteError);
+    assert_int_equal(kl_fdpass_recv(p.b, &fd, text, 4, kl_deadline_in_ms(kolo_test_hang_ms())), ncclRemoteError);
     assert_int_equal(fd, 77);
-    assert_int_equal(kl_fdpass_send(p.b, -1, text, 4, kl_deadline_in_ms(60000)), ncclRemoteError); /* and no SIGPIPE */
+    assert_int_equal(kl_fdpass_send(p.b, -1, text, 4, kl_deadline_in_ms(kolo_test_hang_ms())),
+                     ncclRemoteError); /* and no SIGPIPE */
     p.fds--;
     p.a = -1;
     close_pair(&p);
@@ -160,7 +164,7 @@ static void a_dead_peer_is_noticed(void **state)
 
 /* ---- answering and closing at once ---- */
 
-enum { ROUNDS = 20000 };
+enum { ROUNDS = 20000, SPINS = 1000 };
 
 struct answerer {
     _Atomic int round; /* what the receiver has begun */
@@ -172,7 +176,11 @@ static void *answer_and_close(void *arg)
     struct answerer *a = arg;
 
     for (int i = 0; i < ROUNDS; i++) {
-        while (kl_load_acquire(&a->round) <= i) kl_cpu_pause();
+        for (int spins = 0; kl_load_acquire(&a->round) <= i; spins++)
+            if (spins < SPINS) /* then the other one may have no core */
+                kl_cpu_pause();
+            else
+                sched_yield();
         for (int pause = i % 64; pause; pause--) kl_cpu_pause(); /* hit another moment of the receive in each round */
         (void)kl_fdpass_send(a->sock[i], -1, "x", 1, KL_NO_DEADLINE);
         close(a->sock[i]);
@@ -234,7 +242,7 @@ static void more_than_one_is_refused(void **state)
         struct pair p = open_pair(SOCK_STREAM);
 
         send_many(p.a, STDIN_FILENO, *n);
-        assert_int_equal(kl_fdpass_recv(p.b, &fd, &c, 1, kl_deadline_in_ms(60000)), ncclRemoteError);
+        assert_int_equal(kl_fdpass_recv(p.b, &fd, &c, 1, kl_deadline_in_ms(kolo_test_hang_ms())), ncclRemoteError);
         close_pair(&p); /* checks that none stayed open */
     }
     struct pair p = open_pair(SOCK_STREAM);
@@ -242,7 +250,7 @@ static void more_than_one_is_refused(void **state)
 
     send_many(p.a, STDIN_FILENO, 1); /* one per byte */
     send_many(p.a, STDIN_FILENO, 1);
-    assert_int_equal(kl_fdpass_recv(p.b, &fd, two, 2, kl_deadline_in_ms(60000)), ncclRemoteError);
+    assert_int_equal(kl_fdpass_recv(p.b, &fd, two, 2, kl_deadline_in_ms(kolo_test_hang_ms())), ncclRemoteError);
     close_pair(&p);
 }
 
@@ -254,11 +262,12 @@ static int lack_descriptors(const struct pair *p)
     const struct rlimit none = {(rlim_t)lowest, (rlim_t)lowest}, some = {(rlim_t)lowest, (rlim_t)lowest + 1};
 
     close(lowest);
-    if (setrlimit(RLIMIT_NOFILE, &some) || kl_fdpass_recv(p->b, &fd, &c, 1, kl_deadline_in_ms(60000))) return 1;
+    if (setrlimit(RLIMIT_NOFILE, &some) || kl_fdpass_recv(p->b, &fd, &c, 1, kl_deadline_in_ms(kolo_test_hang_ms())))
+        return 1;
     if (fd != lowest || close(fd)) return 2; /* the limit was raised for it */
     if (setrlimit(RLIMIT_NOFILE, &none)) return 3;
     fd = 77;
-    return kl_fdpass_recv(p->b, &fd, &c, 1, kl_deadline_in_ms(60000)) != ncclSystemError || fd != 77;
+    return kl_fdpass_recv(p->b, &fd, &c, 1, kl_deadline_in_ms(kolo_test_hang_ms())) != ncclSystemError || fd != 77;
 }
 
 static void no_free_descriptor_is_an_error_here(void **state)
@@ -268,7 +277,8 @@ static void no_free_descriptor_is_an_error_here(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++)
-        assert_int_equal(kl_fdpass_send(p.a, STDIN_FILENO, "x", 1, kl_deadline_in_ms(60000)), ncclSuccess);
+        assert_int_equal(kl_fdpass_send(p.a, STDIN_FILENO, "x", 1, kl_deadline_in_ms(kolo_test_hang_ms())),
+                         ncclSuccess);
     pid_t child = fork();
     if (!child) _exit(lack_descriptors(&p));
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -288,8 +298,8 @@ static void sizes_are_bounded(void **state)
     assert_int_equal(kl_fdpass_recv(p.b, &fd, text, 0, kl_deadline_in_ms(1)), ncclInvalidArgument);
     assert_int_equal(kl_fdpass_recv(p.b, &fd, text, sizeof text, kl_deadline_in_ms(1)), ncclInvalidArgument);
 
-    assert_int_equal(kl_fdpass_send(p.a, -1, text, 20, kl_deadline_in_ms(60000)), ncclSuccess);
-    assert_int_equal(kl_fdpass_recv(p.b, &fd, text, 10, kl_deadline_in_ms(60000)), ncclRemoteError);
+    assert_int_equal(kl_fdpass_send(p.a, -1, text, 20, kl_deadline_in_ms(kolo_test_hang_ms())), ncclSuccess);
+    assert_int_equal(kl_fdpass_recv(p.b, &fd, text, 10, kl_deadline_in_ms(kolo_test_hang_ms())), ncclRemoteError);
     close_pair(&p);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 
 #include <stdlib.h>
@@ -53,7 +54,8 @@ static void what_is_left_is_read(void **state)
     pid_t child = fork();
     if (!child) {
         char heard[sizeof said];
-        _exit(kl_siblings_read(path, heard, sizeof heard, kl_deadline_in_ms(20000)) || strcmp(heard, said) != 0);
+        _exit(kl_siblings_read(path, heard, sizeof heard, kl_deadline_in_ms(kolo_test_hang_ms())) ||
+              strcmp(heard, said) != 0);
     }
     assert_int_equal(kl_siblings_leave(path, said, sizeof said), ncclSuccess);
     int status;

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "os/thread.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 
 #include <errno.h>
@@ -56,7 +57,7 @@ static enum kl_io connect_to(const union kl_address *address, int *fd)
 
     if (io) return io;
     struct pollfd p = {.fd = *fd, .events = POLLOUT};
-    assert_int_equal(poll(&p, 1, 10000), 1);
+    assert_int_equal(poll(&p, 1, (int)kolo_test_hang_ms()), 1);
     return kl_socket_connect_finish(*fd);
 }
 

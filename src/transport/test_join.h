@@ -6,14 +6,14 @@
 #include "base/clock.h"
 #include "transport/transport.h"
 
-#include <sched.h>
+#include "tests/hang.h"
 
-enum { TEST_JOIN_MS = 60000 };
+#include <sched.h>
 
 __attribute__((unused)) static ncclResult_t test_connect(struct kl_connector *c, const struct kl_card *card,
                                                          struct kl_card_reply *reply)
 {
-    uint64_t deadline = kl_deadline_in_ms(TEST_JOIN_MS);
+    uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     ncclResult_t rc;
 
     while ((rc = c->transport->connect(c, card, deadline, reply)) == ncclInProgress) sched_yield();
@@ -22,7 +22,7 @@ __attribute__((unused)) static ncclResult_t test_connect(struct kl_connector *c,
 
 __attribute__((unused)) static ncclResult_t test_settle(struct kl_connector *c, const struct kl_card_reply *reply)
 {
-    uint64_t deadline = kl_deadline_in_ms(TEST_JOIN_MS);
+    uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     ncclResult_t rc;
 
     while ((rc = c->transport->settle(c, deadline, reply)) == ncclInProgress) sched_yield();

@@ -15,7 +15,7 @@ perf() {
     want=$1
     shift
     what="kolo perf $*"
-    timeout 100 "$kolo" perf "$@" >"$dir/out" 2>"$dir/err"
+    timeout "${TEST_HANG_S:-900}" "$kolo" perf "$@" >"$dir/out" 2>"$dir/err"
     got=$?
     [ $got -eq "$want" ] || fail "exit code $got, not $want"
 }
@@ -182,10 +182,10 @@ unset NCCL_TESTS_MIN_BW
 # ---- in a job that something else started ----
 
 what="kolo run -- kolo perf"
-timeout 100 "$kolo" run -n 2 -- "$kolo" perf all_gather -b 64 -e 64 -n 2 -t 2 >"$dir/out" 2>"$dir/err" || fail "exit code $?"
+timeout "${TEST_HANG_S:-900}" "$kolo" run -n 2 -- "$kolo" perf all_gather -b 64 -e 64 -n 2 -t 2 >"$dir/out" 2>"$dir/err" || fail "exit code $?"
 fine 1
 says out "#  Rank  3 "
-timeout 100 "$kolo" run -n 2 -- "$kolo" perf all_gather -b 64 -e 64 --hosts 2 >"$dir/out" 2>"$dir/err" && fail "no complaint"
+timeout "${TEST_HANG_S:-900}" "$kolo" run -n 2 -- "$kolo" perf all_gather -b 64 -e 64 --hosts 2 >"$dir/out" 2>"$dir/err" && fail "no complaint"
 says err "--hosts, --netns, --topo and --machine are for processes started here"
 free_port() {
     python3 "${0%/*}/../ports.py"
@@ -193,8 +193,8 @@ free_port() {
 what="two kolo perf that meet where a configuration file says"
 echo "KOLO_COMM_ID=127.0.0.1:$(free_port)" >"$dir/nccl.conf"
 export NCCL_CONF_FILE="$dir/nccl.conf" KOLO_SIZE=2 KOLO_LOCAL_SIZE=2 KOLO_SECRET=swordfish
-KOLO_RANK=1 timeout 100 "$kolo" perf all_reduce -b 64 -e 64 -n 2 >/dev/null 2>&1 &
-KOLO_RANK=0 timeout 100 "$kolo" perf all_reduce -b 64 -e 64 -n 2 >"$dir/out" 2>"$dir/err" || fail "exit code $?"
+KOLO_RANK=1 timeout "${TEST_HANG_S:-900}" "$kolo" perf all_reduce -b 64 -e 64 -n 2 >/dev/null 2>&1 &
+KOLO_RANK=0 timeout "${TEST_HANG_S:-900}" "$kolo" perf all_reduce -b 64 -e 64 -n 2 >"$dir/out" 2>"$dir/err" || fail "exit code $?"
 wait $!
 fine 1
 says out "#  Rank  1 "
@@ -206,7 +206,7 @@ for launcher in "mpirun.openmpi --oversubscribe" mpirun.mpich; do
         what="${meet:+KOLO_COMM_ID=$meet }$launcher kolo perf"
         # shellcheck disable=SC2086 # words
         env ${meet:+KOLO_COMM_ID=$meet} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-            timeout 100 $launcher -np 3 "$kolo" perf all_reduce -b 64 -e 64 -n 2 >"$dir/out" 2>"$dir/err"
+            timeout "${TEST_HANG_S:-900}" $launcher -np 3 "$kolo" perf all_reduce -b 64 -e 64 -n 2 >"$dir/out" 2>"$dir/err"
         if grep -q "# Using devices" "$dir/out" || ! grep -qi "orte\|prte\|hydra" "$dir/err"; then
             says out "#  Rank  2 "
             out "# Out of bounds values : 0 OK"
@@ -216,7 +216,7 @@ for launcher in "mpirun.openmpi --oversubscribe" mpirun.mpich; do
     done
 done
 what="ranks of a launcher, one of which never comes"
-OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 KOLO_BOOTSTRAP_TIMEOUT=1 timeout 100 \
+OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 KOLO_BOOTSTRAP_TIMEOUT=1 timeout "${TEST_HANG_S:-900}" \
     "$kolo" perf all_reduce -b 64 -e 64 >"$dir/out" 2>"$dir/err" && fail "no complaint"
 says err "rank 1 did not hear from rank 0 on this host within 1 s"
 
@@ -239,7 +239,7 @@ out "# Out of bounds values : 0 OK"
 # wrong FAULT: two sizes of all_reduce on three ranks.
 wrong() {
     what="FAULT=$1 kolo perf"
-    FAULT=$1 timeout 100 "$faulty" perf all_reduce --np 3 -b 8 -e 128 -f 16 -n 1 >"$dir/out" 2>"$dir/err"
+    FAULT=$1 timeout "${TEST_HANG_S:-900}" "$faulty" perf all_reduce --np 3 -b 8 -e 128 -f 16 -n 1 >"$dir/out" 2>"$dir/err"
     got=$?
     [ $got -eq 1 ] || fail "exit code $got, not 1"
 }
@@ -254,13 +254,13 @@ wrong overrun:0
 says err "bytes behind the receive buffer were written"
 
 what="FAULT=hang:1 kolo perf -T"
-FAULT=hang:1 timeout 100 "$faulty" perf all_reduce --np 3 -b 64 -e 64 -n 1 -T 0.3 >"$dir/out" 2>"$dir/err" && fail "exit code 0"
-says err "kolo perf: stuck for 0.3 s: all_reduce of 64 bytes of float, "
+FAULT=hang:1 timeout "${TEST_HANG_S:-900}" "$faulty" perf all_reduce --np 3 -b 64 -e 64 -n 1 -T 3 >"$dir/out" 2>"$dir/err" && fail "exit code 0"
+says err "kolo perf: stuck for 3 s: all_reduce of 64 bytes of float, "
 says err "kolo perf: rank 1: signal 15 (Terminated), sent by kolo perf"
 what="FAULT=hang:1 kolo run -- kolo perf -T"
-FAULT=hang:1 timeout 100 "$kolo" run -n 2 --grace 1 -- "$faulty" perf all_reduce -b 64 -e 64 -n 1 -T 0.3 \
+FAULT=hang:1 timeout "${TEST_HANG_S:-900}" "$kolo" run -n 2 --grace 1 -- "$faulty" perf all_reduce -b 64 -e 64 -n 1 -T 3 \
     >"$dir/out" 2>"$dir/err" && fail "exit code 0"
-says err "kolo perf: stuck for 0.3 s: all_reduce of 64 bytes of float, "
+says err "kolo perf: stuck for 3 s: all_reduce of 64 bytes of float, "
 says err "not finished by rank 1"
 
 # ---- containers of one host ----
@@ -272,7 +272,7 @@ if [ "$first" != "$last" ] && taskset -c "$first" unshare --uts true 2>"$dir/err
     export first last KOLO_TIMEOUT=20 NCCL_HOSTID=both
     what="kolo perf in two containers"
     # shellcheck disable=SC2016 # for the shells of the ranks
-    timeout 100 "$kolo" run -n 4 -- unshare --uts sh -c 'hostname "box$((KOLO_RANK / 3))" && test "$KOLO_RANK" = 3 || last=$first
+    timeout "${TEST_HANG_S:-900}" "$kolo" run -n 4 -- unshare --uts sh -c 'hostname "box$((KOLO_RANK / 3))" && test "$KOLO_RANK" = 3 || last=$first
         exec taskset -c "$last" "$0" perf all_reduce -b 8 -e 8 -n 20' "$kolo" >"$dir/out" 2>"$dir/err" || fail "exit code $?"
     says out " on       both device  3 "
     out "# Out of bounds values : 0 OK"

@@ -14,7 +14,7 @@ run() {
     want=$1
     shift
     what="kolo run $*"
-    timeout 60 "$kolo" run "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    timeout "${TEST_HANG_S:-900}" "$kolo" run "$@" >"$dir/out" 2>"$dir/err" </dev/null
     got=$?
     [ $got -eq "$want" ] || fail "exit code $got, not $want"
 }
@@ -97,7 +97,7 @@ out "$(cat "$dir/machine.xml")"
 run 0 -n 2 -- sh -c 'echo to out; echo to err >&2'
 lines out 2
 lines err 2
-echo word | timeout 60 "$kolo" run -n 3 --tag cat >"$dir/out" 2>"$dir/err"
+echo word | timeout "${TEST_HANG_S:-900}" "$kolo" run -n 3 --tag cat >"$dir/out" 2>"$dir/err"
 what="kolo run --tag cat"
 out "[0] word"
 lines out 1
@@ -126,7 +126,7 @@ ends_well='sleep 1000 & trap "trap \"\" TERM; echo terminated; exit 0" TERM; ech
 
 # Signals are passed on.
 : >"$dir/out"
-timeout 60 "$kolo" run -n 2 -- sh -c "$ends_well" >"$dir/out" 2>"$dir/err" &
+timeout "${TEST_HANG_S:-900}" "$kolo" run -n 2 -- sh -c "$ends_well" >"$dir/out" 2>"$dir/err" &
 launcher=$!
 what="kolo run, terminated"
 await_lines 2
@@ -157,21 +157,21 @@ gone $(cat "$dir/out")
 
 # Hosts of one NVLink domain.
 two=$(dirname "$0")/../data/examples/two-hosts.xml
-timeout 60 "$kolo" run -n 4 --hosts 4 --topo "$two" -- sh -c 'echo $KOLO_RANK $KOLO_MNNVL' >"$dir/out" 2>"$dir/err"
+timeout "${TEST_HANG_S:-900}" "$kolo" run -n 4 --hosts 4 --topo "$two" -- sh -c 'echo $KOLO_RANK $KOLO_MNNVL' >"$dir/out" 2>"$dir/err"
 what="kolo run --hosts 4 --topo two-hosts.xml"
 for line in "0 1" "1 1" "2 2" "3 2"; do out "$line"; done
-timeout 60 "$kolo" run -n 3 --hosts 3 --topo "$two" -- true >"$dir/out" 2>"$dir/err" && fail "no complaint"
+timeout "${TEST_HANG_S:-900}" "$kolo" run -n 3 --hosts 3 --topo "$two" -- true >"$dir/out" 2>"$dir/err" && fail "no complaint"
 lines err 1
 grep -q "holds 2 hosts, so there can be 1, 2, or a multiple of them, but not 3" "$dir/err" || fail "another reason"
 for mnnvl in 0 1; do
     [ $mnnvl -eq 1 ] && two=$(dirname "$0")/../data/examples/nvswitch.xml
-    KOLO_MNNVL=$mnnvl timeout 60 "$kolo" run -n 2 --hosts 2 --netns --topo "$two" -- true >"$dir/out" 2>"$dir/err" && fail "no complaint"
+    KOLO_MNNVL=$mnnvl timeout "${TEST_HANG_S:-900}" "$kolo" run -n 2 --hosts 2 --netns --topo "$two" -- true >"$dir/out" 2>"$dir/err" && fail "no complaint"
     lines err 1
     grep -q -- "--netns: hosts of one NVLink domain .* share memory" "$dir/err" || fail "another reason"
 done
 
 # Network namespaces, where they can be made.
-timeout 60 "$kolo" run -n 2 --hosts 2 --netns --tag -- sh -c 'echo $(grep -c kolo0 /proc/net/dev) $MASTER_ADDR' \
+timeout "${TEST_HANG_S:-900}" "$kolo" run -n 2 --hosts 2 --netns --tag -- sh -c 'echo $(grep -c kolo0 /proc/net/dev) $MASTER_ADDR' \
     >"$dir/out" 2>"$dir/err"
 what="kolo run --netns"
 if grep -q "not permitted\|not supported" "$dir/err"; then

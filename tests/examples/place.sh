@@ -17,7 +17,7 @@ build_c() {
 expect() {
     text=$1
     shift
-    if timeout 100 "$@" >"$dir/out" 2>&1 && grep -qF "$text" "$dir/out"; then return 0; fi
+    if timeout "${TEST_HANG_S:-900}" "$@" >"$dir/out" 2>&1 && grep -qF "$text" "$dir/out"; then return 0; fi
     echo "$*: not \"$text\", but:"
     cat "$dir/out"
     exit 1

@@ -3,7 +3,9 @@
 """tools_test.py - the checks of tools/dev find what they are for."""
 import contextlib
 import io
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -248,6 +250,29 @@ class Coverage(unittest.TestCase):
         table = coverage.sums([file("src/os/a.c", 1, 4), file("src/os/x/b.c", 2, 4), file("src/base/c.c", 0, 1)])
         self.assertEqual((table["src/os"]["line_covered"], table["src/os"]["line_total"]), (3, 8))
         self.assertEqual(table["all"]["line_total"], 9)
+
+
+class Leftovers(unittest.TestCase):
+    COMMAND = [sys.executable, str(ROOT / "tests/leftovers.py")]
+
+    def setUp(self):
+        if subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("no mount namespaces: files are not looked at")
+
+    def test_a_file_that_is_left_shows(self):
+        p = subprocess.run([*self.COMMAND, "touch", "/dev/shm/kolo-left"], env={**os.environ, "TEST_HANG_S": "15"}, text=True,
+                           stderr=subprocess.PIPE, check=False)
+        self.assertEqual((p.returncode, p.stderr), (1, "left behind: file /dev/shm/kolo-left\n"))
+
+    def test_another_jobs_file_does_not(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            begun = os.path.join(scratch, "begun")
+            os.mkfifo(begun)
+            with subprocess.Popen([*self.COMMAND, "sh", "-c", f"read line <{begun}"]) as job:
+                with open(begun, "w", encoding="ascii") as fifo, tempfile.NamedTemporaryFile(prefix="kolo-", dir="/dev/shm"):
+                    fifo.write("go on\n")
+                    fifo.flush()
+                    self.assertEqual(job.wait(), 0)
 
 
 if __name__ == "__main__":

@@ -13,18 +13,13 @@
  *
  * What fails is repeated by the command that it prints: the program is the same, when its ranks do what is not.
  */
+#include "tests/hang.h"
 #include "tests/soak/stage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { LIMIT_S = 90 };
-#else
-enum { LIMIT_S = 45 };
-#endif
 
 static struct {
     const char *self;
@@ -60,7 +55,7 @@ static bool run(uint64_t seed)
     static struct soak_ending e;
 
     draw(&p, seed);
-    soak_stage(&p, LIMIT_S, &e);
+    soak_stage(&p, (int)kolo_test_hang_s() / 3, &e);
     bool good = is_good(&p, &e), failed = e.ranks[SOAK_RIGHT] < p.n;
     job.failing += good && failed;
     if (!good || (failed && job.verbose)) tell(&e, seed, good);

@@ -17,7 +17,7 @@ import sys
 ORDER = ["base", "os", "event", "bootstrap", "device", "net", "topo", "graph", "proxy", "transport", "plan", "logs", "channel",
          "coll", "rma", "comm", "api"]
 PURE = {"topo": {"event", "bootstrap", "device", "net"}, "graph": {"event", "bootstrap", "device", "net"}}
-TESTS = (("tests", "kolo_test.h"), ("tests", "holdings.h"))
+TESTS = (("tests", "kolo_test.h"), ("tests", "holdings.h"), ("tests", "hang.h"))
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 
 

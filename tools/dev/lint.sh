@@ -25,7 +25,8 @@ compile_alone() { # compile_alone HEADER COMPILER ARGUMENT...
 
 case ${1-} in
 format)
-    found=$(sources '*.c' '*.h' '*.cu' '*.cuh' | grep -v '^compat/.*\.cu$' | xargs clang-format-14 --dry-run -Werror 2>&1) && exit 0
+    clang_format=$(tools/dev/clang.sh clang-format)
+    found=$(sources '*.c' '*.h' '*.cu' '*.cuh' | grep -v '^compat/.*\.cu$' | xargs "$clang_format" --dry-run -Werror 2>&1) && exit 0
     echo "not as ./dev fmt would have it:"
     printf '%s\n' "$found" | sed -n 's/^\([^ ]*\):[0-9]*:[0-9]*: error.*/\1/p; /^xargs/p' | uniq
     exit 1
@@ -37,13 +38,13 @@ tidy)
     python3 tools/dev/clang.py tidy build/release
     ;;
 headers)
-    bad=0
+    bad=0 clang=$(tools/dev/clang.sh clang) clangxx=$(tools/dev/clang.sh clang++)
     for header in include/*.h; do
-        for compiler in gcc clang-14; do
-            compile_alone "$header" $compiler -x c -std=c11 -pedantic -Wstrict-prototypes || bad=1
+        for compiler in gcc "$clang"; do
+            compile_alone "$header" "$compiler" -x c -std=c11 -pedantic -Wstrict-prototypes || bad=1
         done
-        for compiler in g++ clang++-14; do
-            compile_alone "$header" $compiler -x c++ -std=c++17 -pedantic || bad=1
+        for compiler in g++ "$clangxx"; do
+            compile_alone "$header" "$compiler" -x c++ -std=c++17 -pedantic || bad=1
         done
     done
     for header in $(find src -name '*.h'); do

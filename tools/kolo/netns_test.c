@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 #include "tools/kolo/netns.h"
 
@@ -57,7 +58,7 @@ static void expect_reachable(const struct kl_netns *ns, int from, int to)
     int client = socket_in(ns->fd[from], &own, from);
     assert_int_equal(connect(client, (struct sockaddr *)&at, sizeof at), 0);
     struct pollfd p = {.fd = server, .events = POLLIN};
-    assert_int_equal(poll(&p, 1, 10000), 1);
+    assert_int_equal(poll(&p, 1, (int)kolo_test_hang_ms()), 1);
     int peer = accept(server, NULL, NULL);
     assert_int_equal(write(client, "k", 1), 1);
     assert_int_equal(read(peer, &byte, 1), 1);

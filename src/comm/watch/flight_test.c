@@ -2,6 +2,7 @@
 #include "comm/watch/flight.h"
 
 #include "base/clock.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 
 #include <pthread.h>
@@ -142,7 +143,7 @@ static bool read_in_the_midst(uint64_t last)
 /* Whatever is read while others are written belongs to one operation. The writer goes on until that was seen a few times. */
 static void a_reader_sees_whole_records(void **state)
 {
-    const uint64_t deadline = kl_deadline_in_ms(120000);
+    const uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     uint64_t last = 0;
     int times = 0;
     pthread_t writer;

@@ -4,6 +4,7 @@
 #include "device/host/user_stream.h"
 
 #include "base/error.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 
 #include <pthread.h>
@@ -171,7 +172,7 @@ static void a_forked_child_has_an_executor_of_its_own(void **state)
         struct kl_work raise = {.progress = raise_flag, .owner = &flag};
         if (kl_stream_create(0, &s)) _exit(1);
         kl_stream_push(s, &raise);
-        alarm(100);
+        alarm(kolo_test_hang_s());
         wait_for_flag(&flag);
         _exit(0);
     }
@@ -192,7 +193,7 @@ static void a_forked_child_does_not_run_the_work_of_its_parent(void **state)
     while (!kl_stream_reached(s, 0) || kl_stream_pending(s)) {
         pid_t child = fork();
         if (!child) {
-            alarm(100);
+            alarm(kolo_test_hang_s());
             kl_stream_wait(s, kl_stream_tail(s));
             int n = l->n;
             push_append(s, l, 3, 0);
@@ -226,7 +227,7 @@ static void a_forked_child_finds_streams_empty_and_events_done(void **state)
     kl_event_record(other, failed); /* the work that has failed */
     pid_t child = fork();
     if (!child) {
-        alarm(100);
+        alarm(kolo_test_hang_s());
         if (kl_stream_pending(s) || kl_event_query(e)) _exit(1);
         if (kl_stream_synchronize(failed, kl_stream_tail(failed)) || kl_event_synchronize(e)) _exit(3);
         kl_stream_wait(s, kl_stream_tail(s));

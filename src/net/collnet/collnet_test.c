@@ -5,12 +5,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "device/host/redop.h"
+#include "tests/hang.h"
 #include "tests/holdings.h"
 #include "tests/kolo_test.h"
 
 #include <stdlib.h>
 
-enum { MOST = 5, MOST_BYTES = 1 << 18, PATIENCE_MS = 60000 };
+enum { MOST = 5, MOST_BYTES = 1 << 18 };
 
 static const struct kl_collnet *const collnet = &kl_collnet_heads;
 static const int32_t ranks[MOST] = {3, 11, 17, 20, 31};
@@ -69,7 +70,7 @@ static void open_party(struct party *p, int n)
     bool joined[MOST] = {false};
     int left = n;
 
-    prepare(p, n, PATIENCE_MS);
+    prepare(p, n, kolo_test_hang_ms());
     while (left) {
         int m = (int)dice((unsigned)n);
         if (joined[m]) continue;
@@ -140,7 +141,7 @@ static ncclResult_t ask(struct party *p, int m, const struct call *c, void **req
 /* Everybody does it; members take turns as chance will have it. Yields the first failure. */
 static ncclResult_t run(struct party *p, const struct call *c)
 {
-    uint64_t deadline = kl_deadline_in_ms(PATIENCE_MS);
+    uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     void *request[MOST] = {NULL};
     bool done[MOST] = {false};
 
@@ -437,7 +438,7 @@ static void it_can_be_given_up_at_any_time(void **state)
 
     (void)state;
     for (int steps = 0; steps < 40; steps += 3) {
-        prepare(&p, 3, PATIENCE_MS);
+        prepare(&p, 3, kolo_test_hang_ms());
         for (int i = 0; i < steps; i++) connect_one(&p, i % 3);
         close_party(&p);
     }

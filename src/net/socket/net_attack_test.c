@@ -6,6 +6,8 @@
 #include "net/socket/opening.h"
 #include "os/socket.h"
 
+#include "tests/hang.h"
+
 #include <errno.h>
 
 enum {
@@ -62,7 +64,7 @@ static void relay_close(struct relay *r)
 
 static void pass(int to, const unsigned char *data, size_t bytes)
 {
-    const struct kl_wait wait = {.deadline = kl_deadline_in_ms(PATIENCE_MS)};
+    const struct kl_wait wait = {.deadline = kl_deadline_in_ms(kolo_test_hang_ms())};
 
     if (bytes) (void)kl_socket_send(to, data, bytes, &wait);
 }
@@ -138,7 +140,7 @@ static void step_messages(void **request, ncclResult_t *rc)
 static void exchange(struct pair *p, struct relay *r, struct outcome *o)
 {
     static unsigned char from[MESSAGE], to[MESSAGE], second[8];
-    uint64_t deadline = kl_deadline_in_ms(PATIENCE_MS);
+    uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     ncclResult_t rc[2] = {ncclSuccess, ncclSuccess};
 
     fill(from, MESSAGE, 9);
@@ -283,7 +285,7 @@ static void reflected_frames(void **state)
     static const struct plan plan = {"reflected", false, REFLECT, OPENING_FORTH, HEAD};
     enum { BYTES = 128 << 20 };
     unsigned char *from = calloc(1, BYTES);
-    uint64_t deadline = kl_deadline_in_ms(PATIENCE_MS);
+    uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     ncclResult_t s = ncclInProgress, r = ncclInProgress, rc = ncclSuccess;
     struct relay relay;
     struct pair p;
@@ -322,14 +324,14 @@ static int visit(const struct kl_net_handle *handle)
 
 static void say(int fd, const void *data, size_t bytes)
 {
-    const struct kl_wait wait = {.deadline = kl_deadline_in_ms(PATIENCE_MS)};
+    const struct kl_wait wait = {.deadline = kl_deadline_in_ms(kolo_test_hang_ms())};
 
     (void)kl_socket_send(fd, data, bytes, &wait);
 }
 
 static void expect_hung_up(struct pair *p, int fd)
 {
-    uint64_t deadline = kl_deadline_in_ms(PATIENCE_MS);
+    uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     unsigned char byte[256];
     ssize_t n;
 

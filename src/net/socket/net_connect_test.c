@@ -2,6 +2,8 @@
 /* Connections over sockets come into being, or do not, and those who wait for that can sleep. */
 #include "net/socket/test_pairs.h"
 
+#include "tests/hang.h"
+
 #include <poll.h>
 
 static void one_listener_serves_many(void **state)
@@ -67,7 +69,7 @@ static void making_wakes(void **state)
         if (!s && !r) break;
         if (s) assert_int_equal(net->sleep_on(p.send, &fds[0].fd), ncclSuccess);
         if (r) assert_int_equal(net->sleep_on_listener(p.listener, &fds[1].fd), ncclSuccess);
-        assert_true(poll(fds, 2, PATIENCE_MS) > 0);
+        assert_true(poll(fds, 2, (int)kolo_test_hang_ms()) > 0);
     }
     pair_close(&p);
 }
@@ -90,7 +92,7 @@ static void an_arrival_wakes_once(void **state)
         if (s) assert_int_equal(net->sleep_on(p.send, &fds[0].fd), ncclSuccess);
         assert_int_equal(net->sleep_on_listener(p.listener, &fds[1].fd), ncclSuccess);
         if (fds[1].fd < 0) break;
-        assert_true(poll(fds, 2, PATIENCE_MS) > 0);
+        assert_true(poll(fds, 2, (int)kolo_test_hang_ms()) > 0);
     }
     int fd = -1;
     assert_int_equal(net->sleep_on_listener(p.listener, &fd), ncclSuccess);

@@ -5,6 +5,8 @@
 #include "net/socket/terms.h"
 #include "os/socket.h"
 
+#include "tests/hang.h"
+
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -212,7 +214,7 @@ static void sleep_on_both(const struct pair *p, void **request)
         if (done) request[i] = NULL;
         if (done) return;
     }
-    assert_true(poll(fds, 2, PATIENCE_MS) > 0); /* else a wake-up is lost */
+    assert_true(poll(fds, 2, (int)kolo_test_hang_ms()) > 0); /* else a wake-up is lost */
 }
 
 static void sleepers_are_woken(void **state)
@@ -238,7 +240,7 @@ static void sleepers_are_woken(void **state)
 /* Send on until `fd` tells of it. One attempt may find the sockets full: the kernel frees what was read in its own time. */
 static void wake_by_sending(void **send, struct pollfd *fd)
 {
-    uint64_t deadline = kl_deadline_in_ms(PATIENCE_MS);
+    uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     bool done;
 
     while (poll(fd, 1, 1) != 1) {
@@ -296,7 +298,7 @@ static void nothing_to_do_wakes_nobody(void **state)
     assert_int_equal(net->sleep_on(p.recv, &fd.fd), ncclSuccess);
     assert_int_equal(poll(&fd, 1, 0), 0);
     assert_int_equal(outcome_of(post_send(p.send, "x", 1, 0)), ncclSuccess);
-    assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
+    assert_int_equal(poll(&fd, 1, (int)kolo_test_hang_ms()), 1);
     assert_int_equal(outcome_of(recv), ncclSuccess);
     assert_int_equal(net->sleep_on(p.recv, &fd.fd), ncclSuccess);
     assert_int_equal(poll(&fd, 1, 0), 0);

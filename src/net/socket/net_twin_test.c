@@ -2,6 +2,8 @@
 /* Two connections, one each way, over one socket: messages, refusals, errors, ends, sleeping. */
 #include "net/socket/test_pairs.h"
 
+#include "tests/hang.h"
+
 #include <poll.h>
 
 /* Rank 0 connected (`there`), rank 1 sends back over it. */
@@ -287,7 +289,7 @@ static void a_message_wakes_its_receiver_only(void **state)
     assert_false(wakes(b.recv, 0));
     assert_false(wakes(b.there.recv, 0));
     assert_int_equal(outcome_of(post_send(b.send, "z", 1, 0)), ncclSuccess);
-    assert_true(wakes(b.recv, PATIENCE_MS));
+    assert_true(wakes(b.recv, (int)kolo_test_hang_ms()));
     assert_false(wakes(b.there.recv, 0));
     assert_false(wakes(b.there.send, 0)); /* what came is not for it */
     assert_int_equal(outcome_of(back), ncclSuccess);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "net/net.h"
+#include "tests/hang.h"
 #include "tests/holdings.h"
 #include "tests/kolo_test.h"
 
@@ -14,8 +15,6 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { PATIENCE_MS = 30000 };
 
 static const struct kl_net *const net = &kl_net_socket;
 
@@ -99,7 +98,7 @@ static inline int expect_no_more_fds(void **state)
 
 static inline struct kl_net_end end_of(int rank, int peer, uint32_t id)
 {
-    struct kl_net_end e = {.rank = rank, .peer = peer, .id = id, .deadline = kl_deadline_in_ms(PATIENCE_MS)};
+    struct kl_net_end e = {.rank = rank, .peer = peer, .id = id, .deadline = kl_deadline_in_ms(kolo_test_hang_ms())};
 
     memset(e.secret.bytes, 42, sizeof e.secret.bytes);
     return e;
@@ -175,7 +174,7 @@ static inline void *post_recv(void *recv, void *data, size_t bytes, int tag)
 /* Test requests (NULL: none, or done) until all are done or one fails. */
 static inline ncclResult_t finish(void **requests, int n, size_t *sizes)
 {
-    uint64_t deadline = kl_deadline_in_ms(PATIENCE_MS);
+    uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
 
     for (int left = n; left;) {
         left = 0;
@@ -202,7 +201,7 @@ static inline ncclResult_t outcome_of(void *request)
 /* The same, while `other`, of the other end, gets further: what it comes to does not matter. */
 static inline ncclResult_t outcome_beside(void *request, void *other)
 {
-    uint64_t deadline = kl_deadline_in_ms(PATIENCE_MS);
+    uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     ncclResult_t rc = ncclSuccess;
 
     for (bool done = false, over = false; !rc && !done; rc = net->test(request, &done, NULL)) {
