@@ -12,7 +12,7 @@ import unittest
 import jobs
 import tool
 
-BOUND_S = 100
+BOUND_S = 250
 PERF = f"{tool.KOLO} perf barrier -n 1"
 
 

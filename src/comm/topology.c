@@ -80,11 +80,13 @@ static void list_devices(struct work *w, int count)
 static ncclResult_t check_ordinals(const struct work *w, const struct kl_xml *file)
 {
     int gpus = file ? kl_machine_file_gpus(file) : 0;
+    bool of_file = *w->config->topo_file;
 
     for (int i = 0; file && i < w->comm->world->fabric_ranks; i++)
         if (w->device[i].ordinal >= gpus)
-            return KL_FAIL(ncclInvalidUsage, "rank %d uses device %d, but NCCL_TOPO_FILE=%s has %d GPUs",
-                           w->device[i].rank, w->device[i].ordinal, w->config->topo_file, gpus);
+            return KL_FAIL(ncclInvalidUsage, "rank %d uses device %d, but %s=%s has %d GPUs", w->device[i].rank,
+                           w->device[i].ordinal, of_file ? "NCCL_TOPO_FILE" : "KOLO_MACHINE",
+                           of_file ? w->config->topo_file : w->config->machine, gpus);
     return ncclSuccess;
 }
 

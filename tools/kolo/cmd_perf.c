@@ -9,6 +9,7 @@
 #include "tools/kolo/machines.h"
 #include "tools/kolo/perf_config.h"
 #include "tools/kolo/perf_process.h"
+#include "tools/kolo/spawn.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -105,7 +106,7 @@ static int launch(const struct kl_perf_config *c, struct watched *w, int fd, cha
     int nown = c->nthreads * c->ndevices;
     struct kl_launch job = {
         .who = "kolo perf",
-        .path = "/proc/self/exe",
+        .path = KL_SPAWN_SELF,
         .argv = words,
         .nranks = c->nprocesses,
         .nhosts = c->nhosts,
@@ -126,7 +127,7 @@ static int launch(const struct kl_perf_config *c, struct watched *w, int fd, cha
     /* The library would count one device per process. */
     if (nown > 1 && !c->topo && !c->machine && !getenv("KOLO_HOST_DEVICES") && !getenv("NCCL_TOPO_FILE"))
         job.host_devices = c->nprocesses / c->nhosts * nown;
-    return kl_launch(&job);
+    return kl_launch(&job) ? EXIT_PROBLEM : EXIT_OK;
 }
 
 static int start_processes(const struct kl_perf_config *c, int argc, char **argv)
