@@ -121,9 +121,10 @@ int main(void)
         cmocka_unit_test(a_group_joins),
         cmocka_unit_test(a_call_that_does_not_block_joins),
     };
-    static const char *const others[] = {"KOLO_RANK", "KOLO_SIZE", "KOLO_COMM_ID", "NCCL_COMM_ID", "RANK",
-                                         "WORLD_SIZE", "MASTER_ADDR", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                                         "PMI_RANK", "PMI_SIZE"};
+    static const char *const others[] = {
+        "KOLO_RANK",  "KOLO_SIZE",   "KOLO_COMM_ID",         "NCCL_COMM_ID",         "RANK",
+        "WORLD_SIZE", "MASTER_ADDR", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
+        "PMI_SIZE"};
     char job[32];
 
     FOR_EACH_CASE(name, others) unsetenv(*name);

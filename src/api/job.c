@@ -28,7 +28,8 @@ struct launcher {
         *here; /* how many of the ranks are on this host, or (Slurm) on how many hosts they are; NULL: it is not told */
     bool counts_hosts;
     const char *job[3]; /* what names the job */
-    const char *own[3]; /* what tells a rank of it from others; where nothing names it, this tells where the launcher is */
+    const char
+        *own[3]; /* what tells a rank of it from others; where nothing names it, this tells where the launcher is */
 };
 
 /* Most specific first: what runs inside another launcher's job sets its own. */

@@ -15,8 +15,7 @@ ncclResult_t kl_bootstrap_id_leave(const ncclUniqueId *bytes, const char *job, u
     struct kl_id id;
 
     if (!kl_id_unpack(bytes, &id)) return KL_FAIL(ncclInvalidArgument, "these 128 bytes are no unique id");
-    ncclResult_t rc =
-        kl_rendezvous_file_write(kl_private_folders(), job, bytes, sizeof *bytes, deadline, &file);
+    ncclResult_t rc = kl_rendezvous_file_write(kl_private_folders(), job, bytes, sizeof *bytes, deadline, &file);
     if (!rc) kl_root_own_file(&id, file);
     kl_key_wipe(&id.secret);
     return rc;

@@ -92,7 +92,9 @@ static void it_is_gone_when_one_does_not_come(void **state)
     expect_none("nobody has written");
     assert_int_equal(kl_bootstrap_id_leave(&id, job, kl_deadline_in_ms(TIMEOUT_MS)), ncclSuccess);
     expect_none("nobody has written"); /* nobody may come any more */
-    kl_bootstrap_decline(&id, 1, 0, 2);
+    setup_ranks(ranks, 2, &id, NULL);  /* who has it nevertheless is told, and then the root is gone */
+    run_ranks(ranks, 2);
+    assert_int_equal(ranks[0].joined, ncclRemoteError);
 }
 
 static void it_is_withdrawn(void **state)

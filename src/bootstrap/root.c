@@ -62,9 +62,9 @@ struct kl_root {
     bool introduced;       /* all is well; answers may still be on their way */
     bool failed;
     struct kl_notice failure;
-    struct kl_acceptor *acceptor; /* NULL when no longer listening */
+    struct kl_acceptor *acceptor;    /* NULL when no longer listening */
     struct kl_rendezvous_file *file; /* NULL: none, or removed */
-    bool held;                    /* until kl_root_stop, who frees it if it has retired */
+    bool held;                       /* until kl_root_stop, who frees it if it has retired */
     bool stopping;
     bool retired;
     pthread_mutex_t lock;

@@ -8,6 +8,7 @@
  */
 #include "comm/comm.h"
 
+#include "base/filelimit.h"
 #include "base/log.h"
 #include "comm/devices.h"
 #include "device/device.h"
@@ -176,10 +177,13 @@ static void dump_document(const struct work *w)
     const struct kl_topo_config *config = w->config;
 
     if (!*config->topo_dump_file || !kl_world_has(world, config->topo_dump_rank)) return;
+    struct kl_filelimit_guard guard;
+    kl_filelimit_begin(&guard);
     FILE *to = fopen(config->topo_dump_file, "we");
-    if (!to || kl_xml_write(w->document, to))
-        KL_WARN("NCCL_TOPO_DUMP_FILE=%s: cannot write the topology there", config->topo_dump_file);
-    if (to) fclose(to);
+    bool failed = !to || kl_xml_write(w->document, to);
+    if (to) failed |= fclose(to) != 0;
+    kl_filelimit_end(&guard);
+    if (failed) KL_WARN("NCCL_TOPO_DUMP_FILE=%s: cannot write the topology there", config->topo_dump_file);
 }
 
 /* ---- its domains ---- */

@@ -21,12 +21,3 @@ bool kl_files_make_room(int err)
     if (err != EMFILE || getrlimit(RLIMIT_NOFILE, &limit)) return false;
     return kl_files_allow(2 * (uint64_t)limit.rlim_cur) > limit.rlim_cur;
 }
-
-bool kl_files_may_grow(uint64_t bytes)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_FSIZE, &limit) || bytes <= limit.rlim_cur) return true; /* RLIM_INFINITY is the largest number */
-    errno = EFBIG;
-    return false;
-}

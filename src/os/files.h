@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * files.h - the limits of open files, and of their sizes. Many systems begin with 1,024 and allow more to who asks; a process with many ranks needs
+ * files.h - the limit of open files. Many systems begin with 1,024 and allow more to who asks; a process with many ranks needs
  * them. The limit is raised when it is reached, and no further than needed: programs that use select(2) mind high descriptors.
  *
  * Threads:  any.
@@ -17,11 +17,5 @@ uint64_t kl_files_allow(uint64_t n);
 
 /** A call has failed with errno `err`. Was that for lack of descriptors, and may we have more now? Then try it again. */
 bool kl_files_make_room(int err);
-
-/**
- * May files of this process be that large (`ulimit -f`), segments of memory included? False: errno is EFBIG. To be asked before one is
- * given its size: the system ends a process that tries to exceed the limit (SIGXFSZ).
- */
-bool kl_files_may_grow(uint64_t bytes);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "os/files.h"
+#include "base/filelimit.h"
 #include "os/private_file.h"
 
 #include <errno.h>
@@ -148,7 +148,7 @@ static bool write_all(int fd, const void *data, size_t bytes)
                      .bytes = bytes};
     memcpy(h.mark, mark, sizeof mark);
     struct iovec parts[] = {{&h, sizeof h}, {(void *)(uintptr_t)data, bytes}};
-    ssize_t n = kl_files_may_grow(sizeof h + bytes) ? writev(fd, parts, 2) : -1;
+    ssize_t n = kl_filelimit_allows(sizeof h + bytes) ? writev(fd, parts, 2) : -1;
     if (n >= 0 && n != (ssize_t)(sizeof h + bytes)) errno = ENOSPC;
     return n == (ssize_t)(sizeof h + bytes);
 }

@@ -267,27 +267,28 @@ static void no_room_is_said(void **state)
 /* A child lives on when the writer is killed: the file is nobody's then. */
 static void a_child_does_not_keep_it(void **state)
 {
-    int fds[2], ended[2];
+    int fds[2], told[2];
     char c;
 
     (void)state;
     assert_int_equal(pipe(fds), 0);
-    assert_int_equal(pipe(ended), 0);
+    assert_int_equal(pipe(told), 0);
     pid_t writer = fork();
     if (!writer) {
         struct kl_rendezvous_file *file;
         close(fds[1]);
         if (write_by(folders, said, LONG_MS, &file)) _exit(1);
-        if (!fork()) _exit(read(fds[0], &c, 1) != 0); /* until the test ends it */
+        if (!fork()) _exit(write(told[1], "x", 1) != 1 || read(fds[0], &c, 1) != 0); /* until the test ends it */
         raise(SIGKILL);
     }
     close(fds[0]);
-    close(ended[1]);
+    close(told[1]);
     finish(writer, SIGKILL);
+    assert_int_equal(read(told[0], &c, 1), 1); /* it runs: what fork(2) does in a child has been done */
     expect_nothing("nobody has written");
     close(fds[1]);
-    assert_int_equal(read(ended[0], &c, 1), 0); /* it has ended, too */
-    close(ended[0]);
+    assert_int_equal(read(told[0], &c, 1), 0); /* it has ended, too */
+    close(told[0]);
 }
 
 static bool is_other(const void *data)
@@ -307,7 +308,8 @@ static void what_is_refused_is_looked_at_again(void **state)
     kl_error_quiet(0);
     assert_non_null(strstr(kl_error_text(), "made by process"));
     pid_t child = fork();
-    if (!child) _exit(kl_rendezvous_file_read(folders, name, heard, strlen(other), is_other, kl_deadline_in_ms(LONG_MS)));
+    if (!child)
+        _exit(kl_rendezvous_file_read(folders, name, heard, strlen(other), is_other, kl_deadline_in_ms(LONG_MS)));
     kl_rendezvous_file_remove(file);
     file = written(other);
     finish(child, 0);

@@ -124,6 +124,17 @@ else
     echo "/proc cannot be taken away here"
 fi
 
+# Limits of the process: an error that names the limit, in every rank, and not the death of one. A sanitizer's stacks are larger.
+if [ -z "${1:-}" ]; then
+    for limit in "s 64" "f 0"; do
+        what="kolo run with ulimit -$limit"
+        # shellcheck disable=SC2086 # words
+        (ulimit -$limit && exec timeout 60 "$kolo" run -n 2 -- "$kolo" perf barrier) 2>&1 | cat >"$dir/err"
+        [ "$(grep -c "joining the communicator: .* raise \`ulimit -${limit% *}\`" "$dir/err")" -eq 2 ] || fail "ranks do not name the limit"
+        grep -q "signal" "$dir/err" && fail "a rank died"
+    done
+fi
+
 # The job's key is nowhere in what a job says, however much it says.
 run 0 -n 2 -- env NCCL_DEBUG=TRACE NCCL_DEBUG_SUBSYS=ALL "$kolo" perf all_reduce -b 8 -e 8 -n 1
 grep -q "KOLO_COMM_ID set by environment to (set)" "$dir/out" || fail "no line about KOLO_COMM_ID"

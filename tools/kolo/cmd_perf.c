@@ -2,6 +2,7 @@
 #include "tools/kolo/cmd.h"
 
 #include "base/clock.h"
+#include "base/filelimit.h"
 #include "base/parse.h"
 #include "topo/config.h"
 #include "tools/kolo/checks.h"
@@ -78,7 +79,7 @@ static int share_slots(struct watched *w)
     size_t bytes = (size_t)w->nranks * sizeof *w->slots;
     int fd = memfd_create("kolo-perf", MFD_CLOEXEC);
 
-    if (fd < 0 || ftruncate(fd, (off_t)bytes)) return -1;
+    if (fd < 0 || !kl_filelimit_allows(bytes) || ftruncate(fd, (off_t)bytes)) return -1;
     w->slots = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return w->slots == MAP_FAILED ? -1 : fd;
 }
@@ -143,7 +144,8 @@ static int start_processes(const struct kl_perf_config *c, int argc, char **argv
     }
     fd = share_slots(&w);
     if (!words || fd < 0) {
-        fprintf(stderr, "kolo perf: starting processes: %s\n", strerror(errno));
+        fprintf(stderr, "kolo perf: starting processes: %s%s\n", strerror(errno),
+                errno == EFBIG ? "; raise `ulimit -f`" : "");
     } else {
         snprintf(number, sizeof number, "%d", fd);
         words[0] = command_name;

@@ -10,7 +10,8 @@
 
 int kl_endings_init(struct kl_endings *e, int nranks, uint64_t grace_ms)
 {
-    *e = (struct kl_endings){.nranks = nranks, .nrunning = nranks, .grace_ms = grace_ms, .due_ns = KL_NO_DEADLINE, .first_failed = -1};
+    *e = (struct kl_endings){
+        .nranks = nranks, .nrunning = nranks, .grace_ms = grace_ms, .due_ns = KL_NO_DEADLINE, .first_failed = -1};
     e->rank = calloc((size_t)nranks, sizeof *e->rank);
     return e->rank ? 0 : -1;
 }

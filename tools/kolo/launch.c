@@ -175,7 +175,8 @@ static int prepare(struct launcher *l)
     if (find_domains(l) || open_null(l) || catch_signals(l) || make_network(l) || make_id(l)) return -1;
     int err = kl_janitor_start(&l->janitor);
     if (err == ENOENT && access(KL_SPAWN_SELF, F_OK))
-        return complain(l, "starting processes", "there is no " KL_SPAWN_SELF " here: mount /proc (mount -t proc proc /proc)");
+        return complain(l, "starting processes",
+                        "there is no " KL_SPAWN_SELF " here: mount /proc (mount -t proc proc /proc)");
     return err ? complain(l, "starting the process that cleans up", strerror(err)) : 0;
 }
 

@@ -116,8 +116,7 @@ static const struct script_case {
     {"false", EXIT_PROBLEM, "kolo run: rank 1: exit code 1, by itself"},
     {"exit 7", 7, "kolo run: rank 0: exit code 7, by itself"},
     {"kill -9 $$", 128 + SIGKILL, "kolo run: rank 1: signal 9 (Killed), by itself"},
-    {"test $RANK = 0 || exit 3; exec " LONG_SLEEP, 3,
-     "kolo run: rank 0: signal 15 (Terminated), sent by kolo run"},
+    {"test $RANK = 0 || exit 3; exec " LONG_SLEEP, 3, "kolo run: rank 0: signal 15 (Terminated), sent by kolo run"},
     {"test $RANK = 0 || { " AWAIT(0) "exit 3; }; trap 'exit 0' TERM; " READY "while :; do sleep 0.01; done", 3,
      "kolo run: rank 0: exit code 0, after kolo run sent signal 15 (Terminated)"},
     {"test $RANK = 0 || { " AWAIT(0) "exit 3; }; trap '' TERM; " READY "while :; do " LONG_SLEEP "; done", 3,
@@ -291,7 +290,8 @@ static void a_missing_program_is_said(void **state)
     static const struct {
         const char *name;
         int err;
-    } cases[] = {{"no-such-program-here", ENOENT}, {"/no/such/program", ENOENT}, {"/etc/passwd/x", ENOENT}, {"", ENOENT},
+    } cases[] = {{"no-such-program-here", ENOENT}, {"/no/such/program", ENOENT},
+                 {"/etc/passwd/x", ENOENT},        {"", ENOENT},
                  {"/etc/passwd", EACCES},          {"/tmp", EISDIR}};
     char *file;
 

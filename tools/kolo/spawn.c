@@ -20,7 +20,6 @@
 #define RANK_EXEC "rank-exec" /* PARENT NAMESPACE PATH ARGV... */
 #define JANITOR   "janitor"   /* groups to kill on its standard input */
 
-
 static char command_name[] = "kolo";
 
 /* ---- the launcher's side ---- */
@@ -192,7 +191,8 @@ static int rank_exec(int argc, char **argv)
     int err = errno;
     bool lacks_interpreter = err == ENOENT && !access(argv[PATH], F_OK);
     fprintf(stderr, "kolo: starting %s: %s\n", argv[PATH],
-            lacks_interpreter ? "the interpreter that its first line, or its header, names is not there" : strerror(err));
+            lacks_interpreter ? "the interpreter that its first line, or its header, names is not there"
+                              : strerror(err));
     return err == ENOENT ? KL_SPAWN_NOT_FOUND : KL_SPAWN_NOT_RUN;
 }
 
