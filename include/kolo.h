@@ -300,7 +300,8 @@ ncclResult_t koloGraphExecDestroy(koloGraphExec_t exec);
 /**
  * Join the job that the environment describes, and get its communicator: rank, size and rendezvous from KOLO_RANK,
  * KOLO_SIZE, KOLO_COMM_ID (`kolo run` sets them), or torchrun's RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, or the
- * ranks of Open MPI's and MPICH's launchers. Without any of them: one rank. Half a description: ncclInvalidUsage.
+ * ranks of Open MPI's, MPICH's and Slurm's launchers, which on one host need no rendezvous: rank 0 leaves its id in a file there, and
+ * the others wait for it (KOLO_BOOTSTRAP_TIMEOUT). Without any of them: one rank. Half a description: ncclInvalidUsage.
  */
 ncclResult_t koloInitFromEnv(ncclComm_t *comm);
 

@@ -119,9 +119,12 @@ FAULTS = {
     "A rank that never comes": r"1 of 2 ranks did not join within 2 s: rank 1; see whether it started",
     "Nobody at the rendezvous, or no way to it":
         r"rank 1 cannot join the rendezvous at 127\.0\.0\.1:4712, which rank 0 opens: Connection refused",
+    "Rank 0 is not on this host, or dead":
+        r"rank 1 did not hear from rank 0 on this host within 2 s \(nobody has written kolo-.*\); see whether that started",
     "A wrong secret": r"rank 1 cannot join .*: secret mismatch with 127\.0\.0\.1:4713; all ranks need the same",
     "Calls that differ": r"rank 2 called AllReduce\(4 elements\) as #1 where the others called AllReduce\(2 elements\)",
     "Too few descriptors": r"joining the communicator: .*: Too many open files; raise `ulimit -n`",
+    "Files that may not be large enough": r"cannot give segment kolo-\w+ its \d+ bytes; raise `ulimit -f`: File too large",
     "No interface": r'no network interface matches NCCL_SOCKET_IFNAME="=ib7"; there are: ',
     "A setting that is wrong": r'rank \d: joining the communicator: NCCL_ALGO: no name "nonsense"; known are Tree, ',
 }

@@ -58,6 +58,7 @@ static ncclResult_t create(ncclComm_t *user, const struct kl_birth *birth)
     memcpy(c->ids, birth->ids, (size_t)birth->nids * sizeof c->ids[0]);
     ncclResult_t rc = kl_comm_begin(&c->birth, user, &c->call.comm);
     if (rc) {
+        kl_bootstrap_decline(c->ids, birth->nids, birth->rank, birth->nranks);
         free(c);
         return rc;
     }

@@ -3,7 +3,7 @@
  * job.c - join the job that the environment describes.
  *
  * Where the ranks meet is told by a setting. Without one, ranks that are all on one host find each other by what their launcher
- * gave them (os/siblings.h): rank 0 leaves an id there.
+ * gave them (os/job_name.h): rank 0 leaves an id in a file of that name.
  */
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -14,13 +14,12 @@
 #include "comm/config.h"
 #include "comm/group.h"
 #include "include/kolo.h"
-#include "os/siblings.h"
+#include "os/job_name.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /** Where one kind of launcher says who a process is. */
 struct launcher {
@@ -29,27 +28,36 @@ struct launcher {
         *here; /* how many of the ranks are on this host, or (Slurm) on how many hosts they are; NULL: it is not told */
     bool counts_hosts;
     const char *job[3]; /* what names the job */
+    const char
+        *own[3]; /* what tells a rank of it from others; where nothing names it, this tells where the launcher is */
 };
 
 /* Most specific first: what runs inside another launcher's job sets its own. */
 static const struct launcher launchers[] = {
-    {"kolo run", "KOLO_RANK", "KOLO_SIZE", NULL, false, {NULL}},
-    {"torchrun", "RANK", "WORLD_SIZE", NULL, false, {NULL}},
+    {"kolo run", "KOLO_RANK", "KOLO_SIZE", NULL, false, {NULL}, {NULL}},
+    {"torchrun", "RANK", "WORLD_SIZE", NULL, false, {NULL}, {NULL}},
     {"Open MPI",
      "OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_SIZE",
      false,
-     {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR"}},
-    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", false, {NULL}},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_NODES", true, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
+     {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR"},
+     {"PMIX_RANK"}},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", false, {NULL}, {"PMI_RANK", "PMI_FD"}},
+    {"Slurm",
+     "SLURM_PROCID",
+     "SLURM_NTASKS",
+     "SLURM_STEP_NUM_NODES",
+     true,
+     {"SLURM_JOB_ID", "SLURM_STEP_ID"},
+     {"SLURM_PROCID"}},
 };
 enum { NLAUNCHERS = sizeof launchers / sizeof launchers[0] };
 
 struct job {
     int rank, size;
     ncclUniqueId id;
-    char note[KL_SIBLINGS_PATH]; /* where rank 0 has left the id; "": nowhere */
+    bool left; /* this is rank 0, which has left the id for the others */
 };
 
 static ncclResult_t read_number(const char *name, int *value)
@@ -82,29 +90,29 @@ static bool all_are_here(const struct launcher *l, const struct job *job)
     return text && kl_parse_int(text, &n) && n == (l->counts_hosts ? 1 : job->size);
 }
 
-static ncclResult_t leave_id(struct job *job, const char *path)
+static ncclResult_t leave_id(struct job *job, const char *name, uint64_t deadline)
 {
     KL_TRY(kl_bootstrap_id_create(&job->id));
-    KL_TRY(kl_siblings_leave(path, &job->id, sizeof job->id));
-    memcpy(job->note, path, sizeof job->note);
-    return ncclSuccess;
+    job->left = true;
+    return kl_bootstrap_id_leave(&job->id, name, deadline);
 }
 
-static ncclResult_t meet_siblings(const struct launcher *l, struct job *job)
+static ncclResult_t meet_here(const struct launcher *l, struct job *job)
 {
     static _Atomic uint32_t turns;
     struct kl_comm_config config;
-    char path[KL_SIBLINGS_PATH];
+    char name[KL_JOB_NAME], why[KL_ERROR_TEXT];
 
-    kl_siblings_path(l->job, kl_fetch_add_relaxed(&turns, 1), path);
-    if (!job->rank) return leave_id(job, path);
     kl_comm_config_load(&config);
-    uint64_t patience_ms = (uint64_t)config.bootstrap_timeout_s * 1000;
-    if (!kl_siblings_read(path, &job->id, sizeof job->id, kl_deadline_in_ms(patience_ms))) return ncclSuccess;
+    uint64_t deadline = kl_deadline_in_ms((uint64_t)config.bootstrap_timeout_s * 1000);
+    kl_job_name(l->job, l->own, kl_fetch_add_relaxed(&turns, 1), name);
+    if (!job->rank) return leave_id(job, name, deadline);
+    if (!kl_bootstrap_id_find(name, &job->id, deadline)) return ncclSuccess;
+    snprintf(why, sizeof why, "%s", kl_error_text());
     return KL_FAIL(ncclRemoteError,
-                   "koloInitFromEnv: rank %d did not hear from rank 0 on this host within %lld s; see whether that "
-                   "started, or set KOLO_COMM_ID=host:port to a free port of its host",
-                   job->rank, (long long)config.bootstrap_timeout_s);
+                   "koloInitFromEnv: rank %d did not hear from rank 0 on this host within %lld s (%.400s); see whether "
+                   "that started, or set KOLO_COMM_ID=host:port to a free port of its host",
+                   job->rank, (long long)config.bootstrap_timeout_s, why);
 }
 
 /* ---- where they meet ---- */
@@ -131,8 +139,7 @@ static ncclResult_t find_rendezvous(const struct launcher *l, struct job *job)
     kl_param_load(&kl_bootstrap_param_set, &params);
     if (*params.kolo_comm_id) return kl_bootstrap_id_parse(params.kolo_comm_id, &job->id);
     if (*params.nccl_comm_id) return kl_bootstrap_id_parse(params.nccl_comm_id, &job->id);
-    /* Inside a group a communicator is complete only later, and what rank 0 left could not be taken away. */
-    if ((!host || !port) && all_are_here(l, job) && !kl_group_open()) return meet_siblings(l, job);
+    if ((!host || !port) && all_are_here(l, job)) return meet_here(l, job);
     if (!host || !port)
         return KL_FAIL(ncclInvalidUsage,
                        "koloInitFromEnv: %s says that this is one of several ranks, but not where they meet: set "
@@ -164,6 +171,6 @@ ncclResult_t koloInitFromEnv(ncclComm_t *comm)
     *comm = NULL;
     ncclResult_t rc = kl_group_note(describe_job(&job));
     if (!rc) rc = pncclCommInitRank(comm, job.size, job.id, job.rank);
-    if (*job.note) unlink(job.note);
+    if (rc && rc != ncclInProgress && job.left) kl_bootstrap_id_withdraw(&job.id);
     return rc;
 }

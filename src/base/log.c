@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/filelimit.h"
 #include "base/log.h"
 
 #include "base/log_config.h"
@@ -230,7 +231,11 @@ static void blunt(char *text)
 
 static void write_line(int fd, const char *bytes, size_t nbytes)
 {
+    struct kl_filelimit_guard guard;
+
+    kl_filelimit_begin(&guard);
     while (write(fd, bytes, nbytes) < 0 && errno == EINTR) continue;
+    kl_filelimit_end(&guard);
 }
 
 static void raise_level(void)

@@ -85,6 +85,18 @@ ncclResult_t kl_bootstrap_id_parse(const char *text, ncclUniqueId *id);
 /** 256 hex digits and a zero. */
 void kl_bootstrap_id_format(const ncclUniqueId *id, char text[2 * NCCL_UNIQUE_ID_BYTES + 1]);
 
+/**
+ * For ranks that are all on one host and know no more than the name of their job (os/job_name.h): leave an id that this process has made
+ * where they find it, until all have come or one has failed. Waits until `deadline` (base/clock.h) for another job of that name.
+ */
+ncclResult_t kl_bootstrap_id_leave(const ncclUniqueId *id, const char *job, uint64_t deadline);
+
+/** This rank, which has left the id, does not join: nobody finds it any more. */
+void kl_bootstrap_id_withdraw(const ncclUniqueId *id);
+
+/** Wait until `deadline` for the id that rank 0 leaves: one whose process lives, and listens. */
+ncclResult_t kl_bootstrap_id_find(const char *job, ncclUniqueId *id, uint64_t deadline);
+
 /* ---- life ---- */
 
 /** Join: returns when every rank has joined. On failure nothing is held; telling the others may take a second. */

@@ -62,8 +62,9 @@ struct kl_root {
     bool introduced;       /* all is well; answers may still be on their way */
     bool failed;
     struct kl_notice failure;
-    struct kl_acceptor *acceptor; /* NULL when no longer listening */
-    bool held;                    /* until kl_root_stop, who frees it if it has retired */
+    struct kl_acceptor *acceptor;    /* NULL when no longer listening */
+    struct kl_rendezvous_file *file; /* NULL: none, or removed */
+    bool held;                       /* until kl_root_stop, who frees it if it has retired */
     bool stopping;
     bool retired;
     pthread_mutex_t lock;
@@ -87,8 +88,15 @@ static void leave_list(const struct kl_root *root)
     if (*link) *link = root->next;
 }
 
+static void remove_file(struct kl_root *root)
+{
+    kl_rendezvous_file_remove(root->file);
+    root->file = NULL;
+}
+
 static void stop_listening(struct kl_root *root)
 {
+    remove_file(root);
     kl_acceptor_close(root->acceptor);
     root->acceptor = NULL;
 }
@@ -219,6 +227,7 @@ static void fail(struct kl_root *root, int culprit, ncclResult_t code, const cha
     root->failure = (struct kl_notice){.culprit = culprit, .code = code};
     snprintf(root->failure.text, sizeof root->failure.text, "%s", text);
     KL_INFO(KL_BOOTSTRAP, "the rendezvous failed: %s", text);
+    remove_file(root);
     kl_source_deadline(root->clock, kl_deadline_in_ms(root->nranks ? root->patience_ms : TELL_MS));
     for (struct visitor *v = root->visitors, *next; v; v = next) {
         next = v->next;
@@ -609,12 +618,19 @@ static bool is_of(const struct kl_root *root, const struct kl_id *id)
     return same;
 }
 
+static struct kl_root *find(const struct kl_loop *loop, const struct kl_id *id)
+{
+    struct kl_root *root = process.loop == loop ? process.first : NULL;
+
+    while (root && !is_of(root, id)) root = root->next;
+    return root;
+}
+
 static ncclResult_t decline(void *ctx)
 {
     const struct declining *d = ctx;
-    struct kl_root *root = process.loop == d->loop ? process.first : NULL;
+    struct kl_root *root = find(d->loop, d->id);
 
-    while (root && !is_of(root, d->id)) root = root->next;
     if (!root) return ncclSuccess;
     fail(root, d->rank, ncclRemoteError, d->why);
     root->ndone++; /* it will not come to hear it */
@@ -631,6 +647,35 @@ void kl_root_decline(const struct kl_id *id, int rank)
     if (!kl_loop_hold_existing(&d.loop)) return; /* then there is no root either */
     (void)kl_loop_run(d.loop, decline, &d);
     kl_loop_drop(d.loop);
+}
+
+struct owning {
+    struct kl_loop *loop;
+    const struct kl_id *id;
+    struct kl_rendezvous_file *file;
+};
+
+static ncclResult_t own_file(void *ctx)
+{
+    struct owning *o = ctx;
+    struct kl_root *root = find(o->loop, o->id);
+
+    if (!root || root->introduced || root->failed) return ncclSuccess;
+    remove_file(root);
+    root->file = o->file;
+    o->file = NULL;
+    return ncclSuccess;
+}
+
+void kl_root_own_file(const struct kl_id *id, struct kl_rendezvous_file *file)
+{
+    struct owning o = {.id = id, .file = file};
+
+    if (kl_loop_hold_existing(&o.loop)) {
+        (void)kl_loop_run(o.loop, own_file, &o);
+        kl_loop_drop(o.loop);
+    }
+    kl_rendezvous_file_remove(o.file);
 }
 
 void kl_root_give_up(struct kl_root *root, bool announced, uint64_t deadline)

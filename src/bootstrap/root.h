@@ -12,6 +12,7 @@
 #define KL_BOOTSTRAP_ROOT_H
 
 #include "bootstrap/id.h"
+#include "os/rendezvous_file.h"
 
 struct kl_root;
 
@@ -33,6 +34,13 @@ void kl_root_give_up(struct kl_root *root, bool announced, uint64_t deadline);
  * waits at this process's root of the id, if there is one, hears it.
  */
 void kl_root_decline(const struct kl_id *id, int rank);
+
+/**
+ * The root of this process that is behind the id owns the file, in which ranks find the id, and removes it before any rank hears that all
+ * have come, or that one does not: so who has heard, and looks for the id of the next job, never finds this one. Without a root, any
+ * more, the file is removed at once. NULL: remove the one it has.
+ */
+void kl_root_own_file(const struct kl_id *id, struct kl_rendezvous_file *file);
 
 /** End it, if it has not ended by itself; its addresses are free when this returns. NULL is fine. */
 void kl_root_stop(struct kl_root *root);

@@ -4,6 +4,7 @@
  */
 #include "comm/comm.h"
 
+#include "base/filelimit.h"
 #include "base/log.h"
 #include "comm/graph_wire.h"
 #include "graph/config.h"
@@ -112,10 +113,13 @@ static void dump_graphs(ncclComm_t comm, const struct kl_graph_config *config)
 
     if (!*path || !kl_world_has(w, config->graph_dump_rank)) return;
     const struct kl_domain *d = &w->domain[w->domain_of[config->graph_dump_rank]];
+    struct kl_filelimit_guard guard;
+    kl_filelimit_begin(&guard);
     FILE *to = fopen(path, "we");
-    if (!to || kl_graphs_to_xml(&d->graphs, d->topo, &document) || kl_xml_write(document, to))
-        KL_WARN("NCCL_GRAPH_DUMP_FILE=%s: cannot write the graphs there", path);
-    if (to) fclose(to);
+    bool failed = !to || kl_graphs_to_xml(&d->graphs, d->topo, &document) || kl_xml_write(document, to);
+    if (to) failed |= fclose(to) != 0;
+    kl_filelimit_end(&guard);
+    if (failed) KL_WARN("NCCL_GRAPH_DUMP_FILE=%s: cannot write the graphs there", path);
     kl_xml_free(document);
 }
 

@@ -178,6 +178,16 @@ static ncclResult_t start_all_in_background(struct kl_deferred *calls)
     return ncclInProgress;
 }
 
+static int start_thread(struct kl_deferred *call)
+{
+    pthread_attr_t attributes;
+
+    kl_thread_attributes(&attributes);
+    int err = pthread_create(&call->thread, &attributes, run_call, call);
+    pthread_attr_destroy(&attributes);
+    return err;
+}
+
 static void start_calls(struct kl_deferred *calls)
 {
     for (struct kl_deferred *c = calls; c; c = c->next) {
@@ -185,7 +195,7 @@ static void start_calls(struct kl_deferred *calls)
             run_call(c); /* the last one, or the only one, here */
             continue;
         }
-        int err = pthread_create(&c->thread, NULL, run_call, c);
+        int err = start_thread(c);
         c->started = !err;
         if (err) {
             errno = err;

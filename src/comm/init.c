@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "device/host/wait.h"
 #include "os/process.h"
+#include "os/thread.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -331,7 +332,8 @@ ncclResult_t kl_comm_begin(const struct kl_birth *birth, ncclComm_t *user, struc
 
     kl_comm_publish(user, NULL);
     if (!c) return KL_NOMEM("a communicator");
-    ncclResult_t rc = kl_handle_open(c);
+    ncclResult_t rc = kl_thread_check_stack();
+    if (!rc) rc = kl_handle_open(c);
     if (rc) {
         free_comm(c);
         return rc;

@@ -8,6 +8,7 @@
  */
 #include "comm/comm.h"
 
+#include "base/filelimit.h"
 #include "base/log.h"
 #include "comm/devices.h"
 #include "device/device.h"
@@ -80,11 +81,13 @@ static void list_devices(struct work *w, int count)
 static ncclResult_t check_ordinals(const struct work *w, const struct kl_xml *file)
 {
     int gpus = file ? kl_machine_file_gpus(file) : 0;
+    bool of_file = *w->config->topo_file;
 
     for (int i = 0; file && i < w->comm->world->fabric_ranks; i++)
         if (w->device[i].ordinal >= gpus)
-            return KL_FAIL(ncclInvalidUsage, "rank %d uses device %d, but NCCL_TOPO_FILE=%s has %d GPUs",
-                           w->device[i].rank, w->device[i].ordinal, w->config->topo_file, gpus);
+            return KL_FAIL(ncclInvalidUsage, "rank %d uses device %d, but %s=%s has %d GPUs", w->device[i].rank,
+                           w->device[i].ordinal, of_file ? "NCCL_TOPO_FILE" : "KOLO_MACHINE",
+                           of_file ? w->config->topo_file : w->config->machine, gpus);
     return ncclSuccess;
 }
 
@@ -174,10 +177,13 @@ static void dump_document(const struct work *w)
     const struct kl_topo_config *config = w->config;
 
     if (!*config->topo_dump_file || !kl_world_has(world, config->topo_dump_rank)) return;
+    struct kl_filelimit_guard guard;
+    kl_filelimit_begin(&guard);
     FILE *to = fopen(config->topo_dump_file, "we");
-    if (!to || kl_xml_write(w->document, to))
-        KL_WARN("NCCL_TOPO_DUMP_FILE=%s: cannot write the topology there", config->topo_dump_file);
-    if (to) fclose(to);
+    bool failed = !to || kl_xml_write(w->document, to);
+    if (to) failed |= fclose(to) != 0;
+    kl_filelimit_end(&guard);
+    if (failed) KL_WARN("NCCL_TOPO_DUMP_FILE=%s: cannot write the topology there", config->topo_dump_file);
 }
 
 /* ---- its domains ---- */

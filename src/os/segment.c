@@ -2,6 +2,7 @@
 #include "os/segment.h"
 
 #include "base/error.h"
+#include "base/filelimit.h"
 #include "os/chaos.h"
 #include "os/files.h"
 
@@ -57,6 +58,8 @@ static ncclResult_t map(struct kl_segment *seg, int fd, size_t bytes)
 /* Sparse on purpose: a staging buffer that no message ever fills should not cost memory. */
 static ncclResult_t set_size(int fd, const char *label, size_t bytes)
 {
+    if (!kl_filelimit_allows(bytes))
+        return KL_FAIL_ERRNO("cannot give segment %s its %zu bytes; raise `ulimit -f`", label, bytes);
     if (ftruncate(fd, (off_t)bytes)) return KL_FAIL_ERRNO("cannot give segment %s its %zu bytes", label, bytes);
     if (fcntl(fd, F_ADD_SEALS, SIZE_SEALS | F_SEAL_SEAL)) return KL_FAIL_ERRNO("cannot seal segment %s", label);
     return ncclSuccess;

@@ -9,7 +9,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
+
+enum {
+    STACK_NEEDED = 72 * 1024,  /* 60 KiB were measured, with all that can be logged */
+    STACK_PLENTY = 1024 * 1024 /* the first thread's grows, and is not looked at in detail */
+};
 
 static const int fault_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 
@@ -32,13 +39,25 @@ static sigset_t signals_to_block(void)
     return set;
 }
 
+void kl_thread_attributes(pthread_attr_t *attributes)
+{
+    size_t bytes = 0;
+
+    pthread_attr_init(attributes);
+    if (!pthread_attr_getstacksize(attributes, &bytes) && bytes < KL_THREAD_STACK)
+        pthread_attr_setstacksize(attributes, KL_THREAD_STACK);
+}
+
 /* A thread inherits the mask of its creator, whatever that blocks: setting it here leaves no moment in which a signal could slip in. */
 static int create_with_signals_blocked(pthread_t *handle, void *(*begin)(void *), struct kl_thread *thread)
 {
     sigset_t before, blocked = signals_to_block();
 
     pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    int err = pthread_create(handle, NULL, begin, thread);
+    pthread_attr_t attributes;
+    kl_thread_attributes(&attributes);
+    int err = pthread_create(handle, &attributes, begin, thread);
+    pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return err;
 }
@@ -108,4 +127,31 @@ bool kl_thread_join_by(struct kl_thread *thread, uint64_t deadline)
     if (thread->started && pthread_timedjoin_np(thread->handle, NULL, &by)) return false;
     thread->started = false;
     return true;
+}
+
+/* ---- the program's threads ---- */
+
+static bool is_plenty(void)
+{
+    struct rlimit limit;
+
+    return getpid() == gettid() && (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= STACK_PLENTY);
+}
+
+ncclResult_t kl_thread_check_stack(void)
+{
+    pthread_attr_t attributes;
+    void *lowest = NULL;
+    size_t bytes = 0;
+
+    if (is_plenty() || pthread_getattr_np(pthread_self(), &attributes)) return ncclSuccess;
+    pthread_attr_getstack(&attributes, &lowest, &bytes);
+    pthread_attr_destroy(&attributes);
+    const size_t left = (uintptr_t)__builtin_frame_address(0) - (uintptr_t)lowest;
+    if (left >= STACK_NEEDED || left > bytes) return ncclSuccess; /* more than all: it runs on another stack */
+    return KL_FAIL(
+        ncclSystemError,
+        "this thread has %zu KiB of stack left, and a communicator takes %d KiB; raise `ulimit -s`, or give the "
+        "thread a larger stack",
+        left / 1024, STACK_NEEDED / 1024);
 }

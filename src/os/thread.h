@@ -6,6 +6,8 @@
  * threads, and none of our system calls is interrupted. Signals that a fault raises (SIGSEGV, SIGBUS, SIGFPE, SIGILL,
  * SIGTRAP, SIGSYS) stay open, or a program's crash reporter would not see a crash here.
  *
+ * Its stack is the system's default (`ulimit -s`), but never smaller than KL_THREAD_STACK.
+ *
  * Errors:   ncclSystemError when the system grants no thread.
  * Threads:  start and join come from one thread at a time; a thread never joins itself.
  */
@@ -20,6 +22,18 @@
 
 /** Bytes of a name, its final zero included (a limit of the kernel). */
 #define KL_THREAD_NAME 16
+
+/** Bytes of the smallest stack of a thread of ours; communicators are made with a quarter of it. */
+#define KL_THREAD_STACK (256 * 1024)
+
+/** Attributes of such a thread, for pthread_create; to be destroyed. */
+void kl_thread_attributes(pthread_attr_t *attributes);
+
+/**
+ * Has the calling thread, which is the program's, enough stack left to make a communicator? ncclSystemError, which says how to get more.
+ * Where that cannot be known (no /proc, a stack that is not the thread's own), it has.
+ */
+ncclResult_t kl_thread_check_stack(void);
 
 /** Stays at its address from start to join. */
 struct kl_thread {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/thread.h"
 
+#include "base/error.h"
 #include "tests/kolo_test.h"
 
 #include <semaphore.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct seen {
@@ -102,6 +104,72 @@ static void a_join_has_a_deadline(void **state)
     sem_destroy(&told);
 }
 
+/* ---- stacks ---- */
+
+static void use_much_stack(void *arg)
+{
+    volatile char room[KL_THREAD_STACK * 3 / 4];
+
+    memset((char *)room, 1, sizeof room);
+    *(int *)arg = room[sizeof room - 1];
+}
+
+/* Where the system's default is small (`ulimit -s`), threads of ours have enough all the same. */
+static void its_stack_is_large_enough(void **state)
+{
+    pthread_attr_t small, before;
+    struct kl_thread thread;
+    int ran = 0;
+
+    (void)state;
+    pthread_getattr_default_np(&before);
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 * 1024);
+    assert_int_equal(pthread_setattr_default_np(&small), 0);
+    assert_int_equal(kl_thread_start(&thread, "test", use_much_stack, &ran), ncclSuccess);
+    kl_thread_join(&thread);
+    assert_int_equal(ran, 1);
+    pthread_setattr_default_np(&before);
+    pthread_attr_destroy(&before);
+    pthread_attr_destroy(&small);
+}
+
+static void *check_stack(void *arg)
+{
+    kl_error_quiet(1);
+    *(ncclResult_t *)arg = kl_thread_check_stack();
+    return strstr(kl_error_text(), "raise `ulimit -s`") ? arg : NULL;
+}
+
+static void a_small_stack_is_refused(void **state)
+{
+    static const struct {
+        size_t bytes;
+        ncclResult_t rc;
+    } cases[] = {{64 * 1024, ncclSystemError}, {128 * 1024, ncclSuccess}};
+
+    (void)state;
+    assert_int_equal(kl_thread_check_stack(), ncclSuccess);
+    FOR_EACH_CASE(c, cases)
+    {
+        pthread_attr_t attributes;
+        pthread_t thread;
+        ncclResult_t rc;
+        void *said;
+
+        pthread_attr_init(&attributes);
+        void *stack = aligned_alloc(4096, c->bytes); /* one that the system chooses may be larger */
+        assert_non_null(stack);
+        pthread_attr_setstack(&attributes, stack, c->bytes);
+        assert_int_equal(pthread_create(&thread, &attributes, check_stack, &rc), 0);
+        pthread_join(thread, &said);
+        pthread_attr_destroy(&attributes);
+        free(stack);
+        assert_int_equal(rc, c->rc);
+        assert_int_equal(said != NULL, c->rc != ncclSuccess);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +177,8 @@ int main(void)
         cmocka_unit_test(takes_no_signals_but_faults),
         cmocka_unit_test(join_works_on_nothing_and_twice),
         cmocka_unit_test(a_join_has_a_deadline),
+        cmocka_unit_test(its_stack_is_large_enough),
+        cmocka_unit_test(a_small_stack_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

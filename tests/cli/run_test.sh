@@ -59,8 +59,19 @@ for arguments in "" "-n 0 true" "-n 2" "true" "-n 3 --hosts 2 true" "-n 2 --frob
     lines err 1
     lines out 0
 done
-run 1 -n 2 no-such-program
+run 127 -n 2 no-such-program
+err 'kolo run: there is no program "no-such-program"'
 lines err 1
+touch "$dir/text"
+run 126 -n 2 "$dir/text"
+err "kolo run: \"$dir/text\" is not executable: see \`chmod +x\`"
+lines err 1
+run 126 -n 2 "$dir"
+lines err 1
+printf '#!/no/such/shell\n' >"$dir/script"
+chmod +x "$dir/script"
+run 127 -n 1 "$dir/script"
+grep -q "starting $dir/script: the interpreter" "$dir/err" || fail "no word of the interpreter"
 run 1 -n 2 --topo /no/such/file.xml true
 lines err 1
 run 0 --help
@@ -102,20 +113,45 @@ what="kolo run --tag cat"
 out "[0] word"
 lines out 1
 
+# Without /proc, where that can be tried.
+what="kolo run without /proc"
+if unshare -m umount -l /proc 2>/dev/null; then
+    unshare -m sh -c "umount -l /proc && exec timeout 60 $kolo run -n 2 true" >"$dir/out" 2>"$dir/err"
+    [ $? -eq 1 ] || fail "not exit code 1"
+    err "kolo run: starting processes: there is no /proc/self/exe here: mount /proc (mount -t proc proc /proc)"
+    lines err 1
+else
+    echo "/proc cannot be taken away here"
+fi
+
+# Limits of the process: an error that names the limit, in every rank, and not the death of one. A sanitizer's stacks are larger.
+if [ -z "${1:-}" ]; then
+    for limit in "s 64" "f 0"; do
+        what="kolo run with ulimit -$limit"
+        # shellcheck disable=SC2086 # words
+        (ulimit -$limit && exec timeout 60 "$kolo" run -n 2 -- "$kolo" perf barrier) 2>&1 | cat >"$dir/err"
+        [ "$(grep -c "joining the communicator: .* raise \`ulimit -${limit% *}\`" "$dir/err")" -eq 2 ] || fail "ranks do not name the limit"
+        grep -q "signal" "$dir/err" && fail "a rank died"
+    done
+fi
+
 # The job's key is nowhere in what a job says, however much it says.
 run 0 -n 2 -- env NCCL_DEBUG=TRACE NCCL_DEBUG_SUBSYS=ALL "$kolo" perf all_reduce -b 8 -e 8 -n 1
 grep -q "KOLO_COMM_ID set by environment to (set)" "$dir/out" || fail "no line about KOLO_COMM_ID"
 ! grep -qE '[0-9a-f]{64}' "$dir/out" "$dir/err" || fail "a key"
 
 # A death: announced, and reported for every rank.
-run 1 -n 3 --grace 0.2 -- sh -c 'test $RANK = 1 && kill -9 $$; exec sleep 1000'
+run 137 -n 3 --grace 0.2 -- sh -c 'test $RANK = 1 && kill -9 $$; exec sleep 1000'
 err "kolo run: rank 1: signal 9 (Killed), by itself; the others have 0.2 s to end"
 err "kolo run: rank 0: signal 15 (Terminated), sent by kolo run"
 err "kolo run: rank 1: signal 9 (Killed), by itself"
 err "kolo run: rank 2: signal 15 (Terminated), sent by kolo run"
-run 1 -n 2 -- sh -c 'exit $((RANK + 3))'
+run 7 -n 2 --grace 0 -- sh -c 'test $RANK = 0 || exit 7; exec sleep 1000'
+err "kolo run: rank 1: exit code 7, by itself"
+run 3 -n 2 --grace 0.2 -- sh -c 'test $RANK = 1 || { until test -d "$0"; do sleep 0.01; done; exit 3; }
+trap "exit 4" TERM; mkdir "$0"; while :; do sleep 0.01; done' "$dir/ready"
 err "kolo run: rank 0: exit code 3, by itself"
-err "kolo run: rank 1: exit code 4, by itself"
+err "kolo run: rank 1: exit code 4, after kolo run sent signal 15 (Terminated)"
 run 1 -n 2 --timeout 0.2 sleep 1000
 err "kolo run: not finished after 0.2 s"
 

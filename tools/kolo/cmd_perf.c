@@ -2,6 +2,7 @@
 #include "tools/kolo/cmd.h"
 
 #include "base/clock.h"
+#include "base/filelimit.h"
 #include "base/parse.h"
 #include "topo/config.h"
 #include "tools/kolo/checks.h"
@@ -9,6 +10,7 @@
 #include "tools/kolo/machines.h"
 #include "tools/kolo/perf_config.h"
 #include "tools/kolo/perf_process.h"
+#include "tools/kolo/spawn.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -77,7 +79,7 @@ static int share_slots(struct watched *w)
     size_t bytes = (size_t)w->nranks * sizeof *w->slots;
     int fd = memfd_create("kolo-perf", MFD_CLOEXEC);
 
-    if (fd < 0 || ftruncate(fd, (off_t)bytes)) return -1;
+    if (fd < 0 || !kl_filelimit_allows(bytes) || ftruncate(fd, (off_t)bytes)) return -1;
     w->slots = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return w->slots == MAP_FAILED ? -1 : fd;
 }
@@ -105,7 +107,7 @@ static int launch(const struct kl_perf_config *c, struct watched *w, int fd, cha
     int nown = c->nthreads * c->ndevices;
     struct kl_launch job = {
         .who = "kolo perf",
-        .path = "/proc/self/exe",
+        .path = KL_SPAWN_SELF,
         .argv = words,
         .nranks = c->nprocesses,
         .nhosts = c->nhosts,
@@ -126,7 +128,7 @@ static int launch(const struct kl_perf_config *c, struct watched *w, int fd, cha
     /* The library would count one device per process. */
     if (nown > 1 && !c->topo && !c->machine && !getenv("KOLO_HOST_DEVICES") && !getenv("NCCL_TOPO_FILE"))
         job.host_devices = c->nprocesses / c->nhosts * nown;
-    return kl_launch(&job);
+    return kl_launch(&job) ? EXIT_PROBLEM : EXIT_OK;
 }
 
 static int start_processes(const struct kl_perf_config *c, int argc, char **argv)
@@ -142,7 +144,8 @@ static int start_processes(const struct kl_perf_config *c, int argc, char **argv
     }
     fd = share_slots(&w);
     if (!words || fd < 0) {
-        fprintf(stderr, "kolo perf: starting processes: %s\n", strerror(errno));
+        fprintf(stderr, "kolo perf: starting processes: %s%s\n", strerror(errno),
+                errno == EFBIG ? "; raise `ulimit -f`" : "");
     } else {
         snprintf(number, sizeof number, "%d", fd);
         words[0] = command_name;

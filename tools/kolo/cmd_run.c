@@ -65,7 +65,11 @@ static void print_help(FILE *to)
         "to all "
         "ranks.\n"
         "When a rank dies, the others get the grace period, then SIGTERM, and SIGKILL 2 seconds later; a report says\n"
-        "how each rank ended. Exit code: 0 when all ranks ended with 0, 1 when one did not, 2 for wrong usage.\n"
+        "how each rank ended. Exit code: 0 when all ranks ended with 0; else that of the rank that failed first, or "
+        "128 and\n"
+        "the number of the signal that ended it; 1 after --timeout or if the job cannot be set up, 2 for wrong usage, "
+        "126\n"
+        "and 127 if the program cannot be executed or is not there.\n"
         "Calls that differ between ranks are found before any data move (NCCL_CHECK_MODE=FIRST_USE, unless it is "
         "set).\n\n"
         "example: kolo run -n 4 --hosts 2 --tag -- ./my_program\n"
@@ -77,6 +81,17 @@ static int wrong_usage(const char *why)
 {
     fprintf(stderr, "kolo run: %s; `kolo run --help` explains\n", why);
     return EXIT_USAGE;
+}
+
+static int cannot_run(const char *program, int err)
+{
+    if (err == ENOENT)
+        fprintf(stderr, "kolo run: there is no program \"%s\"\n", program);
+    else if (err == EACCES)
+        fprintf(stderr, "kolo run: \"%s\" is not executable: see `chmod +x`\n", program);
+    else
+        fprintf(stderr, "kolo run: \"%s\": %s\n", program, strerror(err));
+    return err == ENOENT ? KL_SPAWN_NOT_FOUND : KL_SPAWN_NOT_RUN;
 }
 
 static int start(const struct run_options *o, const char *path, char **argv)
@@ -141,11 +156,9 @@ int cmd_run(int argc, char **argv)
         return wrong_usage(why);
     }
     if (o.link_rate && !o.netns) return wrong_usage("--link-rate is for links of network namespaces: add --netns");
-    char *path = kl_find_program(argv[at]);
-    if (!path) {
-        fprintf(stderr, "kolo run: no program \"%s\" that could be run\n", argv[at]);
-        return EXIT_PROBLEM;
-    }
+    char *path;
+    int err = kl_find_program(argv[at], &path);
+    if (err) return cannot_run(argv[at], err);
     int code = start(&o, path, argv + at);
     free(path);
     return code;

@@ -10,7 +10,8 @@
 
 int kl_endings_init(struct kl_endings *e, int nranks, uint64_t grace_ms)
 {
-    *e = (struct kl_endings){.nranks = nranks, .nrunning = nranks, .grace_ms = grace_ms, .due_ns = KL_NO_DEADLINE};
+    *e = (struct kl_endings){
+        .nranks = nranks, .nrunning = nranks, .grace_ms = grace_ms, .due_ns = KL_NO_DEADLINE, .first_failed = -1};
     e->rank = calloc((size_t)nranks, sizeof *e->rank);
     return e->rank ? 0 : -1;
 }
@@ -43,6 +44,7 @@ bool kl_endings_ended(struct kl_endings *e, int rank, int code, int signal, uint
     r->code = code;
     r->signal = signal;
     e->nrunning--;
+    if ((code || signal) && e->first_failed < 0) e->first_failed = rank;
     return died(e, r) && start_grace(e, now_ns);
 }
 
@@ -81,12 +83,14 @@ int kl_endings_due(struct kl_endings *e, uint64_t now_ns)
     return SIGKILL;
 }
 
-bool kl_endings_failed(const struct kl_endings *e)
+int kl_endings_code(const struct kl_endings *e)
 {
-    bool bad = e->out_of_time;
+    enum { OUT_OF_TIME = 1, BY_SIGNAL = 128 };
 
-    for (int r = 0; r < e->nranks; r++) bad |= e->rank[r].signal || e->rank[r].code;
-    return bad;
+    if (e->out_of_time) return OUT_OF_TIME;
+    if (e->first_failed < 0) return 0;
+    const struct kl_rank_end *r = &e->rank[e->first_failed];
+    return r->signal ? BY_SIGNAL + r->signal : r->code;
 }
 
 bool kl_endings_worth_telling(const struct kl_endings *e)

@@ -35,6 +35,7 @@ struct kl_endings {
     enum kl_job_phase phase;
     uint64_t due_ns; /* when the next phase begins; KL_NO_DEADLINE while all is well */
     bool out_of_time;
+    int first_failed; /* the rank that was the first to end with anything but 0; -1: none has */
     struct kl_rank_end *rank;
 };
 
@@ -54,8 +55,11 @@ void kl_endings_time_is_up(struct kl_endings *e, uint64_t now_ns);
 /** The signal that all running ranks have to get now, 0 for none; each is returned once. */
 int kl_endings_due(struct kl_endings *e, uint64_t now_ns);
 
-/** Did anything go wrong? For the exit code, once all have ended. */
-bool kl_endings_failed(const struct kl_endings *e);
+/**
+ * The job's exit code, once all have ended, as a shell would give it: of the rank that failed first its own, or 128 and the number of the
+ * signal that ended it; 1 if the job ran out of time; else 0.
+ */
+int kl_endings_code(const struct kl_endings *e);
 
 /** Is there something to tell beyond verdicts? */
 bool kl_endings_worth_telling(const struct kl_endings *e);

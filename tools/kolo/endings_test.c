@@ -32,7 +32,7 @@ static void a_good_job_needs_nothing(void **state)
         assert_false(kl_endings_ended(e, r, 0, 0, 0));
     }
     assert_int_equal(e->nrunning, 0);
-    assert_false(kl_endings_failed(e));
+    assert_int_equal(kl_endings_code(e), 0);
     assert_false(kl_endings_worth_telling(e));
     expect_text(e, 0, "rank 0: exit code 0, by itself");
     kl_endings_fini(e);
@@ -58,7 +58,8 @@ static void after_a_death_come_grace_term_and_kill(void **state)
     assert_false(kl_endings_ended(e, 2, 0, SIGKILL, t));
     assert_int_equal(kl_endings_due(e, t + (uint64_t)99 * SECOND), 0);
 
-    assert_true(kl_endings_failed(e) && kl_endings_worth_telling(e));
+    assert_int_equal(kl_endings_code(e), 128 + SIGKILL);
+    assert_true(kl_endings_worth_telling(e));
     expect_text(e, 0, "rank 0: signal 15 (Terminated), sent by kolo run");
     expect_text(e, 1, "rank 1: signal 9 (Killed), by itself");
     expect_text(e, 2, "rank 2: signal 9 (Killed), sent by kolo run");
@@ -88,7 +89,7 @@ static void a_verdict_is_no_death(void **state)
     e->verdict = 1;
     for (int r = 0; r < RANKS; r++) assert_false(kl_endings_ended(e, r, 1, 0, 0));
     assert_int_equal(e->phase, KL_JOB_RUNS);
-    assert_true(kl_endings_failed(e));
+    assert_int_equal(kl_endings_code(e), 1);
     assert_false(kl_endings_worth_telling(e));
     kl_endings_fini(e);
 }
@@ -104,7 +105,8 @@ static void out_of_time_is_a_failure(void **state)
     kl_endings_time_is_up(e, SECOND); /* does not start again */
     assert_int_equal(kl_endings_due(e, SECOND), 0);
     for (int r = 0; r < RANKS; r++) kl_endings_ended(e, r, 0, 0, SECOND);
-    assert_true(kl_endings_failed(e) && kl_endings_worth_telling(e));
+    assert_int_equal(kl_endings_code(e), 1);
+    assert_true(kl_endings_worth_telling(e));
     kl_endings_fini(e);
 }
 
@@ -133,7 +135,20 @@ static void an_interrupt_is_passed_on_and_starts_the_grace(void **state)
     expect_text(e, 0, "rank 0: signal 2 (Interrupt), sent by kolo run");
     expect_text(e, 1, "rank 1: exit code 7, after kolo run sent signal 2 (Interrupt)");
     expect_text(e, 2, "rank 2: exit code 0, by itself");
-    assert_true(kl_endings_failed(e));
+    assert_int_equal(kl_endings_code(e), 128 + SIGINT);
+    kl_endings_fini(e);
+}
+
+/* The others may well end because of it, and otherwise. */
+static void the_first_failure_gives_the_code(void **state)
+{
+    struct kl_endings job, *e = new_job(&job);
+
+    (void)state;
+    kl_endings_ended(e, 2, 0, 0, 0);
+    kl_endings_ended(e, 1, 7, 0, SECOND);
+    kl_endings_ended(e, 0, 0, SIGKILL, SECOND);
+    assert_int_equal(kl_endings_code(e), 7);
     kl_endings_fini(e);
 }
 
@@ -141,6 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_good_job_needs_nothing),
+        cmocka_unit_test(the_first_failure_gives_the_code),
         cmocka_unit_test(after_a_death_come_grace_term_and_kill),
         cmocka_unit_test(who_ends_in_the_grace_ends_by_itself),
         cmocka_unit_test(a_verdict_is_no_death),

@@ -174,7 +174,10 @@ static int prepare(struct launcher *l)
     gethostname(l->hostname, sizeof l->hostname - 1);
     if (find_domains(l) || open_null(l) || catch_signals(l) || make_network(l) || make_id(l)) return -1;
     int err = kl_janitor_start(&l->janitor);
-    return err ? complain(l, "starting the janitor", strerror(err)) : 0;
+    if (err == ENOENT && access(KL_SPAWN_SELF, F_OK))
+        return complain(l, "starting processes",
+                        "there is no " KL_SPAWN_SELF " here: mount /proc (mount -t proc proc /proc)");
+    return err ? complain(l, "starting the process that cleans up", strerror(err)) : 0;
 }
 
 /* ---- starting ranks ---- */
@@ -458,17 +461,17 @@ static void release(struct launcher *l)
 int kl_launch(const struct kl_launch *job)
 {
     struct launcher l = {.job = job, .signals = -1, .null = -1, .janitor.fd = -1};
-    bool failed = true;
+    int code = EXIT_PROBLEM;
 
     sigprocmask(SIG_BLOCK, NULL, &l.inherited_mask);
     if (!prepare(&l) && !start_ranks(&l)) {
         attend(&l);
-        failed = kl_endings_failed(&l.endings);
+        code = kl_endings_code(&l.endings);
         sweep(&l);
         report(&l);
     } else {
         sweep(&l);
     }
     release(&l);
-    return failed ? EXIT_PROBLEM : EXIT_OK;
+    return code;
 }

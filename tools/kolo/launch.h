@@ -44,7 +44,7 @@ struct kl_launch {
     void *context;
 };
 
-/** Returns EXIT_OK or EXIT_PROBLEM. */
+/** Returns the job's exit code (endings.h), or EXIT_PROBLEM if it could not be started, which has been said. */
 int kl_launch(const struct kl_launch *job);
 
 #endif

@@ -114,13 +114,12 @@ static const struct script_case {
 } script_cases[] = {
     {"true", EXIT_OK, NULL},
     {"false", EXIT_PROBLEM, "kolo run: rank 1: exit code 1, by itself"},
-    {"exit 7", EXIT_PROBLEM, "kolo run: rank 0: exit code 7, by itself"},
-    {"kill -9 $$", EXIT_PROBLEM, "kolo run: rank 1: signal 9 (Killed), by itself"},
-    {"test $RANK = 0 || exit 3; exec " LONG_SLEEP, EXIT_PROBLEM,
-     "kolo run: rank 0: signal 15 (Terminated), sent by kolo run"},
-    {"test $RANK = 0 || { " AWAIT(0) "exit 3; }; trap 'exit 0' TERM; " READY "while :; do sleep 0.01; done",
-     EXIT_PROBLEM, "kolo run: rank 0: exit code 0, after kolo run sent signal 15 (Terminated)"},
-    {"test $RANK = 0 || { " AWAIT(0) "exit 3; }; trap '' TERM; " READY "while :; do " LONG_SLEEP "; done", EXIT_PROBLEM,
+    {"exit 7", 7, "kolo run: rank 0: exit code 7, by itself"},
+    {"kill -9 $$", 128 + SIGKILL, "kolo run: rank 1: signal 9 (Killed), by itself"},
+    {"test $RANK = 0 || exit 3; exec " LONG_SLEEP, 3, "kolo run: rank 0: signal 15 (Terminated), sent by kolo run"},
+    {"test $RANK = 0 || { " AWAIT(0) "exit 3; }; trap 'exit 0' TERM; " READY "while :; do sleep 0.01; done", 3,
+     "kolo run: rank 0: exit code 0, after kolo run sent signal 15 (Terminated)"},
+    {"test $RANK = 0 || { " AWAIT(0) "exit 3; }; trap '' TERM; " READY "while :; do " LONG_SLEEP "; done", 3,
      "kolo run: rank 0: signal 9 (Killed), sent by kolo run"},
 };
 
@@ -280,7 +279,7 @@ static void interrupts_are_passed_on(void **state)
     struct outcome o = launch(&(struct kl_launch){.grace_ms = 60000}, 3, script);
 
     (void)state;
-    assert_int_equal(o.code, EXIT_PROBLEM);
+    assert_int_equal(o.code, 5);
     assert_int_equal(count_lines(o.out), 3);
     expect_line(o.err, "kolo run: rank 2: exit code 5, after kolo run sent signal 2 (Interrupt)");
     forget(&o);
@@ -288,16 +287,19 @@ static void interrupts_are_passed_on(void **state)
 
 static void a_missing_program_is_said(void **state)
 {
-    char *file = kl_find_program("sh");
+    static const struct {
+        const char *name;
+        int err;
+    } cases[] = {{"no-such-program-here", ENOENT}, {"/no/such/program", ENOENT},
+                 {"/etc/passwd/x", ENOENT},        {"", ENOENT},
+                 {"/etc/passwd", EACCES},          {"/tmp", EISDIR}};
+    char *file;
 
     (void)state;
-    assert_non_null(file);
+    assert_int_equal(kl_find_program("sh", &file), 0);
     assert_non_null(strstr(file, "/sh"));
     free(file);
-    assert_null(kl_find_program("no-such-program-here"));
-    assert_null(kl_find_program("/etc/passwd")); /* not to be run */
-    assert_null(kl_find_program("/tmp"));
-    assert_null(kl_find_program(""));
+    FOR_EACH_CASE(c, cases) expect_case(c->name, kl_find_program(c->name, &file) == c->err && !file);
 }
 
 /* ---- the launcher itself is killed ---- */

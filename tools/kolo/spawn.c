@@ -20,8 +20,6 @@
 #define RANK_EXEC "rank-exec" /* PARENT NAMESPACE PATH ARGV... */
 #define JANITOR   "janitor"   /* groups to kill on its standard input */
 
-enum { CANNOT_START = 127 }; /* the shell's exit code for the same */
-
 static char command_name[] = "kolo";
 
 /* ---- the launcher's side ---- */
@@ -78,7 +76,7 @@ int kl_spawn_rank(const struct kl_spawn *what, pid_t *pid)
     posix_spawnattr_init(&attr);
     attributes_of(&attr, &what->mask, POSIX_SPAWN_SETPGROUP);
     int err = actions_of(what, &actions);
-    if (!err) err = posix_spawn(pid, "/proc/self/exe", &actions, &attr, argv, what->env);
+    if (!err) err = posix_spawn(pid, KL_SPAWN_SELF, &actions, &attr, argv, what->env);
     posix_spawnattr_destroy(&attr);
     posix_spawn_file_actions_destroy(&actions);
     free(argv);
@@ -102,7 +100,7 @@ int kl_janitor_start(struct kl_janitor *janitor)
     int err = posix_spawn_file_actions_adddup2(&actions, fds[0], 0);
     if (!err) err = posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
     if (!err) err = posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    if (!err) err = posix_spawn(&janitor->pid, "/proc/self/exe", &actions, &attr, argv, environ);
+    if (!err) err = posix_spawn(&janitor->pid, KL_SPAWN_SELF, &actions, &attr, argv, environ);
     posix_spawnattr_destroy(&attr);
     posix_spawn_file_actions_destroy(&actions);
     close(fds[0]);
@@ -127,30 +125,46 @@ void kl_janitor_dismiss(struct kl_janitor *janitor)
     *janitor = (struct kl_janitor){.fd = -1};
 }
 
-static bool can_run(const char *path)
+/* 0, or why not. */
+static int check_program(const char *path)
 {
     struct stat st;
 
-    return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+    if (stat(path, &st)) return errno;
+    if (S_ISDIR(st.st_mode)) return EISDIR;
+    return S_ISREG(st.st_mode) && !access(path, X_OK) ? 0 : EACCES;
 }
 
-char *kl_find_program(const char *name)
+static int copy_program(const char *name, char **file)
+{
+    int err = check_program(name);
+
+    if (err) return err == EACCES || err == EISDIR ? err : ENOENT;
+    *file = strdup(name);
+    return *file ? 0 : ENOMEM;
+}
+
+int kl_find_program(const char *name, char **file)
 {
     const char *path = getenv("PATH");
-    char *file;
+    int result = ENOENT;
 
-    if (strchr(name, '/')) return can_run(name) ? strdup(name) : NULL;
+    *file = NULL;
+    if (strchr(name, '/')) return copy_program(name, file);
     if (!path) path = "/usr/local/bin:/usr/bin:/bin";
     for (; *name; path += strspn(path, ":")) {
         int length = (int)strcspn(path, ":");
+        char *tried;
 
-        if (!length) return NULL;
-        if (asprintf(&file, "%.*s/%s", length, path, name) < 0) return NULL;
-        if (can_run(file)) return file;
-        free(file);
+        if (!length) return result;
+        if (asprintf(&tried, "%.*s/%s", length, path, name) < 0) return ENOMEM;
+        int err = check_program(tried);
+        if (!err) return *file = tried, 0;
+        if (err == EACCES) result = EACCES;
+        free(tried);
         path += length;
     }
-    return NULL;
+    return result;
 }
 
 /* ---- the other side: hidden commands ---- */
@@ -162,20 +176,24 @@ static int rank_exec(int argc, char **argv)
     int64_t parent, number;
 
     if (argc <= ARGV || !kl_parse_int(argv[PARENT], &parent) || !kl_parse_int(argv[NAMESPACE], &number))
-        return CANNOT_START;
+        return KL_SPAWN_NOT_FOUND;
     int ns = (int)number;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != (pid_t)parent) return CANNOT_START; /* it died before we asked to be told */
+    if (getppid() != (pid_t)parent) return KL_SPAWN_NOT_FOUND; /* it died before we asked to be told */
     if (ns >= 0) {
         if (setns(ns, CLONE_NEWNET)) {
             fprintf(stderr, "kolo: entering the network namespace: %s\n", strerror(errno));
-            return CANNOT_START;
+            return KL_SPAWN_NOT_FOUND;
         }
         close(ns);
     }
     execv(argv[PATH], argv + ARGV);
-    fprintf(stderr, "kolo: starting %s: %s\n", argv[PATH], strerror(errno));
-    return CANNOT_START;
+    int err = errno;
+    bool lacks_interpreter = err == ENOENT && !access(argv[PATH], F_OK);
+    fprintf(stderr, "kolo: starting %s: %s\n", argv[PATH],
+            lacks_interpreter ? "the interpreter that its first line, or its header, names is not there"
+                              : strerror(err));
+    return err == ENOENT ? KL_SPAWN_NOT_FOUND : KL_SPAWN_NOT_RUN;
 }
 
 /* The launcher writes the group of each rank, and 0 when it ends well. */

@@ -19,6 +19,12 @@
 #include <signal.h>
 #include <sys/types.h>
 
+/** This program; where there is no /proc none can be started. */
+#define KL_SPAWN_SELF "/proc/self/exe"
+
+/** Exit codes of a rank whose program cannot be started, as of a shell: it, or its interpreter, is not there; or it cannot be run. */
+enum { KL_SPAWN_NOT_RUN = 126, KL_SPAWN_NOT_FOUND = 127 };
+
 struct kl_spawn {
     const char *path;  /* of the program, as exec wants it */
     char *const *argv; /* with the program's own argv[0] */
@@ -43,8 +49,11 @@ void kl_janitor_watch(const struct kl_janitor *janitor, pid_t group);
 /** All is well: end the janitor and wait for it. Also for one that did not start (pid 0). */
 void kl_janitor_dismiss(struct kl_janitor *janitor);
 
-/** The file that exec would find for `name`, to be freed; NULL: none that can be run. */
-char *kl_find_program(const char *name);
+/**
+ * The file that exec would find for `name`, to be freed. ENOENT: there is none; EACCES: it is there and cannot be executed; EISDIR: a
+ * folder.
+ */
+int kl_find_program(const char *name, char **file);
 
 /** Run argv[1] if it is a hidden command: does not return then. */
 void kl_spawn_hidden(int argc, char **argv);

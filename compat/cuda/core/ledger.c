@@ -2,9 +2,10 @@
 #include "compat/cuda/core/ledger.h"
 
 #include "compat/cuda/core/device.h"
-#include "os/siblings.h"
+#include "base/filelimit.h"
+#include "os/job_name.h"
+#include "os/private_file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SLOTS = 1024, ATTEMPTS = 100, PATH_ROOM = KL_SIBLINGS_PATH + 32 };
+enum { SLOTS = 1024, ATTEMPTS = 100, PATH_ROOM = KL_PRIVATE_PATH + 32 };
 #define MARK "-cuda-"
 
 struct slot {
@@ -99,29 +100,24 @@ static uint64_t sum(int ordinal)
 /* ---- the file ---- */
 
 /* If the first of a row is set, the others name the job; where there are none, who started its processes does. */
-static bool name_job(char path[KL_SIBLINGS_PATH])
+static bool name_job(char name[KL_JOB_NAME])
 {
     static const struct {
-        const char *launched, *names[4];
+        const char *launched, *names[4], *own[3];
     } jobs[] = {
-        {"KOLO_COMM_ID", {"KOLO_COMM_ID"}},
-        {"PMIX_NAMESPACE", {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR"}},
-        {"SLURM_STEP_ID", {"SLURM_STEP_ID", "SLURM_JOB_ID"}},
-        {"PMI_RANK", {NULL}},
-        {"MASTER_PORT", {"MASTER_PORT", "MASTER_ADDR", "WORLD_SIZE"}},
+        {"KOLO_COMM_ID", {"KOLO_COMM_ID"}, {NULL}},
+        {"PMIX_NAMESPACE", {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR"}, {NULL}},
+        {"SLURM_STEP_ID", {"SLURM_STEP_ID", "SLURM_JOB_ID"}, {NULL}},
+        {"PMI_RANK", {NULL}, {"PMI_RANK", "PMI_FD"}},
+        {"MASTER_PORT", {"MASTER_PORT", "MASTER_ADDR", "WORLD_SIZE"}, {NULL}},
     };
 
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
         if (!getenv(jobs[i].launched)) continue;
-        kl_siblings_path(jobs[i].names, 0, path);
+        kl_job_name(jobs[i].names, jobs[i].own, 0, name);
         return true;
     }
     return false;
-}
-
-static bool is_mine(int fd, struct stat *st)
-{
-    return !fstat(fd, st) && S_ISREG(st->st_mode) && st->st_uid == geteuid() && !(st->st_mode & 077);
 }
 
 /* Locked. Another process may remove it between the two calls: then it has no name any more. */
@@ -133,7 +129,7 @@ static int open_locked(const char *path)
         int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
         if (fd < 0) return -1;
-        bool locked = is_mine(fd, &st) && set_lock(fd, F_SETLKW, F_WRLCK, SLOTS) && !fstat(fd, &st);
+        bool locked = kl_private_file_is_mine(fd, &st) && set_lock(fd, F_SETLKW, F_WRLCK, SLOTS) && !fstat(fd, &st);
         if (locked && st.st_nlink) return fd;
         close(fd);
         if (!locked) return -1;
@@ -147,7 +143,8 @@ static bool map(int fd)
     struct stat st;
     void *p = MAP_FAILED;
 
-    if (!fstat(fd, &st) && (st.st_size >= (off_t)sizeof(struct file) || !ftruncate(fd, sizeof(struct file))) &&
+    if (!fstat(fd, &st) && kl_filelimit_allows(sizeof(struct file)) &&
+        (st.st_size >= (off_t)sizeof(struct file) || !ftruncate(fd, sizeof(struct file))) &&
         !posix_fallocate(fd, 0, offsetof(struct file, slot)))
         p = mmap(NULL, sizeof(struct file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p != MAP_FAILED) ledger.file = p;
@@ -170,31 +167,9 @@ static bool take_slot(int fd)
 }
 
 /* Of whom nobody lives. What cannot be locked at once is in use. */
-static void remove_if_left(int folder, const char *name)
+static bool is_stale(int fd)
 {
-    struct stat st;
-    int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-
-    if (fd < 0) return;
-    if (is_mine(fd, &st) && set_lock(fd, F_SETLK, F_WRLCK, SLOTS) && !held(fd, 0, SLOTS)) unlinkat(folder, name, 0);
-    close(fd);
-}
-
-static void sweep(void)
-{
-    char folder[PATH_ROOM], prefix[32];
-    const char *own = strrchr(ledger.path, '/') + 1;
-    const struct dirent *entry;
-
-    snprintf(folder, sizeof folder, "%.*s", (int)(own - ledger.path), ledger.path);
-    snprintf(prefix, sizeof prefix, "kolo-%u-", (unsigned)geteuid());
-    DIR *d = opendir(folder);
-    if (!d) return;
-    while ((entry = readdir(d)))
-        if (!strncmp(entry->d_name, prefix, strlen(prefix)) && strstr(entry->d_name, MARK) &&
-            strcmp(entry->d_name, own) != 0)
-            remove_if_left(dirfd(d), entry->d_name);
-    closedir(d);
+    return set_lock(fd, F_SETLK, F_WRLCK, SLOTS) && !held(fd, 0, SLOTS);
 }
 
 /* Threads that still run count where nobody looks. */
@@ -211,16 +186,25 @@ static void leave(void)
     end();
 }
 
+/* The first folder that can be written. */
+static const char *choose_folder(void)
+{
+    const char *const *folder = kl_private_folders();
+
+    while (folder[1] && access(*folder, W_OK)) folder++;
+    return *folder;
+}
+
 static bool name_file(void)
 {
     const struct kl_cuda_device *list;
-    char job[KL_SIBLINGS_PATH];
+    char job[KL_JOB_NAME];
     int count;
 
     if (!name_job(job) || kl_cuda_host_devices(&list, &count) || !count) return false;
     const unsigned char *u = list[0].uuid; /* of its host */
-    snprintf(ledger.path, sizeof ledger.path, "%s" MARK "%02x%02x%02x%02x%02x%02x", job, u[0], u[1], u[2], u[3], u[4],
-             u[5]);
+    snprintf(ledger.path, sizeof ledger.path, "%s/%s" MARK "%02x%02x%02x%02x%02x%02x", choose_folder(), job, u[0], u[1],
+             u[2], u[3], u[4], u[5]);
     return true;
 }
 
@@ -239,7 +223,7 @@ static void open_ledger(void)
     ledger.pid = getpid();
     set_lock(fd, F_SETLK, F_UNLCK, SLOTS);
     atexit(leave);
-    sweep();
+    kl_private_files_sweep(choose_folder(), MARK, strrchr(ledger.path, '/') + 1, is_stale);
 }
 
 /* ---- asked ---- */

@@ -3,6 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "base/filelimit.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -78,9 +79,12 @@ ncclResult_t kl_watch_file_write(const char *path, void (*fill)(void *ctx, FILE 
     static _Atomic uint32_t
         files; /* so that no two write the same one; and no lock, which a child of fork might find taken */
     char part[KL_WATCH_PATH + 32];
+    struct kl_filelimit_guard guard;
 
     snprintf(part, sizeof part, "%s.part%d-%u", path, (int)getpid(), kl_fetch_add_relaxed(&files, 1));
+    kl_filelimit_begin(&guard);
     ncclResult_t rc = fill_file(part, path, fill, ctx);
+    kl_filelimit_end(&guard);
     if (rc) unlink(part);
     return rc;
 }
