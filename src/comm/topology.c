@@ -118,7 +118,7 @@ static ncclResult_t list_nics(struct kl_machine *machine, struct kl_net_facts **
 static ncclResult_t describe_machine(struct work *w)
 {
     struct kl_machine machine = {.device = w->device, .ndevices = w->comm->world->fabric_ranks};
-    bool leaves = w->comm->world->fabric_ranks < w->comm->nranks;
+    bool leaves = w->comm->world->fabric_ranks < w->comm->nranks || !w->comm->world->one_memory;
     struct kl_net_facts *nics = NULL;
     struct kl_xml *file;
 
@@ -273,11 +273,19 @@ out:
 
 /* ---- the phase ---- */
 
+/* Ranks of a process without SHM have P2P, where its level allows that. The others are left to the network. */
+static bool lacks_p2p(const struct kl_topo *t, int nranks)
+{
+    if (!t->options.shm_disable) return false;
+    return t->count[KL_NODE_GPU] < nranks || kl_path_max_type(t, KL_NODE_GPU) >= KL_PATH_NET;
+}
+
 ncclResult_t kl_comm_find_machine(ncclComm_t comm)
 {
     KL_TRY(kl_world_stage(comm, KL_WORLD_MACHINE, find_machine));
     comm->domain = &comm->world->domain[comm->world->domain_of[comm->rank]];
     comm->topo = comm->domain->topo;
+    comm->one_memory = comm->world->one_memory && !lacks_p2p(comm->topo, comm->nranks);
     return ncclSuccess;
 }
 
