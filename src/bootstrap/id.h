@@ -42,7 +42,10 @@ uint32_t kl_id_name(const struct kl_id *id);
 /** Is the id's secret the one that everybody knows? */
 bool kl_id_is_public(const struct kl_id *id);
 
-/** The addresses on which to listen, ports 0: one for each interface chosen, KL_ADDRESSES at most. */
+/**
+ * Where to listen, ports 0: one address for each interface chosen, and where there is room among KL_ADDRESSES a door for this host. Where the
+ * user chose no interface, and there is none, the door is all.
+ */
 ncclResult_t kl_id_listen_addresses(const struct kl_bootstrap_params *params, const union kl_address *near,
                                     union kl_address addresses[KL_ADDRESSES], int *count);
 

@@ -18,6 +18,7 @@
 #include "topo/machine.h"
 #include "topo/paths.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,6 +116,20 @@ static ncclResult_t list_nics(struct kl_machine *machine, struct kl_net_facts **
     return ncclSuccess;
 }
 
+/* Whoever knows one host only wonders what a network is for. */
+static ncclResult_t explain(ncclComm_t comm, ncclResult_t rc)
+{
+    char text[KL_ERROR_TEXT];
+
+    if (!rc || comm->local_ranks < comm->nranks) return rc;
+    snprintf(text, sizeof text,
+             "ranks of this host reach each other over the network only, as NCCL_SHM_DISABLE=1 is set, or their containers "
+             "share no memory: %.700s",
+             kl_error_text());
+    kl_error_adopt(text);
+    return rc;
+}
+
 static ncclResult_t describe_machine(struct work *w)
 {
     struct kl_machine machine = {.device = w->device, .ndevices = w->comm->world->fabric_ranks};
@@ -126,7 +141,7 @@ static ncclResult_t describe_machine(struct work *w)
     machine.file = file;
     list_devices(w, kl_devices_count(file));
     ncclResult_t rc = check_ordinals(w, file);
-    if (!rc && leaves && !file) rc = list_nics(&machine, &nics);
+    if (!rc && leaves && !file) rc = explain(w->comm, list_nics(&machine, &nics));
     if (!rc) rc = kl_machine_document(&machine, &w->options, &w->document);
     free(nics);
     kl_xml_free(file);

@@ -85,17 +85,15 @@ static uint64_t inode_of(const char *namespace)
     return stat(namespace, &st) ? 0 : (uint64_t)st.st_ino;
 }
 
-static void describe_netns(char text[PLACE])
-{
-    snprintf(text, PLACE, "%" PRIu64 " %" PRIu64, inode_of("/proc/self/ns/net"), netns_cookie());
-}
-
 ncclResult_t kl_hostinfo_door_hash(uint64_t *hash)
 {
+    const uint64_t inode = inode_of("/proc/self/ns/net"), cookie = netns_cookie();
     char place[PLACE], boot_id[BOOT_ID];
 
+    *hash = 0;
     read_boot_id(boot_id);
-    describe_netns(place);
+    if (!boot_id[0] || (!inode && !cookie)) return ncclSuccess;
+    snprintf(place, sizeof place, "%" PRIu64 " %" PRIu64, inode, cookie);
     return hash_texts("door", place, boot_id, hash);
 }
 

@@ -28,7 +28,7 @@ void kl_hostinfo_name(char name[KL_HOSTNAME]);
 /** The identity of this host; that of any host that was given the same `hostid`, unless it is "". */
 ncclResult_t kl_hostinfo_host_hash(const char *hostid, uint64_t *hash);
 
-/** Equal in processes of one boot and one network namespace: each can connect to abstract Unix sockets of the other. */
+/** Equal in processes of one boot and one network namespace: each can connect to abstract Unix sockets of the other. 0: not known, as without /proc. */
 ncclResult_t kl_hostinfo_door_hash(uint64_t *hash);
 
 /** Equal in those that besides have the same user, in one user namespace: they hand each other descriptors. */
