@@ -466,7 +466,8 @@ static void memory_that_is_out_of_reach_is_done_without(void **state)
     if (!kernel_copies()) skip();
     begin_three(&w, &c, shares);
     for (int r = 0; r < 3; r++) mapped[r].proved = true;
-    for (int r = 0; r < 3; r++) (void)progress(&w, r, &(ncclResult_t){ncclSuccess}); /* cards; the last one works already */
+    for (int r = 0; r < 3; r++)
+        (void)progress(&w, r, &(ncclResult_t){ncclSuccess}); /* cards; the last one works already */
     mark[1]++;
     for (int i = 0; i < 10000 && !(done[0] && done[1] && done[2]); i++)
         for (int r = 0; r < 3; r++) {

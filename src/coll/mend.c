@@ -51,11 +51,8 @@ static struct kl_mend_piece scatter_piece(struct kl_mend *m)
     const size_t part = part_bytes(m), at = m->now.moved;
 
     m->now.moved += some(m, part - at);
-    return (struct kl_mend_piece){.reduces = true,
-                                  .to = m->of,
-                                  .at = (size_t)m->of * part + at,
-                                  .put = at,
-                                  .bytes = m->now.moved - at};
+    return (struct kl_mend_piece){
+        .reduces = true, .to = m->of, .at = (size_t)m->of * part + at, .put = at, .bytes = m->now.moved - at};
 }
 
 /* Its own part comes last. */
@@ -85,8 +82,7 @@ static struct kl_mend_piece spread_piece(struct kl_mend *m)
     const size_t at = begin + m->now.moved;
 
     m->now.moved += some(m, end - at);
-    return (struct kl_mend_piece){
-        .from = root, .to = ALL, .at = at, .put = at, .bytes = begin + m->now.moved - at};
+    return (struct kl_mend_piece){.from = root, .to = ALL, .at = at, .put = at, .bytes = begin + m->now.moved - at};
 }
 
 static struct kl_mend_piece piece_of(struct kl_mend *m)

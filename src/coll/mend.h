@@ -33,11 +33,11 @@ struct kl_mend_piece {
 };
 
 struct kl_mend {
-    const struct kl_read_work *work;  /* of this rank */
-    const struct kl_read_left *left;  /* by rank */
-    size_t most;                      /* bytes of a piece */
-    int of;                           /* whose rest is under way, */
-    struct kl_read_left now;          /* and how far */
+    const struct kl_read_work *work; /* of this rank */
+    const struct kl_read_left *left; /* by rank */
+    size_t most;                     /* bytes of a piece */
+    int of;                          /* whose rest is under way, */
+    struct kl_read_left now;         /* and how far */
     struct kl_mend_piece piece;
 };
 

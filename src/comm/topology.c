@@ -122,10 +122,11 @@ static ncclResult_t explain(ncclComm_t comm, ncclResult_t rc)
     char text[KL_ERROR_TEXT];
 
     if (!rc || comm->local_ranks < comm->nranks) return rc;
-    snprintf(text, sizeof text,
-             "ranks of this host reach each other over the network only, as NCCL_SHM_DISABLE=1 is set, or their containers "
-             "share no memory: %.700s",
-             kl_error_text());
+    snprintf(
+        text, sizeof text,
+        "ranks of this host reach each other over the network only, as NCCL_SHM_DISABLE=1 is set, or their containers "
+        "share no memory: %.700s",
+        kl_error_text());
     kl_error_adopt(text);
     return rc;
 }

@@ -208,9 +208,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(doors_are_addresses),
-        cmocka_unit_test(text_is_parsed_and_formatted),        cmocka_unit_test(names_are_looked_up),
-        cmocka_unit_test(wire_form_survives_a_round_trip),     cmocka_unit_test(wire_form_is_the_documented_one),
-        cmocka_unit_test(subnets_are_compared_under_the_mask), cmocka_unit_test(kinds_of_addresses_are_told_apart),
+        cmocka_unit_test(text_is_parsed_and_formatted),
+        cmocka_unit_test(names_are_looked_up),
+        cmocka_unit_test(wire_form_survives_a_round_trip),
+        cmocka_unit_test(wire_form_is_the_documented_one),
+        cmocka_unit_test(subnets_are_compared_under_the_mask),
+        cmocka_unit_test(kinds_of_addresses_are_told_apart),
         cmocka_unit_test(hosts_are_compared_without_ports),
     };
 

@@ -33,8 +33,7 @@ static const struct row isolated[] = {{"lo", "127.0.0.1:0", "255.0.0.0:0"},
                                       {"lo", "[::1]:0", "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:0"},
                                       {NULL, NULL, NULL}};
 
-static const struct row bare[] = {{"lo", "[::1]:0", "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:0"},
-                                  {NULL, NULL, NULL}};
+static const struct row bare[] = {{"lo", "[::1]:0", "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:0"}, {NULL, NULL, NULL}};
 static const struct row wired[] = {{"lo", "[::1]:0", "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:0"},
                                    {"eth0", "10.0.0.2:0", "255.255.255.0:0"},
                                    {NULL, NULL, NULL}};
