@@ -180,11 +180,14 @@ static bool worth_another_round(enum kl_io io, int err)
     return io == KL_IO_CLOSED || io == KL_IO_LATE || (io == KL_IO_BROKEN && (kl_retry_worth(err) || err == EPROTO));
 }
 
-/* What is said at a door is said by whom we want: he says the same elsewhere. Nor is he elsewhere once his door is gone. */
+/*
+ * Whoever has listened has his door's number from the system: what is said there is said by him, and he says the same elsewhere. Nor is he elsewhere once
+ * his door is gone.
+ */
 static bool is_last_word(const struct kl_caller *c, enum kl_io io)
 {
-    if (!kl_address_is_door(&c->trying)) return false;
-    return io == KL_IO_DONE || (io == KL_IO_BROKEN && errno == ECONNREFUSED && c->call.listening);
+    if (!kl_address_is_door(&c->trying) || !c->call.listening) return false;
+    return io == KL_IO_DONE || (io == KL_IO_BROKEN && errno == ECONNREFUSED);
 }
 
 /* This address has not worked out; errno says why if it is broken. */

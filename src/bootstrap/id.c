@@ -123,14 +123,29 @@ ncclResult_t kl_bootstrap_id_parse(const char *text, ncclUniqueId *out)
 
 /* ---- making ids ---- */
 
+/* All who know the rendezvous know its number. */
+static union kl_address door_of_rendezvous(const struct kl_id *id, uint64_t place)
+{
+    union kl_address door = kl_address_of_door(place);
+    unsigned char wire[KL_ADDRESS_WIRE];
+
+    kl_address_pack(&id->address[0], wire);
+    struct kl_key derived = kl_key_derive(&id->secret, "kolo door", wire, sizeof wire);
+    memcpy(door.door.number, derived.bytes, sizeof door.door.number);
+    return door;
+}
+
 ncclResult_t kl_id_rendezvous(const char *address, const char *secret, struct kl_id *id)
 {
     struct kl_id made = {.kind = KL_ID_RANK0_OPENS, .naddresses = 1};
+    uint64_t place;
 
     KL_TRY(kl_address_parse(address, &made.address[0]));
     if (!kl_address_port(&made.address[0]))
         return KL_FAIL(ncclInvalidArgument, "the rendezvous \"%s\" needs a port that all ranks know, not 0", address);
     made.secret = kl_key_from_text(secret);
+    KL_TRY(kl_hostinfo_door_hash(&place));
+    if (place) made.address[made.naddresses++] = door_of_rendezvous(&made, place);
     *id = made;
     return ncclSuccess;
 }

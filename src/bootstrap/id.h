@@ -33,7 +33,7 @@ void kl_id_pack(const struct kl_id *id, ncclUniqueId *bytes);
 /** Silent. False: these bytes are not an id of this library and version. */
 bool kl_id_unpack(const ncclUniqueId *bytes, struct kl_id *id);
 
-/** The id of a rendezvous at `address` ("host:port"); `secret` "": a key that everybody knows. */
+/** The id of a rendezvous at `address` ("host:port"), and at a door for rank 0's host; `secret` "": a key that everybody knows. */
 ncclResult_t kl_id_rendezvous(const char *address, const char *secret, struct kl_id *id);
 
 /** What callers and acceptors of the id call it: it chooses among the keys of a process, and proves nothing. */

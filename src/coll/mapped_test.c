@@ -433,8 +433,8 @@ static void what_the_kernel_refuses_in_the_middle_is_mended(void **state)
     (void)state;
     if (!kernel_copies()) skip();
     processes = readable = true;
-    for (int n = 2; n <= 11; n += n < 6 ? 1 : 5) {
-        const size_t buffer = 1500000;
+    for (int n = 2; n <= 9; n = 2 * n - 1) {
+        const size_t buffer = 800000;
         crowded = n % 3 == 0;
         open_mapped(&w, n, buffer, n % 2);
         for (int r = 0; r < n; r++) mapped[r].proved = true;
