@@ -26,7 +26,8 @@ struct kl_caller {
     void *ctx;
     struct kl_call call; /* but for its pointers: */
     struct kl_key key;
-    union kl_address address[KL_ADDRESSES];
+    union kl_address address[KL_ADDRESSES]; /* those that can be reached; doors first */
+    int naddresses;
     uint64_t start;
     char text[KL_CALL_TEXT];
 
@@ -152,9 +153,15 @@ static uint64_t pause_ms(const struct kl_caller *c, bool not_yet)
     return (uint64_t)(not_yet ? ms : kl_retry_pause_ms(&c->call.retry, c->rounds));
 }
 
+/* The door that was tried last is gone, and so is the process that had it. */
+static bool is_shut(const struct kl_caller *c)
+{
+    return kl_address_is_door(&c->trying) && c->io == KL_IO_BROKEN && c->err == ECONNREFUSED;
+}
+
 static void end_round(struct kl_caller *c)
 {
-    bool gone = c->call.listening && c->nrefused == c->call.naddresses;
+    bool gone = c->call.listening && (c->nrefused == c->naddresses || is_shut(c));
 
     if (c->outcome) c->io = KL_IO_DONE; /* somebody has answered, be it to refuse us */
     bool not_yet = c->call.early && (c->outcome == KL_UNKNOWN || c->outcome == KL_NOT_HERE);
@@ -173,6 +180,16 @@ static bool worth_another_round(enum kl_io io, int err)
     return io == KL_IO_CLOSED || io == KL_IO_LATE || (io == KL_IO_BROKEN && (kl_retry_worth(err) || err == EPROTO));
 }
 
+/*
+ * Whoever has listened has his door's number from the system: what is said there is said by him, and he says the same elsewhere. Nor is he elsewhere once
+ * his door is gone.
+ */
+static bool is_last_word(const struct kl_caller *c, enum kl_io io)
+{
+    if (!kl_address_is_door(&c->trying) || !c->call.listening) return false;
+    return io == KL_IO_DONE || (io == KL_IO_BROKEN && errno == ECONNREFUSED);
+}
+
 /* This address has not worked out; errno says why if it is broken. */
 static void next_address(struct kl_caller *c, enum kl_io io)
 {
@@ -189,7 +206,8 @@ static void next_address(struct kl_caller *c, enum kl_io io)
     }
     c->nrefused += io == KL_IO_BROKEN && errno == ECONNREFUSED;
     c->again |= worth_another_round(io, errno);
-    if (++c->at < c->call.naddresses)
+    if (is_last_word(c, io)) c->at = c->naddresses - 1;
+    if (++c->at < c->naddresses)
         try_address(c);
     else
         end_round(c);
@@ -204,13 +222,22 @@ static union kl_address as_seen_from_here(const union kl_address *address, uint3
     return a;
 }
 
+/* Is there another address that may be his, when this one is slow? A door's number is his, or he is gone. */
+static bool has_rivals(const struct kl_caller *c)
+{
+    int doors = 0;
+
+    for (int i = 0; i < c->naddresses; i++) doors += kl_address_is_door(&c->address[i]);
+    return !kl_address_is_door(&c->trying) && c->naddresses - doors > 1;
+}
+
 static void try_address(struct kl_caller *c)
 {
     uint64_t turn = kl_deadline_in_ms(TURN_MS);
-    bool whole = c->call.naddresses == 1 || turn >= c->call.deadline;
     int fd = -1;
 
     c->trying = as_seen_from_here(&c->address[c->at], c->call.scope);
+    bool whole = !has_rivals(c) || turn >= c->call.deadline;
     enum kl_io io = kl_socket_connect_begin(&c->trying, &fd);
     c->stage = CONNECTING;
     if (io || !wait_for(c, fd, EPOLLOUT, whole ? c->call.deadline : turn)) next_address(c, KL_IO_BROKEN);
@@ -318,6 +345,24 @@ static void on_caller(void *ctx, uint32_t events)
 
 /* ---- life ---- */
 
+static void choose_addresses(struct kl_caller *c, const struct kl_call *call)
+{
+    for (int doors = 1; doors >= 0; doors--)
+        for (int i = 0; i < call->naddresses; i++) {
+            const union kl_address *a = &call->addresses[i];
+            bool suits = doors ? call->place && kl_address_is_door_of(a, call->place) : !kl_address_is_door(a);
+            if (suits) c->address[c->naddresses++] = *a;
+        }
+}
+
+static ncclResult_t out_of_reach(const char *who_calls_whom)
+{
+    return KL_FAIL(ncclRemoteError,
+                   "%s: it is in another host or network namespace, and has no address but there; see that both have a "
+                   "network interface that is up (NCCL_SOCKET_IFNAME)",
+                   who_calls_whom);
+}
+
 ncclResult_t kl_caller_start(struct kl_loop *loop, const struct kl_call *call, kl_caller_fn *fn, void *ctx,
                              struct kl_caller **out)
 {
@@ -327,8 +372,9 @@ ncclResult_t kl_caller_start(struct kl_loop *loop, const struct kl_call *call, k
     *c = (struct kl_caller){.loop = loop, .fn = fn, .ctx = ctx, .call = *call, .key = *call->key, .fd = -1};
     c->start = kl_now_ns();
     snprintf(c->text, sizeof c->text, "%s", call->who_calls_whom);
-    memcpy(c->address, call->addresses, (size_t)call->naddresses * sizeof c->address[0]);
-    ncclResult_t rc = kl_loop_add(loop, -1, 0, on_caller, c, &c->source);
+    choose_addresses(c, call);
+    ncclResult_t rc = c->naddresses ? ncclSuccess : out_of_reach(c->text);
+    if (!rc) rc = kl_loop_add(loop, -1, 0, on_caller, c, &c->source);
     if (rc) {
         caller_free(c);
         return rc;

@@ -2,8 +2,8 @@
 /**
  * caller.h - open an authenticated connection to somebody who listens. The event loop does it, and nobody waits for it.
  *
- * It connects and plays the caller's part of the handshake, at each address in turn until one answers. With several, one
- * that says no hello holds up the others for a second. While nobody listens yet, or drops us before an answer (he had no
+ * It connects and plays the caller's part of the handshake, at each address in turn until one answers: first at a door, if it can be
+ * reached from here (os/address.h). Of several others, one that says no hello holds up the rest for a second. While nobody listens yet, or drops us before an answer (he had no
  * room, or belonged to an earlier job at that address), all are tried again, as `retry` says.
  *
  * Errors:   begin with `who_calls_whom`: nobody there, no answer, another secret, another version, nobody of that rank.
@@ -24,6 +24,7 @@ struct kl_call {
     struct kl_hello hello; /* our rank, and whom we want */
     struct kl_retry retry;
     uint64_t deadline;
+    uint64_t place; /* whose doors are reached from here */
     uint32_t scope; /* the interface through which link-local addresses are reached from here; 0: as they say */
     bool quiet;     /* a failure is expected: it is logged at INFO */
     bool listening; /* it has listened: when every address refuses us, its owner is gone */

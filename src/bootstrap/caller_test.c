@@ -300,6 +300,74 @@ static void a_call_may_be_cancelled_at_any_time(void **state)
 
 #define loop_test(f) cmocka_unit_test_setup_teardown(f, hold_loop, drop_loop)
 
+/* ---- doors ---- */
+
+enum { HERE = 7, ELSEWHERE = 8 };
+
+static union kl_address door_of(uint64_t place)
+{
+    union kl_address door = kl_address_of_door(place);
+
+    memset(door.door.number, 0x5e, sizeof door.door.number);
+    door.door.number[0] = (unsigned char)getpid();
+    door.door.number[1] = (unsigned char)(getpid() >> 8);
+    return door;
+}
+
+/* Also where nobody would answer at its address, as without loopback. */
+static void a_door_is_tried_first(void **state)
+{
+    union kl_address addresses[2] = {{.any = {0}}, door_of(HERE)};
+    int silent = listen_silently(&addresses[0]);
+    struct kl_acceptor *acceptor = somebody(&addresses[1], KL_PROTOCOL);
+    struct kl_call call = call_to(addresses, 2);
+    struct kl_connection c;
+
+    (void)state;
+    call.place = HERE;
+    assert_int_equal(call_and_wait(&call, &c), ncclSuccess);
+    const union kl_address peer = kl_socket_peer(c.fd);
+    assert_true(kl_address_is_door(&peer));
+    kl_socket_close(c.fd);
+    kl_acceptor_close(acceptor);
+    kl_socket_close(silent);
+}
+
+/* Whoever had it is gone, whatever is at his address; who cannot reach it asks there. */
+static void a_door_that_is_gone_is_an_end(void **state)
+{
+    union kl_address addresses[2] = {{.any = {0}}, door_of(HERE)};
+    int silent = listen_silently(&addresses[0]);
+    struct kl_call call = call_to(addresses, 2);
+
+    (void)state;
+    call.place = HERE;
+    call.listening = true;
+    expect_failure(&call, ncclRemoteError, "Connection refused");
+    kl_socket_close(silent);
+    addresses[0] = nobody();
+    struct kl_acceptor *acceptor = somebody(&addresses[0], KL_PROTOCOL);
+    call = call_to(addresses, 2);
+    call.place = ELSEWHERE;
+    expect_connection(&call);
+    kl_acceptor_close(acceptor);
+}
+
+static void a_door_elsewhere_is_out_of_reach(void **state)
+{
+    union kl_address address = door_of(ELSEWHERE);
+    const uint64_t places[] = {HERE, 0};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct kl_call call = call_to(&address, 1);
+        struct kl_caller *caller;
+        call.place = places[i];
+        assert_int_equal(kl_caller_start(loop, &call, NULL, NULL, &caller), ncclRemoteError);
+        assert_non_null(strstr(kl_error_text(), "in another host or network namespace"));
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +379,9 @@ int main(int argc, char **argv)
         loop_test(who_refuses_is_named),
         loop_test(another_service_is_not_taken_for_ours),
         loop_test(a_call_may_be_cancelled_at_any_time),
+        loop_test(a_door_is_tried_first),
+        loop_test(a_door_that_is_gone_is_an_end),
+        loop_test(a_door_elsewhere_is_out_of_reach),
     };
 
     if (argc > 1) cmocka_set_test_filter(argv[1]);

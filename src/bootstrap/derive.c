@@ -23,7 +23,7 @@ static uint32_t name_of(const struct kl_key *key)
 static void ask_for_same(union kl_address *address, uint32_t scope)
 {
     if (kl_address_is_link_local(address)) address->v6.sin6_scope_id = scope;
-    kl_address_set_port(address, 0);
+    kl_address_unbind(address);
 }
 
 /* On the sockets of the process, at which the others expect us. */
@@ -34,7 +34,7 @@ static ncclResult_t listen_again(struct kl_bootstrap *b)
     for (int i = 0; i < card->naddresses; i++) ask_for_same(&card->address[i], b->scope);
     KL_TRY(kl_join_listen(b));
     for (int i = 0; i < card->naddresses; i++)
-        if (kl_address_port(&card->address[i]) != kl_address_port(&known.address[i]))
+        if (!kl_address_same_port(&card->address[i], &known.address[i]))
             return KL_FAIL(ncclInternalError, "rank %d listens elsewhere than its parent does", b->rank);
     kl_acceptor_open(b->acceptor, &b->key);
     return ncclSuccess;
@@ -60,6 +60,7 @@ static void take_over(struct kl_bootstrap *b, const struct kl_bootstrap *parent,
     b->key = kl_key_derive(&parent->key, "kolo child", salt->bytes, sizeof salt->bytes);
     b->retry = parent->retry;
     b->scope = parent->scope;
+    b->place = parent->place;
 }
 
 static ncclResult_t check(const struct kl_bootstrap_config *c, const struct kl_bootstrap *parent, const int32_t *member)

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/wire.h"
+#include "os/hostinfo.h"
 #include "os/netif.h"
 
 #include <stdio.h>
@@ -42,7 +43,7 @@ static bool unpack_addresses(struct kl_reader *r, struct kl_id *id)
         kl_get_bytes(r, wire, sizeof wire);
         if (!kl_address_unpack(wire, &a)) return false;
         if (kl_address_is_none(&a)) continue;
-        if (id->naddresses != i || !kl_address_port(&a)) return false;
+        if (id->naddresses != i || !kl_address_is_bound(&a)) return false;
         id->address[id->naddresses++] = a;
     }
     return id->naddresses > 0;
@@ -122,14 +123,29 @@ ncclResult_t kl_bootstrap_id_parse(const char *text, ncclUniqueId *out)
 
 /* ---- making ids ---- */
 
+/* All who know the rendezvous know its number. */
+static union kl_address door_of_rendezvous(const struct kl_id *id, uint64_t place)
+{
+    union kl_address door = kl_address_of_door(place);
+    unsigned char wire[KL_ADDRESS_WIRE];
+
+    kl_address_pack(&id->address[0], wire);
+    struct kl_key derived = kl_key_derive(&id->secret, "kolo door", wire, sizeof wire);
+    memcpy(door.door.number, derived.bytes, sizeof door.door.number);
+    return door;
+}
+
 ncclResult_t kl_id_rendezvous(const char *address, const char *secret, struct kl_id *id)
 {
     struct kl_id made = {.kind = KL_ID_RANK0_OPENS, .naddresses = 1};
+    uint64_t place;
 
     KL_TRY(kl_address_parse(address, &made.address[0]));
     if (!kl_address_port(&made.address[0]))
         return KL_FAIL(ncclInvalidArgument, "the rendezvous \"%s\" needs a port that all ranks know, not 0", address);
     made.secret = kl_key_from_text(secret);
+    KL_TRY(kl_hostinfo_door_hash(&place));
+    if (place) made.address[made.naddresses++] = door_of_rendezvous(&made, place);
     *id = made;
     return ncclSuccess;
 }
@@ -149,18 +165,36 @@ bool kl_id_is_public(const struct kl_id *id)
     return !memcmp(&known, &id->secret, sizeof known);
 }
 
+/* Ranks of one host, which have its door, need none. */
+static ncclResult_t choose_interfaces(const struct kl_netif_wish *wish, bool has_door,
+                                      struct kl_netif chosen[KL_NETIF_MAX], int *n)
+{
+    const bool asked = !has_door || (wish->names && *wish->names) || wish->family;
+    int quiet = kl_error_quiet(!asked);
+    ncclResult_t rc = kl_netif_choose(wish, chosen, n);
+
+    kl_error_quiet(quiet);
+    if (!rc || asked) return rc;
+    KL_INFO(KL_BOOTSTRAP, "there is no network interface: only ranks of this host can join");
+    *n = 0;
+    return ncclSuccess;
+}
+
 ncclResult_t kl_id_listen_addresses(const struct kl_bootstrap_params *params, const union kl_address *near,
                                     union kl_address addresses[KL_ADDRESSES], int *count)
 {
     static const int families[] = {[KL_SOCKET_IPV4] = AF_INET, [KL_SOCKET_IPV6] = AF_INET6};
     struct kl_netif_wish wish = {.names = params->socket_ifname, .near = near};
     struct kl_netif chosen[KL_NETIF_MAX];
+    uint64_t place;
     int n = 0;
 
     if (params->socket_family != KL_SOCKET_ANY) wish.family = families[params->socket_family];
-    KL_TRY(kl_netif_choose(&wish, chosen, &n));
+    KL_TRY(kl_hostinfo_door_hash(&place));
+    KL_TRY(choose_interfaces(&wish, place != 0, chosen, &n));
     if (n > KL_ADDRESSES) n = KL_ADDRESSES;
     for (int i = 0; i < n; i++) addresses[i] = chosen[i].address;
+    if (place && n < KL_ADDRESSES) addresses[n++] = kl_address_of_door(place);
     *count = n;
     return ncclSuccess;
 }

@@ -33,7 +33,7 @@ void kl_id_pack(const struct kl_id *id, ncclUniqueId *bytes);
 /** Silent. False: these bytes are not an id of this library and version. */
 bool kl_id_unpack(const ncclUniqueId *bytes, struct kl_id *id);
 
-/** The id of a rendezvous at `address` ("host:port"); `secret` "": a key that everybody knows. */
+/** The id of a rendezvous at `address` ("host:port"), and at a door for rank 0's host; `secret` "": a key that everybody knows. */
 ncclResult_t kl_id_rendezvous(const char *address, const char *secret, struct kl_id *id);
 
 /** What callers and acceptors of the id call it: it chooses among the keys of a process, and proves nothing. */
@@ -42,7 +42,10 @@ uint32_t kl_id_name(const struct kl_id *id);
 /** Is the id's secret the one that everybody knows? */
 bool kl_id_is_public(const struct kl_id *id);
 
-/** The addresses on which to listen, ports 0: one for each interface chosen, KL_ADDRESSES at most. */
+/**
+ * Where to listen, ports 0: one address for each interface chosen, and where there is room among KL_ADDRESSES a door for this host. Where the
+ * user chose no interface, and there is none, the door is all.
+ */
 ncclResult_t kl_id_listen_addresses(const struct kl_bootstrap_params *params, const union kl_address *near,
                                     union kl_address addresses[KL_ADDRESSES], int *count);
 

@@ -128,6 +128,7 @@ static ncclResult_t describe_me(struct kl_bootstrap *b, const struct kl_id *id)
     snprintf(me->host, sizeof me->host, "%.*s", KL_HOST_TEXT - 1, host);
     me->rank = b->rank;
     me->pid = (uint64_t)getpid();
+    KL_TRY(kl_hostinfo_door_hash(&b->place));
     KL_TRY(kl_id_listen_addresses(&params, near, me->address, &me->naddresses));
     b->scope = scope_of(me);
     return ncclSuccess;

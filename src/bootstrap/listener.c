@@ -43,8 +43,8 @@ static unsigned nremembered;
 
 static bool same_but_for_port(union kl_address a, union kl_address b)
 {
-    kl_address_set_port(&a, 0);
-    kl_address_set_port(&b, 0);
+    kl_address_unbind(&a);
+    kl_address_unbind(&b);
     return !memcmp(&a, &b, sizeof a);
 }
 
@@ -82,7 +82,7 @@ static bool listen_as_before(union kl_address *address, int *fd)
 
 static ncclResult_t listen_on(union kl_address *address, int *fd)
 {
-    if (kl_address_port(address)) return kl_socket_listen(address, fd);
+    if (kl_address_is_bound(address)) return kl_socket_listen(address, fd);
     if (listen_as_before(address, fd)) return ncclSuccess;
     KL_TRY(kl_socket_listen(address, fd));
     remember(address);
@@ -161,7 +161,7 @@ out:;
 ncclResult_t kl_listener_hold(struct kl_loop *loop, union kl_address *address, kl_listener_fn *fn, void *owner,
                               struct kl_listener **out)
 {
-    bool fixed = kl_address_port(address) != 0;
+    bool fixed = kl_address_is_bound(address);
 
     notice_another_loop(loop);
     struct kl_listener *l = fixed ? NULL : find_shared(address);

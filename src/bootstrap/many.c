@@ -193,6 +193,7 @@ static ncclResult_t read_table(const struct meeting *m, struct kl_bootstrap *b)
     kl_key_wipe(&id.secret);
     b->retry = m->mine->retry;
     b->scope = m->mine->scope;
+    b->place = m->mine->place;
     return ncclSuccess;
 }
 

@@ -109,7 +109,8 @@ ncclResult_t kl_reach_begin(struct kl_contact *peer)
                            .listening = true,
                            .early = b->early,
                            .quiet = b->failed, /* it is told of that, if it can be reached */
-                           .scope = b->scope};
+                           .scope = b->scope,
+                           .place = b->place};
     char text[KL_CALL_TEXT], who[KL_WHO_TEXT], address[KL_ADDRESS_TEXT];
 
     if (peer->state != KL_LINK_NONE || peer->caller || !card->naddresses) return ncclSuccess;

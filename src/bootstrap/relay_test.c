@@ -88,16 +88,20 @@ static void *relay_main(void *arg)
 static int connect_through_a_relay(int fd, const struct sockaddr *to, socklen_t bytes)
 {
     struct passage *p = calloc(1, sizeof *p);
-    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t here_bytes = sizeof here;
+    const bool door = to->sa_family == AF_UNIX;
+    struct sockaddr_in lo = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_storage here = {.ss_family = AF_UNIX}; /* bound to that alone, it is an abstract one */
+    socklen_t here_bytes = door ? sizeof(sa_family_t) : sizeof lo;
 
     must(p && relay.n < PASSAGES);
+    if (!door) memcpy(&here, &lo, sizeof lo);
     memcpy(&p->to, to, bytes);
     p->bytes = bytes;
-    p->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    must(!bind(p->listener, (struct sockaddr *)&here, sizeof here) && !listen(p->listener, 1));
+    p->listener = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    must(!bind(p->listener, (struct sockaddr *)&here, here_bytes) && !listen(p->listener, 1));
+    here_bytes = sizeof here;
     must(!getsockname(p->listener, (struct sockaddr *)&here, &here_bytes));
-    int rc = connect_for_real(fd, (struct sockaddr *)&here, sizeof here), err = errno;
+    int rc = connect_for_real(fd, (struct sockaddr *)&here, here_bytes), err = errno;
     must(!pthread_create(&relay.threads[relay.n++], NULL, relay_main, p));
     errno = err;
     return rc;
@@ -112,7 +116,7 @@ static void await_relay(void)
 /* In place of the system's. */
 int connect(int fd, const struct sockaddr *to, socklen_t bytes)
 {
-    if (!relay.active || to->sa_family != AF_INET) return connect_for_real(fd, to, bytes);
+    if (!relay.active || (to->sa_family != AF_INET && to->sa_family != AF_UNIX)) return connect_for_real(fd, to, bytes);
     return connect_through_a_relay(fd, to, bytes);
 }
 

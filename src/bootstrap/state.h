@@ -84,6 +84,7 @@ struct kl_bootstrap {
     void *ctx;
     struct kl_retry retry;
     bool early;        /* the others may not be there yet when we call them: there was no rendezvous */
+    uint64_t place;    /* whose doors we reach */
     uint32_t scope;    /* of our link-local address, if we listen on one */
     uint32_t name;     /* of the job, for callers */
     struct kl_key key; /* of the connections between ranks */

@@ -152,6 +152,7 @@ static void log_negotiation(const struct kl_exec *e, const struct kl_task *t, en
         [KL_NEGOTIATED_DECLINED] = "not all ranks can map each other's buffers",
         [KL_NEGOTIATED_MAPPED] = "done in the ranks' own buffers (Mapped)",
         [KL_NEGOTIATED_READ] = "copied by the kernel (Mapped)",
+        [KL_NEGOTIATED_MENDED] = "begun by the kernel, which does not copy any more: data are staged from now on",
     };
 
     if (e->config.rank) return;
@@ -482,7 +483,7 @@ static enum kl_progress end_algorithm(struct kl_exec *e, const struct kl_task *t
     log_negotiation(e, t, outcome.end);
     kl_negotiation_held(&e->negotiation, outcome);
     if (outcome.end == KL_NEGOTIATED_DECLINED) return KL_MOVED; /* on to the one that was chosen */
-    if (outcome.end == KL_NEGOTIATED_READ) kl_negotiation_ended(&e->negotiation);
+    if (outcome.end != KL_NEGOTIATED_MAPPED) kl_negotiation_ended(&e->negotiation);
     return KL_DONE;
 }
 

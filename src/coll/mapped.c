@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "device/host/bulk_copy.h"
 
 #include <string.h>
@@ -55,6 +56,8 @@ static void post_card(struct kl_mapped_op *op)
 static size_t posted_bytes(const struct kl_mapped_op *op)
 {
     if (op->stage == KL_MAPPED_CARDS) return sizeof(struct kl_mapped_card);
+    if (op->stage == KL_MAPPED_LEFT) return sizeof(struct kl_read_left);
+    if (op->stage == KL_MAPPED_MEND) return op->mend.piece.bytes;
     return op->stage == KL_MAPPED_TICKETS ? sizeof(struct kl_lent_tickets) : 1;
 }
 
@@ -64,6 +67,10 @@ static void post(struct kl_mapped_op *op)
 
     if (op->stage == KL_MAPPED_CARDS)
         post_card(op);
+    else if (op->stage == KL_MAPPED_LEFT)
+        memcpy(kl_board_open(b, sizeof op->left), &op->left, sizeof op->left);
+    else if (op->stage == KL_MAPPED_MEND)
+        kl_mend_give(&op->mend, kl_board_open(b, posted_bytes(op)));
     else if (op->stage == KL_MAPPED_TICKETS)
         kl_lent_tickets(&op->mapped->lent, &op->mapped->card[b->rank],
                         kl_board_open(b, sizeof(struct kl_lent_tickets)));
@@ -121,7 +128,9 @@ static bool hear(struct kl_mapped_op *op, int from)
     if (op->stage == KL_MAPPED_TICKETS) return import(op, from);
     if (op->stage == KL_MAPPED_CARDS)
         hear_card(op, from);
-    else
+    else if (op->stage == KL_MAPPED_LEFT)
+        memcpy(&op->mapped->left[from], kl_board_data(b, from, sizeof op->left), sizeof op->left);
+    else if (op->stage == KL_MAPPED_VERDICTS)
         op->all &= *(const uint8_t *)kl_board_data(b, from, 1) != 0;
     return true;
 }
@@ -222,6 +231,30 @@ static void after_verdicts(struct kl_mapped_op *op, ncclResult_t *rc)
     begin_work(op, rc);
 }
 
+/* All have said what is left; mostly nothing, and all are done with others' memory. */
+static void after_left(struct kl_mapped_op *op)
+{
+    struct kl_mapped *m = op->mapped;
+    bool lost = false;
+
+    for (int r = 0; r < m->board.nranks; r++) lost |= m->left[r].lost;
+    op->stage = lost ? KL_MAPPED_MEND : KL_MAPPED_END;
+    if (!lost) return;
+    op->outcome.end = KL_NEGOTIATED_MENDED;
+    kl_mend_start(&op->mend, &op->reading, m->left, m->board.slot_bytes);
+    if (!op->mend.piece.bytes) op->stage = KL_MAPPED_END;
+}
+
+/* A piece is there. */
+static void take_piece(struct kl_mapped_op *op)
+{
+    const struct kl_board *b = &op->mapped->board;
+    const void *posts[KL_BOARD_RANKS];
+
+    for (int r = 0; r < b->nranks; r++) posts[r] = kl_board_data(b, r, op->mend.piece.bytes);
+    kl_mend_take(&op->mend, posts);
+}
+
 /* All ranks see the same posts, and so go on alike. */
 static void next_stage(struct kl_mapped_op *op, ncclResult_t *rc)
 {
@@ -229,8 +262,12 @@ static void next_stage(struct kl_mapped_op *op, ncclResult_t *rc)
         after_cards(op, rc);
     else if (op->stage == KL_MAPPED_TICKETS)
         op->stage = KL_MAPPED_VERDICTS;
-    else
+    else if (op->stage == KL_MAPPED_VERDICTS)
         after_verdicts(op, rc);
+    else if (op->stage == KL_MAPPED_LEFT)
+        after_left(op);
+    else if (kl_mend_next(&op->mend), !op->mend.piece.bytes)
+        op->stage = KL_MAPPED_END;
 }
 
 /* False: not yet, or *rc says why not. */
@@ -244,6 +281,7 @@ static bool turn(struct kl_mapped_op *op, ncclResult_t *rc)
         if (got == KL_OTHER) *rc = kl_board_refuse(b, op->arrived, function(op));
         if (got != KL_SAME || !hear(op, op->arrived)) return false;
     }
+    if (op->stage == KL_MAPPED_MEND) take_piece(op);
     b->compared = b->turn + 1;
     kl_board_next_turn(b);
     op->posted = false;
@@ -254,14 +292,22 @@ static bool turn(struct kl_mapped_op *op, ncclResult_t *rc)
 
 /* ---- work ---- */
 
-/* By the kernel's copies. True: there is no more. */
-static bool read_some(struct kl_mapped_op *op, ncclResult_t *rc)
+static void note_lost(struct kl_mapped_op *op)
+{
+    const struct kl_read_work *w = &op->reading;
+
+    KL_INFO(KL_COLL, "%s: rank %d cannot reach the memory of rank %d any more, and goes on without", function(op),
+            w->rank, w->lost);
+    op->left = (struct kl_read_left){.lost = true, .taken = w->taken, .moved = w->moved, .reduced = w->reduced};
+}
+
+/* By the kernel's copies. True: there is no more, or not this way. */
+static bool read_some(struct kl_mapped_op *op)
 {
     const enum kl_read_progress got = kl_read_work(&op->reading);
 
-    if (got == KL_READ_LOST)
-        *rc = KL_FAIL(ncclRemoteError, "%s: the memory of rank %d is out of reach now", function(op), op->reading.lost);
-    return got == KL_READ_DONE;
+    if (got == KL_READ_LOST) note_lost(op);
+    return got != KL_READ_MORE;
 }
 
 static bool map_some(struct kl_mapped_op *op)
@@ -282,11 +328,11 @@ static void work_some(struct kl_mapped_op *op, ncclResult_t *rc)
         *rc = KL_FAIL(ncclRemoteError, "%s: a rank has failed, and takes back its buffers", function(op));
         return;
     }
-    const bool done = reads(op) ? read_some(op, rc) : map_some(op);
+    const bool done = reads(op) ? read_some(op) : map_some(op);
     kl_arena_let_go(m->mark, m->board.rank);
     if (!done) return;
     kl_stores_end(stores_of(op));
-    op->stage = KL_MAPPED_END;
+    op->stage = reads(op) ? KL_MAPPED_LEFT : KL_MAPPED_END;
 }
 
 /* ---- an operation ---- */
@@ -308,9 +354,10 @@ void kl_mapped_start(struct kl_mapped_op *op, struct kl_mapped *mapped, const st
     mapped->lent.processes = share->processes;
 }
 
-static bool is_declined(const struct kl_mapped_op *op)
+/* Mapped buffers are in use until all have come to the end. */
+static bool is_mapped(const struct kl_mapped_op *op)
 {
-    return op->outcome.end == KL_NEGOTIATED_DECLINED;
+    return op->outcome.end == KL_NEGOTIATED_MAPPED;
 }
 
 /* The last turn is nothing but a mark that this rank has come to: others still read what it lends. */
@@ -319,7 +366,7 @@ static enum kl_progress end(struct kl_mapped_op *op)
     struct kl_board *b = &op->mapped->board;
     int blocker;
 
-    if (is_declined(op)) return KL_DONE;
+    if (!is_mapped(op)) return KL_DONE;
     if (!op->posted) {
         if (!kl_board_may_post(b, 0, &blocker)) return KL_STALLED;
         kl_board_call(b, op->work.share->signature);
@@ -336,15 +383,15 @@ enum kl_progress kl_mapped_progress(struct kl_mapped_op *op, ncclResult_t *rc)
     const int arrived = op->arrived;
     const bool posted = op->posted;
 
-    while (op->stage < KL_MAPPED_WORK)
-        if (!turn(op, rc)) {
+    while (op->stage < KL_MAPPED_END) {
+        if (op->stage == KL_MAPPED_WORK) {
+            work_some(op, rc);
+            if (*rc) return KL_DONE;
+            if (op->stage == KL_MAPPED_WORK) return KL_MOVED;
+        } else if (!turn(op, rc)) {
             if (*rc) return KL_DONE;
             return op->stage != before || op->arrived != arrived || op->posted != posted ? KL_MOVED : KL_STALLED;
         }
-    if (op->stage == KL_MAPPED_WORK) {
-        work_some(op, rc);
-        if (*rc) return KL_DONE;
-        if (op->stage == KL_MAPPED_WORK) return KL_MOVED;
     }
     enum kl_progress got = end(op);
     return got == KL_STALLED && op->stage != before ? KL_MOVED : got;
@@ -358,7 +405,7 @@ static int blocker(struct kl_mapped_op *op)
     int rank = -1;
 
     if (op->stage == KL_MAPPED_WORK) return -1;
-    if (op->stage == KL_MAPPED_END) return is_declined(op) || kl_board_all_done(b, &rank) ? -1 : rank;
+    if (op->stage == KL_MAPPED_END) return !is_mapped(op) || kl_board_all_done(b, &rank) ? -1 : rank;
     if (!op->posted) return kl_board_may_post(b, posted_bytes(op), &rank) ? -1 : rank;
     if (op->arrived == b->nranks) return -1;
     return kl_board_is_there(b, op->arrived, posted_bytes(op)) ? -1 : op->arrived;

@@ -12,12 +12,13 @@
  * So the work is divided evenly, also where only one rank receives. All meet before, on a board (board.h), to say where their buffers are
  * (lent.h), and after, when all is done. If one of them has buffers that others cannot map, all hear it. Then the kernel copies, and the work is that
  * of read_work.h, if the first rank asks for that (negotiation.h), and all let it; or else the operation is declined: it is done another way, and the
- * memory has not been looked at. Before the kernel copies for the first time, all try whether it does.
+ * memory has not been looked at. Before the kernel copies for the first time, all try whether it does. Where it ceases to in the middle, all hear that in
+ * the end, and what is missing goes over the board (mend.h).
  *
  * Results:  as those of Flat: merged in the order of ranks.
  * Stores:   non-temporal where what the ranks read and write would not stay in the caches (stores.h).
  * Aliasing: in place as NCCL defines it; buffers may be reused when the operation is DONE.
- * Errors:   ncclInvalidUsage when another rank came with another call; ncclRemoteError when one failed meanwhile, or its memory is gone.
+ * Errors:   ncclInvalidUsage when another rank came with another call; ncclRemoteError when one failed meanwhile.
  * Threads:  one at a time. Never blocks; allocates nothing but for an allocation that it has not seen.
  */
 #ifndef KL_COLL_MAPPED_H
@@ -27,6 +28,7 @@
 #include "coll/board.h"
 #include "coll/lent.h"
 #include "coll/mapped_work.h"
+#include "coll/mend.h"
 #include "coll/negotiation.h"
 #include "coll/read_work.h"
 #include "coll/stores.h"
@@ -55,15 +57,25 @@ struct kl_mapped {
     struct kl_lent_card card[KL_BOARD_RANKS];
     struct kl_read_far far[KL_BOARD_RANKS];            /* of the operation, by rank: where buffers are there, */
     char *send[KL_BOARD_RANKS], *recv[KL_BOARD_RANKS]; /* and here */
-    struct kl_foreign_seen seen[KL_BOARD_RANKS];       /* of their memory, by rank */
+    struct kl_foreign_seen seen[KL_BOARD_RANKS];       /* of their memory, by rank; */
+    struct kl_read_left left[KL_BOARD_RANKS];          /* what the kernel has not copied, of the operation */
 };
 
-enum kl_mapped_stage { KL_MAPPED_CARDS, KL_MAPPED_TICKETS, KL_MAPPED_VERDICTS, KL_MAPPED_WORK, KL_MAPPED_END };
+enum kl_mapped_stage {
+    KL_MAPPED_CARDS,
+    KL_MAPPED_TICKETS,
+    KL_MAPPED_VERDICTS,
+    KL_MAPPED_WORK,
+    KL_MAPPED_LEFT, /* after the kernel's copies: what is left? */
+    KL_MAPPED_MEND,
+    KL_MAPPED_END
+};
 
 struct kl_mapped_op {
     struct kl_mapped *mapped;
     struct kl_mapped_work work;
     struct kl_read_work reading;
+    struct kl_mend mend;
     enum kl_mapped_stage stage;
     bool posted;   /* this rank has, in this stage */
     int arrived;   /* ranks whose posts of it are here */
@@ -72,6 +84,7 @@ struct kl_mapped_op {
     bool failed;   /* this rank could not map something, or read it */
     bool readable; /* so are all that have arrived */
     uint64_t deadline;
+    struct kl_read_left left; /* what the kernel has not copied for this rank */
     struct kl_negotiation_outcome outcome;
 };
 

@@ -61,16 +61,12 @@ static void copy_own(const struct kl_read_work *w, void *to, const void *from, s
 
 /* ---- slices ---- */
 
-struct slice {
-    size_t at, end; /* bytes */
-};
-
-static struct slice slice_of(const struct kl_read_work *w, int rank)
+struct kl_read_slice kl_read_slice(const struct kl_read_work *w, int rank)
 {
     const size_t all = part_bytes(w->share), n = (size_t)w->nranks;
     const size_t each = ((all + n - 1) / n + GRAIN - 1) / GRAIN * GRAIN;
 
-    return (struct slice){min_size(each * (size_t)rank, all), min_size(each * ((size_t)rank + 1), all)};
+    return (struct kl_read_slice){min_size(each * (size_t)rank, all), min_size(each * ((size_t)rank + 1), all)};
 }
 
 /* ---- from all to all: ranks begin with different ones, and end with themselves ---- */
@@ -109,7 +105,7 @@ static enum kl_read_progress gather_some(struct kl_read_work *w)
 static enum kl_read_progress spread_some(struct kl_read_work *w)
 {
     const struct kl_share *s = w->share;
-    const struct slice last = slice_of(w, w->nranks - 1);
+    const struct kl_read_slice last = kl_read_slice(w, w->nranks - 1);
     const size_t at = last.at + w->moved, some = min_size(last.end - at, KL_FOREIGN_PIECE);
     const int to = peer_of(w);
 
@@ -125,7 +121,7 @@ static enum kl_read_progress spread_some(struct kl_read_work *w)
 
 static enum kl_read_progress fetch_some(struct kl_read_work *w)
 {
-    const size_t end = slice_of(w, w->nranks - 1).at, some = min_size(end - w->moved, KL_FOREIGN_PIECE);
+    const size_t end = kl_read_slice(w, w->nranks - 1).at, some = min_size(end - w->moved, KL_FOREIGN_PIECE);
 
     if (!read_from(w, w->share->root, w->moved, (char *)w->share->recv + w->moved, some)) return KL_READ_LOST;
     w->moved += some;
@@ -191,14 +187,16 @@ static bool write_result(struct kl_read_work *w, size_t at, size_t bytes)
 
 static enum kl_read_progress slice_some(struct kl_read_work *w)
 {
-    const struct slice own = slice_of(w, w->rank);
+    const struct kl_read_slice own = kl_read_slice(w, w->rank);
     const size_t at = own.at + w->moved, some = min_size(own.end - at, block_bytes(w->nranks));
     const void *inputs[KL_BOARD_RANKS];
 
     if (!some) return KL_READ_DONE;
     if (!fetch_inputs(w, at, some, inputs)) return KL_READ_LOST;
     reduce(w, inputs, w->scratch, some);
+    w->reduced = some;
     if (!write_result(w, at, some)) return KL_READ_LOST;
+    w->reduced = 0;
     w->moved += some;
     return at + some == own.end ? KL_READ_DONE : KL_READ_MORE;
 }

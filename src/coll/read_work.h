@@ -33,7 +33,8 @@ struct kl_read_work {
     char *scratch;            /* kl_read_scratch_bytes */
     struct kl_stores *stores; /* of what this rank copies itself */
     int taken;                /* other ranks that are done with, */
-    size_t moved;             /* and bytes of the next one, or of the slice */
+    size_t moved;             /* and bytes of the next one, or of the slice; */
+    size_t reduced;           /* behind these, so many lie reduced in the scratch, and may have been written to some */
     int lost;                 /* the rank whose memory cannot be reached */
 };
 
@@ -41,7 +42,20 @@ size_t kl_read_scratch_bytes(int nranks);
 
 enum kl_read_progress { KL_READ_MORE, KL_READ_DONE, KL_READ_LOST };
 
-/** Work on the next piece, between kl_arena_touch and kl_arena_let_go. LOST: a rank's memory is out of reach, and outputs have any contents. */
+/** Work on the next piece, between kl_arena_touch and kl_arena_let_go. LOST: a rank's memory is out of reach; mend.h does the rest. */
 enum kl_read_progress kl_read_work(struct kl_read_work *work);
+
+/** How far it has come, as told to all. */
+struct kl_read_left {
+    bool lost; /* else there is nothing left */
+    int32_t taken;
+    uint64_t moved, reduced;
+};
+
+/** Bytes of what is reduced, or of what the root sends, that are a rank's. */
+struct kl_read_slice {
+    size_t at, end;
+};
+struct kl_read_slice kl_read_slice(const struct kl_read_work *work, int rank);
 
 #endif

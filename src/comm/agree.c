@@ -94,11 +94,12 @@ static bool are_own_cpus(const struct kl_topo *t)
     return true;
 }
 
-/* Who shares CPUs with whom, if some do, and all are on one host. All ranks find the same. Free it. */
+/* Who shares CPUs with whom, if some do, and all share memory on one host. All ranks find the same. Free it. */
 static ncclResult_t find_cores(ncclComm_t comm, int32_t **core)
 {
     *core = NULL;
-    if (comm->world->local_ranks < comm->nranks || !kl_world_is_crowded_somewhere(comm->world)) return ncclSuccess;
+    if (comm->world->local_ranks < comm->nranks || !comm->one_memory || !kl_world_is_crowded_somewhere(comm->world))
+        return ncclSuccess;
     if (!are_own_cpus(comm->topo)) return ncclSuccess;
     *core = malloc((size_t)comm->nranks * sizeof **core);
     return *core ? kl_roster_cores(&comm->world->roster, *core) : KL_NOMEM("the ranks of each core");

@@ -25,7 +25,7 @@ static bool is_alone(ncclComm_t comm)
 void kl_ahead_init(ncclComm_t comm)
 {
     struct kl_ahead *a = &comm->ahead;
-    const bool one_host = comm->nranks > 1 && comm->local_ranks == comm->nranks;
+    const bool one_host = comm->nranks > 1 && comm->local_ranks == comm->nranks && comm->one_memory;
 
     if (!comm->config.ahead || comm->compare.on || comm->devices != &kl_host_devices || !one_host) return;
     a->on = is_alone(comm) && kl_pagemap_init(&a->pagemap);

@@ -209,6 +209,7 @@ struct ncclComm {
     bool blocking;
     struct kl_bootstrap *bootstrap;
     int local_ranks;              /* on this host */
+    bool one_memory;              /* all ranks share memory, and may use it */
     const struct kl_birth *birth; /* while it is being made */
     struct kl_init init;
     _Atomic(const char *) phase; /* of its beginning or its end; NULL while it lives */

@@ -26,9 +26,10 @@ enum { LENDS_FROM_WHERE_CPUS_ARE_SHARED = 32 << 10 };
 
 /* ---- which transport, and which NIC ---- */
 
-static bool spans_hosts(ncclComm_t comm)
+/* Is there a rank that another one reaches over the network only, in this host or in others? The same for all ranks. */
+static bool needs_net(ncclComm_t comm)
 {
-    return comm->local_ranks < comm->nranks;
+    return comm->local_ranks < comm->nranks || !comm->one_memory;
 }
 
 static bool is_collnet(const struct kl_edge *edge)
@@ -119,10 +120,10 @@ static ncclResult_t choose_transport(ncclComm_t comm, const struct kl_edge *edge
         .a = &comm->peers[comm->rank],
         .b = &comm->peers[edge->peer],
         .mappable = comm->devices->mappable,
-        .network = spans_hosts(comm),
+        .network = needs_net(comm),
     };
 
-    if (kl_topo_gpu_of_rank(comm->topo, edge->peer) >= 0) KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts));
+    KL_TRY(kl_pair_ask_topo(comm->topo, false, &facts));
     if (kl_world_is_crowded(comm->world)) connector->lends_from = LENDS_FROM_WHERE_CPUS_ARE_SHARED;
     KL_TRY(kl_transport_choose(&facts, &connector->transport, index));
     if (connector->transport != &kl_transport_net) return ncclSuccess;
@@ -237,7 +238,7 @@ static uint32_t cells_in_turn(ncclComm_t comm, int ranks)
 
 size_t kl_comm_chain_bytes(ncclComm_t comm)
 {
-    return !spans_hosts(comm) && cells_in_turn(comm, comm->nranks) > SLOTS ? CELL_BYTES : 0;
+    return !needs_net(comm) && cells_in_turn(comm, comm->nranks) > SLOTS ? CELL_BYTES : 0;
 }
 
 static struct kl_fifo_shape coll_shape(ncclComm_t comm)
@@ -284,7 +285,7 @@ ncclResult_t kl_comm_connect(ncclComm_t comm)
     KL_TRY(check_net(comm));
     int32_t *senders = malloc((size_t)comm->topo->count[KL_NODE_GPU] * sizeof *senders + 1);
     if (!senders) return KL_NOMEM("connections");
-    bool uses_net = spans_hosts(comm) || comm->connect->collnet;
+    bool uses_net = needs_net(comm) || comm->connect->collnet;
     ncclResult_t rc = uses_net ? use_net(comm, &config, senders) : ncclSuccess;
     if (!rc) rc = kl_connections_create(&config, &comm->connections);
     kl_key_wipe(&config.net_key);

@@ -81,7 +81,7 @@ static ncclResult_t fill_redops(ncclComm_t comm)
 static enum kl_reach reach_of_memory(ncclComm_t comm)
 {
     const struct kl_nodes *nodes = &comm->connect->nodes;
-    enum kl_reach reach = KL_REACH_ALL;
+    enum kl_reach reach = comm->one_memory ? KL_REACH_ALL : KL_REACH_NODE;
 
     for (int r = 1; r < comm->nranks; r++) {
         const struct kl_peer *first = &comm->peers[nodes->rank[nodes->first[nodes->of_rank[r]]]];

@@ -10,12 +10,13 @@
 #include "device/host/executor.h"
 #include "os/affinity.h"
 #include "os/hostinfo.h"
+#include "topo/config.h"
+#include "topo/paths.h"
 
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Of one connection: eight slots that fit the caches of two cores together. */
@@ -48,23 +49,32 @@ static uint64_t process_number(void)
     return mine;
 }
 
-/* Abstract sockets, over which segments are handed out, reach as far as the network namespace. */
-static uint64_t memory_reach(void)
+/*
+ * Whose memory is shared: of ranks with equal numbers. Without SHM it is that of a process, whose ranks reach each other by P2P;
+ * without P2P as well it is the rank's own.
+ */
+static ncclResult_t find_memory(uint64_t *memory)
 {
-    struct stat st;
+    struct kl_topo_options options;
+    struct kl_topo_config config;
 
-    return stat("/proc/self/ns/net", &st) ? 0 : (uint64_t)st.st_ino;
+    kl_topo_config_load(&config, &options);
+    if (!options.shm_disable) return kl_hostinfo_memory_hash(memory);
+    *memory = options.p2p_disable || options.p2p_level == KL_PATH_LOC ? random_number() : process_number();
+    return ncclSuccess;
 }
 
 /* The memory of another host's devices can be reached where one machine plays both. */
 static ncclResult_t find_fabric(const struct kl_comm_config *config, struct kl_peer *me)
 {
+    uint64_t memory;
     char name[96];
 
     me->fabric = me->host;
     if (!config->mnnvl) return ncclSuccess;
+    KL_TRY(kl_hostinfo_memory_hash(&memory));
     snprintf(name, sizeof name, "KOLO_MNNVL %lld of %llx, %llx", (long long)config->mnnvl,
-             (unsigned long long)me->machine, (unsigned long long)me->memory);
+             (unsigned long long)me->machine, (unsigned long long)memory);
     return kl_hostinfo_host_hash(name, &me->fabric);
 }
 
@@ -96,7 +106,6 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
         .pid = getpid(),
         .process = process_number(),
         .job = random_number(),
-        .memory = memory_reach(),
         .fifo_bytes = fifo_bytes(&comm->config),
         .check_mode = (uint16_t)comm->config.check_mode,
         .deterministic = comm->config.deterministic,
@@ -105,6 +114,7 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
     KL_TRY(choose_device(comm, &me->device));
     KL_TRY(kl_hostinfo_host_hash(comm->config.hostid, &me->host));
     KL_TRY(kl_hostinfo_host_hash("", &me->machine));
+    KL_TRY(find_memory(&me->memory));
     KL_TRY(find_fabric(&comm->config, me));
     KL_TRY(kl_affinity_get(&cpus));
     memcpy(me->cpus, cpus.words, sizeof me->cpus);
@@ -181,10 +191,10 @@ static ncclResult_t join_world(ncclComm_t comm)
     return rc;
 }
 
-/* Ranks of other hosts are polled by system calls, and the answer may come through a thread of this core: yielding costs little then, and lets it run. */
+/* The network is polled by system calls, and the answer may come through a thread of this core: yielding costs little then, and lets it run. */
 static enum kl_wait_cores cores_of(const struct ncclComm *comm)
 {
-    bool far = comm->local_ranks < comm->nranks;
+    bool far = comm->local_ranks < comm->nranks || !comm->world->one_memory;
 
     return far || kl_world_is_crowded(comm->world) ? KL_CORES_SHARED : KL_CORES_OWN;
 }

@@ -19,6 +19,7 @@
 #include "topo/machine.h"
 #include "topo/paths.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,10 +119,25 @@ static ncclResult_t list_nics(struct kl_machine *machine, struct kl_net_facts **
     return ncclSuccess;
 }
 
+/* Whoever knows one host only wonders what a network is for. */
+static ncclResult_t explain(ncclComm_t comm, ncclResult_t rc)
+{
+    char text[KL_ERROR_TEXT];
+
+    if (!rc || comm->local_ranks < comm->nranks) return rc;
+    snprintf(
+        text, sizeof text,
+        "ranks of this host reach each other over the network only, as NCCL_SHM_DISABLE=1 is set, or their containers "
+        "share no memory: %.700s",
+        kl_error_text());
+    kl_error_adopt(text);
+    return rc;
+}
+
 static ncclResult_t describe_machine(struct work *w)
 {
     struct kl_machine machine = {.device = w->device, .ndevices = w->comm->world->fabric_ranks};
-    bool leaves = w->comm->world->fabric_ranks < w->comm->nranks;
+    bool leaves = w->comm->world->fabric_ranks < w->comm->nranks || !w->comm->world->one_memory;
     struct kl_net_facts *nics = NULL;
     struct kl_xml *file;
 
@@ -129,7 +145,7 @@ static ncclResult_t describe_machine(struct work *w)
     machine.file = file;
     list_devices(w, kl_devices_count(file));
     ncclResult_t rc = check_ordinals(w, file);
-    if (!rc && leaves && !file) rc = list_nics(&machine, &nics);
+    if (!rc && leaves && !file) rc = explain(w->comm, list_nics(&machine, &nics));
     if (!rc) rc = kl_machine_document(&machine, &w->options, &w->document);
     free(nics);
     kl_xml_free(file);
@@ -279,11 +295,19 @@ out:
 
 /* ---- the phase ---- */
 
+/* Ranks of a process without SHM have P2P, where its level allows that. The others are left to the network. */
+static bool lacks_p2p(const struct kl_topo *t, int nranks)
+{
+    if (!t->options.shm_disable) return false;
+    return t->count[KL_NODE_GPU] < nranks || kl_path_max_type(t, KL_NODE_GPU) >= KL_PATH_NET;
+}
+
 ncclResult_t kl_comm_find_machine(ncclComm_t comm)
 {
     KL_TRY(kl_world_stage(comm, KL_WORLD_MACHINE, find_machine));
     comm->domain = &comm->world->domain[comm->world->domain_of[comm->rank]];
     comm->topo = comm->domain->topo;
+    comm->one_memory = comm->world->one_memory && !lacks_p2p(comm->topo, comm->nranks);
     return ncclSuccess;
 }
 

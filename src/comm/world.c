@@ -107,6 +107,8 @@ static ncclResult_t create(const struct kl_peer *peers, int nranks, int rank, st
     w->process = w->roster.process[rank];
     w->members = kl_roster_members(&w->roster, w->process);
     w->local_ranks = kl_roster_local_ranks(&w->roster, rank);
+    w->one_memory = true;
+    for (int r = 0; r < nranks; r++) w->one_memory &= kl_peers_share_memory(&copy[r], &copy[0]);
     w->fabric_ranks = kl_roster_fabric_ranks(&w->roster, rank);
     w->ranks_per_cpu = kl_roster_ranks_per_cpu(&w->roster, rank);
     w->most_ranks_per_cpu = kl_roster_most_ranks_per_cpu(&w->roster);

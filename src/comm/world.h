@@ -45,6 +45,7 @@ struct kl_world {
     int process;                 /* this one's number in the roster */
     int local_ranks;             /* of this host, all processes */
     int fabric_ranks;            /* of the hosts of its NVLink domain: they have one machine together */
+    bool one_memory;             /* all ranks share memory: the same for all of them */
     unsigned ranks_per_cpu;      /* of this machine, rounded up */
     unsigned most_ranks_per_cpu; /* of any machine: all ranks have the same */
 

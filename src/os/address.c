@@ -7,8 +7,10 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 
 enum { HOST_TEXT = 256 }; /* the longest name of the DNS, 253, and a zero */
 
@@ -103,6 +105,47 @@ ncclResult_t kl_address_parse(const char *text, union kl_address *address)
     return ncclSuccess;
 }
 
+/* ---- doors ---- */
+
+static void put_u64(unsigned char *to, uint64_t value)
+{
+    for (int i = 0; i < 8; i++) to[i] = (unsigned char)(value >> 8 * i);
+}
+
+static unsigned long long get_u64(const unsigned char *from)
+{
+    unsigned long long value = 0;
+
+    for (int i = 7; i >= 0; i--) value = value << 8 | from[i];
+    return value;
+}
+
+union kl_address kl_address_of_door(uint64_t place)
+{
+    union kl_address a = {.any = {0}};
+
+    a.door.family = AF_UNIX;
+    put_u64(a.door.place, place);
+    return a;
+}
+
+bool kl_address_is_door(const union kl_address *address)
+{
+    return address->any.sa_family == AF_UNIX;
+}
+
+bool kl_address_is_door_of(const union kl_address *address, uint64_t place)
+{
+    return kl_address_is_door(address) && get_u64(address->door.place) == place;
+}
+
+static void name_door(const union kl_address *address, char text[KL_ADDRESS_TEXT])
+{
+    snprintf(text, KL_ADDRESS_TEXT, "kolo-%016llx", get_u64(address->door.number));
+}
+
+/* ---- all kinds ---- */
+
 const char *kl_address_format(const union kl_address *address, char text[KL_ADDRESS_TEXT])
 {
     char host[INET6_ADDRSTRLEN], scope[IF_NAMESIZE] = "";
@@ -114,8 +157,12 @@ const char *kl_address_format(const union kl_address *address, char text[KL_ADDR
         inet_ntop(AF_INET6, &address->v6.sin6_addr, host, sizeof host);
         bool scoped = address->v6.sin6_scope_id && if_indextoname(address->v6.sin6_scope_id, scope);
         snprintf(text, KL_ADDRESS_TEXT, "[%s%s%s]:%d", host, scoped ? "%" : "", scope, kl_address_port(address));
+    } else if (kl_address_is_door(address) && kl_address_is_bound(address)) {
+        char name[KL_ADDRESS_TEXT];
+        name_door(address, name);
+        snprintf(text, KL_ADDRESS_TEXT, "unix:@%.32s", name);
     } else {
-        snprintf(text, KL_ADDRESS_TEXT, "none");
+        snprintf(text, KL_ADDRESS_TEXT, "%s", kl_address_is_door(address) ? "this host" : "none");
     }
     return text;
 }
@@ -127,9 +174,48 @@ socklen_t kl_address_bytes(const union kl_address *address)
         return sizeof address->v4;
     case AF_INET6:
         return sizeof address->v6;
+    case AF_UNIX:
+        return sizeof address->door;
     default:
         return 0;
     }
+}
+
+static socklen_t door_sockaddr(const union kl_address *address, struct sockaddr_storage *system)
+{
+    struct sockaddr_un *un = (struct sockaddr_un *)(void *)system;
+    char name[KL_ADDRESS_TEXT];
+
+    name_door(address, name);
+    un->sun_family = AF_UNIX;
+    snprintf(un->sun_path + 1, sizeof un->sun_path - 1, "%s", name); /* after a zero: it is in no folder */
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+}
+
+socklen_t kl_address_sockaddr(const union kl_address *address, struct sockaddr_storage *system)
+{
+    memset(system, 0, sizeof *system);
+    if (kl_address_is_door(address)) return door_sockaddr(address, system);
+    memcpy(system, address, sizeof *address);
+    return kl_address_bytes(address);
+}
+
+bool kl_address_is_bound(const union kl_address *address)
+{
+    return kl_address_is_door(address) ? get_u64(address->door.number) != 0 : kl_address_port(address) != 0;
+}
+
+void kl_address_unbind(union kl_address *address)
+{
+    kl_address_set_port(address, 0);
+    if (kl_address_is_door(address)) put_u64(address->door.number, 0);
+}
+
+bool kl_address_same_port(const union kl_address *a, const union kl_address *b)
+{
+    if (kl_address_is_door(a) != kl_address_is_door(b)) return false;
+    return kl_address_is_door(a) ? !memcmp(a->door.number, b->door.number, sizeof a->door.number)
+                                 : kl_address_port(a) == kl_address_port(b);
 }
 
 int kl_address_port(const union kl_address *address)
@@ -185,8 +271,8 @@ bool kl_address_same_host(const union kl_address *a, const union kl_address *b)
 {
     union kl_address x = *a, y = *b;
 
-    kl_address_set_port(&x, 0);
-    kl_address_set_port(&y, 0);
+    kl_address_unbind(&x);
+    kl_address_unbind(&y);
     return !kl_address_is_none(a) && !memcmp(&x, &y, sizeof x);
 }
 
@@ -213,6 +299,10 @@ void kl_address_pack(const union kl_address *address, unsigned char wire[KL_ADDR
         memcpy(wire + 4, &address->v6.sin6_addr, 16);
         put_u16(wire + 20, address->v6.sin6_scope_id & 0xffff);
         put_u16(wire + 22, address->v6.sin6_scope_id >> 16);
+    } else if (kl_address_is_door(address)) {
+        put_u16(wire, 1);
+        memcpy(wire + 4, address->door.number, 8);
+        memcpy(wire + 12, address->door.place, 8);
     }
 }
 
@@ -222,6 +312,11 @@ bool kl_address_unpack(const unsigned char wire[KL_ADDRESS_WIRE], union kl_addre
 
     switch (get_u16(wire)) {
     case 0:
+        break;
+    case 1:
+        a.door.family = AF_UNIX;
+        memcpy(a.door.number, wire + 4, 8);
+        memcpy(a.door.place, wire + 12, 8);
         break;
     case 4:
         a.v4.sin_family = AF_INET;

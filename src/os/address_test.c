@@ -176,12 +176,44 @@ static void kinds_of_addresses_are_told_apart(void **state)
     assert_int_equal(kl_address_port(&none), 0);
 }
 
+/* By its number and its place, and neither a port nor a sockaddr of the network. */
+static void doors_are_addresses(void **state)
+{
+    union kl_address door = kl_address_of_door(7), other = kl_address_of_door(8), back;
+    const union kl_address none = {.any = {0}};
+    unsigned char wire[KL_ADDRESS_WIRE];
+    struct sockaddr_storage system;
+    char text[KL_ADDRESS_TEXT];
+
+    (void)state;
+    assert_string_equal(kl_address_format(&door, text), "this host");
+    assert_false(kl_address_is_none(&door) || kl_address_is_bound(&door) || kl_address_is_loopback(&door));
+    door.door.number[0] = other.door.number[0] = 0xab;
+    assert_string_equal(kl_address_format(&door, text), "unix:@kolo-00000000000000ab");
+    assert_true(kl_address_is_bound(&door) && kl_address_is_door_of(&door, 7) && !kl_address_is_door_of(&door, 8));
+    assert_false(kl_address_is_door_of(&none, 0));
+    assert_true(kl_address_same_port(&door, &other) && !kl_address_same_host(&door, &other));
+
+    kl_address_pack(&door, wire);
+    assert_true(kl_address_unpack(wire, &back) && !memcmp(&back, &door, sizeof back));
+    assert_int_equal(kl_address_sockaddr(&door, &system), sizeof(sa_family_t) + sizeof "kolo-00000000000000ab");
+    assert_int_equal(system.ss_family, AF_UNIX);
+
+    kl_address_unbind(&back);
+    assert_false(kl_address_is_bound(&back) || kl_address_same_port(&back, &door));
+    assert_true(kl_address_same_host(&back, &door));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_parsed_and_formatted),        cmocka_unit_test(names_are_looked_up),
-        cmocka_unit_test(wire_form_survives_a_round_trip),     cmocka_unit_test(wire_form_is_the_documented_one),
-        cmocka_unit_test(subnets_are_compared_under_the_mask), cmocka_unit_test(kinds_of_addresses_are_told_apart),
+        cmocka_unit_test(doors_are_addresses),
+        cmocka_unit_test(text_is_parsed_and_formatted),
+        cmocka_unit_test(names_are_looked_up),
+        cmocka_unit_test(wire_form_survives_a_round_trip),
+        cmocka_unit_test(wire_form_is_the_documented_one),
+        cmocka_unit_test(subnets_are_compared_under_the_mask),
+        cmocka_unit_test(kinds_of_addresses_are_told_apart),
         cmocka_unit_test(hosts_are_compared_without_ports),
     };
 

@@ -3,12 +3,19 @@
 
 #include "base/error.h"
 
+#include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { BOOT_ID = 40 };
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71 /* Linux 5.14 */
+#endif
+
+enum { BOOT_ID = 40, PLACE = 128 };
 
 void kl_hostinfo_name(char name[KL_HOSTNAME])
 {
@@ -54,4 +61,49 @@ ncclResult_t kl_hostinfo_host_hash(const char *hostid, uint64_t *hash)
     kl_hostinfo_name(name);
     read_boot_id(boot_id);
     return hash_texts("host", name, boot_id, hash);
+}
+
+/* ---- namespaces ---- */
+
+/* The kernel's number of the network namespace, which needs no /proc; 0 where it has none. */
+static uint64_t netns_cookie(void)
+{
+    uint64_t cookie = 0;
+    socklen_t bytes = sizeof cookie;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0) return 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &bytes)) cookie = 0;
+    close(fd);
+    return cookie;
+}
+
+static uint64_t inode_of(const char *namespace)
+{
+    struct stat st;
+
+    return stat(namespace, &st) ? 0 : (uint64_t)st.st_ino;
+}
+
+ncclResult_t kl_hostinfo_door_hash(uint64_t *hash)
+{
+    const uint64_t inode = inode_of("/proc/self/ns/net"), cookie = netns_cookie();
+    char place[PLACE], boot_id[BOOT_ID];
+
+    *hash = 0;
+    read_boot_id(boot_id);
+    if (!boot_id[0] || (!inode && !cookie)) return ncclSuccess;
+    snprintf(place, sizeof place, "%" PRIu64 " %" PRIu64, inode, cookie);
+    return hash_texts("door", place, boot_id, hash);
+}
+
+ncclResult_t kl_hostinfo_memory_hash(uint64_t *hash)
+{
+    char place[PLACE], user[PLACE];
+    uint64_t door;
+
+    KL_TRY(kl_hostinfo_door_hash(&door));
+    snprintf(place, sizeof place, "%" PRIu64, door);
+    snprintf(user, sizeof user, "%" PRIu64 " %ld", inode_of("/proc/self/ns/user"), (long)geteuid());
+    return hash_texts("memory", place, user, hash);
 }

@@ -89,6 +89,61 @@ static void processes_share_a_host(void **state)
         printf("not tried: a host of another name, since no UTS namespace can be made here\n");
 }
 
+static uint64_t door_hash(void)
+{
+    uint64_t hash = 0;
+
+    assert_int_equal(kl_hostinfo_door_hash(&hash), ncclSuccess);
+    return hash;
+}
+
+static uint64_t memory_hash(void)
+{
+    uint64_t hash = 0;
+
+    assert_int_equal(kl_hostinfo_memory_hash(&hash), ncclSuccess);
+    return hash;
+}
+
+static uint64_t door_of_other_network(void)
+{
+    return unshare(CLONE_NEWUSER | CLONE_NEWNET) && unshare(CLONE_NEWNET) ? 0 : door_hash();
+}
+
+static uint64_t memory_of_other_network(void)
+{
+    return unshare(CLONE_NEWUSER | CLONE_NEWNET) && unshare(CLONE_NEWNET) ? 0 : memory_hash();
+}
+
+static uint64_t door_of_other_users(void)
+{
+    return unshare(CLONE_NEWUSER) ? 0 : door_hash();
+}
+
+static uint64_t memory_of_other_users(void)
+{
+    return unshare(CLONE_NEWUSER) ? 0 : memory_hash();
+}
+
+/* Whatever the host is called. */
+static void namespaces_tell_what_is_shared(void **state)
+{
+    (void)state;
+    assert_true(door_hash() && in_child(door_hash) == door_hash());
+    assert_true(memory_hash() && in_child(memory_hash) == memory_hash());
+
+    uint64_t door = in_child(door_of_other_network), memory = in_child(memory_of_other_network);
+    if (door)
+        assert_true(door != door_hash() && memory != memory_hash());
+    else
+        printf("not tried: another network, since no network namespace can be made here\n");
+    door = in_child(door_of_other_users), memory = in_child(memory_of_other_users);
+    if (door)
+        assert_true(door == door_hash() && memory != memory_hash());
+    else
+        printf("not tried: other users, since no user namespace can be made here\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -96,6 +151,7 @@ int main(void)
         cmocka_unit_test(hosts_are_told_apart),
         cmocka_unit_test(a_named_host_has_the_same_hash_everywhere),
         cmocka_unit_test(processes_share_a_host),
+        cmocka_unit_test(namespaces_tell_what_is_shared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

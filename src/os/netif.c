@@ -109,6 +109,18 @@ static int select_named(const struct kl_netif *list, int n, const struct kl_neti
     return count;
 }
 
+/* What is left where there is nothing but loopback, and that without IPv4. */
+static int select_loopback(const struct kl_netif *list, int n, int family, struct kl_netif *chosen)
+{
+    int count = 0;
+
+    for (int i = 0; i < n; i++)
+        if (class_of(list[i].name) != LOOPBACK) return 0;
+    for (int i = 0; i < n; i++)
+        if (!family || list[i].address.any.sa_family == family) count = add(chosen, count, &list[i]);
+    return count;
+}
+
 static int select_class(const struct kl_netif *list, int n, const struct kl_netif_wish *wish, enum name_class class,
                         struct kl_netif *chosen)
 {
@@ -129,7 +141,7 @@ int kl_netif_select(const struct kl_netif *list, int n, const struct kl_netif_wi
     if (named) return select_named(list, n, wish, chosen);
     for (enum name_class class = IB; class < NCLASSES && !count; class ++)
         count = select_class(list, n, wish, class, chosen);
-    return count;
+    return count ? count : select_loopback(list, n, wish->family, chosen);
 }
 
 /* ---- the system ---- */

@@ -7,7 +7,7 @@
  *   2. names (NCCL_SOCKET_IFNAME): all interfaces that match, in the system's order
  *   3. by itself: all of the first class that is not empty: ib*, others, docker*, lo*
  * An interface appears once, with its first address, IPv4 before global IPv6 before link-local IPv6. IPv6 loopback is
- * used only where `near` asks for it.
+ * used only where `near` asks for it, or by itself where nothing but loopback is there.
  *
  * Names:    prefixes separated by commas; leading ^ excludes the listed, leading = compares whole names, ^= both. A
  *           ":port" after a name is ignored here.

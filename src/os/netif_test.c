@@ -33,6 +33,11 @@ static const struct row isolated[] = {{"lo", "127.0.0.1:0", "255.0.0.0:0"},
                                       {"lo", "[::1]:0", "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:0"},
                                       {NULL, NULL, NULL}};
 
+static const struct row bare[] = {{"lo", "[::1]:0", "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:0"}, {NULL, NULL, NULL}};
+static const struct row wired[] = {{"lo", "[::1]:0", "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:0"},
+                                   {"eth0", "10.0.0.2:0", "255.255.255.0:0"},
+                                   {NULL, NULL, NULL}};
+
 static const struct choice_case {
     const char *label;
     const struct row *host;
@@ -47,7 +52,9 @@ static const struct choice_case {
     {"then docker", container, NULL, 0, NULL, "docker0=172.17.0.1:0 "},
     {"then loopback", isolated, NULL, 0, NULL, "lo=127.0.0.1:0 "},
     {"a class without the family is empty", server, NULL, AF_INET6, NULL, "eth0=[fd00::2]:0 "},
-    {"IPv6 loopback is skipped", isolated, NULL, AF_INET6, NULL, ""},
+    {"IPv6 loopback, if it was asked for", isolated, NULL, AF_INET6, NULL, "lo=[::1]:0 "},
+    {"IPv6 loopback where nothing else is", bare, NULL, 0, NULL, "lo=[::1]:0 "},
+    {"IPv6 loopback is skipped beside others", wired, NULL, AF_INET6, NULL, ""},
     {"IPv4 only", laptop, NULL, AF_INET, NULL, "docker0=172.17.0.1:0 "},
     {"a prefix", server, "eth", 0, NULL, "eth0=10.0.0.2:0 eth1=10.0.1.2:0 "},
     {"a list, in the system's order", server, "ib1,eth1", 0, NULL, "eth1=10.0.1.2:0 ib1=192.168.8.1:0 "},

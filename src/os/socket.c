@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,22 +85,49 @@ void kl_socket_close(int fd)
     close(fd);
 }
 
-union kl_address kl_socket_local(int fd)
+typedef int kl_name_fn(int fd, struct sockaddr *restrict name, socklen_t *restrict bytes);
+
+/* Which door it is does not matter to who asks. */
+static union kl_address name_of(int fd, kl_name_fn *fn)
 {
     union kl_address a = {0};
     socklen_t bytes = sizeof a;
 
-    if (getsockname(fd, &a.any, &bytes)) memset(&a, 0, sizeof a);
-    return a;
+    if (fn(fd, &a.any, &bytes)) memset(&a, 0, sizeof a);
+    return kl_address_is_door(&a) ? kl_address_of_door(0) : a;
+}
+
+union kl_address kl_socket_local(int fd)
+{
+    return name_of(fd, getsockname);
 }
 
 union kl_address kl_socket_peer(int fd)
 {
-    union kl_address a = {0};
-    socklen_t bytes = sizeof a;
+    return name_of(fd, getpeername);
+}
 
-    if (getpeername(fd, &a.any, &bytes)) memset(&a, 0, sizeof a);
-    return a;
+/* The other end of a door is a process of the same user. */
+static bool is_own(int fd)
+{
+    const union kl_address here = kl_socket_local(fd);
+    socklen_t bytes = sizeof(struct ucred);
+    struct ucred peer;
+
+    if (!kl_address_is_door(&here)) return true;
+    return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.uid == geteuid();
+}
+
+static bool is_bound(int s, union kl_address *address)
+{
+    struct sockaddr_storage system;
+
+    if (kl_address_is_door(address) && !kl_address_is_bound(address))
+        randombytes_buf(address->door.number, sizeof address->door.number);
+    const socklen_t bytes = kl_address_sockaddr(address, &system);
+    if (bind(s, (const struct sockaddr *)(const void *)&system, bytes)) return false;
+    if (!kl_address_is_door(address)) *address = kl_socket_local(s);
+    return true;
 }
 
 ncclResult_t kl_socket_listen(union kl_address *address, int *fd)
@@ -112,16 +140,18 @@ ncclResult_t kl_socket_listen(union kl_address *address, int *fd)
     /* Connections of an earlier listener may still linger on the port: they and we must have said that we do not mind. With
        port 0 we do, until we have one of our own. A living listener refuses us in any case. */
     if (kl_address_port(address)) setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    bool bound = !bind(s, &address->any, kl_address_bytes(address));
+    const union kl_address asked = *address;
+    bool bound = is_bound(s, address);
     if (bound) setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (!bound || listen(s, BACKLOG)) {
         int err = errno;
+        *address = asked;
+        errno = err;
         ncclResult_t rc = KL_FAIL_ERRNO("cannot listen on %s", kl_address_format(address, text));
         close(s);
         errno = err;
         return rc;
     }
-    *address = kl_socket_local(s);
     *fd = s;
     return ncclSuccess;
 }
@@ -143,6 +173,10 @@ enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd)
         enum kl_io io = wait_for(listener, POLLIN, wait);
         if (io) return io;
         int s = kl_chaos_accept(listener, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (s >= 0 && !is_own(s)) {
+            close(s);
+            continue;
+        }
         if (s >= 0) {
             set_nodelay(s);
             probe_while_silent(s);
@@ -160,7 +194,7 @@ static bool met_itself(int fd)
 {
     union kl_address here = kl_socket_local(fd), there = kl_socket_peer(fd);
 
-    return !memcmp(&here, &there, sizeof here);
+    return !kl_address_is_door(&here) && !memcmp(&here, &there, sizeof here);
 }
 
 static void close_quietly(int fd)
@@ -173,11 +207,13 @@ static void close_quietly(int fd)
 
 enum kl_io kl_socket_connect_begin(const union kl_address *address, int *fd)
 {
+    struct sockaddr_storage system;
+    const socklen_t bytes = kl_address_sockaddr(address, &system);
     int s = open_socket(address);
 
     if (s < 0) return KL_IO_BROKEN;
     set_nodelay(s);
-    if (connect(s, &address->any, kl_address_bytes(address)) && errno != EINPROGRESS && errno != EINTR) {
+    if (connect(s, (const struct sockaddr *)(const void *)&system, bytes) && errno != EINPROGRESS && errno != EINTR) {
         close_quietly(s);
         return KL_IO_BROKEN;
     }
@@ -192,6 +228,7 @@ enum kl_io kl_socket_connect_finish(int fd)
 
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &bytes)) return KL_IO_BROKEN;
     if (!err && met_itself(fd)) err = ECONNREFUSED;
+    if (!err && !is_own(fd)) err = EACCES;
     if (!err) probe_while_silent(fd);
     errno = err;
     return err ? KL_IO_BROKEN : KL_IO_DONE;
@@ -199,7 +236,8 @@ enum kl_io kl_socket_connect_finish(int fd)
 
 bool kl_retry_worth(int err)
 {
-    return err == ECONNREFUSED || err == ETIMEDOUT || err == EHOSTUNREACH || err == ENETUNREACH || err == ECONNRESET;
+    return err == ECONNREFUSED || err == ETIMEDOUT || err == EHOSTUNREACH || err == ENETUNREACH || err == ECONNRESET ||
+           err == EAGAIN;
 }
 
 int kl_retry_pause_ms(const struct kl_retry *retry, int tries)

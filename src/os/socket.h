@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * socket.h - TCP sockets whose every wait ends: listen, connect, accept, and exactly N bytes to or from a peer.
+ * socket.h - stream sockets (TCP, or a door: address.h) whose every wait ends: listen, connect, accept, and exactly N bytes to or from a peer.
  *
  * Waiting is poll(2) on the socket and on a stop (os/stop.h): no spinning, and a raised stop is noticed at once.
  * All sockets are non-blocking, close-on-exec, without Nagle delay. Those to other addresses than their own are probed by
  * keepalive while silent (after 10 s, every 5 s, three times), so that a host that vanished ends a connection within half
- * a minute.
+ * a minute. Doors open for processes of one user only.
  *
  * Results:  operations that a caller may want to repeat return enum kl_io and are silent; kl_io_fail makes the error
  *           with the sentence, once the caller has decided that it is one.
@@ -40,7 +40,7 @@ struct kl_retry {
 
 int kl_retry_pause_ms(const struct kl_retry *retry, int tries);
 
-/** Is errno one of a peer that is not there yet, or for the moment? (ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNRESET) */
+/** Is errno one of a peer that is not there yet, or for the moment? (ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNRESET; EAGAIN of a door: too many knock) */
 bool kl_retry_worth(int err);
 
 /**
@@ -66,7 +66,7 @@ enum kl_io kl_socket_recv(int fd, void *data, size_t bytes, const struct kl_wait
 /** End a connection or listener, in forked children too, then close. -1 is fine. */
 void kl_socket_close(int fd);
 
-/** The address of this end or of the other; none if there is none. */
+/** The address of this end or of the other; none if there is none. Of a door neither number nor place. */
 union kl_address kl_socket_local(int fd);
 union kl_address kl_socket_peer(int fd);
 

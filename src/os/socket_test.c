@@ -13,6 +13,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char *loopback; /* of the family under test */
@@ -359,9 +360,80 @@ static int has_v6(void)
     return 1;
 }
 
+/* ---- doors ---- */
+
+static void a_door_is_a_connection(void **state)
+{
+    const struct kl_wait wait = within(10000);
+    union kl_address door = kl_address_of_door(1), other = door;
+    char word[6] = "";
+    int listener, second, a, b;
+
+    (void)state;
+    assert_int_equal(kl_socket_listen(&door, &listener), ncclSuccess);
+    assert_int_equal(kl_socket_listen(&other, &second), ncclSuccess);
+    assert_true(kl_address_is_bound(&door) && !kl_address_same_port(&door, &other));
+    kl_error_quiet(1);
+    int taken;
+    assert_int_equal(kl_socket_listen(&door, &taken), ncclSystemError);
+    assert_int_equal(errno, EADDRINUSE);
+    kl_error_quiet(0);
+    assert_int_equal(connect_to(&door, &a), KL_IO_DONE);
+    assert_int_equal(kl_socket_accept(listener, &wait, &b), KL_IO_DONE);
+    assert_int_equal(kl_socket_send(a, "hello", 5, &wait), KL_IO_DONE);
+    assert_int_equal(kl_socket_recv(b, word, 5, &wait), KL_IO_DONE);
+    assert_string_equal(word, "hello");
+    kl_socket_close(a);
+    assert_int_equal(kl_socket_recv(b, word, 1, &wait), KL_IO_CLOSED);
+    kl_socket_close(b);
+    kl_socket_close(second);
+    kl_socket_close(listener);
+    assert_int_equal(connect_to(&door, &a), KL_IO_BROKEN);
+    assert_int_equal(errno, ECONNREFUSED);
+}
+
+/* Of another user. */
+static int knock(const union kl_address *door)
+{
+    int fd;
+
+    if (setgid(65534) || setuid(65534)) return 2;
+    return connect_to(door, &fd) != KL_IO_BROKEN || errno != EACCES;
+}
+
+static void a_door_is_open_to_one_user(void **state)
+{
+    union kl_address door = kl_address_of_door(1);
+    int listener, fd, status;
+
+    (void)state;
+    if (geteuid()) {
+        print_message("skipped: only root can be another user\n");
+        skip();
+    }
+    assert_int_equal(kl_socket_listen(&door, &listener), ncclSuccess);
+    pid_t child = fork();
+    if (!child) _exit(knock(&door));
+    const struct kl_wait wait = within(200);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(kl_socket_accept(listener, &wait, &fd), KL_IO_LATE);
+    kl_socket_close(listener);
+}
+
+static int run_doors(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_door_is_a_connection),
+        cmocka_unit_test(a_door_is_open_to_one_user),
+    };
+
+    return cmocka_run_group_tests_name("socket (doors)", tests, NULL, NULL);
+}
+
 int main(void)
 {
-    int failures = run_family("socket (IPv4)", "127.0.0.1:0");
+    int failures = run_family("socket (IPv4)", "127.0.0.1:0") + run_doors();
 
     if (!has_v6())
         print_message("IPv6 skipped: %s\n", kl_error_text());

@@ -52,7 +52,7 @@ static void ask_network(const struct kl_plan *plan, struct kl_pair_route *r)
 static ncclResult_t ask_live(const struct kl_topo *t, struct kl_pair_route *r)
 {
     struct kl_peer a = peer_of(&r->a, 1), b = peer_of(&r->b, 2);
-    struct kl_pair_facts facts = {.a = &a, .b = &b, .mappable = kl_host_devices.mappable};
+    struct kl_pair_facts facts = {.a = &a, .b = &b, .network = true, .mappable = kl_host_devices.mappable};
 
     KL_TRY(kl_pair_ask_topo(t, false, &facts));
     r->processes = kl_transport_first(&facts);

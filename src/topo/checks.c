@@ -85,7 +85,7 @@ static bool same_memory(const struct kl_node *a, const struct kl_node *b)
 static enum kl_p2p_why in_reach(const struct kl_topo *t, const struct kl_node *a, const struct kl_node *b)
 {
     if (!t->options.communicator) return KL_P2P_ALLOWED;
-    if (kl_id_host(a->id) != kl_id_host(b->id)) return t->options.mnnvl ? KL_P2P_ALLOWED : KL_P2P_OTHER_HOST;
+    if (kl_id_host(a->id) != kl_id_host(b->id) && !t->options.mnnvl) return KL_P2P_OTHER_HOST;
     return same_memory(a, b) ? KL_P2P_ALLOWED : KL_P2P_OTHER_MEMORY;
 }
 

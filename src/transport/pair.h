@@ -9,8 +9,8 @@
 #include "transport/transport.h"
 
 /**
- * Ask a topology that holds both ranks of `facts` for its rules. `network`: there is a network transport as well. Only then
- * can the others be refused for being slower than it.
+ * Ask the topology of rank `facts->a` for its rules. It need not hold the other rank any more: then there is no P2P between them.
+ * `network`: the network is preferred to transports that are slower than it; else these are not refused for that.
  */
 ncclResult_t kl_pair_ask_topo(const struct kl_topo *topo, bool network, struct kl_pair_facts *facts);
 

@@ -56,6 +56,26 @@ static void refusals_are_those_of_the_topology(void **state)
     }
 }
 
+/* Ranks of one host, even of one process, that are left to the network: neither finds the other in its topology any more. */
+static void who_was_trimmed_is_reached_over_the_network(void **state)
+{
+    const struct kl_peer a = {.rank = 0, .process = 1}, b = {.rank = 3, .process = 1};
+    struct kl_pair_facts facts = {.a = &a, .b = &b, .network = true};
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    const struct kl_transport *chosen;
+    uint32_t index;
+
+    (void)state;
+    options.p2p_disable = options.shm_disable = options.communicator = true;
+    struct kl_topo *t = machine(&options);
+    assert_int_equal(kl_topo_trim(&t, 0, t->count[KL_NODE_GPU]), ncclSuccess);
+    assert_int_equal(kl_topo_gpu_of_rank(t, 3), -1);
+    assert_int_equal(kl_pair_ask_topo(t, false, &facts), ncclSuccess);
+    assert_int_equal(kl_transport_choose(&facts, &chosen, &index), ncclSuccess);
+    assert_ptr_equal(chosen, &kl_transport_net);
+    kl_topo_free(t);
+}
+
 static const struct hosts_case {
     const char *label;
     uint64_t fabric, memory; /* of the other host */
@@ -96,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refusals_are_those_of_the_topology),
+        cmocka_unit_test(who_was_trimmed_is_reached_over_the_network),
         cmocka_unit_test(nvlink_joins_hosts),
     };
 

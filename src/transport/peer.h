@@ -24,7 +24,7 @@ struct kl_peer {
     uint64_t machine; /* equal on ranks that share a machine, whatever hosts it plays: whose cores the ranks share */
     uint64_t process; /* random per process: equal means the same address space */
     uint64_t job;     /* random; that of rank 0 names the communicator */
-    uint64_t memory;  /* equal on ranks whose processes can share memory segments */
+    uint64_t memory;  /* equal on ranks that can, and may, share memory */
 
     /* These must agree on all ranks: */
     uint32_t fifo_bytes;          /* NCCL_BUFFSIZE in force */
