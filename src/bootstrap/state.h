@@ -7,10 +7,11 @@
  *      link.c           connections to peers: frames in and out, on the event loop
  *      failure.c        the one failure of a bootstrap: deciding, spreading and reporting it
  *      reach.c          opening connections: who calls whom, and which of two calls that cross survives
+ *      census.c         where is everybody: questions to all, and answers
+ *      silence.c        who is silent, when a wait has been too long
  *      exchange.c       send, recv, all-gather, barrier
  *      process_table.c  what the ranks of one process have together
  *      post.c           messages that nobody waits for
- *      census.c         where is everybody: questions to all, and answers
  *      aside.c          messages of those who look on
  *      join.c           from an id to a bootstrap, and back
  *      many.c           the same from several ids
@@ -57,6 +58,7 @@ struct kl_contact {
     /* under the bootstrap's lock: */
     enum kl_link_state state;
     struct kl_caller *caller; /* while we call */
+    uint64_t call_deadline;   /* of the latest call */
     int fd;                   /* -1 before the first connection; open until kl_link_fini */
     struct kl_source *source;
     bool paused; /* not read, because the inbox is full */
@@ -83,6 +85,8 @@ struct kl_bootstrap {
     void (*on_aside)(void *ctx, struct kl_bootstrap *b, int from, const void *data, size_t bytes);
     void *ctx;
     struct kl_retry retry;
+    struct kl_bootstrap *parent; /* while it is derived from that one, which knows more about the ranks; else NULL */
+    const int32_t *member;       /* the ranks there, by rank here */
     bool early;        /* the others may not be there yet when we call them: there was no rendezvous */
     uint32_t scope;    /* of our link-local address, if we listen on one */
     uint32_t name;     /* of the job, for callers */
@@ -123,7 +127,8 @@ struct kl_bootstrap {
     int npaused;
     void (*on_message)(void *ctx); /* NULL: nobody wants to know */
     void *on_message_ctx;
-    int awaited; /* the rank somebody waits to hear from; -1 */
+    int awaited;       /* the rank somebody waits to hear from; -1 */
+    int32_t waits_for; /* the rank that this one waits for in an exchange, for whatever; -1 */
     bool aborted;
     bool failed;
     struct kl_notice failure;
@@ -156,6 +161,12 @@ void kl_state_count_message(struct kl_bootstrap *b, size_t bytes);
 
 /** Wait until something under lock changes; false when the deadline has passed. Under lock. */
 bool kl_state_wait(struct kl_bootstrap *b, uint64_t deadline);
+
+/** This rank's exchange waits for that one now, for a message or with one; -1: for nobody. Without lock. */
+void kl_state_waits_for(struct kl_bootstrap *b, int peer);
+
+/** Of a wait that is past its deadline: ncclRemoteError with `text`, which kl_silence_explain logs if nothing better is found. */
+ncclResult_t kl_state_late(const char *text);
 
 /** Has it failed, or been aborted? Then the code, with its text adopted by this thread. Under lock. */
 ncclResult_t kl_state_check(struct kl_bootstrap *b);

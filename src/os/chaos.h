@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * chaos.h - faults injected on purpose, for tests: KOLO_CHAOS=SEED, or SEED:delay,short,... for some kinds of them only.
+ * chaos.h - faults injected on purpose, for tests: KOLO_CHAOS=SEED, or SEED:delay,short,... for some kinds of them only;
+ * KIND@N strikes the Nth time that it could, and only then.
  *
  * System calls that can fail in ways that seldom happen are made through here. Whether one does now follows from the seed, the process's
  * rank (KOLO_RANK), the kind, and how many times that kind could have struck before: what a single thread does repeats exactly.
