@@ -47,12 +47,12 @@ static ncclResult_t reduce(ncclComm_t comm)
 }
 
 /* Whoever cannot make the child does not desert the others. */
-static ncclResult_t use_child(ncclComm_t comm, ncclResult_t made, ncclComm_t child)
+static ncclResult_t use_child(ncclComm_t comm, ncclResult_t made, const ncclComm_t *child)
 {
     ncclResult_t rc = tell(made);
 
-    if (!rc) rc = tell(reduce(child));
-    if (!made) (void)ncclCommDestroy(child);
+    if (!rc) rc = tell(reduce(*child));
+    if (!made) (void)ncclCommDestroy(*child);
     return rc ? rc : tell(reduce(comm));
 }
 
@@ -62,9 +62,9 @@ static ncclResult_t live(ncclComm_t comm, int rank)
     ncclResult_t rc = tell(reduce(comm));
     int last = RANKS - 1;
 
-    if (!rc) rc = use_child(comm, ncclCommSplit(comm, 0, rank, &child, NULL), child);
-    if (!rc) rc = use_child(comm, ncclCommSplit(comm, rank / 2, rank, &child, NULL), child);
-    if (!rc && rank != last) rc = use_child(comm, ncclCommShrink(comm, &last, 1, &child, NULL, NCCL_SHRINK_DEFAULT), child);
+    if (!rc) rc = use_child(comm, ncclCommSplit(comm, 0, rank, &child, NULL), &child);
+    if (!rc) rc = use_child(comm, ncclCommSplit(comm, rank / 2, rank, &child, NULL), &child);
+    if (!rc && rank != last) rc = use_child(comm, ncclCommShrink(comm, &last, 1, &child, NULL, NCCL_SHRINK_DEFAULT), &child);
     (void)tell(reduce(comm));
     return rc;
 }
@@ -131,21 +131,24 @@ struct end {
     char said[4 * RANKS * SAID];
 };
 
-/* Not as one that is waited for, but as the one that is silent, or is missing, or keeps the rendezvous. */
-static bool names(const char *line, int victim)
+/*
+ * Not as one that is waited for, but as the one that is silent, or is missing, or keeps the rendezvous. In a child its rank is another
+ * one.
+ */
+static bool names(const char *line, int victim, pid_t pid)
 {
-    char silent[32], awaited[48], missing[48];
-    const char *sentence = strchr(line, ' ');
+    char silent[48], missing[48];
+    const char *found;
 
-    snprintf(silent, sizeof silent, "rank %d (host ", victim);
-    snprintf(awaited, sizeof awaited, "waiting for rank %d (host ", victim);
+    snprintf(silent, sizeof silent, ", pid %d)", (int)pid);
     snprintf(missing, sizeof missing, "1 of %d ranks did not join within 3 s: rank %d", RANKS, victim);
-    if (sentence && !strncmp(sentence + 1, silent, strlen(silent)) && strstr(line, ") is silent: ")) return true;
-    if (strstr(line, awaited) && strstr(line, "which is silent")) return true;
+    found = strstr(line, silent);
+    if (found && !strncmp(found + strlen(silent), " is silent: ", 12)) return true;
+    if (found && strstr(line, "waiting for rank ") && !strncmp(found + strlen(silent), ", which is silent", 17)) return true;
     return strstr(line, missing) || (!victim && strstr(line, "which rank 0 opens"));
 }
 
-static void read_output(struct end *e, int fd, int victim)
+static void read_output(struct end *e, int fd, int victim, pid_t pid)
 {
     size_t n = 0;
     ssize_t got;
@@ -155,7 +158,7 @@ static void read_output(struct end *e, int fd, int victim)
     for (char *line = e->said, *end; (end = strchr(line, '\n')); line = end + 1) {
         *end = '\0';
         e->failed++;
-        e->right += names(line, victim);
+        e->right += names(line, victim, pid);
         *end = '\n';
     }
 }
@@ -181,7 +184,7 @@ static void run(int victim, int turn, struct end *e)
     e->stopped = WIFSTOPPED(status);
     kill(pid[victim], SIGKILL);
     if (e->stopped) waitpid(pid[victim], NULL, 0);
-    read_output(e, output[0], victim);
+    read_output(e, output[0], victim, pid[victim]);
     close(output[0]);
 }
 
