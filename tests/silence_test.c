@@ -53,7 +53,8 @@ static ncclResult_t use_child(ncclComm_t comm, ncclResult_t made, const ncclComm
 
     if (!rc) rc = tell(reduce(*child));
     if (!made) (void)ncclCommDestroy(*child);
-    return rc ? rc : tell(reduce(comm));
+    ncclResult_t later = tell(reduce(comm));
+    return rc ? rc : later;
 }
 
 static ncclResult_t live(ncclComm_t comm, int rank)
@@ -64,9 +65,8 @@ static ncclResult_t live(ncclComm_t comm, int rank)
 
     if (!rc) rc = use_child(comm, ncclCommSplit(comm, 0, rank, &child, NULL), &child);
     if (!rc) rc = use_child(comm, ncclCommSplit(comm, rank / 2, rank, &child, NULL), &child);
-    if (!rc && rank != last) rc = use_child(comm, ncclCommShrink(comm, &last, 1, &child, NULL, NCCL_SHRINK_DEFAULT), &child);
-    (void)tell(reduce(comm));
-    return rc;
+    if (!rc && rank == last) return tell(reduce(comm));
+    return rc ? rc : use_child(comm, ncclCommShrink(comm, &last, 1, &child, NULL, NCCL_SHRINK_DEFAULT), &child);
 }
 
 static int be_rank(int rank)

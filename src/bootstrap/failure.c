@@ -77,7 +77,7 @@ ncclResult_t kl_failure_settle(struct kl_bootstrap *b, int peer, ncclResult_t rc
 
 enum {
     WAKE_MS = 1000,      /* word of a failure reaches everybody in much less, over connections that exist */
-    LATE_WAKE_MS = 9000, /* more than who waits needs to find out why (KL_SILENCE_MS) */
+    LATE_WAKE_MS = 13000, /* more than who waits needs to find out why (KL_SILENCE_MS) */
 };
 
 ncclResult_t kl_bootstrap_cause(struct kl_bootstrap *b, ncclResult_t rc)

@@ -12,6 +12,7 @@
 #include "bootstrap/failure.h"
 #include "bootstrap/link.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 enum { LATE_BY_MS = 100 }; /* a call ends that long before its deadline, if another round would not fit */
@@ -62,6 +63,14 @@ static enum kl_handshake_outcome judge(struct kl_bootstrap *b, uint32_t caller, 
     }
 }
 
+static ncclResult_t no_room_for(const struct kl_contact *peer)
+{
+    const struct kl_bootstrap *b = peer->bootstrap;
+    char me[KL_WHO_TEXT], who[KL_WHO_TEXT];
+
+    return KL_FAIL_ERRNO("%s cannot accept the connection of %s", kl_who(b, b->rank, me), kl_who(b, peer->rank, who));
+}
+
 void kl_reach_called(void *ctx, struct kl_incoming *incoming)
 {
     struct kl_bootstrap *b = ctx;
@@ -77,6 +86,8 @@ void kl_reach_called(void *ctx, struct kl_incoming *incoming)
     } else if (kl_incoming_admit(incoming, &connection)) {
         rc = connected(contact, &connection);
         kl_connection_forget(&connection);
+    } else if (errno == EMFILE) {
+        rc = no_room_for(contact);
     }
     pthread_mutex_unlock(&b->lock);
     if (rc) suspect(b, (int)caller, rc);

@@ -12,12 +12,14 @@
 enum {
     ANSWER_MS = 2000, /* for everybody's answer */
     FRESH_MS = 3000,  /* how long another rank's question serves for one's own; longer than it waits for answers */
+    CHILD_MS = 6000,  /* the same in a child: it may have to wait for its turn to ask the parent */
     LOOK_MS = 10,     /* whether there are more answers */
 };
 
 /* Who is there in a bootstrap. */
 struct survey {
     struct kl_bootstrap *b; /* NULL: there is none to ask */
+    uint64_t asked;         /* ns; 0: not yet */
     int known;              /* ranks; -1: another rank's question counts */
     unsigned char *state;   /* by rank: enum kl_answered */
     int32_t *waits_for;
@@ -26,7 +28,6 @@ struct survey {
 struct inquiry {
     struct kl_bootstrap *b;
     struct survey here, parent;
-    uint64_t begun, asked;
 };
 
 /* ---- asking ---- */
@@ -46,31 +47,47 @@ static void survey_fini(struct survey *s)
     free(s->waits_for);
 }
 
-static bool ask(struct inquiry *q)
+/* One of the ranks that wait here asks here, and only that one asks the parent, where others may ask at the same time. */
+static bool ask(struct survey *s, uint64_t fresh_ms)
 {
-    q->asked = kl_now_ns();
-    if (q->parent.b && kl_bootstrap_ask(q->parent.b, KL_CENSUS_PRESENCE, FRESH_MS)) return false;
-    return !kl_bootstrap_ask(q->b, KL_CENSUS_PRESENCE, FRESH_MS);
+    s->asked = kl_now_ns();
+    return !kl_bootstrap_ask(s->b, KL_CENSUS_PRESENCE, fresh_ms);
 }
 
-static bool survey_read(struct survey *s)
+static uint64_t age_ms(const struct survey *s)
 {
-    if (!s->b) return true;
+    return (kl_now_ns() - s->asked) / 1000000u;
+}
+
+/* Is there nothing more to wait for? Asks, if that is due: then not. */
+static bool is_answered(struct survey *s, bool *fine)
+{
+    const uint64_t fresh_ms = s->b->parent ? CHILD_MS : FRESH_MS;
+
+    if (!s->asked || (s->known < 0 && age_ms(s) >= fresh_ms)) {
+        *fine = ask(s, fresh_ms);
+        return false;
+    }
     s->known = kl_census_presence(s->b, s->state, s->waits_for);
-    return s->known == s->b->nranks;
+    return s->known == s->b->nranks || (s->known >= 0 && age_ms(s) >= ANSWER_MS);
+}
+
+static bool is_complete(struct inquiry *q, bool *fine)
+{
+    bool here = is_answered(&q->here, fine);
+
+    if (!*fine || q->here.known < 0 || q->here.known == q->b->nranks) return here;
+    bool there = !q->parent.b || is_answered(&q->parent, fine);
+    return here && there;
 }
 
 /* Until there is a failure, or nothing more is to be expected. True: the tables tell. */
 static bool await_answers(struct inquiry *q)
 {
-    const uint64_t last = q->begun + KL_SILENCE_MS * 1000000ull;
+    const uint64_t last = kl_deadline_in_ms(KL_SILENCE_MS);
 
-    for (bool over = false; !over;) {
-        bool all = survey_read(&q->here);
-        all &= survey_read(&q->parent) || (all && q->here.known >= 0);
-        bool own = q->here.known >= 0 && (!q->parent.b || q->parent.known >= 0);
-        if (all || (own && kl_now_ns() - q->asked >= ANSWER_MS * 1000000ull)) return true;
-        if (!own && kl_now_ns() - q->asked >= FRESH_MS * 1000000ull && !ask(q)) return false;
+    for (bool over = false, fine = true; !over && fine;) {
+        if (is_complete(q, &fine)) return true;
         pthread_mutex_lock(&q->b->lock);
         over = q->b->failed || q->b->aborted || kl_deadline_passed(last);
         if (!over) (void)kl_state_wait(q->b, kl_deadline_in_ms(LOOK_MS));
@@ -157,14 +174,14 @@ static void inquire(struct inquiry *q, int peer, ncclResult_t rc)
 {
     char text[KL_ERROR_TEXT];
 
-    if (!ask(q) || !await_answers(q)) return;
+    if (!await_answers(q)) return;
     int culprit = judge(q, peer, text, sizeof text);
     if (culprit >= 0) kl_bootstrap_report(q->b, culprit, rc, text);
 }
 
 ncclResult_t kl_silence_explain(struct kl_bootstrap *b, int peer, ncclResult_t rc)
 {
-    struct inquiry q = {.b = b, .begun = kl_now_ns()};
+    struct inquiry q = {.b = b};
     char said[KL_ERROR_TEXT];
     int quiet = kl_error_quiet(1);
 

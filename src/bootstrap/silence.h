@@ -15,7 +15,7 @@
 #include "bootstrap/state.h"
 
 /** How much longer a wait takes at most, once its deadline has passed. */
-enum { KL_SILENCE_MS = 8000 };
+enum { KL_SILENCE_MS = 12000 };
 
 /**
  * The calling thread's wait for `peer` (-1: it is not known which) has passed its deadline: failure `rc`, with its last sentence.

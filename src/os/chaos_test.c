@@ -168,6 +168,20 @@ static void connections_break_and_processes_end(void **state)
     assert_true(killed && stopped);
 }
 
+static void one_chance_can_be_chosen(void **state)
+{
+    struct story s;
+
+    (void)state;
+    assert_int_equal(process_with("5:memory@7", "0", &s), 0);
+    for (int i = 0; i < TURNS; i++) assert_int_equal(s.memory[i], i == 6);
+    assert_true(WIFSTOPPED(process_with("5:stop@3", "0", &s)));
+    assert_int_equal(process_with("5:stop@0", "0", &s), 0);
+    assert_false(s.on);
+    assert_int_equal(process_with("5:stop@x", "0", &s), 0);
+    assert_false(s.on);
+}
+
 static void a_seed_is_one_story_for_each_rank(void **state)
 {
     struct story first, again, other;
@@ -190,6 +204,7 @@ int main(void)
         cmocka_unit_test(calls_are_late),
         cmocka_unit_test(a_bare_seed_asks_for_all),
         cmocka_unit_test(connections_break_and_processes_end),
+        cmocka_unit_test(one_chance_can_be_chosen),
         cmocka_unit_test(a_seed_is_one_story_for_each_rank),
     };
 
