@@ -196,6 +196,11 @@ static void distrust(struct kl_contact *peer)
     give_up(peer, &why);
 }
 
+void kl_link_lose(struct kl_contact *peer, const char *how)
+{
+    if (!peer->ended) lose(peer, how);
+}
+
 static void hear_notice(struct kl_contact *peer, const struct kl_frame *f)
 {
     struct kl_notice why;

@@ -11,6 +11,7 @@
 #include "bootstrap/caller.h"
 #include "bootstrap/failure.h"
 #include "bootstrap/link.h"
+#include "bootstrap/vigil.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,6 +40,7 @@ static void suspect_called(const struct kl_contact *peer, ncclResult_t code)
 static ncclResult_t connected(struct kl_contact *peer, const struct kl_connection *connection)
 {
     KL_TRY(kl_link_begin(peer, connection));
+    kl_vigil_begin(peer);
     kl_failure_trust(peer->bootstrap, peer->rank);
     if (peer->bootstrap->failed) kl_failure_tell(peer);
     return ncclSuccess;

@@ -6,6 +6,7 @@
  *      inbox.c          frames that wait for somebody to ask for them
  *      link.c           connections to peers: frames in and out, on the event loop
  *      failure.c        the one failure of a bootstrap: deciding, spreading and reporting it
+ *      vigil.c          connections that have died without a word
  *      reach.c          opening connections: who calls whom, and which of two calls that cross survives
  *      census.c         where is everybody: questions to all, and answers
  *      silence.c        who is silent, when a wait has been too long
@@ -52,6 +53,7 @@ struct kl_contact {
     int rank;
 
     /* the event loop's: */
+    uint64_t due_since; /* ns: since when an acknowledgement is missed (vigil.h); 0: none is */
     struct kl_assembler assembler;
     bool ended; /* the connection has been read to its end */
 
@@ -61,6 +63,7 @@ struct kl_contact {
     uint64_t call_deadline;   /* of the latest call */
     int fd;                   /* -1 before the first connection; open until kl_link_fini */
     struct kl_source *source;
+    bool far;    /* on another host */
     bool paused; /* not read, because the inbox is full */
     bool polled; /* while it was, a poll has found nothing: it is read whatever the inbox holds */
     bool mute;   /* writing failed: nothing more is written */
@@ -111,6 +114,9 @@ struct kl_bootstrap {
     struct kl_stop outer; /* a duplicate of the owner's */
     struct kl_source *outer_source;
     struct kl_source *clock; /* of the suspicion */
+    struct kl_source *vigil; /* looks at connections that may be dead (vigil.h) */
+    uint64_t looked;         /* ns: when it did so; the event loop's, as the next one */
+    uint64_t homeless_since; /* ns: since when the host has not had the address; 0: it has */
 
     _Atomic(struct kl_contact *) *contacts; /* by rank; made under lock, then constant */
     _Atomic bool over;                      /* failed or aborted; set under lock, read without */
@@ -119,6 +125,7 @@ struct kl_bootstrap {
     pthread_cond_t changed; /* anything below, or a contact */
     /* under lock: */
     const char *phase;
+    union kl_address near; /* of this host, as its connections have it */
     struct kl_census *census;
     unsigned char last_words[KL_STANDING_BYTES]; /* said with the goodbye */
     bool has_last_words;
