@@ -135,6 +135,12 @@ bool kl_chaos_first_use(void)
     return kl_load_acquire(&kl_chaos_state) == ON;
 }
 
+void kl_chaos_spare(void)
+{
+    (void)kl_chaos_first_use();
+    kl_store_release(&kl_chaos_state, OFF);
+}
+
 /* ---- when it strikes ---- */
 
 static uint64_t number_of(enum kl_chaos_kind kind, uint64_t turn)

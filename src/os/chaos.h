@@ -44,6 +44,9 @@ extern _Atomic uint32_t kl_chaos_state;
 /** Behind kl_chaos_is_on: reads the variable at first use. */
 bool kl_chaos_first_use(void);
 
+/** Whatever the variable says: nothing strikes in this process, which is no rank but keeps watch over some. Before they are started. */
+void kl_chaos_spare(void);
+
 static inline bool kl_chaos_is_on(void)
 {
     return kl_load_relaxed(&kl_chaos_state) != 1 && kl_chaos_first_use();

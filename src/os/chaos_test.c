@@ -31,6 +31,7 @@ static void live(struct story *s)
 
     const uint64_t began = kl_now_ns();
 
+    if (getenv("SPARED")) kl_chaos_spare();
     s->on = kl_chaos_is_on();
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair)) _exit(1);
     for (int i = 0; i < TURNS; i++) {
@@ -182,6 +183,18 @@ static void one_chance_can_be_chosen(void **state)
     assert_false(s.on);
 }
 
+static void who_keeps_watch_is_spared(void **state)
+{
+    struct story s;
+
+    (void)state;
+    setenv("SPARED", "1", 1);
+    assert_int_equal(process_with("5:memory,stop@1", "0", &s), 0);
+    unsetenv("SPARED");
+    assert_false(s.on);
+    assert_int_equal(s.struck, 0);
+}
+
 static void a_seed_is_one_story_for_each_rank(void **state)
 {
     struct story first, again, other;
@@ -205,6 +218,7 @@ int main(void)
         cmocka_unit_test(a_bare_seed_asks_for_all),
         cmocka_unit_test(connections_break_and_processes_end),
         cmocka_unit_test(one_chance_can_be_chosen),
+        cmocka_unit_test(who_keeps_watch_is_spared),
         cmocka_unit_test(a_seed_is_one_story_for_each_rank),
     };
 
