@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RANKS = 4, COUNT = 1 << 18, EXIT_AS_EXPECTED = 42, FEW_FILES = 32, NO_FILES = 6 };
+enum { RANKS = 4, COUNT = 1 << 18, EXIT_AS_EXPECTED = 42, FEW_FILES = 32, USED_UP_FILES = 80, NO_FILES = 6 };
 
 static bool own_shm; /* nobody else sees this one's /dev/shm */
 
@@ -345,6 +345,22 @@ static int reduce_with_few_files(struct rank *r)
     return rc || ncclCommDestroy(r->comm) ? 1 : EXIT_AS_EXPECTED;
 }
 
+/* Communicator after communicator, until one of the processes has no descriptor left: all hear of whom, and why, at once. */
+static int use_up_files(struct rank *r)
+{
+    ncclResult_t rc = ncclSuccess;
+    ncclComm_t child;
+
+    for (int i = 0; i < 1000 && !rc; i++) {
+        rc = ncclCommSplit(r->comm, 0, r->rank, &child, NULL);
+        rc = rc ? rc : ncclAllReduce(r->send, r->recv, 8, ncclFloat, ncclSum, child, NULL);
+        rc = rc ? rc : koloStreamSynchronize(NULL);
+    }
+    bool fine = says(ncclGetLastError(NULL), "raise `ulimit -n`") && says(ncclGetLastError(NULL), "rank ");
+    if (!fine) fprintf(stderr, "rank %d: %d %s\n", r->rank, rc, ncclGetLastError(NULL));
+    return rc && fine ? EXIT_AS_EXPECTED : 1; /* the others may still be told */
+}
+
 /* ---- joining that fails: the rank itself says what it got ---- */
 
 static int expect_no_join(ncclResult_t rc, ncclComm_t comm, ncclResult_t want, const char *words)
@@ -380,6 +396,7 @@ static const struct role {
     {"taken", NULL, ncclSystemError, "in use"},
     {"nointerface", NULL, ncclSystemError, "interface"},
     {"few_files", reduce_with_few_files, ncclSuccess, NULL},
+    {"use_up_files", use_up_files, ncclSuccess, NULL},
     {"no_files", NULL, ncclSystemError, "raise `ulimit -n`"},
 };
 
@@ -403,6 +420,7 @@ static int run_rank(char **argv)
 
     alarm(kolo_test_hang_s());
     if (!strcmp(role->name, "few_files")) allow_files(FEW_FILES);
+    if (!strcmp(role->name, "use_up_files")) allow_files(USED_UP_FILES);
     if (!strcmp(role->name, "no_files")) allow_files(NO_FILES);
     ncclResult_t rc = *argv[4] ? kl_bootstrap_id_parse(argv[4], &id) : ncclGetUniqueId(&id);
     rc = rc ? rc : ncclCommInitRank(&r.comm, r.size, id, r.rank);
@@ -632,6 +650,15 @@ static void few_descriptors_are_enough_and_too_few_are_an_error(void **state)
     expect_alone("KOLO_BOOTSTRAP_TIMEOUT", "5", "no_files");
 }
 
+static void who_runs_out_of_descriptors_says_so(void **state)
+{
+    struct child c[RANKS];
+
+    (void)state;
+    start_job(c, "use_up_files", 0, RANKS - 1); /* whose patience is longer than that of the test */
+    for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
+}
+
 /* ---- rendezvous by address ---- */
 
 #define ADDRESS "127.0.0.1:27911" /* below the ports that the kernel hands out by itself */
@@ -719,6 +746,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(ranks_that_disagree_or_leave_are_an_error_for_all),
         cmocka_unit_test(forked_children_are_refused_and_reach_nobody),
         cmocka_unit_test(few_descriptors_are_enough_and_too_few_are_an_error),
+        cmocka_unit_test(who_runs_out_of_descriptors_says_so),
         cmocka_unit_test(another_secret_is_refused),
         cmocka_unit_test(wrong_topology_files_are_told_apart),
         cmocka_unit_test(a_taken_port_and_a_missing_interface_are_system_errors),

@@ -245,6 +245,15 @@ class Faults(unittest.TestCase):
     def test_an_address_is_gone(self):
         self.check_network(lambda: ip("address", "del", "10.77.0.2/16", "dev", "kolo0"))
 
+    def test_a_host_that_loses_its_address_waits_for_nobody(self):
+        """Without KOLO_TIMEOUT. Its own ranks cannot tell each other either."""
+        job = Job(self, LONG)
+        in_network_of(job.pid[2], lambda: ip("address", "flush", "dev", "kolo0"))
+        code, _, err = job.end()
+        self.assertNotEqual(code, 0)
+        self.survivors_say(err, r"rank [0-3] (\(host|at 10\.77\.)|has lost its connection", (0, 1, 2, 3))
+        self.survivors_say(err, r"rank [23] \(host .*\) is cut off: its host has lost the address 10\.77\.0\.2", (2, 3))
+
     def test_a_route_is_a_black_hole(self):
         self.check_network(lambda: ip("route", "add", "blackhole", "10.77.0.1/32"))
 

@@ -238,6 +238,19 @@ class Protocol(tool.Case):
             jobs.until(lambda: self.good_ras() == 2, "it still answers")
             self.assertIsNone(job.process.poll())
 
+    def test_idle_strangers_keep_nobody_out(self):
+        with self.job() as job:
+            self.await_door(job)
+            idle = [self.connect() for _ in range(100)]
+            found = json.loads(tool.good("ras", "--json", "--pid", str(job.pid(0))))  # the owner's door
+            self.assertEqual(len(found["jobs"][0]["communicators"][0]["ranks"]), 2)
+            self.assertEqual(self.good_ras(), 2)  # and theirs
+            for s in idle[-5:]:
+                s.sendall(b"TIMEOUT 1\n")
+            self.assertEqual([s.recv(3) for s in idle[-5:]], [b"OK\n"] * 5)
+            self.assertEqual(self.hear(idle[0]), "")  # the oldest has gone
+            self.assertIsNone(job.process.poll())
+
     def test_it_can_be_switched_off(self):
         with self.job(NCCL_RAS_ENABLE="0") as job:
             job.await_line("Rank +1 ")

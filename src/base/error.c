@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 _Static_assert((int)KL_ERROR_TEXT == (int)KL_THREAD_TEXT, "a failure's text is one of a thread's");
 
@@ -110,7 +111,14 @@ void kl_fail(const char *file, int line, const char *fmt, ...)
 
 const char *kl_errno_remedy(int err)
 {
-    if (err == EMFILE) return "; raise `ulimit -n`";
+    static _Thread_local char files[64];
+    struct rlimit limit;
+
+    if (err == EMFILE && getrlimit(RLIMIT_NOFILE, &limit)) return "; raise `ulimit -n`";
+    if (err == EMFILE) {
+        snprintf(files, sizeof files, "; raise `ulimit -n` (it is %llu)", (unsigned long long)limit.rlim_cur);
+        return files;
+    }
     if (err == ENFILE) return "; the system has too many files open: raise fs.file-max";
     if (err == ENOBUFS) return "; the system has no memory for sockets";
     return "";

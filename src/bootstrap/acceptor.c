@@ -14,6 +14,7 @@
 
 enum {
     PATIENCE_MS = 5000, /* for a handshake */
+    SPARE_MS = 1000,    /* the same, when it has the descriptor in reserve */
     BUCKETS = 1024,     /* of acceptors, by name and rank */
 };
 
@@ -38,7 +39,8 @@ struct kl_incoming {
     struct kl_listener *listener;
     struct kl_acceptor *owner; /* of a listener that is not shared */
     struct kl_source *source;
-    int fd; /* -1 once handed over */
+    int fd;     /* -1 once handed over */
+    bool spare; /* it is the one in reserve (listener.h) */
     enum stage stage;
     struct kl_handshake handshake;
     unsigned char proof[KL_PROOF_BYTES];
@@ -81,6 +83,7 @@ static void end(struct kl_incoming *in)
     process.nincoming--;
     kl_source_remove(in->source);
     kl_socket_close(in->fd);
+    if (in->spare) kl_loop_forgo_spare(process.loop);
     kl_key_wipe(&in->handshake.key);
     free(in);
 }
@@ -121,6 +124,13 @@ uint32_t kl_incoming_rank(const struct kl_incoming *in)
 
 bool kl_incoming_admit(struct kl_incoming *in, struct kl_connection *c)
 {
+    errno = 0;
+    if (in->spare && !kl_loop_return_spare(process.loop)) {
+        answer(in, KL_EXHAUSTED);
+        errno = EMFILE;
+        return false;
+    }
+    in->spare = false;
     kl_source_watch(in->source, 0); /* the next owner watches the descriptor */
     if (!answer(in, KL_ADMITTED)) return false;
     c->fd = in->fd;
@@ -135,7 +145,8 @@ void kl_incoming_decline(struct kl_incoming *in, enum kl_handshake_outcome outco
                                       [KL_UNKNOWN] = "it wants somebody who is not here",
                                       [KL_ELSEWHERE] = "there is another connection",
                                       [KL_OTHER_VERSION] = "another version of the protocol",
-                                      [KL_NOT_HERE] = "it is somebody else, or wants somebody else"};
+                                      [KL_NOT_HERE] = "it is somebody else, or wants somebody else",
+                                      [KL_EXHAUSTED] = "no descriptor left"};
     char text[KL_ADDRESS_TEXT];
     union kl_address peer = kl_socket_peer(in->fd);
 
@@ -252,14 +263,16 @@ static void on_incoming(void *ctx, uint32_t events)
     if (!events || in->stage == PROVED || !listen_to(in)) end(in);
 }
 
-static void receive(struct kl_listener *listener, void *owner, int fd)
+static void receive(struct kl_listener *listener, void *owner, int fd, bool spare)
 {
     struct kl_incoming *in = kl_chaos_calloc(1, sizeof *in);
 
     if (!in) {
         kl_socket_close(fd);
+        if (spare) kl_loop_forgo_spare(process.loop);
         return;
     }
+    in->spare = spare;
     in->listener = listener;
     in->owner = owner;
     in->fd = fd;
@@ -268,7 +281,7 @@ static void receive(struct kl_listener *listener, void *owner, int fd)
         end(in);
         return;
     }
-    kl_source_deadline(in->source, kl_deadline_in_ms(PATIENCE_MS));
+    kl_source_deadline(in->source, kl_deadline_in_ms(spare ? SPARE_MS : PATIENCE_MS));
     if (process.nincoming > KL_INCOMING_MAX(process.nacceptors) + process.expected) end(process.oldest);
 }
 

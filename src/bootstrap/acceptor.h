@@ -56,7 +56,10 @@ uint32_t kl_incoming_rank(const struct kl_incoming *incoming);
 /** Its socket, for who asks where it comes from. */
 int kl_incoming_fd(const struct kl_incoming *incoming);
 
-/** Let it in; the connection is the callee's from now on. False when the caller has gone meanwhile: there is none. */
+/**
+ * Let it in; the connection is the callee's from now on. False: there is none, as the caller has gone meanwhile, or with errno EMFILE,
+ * as this process has no descriptor left, which the caller has been told.
+ */
 bool kl_incoming_admit(struct kl_incoming *incoming, struct kl_connection *connection);
 
 void kl_incoming_decline(struct kl_incoming *incoming, enum kl_handshake_outcome outcome);

@@ -7,6 +7,12 @@
 #include "bootstrap/jobs.h"
 #include "tests/kolo_test.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* ---- helpers ---- */
 
 static struct kl_loop *loop;
@@ -286,6 +292,63 @@ static void the_last_acceptor_takes_all_with_it(void **state)
     kl_socket_close(fd);
 }
 
+/* ---- a process that has no descriptor left ---- */
+
+enum { FEW = 48 };
+
+static int exhausted; /* how often nobody could be let in for that */
+
+static void note_exhausted(void *ctx, struct kl_incoming *incoming)
+{
+    struct host *h = ctx;
+    struct kl_connection c;
+
+    if (kl_incoming_admit(incoming, &c))
+        kl_socket_close(c.fd);
+    else
+        exhausted += errno == EMFILE;
+    sem_post(&h->handed_over);
+}
+
+/* Says where it listens, and is at the limit then; below it after the first caller. */
+static int be_exhausted(struct host *h, int to)
+{
+    const struct rlimit few = {FEW, FEW};
+    int held[FEW], nheld = 0, n = 1;
+
+    if (setrlimit(RLIMIT_NOFILE, &few) || kl_loop_hold(&loop)) return 1;
+    sem_init(&h->handed_over, 0, 0);
+    if (kl_acceptor_create(loop, &h->address, &n, &h->me, note_exhausted, h, &h->acceptor)) return 2;
+    host_open(h);
+    for (int fd; (fd = dup(to)) >= 0;) held[nheld++] = fd;
+    if (write(to, &h->address, sizeof h->address) != sizeof h->address) return 3;
+    sem_wait(&h->handed_over);
+    while (nheld) close(held[--nheld]);
+    if (write(to, &n, sizeof n) != sizeof n) return 4;
+    sem_wait(&h->handed_over);
+    return exhausted == 1 ? 0 : 5;
+}
+
+static void who_calls_a_process_at_its_limit_is_told(void **state)
+{
+    struct host h = {.address = loopback(0), .me = {KL_PROTOCOL, KL_CONNECTION_PEER, KL_HOST, 3, KL_NO_RANK, 7}};
+    int said[2], n, status;
+
+    (void)state;
+    memset(&h.key, 9, sizeof h.key);
+    assert_false(pipe2(said, O_CLOEXEC));
+    pid_t child = fork();
+    if (!child) _exit(be_exhausted(&h, said[1]));
+    assert_int_equal(read(said[0], &h.address, sizeof h.address), sizeof h.address);
+    assert_int_equal(call(&h.address, &h, 5), KL_EXHAUSTED);
+    assert_int_equal(read(said[0], &n, sizeof n), sizeof n);
+    assert_int_equal(call(&h.address, &h, 5), KL_ADMITTED);
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    close(said[0]);
+    close(said[1]);
+}
+
 #define loop_test(f) cmocka_unit_test_setup_teardown(f, hold_loop, drop_loop)
 
 int main(int argc, char **argv)
@@ -299,6 +362,7 @@ int main(int argc, char **argv)
         loop_test(a_port_that_was_taken_meanwhile_is_no_obstacle),
         loop_test(a_given_port_has_a_listener_of_its_own),
         loop_test(the_last_acceptor_takes_all_with_it),
+        loop_test(who_calls_a_process_at_its_limit_is_told),
     };
 
     if (argc > 1) cmocka_set_test_filter(argv[1]);

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/link.h"
+#include "bootstrap/partners.h"
+#include "bootstrap/reach.h"
 #include "bootstrap/wire.h"
 
 #include <stdlib.h>
@@ -12,7 +14,7 @@
 enum {
     GATHER_MS = 2, /* that answers wait for others, at each rank on their way */
     KEY_WIRE = 8 + 8 + 4,
-    ENTRY_WIRE = 4 + 1 + KL_STANDING_BYTES,
+    ENTRY_WIRE = 4 + 1 + 4 + KL_STANDING_BYTES,
     MOST_AT_ONCE = 1 << 20 /* bytes of answers in a frame */
 };
 
@@ -36,6 +38,7 @@ struct kl_census {
     /* of own questions: by rank */
     unsigned char *state; /* enum kl_answered */
     unsigned char (*answers)[KL_STANDING_BYTES];
+    int32_t *waits_for;
     int known;
     bool asks;
 };
@@ -69,6 +72,19 @@ static bool goes_before(const struct key *a, const struct key *b)
     return a->origin < b->origin;
 }
 
+/* Over a connection that is made for it. */
+static void call_partners(struct kl_bootstrap *b, const struct kl_frame_head *head, const unsigned char *wire)
+{
+    int partner[KL_MAX_PARTNERS], n = kl_partners(b->rank, b->nranks, partner);
+
+    for (int i = 0; i < n; i++) {
+        struct kl_contact *peer;
+        if (!b->cards[partner[i]].naddresses || kl_contact_make(b, partner[i], &peer) || peer->state != KL_LINK_NONE)
+            continue;
+        if (kl_link_post(peer, head, wire)) (void)kl_reach_begin(peer); /* or it is missed, as if its rank was silent */
+    }
+}
+
 static void pass_on(struct kl_bootstrap *b, int but)
 {
     unsigned char wire[KEY_WIRE];
@@ -80,6 +96,7 @@ static void pass_on(struct kl_bootstrap *b, int but)
         struct kl_contact *peer = kl_contact_find(b, rank);
         if (peer && rank != but && peer->state == KL_LINK_UP) kl_link_post(peer, &head, wire);
     }
+    if (b->census->key.question == KL_CENSUS_PRESENCE) call_partners(b, &head, wire);
 }
 
 static void send_answers(struct kl_bootstrap *b)
@@ -96,13 +113,23 @@ static void send_answers(struct kl_bootstrap *b)
 
 /* ---- answers ---- */
 
+struct entry {
+    int rank;
+    enum kl_answered how;
+    int32_t waits_for;
+    const unsigned char *answer;
+};
+
 /* Of this rank's own question. Who has answered may leave afterwards, which is no news. */
-static void take(struct kl_census *c, int rank, enum kl_answered how, const unsigned char *answer)
+static void take(struct kl_bootstrap *b, const struct entry *e)
 {
-    if (c->state[rank]) return;
-    c->state[rank] = (unsigned char)how;
-    memcpy(c->answers[rank], answer, KL_STANDING_BYTES);
-    c->known++;
+    struct kl_census *c = b->census;
+
+    if (c->state[e->rank]) return;
+    c->state[e->rank] = (unsigned char)e->how;
+    c->waits_for[e->rank] = e->waits_for;
+    memcpy(c->answers[e->rank], e->answer, KL_STANDING_BYTES);
+    if (++c->known == b->nranks) pthread_cond_broadcast(&b->changed);
 }
 
 static bool make_room(struct kl_census *c, size_t bytes)
@@ -119,7 +146,7 @@ static bool make_room(struct kl_census *c, size_t bytes)
 }
 
 /* For the parent. */
-static void gather(struct kl_bootstrap *b, int rank, enum kl_answered how, const unsigned char *answer)
+static void gather(struct kl_bootstrap *b, const struct entry *e)
 {
     struct kl_census *c = b->census;
 
@@ -131,26 +158,30 @@ static void gather(struct kl_bootstrap *b, int rank, enum kl_answered how, const
         if (c->clock) kl_source_deadline(c->clock, kl_deadline_in_ms(GATHER_MS));
     }
     struct kl_writer w = kl_writer_on(c->wait + c->used, ENTRY_WIRE);
-    kl_put_uint(&w, (uint32_t)rank, 4);
-    kl_put_uint(&w, (unsigned)how, 1);
-    kl_put_bytes(&w, answer, KL_STANDING_BYTES);
+    kl_put_uint(&w, (uint32_t)e->rank, 4);
+    kl_put_uint(&w, (unsigned)e->how, 1);
+    kl_put_uint(&w, (uint32_t)e->waits_for, 4);
+    kl_put_bytes(&w, e->answer, KL_STANDING_BYTES);
     c->used += ENTRY_WIRE;
     if (c->used >= MOST_AT_ONCE || !c->clock) send_answers(b);
 }
 
-static void hand_in(struct kl_bootstrap *b, int rank, enum kl_answered how, const unsigned char *answer)
+static void hand_in(struct kl_bootstrap *b, const struct entry *e)
 {
     if (b->census->key.origin == b->rank)
-        take(b->census, rank, how, answer);
+        take(b, e);
     else
-        gather(b, rank, how, answer);
+        gather(b, e);
 }
 
-static const unsigned char *words_of(const struct kl_contact *peer)
+static void hand_in_left(struct kl_bootstrap *b, const struct kl_contact *peer)
 {
     static const unsigned char nothing[KL_STANDING_BYTES];
 
-    return peer->last_words ? peer->last_words : nothing;
+    hand_in(b, &(struct entry){.rank = peer->rank,
+                               .how = KL_ANSWER_LEFT,
+                               .waits_for = -1,
+                               .answer = peer->last_words ? peer->last_words : nothing});
 }
 
 /* This rank's answer, and those of who has said goodbye to it. */
@@ -160,10 +191,13 @@ static void answer_myself(struct kl_bootstrap *b)
     unsigned char own[KL_STANDING_BYTES] = {0};
 
     if (c->answer) c->answer(c->ctx, c->key.question, own);
-    hand_in(b, b->rank, c->answer ? KL_ANSWER_HERE : KL_ANSWER_LEFT, c->answer ? own : b->last_words);
+    hand_in(b, &(struct entry){.rank = b->rank,
+                               .how = c->answer ? KL_ANSWER_HERE : KL_ANSWER_LEFT,
+                               .waits_for = b->waits_for,
+                               .answer = c->answer ? own : b->last_words});
     for (int rank = 0; rank < b->nranks; rank++) {
         struct kl_contact *peer = kl_contact_find(b, rank);
-        if (peer && peer->state == KL_LINK_LEFT) hand_in(b, rank, KL_ANSWER_LEFT, words_of(peer));
+        if (peer && peer->state == KL_LINK_LEFT) hand_in_left(b, peer);
     }
 }
 
@@ -201,9 +235,12 @@ static void hear_answers(struct kl_contact *peer, const struct key *key, struct 
     while (r->at < r->end) {
         unsigned char answer[KL_STANDING_BYTES];
         uint64_t rank = kl_get_uint(r, 4), how = kl_get_uint(r, 1);
+        int32_t waits_for = (int32_t)kl_get_uint(r, 4);
         kl_get_bytes(r, answer, sizeof answer);
-        if (r->bad || rank >= (uint64_t)b->nranks || how < KL_ANSWER_HERE || how > KL_ANSWER_LEFT) return;
-        hand_in(b, (int)rank, (enum kl_answered)how, answer);
+        if (r->bad || rank >= (uint64_t)b->nranks || how < KL_ANSWER_HERE || how > KL_ANSWER_LEFT ||
+            waits_for < -1 || waits_for >= b->nranks)
+            return;
+        hand_in(b, &(struct entry){(int)rank, (enum kl_answered)how, waits_for, answer});
     }
 }
 
@@ -215,7 +252,7 @@ static void hear_last_words(struct kl_contact *peer, const struct kl_frame *f)
     if (words) memcpy(words, f->body, KL_STANDING_BYTES);
     free(peer->last_words);
     peer->last_words = words;
-    if (peer->bootstrap->census->key.epoch) hand_in(peer->bootstrap, peer->rank, KL_ANSWER_LEFT, words_of(peer));
+    if (peer->bootstrap->census->key.epoch) hand_in_left(peer->bootstrap, peer);
 }
 
 void kl_census_hear(struct kl_contact *peer, const struct kl_frame *f)
@@ -240,10 +277,12 @@ static ncclResult_t make_tables(struct kl_bootstrap *b)
 
     free(c->state);
     free(c->answers);
+    free(c->waits_for);
     c->state = calloc(n, 1);
+    c->waits_for = calloc(n, sizeof *c->waits_for);
     c->answers = calloc(n, sizeof *c->answers); /* pages that are touched when answers come */
     c->known = 0;
-    return c->state && c->answers ? ncclSuccess : KL_NOMEM("the answers of all ranks");
+    return c->state && c->answers && c->waits_for ? ncclSuccess : KL_NOMEM("the answers of all ranks");
 }
 
 /* Does another rank's question serve for one's own? */
@@ -282,19 +321,37 @@ ncclResult_t kl_bootstrap_ask(struct kl_bootstrap *b, uint64_t question, uint64_
     return rc;
 }
 
+/* Under lock. */
+static int known_of(const struct kl_census *c, const struct kl_bootstrap *b)
+{
+    return c->asks && c->key.origin == b->rank ? c->known : -1;
+}
+
+int kl_census_presence(struct kl_bootstrap *b, unsigned char *state, int32_t *waits_for)
+{
+    const struct kl_census *c = b->census;
+    size_t n = (size_t)b->nranks;
+
+    pthread_mutex_lock(&b->lock);
+    int known = known_of(c, b);
+    if (known >= 0) {
+        memcpy(state, c->state, n);
+        memcpy(waits_for, c->waits_for, n * sizeof *waits_for);
+    }
+    pthread_mutex_unlock(&b->lock);
+    return known;
+}
+
 int kl_bootstrap_answers(struct kl_bootstrap *b, unsigned char *state, unsigned char (*answers)[KL_STANDING_BYTES])
 {
     const struct kl_census *c = b->census;
     size_t n = (size_t)b->nranks;
-    int known = -1;
 
     if (kl_state_inherited(b)) return -1;
     pthread_mutex_lock(&b->lock);
-    if (c->asks && c->key.origin == b->rank) {
-        known = c->known;
-        if (state) memcpy(state, c->state, n);
-        if (answers) memcpy(answers, c->answers, n * sizeof *answers);
-    }
+    int known = known_of(c, b);
+    if (known >= 0 && state) memcpy(state, c->state, n);
+    if (known >= 0 && answers) memcpy(answers, c->answers, n * sizeof *answers);
     pthread_mutex_unlock(&b->lock);
     return known;
 }
@@ -341,6 +398,7 @@ void kl_census_free(struct kl_bootstrap *b)
     free(b->census->wait);
     free(b->census->state);
     free(b->census->answers);
+    free(b->census->waits_for);
     free(b->census);
     b->census = NULL;
 }

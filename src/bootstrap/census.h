@@ -17,11 +17,20 @@
 
 #include "bootstrap/state.h"
 
+/** The question that is only who is there. Ranks also connect with their partners to pass it on. */
+enum { KL_CENSUS_PRESENCE = 0 };
+
 ncclResult_t kl_census_create(struct kl_bootstrap *b);
 
 /** First of all when leaving: nothing more is passed on. */
 void kl_census_stop(struct kl_bootstrap *b);
 void kl_census_free(struct kl_bootstrap *b);
+
+/**
+ * How many ranks are known so far, of the own question; -1 if another rank's counts. With it, by rank: enum kl_answered, and which
+ * rank it waits for in an exchange (-1: none). Takes the lock.
+ */
+int kl_census_presence(struct kl_bootstrap *b, unsigned char *state, int32_t *waits_for);
 
 /** For links: a frame of a census has come; without lock. */
 void kl_census_hear(struct kl_contact *peer, const struct kl_frame *frame);

@@ -128,12 +128,39 @@ static void who_has_left_is_known_with_its_last_words(void **state)
     for (int n = 2; n <= 7; n++) run_job(n, ask_after_one_left);
 }
 
+/* Rank 0 does not come, and all others wait for each other, or for it: none of them is blamed. */
+static void wait_for_rank_0(struct rank *me, struct kl_bootstrap *b)
+{
+    if (me->config.rank) {
+        must(kl_bootstrap_barrier(b) == ncclRemoteError);
+        must(strstr(kl_error_text(), "from rank 0 (host "));
+    } else {
+        await_failure(me);
+        must(me->culprit == 0 && me->code == ncclRemoteError);
+        must(strstr(me->failure, "from rank 0 (host "));
+    }
+}
+
+static void who_all_wait_for_in_the_end_is_named(void **state)
+{
+    (void)state;
+    for (int n = 2; n <= 6; n++) {
+        struct rank ranks[MAX_RANKS];
+        setup_job(ranks, n, wait_for_rank_0);
+        for (int r = 0; r < n; r++) ranks[r].after_join_timeout_ms = 300;
+        run_ranks(ranks, n);
+        expect_joined(ranks, n);
+        for (int r = 0; r < n; r++) sem_destroy(&ranks[r].failed);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         leak_test(everybody_answers),
         leak_test(of_many_questions_one_counts),
         leak_test(who_has_left_is_known_with_its_last_words),
+        leak_test(who_all_wait_for_in_the_end_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

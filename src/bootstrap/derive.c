@@ -84,7 +84,11 @@ ncclResult_t kl_bootstrap_derive(const struct kl_bootstrap_config *config, struc
     KL_TRY_OR(rc, out, kl_join_begin(config, &b));
     if (config->on_life) config->on_life(config->ctx, b);
     take_over(b, parent, member, salt);
+    b->parent = parent;
+    b->member = member;
     KL_TRY_OR(rc, out, kl_join_known(b));
+    b->parent = NULL;
+    b->member = NULL;
     KL_INFO(KL_BOOTSTRAP, "rank %d of %d has joined, who was rank %d of %d", b->rank, b->nranks, member[b->rank],
             parent->nranks);
     *out = b;

@@ -8,7 +8,9 @@
 #include "bootstrap/link.h"
 #include "bootstrap/partners.h"
 #include "bootstrap/reach.h"
+#include "bootstrap/silence.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,12 +31,13 @@ static ncclResult_t send_locked(struct kl_bootstrap *b, int peer, const struct k
 static ncclResult_t nothing_came(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
-    char who[KL_WHO_TEXT];
+    char who[KL_WHO_TEXT], text[KL_ERROR_TEXT];
 
-    return KL_FAIL(ncclRemoteError,
-                   "rank %d: no message from %s within %g s in phase %s; see whether it is stuck, or raise "
-                   "KOLO_BOOTSTRAP_TIMEOUT",
-                   b->rank, kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
+    snprintf(text, sizeof text,
+             "rank %d: no message from %s within %g s in phase %s; see whether it is stuck, or raise "
+             "KOLO_BOOTSTRAP_TIMEOUT",
+             b->rank, kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
+    return kl_state_late(text);
 }
 
 static ncclResult_t await(struct kl_contact *peer, const struct kl_frame_head *head, void *data, uint64_t deadline)
@@ -62,22 +65,32 @@ static ncclResult_t recv_locked(struct kl_bootstrap *b, int peer, const struct k
     return rc;
 }
 
+/* Who is late may wait itself: all find out together who is silent. */
+static ncclResult_t settle(struct kl_bootstrap *b, int peer, uint64_t deadline, ncclResult_t rc)
+{
+    if (rc == ncclRemoteError && kl_deadline_passed(deadline)) rc = kl_silence_explain(b, peer, rc);
+    kl_state_waits_for(b, -1);
+    return kl_failure_settle(b, peer, rc);
+}
+
 static ncclResult_t send_frame(struct kl_bootstrap *b, int peer, const struct kl_frame_head *head, const void *data,
                                uint64_t deadline)
 {
+    kl_state_waits_for(b, peer);
     pthread_mutex_lock(&b->lock);
     ncclResult_t rc = send_locked(b, peer, head, data, deadline);
     pthread_mutex_unlock(&b->lock);
-    return kl_failure_settle(b, peer, rc);
+    return settle(b, peer, deadline, rc);
 }
 
 static ncclResult_t recv_frame(struct kl_bootstrap *b, int peer, const struct kl_frame_head *head, void *data,
                                uint64_t deadline)
 {
+    kl_state_waits_for(b, peer);
     pthread_mutex_lock(&b->lock);
     ncclResult_t rc = recv_locked(b, peer, head, data, deadline);
     pthread_mutex_unlock(&b->lock);
-    return kl_failure_settle(b, peer, rc);
+    return settle(b, peer, deadline, rc);
 }
 
 ncclResult_t kl_bootstrap_send(struct kl_bootstrap *b, int peer, uint32_t tag, const void *data, size_t bytes)

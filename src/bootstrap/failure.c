@@ -75,7 +75,10 @@ ncclResult_t kl_failure_settle(struct kl_bootstrap *b, int peer, ncclResult_t rc
 
 /* ---- what may be the wake of another failure ---- */
 
-enum { WAKE_MS = 1000 }; /* word of a failure reaches everybody in much less, over connections that exist */
+enum {
+    WAKE_MS = 1000,      /* word of a failure reaches everybody in much less, over connections that exist */
+    LATE_WAKE_MS = 13000, /* more than who waits needs to find out why (KL_SILENCE_MS) */
+};
 
 ncclResult_t kl_bootstrap_cause(struct kl_bootstrap *b, ncclResult_t rc)
 {
@@ -89,16 +92,26 @@ ncclResult_t kl_bootstrap_cause(struct kl_bootstrap *b, ncclResult_t rc)
     return why ? why : rc;
 }
 
-void kl_bootstrap_suspect(struct kl_bootstrap *b, int culprit, ncclResult_t code, const char *text)
+static void suspect(struct kl_bootstrap *b, int culprit, ncclResult_t code, const char *text, uint64_t ms)
 {
     if (kl_state_inherited(b)) return;
     pthread_mutex_lock(&b->lock);
     if (!b->suspects && !b->failed) {
         b->suspects = true;
         b->suspicion = notice_of(culprit, code, text);
-        kl_source_deadline(b->clock, kl_deadline_in_ms(WAKE_MS));
+        kl_source_deadline(b->clock, kl_deadline_in_ms(ms));
     }
     pthread_mutex_unlock(&b->lock);
+}
+
+void kl_bootstrap_suspect(struct kl_bootstrap *b, int culprit, ncclResult_t code, const char *text)
+{
+    suspect(b, culprit, code, text, WAKE_MS);
+}
+
+void kl_failure_suspect_late(struct kl_bootstrap *b, int culprit, ncclResult_t code, const char *text)
+{
+    suspect(b, culprit, code, text, LATE_WAKE_MS);
 }
 
 void kl_failure_trust(struct kl_bootstrap *b, int rank)

@@ -17,6 +17,9 @@ void kl_failure_tell(struct kl_contact *peer);
  */
 ncclResult_t kl_failure_settle(struct kl_bootstrap *b, int peer, ncclResult_t rc);
 
+/** kl_bootstrap_suspect, of a call that nobody has answered in time: whoever waits for the peer as well finds out more (silence.h). */
+void kl_failure_suspect_late(struct kl_bootstrap *b, int culprit, ncclResult_t code, const char *text);
+
 /** Nothing is suspected of this rank any more. Under lock. */
 void kl_failure_trust(struct kl_bootstrap *b, int rank);
 

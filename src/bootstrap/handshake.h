@@ -26,7 +26,7 @@
 #include "bootstrap/seal.h"
 #include "os/socket.h"
 
-#define KL_PROTOCOL     4
+#define KL_PROTOCOL     5
 #define KL_HELLO_BYTES  48
 #define KL_ANSWER_BYTES (8 + KL_PROOF_BYTES)
 #define KL_NO_RANK      UINT32_MAX
@@ -42,6 +42,7 @@ enum kl_handshake_outcome {
     KL_OTHER_VERSION, /* the host's hello says which it speaks */
     KL_NOT_HERE,      /* the caller cannot be whom it says, or has come to somebody else */
     KL_UNKNOWN,       /* nobody of that job, type and rank is here; this answer carries no proof */
+    KL_EXHAUSTED,     /* the host has no descriptor left for the connection */
     KL_HANDSHAKE_OUTCOMES
 };
 

@@ -12,6 +12,7 @@
 #include "bootstrap/partners.h"
 #include "bootstrap/reach.h"
 #include "bootstrap/rendezvous.h"
+#include "bootstrap/vigil.h"
 #include "os/files.h"
 #include "os/hostinfo.h"
 
@@ -86,6 +87,7 @@ ncclResult_t kl_join_begin(const struct kl_bootstrap_config *c, struct kl_bootst
     *out = b;
     KL_TRY(kl_loop_hold(&b->loop));
     KL_TRY(kl_loop_add(b->loop, -1, 0, kl_failure_on_clock, b, &b->clock));
+    KL_TRY(kl_loop_add(b->loop, -1, 0, kl_vigil_on_clock, b, &b->vigil));
     return kl_census_create(b);
 }
 
@@ -217,6 +219,7 @@ void kl_bootstrap_leave(struct kl_bootstrap *b)
     if (b->loop) kl_reach_stop(b);
     kl_acceptor_close(b->acceptor);
     kl_census_stop(b);
+    kl_source_remove(b->vigil);
     leave_links(b);
     kl_source_remove(b->clock);
     kl_census_free(b);

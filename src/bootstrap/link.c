@@ -83,10 +83,11 @@ ncclResult_t kl_link_ended(struct kl_contact *peer)
 static ncclResult_t not_taken(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
-    char who[KL_WHO_TEXT];
+    char who[KL_WHO_TEXT], text[KL_ERROR_TEXT];
 
-    return KL_FAIL(ncclRemoteError, "rank %d: %s has not taken a message within %g s in phase %s; is it stuck?",
-                   b->rank, kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
+    snprintf(text, sizeof text, "rank %d: %s has not taken a message within %g s in phase %s; is it stuck?", b->rank,
+             kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
+    return kl_state_late(text);
 }
 
 ncclResult_t kl_link_send(struct kl_contact *peer, const struct kl_frame_head *head, const void *body,
@@ -193,6 +194,11 @@ static void distrust(struct kl_contact *peer)
              kl_who(b, peer->rank, who), kl_address_format(&from, address), b->rank, b->phase);
     pthread_mutex_unlock(&b->lock);
     give_up(peer, &why);
+}
+
+void kl_link_lose(struct kl_contact *peer, const char *how)
+{
+    if (!peer->ended) lose(peer, how);
 }
 
 static void hear_notice(struct kl_contact *peer, const struct kl_frame *f)

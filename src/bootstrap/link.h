@@ -43,4 +43,7 @@ void kl_link_stop(struct kl_contact *peer);
 /** Then, when nobody else is left: say goodbye if it is UP, close, and free what is queued. */
 void kl_link_fini(struct kl_contact *peer);
 
+/** The connection with `peer` is of no use any more, for the reason `how`: it is gone. On the event loop, without lock. */
+void kl_link_lose(struct kl_contact *peer, const char *how);
+
 #endif

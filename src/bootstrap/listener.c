@@ -20,6 +20,7 @@ enum {
 
 struct kl_listener {
     struct kl_listener *next; /* of those that are shared */
+    struct kl_loop *loop;
     struct kl_source *source;
     int fd;
     int pause_ms; /* 0: the last time it went well */
@@ -104,17 +105,33 @@ static void pause_after(struct kl_listener *l, int err)
     kl_source_deadline(l->source, kl_deadline_in_ms((uint64_t)l->pause_ms));
 }
 
+/* Who calls is answered also when there is no descriptor left, be it that. */
+static enum kl_io accept_one(struct kl_listener *l, int *fd, bool *spare)
+{
+    const struct kl_wait at_once = {.deadline = 0};
+    enum kl_io io = kl_socket_accept(l->fd, &at_once, fd);
+
+    *spare = false;
+    if (io != KL_IO_BROKEN || !kl_loop_lend_spare(l->loop, errno)) return io;
+    io = kl_socket_accept(l->fd, &at_once, fd);
+    int err = errno;
+    *spare = !io;
+    if (io) kl_loop_forgo_spare(l->loop);
+    errno = err;
+    return io;
+}
+
 static void on_listener(void *ctx, uint32_t events)
 {
     struct kl_listener *l = ctx;
-    const struct kl_wait at_once = {.deadline = 0};
     enum kl_io io;
     int fd, n = 0;
+    bool spare;
 
     if (!events) kl_source_watch(l->source, EPOLLIN); /* a pause is over */
-    while (!(io = kl_socket_accept(l->fd, &at_once, &fd))) {
+    while (!(io = accept_one(l, &fd, &spare))) {
         l->pause_ms = 0;
-        l->fn(l, l->owner, fd);
+        l->fn(l, l->owner, fd, spare);
         if (++n == AT_ONCE) return;
     }
     if (io == KL_IO_BROKEN) pause_after(l, errno);
@@ -144,6 +161,7 @@ static ncclResult_t open_listener(struct kl_loop *loop, const union kl_address *
     ncclResult_t rc;
 
     if (!l) return KL_NOMEM("a listener");
+    l->loop = loop;
     l->fd = -1;
     l->address = *address;
     KL_TRY_OR(rc, out, listen_on(&l->address, &l->fd));

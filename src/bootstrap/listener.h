@@ -18,8 +18,11 @@
 
 struct kl_listener;
 
-/** A connection has come; `fd` is the callee's. `owner`: see kl_listener_hold. */
-typedef void kl_listener_fn(struct kl_listener *listener, void *owner, int fd);
+/**
+ * A connection has come; `fd` is the callee's. `owner`: see kl_listener_hold. `spare`: the process has no descriptor left but this one,
+ * which was in reserve: kl_loop_return_spare to keep it, or answer, close it, and kl_loop_forgo_spare.
+ */
+typedef void kl_listener_fn(struct kl_listener *listener, void *owner, int fd, bool spare);
 
 /**
  * Listen on `address`, whose port becomes known. Connections go to `fn`, which is the same for all who share. `owner` is that

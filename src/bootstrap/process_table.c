@@ -7,6 +7,7 @@
 #include "bootstrap/failure.h"
 #include "bootstrap/partners.h"
 #include "bootstrap/processes.h"
+#include "bootstrap/silence.h"
 #include "bootstrap/wire.h"
 
 #include <stdalign.h>
@@ -377,18 +378,22 @@ static int rank_at(struct kl_process_table *t, int place)
     return rank;
 }
 
+/* It may wait for another process in the meantime. */
 static ncclResult_t nothing_came(struct kl_bootstrap *b, int rank)
 {
-    char who[KL_WHO_TEXT] = "another rank";
+    char who[KL_WHO_TEXT] = "another rank", text[KL_ERROR_TEXT];
 
     pthread_mutex_lock(&b->lock);
     if (rank >= 0) kl_who(b, rank, who);
-    ncclResult_t rc =
-        KL_FAIL(ncclRemoteError,
-                "rank %d: nothing came from %s, of the same process, within %g s in phase %s; see whether it "
-                "is stuck, or raise KOLO_BOOTSTRAP_TIMEOUT",
-                b->rank, who, (double)b->timeout_ms / 1000, b->phase);
+    snprintf(text, sizeof text,
+             "rank %d: nothing came from %s, of the same process, within %g s in phase %s; see whether it is stuck, or raise "
+             "KOLO_BOOTSTRAP_TIMEOUT",
+             b->rank, who, (double)b->timeout_ms / 1000, b->phase);
+    ncclResult_t rc = kl_state_late(text);
+    b->waits_for = rank;
     pthread_mutex_unlock(&b->lock);
+    rc = kl_silence_explain(b, rank, rc);
+    kl_state_waits_for(b, -1);
     return kl_failure_settle(b, rank, rc);
 }
 
@@ -611,8 +616,11 @@ static ncclResult_t hear(struct kl_bootstrap *b, struct exchange *x)
 {
     bool late;
 
+    kl_state_waits_for(b, rank_at(x->table, 0));
     ncclResult_t rc = await(b, x, DONE, kl_deadline_in_ms(2 * (b->timeout_ms + GRACE_MS)), &late);
-    return late ? nothing_came(b, rank_at(x->table, 0)) : rc;
+    if (late) rc = nothing_came(b, rank_at(x->table, 0));
+    kl_state_waits_for(b, -1);
+    return rc;
 }
 
 static ncclResult_t run_exchange(struct kl_bootstrap *b, const void *record, size_t bytes,

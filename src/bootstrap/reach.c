@@ -11,8 +11,12 @@
 #include "bootstrap/caller.h"
 #include "bootstrap/failure.h"
 #include "bootstrap/link.h"
+#include "bootstrap/vigil.h"
 
+#include <errno.h>
 #include <stdio.h>
+
+enum { LATE_BY_MS = 100 }; /* a call ends that long before its deadline, if another round would not fit */
 
 /* A connection that cannot be had is a failure of the bootstrap: whoever waits for the peer, or has queued something for it,
    hears why. But a peer that failed, and told others so, cannot be reached either. */
@@ -21,10 +25,22 @@ static void suspect(struct kl_bootstrap *b, int peer, ncclResult_t code)
     kl_bootstrap_suspect(b, code == ncclSystemError ? b->rank : peer, code, kl_error_text());
 }
 
+/* A call has not worked out. Whom it was for may be well, and wait for another one before it comes. */
+static void suspect_called(const struct kl_contact *peer, ncclResult_t code)
+{
+    bool late = kl_now_ns() + LATE_BY_MS * 1000000ull >= peer->call_deadline;
+
+    if (late && code == ncclRemoteError)
+        kl_failure_suspect_late(peer->bootstrap, peer->rank, code, kl_error_text());
+    else
+        suspect(peer->bootstrap, peer->rank, code);
+}
+
 /* A peer that comes when we have failed is told so. Under lock. */
 static ncclResult_t connected(struct kl_contact *peer, const struct kl_connection *connection)
 {
     KL_TRY(kl_link_begin(peer, connection));
+    kl_vigil_begin(peer);
     kl_failure_trust(peer->bootstrap, peer->rank);
     if (peer->bootstrap->failed) kl_failure_tell(peer);
     return ncclSuccess;
@@ -49,6 +65,14 @@ static enum kl_handshake_outcome judge(struct kl_bootstrap *b, uint32_t caller, 
     }
 }
 
+static ncclResult_t no_room_for(const struct kl_contact *peer)
+{
+    const struct kl_bootstrap *b = peer->bootstrap;
+    char me[KL_WHO_TEXT], who[KL_WHO_TEXT];
+
+    return KL_FAIL_ERRNO("%s cannot accept the connection of %s", kl_who(b, b->rank, me), kl_who(b, peer->rank, who));
+}
+
 void kl_reach_called(void *ctx, struct kl_incoming *incoming)
 {
     struct kl_bootstrap *b = ctx;
@@ -64,6 +88,8 @@ void kl_reach_called(void *ctx, struct kl_incoming *incoming)
     } else if (kl_incoming_admit(incoming, &connection)) {
         rc = connected(contact, &connection);
         kl_connection_forget(&connection);
+    } else if (errno == EMFILE) {
+        rc = no_room_for(contact);
     }
     pthread_mutex_unlock(&b->lock);
     if (rc) suspect(b, (int)caller, rc);
@@ -88,7 +114,7 @@ static void called(void *ctx, ncclResult_t rc, const struct kl_connection *conne
         peer->state = rc ? KL_LINK_UNREACHED : KL_LINK_EXPECTED;
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
-    if (rc && !superseded) suspect(b, peer->rank, rc);
+    if (rc && !superseded) suspect_called(peer, rc);
 }
 
 ncclResult_t kl_reach_begin(struct kl_contact *peer)
@@ -117,6 +143,7 @@ ncclResult_t kl_reach_begin(struct kl_contact *peer)
     snprintf(text, sizeof text, "rank %d cannot connect to %s at %s in phase %s", b->rank, kl_who(b, peer->rank, who),
              kl_address_format(&card->address[0], address), b->phase);
     call.who_calls_whom = text;
+    peer->call_deadline = call.deadline;
     KL_TRY(kl_caller_start(b->loop, &call, called, peer, &peer->caller));
     peer->state = KL_LINK_CALLING;
     return ncclSuccess;
@@ -161,10 +188,11 @@ void kl_reach_finish(struct kl_bootstrap *b, uint64_t deadline)
 static ncclResult_t not_connected(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
-    char who[KL_WHO_TEXT];
+    char who[KL_WHO_TEXT], text[KL_ERROR_TEXT];
 
-    return KL_FAIL(ncclRemoteError, "rank %d: %s has not connected within %g s in phase %s; is it stuck?", b->rank,
-                   kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
+    snprintf(text, sizeof text, "rank %d: %s has not connected within %g s in phase %s; is it stuck?", b->rank,
+             kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
+    return kl_state_late(text);
 }
 
 ncclResult_t kl_reach(struct kl_contact *peer, uint64_t deadline)

@@ -446,6 +446,16 @@ static bool is_welcome(struct kl_root *root, int fd)
     return false;
 }
 
+static void fail_without_room(struct kl_root *root, int rank)
+{
+    char text[KL_ERROR_TEXT];
+
+    snprintf(text, sizeof text,
+             "the process that keeps the rendezvous (pid %d) cannot accept the connection of rank %d: too many open files%s",
+             (int)getpid(), rank, kl_errno_remedy(EMFILE));
+    fail(root, rank, ncclSystemError, text);
+}
+
 static void on_incoming(void *ctx, struct kl_incoming *incoming)
 {
     struct kl_root *root = ctx;
@@ -462,6 +472,7 @@ static void on_incoming(void *ctx, struct kl_incoming *incoming)
     }
     v = calloc(1, sizeof *v);
     if (!v || !kl_incoming_admit(incoming, &c)) {
+        if (v && errno == EMFILE) fail_without_room(root, (int)kl_incoming_rank(incoming));
         free(v);
         return;
     }

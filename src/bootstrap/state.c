@@ -30,7 +30,7 @@ ncclResult_t kl_state_create(int rank, int nranks, struct kl_bootstrap **out)
     b->nranks = nranks;
     b->stop = b->outer = KL_STOP_NONE;
     b->phase = "join";
-    b->awaited = -1;
+    b->awaited = b->waits_for = -1;
     init_lock(b);
     b->contacts = calloc((size_t)nranks, sizeof *b->contacts);
     b->cards = calloc((size_t)nranks, sizeof *b->cards);
@@ -116,6 +116,19 @@ bool kl_state_wait(struct kl_bootstrap *b, uint64_t deadline)
         return true;
     }
     return !pthread_cond_timedwait(&b->changed, &b->lock, &t) || !kl_deadline_passed(deadline);
+}
+
+void kl_state_waits_for(struct kl_bootstrap *b, int peer)
+{
+    pthread_mutex_lock(&b->lock);
+    b->waits_for = peer;
+    pthread_mutex_unlock(&b->lock);
+}
+
+ncclResult_t kl_state_late(const char *text)
+{
+    kl_error_adopt(text);
+    return ncclRemoteError;
 }
 
 ncclResult_t kl_state_check(struct kl_bootstrap *b)

@@ -6,11 +6,13 @@
  *      inbox.c          frames that wait for somebody to ask for them
  *      link.c           connections to peers: frames in and out, on the event loop
  *      failure.c        the one failure of a bootstrap: deciding, spreading and reporting it
+ *      vigil.c          connections that have died without a word
  *      reach.c          opening connections: who calls whom, and which of two calls that cross survives
+ *      census.c         where is everybody: questions to all, and answers
+ *      silence.c        who is silent, when a wait has been too long
  *      exchange.c       send, recv, all-gather, barrier
  *      process_table.c  what the ranks of one process have together
  *      post.c           messages that nobody waits for
- *      census.c         where is everybody: questions to all, and answers
  *      aside.c          messages of those who look on
  *      join.c           from an id to a bootstrap, and back
  *      many.c           the same from several ids
@@ -51,14 +53,17 @@ struct kl_contact {
     int rank;
 
     /* the event loop's: */
+    uint64_t due_since; /* ns: since when an acknowledgement is missed (vigil.h); 0: none is */
     struct kl_assembler assembler;
     bool ended; /* the connection has been read to its end */
 
     /* under the bootstrap's lock: */
     enum kl_link_state state;
     struct kl_caller *caller; /* while we call */
+    uint64_t call_deadline;   /* of the latest call */
     int fd;                   /* -1 before the first connection; open until kl_link_fini */
     struct kl_source *source;
+    bool far;    /* on another host */
     bool paused; /* not read, because the inbox is full */
     bool polled; /* while it was, a poll has found nothing: it is read whatever the inbox holds */
     bool mute;   /* writing failed: nothing more is written */
@@ -83,6 +88,8 @@ struct kl_bootstrap {
     void (*on_aside)(void *ctx, struct kl_bootstrap *b, int from, const void *data, size_t bytes);
     void *ctx;
     struct kl_retry retry;
+    struct kl_bootstrap *parent; /* while it is derived from that one, which knows more about the ranks; else NULL */
+    const int32_t *member;       /* the ranks there, by rank here */
     bool early;        /* the others may not be there yet when we call them: there was no rendezvous */
     uint64_t place;    /* whose doors we reach */
     uint32_t scope;    /* of our link-local address, if we listen on one */
@@ -108,6 +115,9 @@ struct kl_bootstrap {
     struct kl_stop outer; /* a duplicate of the owner's */
     struct kl_source *outer_source;
     struct kl_source *clock; /* of the suspicion */
+    struct kl_source *vigil; /* looks at connections that may be dead (vigil.h) */
+    uint64_t looked;         /* ns: when it did so; the event loop's, as the next one */
+    uint64_t homeless_since; /* ns: since when the host has not had the address; 0: it has */
 
     _Atomic(struct kl_contact *) *contacts; /* by rank; made under lock, then constant */
     _Atomic bool over;                      /* failed or aborted; set under lock, read without */
@@ -116,6 +126,7 @@ struct kl_bootstrap {
     pthread_cond_t changed; /* anything below, or a contact */
     /* under lock: */
     const char *phase;
+    union kl_address near; /* of this host, as its connections have it */
     struct kl_census *census;
     unsigned char last_words[KL_STANDING_BYTES]; /* said with the goodbye */
     bool has_last_words;
@@ -124,7 +135,8 @@ struct kl_bootstrap {
     int npaused;
     void (*on_message)(void *ctx); /* NULL: nobody wants to know */
     void *on_message_ctx;
-    int awaited; /* the rank somebody waits to hear from; -1 */
+    int awaited;       /* the rank somebody waits to hear from; -1 */
+    int32_t waits_for; /* the rank that this one waits for in an exchange, for whatever; -1 */
     bool aborted;
     bool failed;
     struct kl_notice failure;
@@ -157,6 +169,12 @@ void kl_state_count_message(struct kl_bootstrap *b, size_t bytes);
 
 /** Wait until something under lock changes; false when the deadline has passed. Under lock. */
 bool kl_state_wait(struct kl_bootstrap *b, uint64_t deadline);
+
+/** This rank's exchange waits for that one now, for a message or with one; -1: for nobody. Without lock. */
+void kl_state_waits_for(struct kl_bootstrap *b, int peer);
+
+/** Of a wait that is past its deadline: ncclRemoteError with `text`, which kl_silence_explain logs if nothing better is found. */
+ncclResult_t kl_state_late(const char *text);
 
 /** Has it failed, or been aborted? Then the code, with its text adopted by this thread. Under lock. */
 ncclResult_t kl_state_check(struct kl_bootstrap *b);

@@ -68,6 +68,7 @@ static ncclResult_t ask_all(struct ncclComm *parent, int color, int key, struct 
     asks[parent->rank] = (struct ask){.color = color, .key = key, .rank = parent->rank};
     kl_bootstrap_phase(parent->bootstrap, "split");
     KL_TRY(kl_bootstrap_allgather(parent->bootstrap, asks, sizeof *asks));
+    kl_bootstrap_phase(parent->bootstrap, KL_PHASE_RUNNING);
     for (int r = 0; r < parent->nranks; r++)
         if (asks[r].rank != r)
             return KL_FAIL(ncclInternalError, "rank %d is told rank %d for %d", parent->rank, asks[r].rank, r);
@@ -221,6 +222,7 @@ static ncclResult_t find_id(struct ncclComm *parent, const ncclUniqueId *given, 
     parent->family.has_id = false;
     kl_bootstrap_phase(parent->bootstrap, "grow");
     KL_TRY(kl_bootstrap_allgather(parent->bootstrap, offers, sizeof *offers));
+    kl_bootstrap_phase(parent->bootstrap, KL_PHASE_RUNNING);
     return agree_on_id(parent, offers, id);
 }
 

@@ -62,6 +62,9 @@ struct kl_onesided {
     struct kl_rma_op *first, *last;
 };
 
+/** The bootstrap's phase between exchanges, when operations run (kl_bootstrap_phase): what happens then is not of the last exchange. */
+#define KL_PHASE_RUNNING "operations"
+
 enum { KL_TASKS = 1024, KL_LAUNCHES = 1024, KL_PHASES_MAX = 16 }; /* powers of two */
 
 struct kl_failure {

@@ -4,6 +4,7 @@
 #include "comm/watch/trace_file.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const char *kl_comm_describe(ncclComm_t comm, int rank, char *text, size_t size)
 {
@@ -16,12 +17,24 @@ const char *kl_comm_describe(ncclComm_t comm, int rank, char *text, size_t size)
     return text;
 }
 
+/* What the system refused this rank says nothing of where: the others are to know whose it is. */
+static void write_text(ncclComm_t comm, int culprit, ncclResult_t code, const char *text, char *to, size_t size)
+{
+    char me[128], rank[32];
+
+    snprintf(rank, sizeof rank, "rank %d ", comm->rank);
+    if (code == ncclSystemError && culprit == comm->rank && strncmp(text, rank, strlen(rank)))
+        snprintf(to, size, "%s: %.*s", kl_comm_describe(comm, culprit, me, sizeof me), (int)(size - sizeof me - 4), text);
+    else
+        snprintf(to, size, "%s", text);
+}
+
 /* Under lock. Whoever returns the failure to the program may be the last to run in this process: all has been told and written before. */
 static bool record(ncclComm_t comm, int culprit, ncclResult_t code, const char *text, bool tell)
 {
     if (kl_load_relaxed(&comm->failed)) return false;
-    snprintf(comm->failure.text, sizeof comm->failure.text, "%s", text);
-    if (tell && comm->bootstrap) kl_bootstrap_report(comm->bootstrap, culprit, code, text);
+    write_text(comm, culprit, code, text, comm->failure.text, sizeof comm->failure.text);
+    if (tell && comm->bootstrap) kl_bootstrap_report(comm->bootstrap, culprit, code, comm->failure.text);
     if (!kl_load_acquire(&comm->phase)) {
         kl_flight_on_failure(comm, code, comm->failure.text);
         kl_trace_write(comm);

@@ -247,6 +247,7 @@ static ncclResult_t run_phase(ncclComm_t comm, int i)
 static ncclResult_t run_phases(ncclComm_t comm)
 {
     for (int i = 0; i < NPHASES; i++) KL_TRY(run_phase(comm, i));
+    kl_bootstrap_phase(comm->bootstrap, KL_PHASE_RUNNING);
     kl_store_release(&comm->phase, NULL);
     return kl_comm_failure(comm);
 }
@@ -453,6 +454,7 @@ ncclResult_t kl_comm_resume(ncclComm_t comm)
     KL_TRY(create_exec(comm));
     KL_TRY(kl_bootstrap_barrier(comm->bootstrap));
     comm->suspended = false;
+    kl_bootstrap_phase(comm->bootstrap, KL_PHASE_RUNNING);
     return kl_comm_connect_early(comm);
 }
 

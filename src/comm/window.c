@@ -161,6 +161,7 @@ static ncclResult_t meet(struct ncclComm *comm, const struct offer *mine, struct
         rc = complete(comm, offers, window);
         if (rc) kl_comm_fail(comm, comm->rank, rc, kl_error_text(), true); /* others go on, and would wait */
     }
+    kl_bootstrap_phase(comm->bootstrap, KL_PHASE_RUNNING);
     free(offers);
     return rc;
 }

@@ -27,7 +27,8 @@ enum {
     BACKLOG = 4096,
     CLIENTS = 256,      /* served at the same time; others wait in the backlog */
     PATIENCE_MS = 5000, /* with a client that has not shown its ticket */
-    PAUSE_MS = 100,     /* when the process has no descriptor left */
+    SPARE_MS = 500,     /* the same, when it has the descriptor in reserve, and others wait for that */
+    PAUSE_MS = 100,     /* when the process has no descriptor left, not even that one */
 };
 
 enum reply { GRANTED = 1, REFUSED };
@@ -44,6 +45,7 @@ struct client {
     struct client *prev, *next;
     struct kl_source *source;
     int sock;
+    bool spare; /* accepted with the descriptor in reserve (kl_loop_lend_spare): nobody else is meanwhile */
 };
 
 /* Lives from the first offer to the last withdrawal; ended by the event loop, which its clients belong to. */
@@ -89,12 +91,15 @@ static int open_socket(void)
     return sock;
 }
 
-static bool same_user(int sock)
+/* `pid` NULL: it does not matter. */
+static bool same_user(int sock, pid_t *pid)
 {
     struct ucred peer;
     socklen_t bytes = sizeof peer;
 
-    return !getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.uid == geteuid();
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &bytes)) return false;
+    if (pid) *pid = peer.pid;
+    return peer.uid == geteuid();
 }
 
 static ncclResult_t random_bytes(void *to, size_t n)
@@ -114,9 +119,10 @@ static void client_end(struct client *c)
     else
         s->clients = c->next;
     if (c->next) c->next->prev = c->prev;
-    if (s->nclients-- == CLIENTS) kl_source_watch(s->source, EPOLLIN);
+    if (s->nclients-- == CLIENTS || c->spare) kl_source_watch(s->source, EPOLLIN);
     kl_source_remove(c->source);
     close(c->sock);
+    if (c->spare) kl_loop_forgo_spare(s->loop);
     free(c);
 }
 
@@ -150,24 +156,26 @@ static void on_client(void *ctx, uint32_t events)
     client_end(c);
 }
 
-static void receive_client(struct service *s, int sock)
+static void receive_client(struct service *s, int sock, bool spare)
 {
-    struct client *c = same_user(sock) ? calloc(1, sizeof *c) : NULL;
+    struct client *c = same_user(sock, NULL) ? calloc(1, sizeof *c) : NULL;
 
     if (!c) {
         close(sock);
+        if (spare) kl_loop_forgo_spare(s->loop);
         return;
     }
     c->service = s;
     c->sock = sock;
+    c->spare = spare;
     c->next = s->clients;
     if (c->next) c->next->prev = c;
     s->clients = c;
-    if (++s->nclients == CLIENTS) kl_source_watch(s->source, 0);
+    if (++s->nclients == CLIENTS || spare) kl_source_watch(s->source, 0);
     if (kl_loop_add(s->loop, sock, EPOLLIN, on_client, c, &c->source))
         client_end(c);
     else
-        kl_source_deadline(c->source, kl_deadline_in_ms(PATIENCE_MS));
+        kl_source_deadline(c->source, kl_deadline_in_ms(spare ? SPARE_MS : PATIENCE_MS));
 }
 
 static void service_end(struct service *s)
@@ -199,20 +207,38 @@ static void warn_once(struct service *s, int err)
     s->warned = true;
 }
 
+/* Who asks is heard also when there is no descriptor left: what it wants needs none here. */
+static int accept_client(struct service *s, bool *spare)
+{
+    int sock;
+
+    *spare = false;
+    do sock = kl_chaos_accept(s->listener, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    while (sock < 0 && kl_files_make_room(errno));
+    if (sock >= 0 || !kl_loop_lend_spare(s->loop, errno)) return sock;
+    sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int err = errno;
+    *spare = sock >= 0;
+    if (sock < 0) kl_loop_forgo_spare(s->loop);
+    errno = err;
+    return sock;
+}
+
 static void on_listener(void *ctx, uint32_t events)
 {
     struct service *s = ctx;
+    bool spare;
 
     if (is_ending(s)) {
         service_end(s);
         return;
     }
     if (!events && s->nclients < CLIENTS) kl_source_watch(s->source, EPOLLIN); /* a pause is over */
-    int sock = kl_chaos_accept(s->listener, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int sock = accept_client(s, &spare);
     if (sock >= 0) {
         s->warned = false;
-        receive_client(s, sock);
-    } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED && !kl_files_make_room(errno)) {
+        receive_client(s, sock, spare);
+    } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
         warn_once(s, errno);
         kl_source_watch(s->source, 0);
         kl_source_deadline(s->source, kl_deadline_in_ms(PAUSE_MS));
@@ -342,6 +368,7 @@ struct kl_fd_request {
     struct kl_fd_ticket ticket;
     uint64_t deadline;
     int sock;
+    pid_t pid;  /* of the other process, once connected; 0: of another namespace */
     bool shown; /* connected, and the ticket is sent */
 };
 
@@ -386,7 +413,7 @@ static ncclResult_t connect_now(const struct kl_fd_request *r)
 static ncclResult_t show_ticket(struct kl_fd_request *r)
 {
     KL_TRY(connect_now(r));
-    if (!same_user(r->sock)) return KL_FAIL(ncclRemoteError, "a descriptor is offered by a process of another user");
+    if (!same_user(r->sock, &r->pid)) return KL_FAIL(ncclRemoteError, "a descriptor is offered by a process of another user");
     KL_TRY(kl_fdpass_send(r->sock, -1, r->ticket.secret, sizeof r->ticket.secret, r->deadline)); /* there is room */
     r->shown = true;
     return ncclSuccess;
@@ -419,5 +446,5 @@ ncclResult_t kl_fdshare_answer(struct kl_fd_request *r, int *fd)
     if (!r->shown) KL_TRY(show_ticket(r));
     if (has_answer(r)) return take_answer(r, fd);
     if (!kl_deadline_passed(r->deadline)) return ncclInProgress;
-    return KL_FAIL(ncclRemoteError, "the process that offered a descriptor is silent past the deadline");
+    return KL_FAIL(ncclRemoteError, "process %d, which offered a descriptor, is silent past the deadline", (int)r->pid);
 }

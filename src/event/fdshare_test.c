@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -139,7 +140,7 @@ static void silent_and_talkative_clients_do_no_harm(void **state)
     assert_int_equal(send(sock, garbage, sizeof garbage, MSG_NOSIGNAL), sizeof garbage);
     assert_in_range(recv(sock, &reply, 1, 0) + 1, 0, 2); /* dropped, or refused */
     close(sock);
-    await_fds(fds + 4); /* the file, the loop's two, the listener */
+    await_fds(fds + 5); /* the file, the loop's three, the listener */
     int idle = count_fds();
     for (int i = 0; i < N; i++) silent[i] = connect_raw(&ticket);
     await_fds(idle + N + SERVED);
@@ -307,6 +308,53 @@ static void a_forked_child_is_another_process(void **state)
     await_fds(fds);
 }
 
+/* ---- a process that has no descriptor left ---- */
+
+enum { FEW = 40 };
+
+/* Offer a file, use up all descriptors, and stay until `until` ends. */
+static int live_at_the_limit(int ticket_to, int until)
+{
+    const struct rlimit few = {FEW, FEW};
+    struct kl_fd_ticket ticket;
+    char byte;
+    int a = memory_file("a");
+
+    if (setrlimit(RLIMIT_NOFILE, &few) || kl_fdshare_offer(a, &ticket)) return 1;
+    while (dup(a) >= 0) continue;
+    if (write(ticket_to, &ticket, sizeof ticket) != sizeof ticket) return 2;
+    return read(until, &byte, 1) ? 3 : 0;
+}
+
+static void a_process_at_its_limit_hands_out(void **state)
+{
+    int there[2], back[2], got = -1, status;
+    struct kl_fd_ticket ticket;
+
+    (void)state;
+    assert_false(pipe2(there, O_CLOEXEC) || pipe2(back, O_CLOEXEC));
+    pid_t child = fork();
+    if (!child) {
+        close(back[1]);
+        _exit(live_at_the_limit(there[1], back[0]));
+    }
+    assert_int_equal(read(there[0], &ticket, sizeof ticket), sizeof ticket);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(redeem(&ticket, soon(), &got), ncclSuccess);
+        close(got);
+    }
+    int silent = connect_raw(&ticket); /* has the descriptor in reserve for a moment, not for ever */
+    assert_int_equal(redeem(&ticket, soon(), &got), ncclSuccess);
+    close(got);
+    close(silent);
+    close(back[1]);
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    close(there[0]);
+    close(there[1]);
+    close(back[0]);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +365,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(another_process_redeems),
         cmocka_unit_test(another_user_gets_nothing),
         cmocka_unit_test(a_forked_child_is_another_process),
+        cmocka_unit_test(a_process_at_its_limit_hands_out),
     };
 
     if (argc > 1) return redeemer(argv[1]);

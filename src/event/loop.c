@@ -47,6 +47,8 @@ struct kl_loop {
     struct kl_thread thread;
     int epoll;
     int wake;       /* a bell: makes the thread look around */
+    int spare;      /* a descriptor in reserve; -1: it is lent, or there was none to be had. The thread's, once it runs */
+    bool lent;
     bool inherited; /* set in the child by fork only */
     int holders;    /* under the registry's lock */
 
@@ -201,6 +203,7 @@ static void loop_free(struct kl_loop *loop)
     if (!loop->inherited) {
         if (loop->epoll >= 0) close(loop->epoll);
         if (loop->wake >= 0) close(loop->wake);
+        if (loop->spare >= 0) close(loop->spare);
     }
     pthread_cond_destroy(&loop->callback_done);
     pthread_mutex_destroy(&loop->lock);
@@ -238,7 +241,9 @@ static ncclResult_t open_descriptors(struct kl_loop *loop)
     do loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     while (loop->epoll < 0 && kl_files_make_room(errno));
     loop->wake = kl_bell_open();
-    if (loop->epoll < 0 || loop->wake < 0) return KL_FAIL_ERRNO("cannot open the descriptors of the event loop");
+    loop->spare = kl_bell_open();
+    if (loop->epoll < 0 || loop->wake < 0 || loop->spare < 0)
+        return KL_FAIL_ERRNO("cannot open the descriptors of the event loop");
     if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->wake, &e)) return KL_FAIL_ERRNO("cannot watch a bell");
     return ncclSuccess;
 }
@@ -249,7 +254,7 @@ static ncclResult_t loop_create(struct kl_loop **out)
     ncclResult_t rc;
 
     if (!loop) return KL_NOMEM("the event loop");
-    loop->epoll = loop->wake = -1;
+    loop->epoll = loop->wake = loop->spare = -1;
     pthread_mutex_init(&loop->lock, NULL);
     pthread_cond_init(&loop->callback_done, NULL);
     KL_TRY_OR(rc, out, open_descriptors(loop));
@@ -284,6 +289,7 @@ static void after_fork_in_child(void)
         loop->inherited = true;
         close(loop->epoll);
         close(loop->wake);
+        if (loop->spare >= 0) close(loop->spare);
         for (struct kl_source *s = loop->sources; s; s = s->next)
             if (s->fd >= 0) close(s->fd);
         loop->running = NULL;
@@ -365,6 +371,37 @@ bool kl_loop_inside(const struct kl_loop *loop)
 bool kl_loop_inherited(const struct kl_loop *loop)
 {
     return loop->inherited;
+}
+
+/* ---- the descriptor in reserve ---- */
+
+static bool is_lack(int err)
+{
+    return err == EMFILE || err == ENFILE;
+}
+
+bool kl_loop_lend_spare(struct kl_loop *loop, int err)
+{
+    if (!is_lack(err) || loop->lent) return false;
+    if (loop->spare < 0) loop->spare = kl_bell_open(); /* it could not be had when it was given back */
+    if (loop->spare < 0) return false;
+    close(loop->spare);
+    loop->spare = -1;
+    loop->lent = true;
+    return true;
+}
+
+bool kl_loop_return_spare(struct kl_loop *loop)
+{
+    loop->spare = kl_bell_open();
+    loop->lent = loop->lent && loop->spare < 0;
+    return !loop->lent;
+}
+
+void kl_loop_forgo_spare(struct kl_loop *loop)
+{
+    loop->spare = kl_bell_open();
+    loop->lent = false;
 }
 
 /* ---- sources ---- */

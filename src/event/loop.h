@@ -52,6 +52,20 @@ bool kl_loop_inherited(const struct kl_loop *loop);
 ncclResult_t kl_loop_add(struct kl_loop *loop, int fd, uint32_t events, kl_source_fn *fn, void *ctx,
                          struct kl_source **source);
 
+/*
+ * At the limit of descriptors a process could not even accept who asks it for something, who then waits in vain. So the loop holds
+ * one in reserve, with which one caller at a time is heard and answered. On the loop's thread only.
+ */
+
+/** Nothing could be accepted, with errno `err`. True: that was for lack of descriptors, and now there is room for one. */
+bool kl_loop_lend_spare(struct kl_loop *loop, int err);
+
+/** What was accepted is to stay open. True: there is another descriptor for the reserve. False: close it, and then forgo it. */
+bool kl_loop_return_spare(struct kl_loop *loop);
+
+/** What was accepted with it is closed, or nothing was. */
+void kl_loop_forgo_spare(struct kl_loop *loop);
+
 /** Change what is watched. 0: nothing, not even errors. */
 void kl_source_watch(struct kl_source *source, uint32_t events);
 

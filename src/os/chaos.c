@@ -36,13 +36,14 @@ static const struct {
 static const struct kl_param rows[] = {
     KL_PARAM_STRING(
         struct kl_chaos_config, chaos, "KOLO_CHAOS", "",
-        "faults to inject, for tests: a seed, or SEED:KIND,... of delay, short, descriptors, memory, drop, kill, stop"),
+        "faults to inject, for tests (KIND@N: only the Nth time): a seed, or SEED:KIND,... of delay, short, descriptors, memory, drop, kill, stop"),
 };
 const struct kl_param_set kl_chaos_param_set = KL_PARAM_SET("chaos", struct kl_chaos_config, rows);
 
 _Atomic uint32_t kl_chaos_state;
 static uint64_t seed;   /* with the rank in it; written before the state */
 static unsigned wanted; /* kinds, as bits; the same */
+static uint64_t only[KL_CHAOS_KINDS]; /* which chance they take, from 1; 0: as the seed says; the same */
 static _Atomic uint64_t chances[KL_CHAOS_KINDS];
 
 /* ---- what is asked for ---- */
@@ -54,12 +55,24 @@ static uint64_t mix(uint64_t z)
     return z ^ z >> 31;
 }
 
-static bool want(const char *name)
+/* False: no number from 1 on. */
+static bool read_turn(const char *text, uint64_t *turn)
 {
+    char *end;
+
+    *turn = strtoull(text, &end, 10);
+    return *turn && !*end;
+}
+
+static bool want(char *name)
+{
+    char *at = strchr(name, '@');
+
+    if (at) *at = '\0';
     for (int k = 0; k < KL_CHAOS_KINDS; k++) {
         if (strcmp(kinds[k].name, name)) continue;
         wanted |= 1u << k;
-        return true;
+        return !at || read_turn(at + 1, &only[k]);
     }
     return false;
 }
@@ -122,18 +135,34 @@ bool kl_chaos_first_use(void)
     return kl_load_acquire(&kl_chaos_state) == ON;
 }
 
+void kl_chaos_spare(void)
+{
+    (void)kl_chaos_first_use();
+    kl_store_release(&kl_chaos_state, OFF);
+}
+
 /* ---- when it strikes ---- */
+
+static uint64_t number_of(enum kl_chaos_kind kind, uint64_t turn)
+{
+    return mix(seed + ((uint64_t)kind << 56) + turn * 0x9e3779b97f4a7c15u);
+}
 
 static uint64_t draw(enum kl_chaos_kind kind)
 {
+    return number_of(kind, kl_fetch_add_relaxed(&chances[kind], 1));
+}
+
+static bool takes_chance(enum kl_chaos_kind kind)
+{
     uint64_t turn = kl_fetch_add_relaxed(&chances[kind], 1);
 
-    return mix(seed + ((uint64_t)kind << 56) + turn * 0x9e3779b97f4a7c15u);
+    return only[kind] ? turn + 1 == only[kind] : !(number_of(kind, turn) % kinds[kind].once_in);
 }
 
 static bool strikes(enum kl_chaos_kind kind)
 {
-    if (!(wanted >> kind & 1) || draw(kind) % kinds[kind].once_in) return false;
+    if (!(wanted >> kind & 1) || !takes_chance(kind)) return false;
     if (kind > KL_CHAOS_SHORT) KL_INFO(KL_LOG_ALL, "KOLO_CHAOS: %s strikes", kinds[kind].name);
     return true;
 }

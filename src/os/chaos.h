@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * chaos.h - faults injected on purpose, for tests: KOLO_CHAOS=SEED, or SEED:delay,short,... for some kinds of them only.
+ * chaos.h - faults injected on purpose, for tests: KOLO_CHAOS=SEED, or SEED:delay,short,... for some kinds of them only;
+ * KIND@N strikes the Nth time that it could, and only then.
  *
  * System calls that can fail in ways that seldom happen are made through here. Whether one does now follows from the seed, the process's
  * rank (KOLO_RANK), the kind, and how many times that kind could have struck before: what a single thread does repeats exactly.
@@ -42,6 +43,9 @@ extern _Atomic uint32_t kl_chaos_state;
 
 /** Behind kl_chaos_is_on: reads the variable at first use. */
 bool kl_chaos_first_use(void);
+
+/** Whatever the variable says: nothing strikes in this process, which is no rank but keeps watch over some. Before they are started. */
+void kl_chaos_spare(void);
 
 static inline bool kl_chaos_is_on(void)
 {

@@ -31,6 +31,7 @@ static void live(struct story *s)
 
     const uint64_t began = kl_now_ns();
 
+    if (getenv("SPARED")) kl_chaos_spare();
     s->on = kl_chaos_is_on();
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair)) _exit(1);
     for (int i = 0; i < TURNS; i++) {
@@ -168,6 +169,32 @@ static void connections_break_and_processes_end(void **state)
     assert_true(killed && stopped);
 }
 
+static void one_chance_can_be_chosen(void **state)
+{
+    struct story s;
+
+    (void)state;
+    assert_int_equal(process_with("5:memory@7", "0", &s), 0);
+    for (int i = 0; i < TURNS; i++) assert_int_equal(s.memory[i], i == 6);
+    assert_true(WIFSTOPPED(process_with("5:stop@3", "0", &s)));
+    assert_int_equal(process_with("5:stop@0", "0", &s), 0);
+    assert_false(s.on);
+    assert_int_equal(process_with("5:stop@x", "0", &s), 0);
+    assert_false(s.on);
+}
+
+static void who_keeps_watch_is_spared(void **state)
+{
+    struct story s;
+
+    (void)state;
+    setenv("SPARED", "1", 1);
+    assert_int_equal(process_with("5:memory,stop@1", "0", &s), 0);
+    unsetenv("SPARED");
+    assert_false(s.on);
+    assert_int_equal(s.struck, 0);
+}
+
 static void a_seed_is_one_story_for_each_rank(void **state)
 {
     struct story first, again, other;
@@ -190,6 +217,8 @@ int main(void)
         cmocka_unit_test(calls_are_late),
         cmocka_unit_test(a_bare_seed_asks_for_all),
         cmocka_unit_test(connections_break_and_processes_end),
+        cmocka_unit_test(one_chance_can_be_chosen),
+        cmocka_unit_test(who_keeps_watch_is_spared),
         cmocka_unit_test(a_seed_is_one_story_for_each_rank),
     };
 

@@ -5,6 +5,7 @@
 #include "base/filelimit.h"
 #include "os/chaos.h"
 #include "os/files.h"
+#include "os/overcommit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,12 +56,14 @@ static ncclResult_t map(struct kl_segment *seg, int fd, size_t bytes)
     return ncclSuccess;
 }
 
-/* Sparse on purpose: a staging buffer that no message ever fills should not cost memory. */
+/* Sparse on purpose: a staging buffer that no message ever fills should not cost memory. Unless its pages are promised to others. */
 static ncclResult_t set_size(int fd, const char *label, size_t bytes)
 {
     if (!kl_filelimit_allows(bytes))
         return KL_FAIL_ERRNO("cannot give segment %s its %zu bytes; raise `ulimit -f`", label, bytes);
     if (ftruncate(fd, (off_t)bytes)) return KL_FAIL_ERRNO("cannot give segment %s its %zu bytes", label, bytes);
+    if (kl_overcommit_is_strict() && fallocate(fd, 0, 0, (off_t)bytes))
+        return KL_FAIL_ERRNO("cannot reserve the %zu bytes of segment %s", bytes, label);
     if (fcntl(fd, F_ADD_SEALS, SIZE_SEALS | F_SEAL_SEAL)) return KL_FAIL_ERRNO("cannot seal segment %s", label);
     return ncclSuccess;
 }

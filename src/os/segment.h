@@ -6,7 +6,8 @@
  * until the last mapping and the last descriptor are gone, however the processes end. The size is sealed, so that no
  * peer can make an access beyond a shrunken end fault.
  *
- * Sizes:    bytes, rounded up to whole pages. Pages come into being when touched: an unused part costs nothing.
+ * Sizes:    bytes, rounded up to whole pages. Pages come into being when touched: an unused part costs nothing. Where the system
+ *           promises no more memory than it has (overcommit.h), all of them do at creation: later each could be a SIGBUS.
  * Contents: zero at creation.
  * Errors:   ncclSystemError (no memory, no descriptors); ncclInvalidArgument for a size of 0;
  *           ncclRemoteError when an attached descriptor is not a sealed segment of the size promised.

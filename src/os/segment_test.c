@@ -4,8 +4,10 @@
 #include "tests/kolo_test.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -139,6 +141,31 @@ static void untouched_pages_cost_nothing(void **state)
     kl_segment_close(&seg);
 }
 
+static bool strict;
+
+bool __wrap_kl_overcommit_is_strict(void);
+bool __wrap_kl_overcommit_is_strict(void)
+{
+    return strict;
+}
+
+static void pages_are_reserved_where_none_are_promised_twice(void **state)
+{
+    struct kl_segment seg = KL_SEGMENT_NONE;
+    const size_t bytes = 64 * page();
+    struct stat st;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        strict = i;
+        assert_int_equal(kl_segment_create(&seg, "kolo-test", bytes), ncclSuccess);
+        assert_false(fstat(seg.fd, &st));
+        assert_int_equal(st.st_blocks * 512, strict ? bytes : 0);
+        kl_segment_close(&seg);
+    }
+    strict = false;
+}
+
 static void bad_sizes_are_refused(void **state)
 {
     static const size_t sizes[] = {0, SIZE_MAX, SIZE_MAX / 2 + 1};
@@ -213,6 +240,7 @@ int main(void)
         cmocka_unit_test(shows_its_label),
         cmocka_unit_test(size_is_sealed),
         cmocka_unit_test(untouched_pages_cost_nothing),
+        cmocka_unit_test(pages_are_reserved_where_none_are_promised_twice),
         cmocka_unit_test(bad_sizes_are_refused),
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(close_works_on_nothing),

@@ -219,4 +219,10 @@ else
     lines err 0
 fi
 
+# Faults are injected into ranks, not into who ends those that hang.
+export KOLO_CHAOS=1:stop@1
+run 0 -n 2 -- true
+unset KOLO_CHAOS
+lines err 0
+
 exit $bad

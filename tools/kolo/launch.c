@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "os/affinity.h"
+#include "os/chaos.h"
 #include "tools/kolo/cmd.h"
 #include "tools/kolo/endings.h"
 #include "tools/kolo/fabric.h"
@@ -170,6 +171,7 @@ static int allocate(struct launcher *l)
 
 static int prepare(struct launcher *l)
 {
+    kl_chaos_spare(); /* whoever ends the ranks that hang must not hang itself */
     if (allocate(l)) return -1;
     gethostname(l->hostname, sizeof l->hostname - 1);
     if (find_domains(l) || open_null(l) || catch_signals(l) || make_network(l) || make_id(l)) return -1;

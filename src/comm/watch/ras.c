@@ -22,17 +22,22 @@
 #include <unistd.h>
 
 enum {
-    CLIENTS = 32,
+    CLIENTS = 32, /* at each door, so that strangers at one do not keep the owner out of the other */
     BACKLOG = 16,
-    PATIENCE_MS = 60000, /* with a client that says nothing, or does not listen */
+    SILENT_MS = 10000,   /* with a client that has not said a line yet */
+    PATIENCE_MS = 60000, /* with one that has, and says nothing more, or does not listen */
     GATHER_MS = 2000,    /* with other processes, times NCCL_RAS_TIMEOUT_FACTOR */
     PAUSE_MS = 200,      /* when the process has no descriptor left */
     UNREAD = 4096,       /* bytes of replies that a client may leave unread */
 };
 
+struct door;
+
 struct client {
-    struct client *next;
+    struct client *next; /* older ones last */
+    struct door *door;
     int fd;
+    bool spoken; /* a line */
     struct kl_source *source;
     struct kl_ras_session session;
     struct kl_gathering *gathering;
@@ -45,13 +50,13 @@ struct door {
     int fd;
     struct kl_source *source;
     bool local; /* a Unix socket */
+    int nclients;
 };
 
 /* The event loop's, while there are users. */
 static struct {
     struct door door[2];
     struct client *clients;
-    int nclients;
     uint64_t gather_ms;
 } ras;
 
@@ -70,7 +75,7 @@ static void end_client(struct client *c)
 
     while (*at && *at != c) at = &(*at)->next;
     if (*at) *at = c->next;
-    ras.nclients--;
+    c->door->nclients--;
     kl_gather_cancel(c->gathering);
     kl_source_remove(c->source);
     kl_socket_close(c->fd);
@@ -96,7 +101,7 @@ static bool flush(struct client *c)
         return false;
     }
     kl_source_watch(c->source, (c->last ? 0 : (uint32_t)EPOLLIN) | (c->sent < c->bytes ? (uint32_t)EPOLLOUT : 0));
-    kl_source_deadline(c->source, kl_deadline_in_ms(PATIENCE_MS));
+    if (c->spoken) kl_source_deadline(c->source, kl_deadline_in_ms(PATIENCE_MS));
     return true;
 }
 
@@ -178,6 +183,7 @@ static bool hear(struct client *c, const char *bytes, size_t n)
 
     for (size_t taken; n && !c->last; bytes += taken, n -= taken) {
         enum kl_ras_turn turn = kl_ras_hear(&c->session, bytes, n, &taken, reply);
+        c->spoken |= turn != KL_RAS_MORE;
         if (*reply && !add(c, reply, strlen(reply), UNREAD)) return false;
         c->last = turn == KL_RAS_LEAVE;
         if (turn == KL_RAS_REPORT && !begin_report(c)) return false;
@@ -225,11 +231,24 @@ static bool is_here(int fd)
     return !kl_address_is_none(&there) && !memcmp(&here, &there, sizeof here);
 }
 
-static void let_in(const struct door *d, int fd)
+/* At a full door, whoever came first and has not asked for a report has to go. False: all have asked, and are about to leave. */
+static bool make_room(const struct door *d)
 {
-    struct client *c = ras.nclients < CLIENTS && (d->local ? is_ours(fd) : is_here(fd)) ? calloc(1, sizeof *c) : NULL;
+    struct client *idle = NULL;
+
+    if (d->nclients < CLIENTS) return true;
+    for (struct client *c = ras.clients; c; c = c->next)
+        if (c->door == d && !c->last) idle = c;
+    if (idle) end_client(idle);
+    return idle != NULL;
+}
+
+static void let_in(struct door *d, int fd)
+{
+    struct client *c = (d->local ? is_ours(fd) : is_here(fd)) && make_room(d) ? calloc(1, sizeof *c) : NULL;
 
     if (c) c->fd = fd;
+    if (c) c->door = d;
     if (!c || kl_loop_add(held.loop, fd, EPOLLIN, on_client, c, &c->source)) {
         kl_socket_close(fd);
         free(c);
@@ -237,8 +256,8 @@ static void let_in(const struct door *d, int fd)
     }
     c->next = ras.clients;
     ras.clients = c;
-    ras.nclients++;
-    kl_source_deadline(c->source, kl_deadline_in_ms(PATIENCE_MS));
+    d->nclients++;
+    kl_source_deadline(c->source, kl_deadline_in_ms(SILENT_MS));
 }
 
 static void on_door(void *ctx, uint32_t events)

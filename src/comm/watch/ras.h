@@ -5,6 +5,9 @@
  *     @kolo-ras-PID-RANDOM    an abstract Unix socket of each process, for its user (and root)
  *     NCCL_RAS_ADDR           a TCP socket of the first process of a host, for callers of the same host
  *
+ * Each has places of its own: whoever fills one does not keep others from the other. At a full door the oldest that has not asked for a
+ * report goes; who says nothing goes after 10 seconds.
+ *
  * Both speak NCCL's text protocol (protocol.h). Whoever asks from elsewhere is turned away: states travel between hosts only over
  * the bootstraps' sealed connections (gather.h). The event loop serves; there is no thread for it. A socket that cannot be had is
  * logged (RAS), and nothing else.
