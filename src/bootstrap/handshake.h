@@ -26,7 +26,7 @@
 #include "bootstrap/seal.h"
 #include "os/socket.h"
 
-#define KL_PROTOCOL     4
+#define KL_PROTOCOL     5
 #define KL_HELLO_BYTES  48
 #define KL_ANSWER_BYTES (8 + KL_PROOF_BYTES)
 #define KL_NO_RANK      UINT32_MAX
