@@ -2,7 +2,7 @@
 /**
  * param_sets.h - all parameters of Kolo, and every other name of a variable that means something.
  *
- * A module that gets parameters of its own adds its set to the list in param_sets.c.
+ * A module that gets parameters of its own adds its set to the list in comm/settings.c.
  */
 #ifndef KL_API_PARAM_SETS_H
 #define KL_API_PARAM_SETS_H

@@ -53,6 +53,11 @@ static void is_written_with_care(const struct kl_param_set *set, const struct kl
     expect_case(param->name, param->doc[0] && strlen(param->doc) < 110);
     expect_case(param->name, param->doc[strlen(param->doc) - 1] != '.');
     expect_case(param->name, param->min <= param->max);
+    expect_case(param->name, param->scope > KL_UNDECLARED && param->scope < KL_PARAM_SCOPES);
+    /* What is compared is told to other ranks, and printed; and it has to fit (kl_param_value). */
+    expect_case(param->name,
+                param->secrecy == KL_PARAM_IS_OPEN || (param->scope != KL_ALIKE && param->scope != KL_HOST_ALIKE));
+    expect_case(param->name, param->bytes <= KL_PARAM_TEXT);
     expect_case(param->name,
                 (param->type == KL_PARAM_TYPE_ENUM || param->type == KL_PARAM_TYPE_LIST) == (param->choices != NULL));
     /* One name, one meaning. */

@@ -9,6 +9,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+const char *const kl_param_scope_name[KL_PARAM_SCOPES] = {
+    [KL_UNDECLARED] = "undeclared", [KL_ALIKE] = "all alike", [KL_HOST_ALIKE] = "a host's alike",
+    [KL_SETTLED] = "settled",       [KL_OWN] = "own",
+};
+
 static bool in_range(const struct kl_param *p, int64_t value, bool is_default)
 {
     return is_default || (value >= p->min && value <= p->max);
@@ -100,6 +105,58 @@ void kl_param_load(const struct kl_param_set *set, void *config)
         enum kl_param_state state = kl_param_load_row(&set->params[i], config, from, &setting);
         kl_param_report(&set->params[i], state, &setting);
     }
+}
+
+/* ---- values as texts ---- */
+
+static void add_list(struct kl_text *t, const char *const *choices, uint32_t bits)
+{
+    for (int i = 0; choices[i]; i++)
+        if (bits >> i & 1) kl_text_add(t, "%s%s", t->length ? "," : "", choices[i]);
+}
+
+/* One of each type of field. */
+union field {
+    int64_t number;
+    bool on;
+    int choice;
+    uint32_t bits;
+    char text[KL_PARAM_TEXT];
+};
+
+static void add_field(struct kl_text *t, const struct kl_param *p, const union field *field)
+{
+    switch (p->type) {
+    case KL_PARAM_TYPE_INT:
+    case KL_PARAM_TYPE_SIZE:
+        kl_text_add(t, "%" PRId64, field->number);
+        break;
+    case KL_PARAM_TYPE_BOOL:
+        kl_text_add(t, "%d", field->on);
+        break;
+    case KL_PARAM_TYPE_ENUM:
+        kl_text_add(t, "%s", field->choice < 0 ? "" : p->choices[field->choice]);
+        break;
+    case KL_PARAM_TYPE_LIST:
+        add_list(t, p->choices, field->bits);
+        break;
+    case KL_PARAM_TYPE_STRING:
+        kl_text_add(t, "%s", field->text);
+        break;
+    }
+}
+
+const char *kl_param_value(const struct kl_param *param, const struct kl_settings *from, char text[KL_PARAM_TEXT])
+{
+    struct kl_text t = kl_text_over(text, KL_PARAM_TEXT);
+    struct kl_param alone = *param; /* in a config that has no other field */
+    struct kl_setting setting;
+    union field field;
+
+    alone.offset = 0;
+    kl_param_load_row(&alone, &field, from, &setting);
+    add_field(&t, param, &field);
+    return text;
 }
 
 /* ---- telling ---- */

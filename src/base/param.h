@@ -3,24 +3,25 @@
  * param.h - parameters as tables.
  *
  * A module describes its parameters once, next to the struct they fill. A row says type, field, full name of the
- * variable, default *as a user would write it*, what is accepted, and the meaning in a sentence that a user understands:
+ * variable, whether ranks may differ in it, default *as a user would write it*, what is accepted, and the meaning in a sentence
+ * that a user understands:
  *
  *     struct kl_shm_config {
  *         int64_t slot_bytes, slots;
  *         char name[KL_PARAM_TEXT];
  *     };
  *     static const struct kl_param rows[] = {
- *         KL_PARAM_SIZE(struct kl_shm_config, slot_bytes, "KOLO_SHM_SLOT", "8K", 64, 16 << 20, "payload of one slot"),
- *         KL_PARAM_INT(struct kl_shm_config, slots, "KOLO_SHM_SLOTS", "16", 2, 4096, "slots per link"),
- *         KL_PARAM_STRING(struct kl_shm_config, name, "KOLO_SHM_NAME", "", "label of the segment in /proc/PID/maps"),
+ *         KL_PARAM_SIZE(struct kl_shm_config, slot_bytes, "KOLO_SHM_SLOT", KL_ALIKE, "8K", 64, 16 << 20, "payload of one slot"),
+ *         KL_PARAM_INT(struct kl_shm_config, slots, "KOLO_SHM_SLOTS", KL_ALIKE, "16", 2, 4096, "slots per link"),
+ *         KL_PARAM_STRING(struct kl_shm_config, name, "KOLO_SHM_NAME", KL_OWN, "", "label of the segment in /proc/PID/maps"),
  *     };
  *     const struct kl_param_set kl_shm_param_set = KL_PARAM_SET("shm", struct kl_shm_config, rows);
  *
- * and lists the set in api/param_sets.c. Texts come from a struct kl_settings (setting.h). Loading never fails: text that
+ * and lists the set in comm/settings.c. Texts come from a struct kl_settings (setting.h). Loading never fails: text that
  * is not understood or out of range is reported and the default kept.
  *
  * Fields:   INT, SIZE int64_t · BOOL bool · ENUM int, index of the choice · LIST uint32_t, a bit per choice ·
- *           STRING an array of char, which limits the length. Strings are copied: a loaded struct stands alone.
+ *           STRING an array of char, of KL_PARAM_TEXT bytes at most, which limits the length. Strings are copied: a loaded struct stands alone.
  * Defaults: "" is unset: -1 for ENUM, "" for STRING. A default may lie outside its range, as -2 for "Kolo decides".
  * Threads:  loading is thread-safe; a loaded struct is constant.
  */
@@ -50,8 +51,22 @@ enum kl_param_secrecy {
     KL_PARAM_IS_KEY_OR_ADDRESS /* its text is shown where it is an address, host:port */
 };
 
+/** May the ranks of a communicator have different values? A row whose answer is not at hand has a comment with the reason. */
+enum kl_param_scope {
+    KL_UNDECLARED, /* no row has this: a test sees to it */
+    KL_ALIKE,      /* no: they compare them when it is made, and refuse to go on (comm/settings.h) */
+    KL_HOST_ALIKE, /* hosts may: the ranks of one host, or NVLink domain, need the same */
+    KL_SETTLED,    /* yes, but one counts for all that it concerns: the first rank's of a host, or what all have */
+    KL_OWN,        /* yes: each uses its own, and all work together, whatever others have */
+    KL_PARAM_SCOPES
+};
+
+/** "all alike", "a host's alike", "settled" or "own". */
+extern const char *const kl_param_scope_name[KL_PARAM_SCOPES];
+
 struct kl_param {
     const char *name, *dfl, *doc;
+    enum kl_param_scope scope;
     enum kl_param_type type;
     enum kl_param_secrecy secrecy;
     size_t offset, bytes;       /* of the field */
@@ -76,43 +91,46 @@ struct kl_param_set {
                        : offsetof(T, field)),                                                                          \
     .bytes = sizeof(((T *)0)->field)
 
-#define KL_PARAM_INT(T, field, name_, dfl_, min_, max_, doc_)                                                          \
+#define KL_PARAM_INT(T, field, name_, scope_, dfl_, min_, max_, doc_)                                                  \
     {                                                                                                                  \
-        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_INT, .min = (min_), .max = (max_),        \
-        KL_PARAM_FIELD(T, field, int64_t)                                                                              \
+        .name = (name_), .scope = (scope_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_INT, .min = (min_),    \
+        .max = (max_), KL_PARAM_FIELD(T, field, int64_t)                                                               \
     }
-#define KL_PARAM_SIZE(T, field, name_, dfl_, min_, max_, doc_)                                                         \
+#define KL_PARAM_SIZE(T, field, name_, scope_, dfl_, min_, max_, doc_)                                                 \
     {                                                                                                                  \
-        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_SIZE, .min = (min_), .max = (max_),       \
-        KL_PARAM_FIELD(T, field, int64_t)                                                                              \
+        .name = (name_), .scope = (scope_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_SIZE, .min = (min_),   \
+        .max = (max_), KL_PARAM_FIELD(T, field, int64_t)                                                               \
     }
-#define KL_PARAM_BOOL(T, field, name_, dfl_, doc_)                                                                     \
+#define KL_PARAM_BOOL(T, field, name_, scope_, dfl_, doc_)                                                             \
     {                                                                                                                  \
-        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_BOOL, KL_PARAM_FIELD(T, field, bool)      \
+        .name = (name_), .scope = (scope_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_BOOL,                  \
+        KL_PARAM_FIELD(T, field, bool)                                                                                 \
     }
-#define KL_PARAM_ENUM(T, field, name_, dfl_, choices_, doc_)                                                           \
+#define KL_PARAM_ENUM(T, field, name_, scope_, dfl_, choices_, doc_)                                                   \
     {                                                                                                                  \
-        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_ENUM, .choices = (choices_),              \
-        KL_PARAM_FIELD(T, field, int)                                                                                  \
+        .name = (name_), .scope = (scope_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_ENUM,                  \
+        .choices = (choices_), KL_PARAM_FIELD(T, field, int)                                                           \
     }
-#define KL_PARAM_LIST(T, field, name_, dfl_, choices_, doc_)                                                           \
+#define KL_PARAM_LIST(T, field, name_, scope_, dfl_, choices_, doc_)                                                   \
     {                                                                                                                  \
-        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_LIST, .choices = (choices_),              \
-        KL_PARAM_FIELD(T, field, uint32_t)                                                                             \
+        .name = (name_), .scope = (scope_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_LIST,                  \
+        .choices = (choices_), KL_PARAM_FIELD(T, field, uint32_t)                                                      \
     }
-#define KL_PARAM_STRING(T, field, name_, dfl_, doc_)                                                                   \
+#define KL_PARAM_STRING(T, field, name_, scope_, dfl_, doc_)                                                           \
     {                                                                                                                  \
-        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_STRING, KL_PARAM_ARRAY(T, field)          \
-    }
-#define KL_PARAM_HIDDEN(T, field, name_, dfl_, secrecy_, doc_)                                                         \
-    {                                                                                                                  \
-        .name = (name_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_STRING, .secrecy = (secrecy_),            \
+        .name = (name_), .scope = (scope_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_STRING,                \
         KL_PARAM_ARRAY(T, field)                                                                                       \
     }
+#define KL_PARAM_HIDDEN(T, field, name_, scope_, dfl_, secrecy_, doc_)                                                 \
+    {                                                                                                                  \
+        .name = (name_), .scope = (scope_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_STRING,                \
+        .secrecy = (secrecy_), KL_PARAM_ARRAY(T, field)                                                                \
+    }
 /** A string that is neither logged nor printed: kl_param_shown is what everybody prints. */
-#define KL_PARAM_SECRET(T, field, name_, dfl_, doc_) KL_PARAM_HIDDEN(T, field, name_, dfl_, KL_PARAM_IS_SECRET, doc_)
-#define KL_PARAM_KEY_OR_ADDRESS(T, field, name_, dfl_, doc_)                                                           \
-    KL_PARAM_HIDDEN(T, field, name_, dfl_, KL_PARAM_IS_KEY_OR_ADDRESS, doc_)
+#define KL_PARAM_SECRET(T, field, name_, scope_, dfl_, doc_)                                                           \
+    KL_PARAM_HIDDEN(T, field, name_, scope_, dfl_, KL_PARAM_IS_SECRET, doc_)
+#define KL_PARAM_KEY_OR_ADDRESS(T, field, name_, scope_, dfl_, doc_)                                                   \
+    KL_PARAM_HIDDEN(T, field, name_, scope_, dfl_, KL_PARAM_IS_KEY_OR_ADDRESS, doc_)
 
 #define KL_PARAM_SET(module_, T, rows)                                                                                 \
     {                                                                                                                  \
@@ -137,6 +155,9 @@ enum kl_param_state kl_param_load_row(const struct kl_param *param, void *config
 
 /** kl_param_load from elsewhere. Silent. */
 void kl_param_load_from(const struct kl_param_set *set, void *config, const struct kl_settings *from);
+
+/** The value of one row that is in force, as text: the same for the same value, however it was written. Returns `text`. Silent. */
+const char *kl_param_value(const struct kl_param *param, const struct kl_settings *from, char text[KL_PARAM_TEXT]);
 
 /** What logs, tables and files say in place of `text`, a value of the row: the same, or "(set)". Never a secret. */
 const char *kl_param_shown(const struct kl_param *param, const char *text);

@@ -8,12 +8,12 @@ struct config {
 };
 
 static const struct kl_param one_rows[] = {
-    KL_PARAM_INT(struct config, x, "NCCL_BUFFSIZE", "1", 0, 9, ""),
-    KL_PARAM_INT(struct config, x, "NCCL_P2P_LEVEL", "1", 0, 9, ""),
+    KL_PARAM_INT(struct config, x, "NCCL_BUFFSIZE", KL_ALIKE, "1", 0, 9, ""),
+    KL_PARAM_INT(struct config, x, "NCCL_P2P_LEVEL", KL_OWN, "1", 0, 9, ""),
 };
 static const struct kl_param two_rows[] = {
-    KL_PARAM_INT(struct config, x, "KOLO_TIMEOUT", "1", 0, 9, ""),
-    KL_PARAM_INT(struct config, x, "KOLO_BOOTSTRAP_TIMEOUT", "1", 0, 9, ""),
+    KL_PARAM_INT(struct config, x, "KOLO_TIMEOUT", KL_OWN, "1", 0, 9, ""),
+    KL_PARAM_INT(struct config, x, "KOLO_BOOTSTRAP_TIMEOUT", KL_OWN, "1", 0, 9, ""),
 };
 static const struct kl_param_set one = KL_PARAM_SET("one", struct config, one_rows);
 static const struct kl_param_set two = KL_PARAM_SET("two", struct config, two_rows);

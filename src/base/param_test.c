@@ -19,16 +19,16 @@ struct config {
 enum { COUNT, BYTES, DECIDED, ON, SPEED, UNSET, SIDES, NAME, SECRET, ID };
 
 static const struct kl_param rows[] = {
-    KL_PARAM_INT(struct config, count, "KOLO_COUNT", "3", 2, 64, "how many"),
-    KL_PARAM_SIZE(struct config, bytes, "KOLO_BYTES", "8K", 64, 16 << 20, "how large"),
-    KL_PARAM_SIZE(struct config, decided, "KOLO_DECIDED", "-2", 4096, 1 << 30, "how large, or -2"),
-    KL_PARAM_BOOL(struct config, on, "KOLO_ON", "on", "whether"),
-    KL_PARAM_ENUM(struct config, speed, "KOLO_SPEED", "fast", speeds, "how fast"),
-    KL_PARAM_ENUM(struct config, unset, "KOLO_UNSET", "", speeds, "how fast, if at all"),
-    KL_PARAM_LIST(struct config, sides, "KOLO_SIDES", "left,right", sides, "where"),
-    KL_PARAM_STRING(struct config, name, "KOLO_NAME", "", "what"),
-    KL_PARAM_SECRET(struct config, secret, "KOLO_HUSH", "", "nobody knows"),
-    KL_PARAM_KEY_OR_ADDRESS(struct config, id, "KOLO_MEET", "", "where, or a key"),
+    KL_PARAM_INT(struct config, count, "KOLO_COUNT", KL_OWN, "3", 2, 64, "how many"),
+    KL_PARAM_SIZE(struct config, bytes, "KOLO_BYTES", KL_OWN, "8K", 64, 16 << 20, "how large"),
+    KL_PARAM_SIZE(struct config, decided, "KOLO_DECIDED", KL_OWN, "-2", 4096, 1 << 30, "how large, or -2"),
+    KL_PARAM_BOOL(struct config, on, "KOLO_ON", KL_OWN, "on", "whether"),
+    KL_PARAM_ENUM(struct config, speed, "KOLO_SPEED", KL_OWN, "fast", speeds, "how fast"),
+    KL_PARAM_ENUM(struct config, unset, "KOLO_UNSET", KL_OWN, "", speeds, "how fast, if at all"),
+    KL_PARAM_LIST(struct config, sides, "KOLO_SIDES", KL_OWN, "left,right", sides, "where"),
+    KL_PARAM_STRING(struct config, name, "KOLO_NAME", KL_OWN, "", "what"),
+    KL_PARAM_SECRET(struct config, secret, "KOLO_HUSH", KL_OWN, "", "nobody knows"),
+    KL_PARAM_KEY_OR_ADDRESS(struct config, id, "KOLO_MEET", KL_OWN, "", "where, or a key"),
 };
 
 static const struct kl_param_set set = KL_PARAM_SET("test", struct config, rows);
@@ -177,9 +177,43 @@ static void secrets_are_not_shown_and_addresses_are_none(void **state)
     FOR_EACH_CASE(c, showings) assert_string_equal(kl_param_shown(&rows[c->row], c->text), c->shown);
 }
 
+static void values_do_not_depend_on_how_they_are_written(void **state)
+{
+    static const struct {
+        int row;
+        const char *text, *value;
+    } values[] = {
+        {COUNT, "", "3"},
+        {COUNT, "0x10", "16"},
+        {COUNT, "many", "3"},
+        {BYTES, "4k", "4096"},
+        {DECIDED, "", "-2"},
+        {ON, "off", "0"},
+        {ON, "", "1"},
+        {SPEED, "SLOW", "slow"},
+        {UNSET, "", ""},
+        {SIDES, "^top", "left,right"},
+        {SIDES, "right,left", "left,right"},
+        {NAME, "Ann", "Ann"},
+        {NAME, "far too long", ""},
+    };
+
+    (void)state;
+    FOR_EACH_CASE(v, values)
+    {
+        char variable[64], text[KL_PARAM_TEXT];
+        char *const environment[] = {variable, NULL};
+        struct kl_settings from = only(environment);
+
+        snprintf(variable, sizeof variable, "%s=%s", rows[v->row].name, v->text);
+        assert_string_equal(kl_param_value(&rows[v->row], &from, text), v->value);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_do_not_depend_on_how_they_are_written),
         cmocka_unit_test(defaults_are_as_written),
         cmocka_unit_test(texts_are_taken_or_refused),
         cmocka_unit_test(what_is_expected_is_said),

@@ -9,6 +9,7 @@
 #include "os/chaos.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,11 @@ struct kl_acceptor {
     void *ctx;
     int nlisteners;
     struct kl_listener *listener[KL_ADDRESSES];
+
+    /* the last who was turned away; 0: nobody was */
+    enum kl_handshake_outcome declined;
+    unsigned declined_version;
+    union kl_address declined_from;
 };
 
 enum stage { AWAITING_HELLO, AWAITING_PROOF, PROVED };
@@ -37,7 +43,8 @@ enum stage { AWAITING_HELLO, AWAITING_PROOF, PROVED };
 struct kl_incoming {
     struct kl_incoming *prev, *next;
     struct kl_listener *listener;
-    struct kl_acceptor *owner; /* of a listener that is not shared */
+    struct kl_acceptor *owner;  /* of a listener that is not shared */
+    struct kl_acceptor *wanted; /* whom it wants, for all that is known; NULL: not yet, or nobody here */
     struct kl_source *source;
     int fd;     /* -1 once handed over */
     bool spare; /* it is the one in reserve (listener.h) */
@@ -150,8 +157,30 @@ void kl_incoming_decline(struct kl_incoming *in, enum kl_handshake_outcome outco
     char text[KL_ADDRESS_TEXT];
     union kl_address peer = kl_socket_peer(in->fd);
 
+    if (in->wanted && outcome != KL_ELSEWHERE) {
+        in->wanted->declined = outcome;
+        in->wanted->declined_version = kl_hello_decode(in->handshake.caller).version;
+        in->wanted->declined_from = peer;
+    }
     KL_INFO(KL_BOOTSTRAP, "declined a connection from %s: %s", kl_address_format(&peer, text), why[outcome]);
     answer(in, outcome);
+}
+
+bool kl_acceptor_has_declined(const struct kl_acceptor *a, char *text, size_t size)
+{
+    char from[KL_ADDRESS_TEXT];
+
+    if (!a || !a->declined) return false;
+    kl_address_format(&a->declined_from, from);
+    if (a->declined == KL_OTHER_VERSION)
+        snprintf(text, size,
+                 "somebody at %s was turned away, for it speaks version %u of the protocol, and we speak %d; use one "
+                 "version of Kolo on all ranks",
+                 from, a->declined_version, KL_PROTOCOL);
+    else
+        snprintf(text, size, "somebody at %s was turned away, for %s", from,
+                 a->declined == KL_REFUSED ? "it has another KOLO_SECRET, or none" : "it wanted somebody else");
+    return true;
 }
 
 /* ---- whom it wants ---- */
@@ -202,9 +231,11 @@ static bool greet(struct kl_incoming *in)
     return say(in, in->handshake.host, sizeof in->handshake.host);
 }
 
-static void hand_over(struct kl_incoming *in, const struct kl_acceptor *a)
+static void hand_over(struct kl_incoming *in, struct kl_acceptor *a)
 {
     enum kl_handshake_outcome outcome = kl_handshake_judge(&in->handshake);
+
+    in->wanted = a;
 
     if (outcome == KL_ADMITTED)
         a->fn(a->ctx, in);
@@ -217,8 +248,9 @@ static bool judge(struct kl_incoming *in)
 {
     bool may_yet_be = false, wanted = false;
 
-    for (const struct kl_acceptor *a = NULL; (a = next_wanted(in, a));) {
+    for (struct kl_acceptor *a = NULL; (a = next_wanted(in, a));) {
         wanted = true;
+        in->wanted = a;
         may_yet_be |= !a->open;
         in->handshake.key = a->key;
         if (!a->open || !kl_handshake_proved(&in->handshake, in->proof)) continue;

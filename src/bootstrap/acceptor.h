@@ -47,6 +47,9 @@ void kl_acceptor_open(struct kl_acceptor *acceptor, const struct kl_key *key);
 /** So many may call at the same time: there is room for them among those in the middle of a handshake. On the event loop. */
 void kl_acceptor_expect(struct kl_acceptor *acceptor, int callers);
 
+/** Was somebody turned away who wanted this acceptor? Then where the last one called from, and why, in words. NULL is fine. On the event loop. */
+bool kl_acceptor_has_declined(const struct kl_acceptor *acceptor, char *text, size_t size);
+
 /** Free; no callbacks afterwards. NULL is fine. */
 void kl_acceptor_close(struct kl_acceptor *acceptor);
 

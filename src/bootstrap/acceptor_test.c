@@ -83,7 +83,7 @@ static void host_close(struct host *h)
 /* Call at an address, as somebody who wants this host. */
 static enum kl_handshake_outcome call(const union kl_address *address, const struct host *h, uint32_t from)
 {
-    struct kl_hello hello = {KL_PROTOCOL, h->me.type, KL_CALLER, from, h->me.from, h->me.name};
+    struct kl_hello hello = {h->me.version, h->me.type, KL_CALLER, from, h->me.from, h->me.name};
     enum kl_handshake_outcome outcome = 0;
     struct kl_connection c = {.fd = dial(address)};
 
@@ -349,11 +349,58 @@ static void who_calls_a_process_at_its_limit_is_told(void **state)
     close(said[1]);
 }
 
+/* ---- who is turned away ---- */
+
+struct declined {
+    struct kl_acceptor *acceptor;
+    bool any;
+    char text[256];
+};
+
+static ncclResult_t ask_on_loop(void *ctx)
+{
+    struct declined *d = ctx;
+
+    d->any = kl_acceptor_has_declined(d->acceptor, d->text, sizeof d->text);
+    return ncclSuccess;
+}
+
+static struct declined declined_by(const struct host *h)
+{
+    struct declined d = {.acceptor = h->acceptor};
+
+    assert_int_equal(kl_loop_run(loop, ask_on_loop, &d), ncclSuccess);
+    return d;
+}
+
+static void who_is_turned_away_is_remembered(void **state)
+{
+    struct host h, stranger, newer;
+    char text[128];
+
+    (void)state;
+    host_create(&h, loopback(0), 7, 1, 1);
+    host_open(&h);
+    stranger = newer = h;
+    stranger.key.bytes[0] ^= 1;
+    assert_int_equal(call(&h.address, &h, 2), KL_ADMITTED);
+    assert_false(declined_by(&h).any);
+    assert_int_equal(call(&h.address, &stranger, 2), KL_REFUSED);
+    assert_non_null(strstr(declined_by(&h).text, "somebody at 127.0.0.1:"));
+    assert_non_null(strstr(declined_by(&h).text, "for it has another KOLO_SECRET, or none"));
+    newer.me.version++;
+    assert_int_equal(call(&h.address, &newer, 2), KL_OTHER_VERSION);
+    snprintf(text, sizeof text, "speaks version %d of the protocol, and we speak %d", KL_PROTOCOL + 1, KL_PROTOCOL);
+    assert_non_null(strstr(declined_by(&h).text, text));
+    host_close(&h);
+}
+
 #define loop_test(f) cmocka_unit_test_setup_teardown(f, hold_loop, drop_loop)
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        loop_test(who_is_turned_away_is_remembered),
         loop_test(all_share_one_port),
         loop_test(among_equal_names_the_proof_decides),
         loop_test(who_is_not_here_is_unknown),

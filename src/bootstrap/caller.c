@@ -96,6 +96,12 @@ static ncclResult_t refused(const struct kl_caller *c)
             "%s: %s knows nobody of this job any more, or there is a secret mismatch; all ranks need the same "
             "unique id, or the same KOLO_SECRET",
             c->text, from);
+    if (c->call.is_public)
+        return KL_FAIL(
+            ncclRemoteError,
+            "%s: %s turned this rank away, which has no KOLO_SECRET: without one only ranks of rank 0's host "
+            "may join; set KOLO_SECRET to the same text on all ranks, or KOLO_OPEN_TO",
+            c->text, from);
     return KL_FAIL(ncclRemoteError,
                    "%s: secret mismatch with %s; all ranks need the same unique id, or the same KOLO_SECRET", c->text,
                    from);

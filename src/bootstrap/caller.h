@@ -26,6 +26,7 @@ struct kl_call {
     uint64_t deadline;
     uint64_t place; /* whose doors are reached from here */
     uint32_t scope; /* the interface through which link-local addresses are reached from here; 0: as they say */
+    bool is_public; /* everybody knows the key: who is refused may have come from another host */
     bool quiet;     /* a failure is expected: it is logged at INFO */
     bool listening; /* it has listened: when every address refuses us, its owner is gone */
     bool early; /* whom we want may not be there yet: that nobody knows it is worth another round, until the deadline */

@@ -221,6 +221,9 @@ static void who_refuses_is_named(void **state)
     call.key = &other;
     expect_failure(&call, ncclRemoteError, "secret mismatch with ");
     expect_failure(&call, ncclRemoteError, kl_address_format(&address, text));
+    call.is_public = true; /* nobody of this process has a secret */
+    expect_failure(&call, ncclRemoteError, "which has no KOLO_SECRET");
+    call.is_public = false;
     call.key = &key;
     call.hello.to = 5;
     expect_failure(&call, ncclRemoteError, "is somebody else");

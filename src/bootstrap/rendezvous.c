@@ -137,6 +137,7 @@ static ncclResult_t call_root(struct kl_bootstrap *b, const struct kl_id *id, ui
                            .deadline = deadline,
                            .scope = b->scope,
                            .place = b->place,
+                           .is_public = kl_id_is_public(id),
                            .who_calls_whom = text};
 
     snprintf(text, sizeof text, "rank %d cannot join the rendezvous at %s, %s", b->rank,

@@ -246,14 +246,16 @@ static bool is_missing(const void *ctx, int rank)
 
 static void name_the_missing(struct kl_root *root)
 {
-    char ranks[512], text[KL_ERROR_TEXT];
+    char ranks[512], declined[256], text[KL_ERROR_TEXT];
+    const bool told = kl_acceptor_has_declined(root->acceptor, declined, sizeof declined);
     int n = kl_ranges_format(root->nranks, is_missing, root, ranks, sizeof ranks), first = 0;
 
     while (!is_missing(root, first)) first++;
-    snprintf(
-        text, sizeof text,
-        "%d of %d ranks did not join within %g s: rank%s %s; see whether %s started, or raise KOLO_BOOTSTRAP_TIMEOUT",
-        n, root->nranks, (double)root->patience_ms / 1000, n > 1 ? "s" : "", ranks, n > 1 ? "they" : "it");
+    snprintf(text, sizeof text,
+             "%d of %d ranks did not join within %g s: rank%s %s; see whether %s started, or raise "
+             "KOLO_BOOTSTRAP_TIMEOUT%s%s",
+             n, root->nranks, (double)root->patience_ms / 1000, n > 1 ? "s" : "", ranks, n > 1 ? "they" : "it",
+             told ? "; " : "", told ? declined : "");
     fail(root, first, ncclRemoteError, text);
 }
 

@@ -62,12 +62,12 @@ static uint32_t most_ahead(const struct kl_message *m, struct kl_fifo_tx *tx)
     return is_pooled(m, tx) && tx->shape.nslots > KL_POOL_DEPTH ? KL_POOL_DEPTH : tx->shape.nslots;
 }
 
-/* To another process; 0 if it cannot be. */
+/* To another process; 0 if it cannot be: who sends for this rank (PXN) does not read what the message says, but passes it on. */
 static size_t send_on_loan(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
 {
     const size_t left = m->bytes - m->moved, bytes = at_most(left, KL_LOAN_MOST);
 
-    if (m->moved && !m->lends) return 0;
+    if (c->tx.lends_all || (m->moved && !m->lends)) return 0;
     if (!kl_loan_offer(loans, c->peer, &c->tx, m->data + m->moved, bytes, bytes < left)) return 0;
     return m->on_loan = bytes;
 }

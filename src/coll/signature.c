@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "device/host/redop.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 /* ---- words ---- */
@@ -21,9 +22,13 @@ static unsigned func_of(struct kl_call c)
     return bits(c, 0, KL_CALL_TYPE);
 }
 
-static unsigned number_of(struct kl_call c)
+/* All of it: of those that end in these bits the one next to `near`. */
+static uint64_t number_of(struct kl_call c, uint64_t near)
 {
-    return bits(c, KL_CALL_NUMBER, 24);
+    const uint64_t range = (uint64_t)1 << KL_CALL_NUMBER_BITS, half = range / 2;
+    const uint64_t above = ((c.what >> KL_CALL_NUMBER) - near) & (range - 1);
+
+    return above < half || near + above < range ? near + above : near + above - range;
 }
 
 static unsigned root_of(struct kl_call c)
@@ -65,13 +70,13 @@ static const char *op_of(struct kl_call c)
     return kl_call_op_name(bits(c, KL_CALL_OP, KL_CALL_ROOT - KL_CALL_OP));
 }
 
-const char *kl_call_text(struct kl_call c, char to[KL_CALL_TEXT])
+const char *kl_call_text(struct kl_call c, uint64_t near, char to[KL_CALL_TEXT])
 {
     const struct kl_func_info *f = info_of(c);
     struct kl_text t = kl_text_over(to, KL_CALL_TEXT);
 
     kl_text_add(&t, "%s", f->name);
-    if (func_of(c) < KL_FUNC_SEND) kl_text_add(&t, " #%u", number_of(c));
+    if (func_of(c) < KL_FUNC_SEND) kl_text_add(&t, " #%" PRIu64, number_of(c, near));
     kl_text_add(&t, " of %llu %s", (unsigned long long)c.count, type_of(c));
     if (f->reduces) kl_text_add(&t, " (%s)", op_of(c));
     if (f->rooted) kl_text_add(&t, " with root %u", root_of(c));
@@ -215,7 +220,7 @@ static int first_odd(const struct kl_called *by_rank, int n, int most)
     return -1;
 }
 
-bool kl_call_verdict(const struct kl_called *by_rank, int n, char *text, size_t size, int *culprit)
+bool kl_call_verdict(const struct kl_called *by_rank, int n, uint64_t number, char *text, size_t size, int *culprit)
 {
     struct kl_text t = kl_text_over(text, size);
     const struct vote v = count_votes(by_rank, n);
@@ -223,7 +228,7 @@ bool kl_call_verdict(const struct kl_called *by_rank, int n, char *text, size_t 
     if (v.groups < 2) return false;
     const int others = votes(by_rank, n, v.most), odd = v.known - others;
     add_odd(&t, by_rank, n, v.most);
-    kl_text_add(&t, " as #%u where ", number_of(by_rank[v.most].call));
+    kl_text_add(&t, " as #%" PRIu64 " where ", number);
     if (others > 1 && odd + others == n)
         kl_text_add(&t, "the others");
     else

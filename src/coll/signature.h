@@ -28,7 +28,7 @@ struct kl_call {
 };
 
 /* Where the fields of `what` begin. */
-enum { KL_CALL_TYPE = 5, KL_CALL_OP = 10, KL_CALL_ROOT = 16, KL_CALL_NUMBER = 40 };
+enum { KL_CALL_TYPE = 5, KL_CALL_OP = 10, KL_CALL_ROOT = 16, KL_CALL_NUMBER = 40, KL_CALL_NUMBER_BITS = 24 };
 
 /* Operators: NCCL's own numbers, then those of kolo.h from koloBitAnd on, and all that users made. */
 enum { KL_CALL_BITS_OP = 32, KL_CALL_USER_OP = 63 };
@@ -72,8 +72,11 @@ enum { KL_CALL_TEXT = 160 };
 /** Of an operator as all ranks know it (kl_task_op_code); never NULL. */
 const char *kl_call_op_name(unsigned code);
 
-/** "AllReduce #17 of 1000 float (sum)", "Send of 8 int8 to rank 3". Returns `text`. */
-const char *kl_call_text(struct kl_call call, char text[KL_CALL_TEXT]);
+/**
+ * "AllReduce #17 of 1000 float (sum)", "Send of 8 int8 to rank 3". A call has the lowest bits of its number: the others are those of `near`, the
+ * number of a collective less than 2^23 calls away. Returns `text`.
+ */
+const char *kl_call_text(struct kl_call call, uint64_t near, char text[KL_CALL_TEXT]);
 
 /** Of messages, by their signatures: "rank 1 sends 500 float where 1000 float are received". Returns `text`. */
 const char *kl_message_differs(uint64_t theirs, int from, uint64_t mine, char text[KL_CALL_TEXT]);
@@ -85,9 +88,10 @@ struct kl_called {
 };
 
 /**
- * Did ranks make different calls, of one number? Then the sentence: "rank 3 called Broadcast(root 1) as #17 where the others called
+ * Did ranks make different calls as the collective `number`? Then the sentence: "rank 3 called Broadcast(root 1) as #17 where the others called
  * AllReduce", and `*culprit` is the first rank of the fewest. False: those that are known are the same.
  */
-bool kl_call_verdict(const struct kl_called *by_rank, int nranks, char *text, size_t size, int *culprit);
+bool kl_call_verdict(const struct kl_called *by_rank, int nranks, uint64_t number, char *text, size_t size,
+                     int *culprit);
 
 #endif

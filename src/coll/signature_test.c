@@ -78,7 +78,37 @@ static void calls_are_named(void **state)
     char text[KL_CALL_TEXT];
 
     (void)state;
-    FOR_EACH_CASE(c, cases) assert_string_equal(kl_call_text(c->call, text), c->text);
+    FOR_EACH_CASE(c, cases) assert_string_equal(kl_call_text(c->call, 5, text), c->text);
+}
+
+/* A call holds 24 bits of it. */
+static void numbers_are_told_whole(void **state)
+{
+    const uint64_t range = (uint64_t)1 << KL_CALL_NUMBER_BITS;
+    const struct {
+        uint64_t number, near;
+    } cases[] = {
+        {range + 15, range + 15},
+        {range + 15, range + 10},
+        {range - 2, range + 3},
+        {range + 3, range - 2},
+        {5 * range - 1, 5 * range + 99},
+        {((uint64_t)1 << 40) + 7, (uint64_t)1 << 40},
+        {range - 1, 1},
+        {1, range / 2 - 1},
+    };
+    char text[KL_CALL_TEXT], want[64];
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        snprintf(want, sizeof want, "Broadcast #%llu of 8 float with root 1", (unsigned long long)c->number);
+        assert_string_equal(kl_call_text(broadcast(1, 8, c->number), c->near, text), want);
+    }
+    const struct kl_called differ[] = {{allreduce(8, range + 15), true}, {broadcast(1, 8, range + 15), true}};
+    int culprit;
+    assert_true(kl_call_verdict(differ, 2, range + 15, text, sizeof text, &culprit));
+    assert_non_null(strstr(text, " as #16777231 where "));
 }
 
 /* ---- verdicts ---- */
@@ -133,7 +163,7 @@ static void verdicts_name_the_odd_one_and_what_differs(void **state)
         struct kl_called by_rank[4];
         int culprit = -1;
         for (int r = 0; r < c->n; r++) by_rank[r] = (struct kl_called){c->call[r], c->call[r].what != 0};
-        bool differ = kl_call_verdict(by_rank, c->n, text, sizeof text, &culprit);
+        bool differ = kl_call_verdict(by_rank, c->n, 17, text, sizeof text, &culprit);
         assert_int_equal(differ, c->text != NULL);
         if (!differ) continue;
         assert_string_equal(text, c->text);
@@ -151,13 +181,13 @@ static void verdicts_of_many_ranks_stay_short(void **state)
     (void)state;
     for (int r = 0; r < 1000; r++) by_rank[r] = (struct kl_called){allreduce(r % 2 ? 8 : 9, 3), r != 999};
     by_rank[500].call = allreduce(8, 3);
-    assert_true(kl_call_verdict(by_rank, 1000, text, sizeof text, &culprit));
+    assert_true(kl_call_verdict(by_rank, 1000, 3, text, sizeof text, &culprit));
     assert_string_equal(text,
                         "ranks 0, 2, 4, 6, 8, 10, 12, 14 and 491 more called AllReduce(9 elements) as #3 where ranks "
                         "1, 3, 5, 7, 9, 11, 13, 15 and 492 more called AllReduce(8 elements)");
     for (int r = 0; r < 1000; r++) by_rank[r].call = allreduce((size_t)r, 3);
-    assert_true(kl_call_verdict(by_rank, 1000, text, sizeof text, &culprit));
-    assert_true(kl_call_verdict(by_rank, 1000, little, sizeof little, &culprit));
+    assert_true(kl_call_verdict(by_rank, 1000, 3, text, sizeof text, &culprit));
+    assert_true(kl_call_verdict(by_rank, 1000, 3, little, sizeof little, &culprit));
     assert_int_equal(strlen(little), sizeof little - 1);
 }
 
@@ -167,6 +197,7 @@ int main(void)
         cmocka_unit_test(every_field_makes_another_signature),
         cmocka_unit_test(messages_say_type_and_count),
         cmocka_unit_test(calls_are_named),
+        cmocka_unit_test(numbers_are_told_whole),
         cmocka_unit_test(verdicts_name_the_odd_one_and_what_differs),
         cmocka_unit_test(verdicts_of_many_ranks_stay_short),
     };

@@ -27,29 +27,31 @@ static uint64_t *place_of(struct kl_compare *c, const struct kl_task *t, uint64_
     return &c->compared[*signature * 0x9e3779b97f4a7c15u >> 58]; /* KL_COMPARED */
 }
 
-static ncclResult_t refuse(ncclComm_t comm, const struct kl_call *mine, const struct kl_call *theirs, int from)
+static ncclResult_t refuse(ncclComm_t comm, const struct kl_task *t, const struct kl_call *theirs, int from)
 {
     char one[KL_CALL_TEXT], other[KL_CALL_TEXT];
 
-    return KL_FAIL(ncclInvalidUsage, "rank %d called %s where rank %d called %s", from, kl_call_text(*theirs, one),
-                   comm->rank, kl_call_text(*mine, other));
+    return KL_FAIL(ncclInvalidUsage, "rank %d called %s where rank %d called %s", from,
+                   kl_call_text(*theirs, t->number, one), comm->rank,
+                   kl_call_text(kl_call_of_task(t), t->number, other));
 }
 
 /* A step. True: it is done. */
-static bool exchange(ncclComm_t comm, const struct kl_call *mine, ncclResult_t *rc)
+static bool exchange(ncclComm_t comm, const struct kl_task *t, ncclResult_t *rc)
 {
+    const struct kl_call mine = kl_call_of_task(t);
     struct kl_compare *c = &comm->compare;
     const int n = comm->nranks, far = 1 << c->step, to = (comm->rank + far) % n, from = (comm->rank - far + n) % n;
     const uint32_t tag = KL_TAG_CALL | (uint32_t)c->step;
     struct kl_call theirs;
     bool here;
 
-    if (!c->told && (*rc = kl_bootstrap_post(comm->bootstrap, to, tag, mine, sizeof *mine))) return false;
+    if (!c->told && (*rc = kl_bootstrap_post(comm->bootstrap, to, tag, &mine, sizeof mine))) return false;
     c->told = true;
     c->awaited = from;
     if ((*rc = kl_bootstrap_poll(comm->bootstrap, from, tag, &theirs, sizeof theirs, &here)) || !here) return false;
-    if (theirs.what != mine->what || theirs.count != mine->count) {
-        *rc = refuse(comm, mine, &theirs, from);
+    if (theirs.what != mine.what || theirs.count != mine.count) {
+        *rc = refuse(comm, t, &theirs, from);
         return false;
     }
     c->told = false;
@@ -59,12 +61,11 @@ static bool exchange(ncclComm_t comm, const struct kl_call *mine, ncclResult_t *
 enum kl_progress kl_compare_progress(ncclComm_t comm, const struct kl_task *t, ncclResult_t *rc)
 {
     struct kl_compare *c = &comm->compare;
-    const struct kl_call mine = kl_call_of_task(t);
     uint64_t signature, *place = place_of(c, t, &signature);
 
     if (is_wanted(c, t) && (c->each || *place != signature))
         for (; 1 << c->step < comm->nranks; c->step++)
-            if (!exchange(comm, &mine, rc)) return *rc ? KL_DONE : KL_STALLED;
+            if (!exchange(comm, t, rc)) return *rc ? KL_DONE : KL_STALLED;
     if (is_wanted(c, t)) *place = signature;
     c->number = t->number;
     c->step = 0;

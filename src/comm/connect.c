@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 enum { SLOTS = 8, MESSAGE_SLOTS = 32, MOST_MESSAGE_PLACES = 512, MESSAGE_SLOT_BYTES = 4096 };
-enum { MESSAGES_BYTES = 8 << 20 }; /* of data, of a rank with all others, unless they have MESSAGE_SLOTS each */
+enum { MESSAGES_BYTES = 8 << 20 };       /* of data, of a rank with all others, unless they have MESSAGE_SLOTS each */
+enum { DEFAULT_FIFO_BYTES = 512 << 10 }; /* of one connection: eight slots that fit the caches of two cores together */
 enum { CELL_BYTES = 32 << 10, MOST_CELLS = 64 };
 /* Bytes: below, a sender that copies, and goes on, is faster than one that waits until the receiver has its turn. */
 enum { LENDS_FROM_WHERE_CPUS_ARE_SHARED = 32 << 10 };
@@ -243,7 +244,8 @@ size_t kl_comm_chain_bytes(ncclComm_t comm)
 
 static struct kl_fifo_shape coll_shape(ncclComm_t comm)
 {
-    const uint64_t slot = comm->peers[comm->rank].fifo_bytes / SLOTS / KL_LINE * KL_LINE;
+    const int64_t asked = comm->config.buffer_bytes;
+    const uint64_t slot = (asked > 0 ? (uint64_t)asked : DEFAULT_FIFO_BYTES) / SLOTS / KL_LINE * KL_LINE;
     struct kl_fifo_shape s = {.nslots = SLOTS, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = slot};
 
     if (slot > CELL_BYTES) s.cells = cells_in_turn(comm, cache_ranks(comm));

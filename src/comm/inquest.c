@@ -186,7 +186,7 @@ static void blame_who_left(ncclComm_t comm)
         if (all.known[r] != KL_ANSWER_LEFT || all.of[r].issued >= t->number) continue;
         q->culprit = r;
         snprintf(q->text, sizeof q->text, "%s: %s destroyed its communicator without taking part",
-                 kl_call_text(kl_call_of_task(t), what), kl_comm_describe(comm, r, who, sizeof who));
+                 kl_call_text(kl_call_of_task(t), t->number, what), kl_comm_describe(comm, r, who, sizeof who));
     }
     free_tables(&all);
 }
@@ -264,8 +264,8 @@ static ncclResult_t give_up(ncclComm_t comm, const struct kl_task *t, uint64_t s
     char what[KL_CALL_TEXT], text[800], time[32];
 
     report(comm, t, text, sizeof text);
-    return KL_FAIL(ncclRemoteError, "%s at rank %d: nothing moved for %s, %s", kl_call_text(call, what), comm->rank,
-                   time_text(stalled, time), text);
+    return KL_FAIL(ncclRemoteError, "%s at rank %d: nothing moved for %s, %s", kl_call_text(call, t->number, what),
+                   comm->rank, time_text(stalled, time), text);
 }
 
 static void say(ncclComm_t comm, const struct kl_task *t, uint64_t stalled)
@@ -275,7 +275,7 @@ static void say(ncclComm_t comm, const struct kl_task *t, uint64_t stalled)
 
     if (!kl_log_on(KL_LOG_INFO, KL_COLL)) return;
     report(comm, t, text, sizeof text);
-    KL_INFO(KL_COLL, "rank %d: %s: nothing moved for %s, %s", comm->rank, kl_call_text(call, what),
+    KL_INFO(KL_COLL, "rank %d: %s: nothing moved for %s, %s", comm->rank, kl_call_text(call, t->number, what),
             time_text(stalled, time), text);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "comm/devices.h"
+#include "comm/settings.h"
 #include "device/host/wait.h"
 #include "device/host/executor.h"
 #include "os/affinity.h"
@@ -18,9 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Of one connection: eight slots that fit the caches of two cores together. */
-#define DEFAULT_FIFO_BYTES ((uint64_t)512 << 10)
 
 /* ---- my own record ---- */
 
@@ -78,11 +76,6 @@ static ncclResult_t find_fabric(const struct kl_comm_config *config, struct kl_p
     return kl_hostinfo_host_hash(name, &me->fabric);
 }
 
-static uint32_t fifo_bytes(const struct kl_comm_config *config)
-{
-    return config->buffer_bytes > 0 ? (uint32_t)config->buffer_bytes : DEFAULT_FIFO_BYTES;
-}
-
 /* Where devices were selected, a rank that chose none has the first one, as in CUDA. */
 static ncclResult_t choose_device(ncclComm_t comm, int32_t *ordinal)
 {
@@ -106,10 +99,8 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
         .pid = getpid(),
         .process = process_number(),
         .job = random_number(),
-        .fifo_bytes = fifo_bytes(&comm->config),
-        .check_mode = (uint16_t)comm->config.check_mode,
-        .deterministic = comm->config.deterministic,
-        .asked = {comm->wish.min_ctas, comm->wish.max_ctas, comm->wish.nvls_ctas, comm->wish.per_net_peer},
+        .settings = kl_comm_settings_hash(&comm->wish, KL_ALIKE),
+        .host_settings = kl_comm_settings_hash(&comm->wish, KL_HOST_ALIKE),
     };
     KL_TRY(choose_device(comm, &me->device));
     KL_TRY(kl_hostinfo_host_hash(comm->config.hostid, &me->host));
@@ -125,29 +116,6 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
 
 /* ---- checks ---- */
 
-static const char *const asked_names[KL_PEER_ASKED] = {"minCTAs", "maxCTAs", "nvlsCTAs", "nChannelsPerNetPeer"};
-
-static const char *asked_text(int32_t value, char text[16])
-{
-    snprintf(text, 16, "%d", value);
-    return value == NCCL_CONFIG_UNDEF_INT ? "undefined" : text;
-}
-
-/* Ranks with different numbers of channels would wait for each other. */
-static ncclResult_t check_asked(ncclComm_t comm, const struct kl_peer *me, const struct kl_peer *p)
-{
-    char mine[16], its[16];
-
-    for (int i = 0; i < KL_PEER_ASKED; i++)
-        if (p->asked[i] != me->asked[i])
-            return KL_FAIL(ncclInvalidUsage,
-                           "%s of the configuration is %s on rank %d (host %.*s, pid %d) and %s on rank %d: all ranks "
-                           "need the same",
-                           asked_names[i], asked_text(p->asked[i], its), p->rank, KL_PEER_HOST_TEXT, p->host_name,
-                           p->pid, asked_text(me->asked[i], mine), comm->rank);
-    return ncclSuccess;
-}
-
 static ncclResult_t check_peer(ncclComm_t comm, const struct kl_peer *me, const struct kl_peer *p)
 {
     if (p->version != me->version)
@@ -155,25 +123,13 @@ static ncclResult_t check_peer(ncclComm_t comm, const struct kl_peer *me, const 
                        "rank %d (host %.*s, pid %d) runs another version of Kolo than rank %d: install the same on all "
                        "hosts",
                        p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
-    if (p->fifo_bytes != me->fifo_bytes)
-        return KL_FAIL(ncclInvalidUsage,
-                       "rank %d (host %.*s, pid %d) has NCCL_BUFFSIZE %u, rank %d has %u: they must agree", p->rank,
-                       KL_PEER_HOST_TEXT, p->host_name, p->pid, p->fifo_bytes, comm->rank, me->fifo_bytes);
-    if (p->check_mode != me->check_mode)
-        return KL_FAIL(ncclInvalidUsage,
-                       "rank %d (host %.*s, pid %d) has another NCCL_CHECK_MODE than rank %d: they must agree", p->rank,
-                       KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
-    if (p->deterministic != me->deterministic)
-        return KL_FAIL(
-            ncclInvalidUsage, "rank %d (host %.*s, pid %d) has KOLO_DETERMINISTIC %d, rank %d has %d: they must agree",
-            p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, p->deterministic, comm->rank, me->deterministic);
-    return check_asked(comm, me, p);
+    return ncclSuccess;
 }
 
 static ncclResult_t check_peers(ncclComm_t comm, const struct kl_peer *peers)
 {
     for (int r = 0; r < comm->nranks; r++) KL_TRY(check_peer(comm, &peers[comm->rank], &peers[r]));
-    return ncclSuccess;
+    return kl_comm_check_settings(comm, peers);
 }
 
 /* ---- the phase ---- */

@@ -86,7 +86,7 @@ static ncclResult_t hear_gone(ncclComm_t comm, int peer)
 {
     char what[KL_CALL_TEXT];
     const struct kl_task *t = kl_comm_task(comm, comm->cursor);
-    ncclResult_t rc = say_gone(comm, kl_call_text(kl_call_of_task(t), what), peer);
+    ncclResult_t rc = say_gone(comm, kl_call_text(kl_call_of_task(t), t->number, what), peer);
 
     if (!runs_collective(comm) && !kl_connections_loss(comm->connections, peer)) return rc;
     comm->inquest.culprit = peer;
@@ -252,7 +252,7 @@ static void judge(ncclComm_t comm, uint64_t end, ncclResult_t rc)
     char what[KL_CALL_TEXT];
 
     comm->inquest.culprit = deserter >= 0 ? deserter : comm->rank;
-    if (deserter >= 0) rc = say_gone(comm, kl_call_text(kl_call_of_task(t), what), deserter);
+    if (deserter >= 0) rc = say_gone(comm, kl_call_text(kl_call_of_task(t), t->number, what), deserter);
     const bool told = runs_collective(comm) ? rc != ncclInvalidUsage && rc != ncclRemoteError
                                             : rc != ncclRemoteError || deserter >= 0;
     if (told)

@@ -24,7 +24,7 @@ static bool differ_at(const struct kl_standings *s, uint64_t number, struct kl_c
         else if (s->known[r] != KL_ANSWER_LEFT)
             *all = false;
     }
-    return kl_call_verdict(called, s->n, text, size, culprit);
+    return kl_call_verdict(called, s->n, number, text, size, culprit);
 }
 
 bool kl_standings_differ(const struct kl_standings *s, uint64_t number, struct kl_called *called, char *text,
@@ -99,7 +99,7 @@ static void add_last_call(struct kl_text *t, const struct kl_standing *s)
     char text[KL_CALL_TEXT];
 
     if (last)
-        kl_text_add(t, ": its last call was %s", kl_call_text(*last, text));
+        kl_text_add(t, ": its last call was %s", kl_call_text(*last, s->issued, text));
     else if (s->issued)
         kl_text_add(t, ": so far it has called %llu collectives", (unsigned long long)s->issued);
     else
@@ -116,7 +116,7 @@ static void add_stall(struct kl_text *t, const struct kl_standings *s, int rank,
 {
     char text[KL_CALL_TEXT];
 
-    kl_text_add(t, " in %s", is_in(&s->of[rank], it) ? "it" : kl_call_text(s->of[rank].now, text));
+    kl_text_add(t, " in %s", is_in(&s->of[rank], it) ? "it" : kl_call_text(s->of[rank].now, s->of[rank].issued, text));
     if (awaited_by(s, rank) >= 0) kl_text_add(t, " for rank %d", awaited_by(s, rank));
 }
 

@@ -2,6 +2,7 @@
 #include "comm/wish.h"
 
 #include "base/error.h"
+#include "base/param.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -44,34 +45,35 @@ const struct kl_wish kl_wish_none = {
     .p2p_peers = UNDEFINED,
 };
 
-/* An integer of the config: since which version it means something, what is allowed, and where it goes. */
+/* An integer of the config: may ranks differ in it, since which version it means something, what is allowed, and where it goes. */
 static const struct field {
     const char *name;
+    enum kl_param_scope scope; /* KL_ALIKE or KL_OWN */
     size_t from, to;
     unsigned since;
     int min, max;
 } fields[] = {
-#define FIELD(name, nccl_name, major, minor, patch, min, max)                                                          \
+#define FIELD(name, nccl_name, scope, major, minor, patch, min, max)                                                   \
     {                                                                                                                  \
-        nccl_name, offsetof(struct config, name), offsetof(struct kl_wish, name), NCCL_VERSION(major, minor, patch),   \
-            min, max                                                                                                   \
+        nccl_name, scope, offsetof(struct config, name), offsetof(struct kl_wish, name),                               \
+            NCCL_VERSION(major, minor, patch), min, max                                                                \
     }
-    FIELD(blocking, "blocking", 2, 14, 0, 0, 1),
-    FIELD(cga_cluster, "cgaClusterSize", 2, 17, 0, 0, INT_MAX),
-    FIELD(min_ctas, "minCTAs", 2, 17, 0, 1, INT_MAX),
-    FIELD(max_ctas, "maxCTAs", 2, 17, 0, 1, INT_MAX),
-    FIELD(split_share, "splitShare", 2, 18, 0, 0, 1),
-    FIELD(traffic_class, "trafficClass", 2, 25, 0, INT_MIN, INT_MAX),
-    FIELD(collnet, "collnetEnable", 2, 27, 0, 0, 1),
-    FIELD(cta_policy, "CTAPolicy", 2, 27, 0, 0, NCCL_CTA_POLICY_EFFICIENCY | NCCL_CTA_POLICY_ZERO),
-    FIELD(shrink_share, "shrinkShare", 2, 27, 0, 0, 1),
-    FIELD(nvls_ctas, "nvlsCTAs", 2, 27, 0, 1, INT_MAX),
-    FIELD(per_net_peer, "nChannelsPerNetPeer", 2, 28, 0, 1, 64),
-    FIELD(nvlink_centric, "nvlinkCentricSched", 2, 28, 0, 0, 1),
-    FIELD(graph_usage, "graphUsageMode", 2, 29, 0, 0, 2),
-    FIELD(rma_contexts, "numRmaCtx", 2, 29, 0, 1, INT_MAX),
-    FIELD(p2p_peers, "maxP2pPeers", 2, 30, 0, 1, INT_MAX),
-    FIELD(graph_ordering, "graphStreamOrdering", 2, 30, 5, 0, 1),
+    FIELD(blocking, "blocking", KL_OWN, 2, 14, 0, 0, 1),
+    FIELD(cga_cluster, "cgaClusterSize", KL_OWN, 2, 17, 0, 0, INT_MAX),
+    FIELD(min_ctas, "minCTAs", KL_ALIKE, 2, 17, 0, 1, INT_MAX),
+    FIELD(max_ctas, "maxCTAs", KL_ALIKE, 2, 17, 0, 1, INT_MAX),
+    FIELD(split_share, "splitShare", KL_OWN, 2, 18, 0, 0, 1),
+    FIELD(traffic_class, "trafficClass", KL_OWN, 2, 25, 0, INT_MIN, INT_MAX),
+    FIELD(collnet, "collnetEnable", KL_ALIKE, 2, 27, 0, 0, 1),
+    FIELD(cta_policy, "CTAPolicy", KL_OWN, 2, 27, 0, 0, NCCL_CTA_POLICY_EFFICIENCY | NCCL_CTA_POLICY_ZERO),
+    FIELD(shrink_share, "shrinkShare", KL_OWN, 2, 27, 0, 0, 1),
+    FIELD(nvls_ctas, "nvlsCTAs", KL_ALIKE, 2, 27, 0, 1, INT_MAX),
+    FIELD(per_net_peer, "nChannelsPerNetPeer", KL_ALIKE, 2, 28, 0, 1, 64),
+    FIELD(nvlink_centric, "nvlinkCentricSched", KL_OWN, 2, 28, 0, 0, 1),
+    FIELD(graph_usage, "graphUsageMode", KL_OWN, 2, 29, 0, 0, 2),
+    FIELD(rma_contexts, "numRmaCtx", KL_OWN, 2, 29, 0, 1, INT_MAX),
+    FIELD(p2p_peers, "maxP2pPeers", KL_OWN, 2, 30, 0, 1, INT_MAX),
+    FIELD(graph_ordering, "graphStreamOrdering", KL_OWN, 2, 30, 5, 0, 1),
 #undef FIELD
 };
 enum { NFIELDS = sizeof fields / sizeof fields[0] };
@@ -137,4 +139,18 @@ ncclResult_t kl_wish_read(const ncclConfig_t *config, const char *function, stru
     KL_TRY(read_fields(&c, function, &read));
     *wish = read;
     return ncclSuccess;
+}
+
+void kl_wish_each_alike(const struct kl_wish *wish, kl_wish_visit *visit, void *ctx)
+{
+    char name[64], text[16];
+    int value;
+
+    for (int i = 0; i < NFIELDS; i++) {
+        if (fields[i].scope != KL_ALIKE) continue;
+        memcpy(&value, (const char *)wish + fields[i].to, sizeof value);
+        snprintf(name, sizeof name, "%s of the configuration", fields[i].name);
+        snprintf(text, sizeof text, "%d", value);
+        visit(ctx, name, value == UNDEFINED ? "" : text);
+    }
 }

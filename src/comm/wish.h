@@ -44,6 +44,10 @@ extern const struct kl_wish kl_wish_none;
 /** Read an ncclConfig_t, of any version; NULL asks for nothing. A wrong magic or value: ncclInvalidArgument, naming it. */
 ncclResult_t kl_wish_read(const ncclConfig_t *config, const char *function, struct kl_wish *wish);
 
+/** Call `visit` for what all ranks of a communicator have to ask for alike; "": undefined. */
+typedef void kl_wish_visit(void *ctx, const char *name, const char *value);
+void kl_wish_each_alike(const struct kl_wish *wish, kl_wish_visit *visit, void *ctx);
+
 /** A value, or what holds where nothing is asked for. */
 static inline int kl_wish_or(int value, int otherwise)
 {

@@ -160,6 +160,34 @@ static void what_is_no_configuration_is_refused(void **state)
     kl_error_quiet(0);
 }
 
+static void count_alike(void *ctx, const char *name, const char *value)
+{
+    static const char *const expected[][2] = {{"minCTAs of the configuration", "3"},
+                                              {"maxCTAs of the configuration", "5"},
+                                              {"collnetEnable of the configuration", "1"},
+                                              {"nvlsCTAs of the configuration", "9"},
+                                              {"nChannelsPerNetPeer of the configuration", ""}};
+    int *n = ctx;
+
+    assert_true(*n < 5);
+    assert_string_equal(name, expected[*n][0]);
+    assert_string_equal(value, expected[*n][1]);
+    ++*n;
+}
+
+static void what_decides_about_channels_has_to_be_alike(void **state)
+{
+    struct newest c = filled(sizeof c, 23007);
+    struct kl_wish w;
+    int n = 0;
+
+    (void)state;
+    c.per_net_peer = U;
+    assert_int_equal(read(&c, &w), ncclSuccess);
+    kl_wish_each_alike(&w, count_alike, &n);
+    assert_int_equal(n, 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +195,7 @@ int main(void)
         cmocka_unit_test(what_is_undefined_stays_so),
         cmocka_unit_test(wrong_values_are_refused_by_name),
         cmocka_unit_test(what_is_no_configuration_is_refused),
+        cmocka_unit_test(what_decides_about_channels_has_to_be_alike),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

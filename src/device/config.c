@@ -3,11 +3,11 @@
 
 static const struct kl_param rows[] = {
     KL_PARAM_INT(
-        struct kl_device_config, host_devices, "KOLO_HOST_DEVICES", "0", 1, 4096,
+        struct kl_device_config, host_devices, "KOLO_HOST_DEVICES", KL_OWN, "0", 1, 4096,
         "CPU devices of this process; 0: the topology file's, else the job's ranks here, else the CPUs (at least 8)"),
-    KL_PARAM_BOOL(struct kl_device_config, nvml, "KOLO_NVML", "1",
+    KL_PARAM_BOOL(struct kl_device_config, nvml, "KOLO_NVML", KL_SETTLED, "1",
                   "plan for the GPUs of this machine, if it has any, as NVML describes them; 0: for CPU devices"),
-    KL_PARAM_SIZE(struct kl_device_config, device_memory, "KOLO_DEVICE_MEMORY", "0", 1 << 20, (int64_t)1 << 46,
+    KL_PARAM_SIZE(struct kl_device_config, device_memory, "KOLO_DEVICE_MEMORY", KL_OWN, "0", 1 << 20, (int64_t)1 << 46,
                   "memory of each GPU that the CUDA stand-in emulates; 0: this machine's, divided by the devices"),
 };
 

@@ -28,10 +28,10 @@ static ncclResult_t check(struct kl_rma *r, struct kl_rma_in *in, size_t size)
         return KL_FAIL(ncclRemoteError, "a message of %zu bytes is not the beginning of a put", size);
     in->window = h->window == KL_RMA_NO_WINDOW ? NULL : find_window(r, h->window);
     if (h->bytes && !in->window)
-        return KL_FAIL(ncclInvalidUsage, "it puts into a window that is not there, or was deregistered");
+        return KL_FAIL(ncclInvalidUsage, "rank %d has no such window, or has deregistered it", r->config.rank);
     if (h->bytes && (h->offset > in->window->bytes || h->bytes > in->window->bytes - h->offset))
-        return KL_FAIL(ncclInvalidUsage, "it puts %llu bytes at %llu into a window of %zu",
-                       (unsigned long long)h->bytes, (unsigned long long)h->offset, in->window->bytes);
+        return KL_FAIL(ncclInvalidUsage, "%llu bytes at %llu are beyond its %zu", (unsigned long long)h->bytes,
+                       (unsigned long long)h->offset, in->window->bytes);
     return ncclSuccess;
 }
 
@@ -105,7 +105,8 @@ static void lose(struct kl_rma *r, struct kl_rma_in *in, int peer, ncclResult_t 
 
     kl_store_release(&in->ended, true); /* pairs with kl_rma_may_come: what came before is counted */
     if (between) return;
-    snprintf(text, sizeof text, "what rank %d puts here: %.900s", peer, kl_error_text());
+    snprintf(text, sizeof text, "a put of rank %d into a window of rank %d: %.900s", peer, r->config.rank,
+             kl_error_text());
     r->config.fail(r->config.ctx, peer, rc, text);
 }
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { KL_PEER_VERSION = 7, KL_PEER_HOST_TEXT = 48, KL_PEER_CPU_WORDS = 16, KL_PEER_ASKED = 4 };
+enum { KL_PEER_VERSION = 8, KL_PEER_HOST_TEXT = 48, KL_PEER_CPU_WORDS = 16 };
 
 struct kl_peer {
     uint64_t version; /* KL_PEER_VERSION and the NCCL API level, see comm/peers.c */
@@ -26,16 +26,13 @@ struct kl_peer {
     uint64_t job;     /* random; that of rank 0 names the communicator */
     uint64_t memory;  /* equal on ranks that can, and may, share memory */
 
-    /* These must agree on all ranks: */
-    uint32_t fifo_bytes;          /* NCCL_BUFFSIZE in force */
-    uint16_t check_mode;          /* NCCL_CHECK_MODE */
-    uint16_t deterministic;       /* KOLO_DETERMINISTIC */
-    int32_t asked[KL_PEER_ASKED]; /* of ncclConfig_t, what decides about channels */
+    uint64_t settings;      /* hash of those in which all ranks are alike (comm/settings.h), */
+    uint64_t host_settings; /* and of those in which the ranks of a host are */
 
     uint64_t cpus[KL_PEER_CPU_WORDS]; /* affinity mask of the process, lowest CPUs first */
     char host_name[KL_PEER_HOST_TEXT];
 };
-_Static_assert(sizeof(struct kl_peer) == 272, "record of the all-gather");
+_Static_assert(sizeof(struct kl_peer) == 264, "record of the all-gather");
 
 /** Can each map memory of the other? */
 static inline bool kl_peers_share_memory(const struct kl_peer *a, const struct kl_peer *b)

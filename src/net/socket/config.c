@@ -16,15 +16,19 @@ enum {
     MOST_BY_SPEED = 8, /* one thread moves no more */
 };
 
+/*
+ * Whose connection it is says how many sockets it has. Both ends have to encrypt. Speeds are those of the machine that the first rank of a host
+ * describes.
+ */
 static const struct kl_param rows[] = {
     KL_PARAM_INT(
-        struct kl_socket_params, threads, "NCCL_SOCKET_NTHREADS", "-2", 0, KL_SOCKET_MAX_THREADS,
+        struct kl_socket_params, threads, "NCCL_SOCKET_NTHREADS", KL_OWN, "-2", 0, KL_SOCKET_MAX_THREADS,
         "helper threads of a connection over sockets; 0: none, the waiting thread moves the data; -2 lets Kolo decide"),
-    KL_PARAM_INT(struct kl_socket_params, sockets_per_thread, "NCCL_NSOCKS_PERTHREAD", "-2", 1, KL_SOCKET_MAX_LANES,
-                 "sockets per such thread, 64 per connection at most; -2 lets Kolo decide"),
-    KL_PARAM_BOOL(struct kl_socket_params, crypt, "KOLO_NET_CRYPT", "0",
-                  "encrypt and authenticate all that goes over sockets between hosts; the same on all ranks"),
-    KL_PARAM_STRING(struct kl_socket_params, speed, "KOLO_NET_SPEED", "",
+    KL_PARAM_INT(struct kl_socket_params, sockets_per_thread, "NCCL_NSOCKS_PERTHREAD", KL_OWN, "-2", 1,
+                 KL_SOCKET_MAX_LANES, "sockets per such thread, 64 per connection at most; -2 lets Kolo decide"),
+    KL_PARAM_BOOL(struct kl_socket_params, crypt, "KOLO_NET_CRYPT", KL_ALIKE, "0",
+                  "encrypt and authenticate all that goes over sockets between hosts"),
+    KL_PARAM_STRING(struct kl_socket_params, speed, "KOLO_NET_SPEED", KL_SETTLED, "",
                     "Mb/s of interfaces, \"eth0:25000,eth1:25000\"; a number without a name applies to all others"),
 };
 
