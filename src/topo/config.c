@@ -41,7 +41,7 @@ static const struct kl_param rows[] = {
                  "let NICs read GPU memory when sending; -2 lets Kolo decide"),
     KL_PARAM_STRING(
         struct kl_topo_config, nccl, "KOLO_NCCL_VERSION", "",
-        "release of NCCL whose rules and constants are followed, as in 2.27.7 or 2.29; unset: " KL_NCCL_NEWEST),
+        "release of NCCL whose rules and constants are followed, as in 2.27.7 or 2.29; unset: " KL_NCCL_DEFAULT_TEXT),
     KL_PARAM_INT(struct kl_topo_config, gdr_c2c, "NCCL_NET_GDR_C2C", "-2", 0, 1,
                  "use GPUDirect RDMA through a CPU that is joined with the GPU by C2C; -2: from 2.27.3 on"),
     KL_PARAM_INT(struct kl_topo_config, pxn_c2c, "NCCL_PXN_C2C", "-2", 0, 1,
@@ -100,7 +100,7 @@ static int release_of(const char *text)
     int nccl = kl_nccl_parse(text);
 
     if (nccl >= 0) return nccl;
-    if (*text) KL_WARN("KOLO_NCCL_VERSION=%s: " KL_NCCL_EXPECTED "; following " KL_NCCL_NEWEST, text);
+    if (*text) KL_WARN("KOLO_NCCL_VERSION=%s: " KL_NCCL_EXPECTED "; following " KL_NCCL_DEFAULT_TEXT, text);
     return KL_NCCL_DEFAULT;
 }
 

@@ -36,7 +36,7 @@ static void releases_are_written_as_they_are_read(void **state)
     (void)state;
     FOR_EACH_CASE(c, texts)
     if (c->nccl >= 0) expect_case(c->text, kl_nccl_parse(kl_nccl_text(c->nccl, text)) == c->nccl);
-    assert_int_equal(kl_nccl_parse(KL_NCCL_NEWEST), KL_NCCL_DEFAULT);
+    assert_int_equal(kl_nccl_parse(KL_NCCL_DEFAULT_TEXT), KL_NCCL_DEFAULT);
 }
 
 static void every_change_begins_with_a_release_that_is_known(void **state)
