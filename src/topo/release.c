@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "topo/release.h"
 
+#include "base/text.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -263,7 +265,7 @@ static int last_of(int line)
 }
 
 /* The newest known release that is not newer; -1 for what is older than all. */
-static int known(int nccl)
+static int floor_of(int nccl)
 {
     int found = -1;
 
@@ -272,7 +274,8 @@ static int known(int nccl)
     return found;
 }
 
-int kl_nccl_parse(const char *text)
+/* The number that a text writes, where 2.29 is the last of its line; -1 for what is no version. */
+static int number_of(const char *text)
 {
     int part[3] = {-1, -1, -1};
 
@@ -285,15 +288,33 @@ int kl_nccl_parse(const char *text)
     if (*text || part[1] < 0 || text[-1] == '.') return -1;
     int line = part[0] * 100 + part[1];
 
-    return known(part[2] < 0 ? last_of(line) : line * 100 + part[2]);
+    return part[2] < 0 ? last_of(line) : line * 100 + part[2];
+}
+
+int kl_nccl_parse(const char *text)
+{
+    int nccl = number_of(text), known = floor_of(nccl);
+
+    return known / 100 == nccl / 100 && nccl <= last_of(nccl / 100) ? known : -1;
 }
 
 int kl_nccl_nearest(const char *text, int otherwise)
 {
-    int nccl = text ? kl_nccl_parse(text) : -1;
+    int nccl = text ? number_of(text) : -1;
 
-    if (nccl >= 0) return nccl;
+    if (nccl >= 0) return nccl < releases[0] ? releases[0] : floor_of(nccl);
     return text && small_number(&text) >= 0 && *text == '.' ? releases[0] : otherwise;
+}
+
+const char *kl_nccl_expected(char text[KL_NCCL_EXPECTED])
+{
+    struct kl_text to = kl_text_over(text, KL_NCCL_EXPECTED);
+    char one[KL_NCCL_TEXT];
+
+    kl_text_add(&to, "expected a known release of NCCL:");
+    for (int i = 0; i < NRELEASES; i++)
+        kl_text_add(&to, "%s %s", !i ? "" : i == NRELEASES - 1 ? " or" : ",", kl_nccl_text(releases[i], one));
+    return text;
 }
 
 const char *kl_nccl_text(int nccl, char text[KL_NCCL_TEXT])

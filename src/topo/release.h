@@ -13,10 +13,9 @@
 
 #include <stdbool.h>
 
-#define KL_NCCL_NEWEST   "2.30.7" /* what KL_NCCL_DEFAULT is, for texts */
-#define KL_NCCL_EXPECTED "expected a release of NCCL from 2.26.3 on, as in 2.29.7 or 2.29"
+#define KL_NCCL_NEWEST "2.30.7" /* what KL_NCCL_DEFAULT is, for texts */
 
-enum { KL_NCCL_2_26_3 = 22603, KL_NCCL_DEFAULT = 23007, KL_NCCL_TEXT = 16 };
+enum { KL_NCCL_2_26_3 = 22603, KL_NCCL_DEFAULT = 23007, KL_NCCL_TEXT = 16, KL_NCCL_EXPECTED = 512 };
 
 enum kl_change {
     /* numbers of NVLink and of path types */
@@ -127,13 +126,19 @@ bool kl_nccl_has(int nccl, enum kl_change change);
 int kl_nccl_mix(int nccl, int other, int first, int last);
 
 /**
- * The release that a text means: "2.29.7"; "2.29" is the last of that line. What is between two known ones counts as the
- * lower, what is newer than all as the newest. -1 for what is no version, or older than the first.
+ * The release that a text means: "2.29.7"; "2.29" is the last of that line. What is between two known ones of a line counts as
+ * the lower. -1 for what is no version, and for releases that are not known: older than the first of a line, newer than its last.
  */
 int kl_nccl_parse(const char *text);
 
-/** The same, but the first release for what is older, and `otherwise` for NULL and what is no version. */
+/**
+ * The release to follow for one that was used somewhere: the newest known one that is not newer, or the first. `otherwise` for NULL
+ * and what is no version.
+ */
 int kl_nccl_nearest(const char *text, int otherwise);
+
+/** What kl_nccl_parse accepts, for messages: "expected a known release of NCCL: 2.26.3, ... or 2.30.7". Returns `text`. */
+const char *kl_nccl_expected(char text[KL_NCCL_EXPECTED]);
 
 /** "2.30.7" */
 const char *kl_nccl_text(int nccl, char text[KL_NCCL_TEXT]);

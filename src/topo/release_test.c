@@ -8,7 +8,8 @@ static const struct {
     int nccl;
 } texts[] = {
     {"2.26.3", 22603}, {"2.29.7", 22907}, {"2.30.7", 23007}, {"2.29", 22907},  {"2.26", 22606},
-    {"2.27.4", 22703}, {"2.31.1", 23007}, {"3.0.0", 23007},  {"2.26.2", -1},   {"2.25", -1},
+    {"2.27.4", 22703}, {"2.29.1", -1},    {"2.27.8", -1},    {"2.26.2", -1},   {"2.25", -1},
+    {"2.99", -1},      {"2.99.1", -1},    {"3.1", -1},       {"3.0.0", -1},    {"99.99.99", -1},
     {"", -1},          {"2", -1},         {"2.", -1},        {"2.29.", -1},    {"2.29.7.1", -1},
     {"v2.29", -1},     {"2.29.7 ", -1},   {"2.-1", -1},      {"2.29.123", -1},
 };
@@ -23,10 +24,23 @@ static void every_text_has_a_nearest_release(void **state)
 {
     (void)state;
     FOR_EACH_CASE(c, texts) if (c->nccl >= 0) expect_case(c->text, kl_nccl_nearest(c->text, 23003) == c->nccl);
+    assert_int_equal(kl_nccl_nearest("2.27.8", 23003), 22707);
+    assert_int_equal(kl_nccl_nearest("2.29.1", 23003), 22809);
+    assert_int_equal(kl_nccl_nearest("3.0.0", 23003), KL_NCCL_DEFAULT);
     assert_int_equal(kl_nccl_nearest("2.9.9", 23003), KL_NCCL_2_26_3);
     assert_int_equal(kl_nccl_nearest("2.26.2", 23003), KL_NCCL_2_26_3);
     assert_int_equal(kl_nccl_nearest("what", 23003), 23003);
     assert_int_equal(kl_nccl_nearest(NULL, 23003), 23003);
+}
+
+static void a_refusal_lists_what_is_known(void **state)
+{
+    char text[KL_NCCL_EXPECTED];
+
+    (void)state;
+    assert_non_null(strstr(kl_nccl_expected(text), ": 2.26.3, "));
+    assert_non_null(strstr(text, " " KL_NCCL_NEWEST));
+    assert_true(strlen(text) < KL_NCCL_EXPECTED - 1);
 }
 
 static void releases_are_written_as_they_are_read(void **state)
@@ -81,6 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_mean_releases),
         cmocka_unit_test(every_text_has_a_nearest_release),
+        cmocka_unit_test(a_refusal_lists_what_is_known),
         cmocka_unit_test(releases_are_written_as_they_are_read),
         cmocka_unit_test(every_change_begins_with_a_release_that_is_known),
         cmocka_unit_test(a_mix_has_some_changes_of_another_release),
