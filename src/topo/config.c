@@ -97,10 +97,11 @@ static int merge_level_of(int choice)
 /* A text that is none is reported by whoever asked for the release (kl_nccl_parse); the default is followed then. */
 static int release_of(const char *text)
 {
+    char expected[KL_NCCL_EXPECTED];
     int nccl = kl_nccl_parse(text);
 
     if (nccl >= 0) return nccl;
-    if (*text) KL_WARN("KOLO_NCCL_VERSION=%s: " KL_NCCL_EXPECTED "; following " KL_NCCL_DEFAULT_TEXT, text);
+    if (*text) KL_WARN("KOLO_NCCL_VERSION=%s: %s; following " KL_NCCL_DEFAULT_TEXT, text, kl_nccl_expected(expected));
     return KL_NCCL_DEFAULT;
 }
 

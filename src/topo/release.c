@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "topo/release.h"
 
+#include "base/text.h"
+
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
@@ -298,57 +300,58 @@ static int small_number(const char **at)
     return (int)n;
 }
 
-/* The releases of a line are releases[first] to before releases[last]; it is known if there are any. */
-static bool find_line(int line, int *first, int *last)
+/* The first, or the last, known release of a line; the line's number if none is. */
+static int end_of(int line, bool last)
 {
-    *first = 0;
-    while (*first < NRELEASES && releases[*first] / 100 < line) ++*first;
-    *last = *first;
-    while (*last < NRELEASES && releases[*last] / 100 == line) ++*last;
-    return *last > *first;
+    int found = line * 100;
+
+    for (int i = 0; i < NRELEASES; i++)
+        if (releases[i] / 100 == line && (last || found == line * 100)) found = releases[i];
+    return found;
 }
 
-/* Between two known releases of a line the lower counts, and before the first one, that: it began the line's rules. */
-static int resolve(int line, int patch)
+/* The newest known release that is not newer; -1 for what is older than all. */
+static int floor_of(int nccl)
 {
-    int first, last, nccl = line * 100 + patch;
+    int found = -1;
 
-    if (!find_line(line, &first, &last)) return -1;
-    if (patch < 0) return releases[last - 1];
-    if (nccl > releases[last - 1] || nccl < releases[0]) return -1;
-    while (last - 1 > first && releases[last - 1] > nccl) last--;
-    return releases[last - 1];
+    for (int i = 0; i < NRELEASES; i++)
+        if (releases[i] <= nccl) found = releases[i];
+    return found;
 }
 
-static bool read_release(const char *text, int part[3])
+/* The number that a text writes, where 2.29 is the last of its line; -1 for what is no version. */
+static int number_of(const char *text)
 {
-    part[0] = part[1] = part[2] = -1;
+    int part[3] = {-1, -1, -1};
+
     for (int i = 0; i < 3; i++) {
         part[i] = small_number(&text);
-        if (part[i] < 0) return false;
+        if (part[i] < 0) return -1;
         if (*text != '.') break;
         text++;
     }
-    return !*text && part[1] >= 0 && text[-1] != '.';
+    if (*text || part[1] < 0 || text[-1] == '.') return -1;
+    int line = part[0] * 100 + part[1];
+
+    return part[2] < 0 ? end_of(line, true) : line * 100 + part[2];
 }
 
 int kl_nccl_parse(const char *text)
 {
-    int part[3];
+    int nccl = number_of(text), first = end_of(nccl / 100, false);
 
-    return read_release(text, part) ? resolve(part[0] * 100 + part[1], part[2]) : -1;
+    if (nccl < releases[0] || first % 100 == 0 || nccl > end_of(nccl / 100, true)) return -1;
+    return nccl < first ? first : floor_of(nccl);
 }
 
 int kl_nccl_nearest(const char *text, int otherwise)
 {
-    int part[3], nccl = text ? kl_nccl_parse(text) : -1, found = releases[0];
+    int nccl = text ? number_of(text) : -1, known = text ? kl_nccl_parse(text) : -1;
 
-    if (nccl >= 0) return nccl;
-    if (!text || !read_release(text, part)) return text && small_number(&text) >= 0 && *text == '.' ? found : otherwise;
-    nccl = part[0] * 10000 + part[1] * 100 + (part[2] < 0 ? 99 : part[2]);
-    for (int i = 0; i < NRELEASES; i++)
-        if (releases[i] <= nccl) found = releases[i];
-    return found;
+    if (known >= 0) return known;
+    if (nccl >= 0) return nccl < releases[0] ? releases[0] : floor_of(nccl);
+    return text && small_number(&text) >= 0 && *text == '.' ? releases[0] : otherwise;
 }
 
 bool kl_nccl_unread(int nccl, enum kl_change change)
@@ -359,8 +362,20 @@ bool kl_nccl_unread(int nccl, enum kl_change change)
 
 int kl_nccl_otherwise(int nccl, enum kl_change change)
 {
-    return kl_nccl_mix(nccl, kl_nccl_has(nccl, change) ? releases[0] : releases[NRELEASES - 1], (int)change,
-                       (int)change + 1);
+    int other = kl_nccl_has(nccl, change) ? releases[0] : releases[NRELEASES - 1];
+
+    return kl_nccl_mix(nccl, other, (int)change, (int)change + 1);
+}
+
+const char *kl_nccl_expected(char text[KL_NCCL_EXPECTED])
+{
+    struct kl_text to = kl_text_over(text, KL_NCCL_EXPECTED);
+    char one[KL_NCCL_TEXT];
+
+    kl_text_add(&to, "expected a known release of NCCL:");
+    for (int i = 0; i < NRELEASES; i++)
+        kl_text_add(&to, "%s %s", !i ? "" : i == NRELEASES - 1 ? " or" : ",", kl_nccl_text(releases[i], one));
+    return text;
 }
 
 const char *kl_nccl_text(int nccl, char text[KL_NCCL_TEXT])

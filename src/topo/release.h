@@ -13,13 +13,9 @@
 
 #include <stdbool.h>
 
-/* The newest whose graphs were compared with records of its own. */
-#define KL_NCCL_DEFAULT_TEXT "2.31.2"
-#define KL_NCCL_EXPECTED                                                                                               \
-    "expected a release of NCCL that is known, or the last of a line as in 2.29: 2.26.3, 2.26.6, 2.27.3, 2.27.5, "     \
-    "2.27.6, 2.27.7, 2.28.3, 2.28.7, 2.28.9, 2.29.2, 2.29.3, 2.29.7, 2.30.3, 2.30.4, 2.30.7, 2.31.2, 2.32.3"
+#define KL_NCCL_DEFAULT_TEXT "2.31.2" /* KL_NCCL_DEFAULT: the newest whose graphs agree with records of its own */
 
-enum { KL_NCCL_2_26_3 = 22603, KL_NCCL_DEFAULT = 23102, KL_NCCL_TEXT = 16 };
+enum { KL_NCCL_2_26_3 = 22603, KL_NCCL_DEFAULT = 23102, KL_NCCL_TEXT = 16, KL_NCCL_EXPECTED = 512 };
 
 enum kl_change {
     /* numbers of NVLink and of path types */
@@ -157,14 +153,20 @@ bool kl_nccl_unread(int nccl, enum kl_change change);
 int kl_nccl_otherwise(int nccl, enum kl_change change);
 
 /**
- * The release that a text means: "2.29.7"; "2.29" is the last of that line. Of a line that is known, what is between two known
- * ones counts as the lower, and what is before its first one as that. -1 for what is no version, older than the first, or in no
- * line that is known, or newer than the last one of its line: nobody knows their rules.
+ * The release that a text means: "2.29.7"; "2.29" is the last of that line. What is between two known ones of a line counts as
+ * the lower, and what is before the line's first one as that. -1 for what is no version, and for releases that are not known: older
+ * than the first of all, newer than the last of their line, or of a line without any.
  */
 int kl_nccl_parse(const char *text);
 
-/** The same, but the newest one that is not newer, or the first, for what is not known, and `otherwise` for NULL and no version. */
+/**
+ * The release to follow for one that was used somewhere: as above, or the newest known one that is not newer, or the first.
+ * `otherwise` for NULL and what is no version.
+ */
 int kl_nccl_nearest(const char *text, int otherwise);
+
+/** What kl_nccl_parse accepts, for messages: "expected a known release of NCCL: 2.26.3, ... or 2.30.7". Returns `text`. */
+const char *kl_nccl_expected(char text[KL_NCCL_EXPECTED]);
 
 /** "2.30.7" */
 const char *kl_nccl_text(int nccl, char text[KL_NCCL_TEXT]);
