@@ -150,6 +150,13 @@ static void note(uint8_t *refusal, enum kl_tuning_refusal why)
     if (why && (!*refusal || why < *refusal)) *refusal = (uint8_t)why;
 }
 
+/* Newer releases model switches and networks that reduce only where these can. */
+static bool loses_latency(const struct kl_tuning_input *in, int algo, int why)
+{
+    if (!kl_nccl_has(in->nccl, KL_CHANGE_NO_LATENCY) || (!kl_algo_is_collnet(algo) && !kl_algo_is_nvls(algo))) return false;
+    return why && why != KL_REFUSED_BY_ALGO && why != KL_REFUSED_BY_PROTO;
+}
+
 static void exclude_one(struct kl_tuning *t, const struct kl_tuning_wishes *w, int func, int algo, int proto)
 {
     uint8_t *refusal = &t->refusal[func][algo][proto];
@@ -160,6 +167,10 @@ static void exclude_one(struct kl_tuning *t, const struct kl_tuning_wishes *w, i
     if (!(*bandwidth > 0)) note(refusal, without_bandwidth(&t->in, algo));
     note(refusal, why);
     if (why) *bandwidth = 0;
+    if (loses_latency(&t->in, algo, *refusal)) {
+        t->latency[func][algo][proto] = 0;
+        t->parts[func][algo][proto] = (struct kl_tuning_latency){0};
+    }
 }
 
 void kl_tuning_exclude(struct kl_tuning *t, const struct kl_tuning_wishes *w)

@@ -334,7 +334,8 @@ static float socket_bw(const struct kl_node *cpu, int nccl)
     if (cpu->cpu.arch == KL_ARCH_ARM) return 6;
     if (cpu->cpu.arch != KL_ARCH_X86) return KL_BW_LOCAL;
     if (cpu->cpu.vendor == KL_VENDOR_INTEL) return intel[cpu->cpu.model];
-    if (cpu->cpu.vendor == KL_VENDOR_AMD) return kl_nccl_has(nccl, KL_CHANGE_AMD_SOCKETS) ? amd[cpu->cpu.model] : 16;
+    if (cpu->cpu.vendor == KL_VENDOR_AMD)
+        return cpu->cpu.model > 0 && kl_nccl_has(nccl, KL_CHANGE_AMD_SOCKETS) ? amd[cpu->cpu.model] : 16;
     if (cpu->cpu.vendor == KL_VENDOR_ZHAOXIN) return cpu->cpu.model == KL_MODEL_YONGFENG ? 9 : 6;
     return KL_BW_LOCAL;
 }

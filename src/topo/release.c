@@ -210,6 +210,8 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
         "NVLS on several nodes uses no more channels than the communicator has"},
     [KL_CHANGE_LATER_WINS] = {23102, "later_wins", /* A 4.1 */
         "of equal times the later of the candidates wins, not the earlier", UNREAD_SINCE(23102)},
+    [KL_CHANGE_NO_LATENCY] = {23102, "no_latency", /* A 4.2 */
+        "the model has no latency for CollNet and NVLS where they cannot be used", UNREAD_SINCE(23102)},
     [KL_CHANGE_RING_INTER] = {23102, "ring_inter", /* A 4.3 */
         "rings on two nodes count the bandwidth between nodes from sm 100 on", UNREAD(23102, 23203)},
     [KL_CHANGE_TREE_LESSER] = {23102, "tree_lesser", /* A 4.4 */
