@@ -50,9 +50,9 @@ class Diff(tool.Case):
             self.assertEqual(set(o), {"cause", "differences", "changes", "totals", "a", "b", "ranks_in_b", "release_changes"}, name)
             c = o["cause"]
             if c["code"] == "changes":
-                self.assertEqual(first, f"NCCL 2.30.7: {c['text']}: {c['effect']}", name)
+                self.assertEqual(first, f"NCCL {tool.NCCL}: {c['text']}: {c['effect']}", name)
             else:
-                self.assertEqual(first, f"NCCL 2.30.7: nothing changes: {c['text']}; why: {c['why']}", name)
+                self.assertEqual(first, f"NCCL {tool.NCCL}: nothing changes: {c['text']}; why: {c['why']}", name)
             listed = {}
             for row in o["changes"]:
                 listed[row["what"]] = listed.get(row["what"], 0) + 1
@@ -134,7 +134,7 @@ class Diff(tool.Case):
                 continue
             c = self.json(*args)["cause"]
             self.assertEqual((c["code"], c["why_code"]), ("nothing_changes", why), args)
-            self.assertTrue(self.good(*args).startswith("NCCL 2.30.7: nothing changes: "))
+            self.assertTrue(self.good(*args).startswith(f"NCCL {tool.NCCL}: nothing changes: "))
 
     def test_two_releases(self):
         args = ("--topo", "gb200-4gpu-4nic", "--hosts", "2", "--nccl", "2.26.3", "--nccl", "2.29.7")

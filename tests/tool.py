@@ -26,6 +26,7 @@ KOLO = os.path.join(os.environ["KOLO_BUILD"], "kolo")
 DATA = "tests/data/topologies"
 EXAMPLES = "tests/data/examples"
 SHARED = os.path.join(os.environ.get("KOLO_SHARED") or "../shared", "topologies")
+NCCL = "2.31.2"  # the release that is followed where nobody asks for another
 NO_SHARED = "no machines of others (KOLO_SHARED)"
 
 
