@@ -186,6 +186,19 @@ class Diff(tool.Case):
         both = self.json("--topo", "dgx1v-hcm-4nic", "--nccl", "2.26.3", "--nccl", "2.30.7", "--with", "NCCL_CROSS_NIC=0")
         self.assertEqual({c["cause"] for c in both["release_changes"]}, {None})  # two kinds of causes: not tried
 
+    def test_what_came_with_2_31_and_2_32(self):
+        for machine, hosts, want in (
+            ("gcp-g4-standard-384", "1", {"amd_models", "amd_sockets", "ring_512"}),
+            ("leonardo", "2", {"tree_lesser"}),
+            ("dgx-b200", "1", {"ring_plateau"}),
+            ("dgx-h100", "1", set()),
+        ):
+            o = self.json("--machine", machine, "--hosts", hosts, "--nccl", "2.30.7", "--nccl", "2.32.3")
+            self.assertEqual({c["code"] for c in o["release_changes"] if c["cause"]}, want, machine)
+            self.assertEqual(o["a"]["uncertain"], [], machine)
+            # The plateau was read; what else matters here was not, but for slow rings, which are none any more.
+            self.assertEqual({u["code"] for u in o["b"]["uncertain"]}, want - {"ring_plateau", "ring_512"}, machine)
+
     def test_two_releases_only(self):
         o = self.json("--topo", "gb200-4gpu-4nic", "--nccl", "2.26.3", "--nccl", "2.29")
         self.assertEqual((o["a"]["nccl"], o["b"]["nccl"]), ("2.26.3", "2.29.7"))

@@ -13,7 +13,7 @@ fi
 # One folder of records for each release; each record names its own, which is passed as --nccl.
 seen=
 for records in "$KOLO_SHARED"/golden "$KOLO_SHARED"/golden-*; do
-    if grep -rq '"topology"' --include='*.json' "$records"; then # records of plans
+    if grep -rq '"is_all_nvlink"' --include='*.json' "$records"; then # records of plans
         seen=1
         echo "$records"
         # The tuning of a release to come (2.31.0a16) is not the release's.

@@ -104,7 +104,9 @@ static void set_nvls_channels(struct kl_connect *c, const struct kl_connect_requ
     int min, max;
 
     if (!c->nvls || !kl_nccl_has(c->nccl, KL_CHANGE_NVLS_BY_NETS)) return;
-    if (q->min_sm < 100 || is_rubin(q->min_sm, c->nccl) || c->nodes.nnodes == 1 || nvls_is_set(c->nccl, q->params.nvls_channels)) return;
+    if (q->min_sm < 100 || is_rubin(q->min_sm, c->nccl) || c->nodes.nnodes == 1 ||
+        nvls_is_set(c->nccl, q->params.nvls_channels))
+        return;
     cta_limits(q, &min, &max);
     c->nvls_channels = clamp(channels_for_nets(c), min, max);
 }

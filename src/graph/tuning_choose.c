@@ -43,13 +43,16 @@ static bool shares_like_trees(const struct kl_tuning *t, int size)
     return t->in.cpu_arch == KL_ARCH_X86 || arm_shares_like_trees(t, size);
 }
 
-enum { PLATEAU = 256 << 10 }; /* bytes of a channel and rank from which on its ring starts faster again; twice as many: no more */
+enum {
+    PLATEAU = 256 << 10
+}; /* bytes of a channel and rank from which on its ring starts faster again; twice as many: no more */
 
 /* Does a ring take longer to start, as within a node of Blackwell's NVLinks? */
 static bool has_plateau(const struct kl_tuning *t, int func)
 {
     if (t->in.nnodes > 1 || t->in.min_sm < 100 || !kl_nccl_has(t->in.nccl, KL_CHANGE_RING_PLATEAU)) return false;
-    return t->in.graph[KL_GRAPH_RING].type_intra == KL_PATH_NVL && (func == KL_FUNC_ALL_REDUCE || kl_func_gathers(func));
+    return t->in.graph[KL_GRAPH_RING].type_intra == KL_PATH_NVL &&
+           (func == KL_FUNC_ALL_REDUCE || kl_func_gathers(func));
 }
 
 /* By which part longer, which also falls with each step that a ring has less than two. */

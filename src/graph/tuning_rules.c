@@ -153,7 +153,8 @@ static void note(uint8_t *refusal, enum kl_tuning_refusal why)
 /* Newer releases model switches and networks that reduce only where these can. */
 static bool loses_latency(const struct kl_tuning_input *in, int algo, int why)
 {
-    if (!kl_nccl_has(in->nccl, KL_CHANGE_NO_LATENCY) || (!kl_algo_is_collnet(algo) && !kl_algo_is_nvls(algo))) return false;
+    if (!kl_nccl_has(in->nccl, KL_CHANGE_NO_LATENCY) || (!kl_algo_is_collnet(algo) && !kl_algo_is_nvls(algo)))
+        return false;
     return why && why != KL_REFUSED_BY_ALGO && why != KL_REFUSED_BY_PROTO;
 }
 

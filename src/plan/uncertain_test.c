@@ -25,9 +25,12 @@ static const struct machine_case {
     const char *machine, *nccl;
     bool sockets, intel;
 } cases[] = {
-    {"gcp-g4-standard-384", "2.32.3", true, false}, {"gcp-g4-standard-384", "2.31.2", false, false},
-    {"gcp-g4-standard-384", "2.30.7", false, false}, {"dgx-b300", "2.32.3", false, true},
-    {"dgx-b300", "2.31.2", false, false},           {"dgx-h100", "2.32.3", false, false},
+    {"gcp-g4-standard-384", "2.32.3", true, false},
+    {"gcp-g4-standard-384", "2.31.2", false, false},
+    {"gcp-g4-standard-384", "2.30.7", false, false},
+    {"dgx-b300", "2.32.3", false, true},
+    {"dgx-b300", "2.31.2", false, false},
+    {"dgx-h100", "2.32.3", false, false},
 };
 
 static void machines_rest_on_what_joins_their_sockets(void **state)

@@ -238,8 +238,8 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
 /* clang-format on */
 
 /* Releases that give different results, or end a line; ascending. */
-static const int releases[] = {22603, 22606, 22703, 22705, 22706, 22707, 22803, 22807,
-                               22809, 22902, 22903, 22907, 23003, 23004, 23007, 23102, 23203};
+static const int releases[] = {22603, 22606, 22703, 22705, 22706, 22707, 22803, 22807, 22809,
+                               22902, 22903, 22907, 23003, 23004, 23007, 23102, 23203};
 
 enum { NRELEASES = sizeof releases / sizeof releases[0] };
 

@@ -220,7 +220,8 @@ static void expect_cpu(const char *attrs, int nccl, int model, float bw)
     struct kl_topo *t;
 
     options.nccl = nccl;
-    snprintf(text, sizeof text, "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" %s/>" CPU "</cpu></system>", attrs);
+    snprintf(text, sizeof text, "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" %s/>" CPU "</cpu></system>",
+             attrs);
     struct kl_xml *xml = parse(text);
     ncclResult_t rc = kl_topo_build(xml, &options, &t);
 

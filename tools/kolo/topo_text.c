@@ -23,7 +23,7 @@ static void print_cpu(const struct kl_topo *t, const struct kl_node *n, FILE *to
     static const char *const vendors[] = {"", " Intel", " AMD", " Zhaoxin"};
     static const char *const amd[] = {"", " (Zen 1 or 2)", " (Zen 3 or 4)", " (Zen 5)"};
     static const char *const intel[] = {"", " (Broadwell or older)", " (Skylake to Ice Lake)", " (Sapphire Rapids)",
-                                         " (Emerald Rapids or newer)"};
+                                        " (Emerald Rapids or newer)"};
     char cpus[128];
     struct kl_text list = kl_text_over(cpus, sizeof cpus);
 
