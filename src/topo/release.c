@@ -50,6 +50,10 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
         "whatever hosts a topology file names, what it describes is part of this host"},
     [KL_CHANGE_TRIM_NICS] = {22703, "trim_nics", /* 3.3 */
         "NICs that are not in use leave no card behind"},
+    [KL_CHANGE_NODES_576] = {22703, "nodes_576", /* 2.3 */
+        "a system holds up to 576 nodes of a kind, instead of 256"},
+    [KL_CHANGE_NODES_640] = {23203, "nodes_640", /* A 1.2 */
+        "a system holds up to 640 nodes of a kind, instead of 576"},
     [KL_CHANGE_CPUID] = {23102, "cpuid", /* A 2.1 */
         "family and model of x86 CPUs count as their manuals say: AMD's families are 23, 25 and 26", UNREAD_SINCE(23203)},
     [KL_CHANGE_NO_LINK_SPEED] = {23102, "no_link_speed", /* A 2.3 */
