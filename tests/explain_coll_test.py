@@ -41,9 +41,20 @@ class Collective(tool.Case):
         self.assertEqual((o["ranks"], o["choice"], {r["reason"]["code"] for r in o["refused"]}), (1, None, {"one_rank"}))
 
     def test_fp8_is_slow_in_long_rings(self):
-        o = self.json("allreduce", "1M", "--topo", H100, "--hosts", "2", "--type", "f8e4m3")
-        for c in o["candidates"]:
-            self.assertEqual(c["terms"]["fp8_us"] > 0, c["algorithm"] == "Ring", c)
+        for nccl, slow in (("2.30.7", "Ring"), ("2.31.2", None)):
+            o = self.json("allreduce", "1M", "--topo", H100, "--hosts", "2", "--type", "f8e4m3", "--nccl", nccl)
+            for c in o["candidates"]:
+                self.assertEqual(c["terms"]["fp8_us"] > 0, c["algorithm"] == slow, c)
+
+    def test_what_could_not_be_read_is_said_where_it_matters(self):
+        fp8 = ("allreduce", "1M", "--topo", H100, "--hosts", "2", "--type", "f8e4m3")
+        for args, nccl, want in ((fp8, "2.31.2", ["any_sum"]), (fp8, "2.30.7", []), (fp8[:-2], "2.32.3", [])):
+            uncertain = self.json(*args, "--nccl", nccl)["uncertain"]
+            self.assertEqual([u["code"] for u in uncertain], want, (args, nccl))
+            for u in uncertain:
+                self.assertEqual((u["part"], u["since"], u["followed"]), ("tuning", "2.31.2", True))
+            block = f"uncertain, as NCCL {nccl}'s code for it could not be read:\n"
+            self.assertEqual(self.good(*args, "--nccl", nccl).count(block), len(want), (args, nccl))
 
     def test_it_is_what_the_plan_says(self):
         plan = json.loads(tool.good("graph", "--topo", A100, "--hosts", "3", "--json"))
@@ -109,7 +120,8 @@ class Collective(tool.Case):
             (["allreduce", "1M", *h2], {"NCCL_PROTO": "simple"}, "Tree", "LL", "nccl_proto"),
             (["allgather", "1M", *h2], {}, "PAT", "Simple", "pat_ranks"),
             (["allgather", "1M", *h2], {"NCCL_PAT_ENABLE": "1"}, "PAT", "Simple", None),
-            (["reducescatter", "1M", *h2, "--op", "avg"], {"NCCL_PAT_ENABLE": "1"}, "PAT", "Simple", "pat_op"),
+            (["reducescatter", "1M", *h2, "--op", "avg", "--nccl", "2.30.7"], {"NCCL_PAT_ENABLE": "1"}, "PAT", "Simple", "pat_op"),
+            (["reducescatter", "1M", *h2, "--op", "avg", "--nccl", "2.31.2"], {"NCCL_PAT_ENABLE": "1"}, "PAT", "Simple", None),
             (["broadcast", "1M", *h2], {}, "Tree", "Simple", "function"),
             (["allreduce", "1M", "--topo", tool.machine("pcie-2cpu-4gpu")], {}, "Ring", "LL128", "ll128_intra"),
         ):

@@ -170,7 +170,7 @@ class Benches(tool.Case):
         self.assertEqual((table["collective"], table["ranks"], table["modelled"]), ("all_reduce", 8, True))
         self.assertEqual(table["findings"][0]["code"], "short")
         self.assertTrue(all(r["predicted"]["bus_bw"] > r["out_of_place"]["bus_bw"] for r in table["rows"]))
-        self.assertRegex(text.splitlines()[0], r"^NCCL 2\.30\.7: 39\.15 GB/s instead of the predicted [0-9.]+ \(\d+ % less\) at 1 GiB \(all_reduce, 8 ranks\)$")
+        self.assertRegex(text.splitlines()[0], rf"^NCCL {re.escape(tool.NCCL)}: 39\.15 GB/s instead of the predicted [0-9.]+ \(\d+ % less\) at 1 GiB \(all_reduce, 8 ranks\)$")
         for row in ("64 MiB    3.00 ms    39.15", "256 MiB    12.0 ms    39.15", "1 GiB    48.0 ms    39.15"):
             self.assertIn(row, text)
 
@@ -184,11 +184,11 @@ class Benches(tool.Case):
     def test_the_first_line_tells_what_was_compared(self):
         topo = ("--topo", tool.machine("h100-rail-8nic-400g"))
         self.assertRegex(self.first_line([(26, 200), (30, 3000)], *topo),
-                         r"^NCCL 2\.30\.7: No size is much slower than predicted: 626\.3 GB/s measured, 473 predicted, at 1 GiB \(all_reduce, 8 ranks\)$")
+                         rf"^NCCL {re.escape(tool.NCCL)}: No size is much slower than predicted: 626\.3 GB/s measured, 473 predicted, at 1 GiB \(all_reduce, 8 ranks\)$")
         self.assertEqual(self.first_line([(10, 20), (20, 60)], *topo),
-                         "NCCL 2.30.7: The table shows no problem, but nothing could be compared with the model: no size reaches 16 MiB")
+                         f"NCCL {tool.NCCL}: The table shows no problem, but nothing could be compared with the model: no size reaches 16 MiB")
         self.assertEqual(self.first_line([(30, 3000)], *topo, "--with", "NCCL_ALGO=PAT"),
-                         "NCCL 2.30.7: The table shows no problem, but nothing could be compared with the model: it has no time for 1 GiB")
+                         f"NCCL {tool.NCCL}: The table shows no problem, but nothing could be compared with the model: it has no time for 1 GiB")
         self.assertEqual(self.first_line([(30, 3000)]), "The table shows no problem by itself")
         self.assertEqual(self.first_line([(30, 3000)], *topo, "--hosts", "2"), "The table shows no problem by itself")
 

@@ -27,6 +27,7 @@ DATA = "tests/data/topologies"
 EXAMPLES = "tests/data/examples"
 SHARED = os.path.join(os.environ.get("KOLO_SHARED") or "../shared", "topologies")
 HANG_S = int(os.environ.get("TEST_HANG_S", 900))  # no test fails because it is slow
+NCCL = "2.31.2"  # the release that is followed where nobody asks for another
 NO_SHARED = "no machines of others (KOLO_SHARED)"
 
 

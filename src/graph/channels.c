@@ -69,10 +69,22 @@ static bool nvls_is_set(int nccl, int64_t channels)
     return kl_nccl_has(nccl, KL_CHANGE_NVLS_24) ? channels > 0 : channels >= 0;
 }
 
+static bool is_rubin(int sm, int nccl)
+{
+    return sm >= 107 && kl_nccl_has(nccl, KL_CHANGE_NVLS_RUBIN);
+}
+
+static int usual_nvls(int sm, bool several, int nccl)
+{
+    if (is_rubin(sm, nccl)) return several ? 64 : 48;
+    if (sm < 100) return 16;
+    return several || !kl_nccl_has(nccl, KL_CHANGE_NVLS_24) ? 32 : 24;
+}
+
 int kl_nvls_channels(int sm, bool several, int nccl, const struct kl_connect_request *q)
 {
-    int blackwell = several || !kl_nccl_has(nccl, KL_CHANGE_NVLS_24) ? 32 : 24, min, max;
-    int64_t n = nvls_is_set(nccl, q->params.nvls_channels) ? q->params.nvls_channels : sm >= 100 ? blackwell : 16;
+    int64_t n = nvls_is_set(nccl, q->params.nvls_channels) ? q->params.nvls_channels : usual_nvls(sm, several, nccl);
+    int min, max;
 
     cta_limits(q, &min, &max);
     return clamp(n, min, max);
@@ -81,12 +93,8 @@ int kl_nvls_channels(int sm, bool several, int nccl, const struct kl_connect_req
 /* Between nodes: as many as it takes to fill NICs of this bandwidth. */
 static int channels_for_nets(const struct kl_connect *c)
 {
-    int local = c->nodes.max_local;
-
-    for (int i = 0; i < c->nodes.nnodes; i++)
-        if (kl_nodes_size(&c->nodes, i) < local) local = kl_nodes_size(&c->nodes, i);
     if (c->nodes.nnodes == 2 && c->net_bw >= 48) return 32;
-    if (c->net_bw >= 96) return local <= 8 ? 24 : 32;
+    if (c->net_bw >= 96) return kl_nodes_fewest(&c->nodes) <= 8 ? 24 : 32;
     return c->net_bw >= 48 ? 24 : 32;
 }
 
@@ -96,7 +104,9 @@ static void set_nvls_channels(struct kl_connect *c, const struct kl_connect_requ
     int min, max;
 
     if (!c->nvls || !kl_nccl_has(c->nccl, KL_CHANGE_NVLS_BY_NETS)) return;
-    if (q->min_sm < 100 || c->nodes.nnodes == 1 || nvls_is_set(c->nccl, q->params.nvls_channels)) return;
+    if (q->min_sm < 100 || is_rubin(q->min_sm, c->nccl) || c->nodes.nnodes == 1 ||
+        nvls_is_set(c->nccl, q->params.nvls_channels))
+        return;
     cta_limits(q, &min, &max);
     c->nvls_channels = clamp(channels_for_nets(c), min, max);
 }

@@ -286,6 +286,9 @@ const char *kl_channel_reason_text(int reason);
 ncclResult_t kl_nodes_create(const struct kl_ranks *ranks, struct kl_nodes *nodes);
 void kl_nodes_fini(struct kl_nodes *nodes);
 
+/** Ranks of the smallest node. */
+int kl_nodes_fewest(const struct kl_nodes *nodes);
+
 /** Fill in the counts of channels, `source` and the steps (channels.c). Needs nodes, graphs as aligned, and what is supported. */
 void kl_channels_set(struct kl_connect *c, const struct kl_connect_request *request);
 

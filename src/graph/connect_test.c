@@ -471,6 +471,30 @@ static struct cluster *two_hosts_with_nvls(int nccl)
     return c;
 }
 
+static void rubin_has_more_channels_for_nvls(void **state)
+{
+    static const struct {
+        int sm, nccl, one, several;
+    } rows[] = {{107, 23102, 24, 32}, {107, 23203, 48, 64}, {103, 23203, 24, 32}};
+
+    (void)state;
+    FOR_EACH_CASE(row, rows)
+    {
+        struct cluster *c = two_hosts_with_nvls(row->nccl);
+
+        assert_int_equal(kl_nvls_channels(row->sm, false, row->nccl, &c->request), row->one);
+        c->request.nvls_channels = kl_nvls_channels(row->sm, true, row->nccl, &c->request);
+        assert_int_equal(c->request.nvls_channels, row->several);
+        c->request.min_sm = row->sm;
+        for (int r = 0; r < 8; r++) c->record[r].net_bw = 20;
+        struct kl_connect *all = connect_all(c);
+
+        assert_int_equal(all->nvls_channels, row->several);
+        kl_connect_free(all);
+        free(c);
+    }
+}
+
 static void heads_of_nvls_are_those_of_collnet(void **state)
 {
     static const struct {
@@ -711,6 +735,7 @@ int main(void)
         cmocka_unit_test(copies_of_copies),
         cmocka_unit_test(heads_of_all_nodes_are_known),
         cmocka_unit_test(heads_of_nvls_are_those_of_collnet),
+        cmocka_unit_test(rubin_has_more_channels_for_nvls),
         cmocka_unit_test(heads_of_nvls_may_differ),
         cmocka_unit_test(large_nodes_have_no_direct_links),
         cmocka_unit_test(no_collnet_where_nodes_differ),

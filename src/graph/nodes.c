@@ -72,3 +72,12 @@ void kl_nodes_fini(struct kl_nodes *nodes)
     free(nodes->of_rank); /* one block */
     nodes->of_rank = NULL;
 }
+
+int kl_nodes_fewest(const struct kl_nodes *nodes)
+{
+    int fewest = nodes->max_local;
+
+    for (int i = 0; i < nodes->nnodes; i++)
+        if (kl_nodes_size(nodes, i) < fewest) fewest = kl_nodes_size(nodes, i);
+    return fewest;
+}

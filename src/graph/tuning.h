@@ -136,7 +136,7 @@ struct kl_tuning_params {
 /** What all ranks agree on. */
 struct kl_tuning_input {
     int nccl; /* the release that is followed */
-    int nranks, nnodes, max_local_ranks;
+    int nranks, nnodes, min_local_ranks, max_local_ranks;
     int ranks_per_cpu; /* of the only node, rounded up; 0: it is not known, or there are several */
     int nchannels, nvls_channels;
     int min_sm, max_sm;
@@ -146,6 +146,7 @@ struct kl_tuning_input {
     bool nvs;                             /* the machine has an NVSwitch */
     bool nvls, collnet;                   /* supported */
     enum kl_offload no_nvls, no_collnet;  /* why not; for explanations */
+    float net_bw;                         /* GB/s to the slowest NIC of any rank; 0 without */
     int collnet_heads;                    /* different heads; 0 without */
     bool chains_elsewhere;                /* CollNet's chains begin at ranks that are none */
     bool collnet_gather, collnet_scatter; /* the plugin offers all-gather, reduce-scatter */

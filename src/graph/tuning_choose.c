@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "graph/tuning_measured.h"
 
+#include <math.h>
+
 /* ---- times ---- */
 
 static int log2_of(uint64_t x)
@@ -24,10 +26,50 @@ struct corrections {
     int count; /* how often the latency counts */
 };
 
-/* Does NVLSTree lose at small sizes what trees lose? */
-static bool shares_like_trees(const struct kl_tuning *t)
+/* On Arm: nodes of exactly 4 ranks behind fast NICs; with two of them, below 64 MiB. `size`: log2 of 64 bytes. */
+static bool arm_shares_like_trees(const struct kl_tuning *t, int size)
 {
-    return t->in.min_sm >= 100 && t->in.cpu_arch == KL_ARCH_X86 && kl_nccl_has(t->in.nccl, KL_CHANGE_NVLS_TREE_SHARE);
+    const struct kl_tuning_input *in = &t->in;
+
+    if (in->cpu_arch != KL_ARCH_ARM || !kl_nccl_has(in->nccl, KL_CHANGE_NVLS_TREE_ARM)) return false;
+    if (in->net_bw < 96 || in->min_local_ranks != 4 || in->max_local_ranks != 4) return false;
+    return size < 20 || in->nnodes > 2;
+}
+
+/* Does NVLSTree lose at small sizes what trees lose? */
+static bool shares_like_trees(const struct kl_tuning *t, int size)
+{
+    if (t->in.min_sm < 100 || !kl_nccl_has(t->in.nccl, KL_CHANGE_NVLS_TREE_SHARE)) return false;
+    return t->in.cpu_arch == KL_ARCH_X86 || arm_shares_like_trees(t, size);
+}
+
+enum {
+    PLATEAU = 256 << 10
+}; /* bytes of a channel and rank from which on its ring starts faster again; twice as many: no more */
+
+/* Does a ring take longer to start, as within a node of Blackwell's NVLinks? */
+static bool has_plateau(const struct kl_tuning *t, int func)
+{
+    if (t->in.nnodes > 1 || t->in.min_sm < 100 || !kl_nccl_has(t->in.nccl, KL_CHANGE_RING_PLATEAU)) return false;
+    return t->in.graph[KL_GRAPH_RING].type_intra == KL_PATH_NVL &&
+           (func == KL_FUNC_ALL_REDUCE || kl_func_gathers(func));
+}
+
+/* By which part longer, which also falls with each step that a ring has less than two. */
+static float plateau(const struct kl_tuning *t, const struct kl_tuning_op *op)
+{
+    double bytes = (double)op->bytes / t->in.nchannels / t->in.nranks, more = (bytes - PLATEAU) / PLATEAU;
+    int steps = (op->func == KL_FUNC_ALL_REDUCE ? 2 : 1) * (t->in.nranks - 1);
+    double most = 0.4 - 0.1 * (more < 0 ? 0 : more > 1 ? 1 : more);
+
+    return (float)(most * (1 - pow(0.1 / 0.4, steps > 1 ? steps - 1 : 0)));
+}
+
+static float ring_factor(const struct kl_tuning *t, const struct kl_tuning_op *op)
+{
+    if (has_plateau(t, op->func)) return 1 + plateau(t, op);
+    if (op->func != KL_FUNC_ALL_REDUCE || t->in.nnodes == 1 || op->bytes < large_ring(t)) return 1;
+    return t->in.min_sm < 80 ? 1.9f : 1.4f;
 }
 
 static struct corrections corrections_of(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto)
@@ -35,12 +77,11 @@ static struct corrections corrections_of(const struct kl_tuning *t, const struct
     struct corrections c = {1, 1, algo == KL_ALGO_RING ? op->npipe : (op->npipe + 9) / 10};
     int size = log2_of((uint64_t)op->bytes >> 6);
 
+    if (algo == KL_ALGO_RING && proto == KL_PROTO_SIMPLE) c.latency_factor = ring_factor(t, op);
     if (op->func != KL_FUNC_ALL_REDUCE) return c;
     if (algo == KL_ALGO_TREE && size >= 0 && size < KL_TREE_OWN_SIZES) c.tree_share = t->at.tree_share[proto][size];
-    if (algo == KL_ALGO_NVLS_TREE && size >= 0 && size < KL_TREE_SIZES && shares_like_trees(t))
+    if (algo == KL_ALGO_NVLS_TREE && size >= 0 && size < KL_TREE_SIZES && shares_like_trees(t, size))
         c.tree_share = t->at.tree_share[proto][size];
-    if (algo == KL_ALGO_RING && proto == KL_PROTO_SIMPLE && t->in.nnodes > 1 && op->bytes >= large_ring(t))
-        c.latency_factor = t->in.min_sm < 80 ? 1.9f : 1.4f;
     return c;
 }
 
@@ -58,14 +99,24 @@ static int64_t next_measured(const struct kl_tuning *t, int64_t bytes)
     return INT64_MAX;
 }
 
+/* Where a ring's start changes, or stops to. */
+static int64_t next_ring(const struct kl_tuning *t, int64_t bytes)
+{
+    const int64_t step[] = {large_ring(t), large_ring(t) * (PLATEAU / 64), large_ring(t) * (2 * PLATEAU / 64)};
+
+    for (int i = 0; i < (has_plateau(t, KL_FUNC_ALL_REDUCE) ? 3 : 1); i++)
+        if (step[i] > bytes) return step[i];
+    return INT64_MAX;
+}
+
 int64_t kl_tuning_next_step(const struct kl_tuning *t, int64_t bytes)
 {
     int64_t share = bytes < 64 ? 64 : bytes > INT64_MAX / 2 ? INT64_MAX : (int64_t)2 << log2_of((uint64_t)bytes);
-    int64_t ring = large_ring(t), measured = next_measured(t, bytes);
+    int64_t measured = next_measured(t, bytes), ring = next_ring(t, bytes);
 
     if (log2_of((uint64_t)bytes >> 6) >= KL_TREE_SIZES) share = INT64_MAX;
     if (measured < share) share = measured;
-    return bytes < ring && ring < share ? ring : share;
+    return ring < share ? ring : share;
 }
 
 static float transfer_time(int64_t bytes, float bandwidth)
@@ -122,7 +173,9 @@ static float cost_of(const struct kl_tuning *t, const struct kl_tuning_op *op, i
 {
     float time = time_of(t, op, algo, proto);
 
-    return op->fp8 && algo == KL_ALGO_RING && t->in.nranks > 8 && time > 0 ? time * 1024 : time;
+    bool loses = op->fp8 && !kl_nccl_has(t->in.nccl, KL_CHANGE_ANY_SUM);
+
+    return loses && algo == KL_ALGO_RING && t->in.nranks > 8 && time > 0 ? time * 1024 : time;
 }
 
 static void all_costs(const struct kl_tuning *t, const struct kl_tuning_op *op, float cost[KL_ALGOS][KL_PROTOS])
@@ -196,10 +249,11 @@ ncclResult_t kl_tuning_pick(const struct kl_tuning *t, const struct kl_tuning_op
                             const float cost[KL_ALGOS][KL_PROTOS], struct kl_tuning_choice *choice)
 {
     struct kl_tuning_choice best = {.algo = -1};
+    bool later = kl_nccl_has(t->in.nccl, KL_CHANGE_LATER_WINS);
 
     for (int a = 0; a < KL_ALGOS; a++)
         for (int p = 0; p < KL_PROTOS; p++)
-            if (cost[a][p] >= 0 && (best.algo < 0 || cost[a][p] < best.time))
+            if (cost[a][p] >= 0 && (best.algo < 0 || cost[a][p] < best.time || (later && cost[a][p] <= best.time)))
                 best = (struct kl_tuning_choice){.algo = a, .proto = p, .time = cost[a][p]};
     if (t->in.nranks == 1) best = (struct kl_tuning_choice){.algo = KL_ALGO_RING, .proto = KL_PROTO_SIMPLE};
     if (best.algo < 0) return nothing_left(t, op);

@@ -76,7 +76,8 @@ static void set_threads(struct kl_tuning *t, const struct kl_tuning_params *p)
         t->max_threads[a][KL_PROTO_LL] = t->max_threads[a][KL_PROTO_SIMPLE] = all;
         t->max_threads[a][KL_PROTO_LL128] = ll128;
     }
-    if (small && p->nthreads <= 0) t->max_threads[KL_ALGO_RING][KL_PROTO_SIMPLE] = 256;
+    if (small && p->nthreads <= 0 && !kl_nccl_has(t->in.nccl, KL_CHANGE_RING_512))
+        t->max_threads[KL_ALGO_RING][KL_PROTO_SIMPLE] = 256;
     for (int a = KL_ALGO_COLLNET_DIRECT; a <= KL_ALGO_NVLS_TREE; a++) t->max_threads[a][KL_PROTO_SIMPLE] = 640;
     t->max_threads[KL_ALGO_ONE_SHOT][KL_PROTO_SIMPLE] = t->max_threads[KL_ALGO_FLAT][KL_PROTO_SIMPLE] = 96;
 }
@@ -115,8 +116,9 @@ static float nvls_bandwidth(const struct terms *m)
     bool tree = m->algo == KL_ALGO_NVLS_TREE;
     float intra = (float)(g->bw_intra * m->t->at.nvls_efficiency[gen] * (g->nchannels - 1) / g->nchannels);
     float inter = g->bw_inter * (in->nnodes <= 2 && tree ? 2 : 1), bw;
+    float local = has(m, KL_CHANGE_NVLS_FEWEST) ? (float)in->min_local_ranks : m->ppn;
 
-    intra *= m->func == KL_FUNC_ALL_REDUCE ? 2.0f : (m->ppn - 1) / m->ppn;
+    intra *= m->func == KL_FUNC_ALL_REDUCE ? 2.0f : (local - 1) / local;
     bw = (float)lesser(intra, inter);
     return tree ? (float)lesser(bw, m->t->at.nvls_tree[gen][column]) : bw;
 }
@@ -130,12 +132,24 @@ static float early_nvls_bandwidth(const struct terms *m)
     return (float)lesser(g->bw_intra * (m->ppn - 1) / m->ppn, g->bw_inter * 0.9f);
 }
 
+/* Rings, trees and PAT once counted the bandwidth inside of nodes up to two of them. */
+static float chain_channel_bandwidth(const struct terms *m)
+{
+    const struct kl_graph_facts *g = m->graph;
+    const struct kl_tuning_input *in = &m->t->in;
+    bool between = m->algo == KL_ALGO_RING && has(m, KL_CHANGE_RING_INTER) && in->min_sm >= 100;
+
+    if (m->algo == KL_ALGO_TREE && has(m, KL_CHANGE_TREE_LESSER)) return (float)lesser(g->bw_intra, g->bw_inter);
+    if (m->algo == KL_ALGO_PAT && has(m, KL_CHANGE_PAT_LESSER)) return (float)lesser(g->bw_intra, g->bw_inter);
+    return in->nnodes <= (between ? 1 : 2) ? g->bw_intra : g->bw_inter;
+}
+
 /* GB/s of one channel. */
 static float channel_bandwidth(const struct terms *m)
 {
     const struct kl_graph_facts *g = m->graph;
     int nnodes = m->t->in.nnodes;
-    float bw = nnodes <= 2 || is_collnet(m->algo) ? g->bw_intra : g->bw_inter;
+    float bw = is_collnet(m->algo) ? g->bw_intra : chain_channel_bandwidth(m);
 
     if (is_nvls(m->algo) && has(m, KL_CHANGE_NVLS_MODEL)) return nvls_bandwidth(m);
     if (m->algo == KL_ALGO_NVLS) bw = early_nvls_bandwidth(m);
@@ -254,8 +268,9 @@ static int hardware(const struct terms *m)
 static float hw_latency(const struct terms *m, int hw, int algo, int proto)
 {
     /* NVLink of POWER machines reaches the CPU, and trees gain nothing there over rings. */
-    if (m->t->in.cpu_arch == KL_ARCH_POWER && hw == KL_HW_PCI && algo == KL_ALGO_TREE && proto == KL_PROTO_SIMPLE)
-        algo = KL_ALGO_RING;
+    bool power = m->t->in.cpu_arch == KL_ARCH_POWER && !has(m, KL_CHANGE_POWER_TREES);
+
+    if (power && hw == KL_HW_PCI && algo == KL_ALGO_TREE && proto == KL_PROTO_SIMPLE) algo = KL_ALGO_RING;
     return m->t->at.hw_latency[hw][algo][proto];
 }
 
@@ -358,13 +373,21 @@ static float flat_latency(struct terms *m, float intra)
     return hops_latency(m, intra, 0, 1, 0) + m->parts.extra;
 }
 
+/* The algorithm whose hops between nodes count: with one rank per node nothing else happens than a tree's exchange. */
+static int algo_between(const struct terms *m)
+{
+    if (has(m, KL_CHANGE_ONE_PER_NODE))
+        return m->algo == KL_ALGO_RING && m->t->in.max_local_ranks == 1 ? KL_ALGO_TREE : m->algo;
+    return m->ppn == 1 ? KL_ALGO_TREE : m->algo;
+}
+
 static float model_latency(struct terms *m)
 {
     const struct kl_tuning_input *in = &m->t->in;
     int intra_hw = m->graph->type_intra == KL_PATH_NVL ? KL_HW_NVLINK : KL_HW_PCI;
     int per_node = in->nranks / in->nnodes - 1, levels = kl_log2((unsigned)in->nnodes);
     float intra = hw_latency(m, intra_hw, m->algo, m->proto);
-    float inter = hw_latency(m, KL_HW_NET, m->ppn == 1 ? KL_ALGO_TREE : m->algo, m->proto) + m->graph->latency_inter;
+    float inter = hw_latency(m, KL_HW_NET, algo_between(m), m->proto) + m->graph->latency_inter;
 
     m->parts = (struct kl_tuning_latency){.base = m->t->at.base_latency[m->algo][m->proto]};
     if (m->proto == KL_PROTO_SIMPLE) inter += m->graph->latency_inter;

@@ -86,6 +86,12 @@ static enum kl_tuning_refusal refuse_ll128(const struct kl_tuning *t, int func, 
     return refuse_generation(in, func, algo);
 }
 
+/* Nodes of one GPU have nothing to join by a switch. */
+static bool gpus_alone(const struct kl_tuning_input *in)
+{
+    return in->max_local_ranks == 1 && kl_nccl_has(in->nccl, KL_CHANGE_COLLNET_ALONE);
+}
+
 static enum kl_tuning_refusal refuse_algo(const struct kl_tuning_input *in, int algo)
 {
     if (algo == KL_ALGO_NVLS_TREE && in->nnodes == 1) return in->nvls ? KL_REFUSED_ONE_NODE : KL_REFUSED_NO_NVLS;
@@ -94,7 +100,7 @@ static enum kl_tuning_refusal refuse_algo(const struct kl_tuning_input *in, int 
     if (kl_algo_is_collnet(algo) && !in->collnet) return KL_REFUSED_NO_COLLNET;
     if (algo == KL_ALGO_COLLNET_CHAIN && in->chains_elsewhere && kl_nccl_has(in->nccl, KL_CHANGE_COLLNET_CHAIN_HEADS))
         return KL_REFUSED_CHAIN_HEADS;
-    return algo == KL_ALGO_COLLNET_DIRECT && !in->nvs ? KL_REFUSED_NO_NVSWITCH : KL_TUNING_ALLOWED;
+    return algo == KL_ALGO_COLLNET_DIRECT && !in->nvs && !gpus_alone(in) ? KL_REFUSED_NO_NVSWITCH : KL_TUNING_ALLOWED;
 }
 
 /* ---- what the user allows ---- */
@@ -144,6 +150,14 @@ static void note(uint8_t *refusal, enum kl_tuning_refusal why)
     if (why && (!*refusal || why < *refusal)) *refusal = (uint8_t)why;
 }
 
+/* Newer releases model switches and networks that reduce only where these can. */
+static bool loses_latency(const struct kl_tuning_input *in, int algo, int why)
+{
+    if (!kl_nccl_has(in->nccl, KL_CHANGE_NO_LATENCY) || (!kl_algo_is_collnet(algo) && !kl_algo_is_nvls(algo)))
+        return false;
+    return why && why != KL_REFUSED_BY_ALGO && why != KL_REFUSED_BY_PROTO;
+}
+
 static void exclude_one(struct kl_tuning *t, const struct kl_tuning_wishes *w, int func, int algo, int proto)
 {
     uint8_t *refusal = &t->refusal[func][algo][proto];
@@ -154,6 +168,10 @@ static void exclude_one(struct kl_tuning *t, const struct kl_tuning_wishes *w, i
     if (!(*bandwidth > 0)) note(refusal, without_bandwidth(&t->in, algo));
     note(refusal, why);
     if (why) *bandwidth = 0;
+    if (loses_latency(&t->in, algo, *refusal)) {
+        t->latency[func][algo][proto] = 0;
+        t->parts[func][algo][proto] = (struct kl_tuning_latency){0};
+    }
 }
 
 void kl_tuning_exclude(struct kl_tuning *t, const struct kl_tuning_wishes *w)
@@ -193,7 +211,9 @@ static enum kl_tuning_refusal unfit_pat(const struct kl_tuning *t, const struct 
 {
     bool scaled = op->func == KL_FUNC_REDUCE_SCATTER && op->prescaled;
 
-    return scaled && !t->constants->any_reduction ? KL_REFUSED_PAT_OP : KL_TUNING_ALLOWED;
+    bool any = t->constants->any_reduction || kl_nccl_has(t->in.nccl, KL_CHANGE_ANY_SUM);
+
+    return scaled && !any ? KL_REFUSED_PAT_OP : KL_TUNING_ALLOWED;
 }
 
 enum kl_tuning_refusal kl_tuning_unfit(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo)

@@ -112,6 +112,13 @@ static void read_triple(const char *at, int *arch, int *vendor, int *model)
     kl_log_int(&at, model);
 }
 
+/* Of the processors that a log's release does not tell apart, the oldest. */
+static int family_of(int vendor, int model)
+{
+    if (vendor == KL_VENDOR_AMD) return model == KL_MODEL_ZEN_5 ? 26 : model == KL_MODEL_ZEN_3_4 ? 25 : 23;
+    return vendor == KL_VENDOR_ZHAOXIN ? 7 : 6;
+}
+
 static ncclResult_t add_cpu(struct making *k, int node)
 {
     const struct kl_log_node *n = &k->log->node[node];
@@ -128,7 +135,7 @@ static ncclResult_t add_cpu(struct making *k, int node)
                       vendor == KL_VENDOR_AMD       ? "AuthenticAMD"
                       : vendor == KL_VENDOR_ZHAOXIN ? "CentaurHauls"
                                                     : "GenuineIntel"));
-    KL_TRY(kl_xml_set_int(k->xml, e, "familyid", vendor == KL_VENDOR_ZHAOXIN ? 7 : 6));
+    KL_TRY(kl_xml_set_int(k->xml, e, "familyid", family_of(vendor, model)));
     return kl_xml_set_int(k->xml, e, "modelid",
                           vendor == KL_VENDOR_ZHAOXIN ? 0x5b
                           : model == KL_MODEL_ERP     ? 0xcf

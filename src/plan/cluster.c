@@ -259,7 +259,9 @@ static const char *const release_name = "KOLO_NCCL_VERSION";
 
 static ncclResult_t refuse_release(const char *origin, const char *text)
 {
-    return KL_FAIL(ncclInvalidArgument, "%s %s: " KL_NCCL_EXPECTED, origin, text);
+    char expected[KL_NCCL_EXPECTED];
+
+    return KL_FAIL(ncclInvalidArgument, "%s %s: %s", origin, text, kl_nccl_expected(expected));
 }
 
 ncclResult_t kl_cluster_check_release(const struct kl_cluster_request *q)

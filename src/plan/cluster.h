@@ -17,6 +17,7 @@
 #include "plan/edit.h"
 #include "plan/found.h"
 #include "plan/gpus.h"
+#include "plan/uncertain.h"
 #include "topo/config.h"
 #include "topo/machine.h"
 #include "topo/nics.h"
@@ -56,10 +57,11 @@ struct kl_cluster {
     const struct kl_param_registry *params;
     const struct kl_tuning_constants *constants;
     struct kl_xml *file;
-    struct kl_assumed assumed; /* what the file does not say */
-    struct kl_finding finding; /* none until whoever opened the cluster looks */
-    struct kl_recorded facts;  /* of the machine that is looked at, when there is no file */
-    struct kl_net_skip *skip;  /* network devices of it that the plan does not use, and why */
+    struct kl_assumed assumed;     /* what the file does not say */
+    struct kl_uncertain uncertain; /* nothing until whoever opened the cluster looks */
+    struct kl_finding finding;     /* none until whoever opened the cluster looks */
+    struct kl_recorded facts;      /* of the machine that is looked at, when there is no file */
+    struct kl_net_skip *skip;      /* network devices of it that the plan does not use, and why */
     int nskips;
     char problem[KL_GPUS_PROBLEM_TEXT]; /* what hides GPUs of this machine, "" else */
     struct kl_host_device *device;      /* host devices, unless `facts` has GPUs */

@@ -31,15 +31,27 @@ static void judge(const struct kl_tuning *t, const struct kl_tuning_op *op, stru
     kl_tuning_size(t, op->bytes, &c->choice);
 }
 
-/* Possible before refused, then by time, then in the model's order, which decides between equals. */
-static int by_time(const void *x, const void *y)
+/* Possible before refused, then by time, then in the model's order, or, of what is possible, from its end: it decides between equals. */
+static int by_time(const void *x, const void *y, bool later)
 {
     const struct kl_op_candidate *a = x, *b = y;
     int refused = (a->refusal != 0) - (b->refusal != 0);
 
     if (refused) return refused;
     if (!a->refusal && a->terms.time != b->terms.time) return a->terms.time < b->terms.time ? -1 : 1;
-    return (a->choice.algo - b->choice.algo) * KL_PROTOS + a->choice.proto - b->choice.proto;
+    int order = (a->choice.algo - b->choice.algo) * KL_PROTOS + a->choice.proto - b->choice.proto;
+
+    return later && !a->refusal ? -order : order;
+}
+
+static int earlier_first(const void *x, const void *y)
+{
+    return by_time(x, y, false);
+}
+
+static int later_first(const void *x, const void *y)
+{
+    return by_time(x, y, true);
 }
 
 ncclResult_t kl_op_choice_find(const struct kl_op_question *q, const struct kl_tuning *t, struct kl_op_choice *c)
@@ -54,7 +66,8 @@ ncclResult_t kl_op_choice_find(const struct kl_op_question *q, const struct kl_t
         judge(t, &c->op, &c->candidate[i]);
         c->npossible += !c->candidate[i].refusal;
     }
-    qsort(c->candidate, (size_t)c->ncandidates, sizeof c->candidate[0], by_time);
+    qsort(c->candidate, (size_t)c->ncandidates, sizeof c->candidate[0],
+          kl_nccl_has(t->in.nccl, KL_CHANGE_LATER_WINS) ? later_first : earlier_first);
     return kl_tuning_ranges(t, &c->op, one ? 1 : q->first, one && q->last < most ? most : q->last, &c->range,
                             &c->nranges);
 }

@@ -260,26 +260,43 @@ static ncclResult_t add_pci(const struct kl_place *p, int elem, int parent)
     return link_device(p, elem, parent, &d);
 }
 
-static int intel_model(int family, int model)
+static int intel_model(int family, int model, int nccl)
 {
+    bool granite = model >= 0xad && model <= 0xaf; /* Granite Rapids, and Sierra Forest */
+
     if (family != 6 || model < 0x55) return KL_MODEL_BDW;
-    if (model >= 0xcf) return KL_MODEL_ERP;
+    if (model >= 0xcf || (granite && kl_nccl_has(nccl, KL_CHANGE_INTEL_GRANITE))) return KL_MODEL_ERP;
     return model >= 0x8f ? KL_MODEL_SRP : KL_MODEL_SKL;
 }
 
-static ncclResult_t read_processor(const struct kl_xml *xml, int elem, struct kl_node *n)
+/* Files hold the family as processors' manuals count it, or shifted, as older releases wrote it. */
+static int amd_model(int family)
 {
-    int family, model;
+    if (family == 26 || family == 0xbf) return KL_MODEL_ZEN_5;
+    return family == 25 || family == 0xaf ? KL_MODEL_ZEN_3_4 : KL_MODEL_ZEN_1_2;
+}
+
+static bool has_model(int vendor, int nccl)
+{
+    if (vendor == KL_VENDOR_AMD) return kl_nccl_has(nccl, KL_CHANGE_AMD_MODELS);
+    return vendor == KL_VENDOR_INTEL || vendor == KL_VENDOR_ZHAOXIN;
+}
+
+static ncclResult_t read_processor(const struct kl_xml *xml, int elem, int nccl, struct kl_node *n)
+{
+    int family, model = 0;
 
     n->cpu.vendor = n->cpu.model = -1;
     KL_TRY(kl_xml_need_word(xml, elem, "arch", archs, &n->cpu.arch));
     if (n->cpu.arch != KL_ARCH_X86) return ncclSuccess;
     KL_TRY(kl_xml_need_word(xml, elem, "vendor", vendors, &n->cpu.vendor));
-    if (n->cpu.vendor != KL_VENDOR_INTEL && n->cpu.vendor != KL_VENDOR_ZHAOXIN) return ncclSuccess;
+    if (!has_model(n->cpu.vendor, nccl)) return ncclSuccess;
     KL_TRY(kl_xml_need_int(xml, elem, "familyid", &family));
-    KL_TRY(kl_xml_need_int(xml, elem, "modelid", &model));
-    if (n->cpu.vendor == KL_VENDOR_INTEL)
-        n->cpu.model = intel_model(family, model);
+    if (n->cpu.vendor != KL_VENDOR_AMD) KL_TRY(kl_xml_need_int(xml, elem, "modelid", &model));
+    if (n->cpu.vendor == KL_VENDOR_AMD)
+        n->cpu.model = amd_model(family);
+    else if (n->cpu.vendor == KL_VENDOR_INTEL)
+        n->cpu.model = intel_model(family, model, nccl);
     else if (family == 7 && model == 0x5b)
         n->cpu.model = KL_MODEL_YONGFENG;
     return ncclSuccess;
@@ -298,7 +315,7 @@ static ncclResult_t add_cpu(struct kl_place *p, int elem)
     if (affinity && !kl_cpuset_parse_map(affinity, &cpus))
         KL_INFO(KL_GRAPH, "CPU %d: affinity \"%s\" is not a set of CPUs and is ignored", numa, affinity);
     KL_TRY(kl_builder_cpus(p->b, &cpus, &n->cpu.cpus));
-    KL_TRY(read_processor(p->xml, elem, n));
+    KL_TRY(read_processor(p->xml, elem, p->nccl, n));
     for (int e = kl_xml_first(p->xml, elem); e != KL_XML_NONE; e = kl_xml_next(p->xml, e)) {
         if (!strcmp(kl_xml_tag(p->xml, e), "pci")) KL_TRY(add_pci(p, e, p->cpu));
         if (!strcmp(kl_xml_tag(p->xml, e), "nic")) KL_TRY(add_cpu_nic(p, e));
@@ -308,27 +325,29 @@ static ncclResult_t add_cpu(struct kl_place *p, int elem)
 
 /* ---- sockets, and the order of links ---- */
 
-static float socket_bw(const struct kl_node *cpu)
+static float socket_bw(const struct kl_node *cpu, int nccl)
 {
     static const float intel[] = {[KL_MODEL_BDW] = 6, [KL_MODEL_SKL] = 10, [KL_MODEL_SRP] = 22, [KL_MODEL_ERP] = 40};
+    static const float amd[] = {[KL_MODEL_ZEN_1_2] = 16, [KL_MODEL_ZEN_3_4] = 24, [KL_MODEL_ZEN_5] = 32};
 
     if (cpu->cpu.arch == KL_ARCH_POWER) return 32;
     if (cpu->cpu.arch == KL_ARCH_ARM) return 6;
     if (cpu->cpu.arch != KL_ARCH_X86) return KL_BW_LOCAL;
     if (cpu->cpu.vendor == KL_VENDOR_INTEL) return intel[cpu->cpu.model];
-    if (cpu->cpu.vendor == KL_VENDOR_AMD) return 16;
+    if (cpu->cpu.vendor == KL_VENDOR_AMD)
+        return cpu->cpu.model > 0 && kl_nccl_has(nccl, KL_CHANGE_AMD_SOCKETS) ? amd[cpu->cpu.model] : 16;
     if (cpu->cpu.vendor == KL_VENDOR_ZHAOXIN) return cpu->cpu.model == KL_MODEL_YONGFENG ? 9 : 6;
     return KL_BW_LOCAL;
 }
 
-static ncclResult_t link_sockets(struct kl_builder *b)
+static ncclResult_t link_sockets(struct kl_builder *b, int nccl)
 {
     for (int i = 0; i < b->nnodes; i++)
         for (int k = 0; b->node[i].node.type == KL_NODE_CPU && k < b->nnodes; k++) {
             const struct kl_node *x = &b->node[i].node, *y = &b->node[k].node;
 
             if (y->type != KL_NODE_CPU || i == k || kl_id_host(x->id) != kl_id_host(y->id)) continue;
-            KL_TRY(kl_builder_link(b, i, k, KL_PATH_SYS, socket_bw(x)));
+            KL_TRY(kl_builder_link(b, i, k, KL_PATH_SYS, socket_bw(x, nccl)));
         }
     return ncclSuccess;
 }
@@ -360,7 +379,7 @@ static ncclResult_t build(struct kl_builder *b, const struct kl_xml *xml, const 
         KL_TRY(add_cpu(&p, e));
     KL_TRY(kl_build_links(&p));
     KL_TRY(kl_builder_flatten_switches(b));
-    KL_TRY(link_sockets(b));
+    KL_TRY(link_sockets(b, o->nccl));
     for (int i = 0; i < b->nnodes; i++)
         if (b->node[i].node.type == KL_NODE_CPU) uplinks_last(b, i, -1);
     return ncclSuccess;

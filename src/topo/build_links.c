@@ -16,6 +16,7 @@ ncclResult_t kl_build_kind(const struct kl_xml *xml, int elem, const char *attr,
 
 float kl_nvlink_bw(int sm, int nccl)
 {
+    if (sm >= 107 && kl_nccl_has(nccl, KL_CHANGE_NVLINK_RUBIN)) return 31.2f;
     if (sm >= 100) return kl_nccl_has(nccl, KL_CHANGE_NVLINK_40_1) ? 40.1f : 40.0f;
     if (sm >= 90) return 20.6f;
     if (sm == 86) return 12.0f;

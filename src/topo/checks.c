@@ -211,12 +211,18 @@ static enum kl_gdr_why judge_read(const struct kl_topo *t, int gpu)
     return able ? KL_GDR_ALLOWED : KL_GDR_READ_OLD_GPU;
 }
 
+/* By themselves in newer releases: those that know partitions this well come with drivers that can. */
+static bool partitions_have_gdr(const struct kl_topo *t)
+{
+    return t->options.gdr_mlopart || kl_nccl_has(t->options.nccl, KL_CHANGE_MLOPART_GDR);
+}
+
 /* Without regard to the way between them. */
 static enum kl_gdr_why judge_devices(const struct kl_topo *t, int gpu, int net, bool read)
 {
     if (!t->node[kl_topo_at(t, KL_NODE_NET, net)].net.gdr) return KL_GDR_NIC_CANNOT;
     if (!gpu_at(t, gpu)->gpu.gdr) return KL_GDR_GPU_CANNOT;
-    if (gpu_at(t, gpu)->gpu.partition >= 0 && !t->options.gdr_mlopart) return KL_GDR_PARTITION;
+    if (gpu_at(t, gpu)->gpu.partition >= 0 && !partitions_have_gdr(t)) return KL_GDR_PARTITION;
     return read ? judge_read(t, gpu) : KL_GDR_ALLOWED;
 }
 
@@ -228,8 +234,11 @@ static bool gdr_over_c2c(const struct kl_topo *t)
 }
 
 /* How far the NIC may be, unless NCCL_NET_GDR_LEVEL says. */
-static int default_gdr_level(const struct kl_topo *t)
+static int default_gdr_level(const struct kl_topo *t, int gpu)
 {
+    bool partition = gpu_at(t, gpu)->gpu.partition >= 0;
+
+    if (partition && kl_nccl_has(t->options.nccl, KL_CHANGE_MLOPART_GDR)) return KL_PATH_P2C;
     return gdr_over_c2c(t) && kl_nccl_has(t->options.nccl, KL_CHANGE_GDR_LEVEL_P2C) ? KL_PATH_P2C : KL_PATH_PXB;
 }
 
@@ -257,10 +266,10 @@ static ncclResult_t judge_distance(const struct kl_topo *t, int gpu, int net, st
 ncclResult_t kl_topo_gdr(const struct kl_topo *t, int rank, int net, bool read, struct kl_gdr *answer)
 {
     int gpu = kl_topo_gpu_of_rank(t, rank);
-    struct kl_gdr gdr = {.rank = rank, .level = default_gdr_level(t), .level_set = t->options.gdr_level >= 0};
+    struct kl_gdr gdr = {.rank = rank, .level_set = t->options.gdr_level >= 0};
 
     if (gpu < 0) return KL_FAIL(ncclInternalError, "rank %d has no GPU in its topology", rank);
-    if (gdr.level_set) gdr.level = t->options.gdr_level;
+    gdr.level = gdr.level_set ? t->options.gdr_level : default_gdr_level(t, gpu);
     gdr.type = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net)->was;
     gdr.why = judge_devices(t, gpu, net, read);
     if (gdr.why == KL_GDR_ALLOWED) {

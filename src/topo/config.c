@@ -46,7 +46,7 @@ static const struct kl_param rows[] = {
                  "let NICs read GPU memory when sending; -2 lets Kolo decide"),
     KL_PARAM_STRING(
         struct kl_topo_config, nccl, "KOLO_NCCL_VERSION", KL_ALIKE, "",
-        "release of NCCL whose rules and constants are followed, as in 2.27.7 or 2.29; unset: " KL_NCCL_NEWEST),
+        "release of NCCL whose rules and constants are followed, as in 2.27.7 or 2.29; unset: " KL_NCCL_DEFAULT_TEXT),
     KL_PARAM_INT(struct kl_topo_config, gdr_c2c, "NCCL_NET_GDR_C2C", KL_HOST_ALIKE, "-2", 0, 1,
                  "use GPUDirect RDMA through a CPU that is joined with the GPU by C2C; -2: from 2.27.3 on"),
     KL_PARAM_INT(struct kl_topo_config, pxn_c2c, "NCCL_PXN_C2C", KL_HOST_ALIKE, "-2", 0, 1,
@@ -60,7 +60,7 @@ static const struct kl_param rows[] = {
     KL_PARAM_BOOL(struct kl_topo_config, split_mlopart, "NCCL_TOPO_SPLIT_MLOPART", KL_HOST_ALIKE, "1",
                   "partitions of a GPU are devices of their own (from 2.30.7 on)"),
     KL_PARAM_BOOL(struct kl_topo_config, gdr_mlopart, "NCCL_NET_GDR_MLOPART", KL_HOST_ALIKE, "0",
-                  "use GPUDirect RDMA for partitions of a GPU, too (from 2.30.7 on)"),
+                  "use GPUDirect RDMA for partitions of a GPU, too (from 2.30.7 on; newer releases than 2.31.2 do so anyway)"),
     KL_PARAM_BOOL(struct kl_topo_config, net_force_flush, "NCCL_NET_FORCE_FLUSH", KL_HOST_ALIKE, "0",
                   "flush after each receive into GPU memory, even where it is not needed"),
     KL_PARAM_BOOL(struct kl_topo_config, net_disable_intra, "NCCL_NET_DISABLE_INTRA", KL_HOST_ALIKE, "0",
@@ -102,10 +102,11 @@ static int merge_level_of(int choice)
 /* A text that is none is reported by whoever asked for the release (kl_nccl_parse); the default is followed then. */
 static int release_of(const char *text)
 {
+    char expected[KL_NCCL_EXPECTED];
     int nccl = kl_nccl_parse(text);
 
     if (nccl >= 0) return nccl;
-    if (*text) KL_WARN("KOLO_NCCL_VERSION=%s: " KL_NCCL_EXPECTED "; following " KL_NCCL_NEWEST, text);
+    if (*text) KL_WARN("KOLO_NCCL_VERSION=%s: %s; following " KL_NCCL_DEFAULT_TEXT, text, kl_nccl_expected(expected));
     return KL_NCCL_DEFAULT;
 }
 

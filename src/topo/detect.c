@@ -28,6 +28,19 @@ static ncclResult_t set_int_if_absent(struct kl_xml *xml, int elem, const char *
 
 /* ---- cpu ---- */
 
+/* The facts are as older releases count them: extended family and model always count, the family's shifted. */
+static ncclResult_t set_model(const struct kl_detect *d, int elem)
+{
+    int family = d->cpu->family, model = d->cpu->model, base = family & 15;
+
+    if (kl_nccl_has(d->nccl, KL_CHANGE_CPUID)) {
+        family = base == 15 ? base + (family >> 4) : base;
+        model = base == 6 || base == 15 ? model : model & 15;
+    }
+    KL_TRY(kl_xml_set_int(d->xml, elem, "familyid", family));
+    return kl_xml_set_int(d->xml, elem, "modelid", model);
+}
+
 static ncclResult_t complete_cpu(const struct kl_detect *d, int elem)
 {
     char dir[KL_SYSFS_PATH_TEXT], text[FILE_TEXT];
@@ -38,9 +51,7 @@ static ncclResult_t complete_cpu(const struct kl_detect *d, int elem)
     KL_TRY(set_if_absent(d->xml, elem, "arch", d->cpu->arch));
     if (strcmp(kl_xml_attr(d->xml, elem, "arch"), "x86_64") != 0) return ncclSuccess;
     KL_TRY(set_if_absent(d->xml, elem, "vendor", d->cpu->vendor));
-    if (kl_xml_attr(d->xml, elem, "familyid")) return ncclSuccess;
-    KL_TRY(kl_xml_set_int(d->xml, elem, "familyid", d->cpu->family));
-    return kl_xml_set_int(d->xml, elem, "modelid", d->cpu->model);
+    return kl_xml_attr(d->xml, elem, "familyid") ? ncclSuccess : set_model(d, elem);
 }
 
 static int cpu_with(const struct kl_xml *xml, const char *numaid)
@@ -93,7 +104,10 @@ static ncclResult_t complete_speed(const struct kl_detect *d, int elem, const ch
         kl_sysfs_text(dir, "max_link_speed", device, sizeof device);
         kl_sysfs_text(dir, "../max_link_speed", port, sizeof port);
     }
-    return kl_xml_set(d->xml, elem, "link_speed", transfer_rate(port) < transfer_rate(device) ? port : device);
+    const char *speed = transfer_rate(port) < transfer_rate(device) ? port : device;
+    bool told = *speed || !kl_nccl_has(d->nccl, KL_CHANGE_NO_LINK_SPEED);
+
+    return kl_xml_set(d->xml, elem, "link_speed", told ? speed : kl_pcie_generation(4)->speed);
 }
 
 static ncclResult_t complete_width(const struct kl_detect *d, int elem, const char *dir)

@@ -74,17 +74,23 @@ static char *read_text(const char *path)
     return text;
 }
 
-static char *document_of(const struct kl_machine *m)
+static char *document_for(const struct kl_machine *m, int nccl)
 {
     struct kl_topo_options options = KL_TOPO_OPTIONS;
     struct kl_xml *xml;
     char *text;
     size_t bytes;
 
+    options.nccl = nccl;
     assert_int_equal(kl_machine_document(m, &options, &xml), ncclSuccess);
     assert_int_equal(kl_xml_text(xml, &text, &bytes), ncclSuccess);
     kl_xml_free(xml);
     return text;
+}
+
+static char *document_of(const struct kl_machine *m)
+{
+    return document_for(m, KL_NCCL_DEFAULT);
 }
 
 static const char *const machines[] = {"vm-virtio", "two-sockets", "arm-c2c", "vm-flat", "broken"};
@@ -105,6 +111,55 @@ static void documents_are_as_expected(void **state)
         free(want);
         close_recorded(&r);
     }
+}
+
+/* Processors as CPUID describes them, and as releases before and after 2.31 write that. */
+static const struct cpuid_case {
+    int family, model; /* all bits */
+    const char *before, *after;
+} cpuids[] = {
+    {0x8f, 0x31, "familyid=\"143\" modelid=\"49\"", "familyid=\"23\" modelid=\"49\""},
+    {0xaf, 0x11, "familyid=\"175\" modelid=\"17\"", "familyid=\"25\" modelid=\"17\""},
+    {0xbf, 0x02, "familyid=\"191\" modelid=\"2\"", "familyid=\"26\" modelid=\"2\""},
+    {0x06, 0x8f, "familyid=\"6\" modelid=\"143\"", "familyid=\"6\" modelid=\"143\""},
+    {0x05, 0x12, "familyid=\"5\" modelid=\"18\"", "familyid=\"5\" modelid=\"2\""},
+};
+
+static void processors_are_written_as_releases_do(void **state)
+{
+    struct recorded r;
+
+    (void)state;
+    open_recorded("two-sockets", &r);
+    FOR_EACH_CASE(c, cpuids)
+    {
+        r.facts.cpu.family = c->family;
+        r.facts.cpu.model = c->model;
+        char *before = document_for(&r.machine, 23007), *after = document_for(&r.machine, 23102);
+
+        expect_case(c->before, strstr(before, c->before));
+        expect_case(c->after, strstr(after, c->after));
+        free(before);
+        free(after);
+    }
+    close_recorded(&r);
+}
+
+/* Without sysfs nobody knows how fast a link is. */
+static void links_without_a_speed_get_one(void **state)
+{
+    struct recorded r;
+
+    (void)state;
+    open_recorded("two-sockets", &r);
+    r.machine.sysfs = "/nonexistent";
+    char *before = document_for(&r.machine, 23007), *after = document_for(&r.machine, 23102);
+
+    assert_true(strstr(before, "link_speed=\"\"") && !strstr(before, "link_speed=\"16.0 GT/s PCIe\""));
+    assert_true(!strstr(after, "link_speed=\"\"") && strstr(after, "link_speed=\"16.0 GT/s PCIe\""));
+    free(before);
+    free(after);
+    close_recorded(&r);
 }
 
 /* A record of a record is the same machine. */
@@ -591,6 +646,8 @@ int main(void)
         cmocka_unit_test(ports_are_joined_as_nccl_does),
         cmocka_unit_test(wishes_choose_devices),
         cmocka_unit_test(records_keep_the_reasons),
+        cmocka_unit_test(processors_are_written_as_releases_do),
+        cmocka_unit_test(links_without_a_speed_get_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@ static const struct kl_known_cpu broadwell = {"x86_64", "GenuineIntel", 6, 79},
                                  granite = {"x86_64", "GenuineIntel", 6, 173},
                                  rome = {"x86_64", "AuthenticAMD", 143, 49}, milan = {"x86_64", "AuthenticAMD", 175, 1},
                                  genoa = {"x86_64", "AuthenticAMD", 175, 17},
+                                 turin = {"x86_64", "AuthenticAMD", 191, 2},
                                  rome_by_hand = {"x86_64", "AuthenticAMD", 23, 49},
                                  genoa_by_hand = {"x86_64", "AuthenticAMD", 25, 17}, grace = {"arm64", NULL, 0, 0};
 
@@ -149,7 +150,7 @@ static const struct kl_known machines[] = {
      "2(G)2N|2(G)2N", ROCE(400, 1), 18, false, 0, 0, KL_KNOWN_PUBLISHED, GCP},
     {"gcp-g2-standard-96", "Google Cloud g2-standard-96", NULL, "L4", KL_WIRING_NONE, &skylake, "4GN|4G", SOCKETS(100),
      ALONE, KL_KNOWN_PUBLISHED, GCP},
-    {"gcp-g4-standard-384", "Google Cloud g4-standard-384", NULL, "RTX PRO 6000 Blackwell", KL_WIRING_NONE, &genoa,
+    {"gcp-g4-standard-384", "Google Cloud g4-standard-384", NULL, "RTX PRO 6000 Blackwell", KL_WIRING_NONE, &turin,
      "4GN|4G", SOCKETS(400), ALONE, KL_KNOWN_PUBLISHED, GCP},
     {"oci-bm.gpu4.8", "Oracle BM.GPU4.8", NULL, "A100 SXM4 40 GB", KL_WIRING_SWITCH, &rome,
      "3:(2G2N)|1:(2G2N)|7:(2G2N)|5:(2G2N)", ROCE(100, 2), PLACED, KL_KNOWN_READ, OCI},

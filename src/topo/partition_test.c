@@ -117,6 +117,34 @@ static void partitions_have_no_gdr_unless_asked(void **state)
     }
 }
 
+/* They reach NICs up to P2C then, unless NCCL_NET_GDR_LEVEL says otherwise. */
+static void partitions_have_gdr_by_themselves_from_2_32_on(void **state)
+{
+    static const struct {
+        int nccl, asked, level;
+        enum kl_gdr_why why;
+    } rows[] = {{23102, -1, KL_PATH_PXB, KL_GDR_PARTITION},
+                {23203, -1, KL_PATH_P2C, KL_GDR_ALLOWED},
+                {23203, KL_PATH_LOC, KL_PATH_LOC, KL_GDR_TOO_FAR}};
+
+    (void)state;
+    FOR_EACH_CASE(row, rows)
+    {
+        struct kl_topo_options options = KL_TOPO_OPTIONS;
+        struct kl_topo *t;
+        struct kl_gdr gdr;
+
+        options.nccl = row->nccl;
+        options.gdr_level = row->asked;
+        options.gdr_c2c = 0; /* for others the default is PXB then */
+        assert_int_equal(build(&options, 4, &t), ncclSuccess);
+        assert_int_equal(kl_topo_gdr(t, 1, 0, false, &gdr), ncclSuccess);
+        assert_int_equal(gdr.why, row->why);
+        assert_int_equal(gdr.level, row->level);
+        kl_topo_free(t);
+    }
+}
+
 /* Then two ranks would share one device. Where only the first is used, there is nothing to share, and no partition. */
 static void before_and_without_splitting_there_is_one_device(void **state)
 {
@@ -158,6 +186,7 @@ int main(void)
         cmocka_unit_test(partitions_are_devices_that_share_links),
         cmocka_unit_test(one_partition_has_all_links),
         cmocka_unit_test(partitions_have_no_gdr_unless_asked),
+        cmocka_unit_test(partitions_have_gdr_by_themselves_from_2_32_on),
         cmocka_unit_test(ranks_do_not_share_partitions),
         cmocka_unit_test(before_and_without_splitting_there_is_one_device),
     };

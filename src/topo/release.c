@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "topo/release.h"
 
+#include "base/text.h"
+
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Releases whose code for a change could not be read, from the first to before the second. */
+#define UNREAD(from, to)   .unread_from = (from), .unread_to = (to)
+#define UNREAD_SINCE(from) UNREAD(from, INT_MAX)
+
+/* Numbers are sections of the specification of differences up to 2.30.7, with an A of its annex from then on. */
 /* clang-format off */
 static const struct kl_change_facts facts[KL_CHANGES] = {
     [KL_CHANGE_NVLINK_40_1] = {22705, "nvlink_40_1", /* 4.1 */
@@ -42,6 +50,24 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
         "whatever hosts a topology file names, what it describes is part of this host"},
     [KL_CHANGE_TRIM_NICS] = {22703, "trim_nics", /* 3.3 */
         "NICs that are not in use leave no card behind"},
+    [KL_CHANGE_NODES_576] = {22703, "nodes_576", /* 2.3 */
+        "a system holds up to 576 nodes of a kind, instead of 256"},
+    [KL_CHANGE_NODES_640] = {23203, "nodes_640", /* A 1.2 */
+        "a system holds up to 640 nodes of a kind, instead of 576"},
+    [KL_CHANGE_CPUID] = {23102, "cpuid", /* A 2.1 */
+        "family and model of x86 CPUs count as their manuals say: AMD's families are 23, 25 and 26", UNREAD_SINCE(23203)},
+    [KL_CHANGE_NO_LINK_SPEED] = {23102, "no_link_speed", /* A 2.3 */
+        "a PCI link whose speed the kernel does not say counts as 16 GT/s", UNREAD_SINCE(23203)},
+    [KL_CHANGE_AMD_MODELS] = {23102, "amd_models", /* A 1.3 */
+        "CPUs of AMD have models: Zen 1 and 2, Zen 3 and 4, Zen 5", UNREAD_SINCE(23203)},
+    [KL_CHANGE_AMD_SOCKETS] = {23102, "amd_sockets", /* A 3.1 */
+        "sockets of AMD are joined by 24 GB/s from Zen 3 on, and by 32 from Zen 5 on, instead of 16", UNREAD_SINCE(23203)},
+    [KL_CHANGE_INTEL_GRANITE] = {23102, "intel_granite", /* A 3.2 */
+        "sockets of Granite Rapids and Sierra Forest are joined by 40 GB/s instead of 22", UNREAD_SINCE(23203)},
+    [KL_CHANGE_NVLINK_RUBIN] = {23203, "nvlink_rubin", /* A 3.4 */
+        "an NVLink of sm 107 and later counts 31.2 GB/s"},
+    [KL_CHANGE_MLOPART_GDR] = {23203, "mlopart_gdr", /* A 3.6 */
+        "partitions of a GPU use GPUDirect RDMA by themselves, on NICs up to P2C"},
     [KL_CHANGE_MERGED_ONLY] = {22703, "merged_only", /* 3.4 */
         "a NIC that is merged with no other keeps its number"},
     [KL_CHANGE_MERGED_8] = {23003, "merged_8", /* 2.6 */
@@ -146,6 +172,8 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
         "GPUs joined through another one use channels for each NVLink"},
     [KL_CHANGE_NVLINK_EVERYWHERE] = {23007, "nvlink_everywhere", /* 7.13 */
         "all GPUs count as joined by NVLink only where that holds on all hosts"},
+    [KL_CHANGE_NVLS_RUBIN] = {23203, "nvls_rubin", /* A 3.5 */
+        "NVLS on sm 107 and later uses 48 channels within a node, and 64 between nodes"},
     [KL_CHANGE_LL128_SM] = {22703, "ll128_sm", /* 8.1 */
         "LL128 is used from sm 70 on, whatever the generation"},
     [KL_CHANGE_LL128_P2C] = {22703, "ll128_p2c", /* 8.1 */
@@ -184,19 +212,45 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
         "CollNetChain is for up to 8 ranks of a node"},
     [KL_CHANGE_NVLS_SIZE] = {22803, "nvls_size", /* 8.13 */
         "NVLS on several nodes uses no more channels than the communicator has"},
+    [KL_CHANGE_LATER_WINS] = {23102, "later_wins", /* A 4.1 */
+        "of equal times the later of the candidates wins, not the earlier", UNREAD_SINCE(23102)},
+    [KL_CHANGE_NO_LATENCY] = {23102, "no_latency", /* A 4.2 */
+        "the model has no latency for CollNet and NVLS where they cannot be used", UNREAD_SINCE(23102)},
+    [KL_CHANGE_RING_INTER] = {23102, "ring_inter", /* A 4.3 */
+        "rings on two nodes count the bandwidth between nodes from sm 100 on", UNREAD(23102, 23203)},
+    [KL_CHANGE_TREE_LESSER] = {23102, "tree_lesser", /* A 4.4 */
+        "trees count the lesser of the bandwidths inside and between nodes", UNREAD_SINCE(23102)},
+    [KL_CHANGE_PAT_LESSER] = {23102, "pat_lesser", /* A 4.5 */
+        "PAT counts the lesser of the bandwidths inside and between nodes", UNREAD_SINCE(23102)},
+    [KL_CHANGE_NVLS_FEWEST] = {23102, "nvls_fewest", /* A 4.6 */
+        "NVLS's all-gather and reduce-scatter count the ranks of the smallest node"},
+    [KL_CHANGE_ONE_PER_NODE] = {23102, "one_per_node", /* A 4.8 */
+        "with one rank per node, rings alone take the network latency of trees"},
+    [KL_CHANGE_RING_512] = {23102, "ring_512", /* A 4.10 */
+        "slow rings use 512 threads, too", UNREAD_SINCE(23102)},
+    [KL_CHANGE_NVLS_TREE_ARM] = {23203, "nvls_tree_arm", /* A 4.11 */
+        "small sums by NVLSTree have less bandwidth on Arm, too, with 4 ranks per node and 96 GB/s to each NIC", UNREAD(23102, 23203)},
+    [KL_CHANGE_RING_PLATEAU] = {23203, "ring_plateau", /* A 4.12 */
+        "rings over NVLink of sm 100 and later take longer to start within a node", UNREAD(23102, 23203)},
+    [KL_CHANGE_COLLNET_ALONE] = {23102, "collnet_alone", /* A 4.13 */
+        "CollNetDirect needs no NVSwitch where nodes have one GPU", UNREAD_SINCE(23102)},
+    [KL_CHANGE_POWER_TREES] = {23102, "power_trees", /* A 4.14 */
+        "trees over PCI on POWER have the latency that they have elsewhere", UNREAD_SINCE(23102)},
+    [KL_CHANGE_ANY_SUM] = {23102, "any_sum", /* A 4.14 */
+        "sums of FP8 and scaled sums are chosen for as others are", UNREAD_SINCE(23102)},
 };
 /* clang-format on */
 
 /* Releases that give different results, or end a line; ascending. */
-static const int releases[] = {22603, 22606, 22703, 22705, 22706, 22707, 22803, 22807,
-                               22809, 22902, 22903, 22907, 23003, 23004, 23007};
+static const int releases[] = {22603, 22606, 22703, 22705, 22706, 22707, 22803, 22807, 22809,
+                               22902, 22903, 22907, 23003, 23004, 23007, 23102, 23203};
 
 enum { NRELEASES = sizeof releases / sizeof releases[0] };
 
 /* A mix is a number as well: MIXED, then where both releases are in the list, then which changes are the other's. */
-enum { MIXED = 1 << 24, RELEASE_BITS = 4, CHANGE_BITS = 7 };
+enum { MIXED = 1 << 30, RELEASE_BITS = 5, CHANGE_BITS = 8 };
 _Static_assert(NRELEASES <= 1 << RELEASE_BITS && KL_CHANGES < 1 << CHANGE_BITS, "a mix has bits for all of them");
-_Static_assert(2 * (RELEASE_BITS + CHANGE_BITS) <= 24, "and they do not reach MIXED");
+_Static_assert(2 * (RELEASE_BITS + CHANGE_BITS) <= 30, "and they do not reach MIXED");
 
 static int place_of(int nccl)
 {
@@ -252,18 +306,18 @@ static int small_number(const char **at)
     return (int)n;
 }
 
-/* The last release of a line, or the line's number if none is known. */
-static int last_of(int line)
+/* The first, or the last, known release of a line; the line's number if none is. */
+static int end_of(int line, bool last)
 {
-    int last = line * 100;
+    int found = line * 100;
 
     for (int i = 0; i < NRELEASES; i++)
-        if (releases[i] / 100 == line) last = releases[i];
-    return last;
+        if (releases[i] / 100 == line && (last || found == line * 100)) found = releases[i];
+    return found;
 }
 
 /* The newest known release that is not newer; -1 for what is older than all. */
-static int known(int nccl)
+static int floor_of(int nccl)
 {
     int found = -1;
 
@@ -272,7 +326,8 @@ static int known(int nccl)
     return found;
 }
 
-int kl_nccl_parse(const char *text)
+/* The number that a text writes, where 2.29 is the last of its line; -1 for what is no version. */
+static int number_of(const char *text)
 {
     int part[3] = {-1, -1, -1};
 
@@ -285,15 +340,48 @@ int kl_nccl_parse(const char *text)
     if (*text || part[1] < 0 || text[-1] == '.') return -1;
     int line = part[0] * 100 + part[1];
 
-    return known(part[2] < 0 ? last_of(line) : line * 100 + part[2]);
+    return part[2] < 0 ? end_of(line, true) : line * 100 + part[2];
+}
+
+int kl_nccl_parse(const char *text)
+{
+    int nccl = number_of(text), first = end_of(nccl / 100, false);
+
+    if (nccl < releases[0] || first % 100 == 0 || nccl > end_of(nccl / 100, true)) return -1;
+    return nccl < first ? first : floor_of(nccl);
 }
 
 int kl_nccl_nearest(const char *text, int otherwise)
 {
-    int nccl = text ? kl_nccl_parse(text) : -1;
+    int nccl = text ? number_of(text) : -1, known = text ? kl_nccl_parse(text) : -1;
 
-    if (nccl >= 0) return nccl;
+    if (known >= 0) return known;
+    if (nccl >= 0) return nccl < releases[0] ? releases[0] : floor_of(nccl);
     return text && small_number(&text) >= 0 && *text == '.' ? releases[0] : otherwise;
+}
+
+bool kl_nccl_unread(int nccl, enum kl_change change)
+{
+    if (nccl & MIXED) nccl = followed_for(nccl, (int)change);
+    return nccl >= facts[change].unread_from && nccl < facts[change].unread_to;
+}
+
+int kl_nccl_otherwise(int nccl, enum kl_change change)
+{
+    int other = kl_nccl_has(nccl, change) ? releases[0] : releases[NRELEASES - 1];
+
+    return kl_nccl_mix(nccl, other, (int)change, (int)change + 1);
+}
+
+const char *kl_nccl_expected(char text[KL_NCCL_EXPECTED])
+{
+    struct kl_text to = kl_text_over(text, KL_NCCL_EXPECTED);
+    char one[KL_NCCL_TEXT];
+
+    kl_text_add(&to, "expected a known release of NCCL:");
+    for (int i = 0; i < NRELEASES; i++)
+        kl_text_add(&to, "%s %s", !i ? "" : i == NRELEASES - 1 ? " or" : ",", kl_nccl_text(releases[i], one));
+    return text;
 }
 
 const char *kl_nccl_text(int nccl, char text[KL_NCCL_TEXT])

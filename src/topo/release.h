@@ -13,10 +13,9 @@
 
 #include <stdbool.h>
 
-#define KL_NCCL_NEWEST   "2.30.7" /* what KL_NCCL_DEFAULT is, for texts */
-#define KL_NCCL_EXPECTED "expected a release of NCCL from 2.26.3 on, as in 2.29.7 or 2.29"
+#define KL_NCCL_DEFAULT_TEXT "2.31.2" /* KL_NCCL_DEFAULT: the newest whose graphs agree with records of its own */
 
-enum { KL_NCCL_2_26_3 = 22603, KL_NCCL_DEFAULT = 23007, KL_NCCL_TEXT = 16 };
+enum { KL_NCCL_2_26_3 = 22603, KL_NCCL_DEFAULT = 23102, KL_NCCL_TEXT = 16, KL_NCCL_EXPECTED = 512 };
 
 enum kl_change {
     /* numbers of NVLink and of path types */
@@ -38,6 +37,15 @@ enum kl_change {
     KL_CHANGE_CURRENT_LINK,
     KL_CHANGE_FILE_HOST,
     KL_CHANGE_TRIM_NICS,
+    KL_CHANGE_NODES_576,
+    KL_CHANGE_NODES_640,
+    KL_CHANGE_CPUID,
+    KL_CHANGE_NO_LINK_SPEED,
+    KL_CHANGE_AMD_MODELS,
+    KL_CHANGE_AMD_SOCKETS,
+    KL_CHANGE_INTEL_GRANITE,
+    KL_CHANGE_NVLINK_RUBIN,
+    KL_CHANGE_MLOPART_GDR,
     /* NICs that are merged */
     KL_CHANGE_MERGED_ONLY,
     KL_CHANGE_MERGED_8,
@@ -94,6 +102,7 @@ enum kl_change {
     KL_CHANGE_P2P_PEERS,
     KL_CHANGE_P2P_NVB,
     KL_CHANGE_NVLINK_EVERYWHERE,
+    KL_CHANGE_NVLS_RUBIN,
     /* tuning */
     KL_CHANGE_LL128_SM,
     KL_CHANGE_LL128_P2C,
@@ -114,7 +123,21 @@ enum kl_change {
     KL_CHANGE_NVLS_RULES,
     KL_CHANGE_COLLNET_CHAIN_8,
     KL_CHANGE_NVLS_SIZE,
-    KL_CHANGES
+    KL_CHANGE_LATER_WINS,
+    KL_CHANGE_NO_LATENCY,
+    KL_CHANGE_RING_INTER,
+    KL_CHANGE_TREE_LESSER,
+    KL_CHANGE_PAT_LESSER,
+    KL_CHANGE_NVLS_FEWEST,
+    KL_CHANGE_ONE_PER_NODE,
+    KL_CHANGE_RING_512,
+    KL_CHANGE_NVLS_TREE_ARM,
+    KL_CHANGE_RING_PLATEAU,
+    KL_CHANGE_COLLNET_ALONE,
+    KL_CHANGE_POWER_TREES,
+    KL_CHANGE_ANY_SUM,
+    KL_CHANGES,
+    KL_CHANGES_OF_TUNING = KL_CHANGE_LL128_SM /* the first of them: those before change the graphs */
 };
 
 /** Does a release have a change? */
@@ -126,14 +149,27 @@ bool kl_nccl_has(int nccl, enum kl_change change);
  */
 int kl_nccl_mix(int nccl, int other, int first, int last);
 
+/** Is it only assumed that a release has a change, or has it not? */
+bool kl_nccl_unread(int nccl, enum kl_change change);
+
+/** A mix: `nccl`, but with a change if it has it not, and the other way round. */
+int kl_nccl_otherwise(int nccl, enum kl_change change);
+
 /**
- * The release that a text means: "2.29.7"; "2.29" is the last of that line. What is between two known ones counts as the
- * lower, what is newer than all as the newest. -1 for what is no version, or older than the first.
+ * The release that a text means: "2.29.7"; "2.29" is the last of that line. What is between two known ones of a line counts as
+ * the lower, and what is before the line's first one as that. -1 for what is no version, and for releases that are not known: older
+ * than the first of all, newer than the last of their line, or of a line without any.
  */
 int kl_nccl_parse(const char *text);
 
-/** The same, but the first release for what is older, and `otherwise` for NULL and what is no version. */
+/**
+ * The release to follow for one that was used somewhere: as above, or the newest known one that is not newer, or the first.
+ * `otherwise` for NULL and what is no version.
+ */
 int kl_nccl_nearest(const char *text, int otherwise);
+
+/** What kl_nccl_parse accepts, for messages: "expected a known release of NCCL: 2.26.3, ... or 2.30.7". Returns `text`. */
+const char *kl_nccl_expected(char text[KL_NCCL_EXPECTED]);
 
 /** "2.30.7" */
 const char *kl_nccl_text(int nccl, char text[KL_NCCL_TEXT]);
@@ -143,6 +179,8 @@ struct kl_change_facts {
     int since;        /* the first release that has it */
     const char *name; /* "keep_nets" */
     const char *text; /* what is different, without a full stop */
+    /* Releases from the first up to before the second are followed without their code for this having been read. 0: all was. */
+    int unread_from, unread_to;
 };
 const struct kl_change_facts *kl_change_facts(enum kl_change change);
 

@@ -165,8 +165,7 @@ static const struct cpu_case {
     {"arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"0x8f\"", 1, 1, 3, 22},
     {"arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"207\"", 1, 1, 4, 40},
     {"arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"5\" modelid=\"207\"", 1, 1, 1, 6},
-    {"arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"143\" modelid=\"49\"", 1, 2, -1, 16},
-    {"arch=\"x86_64\" vendor=\"AuthenticAMD\"", 1, 2, -1, 16},
+    {"arch=\"x86_64\" vendor=\"AuthenticAMD\" familyid=\"143\" modelid=\"49\"", 1, 2, 1, 16},
     {"arch=\"x86_64\" vendor=\"CentaurHauls\" familyid=\"7\" modelid=\"91\"", 1, 3, 1, 9},
     {"arch=\"x86_64\" vendor=\"  Shanghai  \" familyid=\"7\" modelid=\"59\"", 1, 3, -1, 6},
     {"arch=\"x86_64\" vendor=\"Foo\"", 1, 0, -1, 5000},
@@ -189,6 +188,62 @@ static void processors_are_known(void **state)
         expect_case(c->attrs, t->link[n->first_link].bw == c->socket_bw); /* from this CPU */
         expect_case(c->attrs, t->link[t->node[1].first_link].bw == 10);   /* to it, from the other */
         kl_topo_free(t);
+    }
+}
+
+/* Processors that releases tell apart, before and after 2.31. `model`: 0 where it is an error. */
+static const struct {
+    const char *attrs;
+    int model_before, model;
+    float before, bw;
+} newer_cpus[] = {
+    {"vendor=\"AuthenticAMD\" familyid=\"23\" modelid=\"49\"", -1, KL_MODEL_ZEN_1_2, 16, 16},
+    {"vendor=\"AuthenticAMD\" familyid=\"143\" modelid=\"49\"", -1, KL_MODEL_ZEN_1_2, 16, 16},
+    {"vendor=\"AuthenticAMD\" familyid=\"25\" modelid=\"17\"", -1, KL_MODEL_ZEN_3_4, 16, 24},
+    {"vendor=\"AuthenticAMD\" familyid=\"175\" modelid=\"17\"", -1, KL_MODEL_ZEN_3_4, 16, 24},
+    {"vendor=\"AuthenticAMD\" familyid=\"26\" modelid=\"2\"", -1, KL_MODEL_ZEN_5, 16, 32},
+    {"vendor=\"AuthenticAMD\" familyid=\"191\"", -1, KL_MODEL_ZEN_5, 16, 32},
+    {"vendor=\"AuthenticAMD\" familyid=\"27\" modelid=\"2\"", -1, KL_MODEL_ZEN_1_2, 16, 16},
+    {"vendor=\"AuthenticAMD\"", -1, 0, 16, 0},
+    {"vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"172\"", KL_MODEL_SRP, KL_MODEL_SRP, 22, 22},
+    {"vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"173\"", KL_MODEL_SRP, KL_MODEL_ERP, 22, 40},
+    {"vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"174\"", KL_MODEL_SRP, KL_MODEL_ERP, 22, 40},
+    {"vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"175\"", KL_MODEL_SRP, KL_MODEL_ERP, 22, 40},
+    {"vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"176\"", KL_MODEL_SRP, KL_MODEL_SRP, 22, 22},
+    {"vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"207\"", KL_MODEL_ERP, KL_MODEL_ERP, 40, 40},
+};
+
+static void expect_cpu(const char *attrs, int nccl, int model, float bw)
+{
+    char text[512];
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_topo *t;
+
+    options.nccl = nccl;
+    snprintf(text, sizeof text, "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" %s/>" CPU "</cpu></system>",
+             attrs);
+    struct kl_xml *xml = parse(text);
+    ncclResult_t rc = kl_topo_build(xml, &options, &t);
+
+    kl_xml_free(xml);
+    expect_case(attrs, rc == (model ? ncclSuccess : ncclInternalError));
+    if (rc) {
+        assert_non_null(strstr(kl_error_text(), "<cpu> has no attribute familyid"));
+        return;
+    }
+    expect_case(attrs, kl_topo_first_cpu(t)->cpu.model == model);
+    expect_case(attrs, t->link[kl_topo_first_cpu(t)->first_link].bw == bw);
+    kl_topo_free(t);
+}
+
+static void newer_releases_know_more_processors(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, newer_cpus)
+    {
+        expect_cpu(c->attrs, 23007, c->model_before, c->before);
+        expect_cpu(c->attrs, 23102, c->model, c->bw);
+        expect_cpu(c->attrs, 23203, c->model, c->bw);
     }
 }
 
@@ -318,6 +373,8 @@ static void nvlinks_have_generations(void **state)
 {
     (void)state;
     FOR_EACH_CASE(c, nvlink_cases) assert_true(kl_nvlink_bw(c->sm, KL_NCCL_2_26_3) == c->bw);
+    assert_true(kl_nvlink_bw(107, 23102) == 40.1f && kl_nvlink_bw(107, 23203) == 31.2f); /* Rubin */
+    assert_true(kl_nvlink_bw(103, 23102) == 40.1f && kl_nvlink_bw(103, 23203) == 40.1f);
 }
 
 static void one_gpu_alone(void **state)
@@ -449,6 +506,7 @@ int main(void)
         cmocka_unit_test(devices_become_nodes),
         cmocka_unit_test(what_is_missing_is_named),
         cmocka_unit_test(processors_are_known),
+        cmocka_unit_test(newer_releases_know_more_processors),
         cmocka_unit_test(nets_have_defaults),
         cmocka_unit_test(latencies_are_times),
         cmocka_unit_test(virtual_nics_share_a_card),

@@ -56,7 +56,17 @@ enum kl_path_rule {
 
 enum kl_cpu_arch { KL_ARCH_X86 = 1, KL_ARCH_POWER, KL_ARCH_ARM, KL_ARCH_MIXED };
 enum kl_cpu_vendor { KL_VENDOR_INTEL = 1, KL_VENDOR_AMD, KL_VENDOR_ZHAOXIN, KL_VENDOR_MIXED };
-enum kl_cpu_model { KL_MODEL_BDW = 1, KL_MODEL_SKL, KL_MODEL_SRP, KL_MODEL_ERP, KL_MODEL_YONGFENG = 1 };
+/* Numbers begin anew with each vendor. */
+enum kl_cpu_model {
+    KL_MODEL_BDW = 1,
+    KL_MODEL_SKL,
+    KL_MODEL_SRP,
+    KL_MODEL_ERP,
+    KL_MODEL_YONGFENG = 1,
+    KL_MODEL_ZEN_1_2 = 1,
+    KL_MODEL_ZEN_3_4,
+    KL_MODEL_ZEN_5
+};
 
 #define KL_BW_LOCAL    5000.0f /* a node to itself, and what has no limit worth a number */
 #define KL_LATENCY_MAX 1e9f    /* microseconds: no network takes so long */

@@ -2,6 +2,7 @@
 #include "topo/warn.h"
 
 #include "topo/fault.h"
+#include "topo/release.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -89,6 +90,26 @@ static void look_at_net(const struct look *l, int elem, struct tally *slow, stru
     if (first != KL_XML_NONE && first != elem && same_net(l, first, elem)) count(repeated, elem);
 }
 
+/* ---- what NCCL has no room for ---- */
+
+static int room(int nccl)
+{
+    if (kl_nccl_has(nccl, KL_CHANGE_NODES_640)) return 640;
+    return kl_nccl_has(nccl, KL_CHANGE_NODES_576) ? 576 : 256;
+}
+
+static void look_at_room(const struct look *l, const char *tag, const char *what, int nccl)
+{
+    char release[KL_NCCL_TEXT];
+    int n = 0;
+
+    for (int e = KL_XML_ROOT; e != KL_XML_NONE; e = kl_xml_walk(l->xml, KL_XML_ROOT, e))
+        n += !strcmp(kl_xml_tag(l->xml, e), tag);
+    if (n > room(nccl))
+        say(l, "%d %s: NCCL %s has room for %d of a kind, and fails where there are more", n, what,
+            kl_nccl_text(nccl, release), room(nccl));
+}
+
 /* ---- parts that differ from their like ---- */
 
 static void look_for_faults(const struct look *l, int nccl)
@@ -141,6 +162,8 @@ void kl_topo_warn(const struct kl_xml *xml, int nccl, const struct kl_cpu_facts 
     say_tally(&l, &speeds, "busid", "PCI devices", "link speed is not known, 8 GT/s is assumed");
     say_tally(&l, &slow, "name", "NETs", "speed is not known, 10 Gb/s is assumed");
     say_tally(&l, &repeated, "name", "NETs", "there is another one with this name and number before it, which counts");
+    look_at_room(&l, "gpu", "GPUs", nccl);
+    look_at_room(&l, "net", "NETs", nccl);
     look_for_faults(&l, nccl);
     look_for_switches(&l, cpu);
 }

@@ -40,6 +40,42 @@ void kl_assumed_print(const struct kl_cluster *c, const char *indent, FILE *to)
     }
 }
 
+static const char *part_of(enum kl_change change)
+{
+    return change < KL_CHANGES_OF_TUNING ? "machine" : "tuning";
+}
+
+void kl_uncertain_print(const struct kl_cluster *c, const char *indent, FILE *to)
+{
+    char nccl[KL_NCCL_TEXT];
+    const int release = c->options.nccl;
+
+    if (c->uncertain.n)
+        fprintf(to, "%suncertain, as NCCL %s's code for it could not be read:\n", indent, kl_nccl_text(release, nccl));
+    for (int i = 0; i < c->uncertain.n; i++) {
+        const enum kl_change change = c->uncertain.change[i];
+
+        fprintf(to, "%s  %s: %s (%s)\n", indent, part_of(change), kl_change_facts(change)->text,
+                kl_nccl_has(release, change) ? "assumed" : "assumed not yet");
+    }
+}
+
+json_t *kl_uncertain_json(const struct kl_cluster *c)
+{
+    json_t *all = json_array();
+
+    for (int i = 0; i < c->uncertain.n; i++) {
+        const enum kl_change change = c->uncertain.change[i];
+        const struct kl_change_facts *f = kl_change_facts(change);
+        char since[KL_NCCL_TEXT];
+
+        json_array_append_new(all, json_pack("{s:s,s:s,s:s,s:s,s:b}", "code", f->name, "part", part_of(change), "text",
+                                             f->text, "since", kl_nccl_text(f->since, since), "followed",
+                                             (int)kl_nccl_has(c->options.nccl, change)));
+    }
+    return all;
+}
+
 static void set_name(json_t *o, const char *key, const char *name)
 {
     if (name) json_object_set_new(o, key, json_string(name));

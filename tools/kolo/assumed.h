@@ -20,6 +20,12 @@ void kl_finding_warn(const struct kl_cluster *cluster);
 /** The block of assumptions, where there are any; each line begins with `indent`. */
 void kl_assumed_print(const struct kl_cluster *cluster, const char *indent, FILE *to);
 
+/** The block of rules that are uncertain and matter (plan/uncertain.h), where there are any. */
+void kl_uncertain_print(const struct kl_cluster *cluster, const char *indent, FILE *to);
+
+/** An array with an object for each of these: code, part, text, since, and whether it is followed. */
+json_t *kl_uncertain_json(const struct kl_cluster *cluster);
+
 /** An array with an object for each assumption: code, text, from, and its numbers and names. */
 json_t *kl_assumed_json(const struct kl_cluster *cluster);
 

@@ -17,8 +17,10 @@ void kl_checks_by_default(void)
 
 bool kl_follow_release(const char *command, const char *nccl)
 {
+    char expected[KL_NCCL_EXPECTED];
+
     if (!nccl) return true;
     if (kl_nccl_parse(nccl) >= 0) return !setenv("KOLO_NCCL_VERSION", nccl, 1);
-    fprintf(stderr, "kolo %s: --nccl %s: " KL_NCCL_EXPECTED "\n", command, nccl);
+    fprintf(stderr, "kolo %s: --nccl %s: %s\n", command, nccl, kl_nccl_expected(expected));
     return false;
 }

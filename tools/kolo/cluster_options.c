@@ -92,6 +92,7 @@ ncclResult_t kl_cluster_options_open(const struct kl_cluster_request *q, struct 
 {
     KL_TRY(kl_cluster_open(q, c));
     kl_cluster_options_warn(c);
+    kl_uncertain_machine(c);
     ncclResult_t rc = kl_finding_look(q, c, &c->finding);
     if (rc) kl_cluster_close(c);
     return rc;

@@ -158,6 +158,7 @@ static ncclResult_t run(const struct asked *a, unsigned graphs)
     uint64_t start = kl_now_ns();
     KL_TRY_OR(rc, out, kl_planned_init(&cluster, &planned));
     struct kl_plan_view view = {&cluster, planned.plan, graphs, (double)(kl_now_ns() - start) / 1e6};
+    kl_uncertain_tuning(&planned, NULL, &cluster);
     rc = print(a->json ? "json" : a->format, a->channel < 0 ? 0 : a->channel, &view);
 out:
     kl_planned_fini(&planned);

@@ -85,8 +85,9 @@ static ncclResult_t print_text(const struct view *v)
     look(v, print_warning, NULL);
     kl_answer_begin(v->cluster, stdout);
     kl_topo_text(v->topo, v->cluster->name, stdout);
-    if (v->cluster->assumed.n) printf("\n");
+    if (v->cluster->assumed.n || v->cluster->uncertain.n) printf("\n");
     kl_assumed_print(v->cluster, "", stdout);
+    kl_uncertain_print(v->cluster, "", stdout);
     kl_nic_skips_text(v->cluster->skip, v->cluster->nskips, stdout);
     return ncclSuccess;
 }
@@ -114,6 +115,7 @@ static ncclResult_t print_json(const struct view *v)
     int failed = json_object_set_new(o, "topology", json_string(v->cluster->name)) ||
                  json_object_set_new(o, "nccl", json_string(kl_nccl_text(t->options.nccl, nccl))) ||
                  json_object_set_new(o, "assumed", kl_assumed_json(v->cluster)) ||
+                 json_object_set_new(o, "uncertain", kl_uncertain_json(v->cluster)) ||
                  json_object_set_new(o, "finding", kl_finding_json(v->cluster)) ||
                  json_object_set_new(o, "system", kl_json_system(t)) ||
                  json_object_set_new(o, "max_bw", kl_json_float(t->max_bw)) ||

@@ -245,7 +245,8 @@ ncclResult_t kl_plan_text(const struct kl_plan_view *v, FILE *to)
     for (int i = 0; i < KL_GRAPHS; i++)
         if (own->graphs.why[kl_graph_order[i]] && (v->graphs >> kl_graph_order[i] & 1))
             KL_TRY(print_why(own->topo, kl_graph_order[i], own->graphs.why[kl_graph_order[i]], to));
-    if (v->cluster->assumed.n) fprintf(to, "\n");
+    if (v->cluster->assumed.n || v->cluster->uncertain.n) fprintf(to, "\n");
     kl_assumed_print(v->cluster, "", to);
+    kl_uncertain_print(v->cluster, "", to);
     return ncclSuccess;
 }

@@ -12,6 +12,7 @@
 #define KL_JOB_MACHINE_DOC                                                                                             \
     "emulate this known machine, e.g. dgx-h100 (kolo topo --machines); with --topo: the machine of FILE"
 #define KL_RELEASE_DOC                                                                                                 \
-    "follow the rules of this release of NCCL (KOLO_NCCL_VERSION), e.g. 2.29.7 or 2.29 (default: " KL_NCCL_NEWEST ")"
+    "follow the rules of this release of NCCL (KOLO_NCCL_VERSION), e.g. 2.29.7 or 2.29 "                               \
+    "(default: " KL_NCCL_DEFAULT_TEXT ")"
 
 #endif

@@ -368,6 +368,7 @@ static void write_head(struct writer *w, const struct kl_plan_view *v)
 
     member(w, "nccl", json_string(kl_nccl_text(v->cluster->options.nccl, nccl)));
     member(w, "assumed", kl_assumed_json(v->cluster));
+    member(w, "uncertain", kl_uncertain_json(v->cluster));
     member(w, "finding", kl_finding_json(v->cluster));
     member(w, "constants", json_string(v->cluster->constants->name));
     member_int(w, "nnodes", v->plan->connect->nodes.nnodes);

@@ -21,13 +21,15 @@ static void print_cpu(const struct kl_topo *t, const struct kl_node *n, FILE *to
 {
     static const char *const archs[] = {"?", "x86", "POWER", "ARM"};
     static const char *const vendors[] = {"", " Intel", " AMD", " Zhaoxin"};
-    static const char *const models[] = {"", " (Broadwell or older)", " (Skylake to Ice Lake)", " (Sapphire Rapids)",
-                                         " (Emerald Rapids or newer)"};
+    static const char *const amd[] = {"", " (Zen 1 or 2)", " (Zen 3 or 4)", " (Zen 5)"};
+    static const char *const intel[] = {"", " (Broadwell or older)", " (Skylake to Ice Lake)", " (Sapphire Rapids)",
+                                        " (Emerald Rapids or newer)"};
     char cpus[128];
     struct kl_text list = kl_text_over(cpus, sizeof cpus);
 
     fprintf(to, "  %s%s", word(archs, 4, n->cpu.arch), n->cpu.vendor > 0 ? word(vendors, 4, n->cpu.vendor) : "");
-    if (n->cpu.vendor == KL_VENDOR_INTEL) fputs(word(models, 5, n->cpu.model), to);
+    if (n->cpu.vendor == KL_VENDOR_INTEL) fputs(word(intel, 5, n->cpu.model), to);
+    if (n->cpu.vendor == KL_VENDOR_AMD && n->cpu.model > 0) fputs(word(amd, 4, n->cpu.model), to);
     kl_cpuset_add_list(&list, &t->cpuset[n->cpu.cpus]);
     if (*cpus) fprintf(to, ", CPUs %s%s", cpus, list.cut ? "..." : "");
 }

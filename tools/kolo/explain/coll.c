@@ -171,9 +171,15 @@ ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to)
     asked.cluster = &cluster;
     asked.ranks = planned.plan->nranks;
     asked.nodes = planned.plan->connect->nodes.nnodes;
+    if (asked.func >= 0) {
+        const struct kl_tuning_op op = kl_tuning_op_of(asked.func, asked.first, asked.type, asked.op);
+
+        kl_uncertain_tuning(&planned, &op, &cluster);
+    }
     rc = asked.func < 0 ? answer_rounds(q, &asked, planned.plan, to)
                         : answer_choice(q, &asked, &planned.plan->tuning, to);
     if (!rc && !q->json) kl_assumed_print(&cluster, "", to);
+    if (!rc && !q->json) kl_uncertain_print(&cluster, "", to);
 out:
     kl_planned_fini(&planned);
     kl_cluster_close(&cluster);

@@ -52,10 +52,26 @@ static void print_findings(const struct kl_diff *d, FILE *to)
     if (d->b.cluster.finding.code != d->a.cluster.finding.code) kl_finding_print(&d->b.cluster, to);
 }
 
+static bool same_uncertain(const struct kl_cluster *a, const struct kl_cluster *b)
+{
+    const struct kl_uncertain *x = &a->uncertain, *y = &b->uncertain;
+
+    return a->options.nccl == b->options.nccl && x->n == y->n &&
+           !memcmp(x->change, y->change, (size_t)x->n * sizeof *x->change);
+}
+
 static void print_assumed(const struct kl_diff *d, FILE *to)
 {
     kl_assumed_print(&d->a.cluster, "A: ", to);
     if (strcmp(d->a.cluster.name, d->b.cluster.name) != 0) kl_assumed_print(&d->b.cluster, "B: ", to);
+    kl_uncertain_print(&d->a.cluster, "A: ", to);
+    if (!same_uncertain(&d->a.cluster, &d->b.cluster)) kl_uncertain_print(&d->b.cluster, "B: ", to);
+}
+
+static void look_at_unread(struct kl_diff_side *side)
+{
+    kl_uncertain_machine(&side->cluster);
+    kl_uncertain_tuning(&side->planned, NULL, &side->cluster);
 }
 
 ncclResult_t kl_explain_diff(const struct kl_explain_request *q, FILE *to)
@@ -71,6 +87,8 @@ ncclResult_t kl_explain_diff(const struct kl_explain_request *q, FILE *to)
     kl_cluster_options_warn(&d->b.cluster);
     KL_TRY_OR(rc, out, kl_finding_look(&a, &d->a.cluster, &d->a.cluster.finding));
     KL_TRY_OR(rc, out, kl_finding_look(&b, &d->b.cluster, &d->b.cluster.finding));
+    look_at_unread(&d->a);
+    look_at_unread(&d->b);
     if (!q->json) print_findings(d, to);
     if (q->json)
         rc = kl_diff_json(d, to);

@@ -20,6 +20,7 @@ ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to)
     else
         kl_nics_text(&n, &cluster, to);
     if (!q->json) kl_assumed_print(&cluster, "", to);
+    if (!q->json) kl_uncertain_print(&cluster, "", to);
     if (!q->json) kl_nic_skips_text(cluster.skip, cluster.nskips, to);
 out:
     kl_nics_fini(&n);

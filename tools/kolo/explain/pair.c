@@ -19,6 +19,7 @@ ncclResult_t kl_explain_pair(const struct kl_explain_request *q, FILE *to)
     else
         kl_pair_text(&route, &cluster, to);
     if (!q->json) kl_assumed_print(&cluster, "", to);
+    if (!q->json) kl_uncertain_print(&cluster, "", to);
 out:
     kl_pair_route_fini(&route);
     kl_cluster_close(&cluster);

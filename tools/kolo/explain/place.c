@@ -43,5 +43,6 @@ void kl_explain_assumed(const struct kl_cluster *cluster, json_t *answer)
 
     json_object_set_new(answer, "nccl", json_string(kl_nccl_text(cluster->options.nccl, nccl)));
     json_object_set_new(answer, "assumed", kl_assumed_json(cluster));
+    json_object_set_new(answer, "uncertain", kl_uncertain_json(cluster));
     json_object_set_new(answer, "finding", kl_finding_json(cluster));
 }

@@ -21,6 +21,7 @@ ncclResult_t kl_explain_search(const struct kl_explain_request *q, FILE *to)
     else
         kl_search_text(&report, q->all, to);
     if (!q->json) kl_assumed_print(&cluster, "", to);
+    if (!q->json) kl_uncertain_print(&cluster, "", to);
 out:
     kl_search_report_fini(&report);
     kl_cluster_close(&cluster);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * uncertain.h - which of a release's rules are assumed, as their code could not be read, and matter for an answer.
+ *
+ * A rule matters if the machine, or the times of an operation, would be others with the rule the other way round. Each is looked at by
+ * itself. Nothing matters where a question cannot be asked at all.
+ *
+ * Threads: one at a time.
+ */
+#ifndef KL_PLAN_UNCERTAIN_H
+#define KL_PLAN_UNCERTAIN_H
+
+#include "graph/tuning.h"
+#include "topo/release.h"
+
+struct kl_cluster;
+struct kl_planned;
+
+struct kl_uncertain {
+    enum kl_change change[KL_CHANGES];
+    int n;
+};
+
+/** Add what matters for the cluster's machine to its `uncertain`. */
+void kl_uncertain_machine(struct kl_cluster *cluster);
+
+/** Add what matters for the choice of an operation, of its size and all powers of two. NULL: for sums of floats, all functions. */
+void kl_uncertain_tuning(const struct kl_planned *planned, const struct kl_tuning_op *op, struct kl_cluster *cluster);
+
+#endif
