@@ -3,6 +3,7 @@
 #include "comm/onesided.h"
 
 #include "api/api.h"
+#include "api/check.h"
 #include "comm/group.h"
 #include "comm/job.h"
 
@@ -41,9 +42,7 @@ static ncclResult_t put_elements(struct kl_put *p, size_t count, ncclDataType_t 
     if (!bytes)
         return KL_FAIL(ncclInvalidArgument, "%s: data type %d, there are 0 to %d", p->function, (int)type,
                        ncclNumTypes - 1);
-    if (count > PTRDIFF_MAX / bytes)
-        return KL_FAIL(ncclInvalidArgument, "%s: %zu elements of %zu bytes exceed the address space", p->function,
-                       count, bytes);
+    KL_TRY(kl_check_reach(p->function, "count", "buffer", p->data, count, bytes, 1));
     if (!p->window) return KL_FAIL(ncclInvalidArgument, "%s: the window is NULL", p->function);
     p->bytes = count * bytes;
     return put(comm, p, flags, stream);
