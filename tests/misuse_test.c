@@ -30,8 +30,7 @@ static void a_group_is_one_threads(void **state)
 
     (void)state;
     ok(ncclGroupStart());
-    for (int r = 0; r < RANKS; r++)
-        ok(ncclAllReduce(data[r], data[RANKS + r], 1, ncclFloat, ncclSum, comms[r], NULL));
+    for (int r = 0; r < RANKS; r++) ok(ncclAllReduce(data[r], data[RANKS + r], 1, ncclFloat, ncclSum, comms[r], NULL));
     assert_int_equal(pthread_create(&thread, NULL, issue_beside, (void *)"in a group of another thread"), 0);
     pthread_join(thread, NULL);
     ok(ncclGroupEnd());
