@@ -63,6 +63,28 @@ static void a_function_that_a_call_runs_may_issue(void **state)
     ok(ncclCommDestroy(one));
 }
 
+/* ---- a stream that is gone ---- */
+
+/* Its memory is the next one's, and its handle is not. */
+static void the_handle_of_a_stream_that_was_destroyed_names_none(void **state)
+{
+    koloStream_t old[200], next;
+
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        ok(koloStreamCreate(&old[i], KOLO_STREAM_DEFAULT));
+        ok(koloStreamDestroy(old[i]));
+    }
+    ok(koloStreamCreate(&next, KOLO_STREAM_DEFAULT));
+    for (int i = 0; i < 200; i++) {
+        expect_refused(koloStreamQuery(old[i]), ncclInvalidArgument, "or was destroyed");
+        expect_refused(koloStreamDestroy(old[i]), ncclInvalidArgument, "or was destroyed");
+        expect_refused(ncclAllReduce(data[0], data[1], 1, ncclFloat, ncclSum, comms[0], (cudaStream_t)(void *)old[i]),
+                       ncclInvalidArgument, "or was destroyed");
+    }
+    ok(koloStreamDestroy(next));
+}
+
 /* ---- whatever ---- */
 
 static struct {
@@ -190,6 +212,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_group_is_one_threads, create_comms, destroy_comms),
         cmocka_unit_test(a_function_that_a_call_runs_may_issue),
+        cmocka_unit_test_setup_teardown(the_handle_of_a_stream_that_was_destroyed_names_none, create_comms,
+                                        destroy_comms),
         cmocka_unit_test(nothing_crashes),
     };
 

@@ -93,7 +93,7 @@ ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags)
 
     if (!stream) return KL_FAIL(ncclInvalidArgument, "koloStreamCreate: the result pointer is NULL");
     KL_TRY(kl_devices()->stream_create(flags, &s));
-    *stream = (koloStream_t)(void *)s;
+    *stream = (koloStream_t)(void *)kl_user_stream_handle(s);
     return ncclSuccess;
 }
 
