@@ -2,7 +2,7 @@
 /*
  * mpi.c - an NCCL program as it is started on clusters: one process per rank, the unique id handed on by MPI.
  *
- *     mpicc -I include examples/mpi.c -o hello -L build/release -lkolo -Wl,-rpath,$PWD/build/release
+ *     mpicc -I include examples/mpi.c -o hello -L build/release -lkolo -Wl,-rpath,"$PWD/build/release"
  *     mpirun -np 4 ./hello
  */
 #include <kolo.h> /* includes nccl.h */

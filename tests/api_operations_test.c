@@ -3,6 +3,7 @@
  * Operations that are made of others, and reductions that are not built in, with several ranks in one thread.
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { RANKS = 5, COUNT = 700, ROOM = RANKS * COUNT };
@@ -134,6 +135,88 @@ static void wrong_arguments_are_refused(void **state)
     expect_refused(ncclRedOpDestroy(op, comms[1]), ncclInvalidArgument, "no operation of this communicator");
     ok(ncclRedOpDestroy(op, c));
     expect_refused(ncclRedOpDestroy(op, c), ncclInvalidArgument, "no operation of this communicator");
+}
+
+/* ---- counts beyond what a pointer reaches ---- */
+
+typedef ncclResult_t (*call_of_count)(size_t count, ncclDataType_t type, ncclComm_t comm);
+
+#define CALL(name, ...)                                                                                                \
+    static ncclResult_t call_##name(size_t n, ncclDataType_t type, ncclComm_t c)                                       \
+    {                                                                                                                  \
+        size_t counts[RANKS] = {n}, places[RANKS] = {0}, ones[RANKS] = {1, 1, 1, 1, 1};                                \
+        (void)counts, (void)places, (void)ones, (void)type, (void)c;                                                   \
+        return __VA_ARGS__;                                                                                            \
+    }
+
+CALL(all_reduce, ncclAllReduce(in, out, n, type, ncclSum, c, NULL))
+CALL(reduce, ncclReduce(in, out, n, type, ncclSum, 0, c, NULL))
+CALL(reduce_elsewhere, ncclReduce(in, NULL, n, type, ncclSum, 1, c, NULL))
+CALL(broadcast, ncclBroadcast(in, out, n, type, 0, c, NULL))
+CALL(broadcast_elsewhere, ncclBroadcast(NULL, out, n, type, 1, c, NULL))
+CALL(bcast, ncclBcast(in, n, type, 0, c, NULL))
+CALL(all_gather, ncclAllGather(in, out, n, type, c, NULL))
+CALL(reduce_scatter, ncclReduceScatter(in, out, n, type, ncclSum, c, NULL))
+CALL(send, ncclSend(in, n, type, 1, c, NULL))
+CALL(recv, ncclRecv(out, n, type, 1, c, NULL))
+CALL(all_to_all, ncclAlltoAll(in, out, n, type, c, NULL))
+CALL(gather, ncclGather(in, out, n, type, 0, c, NULL))
+CALL(gather_elsewhere, ncclGather(in, NULL, n, type, 1, c, NULL))
+CALL(scatter, ncclScatter(in, out, n, type, 0, c, NULL))
+CALL(scatter_elsewhere, ncclScatter(NULL, out, n, type, 1, c, NULL))
+CALL(all_gather_v, koloAllGatherV(in, n, out, counts, places, type, c, NULL))
+CALL(all_gather_v_place, koloAllGatherV(in, 1, out, ones, (places[1] = n, places), type, c, NULL))
+CALL(all_to_all_v, koloAllToAllV(in, counts, places, out, counts, places, type, c, NULL))
+CALL(all_to_all_v_place, koloAllToAllV(in, ones, places, out, ones, (places[4] = n, places), type, c, NULL))
+CALL(reduce_scatter_v, koloReduceScatterV(in, out, counts, type, ncclSum, c, NULL))
+CALL(copy, koloMemcpyAsync(out, in, type == ncclInt8 ? n : SIZE_MAX, NULL))
+CALL(fill, koloMemsetAsync(out, 0, type == ncclInt8 ? n : SIZE_MAX, NULL))
+CALL(enlist, ncclCommRegister(c, in, type == ncclInt8 ? n : SIZE_MAX, &(void *){NULL}))
+
+static const struct {
+    const char *function, *argument;
+    call_of_count call;
+} counted[] = {
+    {"ncclAllReduce", "count", call_all_reduce},
+    {"ncclReduce", "count", call_reduce},
+    {"ncclReduce", "count", call_reduce_elsewhere},
+    {"ncclBroadcast", "count", call_broadcast},
+    {"ncclBroadcast", "count", call_broadcast_elsewhere},
+    {"ncclBcast", "count", call_bcast},
+    {"ncclAllGather", "sendcount", call_all_gather},
+    {"ncclReduceScatter", "recvcount", call_reduce_scatter},
+    {"ncclSend", "count", call_send},
+    {"ncclRecv", "count", call_recv},
+    {"ncclAlltoAll", "count", call_all_to_all},
+    {"ncclGather", "count", call_gather},
+    {"ncclGather", "count", call_gather_elsewhere},
+    {"ncclScatter", "count", call_scatter},
+    {"ncclScatter", "count", call_scatter_elsewhere},
+    {"koloAllGatherV", "count 0", call_all_gather_v},
+    {"koloAllGatherV", "place 1", call_all_gather_v_place},
+    {"koloAllToAllV", "count 0", call_all_to_all_v},
+    {"koloAllToAllV", "place 4", call_all_to_all_v_place},
+    {"koloReduceScatterV", "count 0", call_reduce_scatter_v},
+    {"koloMemcpyAsync", "bytes", call_copy},
+    {"koloMemsetAsync", "bytes", call_fill},
+    {"ncclCommRegister", "size", call_enlist},
+};
+
+static void what_no_pointer_reaches_is_refused(void **state)
+{
+    char expected[64];
+
+    (void)state;
+    FOR_EACH_CASE(c, counted)
+    for (int bits = 47; bits <= 64; bits++)
+        for (int less = 0; less < 2; less++)
+            for (int wide = 0; wide < 2; wide++) {
+                const size_t count = (bits < 64 ? (size_t)1 << bits : 0) - (size_t)(less || bits == 64);
+
+                snprintf(expected, sizeof expected, "%s: %s is ", c->function, c->argument);
+                expect_refused(c->call(count, wide ? ncclInt64 : ncclInt8, comms[0]), ncclInvalidArgument, expected);
+            }
+    synchronize_all(); /* nothing was queued */
 }
 
 /* ---- parts of different sizes ---- */
@@ -475,6 +558,7 @@ int main(void)
         cmocka_unit_test(gather_and_scatter_work_in_place),
         cmocka_unit_test(nothing_is_done_with_nothing),
         cmocka_unit_test(wrong_arguments_are_refused),
+        cmocka_unit_test(what_no_pointer_reaches_is_refused),
         cmocka_unit_test(parts_may_differ),
         cmocka_unit_test(everybody_sends_everybody_something_else),
         cmocka_unit_test(a_barrier_waits_for_everybody),

@@ -115,6 +115,14 @@ class Logs(tool.Case):
             self.assertEqual([f["code"] for f in o["findings"]], ["versions_differ"])
             self.assertEqual(o["findings"][0]["at"]["file"], f"{d}/1")
 
+    def test_the_question_may_be_a_word(self):
+        file = "tests/data/logs/two-hosts-far-nic.log"
+        self.assertEqual(tool.good("explain", "log", file), self.good(file))
+        self.assertEqual(tool.good("explain", "log", file, "--json"), tool.good("explain", "--log", file, "--json"))
+        for words, want in ((("log",), "expected: log FILE"), (("bench",), "expected: bench FILE"),
+                            ((file,), f"--log {file} for a log of NCCL"), (("search", file), f"--topo {file} for a topology")):
+            self.check_refusal(tool.run("explain", *words), 2, want, words)
+
     def test_what_cannot_be_read(self):
         self.refused(1, "cannot be opened", "/nonexistent/log")
         self.refused(1, "Is a directory", tempfile.gettempdir())

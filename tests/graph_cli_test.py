@@ -168,16 +168,22 @@ class Graph(tool.Case):
             self.refused(1, f"^{t.name}:3: .*; ", "--topo", PCIE, NCCL_GRAPH_FILE=t.name)
 
     def test_bad_values(self):
-        for gpus in ("0,4", "", "0,", "x", "0,0,1,2,3"):
+        for gpus in ("0,4", "0,", "x", "0,0,1,2,3"):
             self.refused(1, f"--gpus {gpus}: expected ordinals", "--topo", PCIE, "--gpus", gpus)
         self.refused(1, "NCCL_ALGO", "--topo", PCIE, NCCL_ALGO="rings")
+        for release in ("2.99", "3.1", "2.25", "x"):
+            known = f"{release}: expected a known release of NCCL: 2.26.3, .* or 2"
+            self.refused(2, f"--nccl {known}", "--topo", PCIE, "--nccl", release)
+            self.refused(2, f"KOLO_NCCL_VERSION {known}", "--topo", PCIE, KOLO_NCCL_VERSION=release)
 
     def test_usage(self):
         for args, want in (
             (["--nonsense"], "unknown option --nonsense"),
             (["word"], 'unexpected operand "word"'),
             (["--graph", "star"], 'no graph "star": ring, tree, collnet or nvls'),
-            (["--graph", ""], 'no graph ""'),
+            (["--graph", ""], "--graph needs a value, and was given an empty one"),
+            (["--topo", ""], "--topo needs a value, and was given an empty one"),
+            (["--machine="], "--machine needs a value, and was given an empty one"),
             (["--format", "dot"], 'no format "dot": text, json, xml, svg or html'),
             (["--hosts", "0"], '--hosts: "0" is not'),
             (["--hosts", "many"], '--hosts: "many" is not'),

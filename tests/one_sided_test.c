@@ -344,7 +344,7 @@ static void wrong_calls_are_refused(void **state)
     expect_refused(ncclPutSignal(&x, 1, ncclInt, 0, window, 8189, 0, 0, 0, comm, NULL), ncclInvalidArgument,
                    "4 bytes at offset 8189, the window of rank 0 has 8192");
     expect_refused(ncclPutSignal(&x, SIZE_MAX / 2, ncclInt, 0, window, 0, 0, 0, 0, comm, NULL), ncclInvalidArgument,
-                   "exceed the address space");
+                   "beyond the address space");
     expect_refused(ncclPutSignal(NULL, 1, ncclInt, 0, window, 0, 0, 0, 0, comm, NULL), ncclInvalidArgument, "is NULL");
     expect_refused(ncclPutSignal(&x, 1, ncclInt, 0, NULL, 0, 0, 0, 0, comm, NULL), ncclInvalidArgument, "is NULL");
     expect_refused(ncclPutSignal(&x, 1, ncclInt, 0, (ncclWindow_t)&x, 0, 0, 0, 0, comm, NULL), ncclInvalidArgument,

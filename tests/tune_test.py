@@ -4,6 +4,8 @@
 `kolo explain` shows it beside what is modelled."""
 import os
 import re
+import subprocess
+import sys
 import tempfile
 
 import tool
@@ -40,7 +42,7 @@ class Tune(tool.Case):
         cls.addClassCleanup(cls.folder.cleanup)
         cls.measured = os.path.join(cls.folder.name, "kolo", "tuning")
         cls.file = os.path.join(cls.folder.name, "file")
-        tool.good("tune", "--file", cls.measured, "-t", "1")
+        tool.good("tune", "--file", cls.measured, "-t", "1", "--keep")  # whatever else runs here
         with open(cls.measured, encoding="utf-8") as file:
             cls.lines = file.read().splitlines()
         cls.machine = cls.lines[1]
@@ -96,11 +98,27 @@ class Tune(tool.Case):
         self.assertEqual(self.algorithms((self.file, "none")), modelled)
         self.assertEqual(self.algorithms((self.file, other)), modelled)
 
+    def test_noise_is_not_kept(self):
+        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
+        path = os.path.join(self.folder.name, "noise")
+        try:
+            p = tool.run("tune", "--file", path, "-t", "1")
+            self.assertEqual(p.returncode, 1, p.stderr)
+            self.assertRegex(p.stderr, r"other programs had \d+ % of the CPUs meanwhile, .*: not kept; .* --keep")
+            self.assertEqual(p.stdout, "")
+            self.assertFalse(os.path.exists(path))
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+
     def test_wrong_usage(self):
         self.refused(2, "unknown option", "--wrong")
         self.refused(2, "exclude each other", "--show", "--forget")
         self.refused(1, "none", KOLO_TUNING="none")
-        self.refused(1, "Not a directory", "--file", "/dev/null/tuning", "-t", "1")
+        self.refused(1, "Not a directory", "--file", "/dev/null/tuning")
+        self.refused(1, "Is a directory", "--file", self.folder.name)
+        self.refused(1, "Is a directory", "--show", "--file", self.folder.name)
 
 
 if __name__ == "__main__":

@@ -8,19 +8,28 @@
 
 #include "comm/launch.h"
 
-#include <stdint.h>
+/** Operations of more bytes are looked at more closely: whether pointers reach as far. A wild pointer of a smaller one faults. */
+#define KL_CHECK_CLOSELY ((size_t)1 << 30)
 
 /**
- * Are `parts` times `count` elements fewer bytes than an address space has? So many are `*bytes`. Without a division, which takes longer than what
- * is sent in a small operation.
+ * ncclInvalidArgument where `parts` times `count` elements from `at` on end beyond what a pointer reaches. `argument` is the name of
+ * the count, `buffer` of what `at` is, for the text.
  */
-static inline ncclResult_t kl_check_size(const char *function, size_t count, size_t elem_bytes, int parts,
-                                         size_t *bytes)
+ncclResult_t kl_check_closely(const char *function, const char *argument, const char *buffer, const void *at,
+                              size_t count, size_t elem_bytes, int parts);
+
+static inline ncclResult_t kl_check_reach(const char *function, const char *argument, const char *buffer,
+                                          const void *at, size_t count, size_t elem_bytes, int parts)
 {
-    if (!__builtin_mul_overflow(count, elem_bytes * (size_t)parts, bytes) && *bytes <= PTRDIFF_MAX) return ncclSuccess;
-    return KL_FAIL(ncclInvalidArgument, "%s: %zu elements of %zu bytes for %d ranks exceed the address space", function,
-                   count, elem_bytes, parts);
+    size_t bytes;
+
+    if (!__builtin_mul_overflow(count, elem_bytes * (size_t)parts, &bytes) && bytes <= KL_CHECK_CLOSELY)
+        return ncclSuccess;
+    return kl_check_closely(function, argument, buffer, at, count, elem_bytes, parts);
 }
+
+/** kl_check_closely of the buffers that this rank uses. */
+ncclResult_t kl_check_task_reach(ncclComm_t comm, const struct kl_task *t, const char *function);
 
 /** Type, operation, root or peer, size and buffers of a task; `function` is named in texts. Fills in its bytes. */
 static inline ncclResult_t kl_check_task(ncclComm_t comm, struct kl_task *t, const char *function)
@@ -34,8 +43,11 @@ static inline ncclResult_t kl_check_task(ncclComm_t comm, struct kl_task *t, con
     if ((unsigned)t->op >= ncclNumOps)
         return KL_FAIL(ncclInvalidArgument, "%s: operation %d, there are 0 to %d", function, (int)t->op,
                        ncclNumOps - 1);
-    KL_TRY(kl_check_size(function, t->count, kl_comm_elem_bytes(comm, t), kl_func_parts(t->func, comm->nranks),
-                         &t->bytes));
+    /* Without a division, which takes longer than what is sent in a small operation. */
+    if (__builtin_mul_overflow(t->count, kl_comm_elem_bytes(comm, t) * (size_t)kl_func_parts(t->func, comm->nranks),
+                               &t->bytes) ||
+        t->bytes > KL_CHECK_CLOSELY)
+        KL_TRY(kl_check_task_reach(comm, t, function));
     if (!t->send && t->count && kl_task_reads(t, comm->rank))
         return KL_FAIL(ncclInvalidArgument, "%s: the send buffer is NULL", function);
     if (!t->recv && t->count && kl_task_writes(t, comm->rank))

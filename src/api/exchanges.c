@@ -11,6 +11,7 @@
 #include "include/kolo.h"
 
 #include <stdint.h>
+#include <stdio.h>
 
 /* What is asked of each rank. */
 struct call {
@@ -39,11 +40,11 @@ static ncclResult_t begin(struct call *c)
     return ncclSuccess;
 }
 
-static ncclResult_t check_count(const struct call *c, size_t count)
+/* `parts` parts of `count` elements from `buffer` on: of this rank, or of all. */
+static ncclResult_t check_reach(const struct call *c, const char *argument, const void *buffer, const char *which,
+                                size_t count, int parts)
 {
-    size_t bytes;
-
-    return kl_check_size(c->function, count, c->bytes, c->nranks, &bytes);
+    return kl_check_reach(c->function, argument, which, buffer, count, c->bytes, parts);
 }
 
 static ncclResult_t check_root(const struct call *c, int root)
@@ -116,10 +117,11 @@ static ncclResult_t all_to_all(struct call *c, const void *from, const void *to,
     bool whole;
 
     KL_TRY(begin(c));
-    KL_TRY(check_count(c, count));
     if (!count) return ncclSuccess;
     KL_TRY(check_buffer(c, from, "send buffer"));
     KL_TRY(check_buffer(c, to, "receive buffer"));
+    KL_TRY(check_reach(c, "count", from, "send buffer", count, c->nranks));
+    KL_TRY(check_reach(c, "count", to, "receive buffer", count, c->nranks));
     if (from == to && c->nranks > 1)
         return KL_FAIL(ncclInvalidArgument, "%s: it needs two buffers, and was given one for both", c->function);
     KL_TRY(is_whole(c, count, &whole));
@@ -139,12 +141,17 @@ ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, nc
 static ncclResult_t check_rooted(struct call *c, const void *part, const void *whole, size_t count, int root,
                                  bool gathers)
 {
+    const char *name_of_part = gathers ? "send buffer" : "receive buffer";
+    const char *name_of_whole = gathers ? "receive buffer" : "send buffer";
+
     KL_TRY(begin(c));
     KL_TRY(check_root(c, root));
-    KL_TRY(check_count(c, count));
     if (!count) return ncclSuccess;
-    KL_TRY(check_buffer(c, part, gathers ? "send buffer" : "receive buffer"));
-    return c->rank == root ? check_buffer(c, whole, gathers ? "receive buffer" : "send buffer") : ncclSuccess;
+    KL_TRY(check_buffer(c, part, name_of_part));
+    KL_TRY(check_reach(c, "count", part, name_of_part, count, 1));
+    if (c->rank != root) return ncclSuccess;
+    KL_TRY(check_buffer(c, whole, name_of_whole));
+    return check_reach(c, "count", whole, name_of_whole, count, c->nranks);
 }
 
 static ncclResult_t gather(struct call *c, const void *part, const void *whole, size_t count, int root)
@@ -185,16 +192,6 @@ ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncc
 
 /* ---- of unequal parts ---- */
 
-static ncclResult_t check_parts(const struct call *c, const size_t *counts, const size_t *places, const char *which)
-{
-    if (!counts || !places) return KL_FAIL(ncclInvalidArgument, "%s: an array of %s is NULL", c->function, which);
-    for (int r = 0; r < c->nranks; r++) {
-        KL_TRY(check_count(c, counts[r]));
-        KL_TRY(check_count(c, places[r]));
-    }
-    return ncclSuccess;
-}
-
 static bool any(const struct call *c, const size_t *counts)
 {
     for (int r = 0; r < c->nranks; r++)
@@ -202,16 +199,48 @@ static bool any(const struct call *c, const size_t *counts)
     return false;
 }
 
+/* The part of a rank begins, and ends, where a pointer reaches. */
+static ncclResult_t check_part(const struct call *c, const void *buffer, const char *which, int rank, size_t place,
+                               size_t count)
+{
+    char argument[32];
+
+    snprintf(argument, sizeof argument, "place %d", rank);
+    KL_TRY(check_reach(c, argument, buffer, which, place, 1));
+    snprintf(argument, sizeof argument, "count %d", rank);
+    return check_reach(c, argument, at(c, buffer, place), which, count, 1);
+}
+
+/* `places` may be NULL where parts follow each other. */
+static ncclResult_t check_places(const struct call *c, const void *buffer, const size_t *counts, const size_t *places,
+                                 const char *which)
+{
+    size_t next = 0;
+
+    for (int r = 0; r < c->nranks; next += counts[r++])
+        if (counts[r]) KL_TRY(check_part(c, buffer, which, r, places ? places[r] : next, counts[r]));
+    return ncclSuccess;
+}
+
+static ncclResult_t check_parts(const struct call *c, const void *buffer, const size_t *counts, const size_t *places,
+                                const char *which)
+{
+    if (!counts || !places) return KL_FAIL(ncclInvalidArgument, "%s: an array of the %s is NULL", c->function, which);
+    if (!any(c, counts)) return ncclSuccess;
+    KL_TRY(check_buffer(c, buffer, which));
+    return check_places(c, buffer, counts, places, which);
+}
+
 static ncclResult_t all_gather_v(struct call *c, const void *from, size_t count, const void *to, const size_t *counts,
                                  const size_t *places)
 {
     KL_TRY(begin(c));
-    KL_TRY(check_parts(c, counts, places, "the receive buffer"));
+    KL_TRY(check_parts(c, to, counts, places, "receive buffer"));
     if (count != counts[c->rank])
         return KL_FAIL(ncclInvalidArgument, "%s: rank %d sends %zu elements, and its entry in recvcounts is %zu",
                        c->function, c->rank, count, counts[c->rank]);
     if (count) KL_TRY(check_buffer(c, from, "send buffer"));
-    if (any(c, counts)) KL_TRY(check_buffer(c, to, "receive buffer"));
+    KL_TRY(check_reach(c, "sendcount", from, "send buffer", count, 1));
     KL_TRY(kl_group_start());
     for (int r = 0; r < c->nranks; r++) {
         send(c, r, from, count);
@@ -232,10 +261,8 @@ static ncclResult_t all_to_all_v(struct call *c, const void *from, const size_t 
                                  const void *to, const size_t *recvcounts, const size_t *rdispls)
 {
     KL_TRY(begin(c));
-    KL_TRY(check_parts(c, sendcounts, sdispls, "the send buffer"));
-    KL_TRY(check_parts(c, recvcounts, rdispls, "the receive buffer"));
-    if (any(c, sendcounts)) KL_TRY(check_buffer(c, from, "send buffer"));
-    if (any(c, recvcounts)) KL_TRY(check_buffer(c, to, "receive buffer"));
+    KL_TRY(check_parts(c, from, sendcounts, sdispls, "send buffer"));
+    KL_TRY(check_parts(c, to, recvcounts, rdispls, "receive buffer"));
     KL_TRY(kl_group_start());
     for (int r = 0; r < c->nranks; r++) {
         send(c, r, at(c, from, sdispls[r]), sendcounts[r]);
@@ -259,8 +286,9 @@ static ncclResult_t reduce_scatter_v(struct call *c, const void *from, void *to,
     size_t first = 0;
 
     KL_TRY(begin(c));
-    KL_TRY(check_parts(c, counts, counts, "counts"));
+    if (!counts) return KL_FAIL(ncclInvalidArgument, "%s: the array of counts is NULL", c->function);
     if (any(c, counts)) KL_TRY(check_buffer(c, from, "send buffer"));
+    KL_TRY(check_places(c, from, counts, NULL, "send buffer"));
     KL_TRY(kl_group_start());
     for (int r = 0; r < c->nranks; first += counts[r++]) {
         const struct kl_op_args args = {.func = KL_FUNC_REDUCE,

@@ -3,6 +3,7 @@
  * kolo.c - devices, their memory, streams and events.
  */
 #include "api/api.h"
+#include "api/check.h"
 #include "base/error.h"
 #include "comm/devices.h"
 #include "device/device.h"
@@ -92,7 +93,7 @@ ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags)
 
     if (!stream) return KL_FAIL(ncclInvalidArgument, "koloStreamCreate: the result pointer is NULL");
     KL_TRY(kl_devices()->stream_create(flags, &s));
-    *stream = (koloStream_t)(void *)s;
+    *stream = (koloStream_t)(void *)kl_user_stream_handle(s);
     return ncclSuccess;
 }
 
@@ -161,6 +162,8 @@ ncclResult_t koloMemcpyAsync(void *dst, const void *src, size_t bytes, koloStrea
 
     if (bytes && (!dst || !src))
         return KL_FAIL(ncclInvalidArgument, "koloMemcpyAsync: the %s is NULL", dst ? "source" : "destination");
+    KL_TRY(kl_check_reach("koloMemcpyAsync", "bytes", "source", src, bytes, 1, 1));
+    KL_TRY(kl_check_reach("koloMemcpyAsync", "bytes", "destination", dst, bytes, 1, 1));
     KL_TRY(kl_api_stream(stream, &s));
     return kl_devices()->copy_on(s, dst, src, bytes);
 }
@@ -170,6 +173,7 @@ ncclResult_t koloMemsetAsync(void *dst, int value, size_t bytes, koloStream_t st
     struct kl_stream *s;
 
     if (bytes && !dst) return KL_FAIL(ncclInvalidArgument, "koloMemsetAsync: the destination is NULL");
+    KL_TRY(kl_check_reach("koloMemsetAsync", "bytes", "destination", dst, bytes, 1, 1));
     KL_TRY(kl_api_stream(stream, &s));
     return kl_devices()->fill_on(s, dst, value, bytes);
 }

@@ -3,6 +3,7 @@
  * memory.c - buffers that communicators know.
  */
 #include "api/api.h"
+#include "api/check.h"
 #include "comm/group.h"
 #include "comm/window.h"
 
@@ -36,6 +37,7 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buff, size_t size, vo
     if (!handle) return KL_FAIL(ncclInvalidArgument, "ncclCommRegister: the result pointer is NULL");
     if (!buff || !size)
         return KL_FAIL(ncclInvalidArgument, "ncclCommRegister: the buffer is %s", buff ? "empty" : "NULL");
+    KL_TRY(kl_check_reach("ncclCommRegister", "size", "buffer", buff, size, 1, 1));
     KL_TRY(kl_comm_enter(comm, "ncclCommRegister", &c));
     ncclResult_t rc = add(c, buff, size, handle);
     kl_handle_leave(c);
@@ -80,6 +82,7 @@ static ncclResult_t check_window(const void *buff, size_t size, const ncclWindow
     if (!win) return KL_FAIL(ncclInvalidArgument, "ncclCommWindowRegister: the result pointer is NULL");
     if (!buff || !size)
         return KL_FAIL(ncclInvalidArgument, "ncclCommWindowRegister: the buffer is %s", buff ? "empty" : "NULL");
+    KL_TRY(kl_check_reach("ncclCommWindowRegister", "size", "buffer", buff, size, 1, 1));
     if ((uintptr_t)buff % NCCL_WIN_REQUIRED_ALIGNMENT)
         return KL_FAIL(ncclInvalidArgument, "ncclCommWindowRegister: the buffer at %p is not aligned to %d bytes", buff,
                        NCCL_WIN_REQUIRED_ALIGNMENT);

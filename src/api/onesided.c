@@ -3,6 +3,7 @@
 #include "comm/onesided.h"
 
 #include "api/api.h"
+#include "api/check.h"
 #include "comm/group.h"
 #include "comm/job.h"
 
@@ -11,12 +12,13 @@
 static ncclResult_t enter(ncclComm_t handle, const char *function, cudaStream_t stream, struct ncclComm **comm,
                           struct kl_stream **s)
 {
-    KL_TRY(kl_comm_enter(handle, function, comm));
+    KL_TRY(kl_comm_enter_as_issuer(handle, function, comm));
     ncclResult_t rc = kl_comm_failure(*comm);
     if (!rc && kl_load_relaxed(&(*comm)->finalized))
         rc = KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
     if (!rc) rc = kl_device_stream_of((*comm)->devices, stream, (*comm)->device, s);
-    if (rc) kl_handle_leave(*comm);
+    if (!rc) rc = kl_group_take(*comm, function);
+    if (rc) kl_handle_leave_as_issuer(*comm);
     return rc;
 }
 
@@ -27,9 +29,8 @@ static ncclResult_t put(ncclComm_t handle, const struct kl_put *p, unsigned flag
 
     if (flags) return KL_FAIL(ncclInvalidArgument, "%s: flags %u, there are none yet", p->function, flags);
     KL_TRY(enter(handle, p->function, stream, &comm, &s));
-    if (kl_group_open()) kl_group_join(comm);
     ncclResult_t rc = kl_comm_put(comm, p, s);
-    kl_handle_leave(comm);
+    kl_handle_leave_as_issuer(comm);
     return rc;
 }
 
@@ -41,9 +42,7 @@ static ncclResult_t put_elements(struct kl_put *p, size_t count, ncclDataType_t 
     if (!bytes)
         return KL_FAIL(ncclInvalidArgument, "%s: data type %d, there are 0 to %d", p->function, (int)type,
                        ncclNumTypes - 1);
-    if (count > PTRDIFF_MAX / bytes)
-        return KL_FAIL(ncclInvalidArgument, "%s: %zu elements of %zu bytes exceed the address space", p->function,
-                       count, bytes);
+    KL_TRY(kl_check_reach(p->function, "count", "buffer", p->data, count, bytes, 1));
     if (!p->window) return KL_FAIL(ncclInvalidArgument, "%s: the window is NULL", p->function);
     p->bytes = count * bytes;
     return put(comm, p, flags, stream);
@@ -82,9 +81,8 @@ static ncclResult_t await_signals(int n, const ncclWaitSignalDesc_t *wanted, ncc
         return KL_FAIL(ncclInvalidArgument, "ncclWaitSignal: %d descriptors%s", n,
                        n < 0 ? "" : ", and no list of them");
     KL_TRY(enter(handle, "ncclWaitSignal", stream, &comm, &s));
-    if (kl_group_open()) kl_group_join(comm);
     ncclResult_t rc = kl_comm_await_signals(comm, wanted, n, s);
-    kl_handle_leave(comm);
+    kl_handle_leave_as_issuer(comm);
     return rc;
 }
 

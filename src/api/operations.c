@@ -29,7 +29,7 @@ static ncclResult_t issue(ncclComm_t comm, const struct kl_op_args *args, cudaSt
     if (kl_load_relaxed(&comm->finalized))
         return KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
     KL_TRY(kl_device_stream_of(comm->devices, stream, comm->device, &s));
-    if (kl_group_open()) kl_group_join(comm);
+    KL_TRY(kl_group_take(comm, function));
     KL_TRY(kl_comm_next_task(comm, s, &task));
     kl_task_init(task, args);
     KL_TRY(check(comm, task, function));
@@ -40,11 +40,11 @@ static ncclResult_t issue(ncclComm_t comm, const struct kl_op_args *args, cudaSt
 ncclResult_t kl_api_issue(ncclComm_t handle, const struct kl_op_args *args, cudaStream_t stream, const char *function)
 {
     struct ncclComm *comm;
-    ncclResult_t rc = kl_comm_enter(handle, function, &comm);
+    ncclResult_t rc = kl_comm_enter_as_issuer(handle, function, &comm);
 
     if (!rc) {
         rc = issue(comm, args, stream, function);
-        kl_handle_leave(comm);
+        kl_handle_leave_as_issuer(comm);
     }
     return kl_group_note(rc);
 }
@@ -150,9 +150,9 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataTyp
     if ((unsigned)residence > ncclScalarHostImmediate)
         return KL_FAIL(ncclInvalidArgument, "ncclRedOpCreatePreMulSum: residence %d, there are %d and %d",
                        (int)residence, ncclScalarDevice, ncclScalarHostImmediate);
-    KL_TRY(kl_comm_enter(comm, "ncclRedOpCreatePreMulSum", &c));
+    KL_TRY(kl_comm_enter_as_issuer(comm, "ncclRedOpCreatePreMulSum", &c));
     ncclResult_t rc = kl_userop_create(c, datatype, scalar, residence == ncclScalarDevice, op);
-    kl_handle_leave(c);
+    kl_handle_leave_as_issuer(c);
     return rc;
 }
 
@@ -161,9 +161,9 @@ ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 {
     struct ncclComm *c;
 
-    KL_TRY(kl_comm_enter(comm, "ncclRedOpDestroy", &c));
+    KL_TRY(kl_comm_enter_as_issuer(comm, "ncclRedOpDestroy", &c));
     ncclResult_t rc = kl_userop_destroy(c, op);
-    kl_handle_leave(c);
+    kl_handle_leave_as_issuer(c);
     return rc;
 }
 

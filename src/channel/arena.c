@@ -58,6 +58,7 @@ static ncclResult_t map_own(struct kl_arena *a)
     if (a->map) return ncclSuccess;
     KL_TRY(kl_fdmap_get(kl_shm_region_ticket(a->region), segment_bytes(a), kl_deadline_in_ms(a->config.patience_ms),
                         &a->request, &a->map));
+    kl_shm_region_unmap(a->region); /* its own: a board is large */
     lay_out(a, kl_fdmap_base(a->map));
     return ncclSuccess;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks are threads, so that several of a process share its map of the memory, which the first has at another address. */
+/* Ranks are threads, so that all share their process's map of the memory. */
 #include "channel/arena.h"
 
 #include "bootstrap/jobs.h"
@@ -47,6 +47,7 @@ static void write_and_read(struct rank *me, struct kl_bootstrap *b)
     for (int i = rank; i < BYTES; i += n) must(bytes[i] == 0);
     for (int i = rank; i < BYTES; i += n) bytes[i] = (unsigned char)(rank + 1);
     must(!kl_bootstrap_barrier(b));
+    must(count_maps("kolo-fifo") == 1);
     for (int i = 0; i < BYTES; i++) must(bytes[i] == i % n + 1);
     for (int r = 0; r < n; r++) must(!kl_arena_left(a.mark, r));
     must(!kl_bootstrap_barrier(b));

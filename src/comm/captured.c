@@ -56,11 +56,11 @@ static ncclResult_t launch(void *data, struct kl_stream *const *lanes)
     struct captured *c = data;
     struct ncclComm *comm;
 
-    KL_TRY(kl_comm_enter(c->handle, "koloGraphLaunch", &comm));
+    KL_TRY(kl_comm_enter_as_issuer(c->handle, "koloGraphLaunch", &comm));
     for (size_t i = 0; i < c->n; i++) c->op[i].stream = lanes[c->lane[i]];
     ncclResult_t rc = kl_comm_make_room(comm, c->n);
     if (!rc) kl_comm_launch_together(comm, c->op, c->n, false);
-    kl_handle_leave(comm);
+    kl_handle_leave_as_issuer(comm);
     return rc;
 }
 
@@ -71,9 +71,9 @@ static ncclResult_t count(void *data, struct kl_stream *const *lanes)
     struct ncclComm *comm;
 
     (void)lanes;
-    KL_TRY(kl_comm_enter(c->handle, "koloGraphLaunch", &comm));
+    KL_TRY(kl_comm_enter_as_issuer(c->handle, "koloGraphLaunch", &comm));
     ncclResult_t rc = kl_comm_count_empty(comm, &c->op[0].task);
-    kl_handle_leave(comm);
+    kl_handle_leave_as_issuer(comm);
     return rc;
 }
 

@@ -168,6 +168,8 @@ struct ncclComm {
     struct kl_onesided onesided[KL_ONESIDED_TURNS]; /* of the open group */
     struct ncclComm *group_next;                    /* in the list of the open group */
     _Atomic uint32_t in_group;                      /* enum kl_in_group */
+    _Atomic(const void *) group_thread;             /* whose group (kl_thread_self) */
+    _Atomic(const void *) waits_inline; /* an issuer that waits for a stream: functions that run there may issue */
 
     /* the runner's: passed on with `finished` */
     alignas(KL_LINE) _Atomic uint64_t finished; /* launches */

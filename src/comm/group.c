@@ -85,8 +85,18 @@ static void insert(ncclComm_t comm)
 void kl_group_join(ncclComm_t comm)
 {
     if (kl_load_relaxed(&comm->in_group)) return;
+    kl_store_relaxed(&comm->group_thread, kl_thread_self());
     kl_store_relaxed(&comm->in_group, KL_GROUP_JOINED); /* in a call, whose end publishes it to an abort */
     insert(comm);
+}
+
+ncclResult_t kl_group_check_owner(ncclComm_t comm, const char *function)
+{
+    if (kl_load_relaxed(&comm->group_thread) == kl_thread_self()) return ncclSuccess;
+    return KL_FAIL(ncclInvalidUsage,
+                   "%s: the communicator of rank %d is in a group of another thread, which has not ended: threads that "
+                   "share one take turns",
+                   function, comm->rank);
 }
 
 static void drop_calls_of(ncclComm_t comm)
@@ -228,15 +238,28 @@ static ncclResult_t finish_calls(struct kl_deferred *calls)
 /* ---- the end ---- */
 
 /*
- * Whatever ends a communicator in another thread waits until we have left it. Returns the first that was ended already:
- * it is not entered, nor is any behind it.
+ * Whatever ends a communicator in another thread waits until we have left it. `*end` is the first that was ended already, or is given
+ * work by another thread: it is not entered, nor is any behind it.
  */
-static ncclComm_t enter_all(ncclComm_t comms)
+static ncclResult_t enter_all(ncclComm_t comms, ncclComm_t *end)
 {
+    struct ncclComm *entered;
+    ncclResult_t rc = ncclSuccess;
     ncclComm_t c = comms;
 
-    while (c && kl_handle_try(c->handle)) c = c->group_next;
-    return c;
+    while (c && !(rc = kl_handle_enter_as_issuer(c->handle, "ncclGroupEnd", &entered))) c = c->group_next;
+    *end = c;
+    if (rc != ncclInvalidArgument) return rc;
+    return KL_FAIL(ncclInternalError, "ncclGroupEnd: another thread aborted or destroyed the communicator of rank %d",
+                   c->rank);
+}
+
+/* Functions of the program that run meanwhile may give them work. */
+static void run_all_inline(ncclComm_t comms)
+{
+    for (ncclComm_t c = comms; c; c = c->group_next) kl_store_relaxed(&c->waits_inline, kl_thread_self());
+    for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_run_inline(c);
+    for (ncclComm_t c = comms; c; c = c->group_next) kl_store_relaxed(&c->waits_inline, NULL);
 }
 
 /* What can be wrong is found before anything is queued. */
@@ -252,19 +275,18 @@ static ncclResult_t launch_all(ncclComm_t comms)
     if (captured) return ncclSuccess;
     for (ncclComm_t c = comms; c; c = c->group_next) KL_TRY(kl_comm_make_room(c, c->nqueued));
     for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_launch_queued(c, !comms->group_next);
-    for (ncclComm_t c = comms; c; c = c->group_next) kl_comm_run_inline(c);
+    run_all_inline(comms);
     return ncclSuccess;
 }
 
 static ncclResult_t enter_and_launch(ncclComm_t comms)
 {
-    ncclComm_t ended = enter_all(comms);
-    ncclResult_t rc =
-        ended ? KL_FAIL(ncclInternalError,
-                        "ncclGroupEnd: another thread aborted or destroyed the communicator of rank %d", ended->rank)
-              : launch_all(comms);
+    ncclComm_t end;
+    ncclResult_t rc = enter_all(comms, &end);
 
-    for (ncclComm_t c = comms; c != ended; c = c->group_next) kl_handle_leave(c); /* it stays: it is in the group */
+    if (!rc) rc = launch_all(comms);
+    for (ncclComm_t c = comms; c != end; c = c->group_next)
+        kl_handle_leave_as_issuer(c); /* it stays: it is in the group */
     return rc;
 }
 
@@ -378,10 +400,9 @@ ncclResult_t kl_group_end(void)
 /* Communicators that another thread has ended are not looked at. */
 static float longest(ncclComm_t comms)
 {
-    ncclComm_t ended = enter_all(comms);
     float most = 0;
 
-    for (ncclComm_t c = comms; c != ended; c = c->group_next) {
+    for (ncclComm_t c = comms; c && kl_handle_try(c->handle); c = c->group_next) {
         float time = kl_comm_time_queued(c);
         if (time > most) most = time;
         kl_handle_leave(c);

@@ -57,6 +57,17 @@ static inline bool kl_group_open(void)
 /** A communicator takes part: its operations are collected from now on. */
 void kl_group_join(ncclComm_t comm);
 
+/** ncclInvalidUsage: it takes part in a group of another thread. */
+ncclResult_t kl_group_check_owner(ncclComm_t comm, const char *function);
+
+/** For a call that gives a communicator work, as an issuer (handle.h): it joins the open group, if there is one. */
+static inline ncclResult_t kl_group_take(ncclComm_t comm, const char *function)
+{
+    if (kl_load_relaxed(&comm->in_group)) return kl_group_check_owner(comm, function);
+    if (kl_group_open()) kl_group_join(comm);
+    return ncclSuccess;
+}
+
 /** The communicator is going away: take it, and what was deferred of it, out of the calling thread's group. */
 void kl_group_forget(ncclComm_t comm);
 

@@ -4,20 +4,25 @@
 #include "comm/comm.h"
 #include "device/host/wait.h"
 #include "os/process.h"
+#include "os/thread.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CALLER_BITS = 16, SLOT_BITS = 16, BLOCK_SLOTS = 64, BLOCKS = (1 << SLOT_BITS) / BLOCK_SLOTS };
-_Static_assert((int)CALLER_BITS == (int)SLOT_BITS, "the use stands at the same place in a handle and in a word");
+enum { ISSUER_BITS = 8, CALLER_BITS = 16, INSIDE_BITS = ISSUER_BITS + CALLER_BITS };
+enum { SLOT_BITS = 16, BLOCK_SLOTS = 64, BLOCKS = (1 << SLOT_BITS) / BLOCK_SLOTS };
 
-#define CALLERS ((uint64_t)(1 << CALLER_BITS) - 1)
-#define ONE_USE ((uint64_t)1 << CALLER_BITS)
+#define ISSUERS    ((uint64_t)(1 << ISSUER_BITS) - 1)
+#define INSIDE     ((uint64_t)(1 << INSIDE_BITS) - 1) /* callers and issuers */
+#define ONE_ISSUER ((uint64_t)1)
+#define ONE_CALLER ((uint64_t)1 << ISSUER_BITS)
+#define ONE_USE    ((uint64_t)1 << INSIDE_BITS)
+#define SLOTS      (((uintptr_t)1 << SLOT_BITS) - 1)
 
 /* A line of its own: every call writes it. */
 struct kl_slot {
-    alignas(KL_LINE) _Atomic uint64_t word; /* use and callers, as in handle.h */
+    alignas(KL_LINE) _Atomic uint64_t word; /* as in handle.h */
     struct ncclComm *comm;                  /* while the use is odd */
     uint32_t number;
     struct kl_slot *next; /* free one */
@@ -51,7 +56,7 @@ static void install_fork_handlers(void)
 
 static ncclComm_t handle_of(const struct kl_slot *slot, uint64_t word)
 {
-    return (ncclComm_t)(uintptr_t)((word & ~CALLERS) | slot->number);
+    return (ncclComm_t)(uintptr_t)(word >> INSIDE_BITS << SLOT_BITS | slot->number);
 }
 
 /* NULL: nobody has lived there yet. */
@@ -65,13 +70,13 @@ static struct kl_slot *slot_at(unsigned number)
 /* The slot that a handle names, be it in that use or not; NULL if there is none. */
 static struct kl_slot *slot_of(ncclComm_t handle)
 {
-    return slot_at((unsigned)((uintptr_t)handle & CALLERS));
+    return slot_at((unsigned)((uintptr_t)handle & SLOTS));
 }
 
 /* Is this the word of a slot in the use of the handle? Handles have an odd use. */
 static inline bool fits(uint64_t word, ncclComm_t handle)
 {
-    return !(((uintptr_t)word ^ (uintptr_t)handle) >> CALLER_BITS) && (uintptr_t)handle & ONE_USE;
+    return word >> INSIDE_BITS == (uintptr_t)handle >> SLOT_BITS && (uintptr_t)handle >> SLOT_BITS & 1;
 }
 
 static ncclResult_t add_block(void)
@@ -132,7 +137,7 @@ bool kl_handle_close(struct ncclComm *comm)
 
 static unsigned callers_in(struct kl_slot *slot)
 {
-    return (unsigned)(kl_load_acquire(&slot->word) & CALLERS); /* pairs with kl_handle_leave */
+    return (unsigned)((kl_load_acquire(&slot->word) & INSIDE) >> ISSUER_BITS); /* pairs with kl_handle_leave */
 }
 
 void kl_handle_drain(struct ncclComm *comm)
@@ -156,20 +161,22 @@ void kl_handle_release(struct ncclComm *comm)
 
 /* ---- for calls ---- */
 
-/* The first look keeps what is stale from touching the word; the second counts. */
-static struct ncclComm *enter(ncclComm_t handle)
+/* The first look keeps what is stale from touching the word; the second counts. `*before`: the word without this caller. */
+static inline struct ncclComm *enter(ncclComm_t handle, uint64_t as, uint64_t *before)
 {
     struct kl_slot *slot = slot_of(handle);
 
     if (!slot || !fits(kl_load_relaxed(&slot->word), handle)) return NULL;
-    if (fits(kl_fetch_add_acq_rel(&slot->word, 1), handle)) return slot->comm;
-    kl_fetch_sub_acq_rel(&slot->word, 1);
+    *before = kl_fetch_add_acq_rel(&slot->word, as);
+    if (fits(*before, handle)) return slot->comm;
+    kl_fetch_sub_acq_rel(&slot->word, as);
     return NULL;
 }
 
 struct ncclComm *kl_handle_try(ncclComm_t handle)
 {
-    struct ncclComm *comm = enter(handle);
+    uint64_t before;
+    struct ncclComm *comm = enter(handle, ONE_CALLER, &before);
 
     if (!comm || kl_process_is(comm->generation)) return comm;
     kl_handle_leave(comm);
@@ -208,7 +215,8 @@ static ncclResult_t refuse(ncclComm_t handle, const char *function)
 
 ncclResult_t kl_handle_enter(ncclComm_t handle, const char *function, struct ncclComm **comm)
 {
-    struct ncclComm *found = enter(handle);
+    uint64_t before;
+    struct ncclComm *found = enter(handle, ONE_CALLER, &before);
 
     if (!found) return refuse(handle, function);
     if (!kl_process_is(found->generation)) return refuse_inherited(found, function);
@@ -218,7 +226,44 @@ ncclResult_t kl_handle_enter(ncclComm_t handle, const char *function, struct ncc
 
 void kl_handle_leave(struct ncclComm *comm)
 {
-    kl_fetch_sub_acq_rel(&comm->slot->word, 1); /* pairs with callers_in */
+    kl_fetch_sub_acq_rel(&comm->slot->word, ONE_CALLER); /* pairs with callers_in */
+}
+
+static __attribute__((noinline)) ncclResult_t refuse_second(struct ncclComm *comm, const char *function)
+{
+    int rank = comm->rank;
+
+    kl_handle_leave_as_issuer(comm);
+    return KL_FAIL(ncclInvalidUsage,
+                   "%s: another thread is giving the communicator of rank %d work at the same time: threads that share "
+                   "one take turns",
+                   function, rank);
+}
+
+ncclResult_t kl_handle_enter_as_issuer(ncclComm_t handle, const char *function, struct ncclComm **comm)
+{
+    uint64_t before;
+    struct ncclComm *found = enter(handle, ONE_CALLER + ONE_ISSUER, &before);
+
+    if (!found) return refuse(handle, function);
+    if (before & ISSUERS && kl_load_relaxed(&found->waits_inline) != kl_thread_self())
+        return refuse_second(found, function);
+    if (!kl_process_is(found->generation)) {
+        kl_handle_end_issuing(found);
+        return refuse_inherited(found, function);
+    }
+    *comm = found;
+    return ncclSuccess;
+}
+
+void kl_handle_end_issuing(struct ncclComm *comm)
+{
+    kl_fetch_sub_acq_rel(&comm->slot->word, ONE_ISSUER);
+}
+
+void kl_handle_leave_as_issuer(struct ncclComm *comm)
+{
+    kl_fetch_sub_acq_rel(&comm->slot->word, ONE_CALLER + ONE_ISSUER); /* pairs with callers_in */
 }
 
 static void visit(struct kl_slot *slot, void (*fn)(struct ncclComm *comm, void *ctx), void *ctx)

@@ -6,12 +6,15 @@
  * number, so a handle of what was destroyed, or no handle at all, is found out, also when the slot has a new occupant.
  * The slot has the number of its use too, and in the same word counts the calls that are inside:
  *
- *              63         16 15        0
- *     handle  |    use     |   slot     |     use: odd while a communicator lives in the slot, even while none does
- *     word    |    use     |  callers   |
+ *              63         24 23      8 7      0
+ *     word    |    use     | callers  | issuers |    use: odd while a communicator lives in the slot, even while none does
+ *     handle  |    use (63 to 16)     |  slot (15 to 0)
  *
  * Who enters adds a caller and sees in the same step whether the use is still the handle's. Who ends a communicator counts
  * the use up, once; from then on nobody comes in. It waits for the callers to leave and then frees what it likes.
+ *
+ * A communicator is for one thread at a time. Calls that give it work are counted as issuers as well, in the same step, so that of two
+ * threads that do so at the same time the second is refused before it touches anything.
  *
  * Memory:       slots are reused, never freed: as many as communicators ever lived at once, 128 bytes each.
  * Memory order: one word, so the order of its changes is the same for everybody. Entering acquires what opening released;
@@ -49,6 +52,13 @@ void kl_handle_release(struct ncclComm *comm);
  * parent process: ncclInvalidUsage. `function` is named in texts.
  */
 ncclResult_t kl_handle_enter(ncclComm_t handle, const char *function, struct ncclComm **comm);
+
+/** The same for who gives it work, until kl_handle_leave_as_issuer: ncclInvalidUsage while another thread does. */
+ncclResult_t kl_handle_enter_as_issuer(ncclComm_t handle, const char *function, struct ncclComm **comm);
+void kl_handle_leave_as_issuer(struct ncclComm *comm);
+
+/** The issuer goes on as a caller. */
+void kl_handle_end_issuing(struct ncclComm *comm);
 
 /** The same without a word: NULL if it cannot be entered. */
 struct ncclComm *kl_handle_try(ncclComm_t handle);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "comm/comm.h"
 #include "os/process.h"
+#include "os/thread.h"
 #include "tests/kolo_test.h"
 
 #include <pthread.h>
@@ -65,8 +66,41 @@ static void what_is_no_handle_is_found_out(void **state)
     assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)1 << 16)))); /* a use that is yet to come */
     assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)2 << 16))));
     assert_null(kl_handle_try((ncclComm_t)(handle + 1)));
+    assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)1 << 40)))); /* the word has no more bits of a use */
+    assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)1 << 63))));
     end(comm);
     assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)1 << 16)))); /* that of the empty slot */
+}
+
+static void one_thread_at_a_time_gives_work(void **state)
+{
+    struct ncclComm *comm = make(), *found = NULL;
+    int nested;
+
+    (void)state;
+    kl_error_quiet(1);
+    assert_int_equal(kl_handle_enter_as_issuer(comm->handle, "here", &found), ncclSuccess);
+    assert_ptr_equal(found, comm);
+    found = NULL;
+    assert_int_equal(kl_handle_enter_as_issuer(comm->handle, "there", &found), ncclInvalidUsage);
+    assert_non_null(strstr(kl_error_text(), "there: another thread"));
+    assert_null(found);
+    assert_int_equal(kl_handle_enter(comm->handle, "anyone", &found), ncclSuccess); /* may ask */
+    assert_int_equal(kl_handle_callers(comm->handle), 2);
+    kl_handle_leave(comm);
+    kl_store_relaxed(&comm->waits_inline, (const void *)&nested); /* another thread does */
+    assert_int_equal(kl_handle_enter_as_issuer(comm->handle, "there", &found), ncclInvalidUsage);
+    kl_store_relaxed(&comm->waits_inline, kl_thread_self());
+    assert_int_equal(kl_handle_enter_as_issuer(comm->handle, "inside", &found), ncclSuccess);
+    kl_handle_leave_as_issuer(comm);
+    kl_handle_end_issuing(comm);
+    assert_int_equal(kl_handle_enter_as_issuer(comm->handle, "next", &found), ncclSuccess);
+    kl_handle_leave_as_issuer(comm);
+    assert_int_equal(kl_handle_callers(comm->handle), 1);
+    kl_handle_leave(comm);
+    assert_int_equal(kl_handle_callers(comm->handle), 0);
+    kl_error_quiet(0);
+    end(comm);
 }
 
 /* A thousand lives of a slot have a thousand handles; the memory is that of one. */
@@ -165,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_handle_leads_to_its_communicator_while_it_lives),
         cmocka_unit_test(what_is_no_handle_is_found_out),
+        cmocka_unit_test(one_thread_at_a_time_gives_work),
         cmocka_unit_test(slots_are_reused_and_handles_are_not),
         cmocka_unit_test(many_live_side_by_side),
         cmocka_unit_test(one_of_those_who_close_ends_it),

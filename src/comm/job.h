@@ -25,7 +25,17 @@ static inline ncclResult_t kl_comm_enter(ncclComm_t handle, const char *function
     return busy ? kl_job_refuse(*comm, busy, function) : ncclSuccess;
 }
 
-/** The same, also for one that is suspended. */
+/** The same as an issuer. */
+static inline ncclResult_t kl_comm_enter_as_issuer(ncclComm_t handle, const char *function, struct ncclComm **comm)
+{
+    KL_TRY(kl_handle_enter_as_issuer(handle, function, comm));
+    uint32_t busy = kl_load_acquire(&(*comm)->busy); /* pairs with kl_job_cancel: what the job made is there */
+    if (!busy) return ncclSuccess;
+    kl_handle_end_issuing(*comm);
+    return kl_job_refuse(*comm, busy, function);
+}
+
+/** kl_comm_enter, also for one that is suspended. */
 ncclResult_t kl_comm_enter_suspended(ncclComm_t handle, const char *function, struct ncclComm **comm);
 
 /** Enter, and be the job that is under way. Only KL_BUSY_RESUME may begin with one that is suspended, and with no other. */

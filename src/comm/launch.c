@@ -5,6 +5,7 @@
 #include "comm/launch.h"
 
 #include "device/host/wait.h"
+#include "os/thread.h"
 
 /* ---- queueing ---- */
 
@@ -59,8 +60,11 @@ void kl_comm_run_inline(ncclComm_t comm)
 {
     struct kl_stream *s = comm->last_stream;
 
-    if (s && kl_load_relaxed(&s->flags) & KOLO_STREAM_INLINE && !kl_stream_reached(s, comm->last_ticket))
-        kl_stream_wait(s, comm->last_ticket);
+    if (!s || !(kl_load_relaxed(&s->flags) & KOLO_STREAM_INLINE) || kl_stream_reached(s, comm->last_ticket)) return;
+    const void *before = kl_load_relaxed(&comm->waits_inline);
+    kl_store_relaxed(&comm->waits_inline, kl_thread_self());
+    kl_stream_wait(s, comm->last_ticket);
+    kl_store_relaxed(&comm->waits_inline, before);
 }
 
 /* ---- waiting ---- */

@@ -168,8 +168,8 @@ static void a_row_is_what_the_short_way_calls(kind_t kind)
     struct kl_work work = {.progress = pass_gate, .owner = &gate};
 
     ok(kind->stream_create(KOLO_STREAM_DEFAULT, &s));
-    ok(kind->stream_of((cudaStream_t)(void *)s, 0, &a));
-    ok(kl_device_stream_of(kind, (cudaStream_t)(void *)s, 0, &b));
+    ok(kind->stream_of(kl_user_stream_handle(s), 0, &a));
+    ok(kl_device_stream_of(kind, kl_user_stream_handle(s), 0, &b));
     assert_ptr_equal(a, b);
     uint64_t ticket = kind->stream_push(s, &work);
     assert_int_equal(kl_device_push(kind, s, &work), ticket + 1);
@@ -191,7 +191,7 @@ static void what_is_no_stream_is_an_error(kind_t kind)
     assert_ptr_not_equal(s, again);
     ok(kind->stream_create(0, &s));
     ok(kind->stream_destroy(s));
-    invalid(kind->stream_of((cudaStream_t)(void *)s, 0, &again));
+    invalid(kind->stream_of(kl_user_stream_handle(s), 0, &again));
 }
 
 static void an_event_is_done_when_what_is_before_it_is(kind_t kind)

@@ -86,7 +86,9 @@ ncclResult_t kl_tuning_file_read(const char *path, struct kl_tuning_measured *m)
 
     if (!file) return KL_FAIL_ERRNO("%s", path);
     size_t bytes = fread(text, 1, sizeof text, file);
+    ncclResult_t rc = ferror(file) ? KL_FAIL_ERRNO("%s", path) : ncclSuccess;
     fclose(file);
+    KL_TRY(rc);
     machine_key(machine);
     if (!kl_tuning_measured_parse(text, bytes, machine, m, &why)) return ncclSuccess;
     return KL_FAIL(ncclInvalidUsage, "%s is not used: %s; `kolo tune` measures anew", path, why);
@@ -148,6 +150,27 @@ static ncclResult_t write_text(const char *path, const char *text, size_t bytes)
     return rc;
 }
 
+static void name_beside(const char *path, char beside[KL_TUNING_PATH + 32])
+{
+    snprintf(beside, KL_TUNING_PATH + 32, "%s.%d", path, getpid());
+}
+
+ncclResult_t kl_tuning_file_check(const char *path)
+{
+    char beside[KL_TUNING_PATH + 32];
+    struct stat st;
+
+    if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
+        errno = EISDIR;
+        return KL_FAIL_ERRNO("%s", path);
+    }
+    name_beside(path, beside);
+    KL_TRY(make_folders(path));
+    ncclResult_t rc = write_text(beside, "", 0);
+    if (!rc) unlink(beside);
+    return rc;
+}
+
 ncclResult_t kl_tuning_file_write(const char *path, const struct kl_tuning_measured *m)
 {
     char text[KL_MEASURED_TEXT], machine[KL_MEASURED_MACHINE], beside[KL_TUNING_PATH + 32];
@@ -157,7 +180,7 @@ ncclResult_t kl_tuning_file_write(const char *path, const struct kl_tuning_measu
     machine_key(machine);
     size_t bytes = kl_tuning_measured_print(m, machine, text, sizeof text);
     if (!bytes) return KL_FAIL(ncclInternalError, "the measured times do not fit into %d bytes", KL_MEASURED_TEXT);
-    snprintf(beside, sizeof beside, "%s.%d", path, getpid());
+    name_beside(path, beside);
     KL_TRY(make_folders(path));
     kl_filelimit_begin(&guard);
     rc = write_text(beside, text, bytes);

@@ -20,6 +20,9 @@ enum { KL_TUNING_PATH = 1024 };
 ncclResult_t kl_tuning_file_path(const char *setting, char path[KL_TUNING_PATH]);
 
 ncclResult_t kl_tuning_file_read(const char *path, struct kl_tuning_measured *m);
+
+/** Can it be written? For those who have long work before them; makes its folders. */
+ncclResult_t kl_tuning_file_check(const char *path);
 ncclResult_t kl_tuning_file_write(const char *path, const struct kl_tuning_measured *m);
 
 /** What the process knows: read at the first call, whose setting counts. NULL: nothing. It stays. */

@@ -124,9 +124,15 @@ out:
     return rc;
 }
 
-void kl_segment_close(struct kl_segment *seg)
+void kl_segment_unmap(struct kl_segment *seg)
 {
     if (seg->base) munmap(seg->base, seg->bytes);
+    seg->base = NULL;
+}
+
+void kl_segment_close(struct kl_segment *seg)
+{
+    kl_segment_unmap(seg);
     if (seg->fd >= 0) close(seg->fd);
     *seg = KL_SEGMENT_NONE;
 }

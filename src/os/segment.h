@@ -35,6 +35,9 @@ ncclResult_t kl_segment_create(struct kl_segment *seg, const char *label, size_t
 /** Map the segment behind `fd`, which must be sealed and hold at least `bytes`. Takes over `fd` in every case. */
 ncclResult_t kl_segment_attach(struct kl_segment *seg, int fd, size_t bytes);
 
+/** Unmap it; the descriptor can be handed out as before. */
+void kl_segment_unmap(struct kl_segment *seg);
+
 /** Unmap and close. Works on KL_SEGMENT_NONE and after a failure. */
 void kl_segment_close(struct kl_segment *seg);
 

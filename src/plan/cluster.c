@@ -96,6 +96,7 @@ static ncclResult_t look_for_gpus(struct kl_cluster *c, const struct kl_cluster_
     if (q->sysfs || q->ranks) return ncclSuccess;
     load_device_config(c, &config);
     if (!config.nvml || config.host_devices) return ncclSuccess;
+    c->looked = true;
     return kl_gpus_read(&c->facts.gpu, &c->facts.ngpus, c->problem);
 }
 
@@ -284,6 +285,7 @@ static ncclResult_t use_settings(struct kl_cluster *c, const struct kl_cluster_r
 {
     size_t n = (size_t)q->edits.with.n;
 
+    KL_TRY(kl_cluster_check_release(q));
     c->settings = *kl_settings_process();
     c->params = q->edits.params;
     if (n || q->nccl) KL_TRY(kl_edit_settings(&q->edits, &c->over));

@@ -68,6 +68,7 @@ struct kl_cluster {
     int hosts, gpus;                    /* gpus: of each host; the hosts of one file count as one */
     const char *name;                   /* of the topology, for people */
     bool cpus;                          /* the devices are CPUs, and stand for no GPUs of a file */
+    bool looked;                        /* for GPUs of this machine */
     bool from_setting;                  /* the file is that of NCCL_TOPO_FILE */
     bool setting_failed; /* NCCL_TOPO_FILE cannot be read or has no GPU, so that this machine is looked at instead */
 };

@@ -229,10 +229,11 @@ static ncclResult_t read_file(struct kl_smi *smi, const char *file, char *text)
 
     if (!from) return KL_FAIL_ERRNO("%s", file);
     size_t n = fread(text, 1, FILE_BYTES, from);
-    bool failed = ferror(from);
+    ncclResult_t rc = ferror(from) ? KL_FAIL_ERRNO("%s", file) : ncclSuccess;
     if (!piped) fclose(from);
+    KL_TRY(rc);
     text[n] = 0;
-    if (failed || n == FILE_BYTES || memchr(text, 0, n))
+    if (n == FILE_BYTES || memchr(text, 0, n))
         return KL_FAIL(ncclInternalError, "%s: not the text of nvidia-smi", file);
     return kl_smi_parse(smi, file, text);
 }

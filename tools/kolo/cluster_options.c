@@ -68,10 +68,21 @@ void kl_cluster_hosts(const struct kl_cluster *c, struct kl_text *to)
         kl_text_add(to, "%d host%s", c->hosts, kl_plural(c->hosts));
 }
 
+void kl_cluster_devices(const struct kl_cluster *c, int n, struct kl_text *to)
+{
+    if (!c->cpus)
+        kl_text_add(to, "%d GPU%s", n, kl_plural(n));
+    else
+        kl_text_add(to, "%s%d CPU device%s stand%s in for %s", c->looked ? "no GPUs; " : "", n, kl_plural(n),
+                    n == 1 ? "s" : "", c->looked ? "them" : "GPUs");
+}
+
 void kl_cluster_size(const struct kl_cluster *c, struct kl_text *to)
 {
     kl_cluster_hosts(c, to);
-    kl_text_add(to, " with %d GPU%s%s", c->gpus, kl_plural(c->gpus), c->hosts > 1 ? " each" : "");
+    kl_text_add(to, "%s", c->cpus ? ", " : " with ");
+    kl_cluster_devices(c, c->gpus, to);
+    if (c->hosts > 1) kl_text_add(to, c->cpus ? " on each" : " each");
 }
 
 /* The library only logs it. */

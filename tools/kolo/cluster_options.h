@@ -65,6 +65,12 @@ struct kl_cluster_options {
         0, name, KL_OPT_LIST, offsetof(T, field), 0, 0, arg, doc                                                       \
     }
 
+/**
+ * "8 GPUs" of each host, or, where CPUs are the devices, "no GPUs; 8 CPU devices stand in for them". Whether there are GPUs is not
+ * known where nobody looked.
+ */
+void kl_cluster_devices(const struct kl_cluster *cluster, int n, struct kl_text *to);
+
 /** "2 hosts with 8 GPUs each", "1 NVLink domain of 18 hosts with 72 GPUs"; and without the GPUs. */
 void kl_cluster_size(const struct kl_cluster *cluster, struct kl_text *to);
 void kl_cluster_hosts(const struct kl_cluster *cluster, struct kl_text *to);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "tools/kolo/explain/explain.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -85,7 +86,7 @@ static int gather_words(int argc, char **argv, struct kl_explain_request *q, cha
     return n;
 }
 
-/* A file among the words is a --topo forgotten; NULL if there is none. */
+/* A file among the words is an option forgotten; NULL if there is none. */
 static const char *file_among(int n, char **words)
 {
     for (int i = 0; i < n; i++)
@@ -110,7 +111,6 @@ static int answer(const struct kl_explain_question *k, struct kl_explain_request
     return rc ? EXIT_PROBLEM : EXIT_OK;
 }
 
-/* --log and --bench are questions by themselves: their files may go on as words. */
 /* Only diff takes several machines. */
 static void use_last(struct kl_explain_request *q)
 {
@@ -118,16 +118,48 @@ static void use_last(struct kl_explain_request *q)
     if (q->machines.n) q->options.machine = q->machines.text[q->machines.n - 1];
 }
 
-static int answer_file(char **argv, int n, struct kl_explain_request *q)
-{
-    static const struct kl_explain_question log = {.name = "--log", .answer = kl_explain_log},
-                                            bench = {.name = "--bench", .answer = kl_explain_bench};
+/* Questions by themselves: their files may go on as words. `kolo explain log FILE` asks the same as `kolo explain --log FILE`. */
+static const struct kl_explain_question file_questions[] = {
+    {"log", 1, INT_MAX, "FILE...", NULL, kl_explain_log},
+    {"bench", 1, INT_MAX, "FILE...", NULL, kl_explain_bench},
+};
 
+static const struct kl_explain_question *file_question_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof file_questions / sizeof file_questions[0]; i++)
+        if (!strcmp(file_questions[i].name, name)) return &file_questions[i];
+    return NULL;
+}
+
+static int refuse_words(const struct kl_explain_question *k)
+{
+    char why[256];
+
+    snprintf(why, sizeof why, "expected: %s%s%s", k->name, *k->words ? " " : "", k->words);
+    return refuse(why);
+}
+
+/* `files` are those given as words. */
+static int answer_file(const struct kl_explain_question *k, char **files, int n, struct kl_explain_request *q)
+{
     if (q->logs.n && q->benches.n) return refuse("--log and --bench are two questions");
+    if (!n && !q->logs.n && !q->benches.n) return refuse_words(k);
     use_last(q);
-    q->word = (const char *const *)argv;
+    q->word = (const char *const *)files;
     q->nwords = n;
-    return answer(q->logs.n ? &log : &bench, q);
+    return answer(k, q);
+}
+
+/* A file is no question: the options that take one. */
+static int refuse_file(const char *file)
+{
+    char why[512];
+
+    snprintf(why, sizeof why,
+             "\"%s\" is no question; use --topo %s for a topology, --log %s for a log of NCCL, "
+             "--bench %s for a table of nccl-tests",
+             file, file, file, file);
+    return refuse(why);
 }
 
 int cmd_explain(int argc, char **argv)
@@ -138,16 +170,14 @@ int cmd_explain(int argc, char **argv)
 
     if (n < 0) return refuse(why);
     if (q.help) return usage(stdout);
-    if (q.logs.n || q.benches.n) return answer_file(argv, n, &q);
-    if (!n) return refuse("a question is missing: a collective, search, pair, nics or diff");
+    if (q.logs.n || q.benches.n) return answer_file(&file_questions[q.benches.n > 0], argv, n, &q);
+    if (!n) return refuse("a question is missing: a collective, search, pair, nics, diff, log or bench");
+    if (file_question_named(argv[0])) return answer_file(file_question_named(argv[0]), argv + 1, n - 1, &q);
 
     const char *file = file_among(n, argv);
     const struct kl_explain_question *k = question_named(argv[0]);
 
-    if (file) {
-        kl_opts_refuse_word(table, file, why, sizeof why);
-        return refuse(why);
-    }
+    if (file) return refuse_file(file);
 
     if (!k) {
         snprintf(why, sizeof why, "no question or collective \"%s\"", argv[0]);
@@ -157,9 +187,6 @@ int cmd_explain(int argc, char **argv)
     use_last(&q);
     q.word = (const char *const *)argv + 1;
     q.nwords = n - 1;
-    if (q.nwords < k->min_words || q.nwords > k->max_words) {
-        snprintf(why, sizeof why, "expected: %s%s%s", k->name, *k->words ? " " : "", k->words);
-        return refuse(why);
-    }
+    if (q.nwords < k->min_words || q.nwords > k->max_words) return refuse_words(k);
     return answer(k, &q);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 enum { LOCAL_MS = 2000, SLACK_MS = 3000, USUAL_S = 5 };
+#define ONCE UINT64_MAX
 
 struct asked {
     int pid, timeout, json, verbose, help;
@@ -211,17 +212,18 @@ static int look(const struct asked *a, int *asked_of)
 
 int cmd_ras(int argc, char **argv)
 {
-    struct asked a = {0};
+    struct asked a = {.watch = ONCE};
     char why[256];
     int there = 0, end = kl_opts_parse(table, argc, argv, 1, &a, why, sizeof why);
 
     if (end < 0) return refuse(why);
     if (a.help) return usage(stdout);
     if (end < argc) return usage(stderr);
+    if (!a.watch) return refuse("-w 0 leaves no time between two questions; leave it out to ask once");
     if (a.address && strlen(a.address) >= sizeof((struct kl_ras_process *)0)->name)
         return refuse("--address is too long");
     int status = look(&a, &there);
-    while (a.watch && there) {
+    while (a.watch != ONCE && there) {
         fflush(stdout);
         usleep((useconds_t)(a.watch * 1000));
         printf(isatty(STDOUT_FILENO) ? "\x1b[H\x1b[J" : "\n");

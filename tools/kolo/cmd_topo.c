@@ -84,7 +84,7 @@ static ncclResult_t print_text(const struct view *v)
 {
     look(v, print_warning, NULL);
     kl_answer_begin(v->cluster, stdout);
-    kl_topo_text(v->topo, v->cluster->name, stdout);
+    kl_topo_text(v->topo, v->cluster, stdout);
     if (v->cluster->assumed.n || v->cluster->uncertain.n) printf("\n");
     kl_assumed_print(v->cluster, "", stdout);
     kl_uncertain_print(v->cluster, "", stdout);

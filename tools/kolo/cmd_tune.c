@@ -6,6 +6,7 @@
 #include "base/setting.h"
 #include "graph/tuning_file.h"
 #include "os/affinity.h"
+#include "tools/kolo/cpu_use.h"
 #include "tools/kolo/options.h"
 #include "tools/kolo/tune_measure.h"
 
@@ -15,8 +16,12 @@
 
 enum { SECONDS = 18 };
 
+/* Beyond these times are noise: others had more than a tenth of the CPUs, or more than a third of the times did not repeat. */
+#define MOST_OTHERS 0.1
+#define MOST_APART  (1.0 / 3)
+
 struct asked {
-    int show, forget, help, seconds;
+    int show, forget, help, seconds, keep;
     const char *file;
 };
 
@@ -27,6 +32,8 @@ static const struct kl_opt table[] = {
      "keep them in FILE (default: KOLO_TUNING, or kolo/tuning-... in the user's cache)"},
     {'t', "seconds", KL_OPT_INT, offsetof(struct asked, seconds), 1, 600, "S",
      "start no measurement after S seconds (default: 18)"},
+    {0, "keep", KL_OPT_FLAG, offsetof(struct asked, keep), 0, 0, NULL,
+     "keep the times even if other programs ran meanwhile, or the times did not repeat"},
     KL_OPT_HELP(struct asked, help),
     KL_OPT_END,
 };
@@ -35,7 +42,8 @@ static int usage(FILE *to)
 {
     fprintf(to, "usage: kolo tune [options]\n\nMeasure how long collectives take on this machine with each algorithm, "
                 "and keep the times: from then on\ncommunicators within this host choose by them, if all of their "
-                "ranks know them. Nothing else should run meanwhile.\n\n");
+                "ranks know them. Nothing else should run meanwhile: times that other programs "
+                "disturbed are not kept, and the\nexit code is 1.\n\n");
     kl_opts_help(table, to);
     fprintf(
         to,
@@ -93,18 +101,57 @@ static int forget(const char *path)
 
 /* ---- measuring ---- */
 
-static int measure(const char *path, int seconds)
-{
-    struct kl_tuning_measured m = {0};
-    uint64_t begin = kl_now_ns(), end = begin + (uint64_t)seconds * 1000000000u;
+/* What came of it. */
+struct outcome {
+    struct kl_tuning_measured m;
+    struct kl_tune_spread spread;
+    double others; /* share of the CPUs */
+    double seconds;
+    bool noise;
+};
 
-    for (int r = 0; r < KL_MEASURED_RANKS; r++) {
+static void judge(struct outcome *o, const struct kl_cpu_use *before, uint64_t begin)
+{
+    const struct kl_cpu_use now = kl_cpu_use_now();
+
+    o->seconds = (double)(kl_now_ns() - begin) / 1e9;
+    o->others = kl_cpu_use_of_others(before, &now, kl_affinity_count(), o->seconds);
+    o->noise = o->others > MOST_OTHERS || o->spread.apart > MOST_APART * o->spread.times;
+}
+
+/* Noise that is not kept is not measured to the end. */
+static ncclResult_t measure_all(const struct asked *a, struct outcome *o)
+{
+    const struct kl_cpu_use before = kl_cpu_use_now();
+    uint64_t begin = kl_now_ns(), end = begin + (uint64_t)a->seconds * 1000000000u;
+
+    for (int r = 0; r < KL_MEASURED_RANKS && (!o->noise || a->keep); r++) {
         if (isatty(STDERR_FILENO)) fprintf(stderr, "measuring with %d ranks\n", kl_measured_ranks[r]);
-        if (kl_tune_measure(r, kl_tune_share(end, KL_MEASURED_RANKS - r), &m)) return fail();
+        KL_TRY(kl_tune_measure(r, kl_tune_share(end, KL_MEASURED_RANKS - r), &o->m, &o->spread));
+        judge(o, &before, begin);
     }
-    if (kl_tuning_file_write(path, &m)) return fail();
-    print_times(&m);
-    printf("# %.1f s; kept in %s\n", (double)(kl_now_ns() - begin) / 1e9, path);
+    return ncclSuccess;
+}
+
+static void say_noise(const struct outcome *o, bool keep)
+{
+    fprintf(stderr,
+            "%s: other programs had %.0f %% of the CPUs meanwhile, and %d of %d times did not repeat (median above %g "
+            "times the least): %s\n",
+            keep ? "warning" : "kolo tune", o->others * 100, o->spread.apart, o->spread.times, KL_TUNE_APART,
+            keep ? "kept all the same" : "not kept; measure when nothing else runs, or keep them with --keep");
+}
+
+static int measure(const char *path, const struct asked *a)
+{
+    struct outcome o = {.noise = false};
+
+    if (kl_tuning_file_check(path) || measure_all(a, &o)) return fail();
+    if (o.noise) say_noise(&o, a->keep);
+    if (o.noise && !a->keep) return EXIT_PROBLEM;
+    if (kl_tuning_file_write(path, &o.m)) return fail();
+    print_times(&o.m);
+    printf("# %.1f s; kept in %s\n", o.seconds, path);
     return EXIT_OK;
 }
 
@@ -126,5 +173,5 @@ int cmd_tune(int argc, char **argv)
     if (!kl_settings_find(kl_settings_process(), "KOLO_TUNING", &setting)) setting.text = "";
     if (kl_tuning_file_path(a.file ? a.file : setting.text, path)) return fail();
     if (a.show) return show(path);
-    return a.forget ? forget(path) : measure(path, a.seconds);
+    return a.forget ? forget(path) : measure(path, &a);
 }

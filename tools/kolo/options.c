@@ -74,6 +74,8 @@ static int store(struct parse *p, const struct kl_opt *opt, const char *text)
 {
     void *field = (char *)p->values + opt->field;
 
+    if (!*text && (opt->kind == KL_OPT_TEXT || opt->kind == KL_OPT_LIST))
+        return SAY(p, "%s needs a value, and was given an empty one", p->shown), -1;
     switch (opt->kind) {
     case KL_OPT_INT:
     case KL_OPT_SWITCH:

@@ -5,7 +5,7 @@
  * Forms:    -n 4, -n4, --iters 4, --iters=4. An option given twice: the last one counts, but for KL_OPT_LIST.
  * Order:    kl_opts_parse stops at the first word that is not an option, or behind `--`; a command whose options may
  *           follow its operands calls it again.
- * Values:   numbers as base/parse.h reads them, so also in hex.
+ * Values:   numbers as base/parse.h reads them, so also in hex. An empty value is refused.
  * Errors:   silent; the reason comes back as one sentence, which the command prints before it returns EXIT_USAGE.
  */
 #ifndef KOLO_TOOL_OPTIONS_H

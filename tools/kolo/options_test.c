@@ -50,6 +50,8 @@ static const struct parse_case {
     {"-n 4x", -1, "\"4x\"", {0}},
     {"-n", -1, "-n needs a value", {0}},
     {"--number=", -1, "--number: \"\" is not", {0}},
+    {"--text=", -1, "--text needs a value, and was given an empty one", {0}},
+    {"--word=", -1, "--word needs a value, and was given an empty one", {0}},
     {"--num 4", -1, "unknown option --num", {0}},
     {"--numbers 4", -1, "unknown option --numbers", {0}},
     {"-q", -1, "unknown option -q", {0}},

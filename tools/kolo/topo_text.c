@@ -3,6 +3,7 @@
 
 #include "base/cpuset.h"
 #include "plan/topo_name.h"
+#include "tools/kolo/cluster_options.h"
 #include "topo/paths.h"
 
 #include <inttypes.h>
@@ -34,13 +35,21 @@ static void print_cpu(const struct kl_topo *t, const struct kl_node *n, FILE *to
     if (*cpus) fprintf(to, ", CPUs %s%s", cpus, list.cut ? "..." : "");
 }
 
-static void print_facts(const struct kl_topo *t, const struct kl_node *n, FILE *to)
+static void print_gpu(const struct kl_node *n, bool cpus, FILE *to)
 {
     char busid[KL_BUSID_TEXT];
 
-    if (n->type == KL_NODE_GPU)
-        fprintf(to, "  %s, sm %d, device %d", kl_busid_text(kl_id_local(n->id), busid), n->gpu.sm, n->gpu.dev);
-    if (n->type == KL_NODE_GPU && !n->gpu.gdr) fputs(", no GPUDirect", to);
+    fprintf(to, "  %s, ", kl_busid_text(kl_id_local(n->id), busid));
+    if (cpus)
+        fprintf(to, "CPU device %d", n->gpu.dev);
+    else
+        fprintf(to, "sm %d, device %d", n->gpu.sm, n->gpu.dev);
+    if (!n->gpu.gdr) fputs(", no GPUDirect", to);
+}
+
+static void print_facts(const struct kl_topo *t, const struct kl_node *n, bool cpus, FILE *to)
+{
+    if (n->type == KL_NODE_GPU) print_gpu(n, cpus, to);
     if (n->type == KL_NODE_CPU) print_cpu(t, n, to);
     if (n->type == KL_NODE_PCI && n->pci.device) fprintf(to, "  device %016" PRIx64, n->pci.device);
     if (n->type == KL_NODE_NET)
@@ -48,13 +57,14 @@ static void print_facts(const struct kl_topo *t, const struct kl_node *n, FILE *
                 n->net.coll ? ", collectives" : "");
 }
 
-static void print_tree(const struct kl_topo *t, int node, int from, int depth, FILE *to)
+/* `cpus`: its devices are CPUs. */
+static void print_tree(const struct kl_topo *t, bool cpus, int node, int from, int depth, FILE *to)
 {
     const struct kl_node *n = &t->node[node];
     char name[KL_NODE_TEXT];
 
     fputs(kl_topo_name(t, node, name), to);
-    print_facts(t, n, to);
+    print_facts(t, n, cpus, to);
     putc('\n', to);
     for (int k = n->first_link; k < n->first_link + n->nlinks; k++) {
         const struct kl_link *l = &t->link[k];
@@ -64,7 +74,7 @@ static void print_tree(const struct kl_topo *t, int node, int from, int depth, F
         fprintf(to, "%*s%s %g GB/s %s ", 4 * (depth + 1), "", kl_link_type_name[l->type], (double)l->bw,
                 below ? "-" : "->");
         if (below)
-            print_tree(t, l->to, node, depth + 1, to);
+            print_tree(t, cpus, l->to, node, depth + 1, to);
         else
             fprintf(to, "%s\n", kl_topo_name(t, l->to, name));
     }
@@ -138,16 +148,19 @@ static const char *plural(int n)
     return n == 1 ? "" : "s";
 }
 
-void kl_topo_text(const struct kl_topo *t, const char *name, FILE *to)
+void kl_topo_text(const struct kl_topo *t, const struct kl_cluster *cluster, FILE *to)
 {
     int gpus = t->count[KL_NODE_GPU], nics = t->count[KL_NODE_NET], cpus = t->count[KL_NODE_CPU];
+    char words[128];
+    struct kl_text devices = kl_text_over(words, sizeof words);
 
-    fprintf(to, "%s: %d GPU%s, %d NIC%s, %d CPU%s%s; widest path %g GB/s, widest GPU %g GB/s\n", name, gpus,
-            plural(gpus), nics, plural(nics), cpus, plural(cpus), t->count[KL_NODE_NVS] ? ", NVSwitch" : "",
-            (double)t->max_bw, (double)t->total_bw);
+    kl_cluster_devices(cluster, gpus, &devices);
+    fprintf(to, "%s: %s, %d NIC%s, %d CPU%s%s; widest path %g GB/s, widest %s %g GB/s\n", cluster->name, words, nics,
+            plural(nics), cpus, plural(cpus), t->count[KL_NODE_NVS] ? ", NVSwitch" : "", (double)t->max_bw,
+            cluster->cpus ? "device" : "GPU", (double)t->total_bw);
     for (int i = 0; i < t->count[KL_NODE_CPU]; i++) {
         putc('\n', to);
-        print_tree(t, kl_topo_at(t, KL_NODE_CPU, i), -1, 0, to);
+        print_tree(t, cluster->cpus, kl_topo_at(t, KL_NODE_CPU, i), -1, 0, to);
     }
     print_table(t, KL_NODE_GPU, "GPU to GPU", to);
     print_table(t, KL_NODE_NET, "GPU to NIC", to);

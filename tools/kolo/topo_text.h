@@ -3,12 +3,12 @@
 #ifndef KOLO_TOOL_TOPO_TEXT_H
 #define KOLO_TOOL_TOPO_TEXT_H
 
-#include "topo/topo.h"
+#include "plan/cluster.h"
 
 #include <stdio.h>
 
 /** A headline, the tree of each CPU, tables GPU by GPU and GPU by NIC, and which NIC each GPU uses, how. */
-void kl_topo_text(const struct kl_topo *t, const char *name, FILE *to);
+void kl_topo_text(const struct kl_topo *t, const struct kl_cluster *cluster, FILE *to);
 
 /** Graphviz: nodes, and a line for each pair of links that belong together. */
 void kl_topo_dot(const struct kl_topo *t, const char *name, FILE *to);

@@ -27,16 +27,29 @@ struct start {
 
 /* ---- reading ---- */
 
-static ncclResult_t read_trace(const char *file, struct trace *t)
+/* An error without a place in the file is one of reading it. */
+static ncclResult_t load(const char *file, json_t **document)
 {
     json_error_t error;
+    FILE *from = fopen(file, "re");
+
+    if (!from) return KL_FAIL_ERRNO("%s", file);
+    *document = json_loadf(from, 0, &error);
+    ncclResult_t rc = *document ? ncclSuccess : ferror(from) ? KL_FAIL_ERRNO("%s", file) : ncclInvalidUsage;
+    fclose(from);
+    if (rc == ncclInvalidUsage && error.line > 0)
+        return KL_FAIL(rc, "%s:%d: %s; it should be a trace (KOLO_TRACE)", file, error.line, error.text);
+    return rc == ncclInvalidUsage ? KL_FAIL(rc, "%s: %s; it should be a trace (KOLO_TRACE)", file, error.text) : rc;
+}
+
+static ncclResult_t read_trace(const char *file, struct trace *t)
+{
     const char *communicator;
     double offset = 0;
     json_t *clock = NULL;
 
     t->file = file;
-    t->document = json_load_file(file, 0, &error);
-    if (!t->document) return KL_FAIL(ncclInvalidUsage, "%s:%d: %s", file, error.line, error.text);
+    KL_TRY(load(file, &t->document));
     if (json_unpack(t->document, "{s:{s:s, s:i, s:i, s?o}, s:o}", "kolo", "communicator", &communicator, "rank",
                     &t->rank, "nranks", &t->nranks, "clock", &clock, "traceEvents", &(json_t *){NULL}))
         return KL_FAIL(ncclInvalidUsage, "%s: this is not the trace of a rank (KOLO_TRACE)", file);

@@ -34,6 +34,7 @@ struct shared {
     uint64_t ns[MOST_RANKS];
     bool go_on; /* is there time for another line? */
     float us[KL_FUNCS][KL_ALGOS][KL_MEASURED_SIZES];
+    struct kl_tune_spread spread; /* the first rank's */
 };
 
 /* One process. */
@@ -110,24 +111,40 @@ static ncclResult_t time_block(struct rank *r, int func, size_t bytes, int opera
     return ncclSuccess;
 }
 
+static int by_time(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static void note_spread(struct kl_tune_spread *spread, double *times, int n)
+{
+    qsort(times, (size_t)n, sizeof *times, by_time);
+    spread->times++;
+    spread->apart += times[n / 2] > KL_TUNE_APART * times[0];
+}
+
 /*
  * The least of some blocks: what else runs on the machine only adds. The first block connects, and touches memory. Blocks grow while they are
  * short, so that one that is disturbed for milliseconds is no disaster.
  */
 static ncclResult_t measure_size(struct rank *r, int func, size_t bytes, float *us)
 {
-    double least = 0;
-    int operations = 1;
+    double times[MOST_BLOCKS], least = 0;
+    int operations = 1, n = 0;
     uint64_t ns, spent = 0;
 
     for (int block = 0; block < 3 || (spent < SIZE_NS && block < MOST_BLOCKS); block++) {
         KL_TRY(time_block(r, func, bytes, operations, &ns));
         if (!block) continue;
-        if (block == 1 || (double)ns / operations < least) least = (double)ns / operations;
+        times[n++] = (double)ns / operations;
+        if (n == 1 || times[n - 1] < least) least = times[n - 1];
         spent += ns;
         if (ns < BLOCK_NS && operations < MOST_OPERATIONS) operations *= 4;
     }
     *us = (float)(least / 1000);
+    if (!r->rank) note_spread(&r->shared->spread, times, n);
     return ncclSuccess;
 }
 
@@ -248,11 +265,13 @@ static void end_all(const pid_t *pids, int n)
         if (pids[i]) kill(pids[i], SIGKILL);
 }
 
-/* pids: 0 where it has ended. True: all have ended well. */
-static bool await_all(pid_t *pids, int n, uint64_t deadline)
+enum ending { WELL, BADLY, LATE };
+
+/* pids: 0 where it has ended. None is left. */
+static enum ending await_all(pid_t *pids, int n, uint64_t deadline)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
-    bool good = true;
+    enum ending ending = WELL;
 
     for (int left = n; left > 0;) {
         int status;
@@ -262,16 +281,17 @@ static bool await_all(pid_t *pids, int n, uint64_t deadline)
             pids[i] = 0;
             left--;
             moved = true;
-            if (status && good) end_all(pids, n);
-            good &= !status;
+            if (!status || ending) continue;
+            ending = BADLY;
+            end_all(pids, n);
         }
-        if (good && kl_deadline_passed(deadline)) {
-            good = false;
+        if (!ending && kl_deadline_passed(deadline)) {
+            ending = LATE;
             end_all(pids, n);
         }
         if (!moved) nanosleep(&pause, NULL);
     }
-    return good;
+    return ending;
 }
 
 static ncclResult_t run_all(struct shared *shared, int nranks, uint64_t deadline)
@@ -292,11 +312,18 @@ static ncclResult_t run_all(struct shared *shared, int nranks, uint64_t deadline
         await_all(pids, started, KL_NO_DEADLINE);
         return rc;
     }
-    if (await_all(pids, nranks, deadline + GRACE_S * (uint64_t)1000000000)) return ncclSuccess;
-    return KL_FAIL(ncclRemoteError, "measuring with %d ranks did not end well", nranks);
+    switch (await_all(pids, nranks, deadline + GRACE_S * (uint64_t)1000000000)) {
+    case WELL:
+        return ncclSuccess;
+    case LATE:
+        return KL_FAIL(ncclRemoteError, "measuring with %d ranks took longer than it may; do other programs run?",
+                       nranks);
+    default:
+        return KL_FAIL(ncclRemoteError, "measuring with %d ranks did not end well", nranks);
+    }
 }
 
-ncclResult_t kl_tune_measure(int at, uint64_t deadline, struct kl_tuning_measured *m)
+ncclResult_t kl_tune_measure(int at, uint64_t deadline, struct kl_tuning_measured *m, struct kl_tune_spread *spread)
 {
     struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ncclResult_t rc;
@@ -305,6 +332,8 @@ ncclResult_t kl_tune_measure(int at, uint64_t deadline, struct kl_tuning_measure
     rc = run_all(shared, kl_measured_ranks[at], deadline);
     for (int f = 0; f < KL_FUNCS && !rc; f++)
         for (int a = 0; a < KL_ALGOS; a++) memcpy(m->us[f][a][at], shared->us[f][a], sizeof shared->us[f][a]);
+    spread->times += shared->spread.times;
+    spread->apart += shared->spread.apart;
     munmap(shared, sizeof *shared);
     return rc;
 }

@@ -10,11 +10,18 @@
 
 #include "graph/tuning_measured.h"
 
+/** How well times repeat. */
+struct kl_tune_spread {
+    int times, apart; /* measured; of these, the median of the blocks is more than KL_TUNE_APART times the least */
+};
+#define KL_TUNE_APART 1.5
+
 /**
  * Fill in what can be measured with `nranks`, which is kl_measured_ranks[at], until `deadline` (base/clock.h): what is not begun by then is
- * left out. A line that is there is complete.
+ * left out. A line that is there is complete. Adds to `spread`.
  */
-ncclResult_t kl_tune_measure(int at, uint64_t deadline, struct kl_tuning_measured *measured);
+ncclResult_t kl_tune_measure(int at, uint64_t deadline, struct kl_tuning_measured *measured,
+                             struct kl_tune_spread *spread);
 
 /** When the first of `left` that share the time until `end` has to be done. */
 uint64_t kl_tune_share(uint64_t end, int left);

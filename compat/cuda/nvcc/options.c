@@ -196,7 +196,7 @@ static void unwrap(struct words *to, const char *list)
     struct text word = {0};
 
     for (const char *c = list;; c++) {
-        if (*c == '\\' && c[1] == ',') {
+        if (*c == '\\' && (c[1] == ',' || isspace((unsigned char)c[1]))) {
             text_add(&word, ++c, 1);
         } else if (*c == ',' || !*c) {
             if (word.bytes) words_add(to, word.at);

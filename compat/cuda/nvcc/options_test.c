@@ -38,6 +38,7 @@ static const struct {
      "-D__CUDACC_RDC__=1 -Ia -Ib -DX=1 -DY -isystem c -D__CUDACC_RELAXED_CONSTEXPR__=1", "(object)"},
     {"nvcc -dlink -arch=sm_90 a.o b.o -o d.o", PHASE_DEVICE_LINK, "", "a.o b.o"},
     {"nvcc -lib -o l.a a.o", PHASE_ARCHIVE, "", "a.o"},
+    {"nvcc -Xlinker=-rpath=a\\\tb a.o", PHASE_LINK, "", "-Xlinker -rpath=a\tb a.o"},
     {"nvcc -shared -Xlinker -rpath,x -cudart shared -cudadevrt=none -diag-suppress=177 -Wno-deprecated-gpu-targets a.o",
      PHASE_LINK, "", "-Xlinker -rpath -Xlinker x a.o"},
     {"nvcc -Werror all-warnings -w -use_fast_math -forward-unknown-to-host-compiler -fopenmp a.cu", PHASE_LINK,

@@ -70,3 +70,15 @@ void kl_recording_drop(struct kl_recording *g)
 {
     if (g && kl_fetch_sub_acq_rel(&g->holders, 1) == 1) free_graph(g);
 }
+
+static void run_freeing(struct kl_worker_errand *freeing)
+{
+    free_graph((struct kl_recording *)((char *)freeing - offsetof(struct kl_recording, freeing)));
+}
+
+void kl_recording_drop_apart(struct kl_recording *g)
+{
+    if (kl_fetch_sub_acq_rel(&g->holders, 1) != 1) return;
+    g->freeing.run = run_freeing;
+    kl_workers_send(&g->freeing);
+}

@@ -14,6 +14,7 @@
 
 #include "base/atomic.h"
 #include "device/host/work.h"
+#include "device/host/workers.h"
 #include "include/nccl.h"
 
 #include <pthread.h>
@@ -54,6 +55,7 @@ struct kl_recording {
     uint32_t n, room, lanes;
     struct kl_recorded *node;
     struct kl_kept *kept;
+    struct kl_worker_errand freeing;
 };
 
 ncclResult_t kl_recording_create(struct kl_recording **graph);
@@ -68,5 +70,8 @@ struct kl_recording *kl_recording_hold(struct kl_recording *graph);
 
 /** The last one frees it. NULL is fine. */
 void kl_recording_drop(struct kl_recording *graph);
+
+/** The same where functions of the program cannot run, as in a progress function: the last one has a worker free it. */
+void kl_recording_drop_apart(struct kl_recording *graph);
 
 #endif

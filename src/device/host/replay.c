@@ -3,7 +3,6 @@
 
 #include "device/host/capture.h"
 #include "device/host/follow.h"
-#include "device/host/function.h"
 #include "device/host/legacy.h"
 #include "device/host/refuse.h"
 
@@ -52,15 +51,17 @@ ncclResult_t kl_replay_create(struct kl_recording *graph, struct kl_replay **rep
     return rc;
 }
 
-static void drop(void *graph)
+static enum kl_progress progress_drop(struct kl_stream *stream, struct kl_work *work)
 {
-    kl_recording_drop(graph);
+    (void)stream;
+    kl_recording_drop_apart((struct kl_recording *)(uintptr_t)work->arg[0]);
+    return KL_DONE;
 }
 
-/* When what was launched of it has run: as a function of a stream that is there for that, as functions of the program run then. */
+/* When what was launched of it has run: as work of a stream that is there for that. */
 static void drop_behind(struct kl_recording *graph, struct kl_stream *last, uint64_t ticket)
 {
-    struct kl_work work = kl_function_work(drop, graph);
+    struct kl_work work = {.progress = progress_drop, .arg = {(uintptr_t)graph}};
     struct kl_stream *s;
 
     if (!last || kl_stream_reached(last, ticket)) {

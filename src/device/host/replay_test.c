@@ -7,6 +7,8 @@
 #include "device/host/submit.h"
 #include "tests/kolo_test.h"
 
+#include <sched.h>
+
 #define ok(call) assert_int_equal((call), ncclSuccess)
 
 /* A node that is more than work, and may fail when it is launched. */
@@ -170,12 +172,69 @@ static void a_node_on_several_streams_joins_them(void **state)
     for (int i = 0; i < LANES; i++) ok(kl_stream_destroy(s[i]));
 }
 
+/* ---- many that are destroyed before they have run ---- */
+
+static struct {
+    _Atomic uint32_t inside, most, freed;
+} frees;
+
+/* As one that takes a while. */
+static void free_slowly(void *unused)
+{
+    uint32_t inside = 1 + kl_fetch_add_relaxed(&frees.inside, 1);
+
+    (void)unused;
+    if (inside > kl_load_relaxed(&frees.most)) kl_store_relaxed(&frees.most, inside);
+    for (int i = 0; i < 100 && kl_load_relaxed(&frees.inside) == 1; i++) sched_yield();
+    kl_fetch_sub_acq_rel(&frees.inside, 1);
+    kl_fetch_add_relaxed(&frees.freed, 1);
+}
+
+static struct kl_replay *make_kept_replay(_Atomic uint32_t *go)
+{
+    struct kl_work await = {.progress = await_flag, .owner = go};
+    struct kl_stream *s = make_stream();
+    struct kl_recording *graph;
+    struct kl_replay *replay;
+
+    ok(kl_capture_begin(s, koloCaptureModeGlobal));
+    ok(kl_submit(s, &await));
+    ok(kl_capture_end(s, &graph));
+    ok(kl_recording_keep(graph, free_slowly, go));
+    ok(kl_replay_create(graph, &replay));
+    kl_recording_drop(graph);
+    ok(kl_stream_destroy(s));
+    return replay;
+}
+
+/* What the program keeps with them is released by one thread, however many they are. */
+static void graphs_that_are_destroyed_early_take_one_thread(void **state)
+{
+    enum { GRAPHS = 300 };
+    _Atomic uint32_t go = 0;
+    struct kl_stream *s = make_stream();
+
+    (void)state;
+    for (int i = 0; i < GRAPHS; i++) {
+        struct kl_replay *replay = make_kept_replay(&go);
+        ok(kl_replay_launch(replay, s));
+        kl_replay_destroy(replay);
+    }
+    assert_int_equal(kl_load_relaxed(&frees.freed), 0);
+    kl_store_release(&go, 1);
+    kl_stream_wait(s, kl_stream_tail(s));
+    while (kl_load_relaxed(&frees.freed) < GRAPHS) sched_yield();
+    assert_int_equal(kl_load_relaxed(&frees.most), 1);
+    ok(kl_stream_destroy(s));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_launch_that_fails_half_way_is_waited_for),
         cmocka_unit_test(a_node_is_of_one_capture),
         cmocka_unit_test(a_node_on_several_streams_joins_them),
+        cmocka_unit_test(graphs_that_are_destroyed_early_take_one_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

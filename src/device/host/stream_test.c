@@ -396,11 +396,11 @@ static void handles_are_looked_up_and_not_followed(void **state)
     int no_stream;
 
     (void)state;
-    assert_int_equal(kl_user_stream_of((cudaStream_t)(void *)s, 0, &found), ncclSuccess);
+    assert_int_equal(kl_user_stream_of(kl_user_stream_handle(s), 0, &found), ncclSuccess);
     assert_ptr_equal(found, s);
     assert_int_equal(kl_user_stream_of((cudaStream_t)(void *)&no_stream, 0, &found), ncclInvalidArgument);
     assert_int_equal(kl_stream_destroy(s), ncclSuccess);
-    assert_int_equal(kl_user_stream_of((cudaStream_t)(void *)s, 0, &found), ncclInvalidArgument);
+    assert_int_equal(kl_user_stream_of(kl_user_stream_handle(s), 0, &found), ncclInvalidArgument);
     assert_int_equal(kl_user_stream_of(NULL, 5, &found), ncclSuccess);
     assert_int_equal(kl_user_stream_of(NULL, 5, &again), ncclSuccess);
     assert_ptr_equal(found, again);

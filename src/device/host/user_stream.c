@@ -76,12 +76,12 @@ static __attribute__((noinline)) ncclResult_t stream_of_device(cudaStream_t hand
 }
 
 /* A handle is looked up, never followed: it may be anything. The last one found is usually asked for again. */
-static struct kl_stream *find_stream(const void *handle)
+static struct kl_stream *find_stream(cudaStream_t handle)
 {
     static KL_THREAD_LOCAL struct kl_stream *last;
 
-    if (last != handle)
-        for (last = kl_streams_first(); last && last != handle;) last = last->next;
+    if (!last || kl_user_stream_handle(last) != handle)
+        for (last = kl_streams_first(); last && kl_user_stream_handle(last) != handle;) last = last->next;
     return last && kl_load_relaxed(&last->live) == KL_STREAM_LIVE ? last : NULL;
 }
 
@@ -93,7 +93,8 @@ ncclResult_t kl_user_stream_of(cudaStream_t handle, int device, struct kl_stream
         *stream = s;
         return ncclSuccess;
     }
-    return KL_FAIL(ncclInvalidArgument, "stream %p is not a host stream: make one with koloStreamCreate, or pass NULL",
+    return KL_FAIL(ncclInvalidArgument,
+                   "stream %p is not a host stream, or was destroyed: make one with koloStreamCreate, or pass NULL",
                    (void *)handle);
 }
 

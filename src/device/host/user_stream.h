@@ -19,6 +19,15 @@
  */
 ncclResult_t kl_user_stream_of(cudaStream_t handle, int device, struct kl_stream **stream);
 
+/**
+ * What a program holds of a stream: its address, and above the 48 bits that addresses have, which of the streams it is that lived there, so
+ * that the handle of one that was destroyed names none, nor the next one there (but for one in 65,536).
+ */
+static inline cudaStream_t kl_user_stream_handle(const struct kl_stream *stream)
+{
+    return (cudaStream_t)((uintptr_t)stream ^ (uintptr_t)kl_stream_number(stream) << 48);
+}
+
 /** Is it a handle that names another stream for each device? */
 static inline bool kl_user_stream_is_devices(cudaStream_t handle)
 {

@@ -17,10 +17,13 @@ struct worker {
     struct worker *next; /* in the list of idle ones */
 };
 
+/* All under lock, as what is in workers. */
 static struct {
     pthread_mutex_t lock;
-    struct worker *idle; /* under lock, as what is in workers */
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct worker *idle;
+    struct kl_worker_errand *first, **end; /* to be run in turn */
+    bool running;                          /* a worker takes errands until none is left */
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &pool.first};
 
 /* ---- fork: the child owns the lock, and has no workers ---- */
 
@@ -37,6 +40,9 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
     pool.idle = NULL;
+    pool.first = NULL;
+    pool.end = &pool.first;
+    pool.running = false;
     pthread_mutex_unlock(&pool.lock);
 }
 
@@ -122,10 +128,48 @@ static bool call_idle(void (*run)(void *), void *arg)
     return w;
 }
 
-bool kl_workers_run(void (*run)(void *), void *arg)
+static void be_forked_well(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     pthread_once(&once, install_fork_handlers);
+}
+
+bool kl_workers_run(void (*run)(void *), void *arg)
+{
+    be_forked_well();
     return call_idle(run, arg) || start_worker(run, arg);
+}
+
+/* ---- errands ---- */
+
+/* NULL: none is left, and whoever sends the next one starts another worker. */
+static struct kl_worker_errand *next_errand(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    struct kl_worker_errand *e = pool.first;
+    if (e) pool.first = e->next;
+    if (!pool.first) pool.end = &pool.first;
+    pool.running = e;
+    pthread_mutex_unlock(&pool.lock);
+    return e;
+}
+
+static void run_errands(void *unused)
+{
+    (void)unused;
+    for (struct kl_worker_errand *e; (e = next_errand());) e->run(e);
+}
+
+void kl_workers_send(struct kl_worker_errand *errand)
+{
+    be_forked_well();
+    errand->next = NULL;
+    pthread_mutex_lock(&pool.lock);
+    *pool.end = errand;
+    pool.end = &errand->next;
+    const bool running = pool.running;
+    pool.running = true;
+    pthread_mutex_unlock(&pool.lock);
+    if (!running && !kl_workers_run(run_errands, NULL)) run_errands(NULL);
 }

@@ -15,4 +15,13 @@
 /** Call `run(arg)` in a worker. False: there is no thread to be had. */
 bool kl_workers_run(void (*run)(void *arg), void *arg);
 
+/** A piece that waits for no other. Its memory is the caller's, until it runs. */
+struct kl_worker_errand {
+    void (*run)(struct kl_worker_errand *errand);
+    struct kl_worker_errand *next;
+};
+
+/** Have one worker run all errands of the process, in turn. Where there is no thread to be had they run here. */
+void kl_workers_send(struct kl_worker_errand *errand);
+
 #endif

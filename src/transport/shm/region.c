@@ -69,6 +69,11 @@ ncclResult_t kl_shm_region_create(size_t bytes, struct kl_shm_region **region)
     return ncclSuccess;
 }
 
+void kl_shm_region_unmap(struct kl_shm_region *r)
+{
+    kl_segment_unmap(&r->segment);
+}
+
 void *kl_shm_region_base(const struct kl_shm_region *region)
 {
     return region->segment.base;

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * cpu_use.h - how much of the CPUs other programs took from a measurement.
+ *
+ * Units:    seconds of CPU time.
+ * Contents: of the CPUs that this process may use, what all programs took (kernel and interrupts included), and what the hypervisor
+ *           gave to other machines; of that, this process and its children that have ended.
+ * Source:   proc(5), /proc/stat; getrusage(2).
+ */
+#ifndef KOLO_TOOL_CPU_USE_H
+#define KOLO_TOOL_CPU_USE_H
+
+#include "base/cpuset.h"
+
+struct kl_cpu_use {
+    double all, own;
+    bool known; /* false: the system does not report it */
+};
+
+/** Until now. */
+struct kl_cpu_use kl_cpu_use_now(void);
+
+/** What /proc/stat says in `text` of the CPUs in `cpus`; false: of one of them it says nothing. */
+bool kl_cpu_use_parse(const char *text, const struct kl_cpuset *cpus, long ticks_per_second, double *all);
+
+/** Share of `cpus` CPUs that others had for `seconds` on average, from 0 to 1; 0 where it is not known. */
+double kl_cpu_use_of_others(const struct kl_cpu_use *begin, const struct kl_cpu_use *end, int cpus, double seconds);
+
+#endif
