@@ -19,7 +19,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RANKS = 2, BYTES = 8 << 20, COUNT = BYTES / sizeof(int32_t), HALF = COUNT / 2, TIMES = 3, MOST_TIMES = 200, HUGE_PAGE = 2 << 20 };
+enum {
+    RANKS = 2,
+    BYTES = 8 << 20,
+    COUNT = BYTES / sizeof(int32_t),
+    HALF = COUNT / 2,
+    TIMES = 3,
+    MOST_TIMES = 200,
+    HUGE_PAGE = 2 << 20
+};
 
 static ncclComm_t comm[RANKS];
 static int32_t *send[RANKS], *recv[RANKS];

@@ -113,13 +113,13 @@ static void print(const struct run *r, const double *blocks, int nblocks, int op
 
     for (int b = 0; b < nblocks; b++) sum += blocks[b];
 
-    printf(
-        "{\"config\": \"%s\", \"op\": \"%s\", \"np\": %d, \"size\": %zu, \"bytes\": %zu, \"fresh\": %s, \"us\": "
-        "%.4f, \"least\": %.4f, "
-        "\"most\": %.4f, \"mean\": %.4f, \"p99\": %.4f, \"operations\": %d, \"wrong\": %.0f, \"exchange_ns\": %.1f, \"mixed\": %s}\n",
-        r->options->name, row_name(r->row.op), r->row.nranks, r->row.asked, r->row.bytes,
-        r->options->fresh ? "true" : "false", middle * 1e6, blocks[0] * 1e6, blocks[nblocks - 1] * 1e6,
-        sum / nblocks * 1e6, p99 * 1e6, nblocks * operations, r->wrong, r->exchange_ns, r->mixed ? "true" : "false");
+    printf("{\"config\": \"%s\", \"op\": \"%s\", \"np\": %d, \"size\": %zu, \"bytes\": %zu, \"fresh\": %s, \"us\": "
+           "%.4f, \"least\": %.4f, "
+           "\"most\": %.4f, \"mean\": %.4f, \"p99\": %.4f, \"operations\": %d, \"wrong\": %.0f, \"exchange_ns\": %.1f, "
+           "\"mixed\": %s}\n",
+           r->options->name, row_name(r->row.op), r->row.nranks, r->row.asked, r->row.bytes,
+           r->options->fresh ? "true" : "false", middle * 1e6, blocks[0] * 1e6, blocks[nblocks - 1] * 1e6,
+           sum / nblocks * 1e6, p99 * 1e6, nblocks * operations, r->wrong, r->exchange_ns, r->mixed ? "true" : "false");
     fflush(stdout);
 }
 
@@ -240,7 +240,8 @@ struct measure_options measure_parse(int argc, char **argv)
             o.name = argv[++i];
         else if (!strcmp(argv[i], "--ms") && i + 1 < argc)
             o.budget_s = strtod(argv[++i], NULL) * 1e-3;
-        else if (!strcmp(argv[i], "--blocks") && i + 1 < argc && atoi(argv[i + 1]) >= LEAST_BLOCKS && atoi(argv[i + 1]) <= AREA_NUMBERS)
+        else if (!strcmp(argv[i], "--blocks") && i + 1 < argc && atoi(argv[i + 1]) >= LEAST_BLOCKS &&
+                 atoi(argv[i + 1]) <= AREA_NUMBERS)
             o.blocks = atoi(argv[++i]);
         else if (!strcmp(argv[i], "--operations") && i + 1 < argc && atoi(argv[i + 1]) > 0)
             o.operations = atoi(argv[++i]);

@@ -32,7 +32,7 @@ static ncclUniqueId leave_one(void)
     ncclUniqueId id;
 
     must(!kl_bootstrap_id_create(&id));
-    must(!kl_bootstrap_id_leave(&id, job, kl_deadline_in_ms(TIMEOUT_MS)));
+    must(!kl_bootstrap_id_leave(&id, job, kl_deadline_in_ms(kolo_test_hang_ms())));
     return id;
 }
 
@@ -64,7 +64,7 @@ static void it_is_gone_when_all_have_come(void **state)
     (void)state;
     for (int times = 0; times < 50; times++) {
         ncclUniqueId id = leave_one();
-        assert_true(find(&found, TIMEOUT_MS));
+        assert_true(find(&found, (int)kolo_test_hang_ms()));
         assert_memory_equal(&id, &found, sizeof id);
         setup_ranks(ranks, 3, &found, look);
         run_ranks(ranks, 3);
@@ -90,7 +90,7 @@ static void it_is_gone_when_one_does_not_come(void **state)
     kl_error_quiet(0);
     kl_bootstrap_decline(&id, 1, 1, 2);
     expect_none("nobody has written");
-    assert_int_equal(kl_bootstrap_id_leave(&id, job, kl_deadline_in_ms(TIMEOUT_MS)), ncclSuccess);
+    assert_int_equal(kl_bootstrap_id_leave(&id, job, kl_deadline_in_ms(kolo_test_hang_ms())), ncclSuccess);
     expect_none("nobody has written"); /* nobody may come any more */
     setup_ranks(ranks, 2, &id, NULL);  /* who has it nevertheless is told, and then the root is gone */
     run_ranks(ranks, 2);

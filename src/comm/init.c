@@ -416,7 +416,8 @@ static void wait_to_be_alone(ncclComm_t comm)
 {
     struct kl_poll_wait wait = KL_WAIT_START;
 
-    while (kl_handle_callers(comm->handle) > 1 && !kl_load_acquire(&comm->job.ended)) kl_wait_pause(&wait, KL_CORES_SHARED);
+    while (kl_handle_callers(comm->handle) > 1 && !kl_load_acquire(&comm->job.ended))
+        kl_wait_pause(&wait, KL_CORES_SHARED);
 }
 
 ncclResult_t kl_comm_revoke(ncclComm_t comm)

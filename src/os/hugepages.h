@@ -28,8 +28,8 @@ enum {
     KL_HUGEPAGES_BLOCKS = 4096,     /* known at a time: 8 GiB */
     KL_HUGEPAGES_SHARE = 10,        /* of the time that operations take, one part in so many may be spent */
     KL_HUGEPAGES_EXPECTED_US = 500, /* for a block, before any was collapsed */
-    KL_HUGEPAGES_SLOW_MS = 20,      /* a block that takes longer counts as failed: the kernel had to compact memory for it */
-    KL_HUGEPAGES_FAILURES = 32,     /* in a row, after which no more is tried */
+    KL_HUGEPAGES_SLOW_MS = 20, /* a block that takes longer counts as failed: the kernel had to compact memory for it */
+    KL_HUGEPAGES_FAILURES = 32, /* in a row, after which no more is tried */
 };
 
 /** How it is done. */

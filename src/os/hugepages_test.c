@@ -39,7 +39,8 @@ static bool collapse(void *at, size_t bytes)
 
 static struct kl_hugepages *begin(void)
 {
-    static const struct kl_hugepages_system system = {.block_bytes = BLOCK, .collapse = collapse, .now_ns = tell_now, .cpu_ns = tell_now};
+    static const struct kl_hugepages_system system = {
+        .block_bytes = BLOCK, .collapse = collapse, .now_ns = tell_now, .cpu_ns = tell_now};
     struct kl_hugepages *pages;
 
     ncollapsed = 0;

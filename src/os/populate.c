@@ -16,6 +16,7 @@ void kl_populate(void *at, size_t bytes)
     const uintptr_t first = ((uintptr_t)at + page - 1) / page * page, end = ((uintptr_t)at + bytes) / page * page;
     const int saved = errno;
 
-    if (end > first) madvise((void *)first, end - first, MADV_POPULATE_WRITE); /* a failure costs nothing but the faults */
+    if (end > first)
+        madvise((void *)first, end - first, MADV_POPULATE_WRITE); /* a failure costs nothing but the faults */
     errno = saved;
 }

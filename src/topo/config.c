@@ -59,8 +59,9 @@ static const struct kl_param rows[] = {
                   "NICs of different hosts of an NVLink domain count as one rail (from 2.28.7 on)"),
     KL_PARAM_BOOL(struct kl_topo_config, split_mlopart, "NCCL_TOPO_SPLIT_MLOPART", KL_HOST_ALIKE, "1",
                   "partitions of a GPU are devices of their own (from 2.30.7 on)"),
-    KL_PARAM_BOOL(struct kl_topo_config, gdr_mlopart, "NCCL_NET_GDR_MLOPART", KL_HOST_ALIKE, "0",
-                  "use GPUDirect RDMA for partitions of a GPU, too (from 2.30.7 on; newer releases than 2.31.2 do so anyway)"),
+    KL_PARAM_BOOL(
+        struct kl_topo_config, gdr_mlopart, "NCCL_NET_GDR_MLOPART", KL_HOST_ALIKE, "0",
+        "use GPUDirect RDMA for partitions of a GPU, too (from 2.30.7 on; newer releases than 2.31.2 do so anyway)"),
     KL_PARAM_BOOL(struct kl_topo_config, net_force_flush, "NCCL_NET_FORCE_FLUSH", KL_HOST_ALIKE, "0",
                   "flush after each receive into GPU memory, even where it is not needed"),
     KL_PARAM_BOOL(struct kl_topo_config, net_disable_intra, "NCCL_NET_DISABLE_INTRA", KL_HOST_ALIKE, "0",

@@ -72,7 +72,8 @@ size_t kl_pool_slot_bytes(const struct kl_pool *pool)
  */
 static size_t slots_in_turn(const struct kl_pool *pool, size_t bytes)
 {
-    const size_t cycle = bytes ? pool->cycle_bytes / bytes : pool->nslots, grown = FIRST_SLOTS + pool->takes / TAKES_PER_SLOT;
+    const size_t cycle = bytes ? pool->cycle_bytes / bytes : pool->nslots,
+                 grown = FIRST_SLOTS + pool->takes / TAKES_PER_SLOT;
     const size_t n = cycle < grown ? cycle : grown;
 
     return n < 1 ? 1 : n < pool->nslots ? n : pool->nslots;

@@ -219,10 +219,11 @@ static size_t events_of(const struct trace *t)
 
 static ncclResult_t find(const struct trace *t, int n, struct kl_trace_findings *f)
 {
-    size_t nstarts = 0;
+    size_t nstarts = 0, nevents = 0;
 
-    for (int k = 0; k < n; k++) f->events += (long)events_of(&t[k]);
-    struct start *s = malloc(((size_t)f->events + 1) * sizeof *s);
+    for (int k = 0; k < n; k++) nevents += events_of(&t[k]);
+    f->events += (long)nevents;
+    struct start *s = calloc(nevents + 1, sizeof *s);
     f->rank = calloc((size_t)n, sizeof *f->rank);
     if (!s || !f->rank) {
         free(s);

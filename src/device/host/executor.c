@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 enum { TICK_NS = 100000, SLEEP_AFTER_NS = 10000000, LONGEST_TICK = 64 };
-enum { LONGEST_PAUSE = 8 }; /* ticks between looks while others run everything: work is taken at the second look that finds it unmoved */
+enum {
+    LONGEST_PAUSE = 8
+}; /* ticks between looks while others run everything: work is taken at the second look that finds it unmoved */
 
 _Atomic uint32_t kl_executor_state = KL_EXECUTOR_ABSENT;
 static _Atomic uint32_t ticks = 1; /* between looks */
