@@ -127,6 +127,8 @@ FAULTS = {
     "Files that may not be large enough": r"cannot give segment kolo-\w+ its \d+ bytes; raise `ulimit -f`: File too large",
     "No interface": r'no network interface matches NCCL_SOCKET_IFNAME="=ib7"; there are: ',
     "A setting that is wrong": r'rank \d: joining the communicator: NCCL_ALGO: no name "nonsense"; known are Tree, ',
+    "Settings that differ":
+        r"NCCL_PROTO is unset on ranks 0, 1 and LL on rank 2 \(host .*, pid \d+\): all ranks need the same",
 }
 
 
