@@ -29,7 +29,7 @@ enum kl_negotiation_end {
     KL_NEGOTIATED_DECLINED, /* the collective is done another way, */
     KL_NEGOTIATED_MAPPED,   /* or is complete, in mapped buffers, */
     KL_NEGOTIATED_READ,     /* or by the kernel's copies, */
-    KL_NEGOTIATED_MENDED    /* which it refused in the middle: the rest was staged, and so are collectives from now on */
+    KL_NEGOTIATED_MENDED /* which it refused in the middle: the rest was staged, and so are collectives from now on */
 };
 
 /** What a rank says; or what the first one says, and the longest times that anybody does. */
