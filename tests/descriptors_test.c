@@ -61,7 +61,8 @@ static void live(const ncclUniqueId *id, int rank)
     }
     must(count_fds() <= half_way);
     must(!ncclCommDestroy(comm));
-    while (count_fds() > before + KEPT) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* the event loop ends */
+    while (count_fds() > before + KEPT)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* the event loop ends */
     _exit(0);
 }
 

@@ -26,7 +26,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RANKS = 4, COUNT = 1 << 18, EXIT_AS_EXPECTED = 42, DEADLINE_S = 60, BOUND_S = 20, FEW_FILES = 32, USED_UP_FILES = 80, NO_FILES = 6 };
+enum {
+    RANKS = 4,
+    COUNT = 1 << 18,
+    EXIT_AS_EXPECTED = 42,
+    DEADLINE_S = 60,
+    BOUND_S = 20,
+    FEW_FILES = 32,
+    USED_UP_FILES = 80,
+    NO_FILES = 6
+};
 
 /* ---- a rank ---- */
 

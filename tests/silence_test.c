@@ -144,7 +144,8 @@ static bool names(const char *line, int victim, pid_t pid)
     snprintf(missing, sizeof missing, "1 of %d ranks did not join within 3 s: rank %d", RANKS, victim);
     found = strstr(line, silent);
     if (found && !strncmp(found + strlen(silent), " is silent: ", 12)) return true;
-    if (found && strstr(line, "waiting for rank ") && !strncmp(found + strlen(silent), ", which is silent", 17)) return true;
+    if (found && strstr(line, "waiting for rank ") && !strncmp(found + strlen(silent), ", which is silent", 17))
+        return true;
     return strstr(line, missing) || (!victim && strstr(line, "which rank 0 opens"));
 }
 

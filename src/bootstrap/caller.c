@@ -86,7 +86,8 @@ static ncclResult_t refused(const struct kl_caller *c)
                        "%s: %s speaks version %u of the protocol, we speak %d; use one version of Kolo on all ranks",
                        c->text, from, c->version, KL_PROTOCOL);
     if (c->outcome == KL_EXHAUSTED)
-        return KL_FAIL(ncclRemoteError, "%s: the process there has no descriptor left; raise `ulimit -n` there", c->text);
+        return KL_FAIL(ncclRemoteError, "%s: the process there has no descriptor left; raise `ulimit -n` there",
+                       c->text);
     if (c->outcome == KL_NOT_HERE)
         return KL_FAIL(ncclRemoteError, "%s: %s is somebody else, perhaps of another job", c->text, from);
     if (c->outcome == KL_UNKNOWN)

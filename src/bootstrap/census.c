@@ -237,8 +237,8 @@ static void hear_answers(struct kl_contact *peer, const struct key *key, struct 
         uint64_t rank = kl_get_uint(r, 4), how = kl_get_uint(r, 1);
         int32_t waits_for = (int32_t)kl_get_uint(r, 4);
         kl_get_bytes(r, answer, sizeof answer);
-        if (r->bad || rank >= (uint64_t)b->nranks || how < KL_ANSWER_HERE || how > KL_ANSWER_LEFT ||
-            waits_for < -1 || waits_for >= b->nranks)
+        if (r->bad || rank >= (uint64_t)b->nranks || how < KL_ANSWER_HERE || how > KL_ANSWER_LEFT || waits_for < -1 ||
+            waits_for >= b->nranks)
             return;
         hand_in(b, &(struct entry){(int)rank, (enum kl_answered)how, waits_for, answer});
     }

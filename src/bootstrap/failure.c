@@ -76,7 +76,7 @@ ncclResult_t kl_failure_settle(struct kl_bootstrap *b, int peer, ncclResult_t rc
 /* ---- what may be the wake of another failure ---- */
 
 enum {
-    WAKE_MS = 1000,      /* word of a failure reaches everybody in much less, over connections that exist */
+    WAKE_MS = 1000,       /* word of a failure reaches everybody in much less, over connections that exist */
     LATE_WAKE_MS = 13000, /* more than who waits needs to find out why (KL_SILENCE_MS) */
 };
 

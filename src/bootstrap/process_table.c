@@ -386,7 +386,8 @@ static ncclResult_t nothing_came(struct kl_bootstrap *b, int rank)
     pthread_mutex_lock(&b->lock);
     if (rank >= 0) kl_who(b, rank, who);
     snprintf(text, sizeof text,
-             "rank %d: nothing came from %s, of the same process, within %g s in phase %s; see whether it is stuck, or raise "
+             "rank %d: nothing came from %s, of the same process, within %g s in phase %s; see whether it is stuck, or "
+             "raise "
              "KOLO_BOOTSTRAP_TIMEOUT",
              b->rank, who, (double)b->timeout_ms / 1000, b->phase);
     ncclResult_t rc = kl_state_late(text);

@@ -441,9 +441,10 @@ static void fail_without_room(struct kl_root *root, int rank)
 {
     char text[KL_ERROR_TEXT];
 
-    snprintf(text, sizeof text,
-             "the process that keeps the rendezvous (pid %d) cannot accept the connection of rank %d: too many open files%s",
-             (int)getpid(), rank, kl_errno_remedy(EMFILE));
+    snprintf(
+        text, sizeof text,
+        "the process that keeps the rendezvous (pid %d) cannot accept the connection of rank %d: too many open files%s",
+        (int)getpid(), rank, kl_errno_remedy(EMFILE));
     fail(root, rank, ncclSystemError, text);
 }
 

@@ -128,14 +128,16 @@ static void say_silent(const struct inquiry *q, int first, int peer, char *text,
 
     if (peer >= 0) snprintf(awaited, sizeof awaited, " for rank %d", peer);
     if (n == 1)
-        snprintf(text, size,
-                 "%s is silent: is it stopped, or cut off? Rank %d has waited%s for %g s in phase %s, and all others answer",
-                 kl_who(q->b, first, who), q->b->rank, awaited, seconds, q->b->phase);
+        snprintf(
+            text, size,
+            "%s is silent: is it stopped, or cut off? Rank %d has waited%s for %g s in phase %s, and all others answer",
+            kl_who(q->b, first, who), q->b->rank, awaited, seconds, q->b->phase);
     else
-        snprintf(text, size,
-                 "ranks %s are silent (the first is %s): are they stopped, or cut off? Rank %d has waited%s for %g s in "
-                 "phase %s",
-                 ranks, kl_who(q->b, first, who), q->b->rank, awaited, seconds, q->b->phase);
+        snprintf(
+            text, size,
+            "ranks %s are silent (the first is %s): are they stopped, or cut off? Rank %d has waited%s for %g s in "
+            "phase %s",
+            ranks, kl_who(q->b, first, who), q->b->rank, awaited, seconds, q->b->phase);
 }
 
 static void say_late(const struct inquiry *q, int culprit, char *text, size_t size)
@@ -143,7 +145,8 @@ static void say_late(const struct inquiry *q, int culprit, char *text, size_t si
     char who[KL_WHO_TEXT];
 
     snprintf(text, size,
-             "rank %d: nothing came from %s, for which the others wait, within %g s in phase %s; see whether it is stuck, or "
+             "rank %d: nothing came from %s, for which the others wait, within %g s in phase %s; see whether it is "
+             "stuck, or "
              "raise KOLO_BOOTSTRAP_TIMEOUT",
              q->b->rank, kl_who(q->b, culprit, who), (double)q->b->timeout_ms / 1000, q->b->phase);
 }

@@ -90,11 +90,11 @@ struct kl_bootstrap {
     struct kl_retry retry;
     struct kl_bootstrap *parent; /* while it is derived from that one, which knows more about the ranks; else NULL */
     const int32_t *member;       /* the ranks there, by rank here */
-    bool early;        /* the others may not be there yet when we call them: there was no rendezvous */
-    uint32_t scope;    /* of our link-local address, if we listen on one */
-    uint32_t name;     /* of the job, for callers */
-    struct kl_key key; /* of the connections between ranks */
-    bool announced;    /* at the rendezvous, which tells it of failures, and sees it go; the joining thread's */
+    bool early;                  /* the others may not be there yet when we call them: there was no rendezvous */
+    uint32_t scope;              /* of our link-local address, if we listen on one */
+    uint32_t name;               /* of the job, for callers */
+    struct kl_key key;           /* of the connections between ranks */
+    bool announced; /* at the rendezvous, which tells it of failures, and sees it go; the joining thread's */
     struct kl_card
         *cards; /* by rank; naddresses 0: not known yet. Under lock until all have joined; then the table's */
     struct kl_placement placement;

@@ -24,7 +24,8 @@ static void write_text(ncclComm_t comm, int culprit, ncclResult_t code, const ch
 
     snprintf(rank, sizeof rank, "rank %d ", comm->rank);
     if (code == ncclSystemError && culprit == comm->rank && strncmp(text, rank, strlen(rank)))
-        snprintf(to, size, "%s: %.*s", kl_comm_describe(comm, culprit, me, sizeof me), (int)(size - sizeof me - 4), text);
+        snprintf(to, size, "%s: %.*s", kl_comm_describe(comm, culprit, me, sizeof me), (int)(size - sizeof me - 4),
+                 text);
     else
         snprintf(to, size, "%s", text);
 }

@@ -413,7 +413,8 @@ static ncclResult_t connect_now(const struct kl_fd_request *r)
 static ncclResult_t show_ticket(struct kl_fd_request *r)
 {
     KL_TRY(connect_now(r));
-    if (!same_user(r->sock, &r->pid)) return KL_FAIL(ncclRemoteError, "a descriptor is offered by a process of another user");
+    if (!same_user(r->sock, &r->pid))
+        return KL_FAIL(ncclRemoteError, "a descriptor is offered by a process of another user");
     KL_TRY(kl_fdpass_send(r->sock, -1, r->ticket.secret, sizeof r->ticket.secret, r->deadline)); /* there is room */
     r->shown = true;
     return ncclSuccess;

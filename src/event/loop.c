@@ -46,8 +46,8 @@ struct errand {
 struct kl_loop {
     struct kl_thread thread;
     int epoll;
-    int wake;       /* a bell: makes the thread look around */
-    int spare;      /* a descriptor in reserve; -1: it is lent, or there was none to be had. The thread's, once it runs */
+    int wake;  /* a bell: makes the thread look around */
+    int spare; /* a descriptor in reserve; -1: it is lent, or there was none to be had. The thread's, once it runs */
     bool lent;
     bool inherited; /* set in the child by fork only */
     int holders;    /* under the registry's lock */

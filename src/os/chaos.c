@@ -34,15 +34,15 @@ static const struct {
 };
 
 static const struct kl_param rows[] = {
-    KL_PARAM_STRING(
-        struct kl_chaos_config, chaos, "KOLO_CHAOS", "",
-        "faults to inject, for tests (KIND@N: only the Nth time): a seed, or SEED:KIND,... of delay, short, descriptors, memory, drop, kill, stop"),
+    KL_PARAM_STRING(struct kl_chaos_config, chaos, "KOLO_CHAOS", "",
+                    "faults to inject, for tests (KIND@N: only the Nth time): a seed, or SEED:KIND,... of delay, "
+                    "short, descriptors, memory, drop, kill, stop"),
 };
 const struct kl_param_set kl_chaos_param_set = KL_PARAM_SET("chaos", struct kl_chaos_config, rows);
 
 _Atomic uint32_t kl_chaos_state;
-static uint64_t seed;   /* with the rank in it; written before the state */
-static unsigned wanted; /* kinds, as bits; the same */
+static uint64_t seed;                 /* with the rank in it; written before the state */
+static unsigned wanted;               /* kinds, as bits; the same */
 static uint64_t only[KL_CHAOS_KINDS]; /* which chance they take, from 1; 0: as the seed says; the same */
 static _Atomic uint64_t chances[KL_CHAOS_KINDS];
 
