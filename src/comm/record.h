@@ -8,6 +8,7 @@
 #define KL_COMM_RECORD_H
 
 #include "comm/launch.h"
+#include "device/host/user_stream.h"
 
 static inline void kl_comm_record_collective(ncclComm_t comm, struct kl_task *t)
 {
@@ -31,7 +32,7 @@ static inline void kl_comm_record(ncclComm_t comm, const struct kl_stream *strea
 
     t->timeout_ns = comm->timeout_ns;
     if (!kl_func_is_message(t->func)) kl_comm_record_collective(comm, t);
-    kl_flight_issue(comm->flight, number, t, stream, now);
+    kl_flight_issue(comm->flight, number, t, kl_user_stream_handle(stream), now);
     kl_store_release(&comm->tasks_taken, number + 1); /* pairs with kl_rma_receive */
 }
 

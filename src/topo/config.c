@@ -24,8 +24,7 @@ static const struct kl_param rows[] = {
     KL_PARAM_ENUM(struct kl_topo_config, p2p_level, "NCCL_P2P_LEVEL", KL_HOST_ALIKE, "", levels,
                   "longest path between two devices for which direct access is used; unset lets Kolo decide"),
     KL_PARAM_BOOL(struct kl_topo_config, shm_disable, "NCCL_SHM_DISABLE", KL_HOST_ALIKE, "0",
-                  "do not connect ranks of one host through shared memory: without P2P, as between processes, they use "
-                  "the network"),
+                  "do not connect ranks of one host through shared memory; without P2P they use the network"),
     KL_PARAM_STRING(struct kl_topo_config, topo_file, "NCCL_TOPO_FILE", KL_SETTLED, "",
                     "topology to use instead of what is found on this machine (XML)"),
     KL_PARAM_STRING(struct kl_topo_config, machine, "KOLO_MACHINE", KL_SETTLED, "",

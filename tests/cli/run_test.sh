@@ -113,9 +113,11 @@ what="kolo run --tag cat"
 out "[0] word"
 lines out 1
 
-# Without /proc, where that can be tried.
+# Without /proc, where that can be tried. A sanitizer looks there itself.
 what="kolo run without /proc"
-if unshare -m umount -l /proc 2>/dev/null; then
+if [ -n "${1:-}" ]; then
+    echo "/proc is left to a build without sanitizers"
+elif unshare -m umount -l /proc 2>/dev/null; then
     unshare -m sh -c "umount -l /proc && exec timeout 60 $kolo run -n 2 true" >"$dir/out" 2>"$dir/err"
     [ $? -eq 1 ] || fail "not exit code 1"
     err "kolo run: starting processes: there is no /proc/self/exe here: mount /proc (mount -t proc proc /proc)"
