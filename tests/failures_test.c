@@ -28,14 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    RANKS = 4,
-    COUNT = 1 << 18,
-    EXIT_AS_EXPECTED = 42,
-    FEW_FILES = 32,
-    USED_UP_FILES = 80,
-    NO_FILES = 6
-};
+enum { RANKS = 4, COUNT = 1 << 18, EXIT_AS_EXPECTED = 42, FEW_FILES = 32, USED_UP_FILES = 80, NO_FILES = 6 };
 
 static bool own_shm; /* nobody else sees this one's /dev/shm */
 

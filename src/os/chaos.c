@@ -34,8 +34,9 @@ static const struct {
 };
 
 static const struct kl_param rows[] = {
-    KL_PARAM_STRING(struct kl_chaos_config, chaos, "KOLO_CHAOS", KL_OWN, "",
-                    "faults to inject: a seed, or SEED:KIND[@N],... of delay, short, descriptors, memory, drop, kill, stop"),
+    KL_PARAM_STRING(
+        struct kl_chaos_config, chaos, "KOLO_CHAOS", KL_OWN, "",
+        "faults to inject: a seed, or SEED:KIND[@N],... of delay, short, descriptors, memory, drop, kill, stop"),
 };
 const struct kl_param_set kl_chaos_param_set = KL_PARAM_SET("chaos", struct kl_chaos_config, rows);
 

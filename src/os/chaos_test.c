@@ -102,7 +102,7 @@ static void only_what_is_asked_for_strikes(void **state)
 
 static void every_kind_that_the_parameter_names_is_known(void **state)
 {
-    const char *list = strstr(kl_chaos_param_set.params[0].doc, "SEED:KIND,... of ");
+    const char *list = strstr(kl_chaos_param_set.params[0].doc, "SEED:KIND[@N],... of ");
     char names[128], value[64], *rest = NULL;
     struct story s;
     int n = 0;

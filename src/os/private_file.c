@@ -28,11 +28,6 @@ const char *const *kl_private_folders(void)
     return folders;
 }
 
-bool kl_private_file_is_mine(int fd, struct stat *st)
-{
-    return !fstat(fd, st) && S_ISREG(st->st_mode) && st->st_uid == geteuid() && !(st->st_mode & 077);
-}
-
 /* Somebody else may have put a pipe there, which must not keep us waiting. */
 static int open_at(int folder, const char *path)
 {

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { KL_PRIVATE_PATH = 160 };
 
@@ -18,7 +19,10 @@ enum { KL_PRIVATE_PATH = 160 };
 const char *const *kl_private_folders(void);
 
 /** Is the open file this user's, and closed to all others? `st` is filled in. */
-bool kl_private_file_is_mine(int fd, struct stat *st);
+static inline bool kl_private_file_is_mine(int fd, struct stat *st)
+{
+    return !fstat(fd, st) && S_ISREG(st->st_mode) && st->st_uid == geteuid() && !(st->st_mode & 077);
+}
 
 /** Open one that exists, to read and write. -1: there is none (ENOENT), it is not this user's alone (EPERM), or errno says what else. */
 int kl_private_file_open(const char *path);

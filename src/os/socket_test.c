@@ -313,7 +313,8 @@ static const struct error_case {
     {"stopped", KL_IO_STOPPED, 0, ncclInternalError, "calling 3: aborted"},
     {"refused", KL_IO_BROKEN, ECONNREFUSED, ncclRemoteError, "calling 3: Connection refused"},
     {"another protocol", KL_IO_BROKEN, EPROTO, ncclRemoteError, "calling 3: Protocol error"},
-    {"no descriptors", KL_IO_BROKEN, EMFILE, ncclSystemError, "calling 3: Too many open files; raise `ulimit -n` (it is "},
+    {"no descriptors", KL_IO_BROKEN, EMFILE, ncclSystemError,
+     "calling 3: Too many open files; raise `ulimit -n` (it is "},
 };
 
 static void results_become_errors(void **state)

@@ -122,6 +122,10 @@ static void its_stack_is_large_enough(void **state)
     int ran = 0;
 
     (void)state;
+#ifdef __SANITIZE_THREAD__
+    print_message("skipped: ThreadSanitizer takes stack of its own\n");
+    skip();
+#endif
     pthread_getattr_default_np(&before);
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 64 * 1024);

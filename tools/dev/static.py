@@ -20,6 +20,7 @@ FOR_TESTS = {
     "kl_bootstrap_id_format": "an id that travels as text",
     "kl_conf_parse": "a file's text without the file",
     "kl_connections_count": "how many connectors a first use makes",
+    "kl_cpu_use_parse": "a text of /proc/stat without the file",
     "kl_idle_longest_ns": "sleeps that last so long that who is not woken up hangs",
     "kl_loop_inside": "whether a callback runs where it should",
     "kl_netif_list": "an address of this host",
