@@ -74,7 +74,7 @@ class Trace(tool.Case):
                 self.assertLessEqual(before["ts"] + before["dur"], after["ts"] + 0.01)
             self.assertTrue(by["wait"])
             self.assertTrue(all(e["args"].get("rank") in (None, 1 - rank) for e in by["wait"]))
-            self.assertTrue(all(e["args"]["yields"] >= 0 and e["args"]["sleeps"] >= 0 for e in by["wait"]))
+            self.assertTrue(all(e["args"]["yields"] < 1 << 20 and e["args"]["sleeps"] < 1 << 20 for e in by["wait"] if "yields" in e["args"]))
 
     def test_nothing_is_traced_unasked(self):
         tool.good("perf", *"all_reduce --np 2 -b 8 -e 8 -n 5".split(), KOLO_TRACE="")

@@ -94,7 +94,9 @@ static ncclResult_t leave_id(struct job *job, const char *name, uint64_t deadlin
 {
     KL_TRY(kl_bootstrap_id_create(&job->id));
     job->left = true;
-    return kl_bootstrap_id_leave(&job->id, name, deadline);
+    ncclResult_t rc = kl_bootstrap_id_leave(&job->id, name, deadline);
+    if (rc) kl_bootstrap_decline(&job->id, 1, job->rank, job->size); /* nobody comes: the rendezvous ends */
+    return rc;
 }
 
 static ncclResult_t meet_here(const struct launcher *l, struct job *job)

@@ -156,7 +156,7 @@ enum kl_param_state kl_param_load_row(const struct kl_param *param, void *config
 /** kl_param_load from elsewhere. Silent. */
 void kl_param_load_from(const struct kl_param_set *set, void *config, const struct kl_settings *from);
 
-/** The value of one row that is in force, as text: the same for the same value, however it was written. Returns `text`. Silent. */
+/** The value of one row that is in force, as text: of all rows but strings the same for the same value, however it was written. Returns `text`. Silent. */
 const char *kl_param_value(const struct kl_param *param, const struct kl_settings *from, char text[KL_PARAM_TEXT]);
 
 /** What logs, tables and files say in place of `text`, a value of the row: the same, or "(set)". Never a secret. */

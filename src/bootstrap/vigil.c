@@ -125,7 +125,7 @@ void kl_vigil_begin(struct kl_contact *peer)
     union kl_address here = kl_socket_local(peer->fd), there = kl_socket_peer(peer->fd);
     bool within = kl_address_same_host(&here, &there);
 
-    if (within && kl_address_is_loopback(&here)) return;
+    if (kl_address_is_door(&here) || (within && kl_address_is_loopback(&here))) return;
     peer->far = !within;
     b->near = here;
     if (b->looked) return;

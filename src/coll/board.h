@@ -29,7 +29,7 @@
  * at the other's call now and then.
  *
  * Invariant:    who posts in turn t knows that all ranks are done with turn t - KL_BOARD_AHEAD, for a line t - nlines, for a place t - the
- *               places of its area.
+ *               places of its area that are in use (kl_board_may_post).
  *               It knows so from their own posts, or else from `done`: who posts in turn t is done with those before; but where all wait for all
  *               a rank may post early, so that this is known only of turns before t - kl_board_early.
  *               Who is done with turn t has compared all before t - KL_BOARD_LAG: what they said may be written anew.
@@ -80,14 +80,14 @@ enum {
     KL_BOARD_HINTED_POST = 1024, /* or to be read */
 };
 /* Places of an area that a rank uses at first; twice as many each time it has used them so often: so first touching memory stays a small part of the time. */
-enum { KL_BOARD_FIRST_PLACES = 4, KL_BOARD_USES_PER_PLACE = 16 };
+enum { KL_BOARD_FIRST_PLACES = 8, KL_BOARD_USES_PER_PLACE = 16 };
 /* Turns, at most, of those to come, in which a rank has posted already; of more than a cell not more than half of its places. */
 enum { KL_BOARD_EARLY = 32 };
 _Static_assert(2 * (int)KL_BOARD_EARLY <= (int)KL_BOARD_LEAST_CELLS &&
                    2 * (int)KL_BOARD_EARLY <= (int)KL_BOARD_LEAST_LINES,
                "not more than half");
 enum { KL_BOARD_TOLD = 4 }; /* small turns that `done` is told of at a time: others wait for none of the last ones */
-_Static_assert((int)KL_BOARD_TOLD < (int)KL_BOARD_LEAST_SLOTS, "who posts in a slot waits for turns that were told");
+_Static_assert((int)KL_BOARD_TOLD < (int)KL_BOARD_FIRST_PLACES, "who posts in a slot waits for turns that were told");
 /* At a post that is not there, before anything else is done; and so many times these, before the rank's call is looked at. */
 enum { KL_BOARD_LOOKS = 64, KL_BOARD_VAIN = 512 };
 /* Pauses before the second look, at most, and for each post that was there at once since the wait before. On x86 one takes 25 to 50 ns, elsewhere less: however

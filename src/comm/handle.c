@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ISSUER_BITS = 8, CALLER_BITS = 16, INSIDE_BITS = ISSUER_BITS + CALLER_BITS };
+enum { ISSUER_BITS = 16, CALLER_BITS = 16, INSIDE_BITS = ISSUER_BITS + CALLER_BITS };
 enum { SLOT_BITS = 16, BLOCK_SLOTS = 64, BLOCKS = (1 << SLOT_BITS) / BLOCK_SLOTS };
 
-#define ISSUERS    ((uint64_t)(1 << ISSUER_BITS) - 1)
-#define INSIDE     ((uint64_t)(1 << INSIDE_BITS) - 1) /* callers and issuers */
+#define ISSUERS    (((uint64_t)1 << ISSUER_BITS) - 1)
+#define INSIDE     (((uint64_t)1 << INSIDE_BITS) - 1) /* callers and issuers */
 #define ONE_ISSUER ((uint64_t)1)
 #define ONE_CALLER ((uint64_t)1 << ISSUER_BITS)
 #define ONE_USE    ((uint64_t)1 << INSIDE_BITS)
@@ -246,12 +246,13 @@ ncclResult_t kl_handle_enter_as_issuer(ncclComm_t handle, const char *function, 
     struct ncclComm *found = enter(handle, ONE_CALLER + ONE_ISSUER, &before);
 
     if (!found) return refuse(handle, function);
-    if (before & ISSUERS && kl_load_relaxed(&found->waits_inline) != kl_thread_self())
-        return refuse_second(found, function);
-    if (!kl_process_is(found->generation)) {
+    if (!kl_process_is(
+            found->generation)) { /* first: a thread that issued when the process was forked counts for ever */
         kl_handle_end_issuing(found);
         return refuse_inherited(found, function);
     }
+    if (before & ISSUERS && kl_load_relaxed(&found->waits_inline) != kl_thread_self())
+        return refuse_second(found, function);
     *comm = found;
     return ncclSuccess;
 }

@@ -46,11 +46,14 @@ static enum kl_progress fail_launch(ncclComm_t comm, struct kl_stream *stream, s
 static void trace_wait(ncclComm_t comm)
 {
     const struct kl_wait_counts now = kl_wait_counts(), then = comm->wait_counts;
+    const uint64_t pauses = now.thread == then.thread
+                                ? kl_trace_pauses(now.yields - then.yields, now.sleeps - then.sleeps)
+                                : KL_TRACE_PAUSES_UNKNOWN;
     const struct kl_trace_event e = {.kind = KL_TRACE_WAIT,
                                      .from = -1,
                                      .to = comm->waited_for,
                                      .number = comm->begun,
-                                     .count = kl_trace_pauses(now.yields - then.yields, now.sleeps - then.sleeps),
+                                     .count = pauses,
                                      .begin = comm->waits_since,
                                      .end = kl_ticks()};
 

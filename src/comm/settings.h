@@ -20,7 +20,7 @@ struct kl_wish;
 /** The parameters of every module; ends with NULL. */
 extern const struct kl_param_set *const kl_comm_param_sets[];
 
-/** Of all settings with this scope that are in force; values count, not how they are written. */
+/** Of all settings with this scope that are in force; numbers count by value, texts as they are written. */
 uint64_t kl_comm_settings_hash(const struct kl_wish *wish, enum kl_param_scope scope);
 
 /**

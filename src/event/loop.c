@@ -385,8 +385,9 @@ bool kl_loop_lend_spare(struct kl_loop *loop, int err)
     if (!is_lack(err) || loop->lent) return false;
     if (loop->spare < 0) loop->spare = kl_bell_open(); /* it could not be had when it was given back */
     if (loop->spare < 0) return false;
-    close(loop->spare);
-    loop->spare = -1;
+    const int spare = loop->spare;
+    loop->spare = -1; /* first: a forked child closes what stands there */
+    close(spare);
     loop->lent = true;
     return true;
 }

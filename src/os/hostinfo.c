@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -65,17 +66,19 @@ ncclResult_t kl_hostinfo_host_hash(const char *hostid, uint64_t *hash)
 
 /* ---- namespaces ---- */
 
-/* The kernel's number of the network namespace, which needs no /proc; 0 where it has none. */
-static uint64_t netns_cookie(void)
+/* The kernel's number of the network namespace, which needs no /proc; 0 where it has none. It must not depend on what this process has left. */
+static ncclResult_t netns_cookie(uint64_t *cookie)
 {
-    uint64_t cookie = 0;
-    socklen_t bytes = sizeof cookie;
+    socklen_t bytes = sizeof *cookie;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    if (fd < 0) return 0;
-    if (getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &bytes)) cookie = 0;
+    *cookie = 0;
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+        return KL_FAIL_ERRNO("cannot make a socket to ask for the network namespace");
+    if (fd < 0) return ncclSuccess;
+    if (getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, cookie, &bytes)) *cookie = 0;
     close(fd);
-    return cookie;
+    return ncclSuccess;
 }
 
 static uint64_t inode_of(const char *namespace)
@@ -87,10 +90,12 @@ static uint64_t inode_of(const char *namespace)
 
 ncclResult_t kl_hostinfo_door_hash(uint64_t *hash)
 {
-    const uint64_t inode = inode_of("/proc/self/ns/net"), cookie = netns_cookie();
+    const uint64_t inode = inode_of("/proc/self/ns/net");
     char place[PLACE], boot_id[BOOT_ID];
+    uint64_t cookie;
 
     *hash = 0;
+    KL_TRY(netns_cookie(&cookie));
     read_boot_id(boot_id);
     if (!boot_id[0] || (!inode && !cookie)) return ncclSuccess;
     snprintf(place, sizeof place, "%" PRIu64 " %" PRIu64, inode, cookie);

@@ -104,7 +104,11 @@ static enum found open_held(const char *path, int *out, char why[WHY])
 
     if (fd < 0 && errno == ENOENT) return NOTHING;
     if (fd < 0) {
-        snprintf(why, WHY, "%s is somebody else's, or open to others; remove it", path);
+        const bool foreign = errno == EPERM || errno == ELOOP || errno == EACCES;
+        if (foreign)
+            snprintf(why, WHY, "%s is somebody else's, or open to others; remove it", path);
+        else
+            snprintf(why, WHY, "%s cannot be opened: %s%s", path, strerror(errno), kl_errno_remedy(errno));
         return UNUSABLE;
     }
     if (!kl_private_file_claim(fd)) {

@@ -12,48 +12,49 @@
 /* Releases whose code for a change could not be read, from the first to before the second. */
 #define UNREAD(from, to)   .unread_from = (from), .unread_to = (to)
 #define UNREAD_SINCE(from) UNREAD(from, INT_MAX)
+#define READ               UNREAD(0, 0)
 
 /* Numbers are sections of the specification of differences up to 2.30.7, with an A of its annex from then on. */
 /* clang-format off */
 static const struct kl_change_facts facts[KL_CHANGES] = {
     [KL_CHANGE_NVLINK_40_1] = {22705, "nvlink_40_1", /* 4.1 */
-        "an NVLink of sm 100 and later counts 40.1 GB/s instead of 40"},
+        "an NVLink of sm 100 and later counts 40.1 GB/s instead of 40", READ},
     [KL_CHANGE_P2C] = {22703, "p2c", /* 2.1, 5.1 */
-        "paths from a GPU through C2C to its CPU and over PCIe to a NIC have a type of their own, P2C"},
+        "paths from a GPU through C2C to its CPU and over PCIe to a NIC have a type of their own, P2C", READ},
     [KL_CHANGE_P2C_LEGS] = {22705, "p2c_legs", /* 4.7 */
-        "a path of a C2C leg and a PHB leg is P2C"},
+        "a path of a C2C leg and a PHB leg is P2C", READ},
     [KL_CHANGE_P2C_BY_CPU] = {22705, "p2c_by_cpu", /* 5.1 */
-        "P2C follows from the ways of GPU and NIC to the GPU's CPU"},
+        "P2C follows from the ways of GPU and NIC to the GPU's CPU", READ},
     [KL_CHANGE_P2C_NEAREST] = {22902, "p2c_nearest", /* 5.1 */
-        "only a GPU's nearest NICs are reached by P2C"},
+        "only a GPU's nearest NICs are reached by P2C", READ},
     [KL_CHANGE_ASIC_BY_NODE] = {22807, "asic_by_node", /* 3.10 */
-        "a NIC without a guid is a chip of its own on each host; guids need no 0x"},
+        "a NIC without a guid is a chip of its own on each host; guids need no 0x", READ},
     [KL_CHANGE_KEEP_NETS] = {22807, "keep_nets", /* 4.9 */
-        "NICs are kept on a single host as well"},
+        "NICs are kept on a single host as well", READ},
     [KL_CHANGE_DEVICE_NODES] = {23003, "device_nodes", /* 4.2, 4.3 */
-        "ranks and devices are nodes of their own, and hops count the link between them"},
+        "ranks and devices are nodes of their own, and hops count the link between them", READ},
     [KL_CHANGE_GIN_NODES] = {22907, "gin_nodes", /* 2.5 */
-        "NICs may offer GIN, or be no network device"},
+        "NICs may offer GIN, or be no network device", READ},
     [KL_CHANGE_RMA_NODES] = {23007, "rma_nodes", /* 2.5 */
-        "NICs may offer RMA"},
+        "NICs may offer RMA", READ},
     [KL_CHANGE_PATH_BY_TYPE] = {23007, "path_by_type", /* 4.5 */
-        "of two paths the one of the better type wins, even if it is longer"},
+        "of two paths the one of the better type wins, even if it is longer", READ},
     [KL_CHANGE_CPU_BY_BANDWIDTH] = {23007, "cpu_by_bandwidth", /* 4.6 */
-        "a GPU's CPU is its nearest one by bandwidth, before hops count"},
+        "a GPU's CPU is its nearest one by bandwidth, before hops count", READ},
     [KL_CHANGE_GPU_FUNCTIONS] = {23007, "gpu_functions", /* 3.12 */
-        "a GPU's PCI function must be 0 or 4"},
+        "a GPU's PCI function must be 0 or 4", READ},
     [KL_CHANGE_MLOPART] = {23007, "mlopart", /* 4.8 */
-        "partitions of a GPU are devices of their own (NCCL_TOPO_SPLIT_MLOPART)"},
+        "partitions of a GPU are devices of their own (NCCL_TOPO_SPLIT_MLOPART)", READ},
     [KL_CHANGE_CURRENT_LINK] = {23007, "current_link", /* 3.8 */
-        "a GPU's PCI link counts as it is when NCCL starts, instead of the fastest that it can be"},
+        "a GPU's PCI link counts as it is when NCCL starts, instead of the fastest that it can be", READ},
     [KL_CHANGE_FILE_HOST] = {22703, "file_host", /* 3.2 */
-        "whatever hosts a topology file names, what it describes is part of this host"},
+        "whatever hosts a topology file names, what it describes is part of this host", READ},
     [KL_CHANGE_TRIM_NICS] = {22703, "trim_nics", /* 3.3 */
-        "NICs that are not in use leave no card behind"},
+        "NICs that are not in use leave no card behind", READ},
     [KL_CHANGE_NODES_576] = {22703, "nodes_576", /* 2.3 */
-        "a system holds up to 576 nodes of a kind, instead of 256"},
+        "a system holds up to 576 nodes of a kind, instead of 256", READ},
     [KL_CHANGE_NODES_640] = {23203, "nodes_640", /* A 1.2 */
-        "a system holds up to 640 nodes of a kind, instead of 576"},
+        "a system holds up to 640 nodes of a kind, instead of 576", READ},
     [KL_CHANGE_CPUID] = {23102, "cpuid", /* A 2.1 */
         "family and model of x86 CPUs count as their manuals say: AMD's families are 23, 25 and 26", UNREAD_SINCE(23203)},
     [KL_CHANGE_NO_LINK_SPEED] = {23102, "no_link_speed", /* A 2.3 */
@@ -65,153 +66,153 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
     [KL_CHANGE_INTEL_GRANITE] = {23102, "intel_granite", /* A 3.2 */
         "sockets of Granite Rapids and Sierra Forest are joined by 40 GB/s instead of 22", UNREAD_SINCE(23203)},
     [KL_CHANGE_NVLINK_RUBIN] = {23203, "nvlink_rubin", /* A 3.4 */
-        "an NVLink of sm 107 and later counts 31.2 GB/s"},
+        "an NVLink of sm 107 and later counts 31.2 GB/s", READ},
     [KL_CHANGE_MLOPART_GDR] = {23203, "mlopart_gdr", /* A 3.6 */
-        "partitions of a GPU use GPUDirect RDMA by themselves, on NICs up to P2C"},
+        "partitions of a GPU use GPUDirect RDMA by themselves, on NICs up to P2C", READ},
     [KL_CHANGE_MERGED_ONLY] = {22703, "merged_only", /* 3.4 */
-        "a NIC that is merged with no other keeps its number"},
+        "a NIC that is merged with no other keeps its number", READ},
     [KL_CHANGE_MERGED_8] = {23003, "merged_8", /* 2.6 */
-        "up to 8 NICs can be merged into one"},
+        "up to 8 NICs can be merged into one", READ},
     [KL_CHANGE_MERGED_BRIDGE] = {22703, "merged_bridge", /* 3.5 */
-        "a merged NIC gets a card of its own only below PCI bridges"},
+        "a merged NIC gets a card of its own only below PCI bridges", READ},
     [KL_CHANGE_MERGED_CARD] = {22803, "merged_card", /* 3.6 */
-        "a NIC that is merged across a socket gets a card of its own"},
+        "a NIC that is merged across a socket gets a card of its own", READ},
     [KL_CHANGE_MERGED_WIDE] = {22803, "merged_wide", /* 3.6 */
-        "the PCI link of a merged NIC is as wide as those of its members together"},
+        "the PCI link of a merged NIC is as wide as those of its members together", READ},
     [KL_CHANGE_MERGED_WIDE_ALONE] = {23007, "merged_wide_alone", /* 3.7 */
-        "merging NICs widens no other PCI links than the merged one's"},
+        "merging NICs widens no other PCI links than the merged one's", READ},
     [KL_CHANGE_MERGED_ONE_SOCKET] = {23007, "merged_one_socket", /* 3.7 */
-        "NICs of different sockets cannot be merged"},
+        "NICs of different sockets cannot be merged", READ},
     [KL_CHANGE_MERGED_STAY] = {22703, "merged_stay", /* 3.11 */
-        "the second communicator of a process also uses NICs that were merged for the first"},
+        "the second communicator of a process also uses NICs that were merged for the first", READ},
     [KL_CHANGE_MERGED_GO] = {23007, "merged_go", /* 3.11 */
-        "no communicator uses NICs that were merged, except for what merging is not about"},
+        "no communicator uses NICs that were merged, except for what merging is not about", READ},
     [KL_CHANGE_MERGE_POLICY] = {23007, "merge_policy", /* 3.9 */
-        "NCCL_NET_MERGE_POLICY says which NICs may be merged"},
+        "NCCL_NET_MERGE_POLICY says which NICs may be merged", READ},
     [KL_CHANGE_PXN_C2C] = {22703, "pxn_c2c", /* 5.2 */
-        "PXN may lead through a GPU that reaches the NIC over C2C (NCCL_PXN_C2C)"},
+        "PXN may lead through a GPU that reaches the NIC over C2C (NCCL_PXN_C2C)", READ},
     [KL_CHANGE_PXN_BY_LEVEL] = {22705, "pxn_by_level", /* 5.2 */
-        "PXN goes through GPUs up to P2C from the NIC, or PXB without NCCL_PXN_C2C"},
+        "PXN goes through GPUs up to P2C from the NIC, or PXB without NCCL_PXN_C2C", READ},
     [KL_CHANGE_PXN_BEHIND_PXN] = {22706, "pxn_behind_pxn", /* 5.2 */
-        "what is as near as PXN keeps its direct path"},
+        "what is as near as PXN keeps its direct path", READ},
     [KL_CHANGE_PXN_C2C_DEFAULT] = {22803, "pxn_c2c_default", /* 5.2 */
-        "NCCL_PXN_C2C is 1 by default"},
+        "NCCL_PXN_C2C is 1 by default", READ},
     [KL_CHANGE_PXN_NEEDS_GDR] = {23003, "pxn_needs_gdr", /* 5.2 */
-        "PXN needs GPUDirect RDMA at the GPU in between"},
+        "PXN needs GPUDirect RDMA at the GPU in between", READ},
     [KL_CHANGE_P2P_PXN_C2C] = {22706, "p2p_pxn_c2c", /* 5.3 */
-        "send and receive may go through a GPU that reaches the NIC over C2C"},
+        "send and receive may go through a GPU that reaches the NIC over C2C", READ},
     [KL_CHANGE_GDR_C2C_DEFAULT] = {22703, "gdr_c2c_default", /* 5.4 */
-        "GPUDirect RDMA over C2C is on by default (NCCL_NET_GDR_C2C)"},
+        "GPUDirect RDMA over C2C is on by default (NCCL_NET_GDR_C2C)", READ},
     [KL_CHANGE_GDR_LEVEL_P2C] = {22902, "gdr_level_p2c", /* 5.5 */
-        "GPUDirect RDMA over C2C is a matter of NCCL_NET_GDR_LEVEL, which is P2C by default"},
+        "GPUDirect RDMA over C2C is a matter of NCCL_NET_GDR_LEVEL, which is P2C by default", READ},
     [KL_CHANGE_FLUSH_C2C] = {23003, "flush_c2c", /* 5.6 */
-        "a flush because of C2C is told apart from others"},
+        "a flush because of C2C is told apart from others", READ},
     [KL_CHANGE_NETDEVS_POLICY] = {22803, "netdevs_policy", /* 5.7 */
-        "NCCL_NETDEVS_POLICY says how many NICs a GPU uses"},
+        "NCCL_NETDEVS_POLICY says how many NICs a GPU uses", READ},
     [KL_CHANGE_NET_LIST_LIMIT] = {22807, "net_list_limit", /* 5.8 */
-        "NCCL_NETDEVS_POLICY=MAX:k bounds what the search prefers, too"},
+        "NCCL_NETDEVS_POLICY=MAX:k bounds what the search prefers, too", READ},
     [KL_CHANGE_NET_BY_RAIL] = {23007, "net_by_rail", /* 5.9 */
-        "GPUs that share NICs spread over them by their number among these GPUs"},
+        "GPUs that share NICs spread over them by their number among these GPUs", READ},
     [KL_CHANGE_ABSENT_NOT_NET] = {23003, "absent_not_net", /* 5.10 */
-        "ranks of one host that only the network joins in plans may use shared memory"},
+        "ranks of one host that only the network joins in plans may use shared memory", READ},
     [KL_CHANGE_INTRA_18] = {22703, "intra_18", /* 6.1 */
-        "searches on sm 100 and later also try 18 GB/s"},
+        "searches on sm 100 and later also try 18 GB/s", READ},
     [KL_CHANGE_INTRA_45] = {22902, "intra_45", /* 6.1 */
-        "searches on sm 100 and later also try 45 GB/s"},
+        "searches on sm 100 and later also try 45 GB/s", READ},
     [KL_CHANGE_INTER_47_9] = {22703, "inter_47_9", /* 6.1 */
-        "searches between hosts on sm 100 and later begin with 47.9 GB/s"},
+        "searches between hosts on sm 100 and later begin with 47.9 GB/s", READ},
     [KL_CHANGE_INTER_45_1] = {22705, "inter_45_1", /* 6.1 */
-        "searches between hosts on sm 100 and later try 48 and 45.1 GB/s"},
+        "searches between hosts on sm 100 and later try 48 and 45.1 GB/s", READ},
     [KL_CHANGE_INTER_96] = {22706, "inter_96", /* 6.1 */
-        "searches between hosts on sm 100 and later also try 96 GB/s"},
+        "searches between hosts on sm 100 and later also try 96 GB/s", READ},
     [KL_CHANGE_INTER_80] = {22907, "inter_80", /* 6.1 */
-        "searches between hosts on sm 100 and later also try 80 GB/s"},
+        "searches between hosts on sm 100 and later also try 80 GB/s", READ},
     [KL_CHANGE_INTER_86] = {23003, "inter_86", /* 6.1 */
-        "searches between hosts on sm 100 and later also try 86 GB/s"},
+        "searches between hosts on sm 100 and later also try 86 GB/s", READ},
     [KL_CHANGE_NO_WAY_DIS] = {22703, "no_way_dis", /* 6.2 */
-        "the search never follows a path that does not exist"},
+        "the search never follows a path that does not exist", READ},
     [KL_CHANGE_START_NEAREST] = {22703, "start_nearest", /* 6.3 */
-        "channels start at the GPUs nearest to their NIC, the first one first, whatever the channel"},
+        "channels start at the GPUs nearest to their NIC, the first one first, whatever the channel", READ},
     [KL_CHANGE_START_LOCAL] = {22705, "start_local", /* 6.4 */
-        "channels start at the GPU that uses their NIC first"},
+        "channels start at the GPU that uses their NIC first", READ},
     [KL_CHANGE_SCATTER_NETS] = {22705, "scatter_nets", /* 6.5 */
-        "NVLink domains of several hosts may spread channels over the hosts' NICs (NCCL_MNNVL_SCATTER_NETS_ENABLE)"},
+        "NVLink domains of several hosts may spread channels over the hosts' NICs (NCCL_MNNVL_SCATTER_NETS_ENABLE)", READ},
     [KL_CHANGE_INTER_UP_TO_SYS] = {22902, "inter_up_to_sys", /* 6.6 */
-        "before sm 90 searches may use NICs up to SYS, whatever their paths"},
+        "before sm 90 searches may use NICs up to SYS, whatever their paths", READ},
     [KL_CHANGE_FALLBACK_NETS] = {22902, "fallback_nets", /* 6.7 */
-        "the fallback leads through NICs of the first and the last GPU"},
+        "the fallback leads through NICs of the first and the last GPU", READ},
     [KL_CHANGE_RAIL_PER_HOST] = {22807, "rail_per_host", /* 6.8 */
-        "NICs of different hosts may count as one rail (NCCL_MNNVL_RAIL_PER_HOST)"},
+        "NICs of different hosts may count as one rail (NCCL_MNNVL_RAIL_PER_HOST)", READ},
     [KL_CHANGE_RAILS] = {23007, "rails", /* 6.9 */
-        "rails and planes that the network names decide which NICs may be joined"},
+        "rails and planes that the network names decide which NICs may be joined", READ},
     [KL_CHANGE_NVLS_24] = {22703, "nvls_24", /* 7.1 */
-        "NVLS on sm 100 and later uses 24 channels within a node"},
+        "NVLS on sm 100 and later uses 24 channels within a node", READ},
     [KL_CHANGE_NVLS_PAIR] = {22807, "nvls_pair", /* 7.2 */
-        "two GPUs are enough for NVLS"},
+        "two GPUs are enough for NVLS", READ},
     [KL_CHANGE_NVLS_APART] = {22803, "nvls_apart", /* 7.6 */
-        "NVLS has channels of its own: the communicator does not grow to their number"},
+        "NVLS has channels of its own: the communicator does not grow to their number", READ},
     [KL_CHANGE_NVLS_BY_NETS] = {23003, "nvls_by_nets", /* 7.3, 7.4 */
-        "between nodes the bandwidth of NICs decides how many channels NVLS uses"},
+        "between nodes the bandwidth of NICs decides how many channels NVLS uses", READ},
     [KL_CHANGE_CROSS_BY_RANK] = {22803, "cross_by_rank", /* 7.7 */
-        "pairs of ring channels are swapped where the rank's own rings cross NICs"},
+        "pairs of ring channels are swapped where the rank's own rings cross NICs", READ},
     [KL_CHANGE_COLLNET_DIRECT_8] = {22803, "collnet_direct_8", /* 7.8 */
-        "CollNetDirect connects ranks where nodes have up to 8"},
+        "CollNetDirect connects ranks where nodes have up to 8", READ},
     [KL_CHANGE_COLLNET_NVLS_HEADS] = {22803, "collnet_nvls_heads", /* 7.8 */
-        "the GPUs that lead to the network for CollNet are those that do so for NVLS, where that is on"},
+        "the GPUs that lead to the network for CollNet are those that do so for NVLS, where that is on", READ},
     [KL_CHANGE_COLLNET_CHAIN_HEADS] = {23007, "collnet_chain_heads", /* 7.8 */
-        "CollNetChain is used only where its chains begin at GPUs that lead to the network"},
+        "CollNetChain is used only where its chains begin at GPUs that lead to the network", READ},
     [KL_CHANGE_P2P_PARTS] = {22803, "p2p_parts", /* 7.9 */
-        "the parts of a message take neighbouring channels"},
+        "the parts of a message take neighbouring channels", READ},
     [KL_CHANGE_P2P_GROUPS] = {22807, "p2p_groups", /* 7.9 */
-        "rounds of send and receive go over groups of 8 ranks (NCCL_P2P_SCHEDULE_GROUP_SIZE)"},
+        "rounds of send and receive go over groups of 8 ranks (NCCL_P2P_SCHEDULE_GROUP_SIZE)", READ},
     [KL_CHANGE_P2P_OWN_GPU] = {22902, "p2p_own_gpu", /* 7.10, 7.11 */
-        "channels per peer follow from bandwidth to NICs, 14 GB/s each (NCCL_P2P_PER_CHANNEL_NET_BW)"},
+        "channels per peer follow from bandwidth to NICs, 14 GB/s each (NCCL_P2P_PER_CHANNEL_NET_BW)", READ},
     [KL_CHANGE_P2P_PEERS] = {23003, "p2p_peers", /* 7.11 */
-        "channels per peer follow from the number of peers (NCCL_P2P_MAX_PEERS)"},
+        "channels per peer follow from the number of peers (NCCL_P2P_MAX_PEERS)", READ},
     [KL_CHANGE_P2P_NVB] = {23007, "p2p_nvb", /* 7.12 */
-        "GPUs joined through another one use channels for each NVLink"},
+        "GPUs joined through another one use channels for each NVLink", READ},
     [KL_CHANGE_NVLINK_EVERYWHERE] = {23007, "nvlink_everywhere", /* 7.13 */
-        "all GPUs count as joined by NVLink only where that holds on all hosts"},
+        "all GPUs count as joined by NVLink only where that holds on all hosts", READ},
     [KL_CHANGE_NVLS_RUBIN] = {23203, "nvls_rubin", /* A 3.5 */
-        "NVLS on sm 107 and later uses 48 channels within a node, and 64 between nodes"},
+        "NVLS on sm 107 and later uses 48 channels within a node, and 64 between nodes", READ},
     [KL_CHANGE_LL128_SM] = {22703, "ll128_sm", /* 8.1 */
-        "LL128 is used from sm 70 on, whatever the generation"},
+        "LL128 is used from sm 70 on, whatever the generation", READ},
     [KL_CHANGE_LL128_P2C] = {22703, "ll128_p2c", /* 8.1 */
-        "LL128 is used on paths up to P2C from sm 90 on (NCCL_LL128_C2C)"},
+        "LL128 is used on paths up to P2C from sm 90 on (NCCL_LL128_C2C)", READ},
     [KL_CHANGE_LL128_PXN] = {22705, "ll128_pxn", /* 8.1 */
-        "LL128 is used on paths up to PXN from sm 90 on, unless NCCL_LL128_C2C=0"},
+        "LL128 is used on paths up to PXN from sm 90 on, unless NCCL_LL128_C2C=0", READ},
     [KL_CHANGE_LL128_MIXED] = {23003, "ll128_mixed", /* 8.1 */
-        "GPUs of different generations may use LL128 from sm 90 on"},
+        "GPUs of different generations may use LL128 from sm 90 on", READ},
     [KL_CHANGE_NVLS_GATHERS] = {22703, "nvls_gathers", /* 8.2 */
-        "NVLS's all-gather and reduce-scatter are modelled on their own"},
+        "NVLS's all-gather and reduce-scatter are modelled on their own", READ},
     [KL_CHANGE_COLLNET_GATHERS] = {22703, "collnet_gathers", /* 8.3 */
-        "CollNetDirect's all-gather and reduce-scatter are modelled without a correction"},
+        "CollNetDirect's all-gather and reduce-scatter are modelled without a correction", READ},
     [KL_CHANGE_NVLS_MODEL] = {22803, "nvls_model", /* 8.4, 8.5 */
-        "the model of NVLS knows its efficiency: 0.85 on Hopper, 0.74 on Blackwell"},
+        "the model of NVLS knows its efficiency: 0.85 on Hopper, 0.74 on Blackwell", READ},
     [KL_CHANGE_TREE_BLACKWELL] = {22803, "tree_blackwell", /* 8.6 */
-        "trees of sm 100 and later have bandwidths of their own"},
+        "trees of sm 100 and later have bandwidths of their own", READ},
     [KL_CHANGE_NVLS_TREE_43_8] = {22809, "nvls_tree_43_8", /* 8.6 */
-        "NVLSTree of Blackwell reaches 43.8 GB/s per channel on many nodes"},
+        "NVLSTree of Blackwell reaches 43.8 GB/s per channel on many nodes", READ},
     [KL_CHANGE_NVLS_TREE_80] = {23003, "nvls_tree_80", /* 8.6 */
-        "NVLSTree of Blackwell reaches 80 GB/s per channel on many nodes"},
+        "NVLSTree of Blackwell reaches 80 GB/s per channel on many nodes", READ},
     [KL_CHANGE_LL128_34_6] = {22807, "ll128_34_6", /* 8.7 */
-        "LL128 rings of Blackwell reach 34.6 GB/s per channel on two nodes"},
+        "LL128 rings of Blackwell reach 34.6 GB/s per channel on two nodes", READ},
     [KL_CHANGE_LL128_34_5] = {22902, "ll128_34_5", /* 8.7 */
-        "LL128 rings of Blackwell reach 34.5 GB/s per channel"},
+        "LL128 rings of Blackwell reach 34.5 GB/s per channel", READ},
     [KL_CHANGE_LL128_40] = {22907, "ll128_40", /* 8.7 */
-        "LL128 rings of Blackwell reach 40 GB/s per channel"},
+        "LL128 rings of Blackwell reach 40 GB/s per channel", READ},
     [KL_CHANGE_NVLS_TREE_LATENCY] = {22809, "nvls_tree_latency", /* 8.8 */
-        "a hop of NVLSTree between nodes takes 20.9 us instead of 14"},
+        "a hop of NVLSTree between nodes takes 20.9 us instead of 14", READ},
     [KL_CHANGE_PAT_TABLE] = {22803, "pat_table", /* 8.9 */
-        "PAT's hops inside nodes take time"},
+        "PAT's hops inside nodes take time", READ},
     [KL_CHANGE_NVLS_TREE_SHARE] = {22902, "nvls_tree_share", /* 8.11 */
-        "small sums by NVLSTree on Blackwell have less bandwidth"},
+        "small sums by NVLSTree on Blackwell have less bandwidth", READ},
     [KL_CHANGE_NVLS_RULES] = {22703, "nvls_rules", /* 8.12 */
-        "NVLS gathers and scatters on several nodes, up to 32 ranks each"},
+        "NVLS gathers and scatters on several nodes, up to 32 ranks each", READ},
     [KL_CHANGE_COLLNET_CHAIN_8] = {22803, "collnet_chain_8", /* 8.13 */
-        "CollNetChain is for up to 8 ranks of a node"},
+        "CollNetChain is for up to 8 ranks of a node", READ},
     [KL_CHANGE_NVLS_SIZE] = {22803, "nvls_size", /* 8.13 */
-        "NVLS on several nodes uses no more channels than the communicator has"},
+        "NVLS on several nodes uses no more channels than the communicator has", READ},
     [KL_CHANGE_LATER_WINS] = {23102, "later_wins", /* A 4.1 */
         "of equal times the later of the candidates wins, not the earlier", UNREAD_SINCE(23102)},
     [KL_CHANGE_NO_LATENCY] = {23102, "no_latency", /* A 4.2 */
@@ -223,9 +224,9 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
     [KL_CHANGE_PAT_LESSER] = {23102, "pat_lesser", /* A 4.5 */
         "PAT counts the lesser of the bandwidths inside and between nodes", UNREAD_SINCE(23102)},
     [KL_CHANGE_NVLS_FEWEST] = {23102, "nvls_fewest", /* A 4.6 */
-        "NVLS's all-gather and reduce-scatter count the ranks of the smallest node"},
+        "NVLS's all-gather and reduce-scatter count the ranks of the smallest node", READ},
     [KL_CHANGE_ONE_PER_NODE] = {23102, "one_per_node", /* A 4.8 */
-        "with one rank per node, rings alone take the network latency of trees"},
+        "with one rank per node, rings alone take the network latency of trees", READ},
     [KL_CHANGE_RING_512] = {23102, "ring_512", /* A 4.10 */
         "slow rings use 512 threads, too", UNREAD_SINCE(23102)},
     [KL_CHANGE_NVLS_TREE_ARM] = {23203, "nvls_tree_arm", /* A 4.11 */

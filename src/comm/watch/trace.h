@@ -35,7 +35,10 @@ struct kl_trace_event {
     uint64_t begin, end; /* ticks */
 };
 
-/** How often the runner's thread yielded its core in a wait, and how often it slept; it spun the rest of the time. A thread that took over in the middle may count too many. */
+/** A wait that goes on, or that another thread took over. */
+#define KL_TRACE_PAUSES_UNKNOWN UINT64_MAX
+
+/** How often a thread yielded its core in a wait, and how often it slept; it spun the rest of the time. */
 static inline uint64_t kl_trace_pauses(uint32_t yields, uint32_t sleeps)
 {
     return (uint64_t)sleeps << 32 | yields;

@@ -70,12 +70,10 @@ static void put_task(struct kl_json *j, ncclComm_t comm, const struct kl_trace_e
     kl_json_int(j, "channels", e->channels);
 }
 
-#define PAUSES_UNKNOWN UINT64_MAX /* of a wait that goes on: they are the waiting thread's */
-
 static void put_wait(struct kl_json *j, const struct kl_trace_event *e)
 {
     if (e->to >= 0) kl_json_int(j, "rank", e->to);
-    if (e->count == PAUSES_UNKNOWN) return;
+    if (e->count == KL_TRACE_PAUSES_UNKNOWN) return;
     kl_json_uint(j, "yields", (uint32_t)e->count);
     kl_json_uint(j, "sleeps", e->count >> 32);
 }
@@ -144,7 +142,7 @@ static void put_running(struct kl_json *j, struct document *d)
                                          .end = now};
         struct kl_trace_event wait = e;
         wait.kind = KL_TRACE_WAIT;
-        wait.count = PAUSES_UNKNOWN;
+        wait.count = KL_TRACE_PAUSES_UNKNOWN;
         wait.to = kl_load_relaxed(&f->waits_for);
         put_event(j, d, &e);
         if (wait.to >= 0) put_event(j, d, &wait);

@@ -49,7 +49,7 @@ ncclResult_t kl_event_create(unsigned flags, struct kl_event **event)
     kl_store_relaxed(&e->done, kl_load_relaxed(&e->recorded)); /* an event never recorded is done */
     e->stream = NULL;
     e->mark = (struct kl_mark){.capture = 0};
-    e->flags = flags;
+    kl_store_relaxed(&e->flags, flags);
     kl_store_relaxed(&e->holders, 1);
     *event = e;
     return ncclSuccess;
@@ -86,7 +86,7 @@ static enum kl_progress store_done(struct kl_stream *stream, struct kl_work *wor
     uint64_t before = kl_load_relaxed(&e->done);
 
     (void)stream;
-    if (!(e->flags & KOLO_EVENT_DISABLE_TIMING)) store_with_time(e, work->arg[0]);
+    if (!(kl_load_relaxed(&e->flags) & KOLO_EVENT_DISABLE_TIMING)) store_with_time(e, work->arg[0]);
     while (before < work->arg[0] && !kl_cas_acq_rel(&e->done, &before, work->arg[0])) continue;
     return KL_DONE;
 }
@@ -94,7 +94,8 @@ static enum kl_progress store_done(struct kl_stream *stream, struct kl_work *wor
 /* If nothing is before it, its time is now, not when somebody comes by. */
 static void run_first(struct kl_event *event, struct kl_stream *stream, uint64_t ticket)
 {
-    if (!(event->flags & KOLO_EVENT_DISABLE_TIMING) && kl_stream_reached(stream, ticket)) kl_stream_run(stream);
+    if (!(kl_load_relaxed(&event->flags) & KOLO_EVENT_DISABLE_TIMING) && kl_stream_reached(stream, ticket))
+        kl_stream_run(stream);
 }
 
 static ncclResult_t record_in_capture(struct kl_event *event, struct kl_stream *stream)
@@ -213,7 +214,7 @@ static ncclResult_t time_of(struct kl_event *event, const char *which, uint64_t 
 {
     const struct record r = last_record(event);
 
-    if (event->flags & KOLO_EVENT_DISABLE_TIMING)
+    if (kl_load_relaxed(&event->flags) & KOLO_EVENT_DISABLE_TIMING)
         return KL_REFUSE(koloReasonEventTime, "the %s event was made with KOLO_EVENT_DISABLE_TIMING: it has no time",
                          which);
     if (r.mark.capture) return kl_capture_refuse_mark(&r.mark, "koloEventElapsedTime");

@@ -19,7 +19,7 @@ struct kl_event {
     _Atomic uint64_t recorded; /* number of the last record */
     _Atomic uint64_t done;     /* highest number stored */
     _Atomic uint32_t holders;  /* the program, and graphs */
-    unsigned flags;            /* KOLO_EVENT_* */
+    _Atomic uint32_t flags;    /* KOLO_EVENT_*; work of the event's use before may still look */
     /* Guarded by the lock of events: */
     uint64_t time;            /* of the record `done`, ns of base/clock.h */
     struct kl_stream *stream; /* of the last record, NULL if there is none */

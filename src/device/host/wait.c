@@ -30,7 +30,7 @@ static _Thread_local struct kl_wait_counts counts;
 
 struct kl_wait_counts kl_wait_counts(void)
 {
-    return counts;
+    return (struct kl_wait_counts){counts.yields, counts.sleeps, &counts};
 }
 
 void kl_wait_slept(void)

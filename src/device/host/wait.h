@@ -38,6 +38,7 @@ struct kl_poll_wait {
 /** Pauses of this thread so far that were not spent spinning: what a wait was made of shows in their difference. */
 struct kl_wait_counts {
     uint32_t yields, sleeps;
+    const void *thread; /* differs from thread to thread */
 };
 struct kl_wait_counts kl_wait_counts(void);
 
