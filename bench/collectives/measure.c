@@ -226,6 +226,15 @@ void measure_pin(const struct measure_options *options, int rank)
     if (options->pin) cores_bind(rank);
 }
 
+static bool is_number(const char *text, long least, long most)
+{
+    char *end;
+
+    if (!text) return false;
+    const long value = strtol(text, &end, 10);
+    return end != text && !*end && value >= least && value <= most;
+}
+
 struct measure_options measure_parse(int argc, char **argv)
 {
     struct measure_options o = {.name = "", .budget_s = 0.04, .blocks = 20};
@@ -240,11 +249,10 @@ struct measure_options measure_parse(int argc, char **argv)
             o.name = argv[++i];
         else if (!strcmp(argv[i], "--ms") && i + 1 < argc)
             o.budget_s = strtod(argv[++i], NULL) * 1e-3;
-        else if (!strcmp(argv[i], "--blocks") && i + 1 < argc && atoi(argv[i + 1]) >= LEAST_BLOCKS &&
-                 atoi(argv[i + 1]) <= AREA_NUMBERS)
-            o.blocks = atoi(argv[++i]);
-        else if (!strcmp(argv[i], "--operations") && i + 1 < argc && atoi(argv[i + 1]) > 0)
-            o.operations = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--blocks") && is_number(argv[i + 1], LEAST_BLOCKS, AREA_NUMBERS))
+            o.blocks = (int)strtol(argv[++i], NULL, 10);
+        else if (!strcmp(argv[i], "--operations") && is_number(argv[i + 1], 1, MOST_OPERATIONS))
+            o.operations = (int)strtol(argv[++i], NULL, 10);
         else {
             fprintf(stderr, "bench: %s is no option, or wants a value\n", argv[i]);
             exit(2);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/overcommit.h"
 
+#include "os/sysfs.h"
+
 #include <pthread.h>
-#include <stdio.h>
+#include <stdlib.h>
 
 enum { NEVER = 2 }; /* of the kernel's policies */
 
@@ -10,10 +12,9 @@ static int policy;
 
 static void read_policy(void)
 {
-    FILE *f = fopen("/proc/sys/vm/overcommit_memory", "re");
+    char text[16];
 
-    if (!f || fscanf(f, "%d", &policy) != 1) policy = 0;
-    if (f) fclose(f);
+    if (kl_sysfs_text("/proc/sys/vm", "overcommit_memory", text, sizeof text)) policy = (int)strtol(text, NULL, 10);
 }
 
 bool kl_overcommit_is_strict(void)
