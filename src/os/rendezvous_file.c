@@ -104,11 +104,10 @@ static enum found open_held(const char *path, int *out, char why[WHY])
 
     if (fd < 0 && errno == ENOENT) return NOTHING;
     if (fd < 0) {
-        const bool foreign = errno == EPERM || errno == ELOOP || errno == EACCES;
-        if (foreign)
-            snprintf(why, WHY, "%s is somebody else's, or open to others; remove it", path);
-        else
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
             snprintf(why, WHY, "%s cannot be opened: %s%s", path, strerror(errno), kl_errno_remedy(errno));
+        else
+            snprintf(why, WHY, "%s is somebody else's, or open to others; remove it", path);
         return UNUSABLE;
     }
     if (!kl_private_file_claim(fd)) {

@@ -60,7 +60,7 @@ static const struct {
     [KL_REFUSAL_OTHER_HOST] = {"other_host", "the ranks are in different hosts"},
     [KL_REFUSAL_NOT_MAPPABLE] = {"not_mappable", "host devices cannot map the memory of another process"},
     [KL_REFUSAL_OTHER_MEMORY] = {"other_namespace",
-                                 "the ranks share no memory (other users or namespaces, or NCCL_SHM_DISABLE)"},
+                                 "the ranks share no memory (another user or network namespace, or NCCL_SHM_DISABLE)"},
     [KL_REFUSAL_NO_NETWORK] = {"no_network", "there is no network that reaches both"},
 };
 
