@@ -17,7 +17,7 @@
 
 #include "bootstrap/state.h"
 
-/** The question that is only who is there. Ranks also connect with their partners to pass it on. */
+/** A question without content: any answer shows that the rank is alive. Ranks also connect with their partners to pass it on. */
 enum { KL_CENSUS_PRESENCE = 0 };
 
 ncclResult_t kl_census_create(struct kl_bootstrap *b);

@@ -62,7 +62,7 @@ static uint32_t most_ahead(const struct kl_message *m, struct kl_fifo_tx *tx)
     return is_pooled(m, tx) && tx->shape.nslots > KL_POOL_DEPTH ? KL_POOL_DEPTH : tx->shape.nslots;
 }
 
-/* To another process; 0 if it cannot be: who sends for this rank (PXN) does not read what the message says, but passes it on. */
+/* To another process; 0 if it cannot be: a rank that sends for this one (PXN) forwards bytes, and cannot follow a loan. */
 static size_t send_on_loan(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
 {
     const size_t left = m->bytes - m->moved, bytes = at_most(left, KL_LOAN_MOST);

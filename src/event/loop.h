@@ -53,8 +53,8 @@ ncclResult_t kl_loop_add(struct kl_loop *loop, int fd, uint32_t events, kl_sourc
                          struct kl_source **source);
 
 /*
- * At the limit of descriptors a process could not even accept who asks it for something, who then waits in vain. So the loop holds
- * one in reserve, with which one caller at a time is heard and answered. On the loop's thread only.
+ * At the limit of descriptors a process could not accept connections, and callers would wait in vain. So the loop holds one in
+ * reserve, with which it accepts and answers one caller at a time. On the loop's thread only.
  */
 
 /** Nothing could be accepted, with errno `err`. True: that was for lack of descriptors, and now there is room for one. */

@@ -56,7 +56,7 @@ void kl_thread_join(struct kl_thread *thread);
 /** The same until `deadline` (base/clock.h) at the latest: false, and it still runs. */
 bool kl_thread_join_by(struct kl_thread *thread, uint64_t deadline);
 
-/** The calling thread: no other that lives is called so. For comparisons. */
+/** A value that no other living thread has. For comparisons only. */
 static inline const void *kl_thread_self(void)
 {
     return (const void *)(uintptr_t)pthread_self();

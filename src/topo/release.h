@@ -168,7 +168,7 @@ int kl_nccl_parse(const char *text);
  */
 int kl_nccl_nearest(const char *text, int otherwise);
 
-/** What kl_nccl_parse accepts, for messages: "expected a known release of NCCL: 2.26.3, ... or 2.30.7". Returns `text`. */
+/** What kl_nccl_parse accepts, for messages: "expected a known release of NCCL: 2.26.3, ... or 2.32.3". Returns `text`. */
 const char *kl_nccl_expected(char text[KL_NCCL_EXPECTED]);
 
 /** "2.30.7" */

@@ -20,8 +20,8 @@
 ncclResult_t kl_user_stream_of(cudaStream_t handle, int device, struct kl_stream **stream);
 
 /**
- * What a program holds of a stream: its address, and above the 48 bits that addresses have, which of the streams it is that lived there, so
- * that the handle of one that was destroyed names none, nor the next one there (but for one in 65,536).
+ * The handle of a stream: its address, and in the upper 16 bits the stream's number, so that the handle of a destroyed stream is refused also
+ * when another stream has its memory (but for one in 65,536).
  */
 static inline cudaStream_t kl_user_stream_handle(const struct kl_stream *stream)
 {

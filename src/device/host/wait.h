@@ -35,7 +35,7 @@ struct kl_poll_wait {
 /** A wait that has been long already: its first pause is a sleep. */
 #define KL_WAIT_LONG ((struct kl_poll_wait){.sleep_us = KL_WAIT_FIRST_SLEEP_US})
 
-/** Pauses of this thread so far that were not spent spinning: what a wait was made of shows in their difference. */
+/** How often this thread has yielded and slept so far. The difference of two such counts says how a wait was spent. */
 struct kl_wait_counts {
     uint32_t yields, sleeps;
     const void *thread; /* differs from thread to thread */
