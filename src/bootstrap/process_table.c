@@ -349,7 +349,10 @@ void kl_process_table_leave(struct kl_bootstrap *b)
 
 /* ---- waiting ---- */
 
-/* Until the exchange is at `state`, or further; or the deadline: *late. */
+/*
+ * Until the exchange is at `state`, or further; or the deadline: *late. A member that has left may have heard of a failure
+ * whose notice is still under way to this rank: the notice names the cause, so wait for it.
+ */
 static ncclResult_t await(struct kl_bootstrap *b, struct exchange *x, uint32_t state, uint64_t deadline, bool *late)
 {
     ncclResult_t rc = ncclSuccess;
@@ -361,7 +364,7 @@ static ncclResult_t await(struct kl_bootstrap *b, struct exchange *x, uint32_t s
     pthread_mutex_unlock(&b->lock);
     if (rc || *late || kl_load_acquire(&x->state) != BROKEN) return rc;
     kl_error_adopt(x->text);
-    return x->rc;
+    return kl_bootstrap_cause(b, x->rc);
 }
 
 /* A rank of this process; -1: it has not come here, and before all know each other nobody can say who it is. */
