@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nccl.h - the NCCL API, as Kolo provides it (API level 2.30).
+ * nccl.h - the NCCL API, as Kolo provides it (API level 2.32).
  *
  * Names, enum values, macro values and struct layouts are NCCL's, so that a program compiled against NVIDIA's header
  * runs with Kolo's library and the other way round. Every function has a twin with the prefix `p`, which tools that
@@ -36,11 +36,11 @@
 #endif
 
 #define NCCL_MAJOR  2
-#define NCCL_MINOR  30
-#define NCCL_PATCH  7
+#define NCCL_MINOR  32
+#define NCCL_PATCH  3
 #define NCCL_SUFFIX ""
 
-#define NCCL_VERSION_CODE     23007
+#define NCCL_VERSION_CODE     23203
 #define NCCL_VERSION(X, Y, Z) (((X) <= 2 && (Y) <= 8) ? (X)*1000 + (Y)*100 + (Z) : (X)*10000 + (Y)*100 + (Z))
 
 #ifdef __cplusplus
@@ -50,7 +50,9 @@ extern "C" {
 #pragma GCC visibility push(default) /* whoever hides the rest of a library, as Kolo does, exports these */
 #endif
 
-typedef struct CUstream_st *cudaStream_t; /* the same declaration as CUDA's own */
+/* The same declarations as CUDA's own. */
+typedef struct CUstream_st *cudaStream_t;
+typedef struct CUevent_st *cudaEvent_t;
 
 /* ---- results ---- */
 
@@ -74,9 +76,13 @@ typedef enum {
 #define NCCL_SPLIT_NOCOLOR    (-1)
 #define NCCL_UNDEF_FLOAT      (-1.0f)
 
+#define NCCL_API_MAGIC 0xcafebeef
+
 #define NCCL_WIN_DEFAULT            0x00
 #define NCCL_WIN_COLL_SYMMETRIC     0x01
 #define NCCL_WIN_STRICT_ORDERING    0x02
+#define NCCL_WIN_GIN_ONLY           0x04
+#define NCCL_WIN_CFT_COUNTED        0x08 /* ncclInvalidUsage: host devices do not count fabric writes */
 #define NCCL_WIN_REQUIRED_ALIGNMENT 4096
 
 #define NCCL_CTA_POLICY_DEFAULT    0x00
@@ -90,7 +96,23 @@ typedef enum {
 
 #define NCCL_SUSPEND_MEM 0x01
 
-typedef struct ncclConfig_v23000 {
+typedef enum {
+    ncclHostCftDefault = NCCL_CONFIG_UNDEF_INT,
+    ncclHostCftEnable = 1, /* ncclInvalidUsage: host devices do not count fabric writes */
+    ncclHostCftDisable = 2,
+    ncclHostCftFallback = 3 /* use it where it works */
+} ncclHostCftMode_t;
+
+/* Flags, which may be combined. */
+typedef enum {
+    ncclNvlsHostModeDefault = NCCL_CONFIG_UNDEF_INT,
+    ncclNvlsHostModeEnable = 0,
+    ncclNvlsHostModeDisableTransport = 1,         /* no NVLS, NVLSTree in this communicator */
+    ncclNvlsHostModeDisableSymmetricMultimem = 2, /* no effect: host devices have no such kernels */
+    ncclNvlsHostModeDisable = INT_MAX
+} ncclNvlsHostMode_t;
+
+typedef struct ncclConfig_v23100 {
     size_t size;        /* first three: set by NCCL_CONFIG_INITIALIZER */
     unsigned int magic; /* 0xcafebeef */
     unsigned int version;
@@ -112,12 +134,17 @@ typedef struct ncclConfig_v23000 {
     int numRmaCtx;
     int maxP2pPeers;
     int graphStreamOrdering;
+    int launchOrderImplicit;
+    int numRmaSig;
+    int rmaEagerInit;
+    int hostCftMode;  /* ncclHostCftMode_t */
+    int nvlsHostMode; /* ncclNvlsHostMode_t */
 } ncclConfig_t;
 
 #define NCCL_CONFIG_INITIALIZER                                                                                        \
     {                                                                                                                  \
         sizeof(ncclConfig_t),                                 /* size */                                               \
-            0xcafebeef,                                       /* magic */                                              \
+            NCCL_API_MAGIC,                                   /* magic */                                              \
             NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), /* version */                                            \
             NCCL_CONFIG_UNDEF_INT,                            /* blocking */                                           \
             NCCL_CONFIG_UNDEF_INT,                            /* cgaClusterSize */                                     \
@@ -136,7 +163,67 @@ typedef struct ncclConfig_v23000 {
             NCCL_CONFIG_UNDEF_INT,                            /* graphUsageMode */                                     \
             NCCL_CONFIG_UNDEF_INT,                            /* numRmaCtx */                                          \
             NCCL_CONFIG_UNDEF_INT,                            /* maxP2pPeers */                                        \
-            NCCL_CONFIG_UNDEF_INT                             /* graphStreamOrdering */                                \
+            NCCL_CONFIG_UNDEF_INT,                            /* graphStreamOrdering */                                \
+            NCCL_CONFIG_UNDEF_INT,                            /* launchOrderImplicit */                                \
+            NCCL_CONFIG_UNDEF_INT,                            /* numRmaSig */                                          \
+            NCCL_CONFIG_UNDEF_INT,                            /* rmaEagerInit */                                       \
+            NCCL_CONFIG_UNDEF_INT,                            /* hostCftMode */                                        \
+            NCCL_CONFIG_UNDEF_INT                             /* nvlsHostMode */                                       \
+    }
+
+/* An option of one vendor's library, in a list without cycles; Kolo has none, and ignores them, as NCCL does. */
+typedef struct ncclConfigExt {
+    struct ncclConfigExt *next;
+    struct {
+        int vendorId, optionId;
+    } key;
+    union {
+        int i;
+        const char *s;
+        void *raw;
+    } val;
+} ncclConfigExt_t;
+
+/*
+ * How one collective is done; for the nccl...Config functions. All ranks give the same; of those that do not, the calls differ,
+ * and fail as calls with different arguments do.
+ */
+typedef struct ncclCollConfig_v23200 {
+    size_t size; /* first three: set by NCCL_COLLCONFIG_INITIALIZER */
+    unsigned int magic;
+    unsigned int version;
+    ncclConfigExt_t *ext;
+    int minCTAs; /* limits of the number of channels; maxCTAs: at most the communicator's */
+    int maxCTAs;
+    int nvlsCTAs;       /* the same for NVLS */
+    int cgaClusterSize; /* checked; no effect on host devices */
+    /* Which algorithms may be used, in the form of NCCL_ALGO's value without functions: "ring,tree", "^nvls"; NULL or "": all. */
+    const char *algSelection;
+    int forceAlgSelection; /* 1: an algSelection that leaves nothing is ncclInvalidUsage; 0: it is ignored */
+    int CTAPolicy;         /* checked; no effect on host devices */
+    uint64_t userProfilerTag;
+    /*
+     * NULL, or an event that is recorded on the call's stream before the operation: one of kolo.h, or, in a process that has
+     * CUDA's runtime, one of that. The caller keeps it until the call is done.
+     */
+    cudaEvent_t launchCompletionEvent;
+} ncclCollConfig_t;
+
+#define NCCL_COLLCONFIG_INITIALIZER                                                                                    \
+    {                                                                                                                  \
+        sizeof(ncclCollConfig_t),                             /* size */                                               \
+            NCCL_API_MAGIC,                                   /* magic */                                              \
+            NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), /* version */                                            \
+            NCCL_CONFIG_UNDEF_PTR,                            /* ext */                                                \
+            NCCL_CONFIG_UNDEF_INT,                            /* minCTAs */                                            \
+            NCCL_CONFIG_UNDEF_INT,                            /* maxCTAs */                                            \
+            NCCL_CONFIG_UNDEF_INT,                            /* nvlsCTAs */                                           \
+            NCCL_CONFIG_UNDEF_INT,                            /* cgaClusterSize */                                     \
+            NCCL_CONFIG_UNDEF_PTR,                            /* algSelection */                                       \
+            1,                                                /* forceAlgSelection */                                  \
+            NCCL_CONFIG_UNDEF_INT,                            /* CTAPolicy */                                          \
+            0,                                                /* userProfilerTag */                                    \
+            NCCL_CONFIG_UNDEF_PTR                             /* launchCompletionEvent */                              \
     }
 
 typedef struct ncclSimInfo_v22200 {
@@ -198,7 +285,7 @@ typedef enum { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 } ncclScalarRes
 
 /* ---- version, errors ---- */
 
-/** The version of the library, 23007 for 2.30.7. NULL: ncclInvalidArgument. Any thread. */
+/** The version of the library, 23203 for 2.32.3. NULL: ncclInvalidArgument. Any thread. */
 ncclResult_t ncclGetVersion(int *version);
 ncclResult_t pncclGetVersion(int *version);
 
@@ -249,7 +336,8 @@ ncclResult_t pncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, in
  * an abort by another thread. Ranks ask for the same channels.
  *
  *     minCTAs, maxCTAs, nvlsCTAs, nChannelsPerNetPeer   numbers of channels
- *     collnetEnable                                     reductions in the network
+ *     collnetEnable, nvlsHostMode                       reductions in the network, NVLS
+ *     numRmaCtx, numRmaSig                              contexts of one-sided operations, signals of each
  *     netName                                           a network by its name; one that is not there: ncclInvalidUsage
  *     commName                                          appears in the log
  *     the others                                        are checked, and have no effect on host devices
@@ -411,6 +499,49 @@ ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncc
 ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
                           ncclComm_t comm, cudaStream_t stream);
 
+/* ---- operations with a configuration ----
+ *
+ * As the functions without Config; `config` NULL: exactly as these. It is read before the call returns. Errors as theirs, and
+ * ncclInvalidArgument: a config that does not begin with NCCL_COLLCONFIG_INITIALIZER, or a value out of its range, which is named;
+ * ncclInvalidUsage: maxCTAs above the communicator's, or an algSelection that leaves no algorithm.
+ */
+ncclResult_t ncclAllReduceConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+                                 ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclAllReduceConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+                                  ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t ncclBroadcastConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                                 ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclBroadcastConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                                  ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t ncclReduceConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+                              ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream,
+                              const ncclCollConfig_t *config);
+ncclResult_t pncclReduceConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+                               ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream,
+                               const ncclCollConfig_t *config);
+ncclResult_t ncclAllGatherConfig(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
+                                 ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclAllGatherConfig(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
+                                  ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t ncclReduceScatterConfig(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
+                                     ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+                                     const ncclCollConfig_t *config);
+ncclResult_t pncclReduceScatterConfig(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
+                                      ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+                                      const ncclCollConfig_t *config);
+ncclResult_t ncclAlltoAllConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+                                ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclAlltoAllConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+                                 ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t ncclGatherConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                              ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclGatherConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                               ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t ncclScatterConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                               ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclScatterConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                                ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+
 /** Send to `peer`, which calls ncclRecv with the same count and type. Sends and receives that need each other: group. */
 ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream);
@@ -435,6 +566,35 @@ ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataTy
 /** Whatever was issued with it is done nevertheless. Built-in, or none of `comm`'s: ncclInvalidArgument. */
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
 ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
+
+/* ---- encryption ---- */
+
+typedef enum {
+    NCCL_ENCRYPTION_MODE_NONE = 0,
+    NCCL_ENCRYPTION_MODE_PSK =
+        1 /* all that goes over sockets is encrypted, and only ranks with the same key can join */
+} ncclEncryptionMode_t;
+
+typedef struct ncclEncryptionConfig_v23200 {
+    size_t size; /* first three: set by NCCL_ENCRYPTION_CONFIG_INITIALIZER */
+    unsigned int magic;
+    unsigned int version;
+    int mode;        /* ncclEncryptionMode_t */
+    const char *psk; /* at least 32 bytes before its zero; copied */
+} ncclEncryptionConfig_t;
+
+#define NCCL_ENCRYPTION_CONFIG_INITIALIZER                                                                             \
+    {                                                                                                                  \
+        sizeof(ncclEncryptionConfig_t), NCCL_API_MAGIC, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH),              \
+            NCCL_ENCRYPTION_MODE_NONE, NCCL_CONFIG_UNDEF_PTR                                                           \
+    }
+
+/**
+ * For the unique ids and communicators that this process makes from now on; what the user has set (KOLO_PSK, KOLO_NET_CRYPT) counts
+ * before it. Errors: ncclInvalidArgument: not initialised, another mode, no key, or one that is too short or has more than 1,023 bytes.
+ */
+ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t *config);
+ncclResult_t pncclSetEncryption(const ncclEncryptionConfig_t *config);
 
 /* ---- memory ---- */
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RANKS = 3, ROUNDS = 12, PART = 3 << 20, WINDOW = RANKS * PART, CONTEXTS = 2 };
+enum { RANKS = 3, ROUNDS = 12, PART = 3 << 20, WINDOW = RANKS * PART, CONTEXTS = 2, SIGNALS = 40 };
 
 struct rank {
     int rank;
@@ -32,6 +32,7 @@ static void open_rank(struct rank *r, const ncclUniqueId *id)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
 
     config.numRmaCtx = CONTEXTS;
+    config.numRmaSig = SIGNALS;
     ok(ncclCommInitRankConfig(&r->comm, RANKS, *id, r->rank, &config));
     ok(koloStreamCreate(&r->stream, 0));
     if (r->foreign)
@@ -59,7 +60,7 @@ static void close_rank(struct rank *r)
 /* Everybody writes a part of everybody, itself included, by every context and several signals. */
 static bool put_round(struct rank *r, int round, size_t bytes)
 {
-    const int context = round % CONTEXTS, signal = round % 3;
+    const int context = round % CONTEXTS, signal = round % 3 * (SIGNALS - 1) / 2;
     ncclWaitSignalDesc_t wanted[RANKS];
     bool right = true;
 

@@ -128,13 +128,19 @@ static ncclResult_t all_to_all(struct call *c, const void *from, const void *to,
     return whole ? issue_whole(c, from, to, count) : send_all(c, from, to, count);
 }
 
+ncclResult_t kl_api_all_to_all(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
+                               cudaStream_t stream, const char *function)
+{
+    struct call c = {.function = function, .comm = comm, .stream = stream, .type = type};
+
+    return kl_group_note(all_to_all(&c, from, to, count));
+}
+
 KL_PNCCL(ncclAlltoAll);
 ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
                           cudaStream_t stream)
 {
-    struct call c = {.function = "ncclAlltoAll", .comm = comm, .stream = stream, .type = datatype};
-
-    return kl_group_note(all_to_all(&c, sendbuff, recvbuff, count));
+    return kl_api_all_to_all(sendbuff, recvbuff, count, datatype, comm, stream, "ncclAlltoAll");
 }
 
 /* One rank has parts of all: `whole`; each has its own: `part`. */
@@ -163,13 +169,19 @@ static ncclResult_t gather(struct call *c, const void *part, const void *whole, 
     return kl_group_end();
 }
 
+ncclResult_t kl_api_gather(const void *part, void *whole, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                           cudaStream_t stream, const char *function)
+{
+    struct call c = {.function = function, .comm = comm, .stream = stream, .type = type};
+
+    return kl_group_note(gather(&c, part, whole, count, root));
+}
+
 KL_PNCCL(ncclGather);
 ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
                         ncclComm_t comm, cudaStream_t stream)
 {
-    struct call c = {.function = "ncclGather", .comm = comm, .stream = stream, .type = datatype};
-
-    return kl_group_note(gather(&c, sendbuff, recvbuff, count, root));
+    return kl_api_gather(sendbuff, recvbuff, count, datatype, root, comm, stream, "ncclGather");
 }
 
 static ncclResult_t scatter(struct call *c, const void *part, const void *whole, size_t count, int root)
@@ -181,13 +193,19 @@ static ncclResult_t scatter(struct call *c, const void *part, const void *whole,
     return kl_group_end();
 }
 
+ncclResult_t kl_api_scatter(const void *whole, void *part, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                            cudaStream_t stream, const char *function)
+{
+    struct call c = {.function = function, .comm = comm, .stream = stream, .type = type};
+
+    return kl_group_note(scatter(&c, part, whole, count, root));
+}
+
 KL_PNCCL(ncclScatter);
 ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
                          ncclComm_t comm, cudaStream_t stream)
 {
-    struct call c = {.function = "ncclScatter", .comm = comm, .stream = stream, .type = datatype};
-
-    return kl_group_note(scatter(&c, recvbuff, sendbuff, count, root));
+    return kl_api_scatter(sendbuff, recvbuff, count, datatype, root, comm, stream, "ncclScatter");
 }
 
 /* ---- of unequal parts ---- */

@@ -86,10 +86,13 @@ static ncclResult_t check_window(const void *buff, size_t size, const ncclWindow
     if ((uintptr_t)buff % NCCL_WIN_REQUIRED_ALIGNMENT)
         return KL_FAIL(ncclInvalidArgument, "ncclCommWindowRegister: the buffer at %p is not aligned to %d bytes", buff,
                        NCCL_WIN_REQUIRED_ALIGNMENT);
-    if (flags & ~(NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING))
+    if (flags & NCCL_WIN_CFT_COUNTED)
+        return KL_FAIL(ncclInvalidUsage, "ncclCommWindowRegister: NCCL_WIN_CFT_COUNTED asks for counted fabric writes, "
+                                         "which host devices do not have");
+    if (flags & ~(NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING | NCCL_WIN_GIN_ONLY))
         return KL_FAIL(ncclInvalidArgument,
-                       "ncclCommWindowRegister: flags %d; there are NCCL_WIN_COLL_SYMMETRIC and "
-                       "NCCL_WIN_STRICT_ORDERING",
+                       "ncclCommWindowRegister: flags %d; there are NCCL_WIN_COLL_SYMMETRIC, NCCL_WIN_STRICT_ORDERING "
+                       "and NCCL_WIN_GIN_ONLY",
                        flags);
     return ncclSuccess;
 }

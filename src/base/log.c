@@ -218,8 +218,9 @@ static void begin_line(struct kl_text *t, const struct output *out, enum kl_log_
     }
     if (shown_device >= 0) kl_text_add(t, "[%d] ", shown_device);
     if (level == KL_LOG_TRACE) kl_text_add(t, "%f ", ms_since(&out->start));
-    if (level == KL_LOG_TRACE || level == KL_LOG_WARN) kl_text_add(t, "%s:%d ", short_file(file), line);
-    kl_text_add(t, "NCCL %s ", level == KL_LOG_WARN ? "WARN" : level == KL_LOG_TRACE ? "TRACE" : "INFO");
+    const bool placed = level == KL_LOG_WARN || level == KL_LOG_ATTN || level == KL_LOG_TRACE;
+    if (placed) kl_text_add(t, "%s:%d ", short_file(file), line);
+    kl_text_add(t, "NCCL %s ", placed ? kl_log_level_name[level] : "INFO");
 }
 
 /* A line stays a line, and a terminal stays usable, whatever a peer or a file name brought into the text. */

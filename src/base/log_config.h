@@ -16,4 +16,7 @@ struct kl_log_config {
 
 extern const struct kl_param_set kl_log_param_set;
 
+/** By enum kl_log_level, as NCCL_DEBUG has them; ends with NULL. */
+extern const char *const kl_log_level_name[];
+
 #endif

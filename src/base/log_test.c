@@ -81,6 +81,7 @@ static void one_of_each(void)
 {
     kl_log(KL_LOG_VERSION, KL_LOG_ALL, "v.c", 1, "a-version");
     KL_WARN("a-warning");
+    KL_ATTN("to-note");
     KL_INFO(KL_INIT, "an-info");
     kl_log(KL_LOG_ABORT, KL_INIT, "a.c", 1, "an-abort");
     KL_TRACE(KL_INIT, "a-trace");
@@ -89,15 +90,16 @@ static void one_of_each(void)
 static const struct {
     const char *variable, *heard; /* first letters of what is printed */
 } levels[] = {
-    {"NCCL_DEBUG=", ""},           {"NCCL_DEBUG=NONE", ""},     {"NCCL_DEBUG=VERSION", "v"},
-    {"NCCL_DEBUG=WARN", "vw"},     {"NCCL_DEBUG=INFO", "vwi"},  {"NCCL_DEBUG=ABORT", "vwia"},
-    {"NCCL_DEBUG=TRACE", "vwiat"}, {"NCCL_DEBUG=version", "v"}, {"NCCL_DEBUG=Info", "vwi"},
-    {"NCCL_DEBUG=LOUD", ""},       {"NCCL_DEBUG=3", ""},        {"NCCL_DEBUG_SUBSYS=ALL", ""},
+    {"NCCL_DEBUG=", ""},           {"NCCL_DEBUG=NONE", ""},        {"NCCL_DEBUG=VERSION", "v"},
+    {"NCCL_DEBUG=WARN", "vw"},     {"NCCL_DEBUG=ATTN", "vwn"},     {"NCCL_DEBUG=INFO", "vwni"},
+    {"NCCL_DEBUG=ABORT", "vwnia"}, {"NCCL_DEBUG=TRACE", "vwniat"}, {"NCCL_DEBUG=version", "v"},
+    {"NCCL_DEBUG=Info", "vwni"},   {"NCCL_DEBUG=LOUD", ""},        {"NCCL_DEBUG=3", ""},
+    {"NCCL_DEBUG_SUBSYS=ALL", ""},
 };
 
 static void levels_include_those_below(void **state)
 {
-    static const char *const words[] = {"a-version", "a-warning", "an-info", "an-abort", "a-trace"};
+    static const char *const words[] = {"a-version", "a-warning", "to-note", "an-info", "an-abort", "a-trace"};
 
     (void)state;
     FOR_EACH_CASE(c, levels)
@@ -105,7 +107,7 @@ static void levels_include_those_below(void **state)
         size_t heard = strlen(c->heard);
 
         RUN(one_of_each, c->variable);
-        for (size_t i = 0; i < 5; i++) expect_case(c->variable, said(words[i]) == (i < heard));
+        for (size_t i = 0; i < 6; i++) expect_case(c->variable, said(words[i]) == (i < heard));
         if (!heard) expect_case(c->variable, out.n == 0);
     }
 }

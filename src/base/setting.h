@@ -5,7 +5,8 @@
  * The environment counts first, then the user's file, then the system's. The user's file is NCCL_CONF_FILE if that is
  * set, else ~/.nccl.conf; the system's is /etc/nccl.conf. A variable with empty text is set to "the default": it hides
  * lower sources, as `NCCL_DEBUG= ./program` is meant to. Above all of them stands what a command line says
- * (kl_settings_over): so a tool can ask what a setting would change without touching the environment.
+ * (kl_settings_over): so a tool can ask what a setting would change without touching the environment. Below all of them
+ * stands what the program has set by a function of the API (kl_settings_program).
  *
  * Files are read once per process, at first use; the environment is looked at anew each time.
  *
@@ -16,6 +17,7 @@
 #define KL_BASE_SETTING_H
 
 #include "base/conf.h"
+#include "include/nccl.h"
 
 #include <stdbool.h>
 
@@ -34,10 +36,18 @@ struct kl_settings {
     struct kl_conf user, system;
     const struct kl_setting *over; /* count before all others */
     size_t nover;
+    bool program; /* kl_settings_program counts, after all others */
 };
 
 /** What this process was given. */
 const struct kl_settings *kl_settings_process(void);
+
+/**
+ * From now on `name` has this text in kl_settings_process, where the user has not set it; "": nothing any more. `origin` is the
+ * function that was called. Both texts are constants; `text` is copied, and never freed: what was found earlier stays valid.
+ * ncclSystemError: no memory. Any thread.
+ */
+ncclResult_t kl_settings_program(const char *name, const char *text, const char *origin);
 
 /**
  * Read the files for `environment` (above). Problems, and that NCCL_CONF_FILE names a file that cannot be read, are

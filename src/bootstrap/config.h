@@ -15,6 +15,7 @@ struct kl_bootstrap_params {
     char nccl_comm_id[KL_PARAM_TEXT]; /* "host:port" of the root, or "" */
     char kolo_comm_id[KL_PARAM_TEXT]; /* 256 hex digits, or "host:port" of a rendezvous, or "" */
     char secret[KL_PARAM_TEXT];
+    char psk[KL_PARAM_TEXT];
     char open_to[KL_PARAM_TEXT];       /* admission.h */
     char socket_ifname[KL_PARAM_TEXT]; /* list of prefixes, ^ excludes, = is exact; "": automatic */
     int socket_family;                 /* enum kl_socket_family */

@@ -49,6 +49,15 @@ static bool unpack_addresses(struct kl_reader *r, struct kl_id *id)
     return id->naddresses > 0;
 }
 
+void kl_id_add_psk(struct kl_id *id)
+{
+    struct kl_bootstrap_params params;
+
+    kl_param_load(&kl_bootstrap_param_set, &params);
+    if (*params.psk) id->secret = kl_key_derive(&id->secret, "kolo psk", params.psk, strlen(params.psk));
+    explicit_bzero(&params, sizeof params);
+}
+
 bool kl_id_unpack(const ncclUniqueId *bytes, struct kl_id *id)
 {
     struct kl_reader r = kl_reader_on(bytes->internal, sizeof bytes->internal);
@@ -61,6 +70,7 @@ bool kl_id_unpack(const ncclUniqueId *bytes, struct kl_id *id)
     if (found.kind != KL_ID_ROOT_RUNS && found.kind != KL_ID_RANK0_OPENS) return false;
     kl_get_bytes(&r, found.secret.bytes, KL_KEY_BYTES);
     if (!unpack_addresses(&r, &found) || kl_get_u32(&r)) return false;
+    kl_id_add_psk(&found);
     *id = found;
     return true;
 }

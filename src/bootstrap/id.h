@@ -30,7 +30,10 @@ struct kl_id {
 
 void kl_id_pack(const struct kl_id *id, ncclUniqueId *bytes);
 
-/** Silent. False: these bytes are not an id of this library and version. */
+/** The secret that connections are keyed with, from that of the id's bytes: with KOLO_PSK, if there is one, mixed in. Once. */
+void kl_id_add_psk(struct kl_id *id);
+
+/** With kl_id_add_psk. Silent. False: these bytes are not an id of this library and version. */
 bool kl_id_unpack(const ncclUniqueId *bytes, struct kl_id *id);
 
 /** The id of a rendezvous at `address` ("host:port"), and at a door for rank 0's host; `secret` "": a key that everybody knows. */

@@ -17,19 +17,30 @@ enum { GRACE_MS = 2000 };
 
 /* ---- opening it ---- */
 
+/* The root's connections are keyed with the pre-shared key as well, which the id does not hold. */
+static ncclResult_t start_root(const struct kl_bootstrap_params *params, struct kl_id *id)
+{
+    struct kl_key secret;
+
+    kl_key_random(secret.bytes, sizeof secret.bytes);
+    id->secret = secret;
+    kl_id_add_psk(id);
+    KL_TRY(kl_id_listen_addresses(params, NULL, id->address, &id->naddresses));
+    KL_TRY(kl_root_start(id, NULL));
+    id->secret = secret;
+    return ncclSuccess;
+}
+
 ncclResult_t kl_bootstrap_id_create(ncclUniqueId *out)
 {
     struct kl_bootstrap_params params;
     struct kl_id id = {.kind = KL_ID_ROOT_RUNS};
 
     kl_param_load(&kl_bootstrap_param_set, &params);
-    if (params.nccl_comm_id[0]) {
+    if (params.nccl_comm_id[0])
         KL_TRY(kl_id_rendezvous(params.nccl_comm_id, params.secret, &id));
-    } else {
-        kl_key_random(id.secret.bytes, sizeof id.secret.bytes);
-        KL_TRY(kl_id_listen_addresses(&params, NULL, id.address, &id.naddresses));
-        KL_TRY(kl_root_start(&id, NULL));
-    }
+    else
+        KL_TRY(start_root(&params, &id));
     kl_id_pack(&id, out);
     return ncclSuccess;
 }

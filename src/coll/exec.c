@@ -12,6 +12,7 @@
 #include "device/host/bulk_copy.h"
 #include "os/chaos.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,6 +144,8 @@ static void log_choice(const struct kl_exec *e, const struct kl_task *t)
             t->count * elem_bytes(e, t),
             t->choice.messages ? "MESSAGES" : algo_names[kl_algorithms[t->choice.algorithm]->algo],
             proto_names[t->choice.proto], t->choice.cut.nchannels - 1);
+    if (e->chooser.limits && e->chooser.limits->tag)
+        KL_INFO(KL_TUNING, "%s: userProfilerTag %#" PRIx64, kl_func_info[t->func].name, e->chooser.limits->tag);
 }
 
 /* Rank 0 says what has come of a negotiation. */
@@ -157,6 +160,11 @@ static void log_negotiation(const struct kl_exec *e, const struct kl_task *t, en
 
     if (e->config.rank) return;
     KL_INFO(KL_TUNING, "%s: %zu Bytes: %s", kl_func_info[t->func].name, t->count * elem_bytes(e, t), ends[end]);
+}
+
+void kl_exec_limit(struct kl_exec *e, const struct kl_limits *limits)
+{
+    e->chooser.limits = limits;
 }
 
 ncclResult_t kl_exec_choose(struct kl_exec *e, struct kl_task *t)

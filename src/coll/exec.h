@@ -44,6 +44,9 @@ void kl_exec_free(struct kl_exec *exec);
 /** Choose for a collective; rank 0 logs the choice (TUNING). Errors as kl_choose. */
 ncclResult_t kl_exec_choose(struct kl_exec *exec, struct kl_task *task);
 
+/** Limits of the collectives that are chosen from now on; NULL: none. They stay the caller's. */
+void kl_exec_limit(struct kl_exec *exec, const struct kl_limits *limits);
+
 /** Is an all-to-all of `count` elements for each rank one operation (KL_FUNC_ALL_TO_ALL)? Else it is messages. */
 bool kl_exec_is_all_to_all(const struct kl_exec *exec, size_t count, ncclDataType_t type);
 

@@ -19,7 +19,7 @@ static unsigned bits(struct kl_call c, int from, int n)
 
 static unsigned func_of(struct kl_call c)
 {
-    return bits(c, 0, KL_CALL_TYPE);
+    return bits(c, 0, KL_CALL_CONFIGURED);
 }
 
 /* All of it: of those that end in these bits the one next to `near`. */
@@ -31,9 +31,20 @@ static uint64_t number_of(struct kl_call c, uint64_t near)
     return above < half || near + above < range ? near + above : near + above - range;
 }
 
+static bool is_configured(struct kl_call c)
+{
+    return bits(c, KL_CALL_CONFIGURED, 1);
+}
+
 static unsigned root_of(struct kl_call c)
 {
-    return bits(c, KL_CALL_ROOT, KL_CALL_NUMBER - KL_CALL_ROOT);
+    return bits(c, KL_CALL_ROOT, KL_CALL_NUMBER - KL_CALL_ROOT - (is_configured(c) ? 8 : 0));
+}
+
+/* 0: none. */
+static unsigned configuration_of(struct kl_call c)
+{
+    return is_configured(c) ? 1u << 8 | bits(c, KL_CALL_NUMBER - 8, 8) : 0;
 }
 
 /* Calls come from other ranks, so their numbers may be any. */
@@ -80,6 +91,7 @@ const char *kl_call_text(struct kl_call c, uint64_t near, char to[KL_CALL_TEXT])
     kl_text_add(&t, " of %llu %s", (unsigned long long)c.count, type_of(c));
     if (f->reduces) kl_text_add(&t, " (%s)", op_of(c));
     if (f->rooted) kl_text_add(&t, " with root %u", root_of(c));
+    if (is_configured(c)) kl_text_add(&t, " with configuration %x", configuration_of(c));
     if (func_of(c) == KL_FUNC_SEND) kl_text_add(&t, " to rank %u", root_of(c));
     if (func_of(c) == KL_FUNC_RECV) kl_text_add(&t, " from rank %u", root_of(c));
     return to;
@@ -105,17 +117,18 @@ const char *kl_message_differs(uint64_t theirs, int from, uint64_t mine, char to
 
 /* ---- what differs ---- */
 
-enum { TYPE = 1, OP = 2, ROOT = 4, COUNT = 8, FUNC = 16 };
+enum { TYPE = 1, OP = 2, ROOT = 4, COUNT = 8, FUNC = 16, CONFIGURATION = 32 };
 
 static unsigned differences(struct kl_call a, struct kl_call b)
 {
     const struct kl_call d = {.what = a.what ^ b.what};
     unsigned set = a.count == b.count ? 0 : COUNT;
 
-    if (func_of(d)) set |= FUNC;
+    if (func_of(a) != func_of(b)) set |= FUNC;
+    if (configuration_of(a) != configuration_of(b)) set |= CONFIGURATION;
     if (bits(d, KL_CALL_TYPE, KL_CALL_OP - KL_CALL_TYPE)) set |= TYPE;
     if (bits(d, KL_CALL_OP, KL_CALL_ROOT - KL_CALL_OP)) set |= OP;
-    if (root_of(d)) set |= ROOT;
+    if (root_of(a) != root_of(b)) set |= ROOT;
     return set;
 }
 
@@ -132,6 +145,9 @@ static void add_call(struct kl_text *t, struct kl_call c, unsigned differ)
 
     kl_text_add(t, "%s", f->name);
     if (f->rooted && differ & (ROOT | FUNC)) kl_text_add(t, "%sroot %u", between, root_of(c)), between = ", ";
+    if (differ & CONFIGURATION && is_configured(c))
+        kl_text_add(t, "%sconfiguration %x", between, configuration_of(c)), between = ", ";
+    if (differ & CONFIGURATION && !is_configured(c)) kl_text_add(t, "%sno configuration", between), between = ", ";
     if (f->reduces && differ & OP && !(differ & FUNC)) kl_text_add(t, "%s%s", between, op_of(c)), between = ", ";
     if (differ & TYPE) kl_text_add(t, "%s%s", between, type_of(c)), between = ", ";
     if (differ & COUNT)

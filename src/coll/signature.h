@@ -7,8 +7,10 @@
  * (transport/fifo.h). Who receives compares before it touches data. A signature says that calls differ, not how: the ranks then
  * tell each other their calls (comm/inquest.h), and the verdict is made here.
  *
- *      what     number           root  operator  type  function         count
- *               24 (the lowest)  24    6         5     5 bits           64 bits
+ *      what     number           root  operator  type  configured  function         count
+ *               24 (the lowest)  24    6         5     1           4 bits           64 bits
+ *
+ * A collective with limits of its own (limits.h) is configured: then 8 bits of their hash stand above 16 bits of the root.
  *
  * Calls that differ in one of the fields have different signatures; calls that differ in several have, but for one in 2^64.
  * Messages have no number: what counts is that the k-th send to a rank meets the k-th receive from it. Their signature is
@@ -28,7 +30,14 @@ struct kl_call {
 };
 
 /* Where the fields of `what` begin. */
-enum { KL_CALL_TYPE = 5, KL_CALL_OP = 10, KL_CALL_ROOT = 16, KL_CALL_NUMBER = 40, KL_CALL_NUMBER_BITS = 24 };
+enum {
+    KL_CALL_CONFIGURED = 4,
+    KL_CALL_TYPE = 5,
+    KL_CALL_OP = 10,
+    KL_CALL_ROOT = 16,
+    KL_CALL_NUMBER = 40,
+    KL_CALL_NUMBER_BITS = 24
+};
 
 /* Operators: NCCL's own numbers, then those of kolo.h from koloBitAnd on, and all that users made. */
 enum { KL_CALL_BITS_OP = 32, KL_CALL_USER_OP = 63 };
@@ -45,6 +54,16 @@ static inline struct kl_call kl_call_of(int func, ncclDataType_t type, unsigned 
                 (uint64_t)type << KL_CALL_TYPE | (uint64_t)(unsigned)func,
         .count = count,
     };
+}
+
+_Static_assert(KL_FUNC_ROWS <= 1 << KL_CALL_CONFIGURED, "functions are told apart below it");
+
+/** The same with limits whose kl_limits_hash this is. */
+static inline struct kl_call kl_call_configured(struct kl_call call, uint16_t limits)
+{
+    call.what |= 1u << KL_CALL_CONFIGURED;
+    call.what ^= (uint64_t)(limits & 0xff) << (KL_CALL_NUMBER - 8);
+    return call;
 }
 
 /** Counts are spread over all bits: an odd factor keeps different ones different. */

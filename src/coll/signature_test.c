@@ -73,7 +73,8 @@ static void calls_are_named(void **state)
          "AllReduce #2 of 7 int8 (logical xor)"},
         {kl_call_of(KL_FUNC_SEND, ncclInt8, 0, 3, 7, 0), "Send of 7 int8 to rank 3"},
         {kl_call_of(KL_FUNC_RECV, ncclInt8, 0, 4, 7, 0), "Recv of 7 int8 from rank 4"},
-        {{~(uint64_t)0, ~(uint64_t)0}, "an unknown function of 18446744073709551615 an unknown type"},
+        {{~(uint64_t)0, ~(uint64_t)0},
+         "an unknown function of 18446744073709551615 an unknown type with configuration 1ff"},
     };
     char text[KL_CALL_TEXT];
 

@@ -32,6 +32,7 @@ struct kl_op_args {
 struct kl_task {
     uint8_t func;    /* enum kl_func, KL_FUNC_SEND, KL_FUNC_RECV */
     uint8_t op_code; /* of an operation that is not built-in: as all ranks know it (signature.h) */
+    uint16_t limits; /* kl_limits_hash; 0: the call sets none */
     ncclDataType_t type;
     ncclRedOp_t op;               /* built-in; ncclAvg stands for any other */
     int peer;                     /* root, or the other end of a message */
@@ -55,6 +56,7 @@ static inline void kl_task_init(struct kl_task *t, const struct kl_op_args *args
     t->op = args->op;
     t->redop = NULL;
     t->op_code = 0;
+    t->limits = 0;
     t->scalar = NULL;
     t->peer = args->peer;
     t->send = args->send;

@@ -142,6 +142,7 @@ static ncclResult_t find_graphs(ncclComm_t comm)
 
         d->no_collnet = kl_offload_collnet(d->topo, wants_collnet(comm, &config), comm->nranks);
         d->no_nvls = kl_offload_nvls(d->topo, (int)config.nvls, kl_offload_guess_multicast(d->topo));
+        if (!d->no_nvls && kl_wish_forbids_nvls(&comm->wish)) d->no_nvls = KL_OFFLOAD_FORBIDDEN;
         KL_TRY(get_graphs(comm, &config, d));
     }
     dump_graphs(comm, &config);

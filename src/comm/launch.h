@@ -29,7 +29,9 @@ static inline struct kl_task *kl_comm_task(ncclComm_t comm, uint64_t number)
 
 static inline struct kl_call kl_call_of_task(const struct kl_task *t)
 {
-    return kl_call_of(t->func, t->type, kl_task_op_code(t), t->peer, t->count, t->number);
+    const struct kl_call call = kl_call_of(t->func, t->type, kl_task_op_code(t), t->peer, t->count, t->number);
+
+    return t->limits ? kl_call_configured(call, t->limits) : call;
 }
 
 static inline size_t kl_comm_elem_bytes(ncclComm_t comm, const struct kl_task *t)

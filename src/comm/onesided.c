@@ -188,9 +188,14 @@ static ncclResult_t take(ncclComm_t comm, struct kl_stream *stream, struct kl_rm
     return ncclSuccess;
 }
 
+static int signals_of(const struct ncclComm *comm)
+{
+    return kl_wish_or(comm->wish.rma_signals, KL_RMA_SIGNALS);
+}
+
 static ncclResult_t check_counter(ncclComm_t comm, const char *function, int peer, int context, int signal)
 {
-    int contexts = kl_wish_or(comm->wish.rma_contexts, 1);
+    const int contexts = kl_wish_or(comm->wish.rma_contexts, 1), signals = signals_of(comm);
 
     if (!comm->rma)
         return KL_FAIL(ncclInvalidUsage, "%s: no window was registered yet; signals come with the first one", function);
@@ -200,8 +205,9 @@ static ncclResult_t check_counter(ncclComm_t comm, const char *function, int pee
     if (context < 0 || context >= contexts)
         return KL_FAIL(ncclInvalidArgument, "%s: context %d, there are 0 to %d (numRmaCtx of the configuration)",
                        function, context, contexts - 1);
-    if (signal < 0 || signal >= KL_RMA_SIGNALS)
-        return KL_FAIL(ncclInvalidArgument, "%s: signal %d, there are 0 to %d", function, signal, KL_RMA_SIGNALS - 1);
+    if (signal < 0 || signal >= signals)
+        return KL_FAIL(ncclInvalidArgument, "%s: signal %d, there are 0 to %d (numRmaSig of the configuration)",
+                       function, signal, signals - 1);
     return ncclSuccess;
 }
 
@@ -234,7 +240,7 @@ ncclResult_t kl_comm_put(ncclComm_t comm, const struct kl_put *p, struct kl_stre
     op->offset = p->offset;
     op->bytes = p->bytes;
     op->data = p->data;
-    op->counter = kl_rma_counter(p->context, p->signal);
+    op->counter = kl_rma_counter(signals_of(comm), p->context, p->signal);
     return launch_or_queue(comm, op);
 }
 
@@ -259,7 +265,7 @@ static ncclResult_t await_some(ncclComm_t comm, const ncclWaitSignalDesc_t *want
     op->nwaits = n;
     for (int i = 0; i < n; i++) {
         op->wait[i].peer = wanted[i].peer;
-        op->wait[i].counter = kl_rma_counter(wanted[i].ctx, wanted[i].sigIdx);
+        op->wait[i].counter = kl_rma_counter(signals_of(comm), wanted[i].ctx, wanted[i].sigIdx);
         op->wait[i].count = wanted[i].opCnt;
     }
     return launch_or_queue(comm, op);

@@ -34,6 +34,7 @@ static ncclResult_t prepare_rma(struct ncclComm *comm)
         .rank = comm->rank,
         .nranks = comm->nranks,
         .contexts = kl_wish_or(comm->wish.rma_contexts, 1),
+        .signals = kl_wish_or(comm->wish.rma_signals, KL_RMA_SIGNALS),
         .device = comm->device,
         .devices = comm->devices,
         .secret = kl_bootstrap_key(comm->bootstrap, "kolo rma"),

@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-enum { KL_WISH_TEXT = 64 };
+enum { KL_WISH_TEXT = 64, KL_WISH_RMA_SIGNALS = 1024 /* at most */ };
 
 struct kl_wish {
     /* these have an effect: */
@@ -25,6 +25,8 @@ struct kl_wish {
     int per_net_peer;        /* channels of messages towards ranks of other nodes */
     int collnet;             /* reductions in the network are allowed */
     int rma_contexts;        /* of one-sided operations */
+    int rma_signals;         /* of each of these contexts */
+    int nvls_mode;           /* flags of ncclNvlsHostMode_t */
     char net[KL_WISH_TEXT];  /* the network by name */
     char name[KL_WISH_TEXT]; /* of the communicator, for logs */
 
@@ -36,17 +38,29 @@ struct kl_wish {
     int nvlink_centric;              /* order of all-to-all in kernels */
     int graph_usage, graph_ordering; /* CUDA graphs */
     int p2p_peers;                   /* resources of kernels for each peer */
+    int launch_order;                /* order of kernels of several communicators */
+    int rma_eager;                   /* when one-sided operations are set up */
+    int cft;                         /* counted fabric writes; never ncclHostCftEnable */
 };
 
 /** Nothing is asked for. */
 extern const struct kl_wish kl_wish_none;
 
-/** Read an ncclConfig_t, of any version; NULL asks for nothing. A wrong magic or value: ncclInvalidArgument, naming it. */
+/**
+ * Read an ncclConfig_t, of any version; NULL asks for nothing. A wrong magic or value: ncclInvalidArgument,
+ * naming it; a feature that host devices lack: ncclInvalidUsage.
+ */
 ncclResult_t kl_wish_read(const ncclConfig_t *config, const char *function, struct kl_wish *wish);
 
 /** Call `visit` for what all ranks of a communicator have to ask for alike; "": undefined. */
 typedef void kl_wish_visit(void *ctx, const char *name, const char *value);
 void kl_wish_each_alike(const struct kl_wish *wish, kl_wish_visit *visit, void *ctx);
+
+/** Does the program forbid NVLS? */
+static inline bool kl_wish_forbids_nvls(const struct kl_wish *wish)
+{
+    return wish->nvls_mode != NCCL_CONFIG_UNDEF_INT && wish->nvls_mode & ncclNvlsHostModeDisableTransport;
+}
 
 /** A value, or what holds where nothing is asked for. */
 static inline int kl_wish_or(int value, int otherwise)

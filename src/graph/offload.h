@@ -16,6 +16,7 @@ enum kl_offload {
     KL_OFFLOAD_NOT_ASKED,    /* CollNet: NCCL_COLLNET_ENABLE is not 1 */
     KL_OFFLOAD_NO_NIC,       /* CollNet: no NIC of this machine reduces */
     KL_OFFLOAD_SWITCHED_OFF, /* NVLS: NCCL_NVLS_ENABLE=0 */
+    KL_OFFLOAD_FORBIDDEN,    /* NVLS: nvlsHostMode of the communicator's configuration */
     KL_OFFLOAD_FEW_GPUS,     /* NVLS: one GPU; in older releases two are too few as well */
     KL_OFFLOAD_OLD_GPUS,     /* NVLS: a GPU before sm 90 */
     KL_OFFLOAD_NO_NVSWITCH,  /* NVLS */

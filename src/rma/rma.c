@@ -37,7 +37,7 @@ ncclResult_t kl_rma_create(const struct kl_rma_config *config, struct kl_rma **r
 
     if (!r) return KL_NOMEM("one-sided operations");
     r->config = *config;
-    r->counters = (uint32_t)(config->contexts * KL_RMA_SIGNALS);
+    r->counters = (uint32_t)(config->contexts * config->signals);
     ncclResult_t rc = make_tables(r);
     if (rc)
         kl_rma_free(r);

@@ -22,7 +22,7 @@
 #include "device/device.h"
 #include "net/net.h"
 
-enum { KL_RMA_SIGNALS = 16 };          /* of a context, of each source */
+enum { KL_RMA_SIGNALS = 16 };          /* of a context, of each source, where nobody asks for another number */
 enum { KL_RMA_CONTEXTS = 64 };         /* at most */
 enum { KL_RMA_WAITS = 16 };            /* signals that one operation waits for */
 enum { KL_RMA_IN_HEADER = 256 };       /* bytes of data that travel with the header */
@@ -46,7 +46,8 @@ struct kl_rma_part {
 };
 
 struct kl_rma_config {
-    int rank, nranks, contexts, device;
+    int rank, nranks, device;
+    int contexts, signals; /* signals of each context; the same on all ranks */
     const struct kl_device_kind *devices;
     struct kl_key secret;           /* for the net */
     const _Atomic uint64_t *issued; /* operations of this rank; stored with release */
@@ -146,10 +147,10 @@ void kl_rma_give_up(struct kl_rma *rma, struct kl_rma_op *op);
 /** It puts into this window, which stays until the operation is given back. */
 void kl_rma_aim(struct kl_rma_op *op, struct kl_rma_window *window);
 
-/** Which counter: of this context and signal. */
-static inline uint32_t kl_rma_counter(int context, int signal)
+/** The counter of this context and signal, where each context has `signals`. */
+static inline uint32_t kl_rma_counter(int signals, int context, int signal)
 {
-    return (uint32_t)(context * KL_RMA_SIGNALS + signal);
+    return (uint32_t)(context * signals + signal);
 }
 
 /** The signals that it waits for are the next ones from here on. In the order in which operations are launched. */

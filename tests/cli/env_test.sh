@@ -41,7 +41,7 @@ out "bootstrap"
 out "comm"
 out "  NCCL_DEBUG = NONE (default)"
 out "      how much is logged; each level includes those before it"
-out '      one of NONE, VERSION, WARN, INFO, ABORT, TRACE; default "NONE"'
+out '      one of NONE, VERSION, WARN, ATTN, INFO, ABORT, TRACE; default "NONE"'
 out "  NCCL_COMM_ID = (unset)"
 out "      an integer from 1 to 86400; default \"60\""
 silent err
