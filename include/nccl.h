@@ -481,7 +481,10 @@ ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recv
 ncclResult_t pncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
                                 ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
 
-/** recvbuff[r * count ...] = sendbuff[rank * count ...] of rank r. Not in place. */
+/**
+ * recvbuff[r * count ...] = sendbuff[rank * count ...] of rank r. In place it is no error, and leaves what a group of sends and receives
+ * does: parts that arrive may overwrite some that are still to be sent.
+ */
 ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
                           cudaStream_t stream);
 ncclResult_t pncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,

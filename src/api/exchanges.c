@@ -122,8 +122,6 @@ static ncclResult_t all_to_all(struct call *c, const void *from, const void *to,
     KL_TRY(check_buffer(c, to, "receive buffer"));
     KL_TRY(check_reach(c, "count", from, "send buffer", count, c->nranks));
     KL_TRY(check_reach(c, "count", to, "receive buffer", count, c->nranks));
-    if (from == to && c->nranks > 1)
-        return KL_FAIL(ncclInvalidArgument, "%s: it needs two buffers, and was given one for both", c->function);
     KL_TRY(is_whole(c, count, &whole));
     return whole ? issue_whole(c, from, to, count) : send_all(c, from, to, count);
 }

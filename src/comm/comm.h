@@ -87,7 +87,8 @@ enum kl_busy {
 };
 
 struct kl_job {
-    ncclResult_t rc; /* of the last one; under the failure's lock, as the following */
+    ncclResult_t rc;    /* of the last one; under the failure's lock, as the following */
+    bool failed_before; /* `rc` is that of an earlier one of a group, of which some are still to come */
     char text[KL_ERROR_TEXT];
     struct kl_bootstrap *bootstrap; /* what an abort stops: from joining on, until it is left. NULL: nothing */
     struct ncclComm *child;         /* that is being made; it is aborted with its parent, */
@@ -145,6 +146,7 @@ struct ncclComm {
 
     alignas(KL_LINE) _Atomic uint32_t failed; /* ncclResult_t of the first failure */
     _Atomic uint32_t busy;                    /* enum kl_busy */
+    uint32_t jobs_behind;                     /* jobs of one group behind the first; the group's, then their runner's */
 
     /* the user thread's */
     alignas(KL_LINE) uint64_t launched; /* launches queued */

@@ -18,12 +18,21 @@ static KL_THREAD_LOCAL struct {
     struct kl_deferred *calls, **last_call;
 } group;
 
+/* One, and those behind it. */
+static void drop_call(struct kl_deferred *call, bool inherited)
+{
+    for (struct kl_deferred *behind; call; call = behind) {
+        behind = call->behind;
+        if (!inherited) call->drop(call);
+        free(call);
+    }
+}
+
 static void drop_calls(struct kl_deferred *calls, bool inherited)
 {
     for (struct kl_deferred *next; calls; calls = next) {
         next = calls->next;
-        if (!inherited) calls->drop(calls);
-        free(calls);
+        drop_call(calls, inherited);
     }
 }
 
@@ -107,8 +116,7 @@ static void drop_calls_of(ncclComm_t comm)
             continue;
         }
         *link = call->next;
-        call->drop(call);
-        free(call);
+        drop_call(call, false);
     }
     for (group.last_call = &group.calls; *group.last_call;) group.last_call = &(*group.last_call)->next;
 }
@@ -134,30 +142,60 @@ void kl_group_forget(ncclComm_t comm)
     leave(comm);
 }
 
+bool kl_group_defers(const struct ncclComm *comm)
+{
+    bool defers = false;
+
+    for (const struct kl_deferred *c = kl_group_open() ? group.calls : NULL; c; c = c->next) {
+        if (c->comm == comm && c->last) return false;
+        defers |= c->comm == comm;
+    }
+    return defers;
+}
+
+/* The last of those that it stands behind; NULL: it is the first of its communicator. */
+static struct kl_deferred *last_before(const struct kl_deferred *call)
+{
+    struct kl_deferred *c = group.calls;
+
+    if (!call->comm) return NULL;
+    while (c && (c->comm != call->comm || c->last != call->last)) c = c->next;
+    while (c && c->behind) c = c->behind;
+    return c;
+}
+
 static void defer(struct kl_deferred *call)
 {
-    call->next = NULL;
+    struct kl_deferred *before = last_before(call);
+
+    call->next = call->behind = NULL;
+    if (before) {
+        before->behind = call;
+        return;
+    }
     *group.last_call = call;
     group.last_call = &call->next;
 }
 
 /* ---- deferred calls ---- */
 
+/* And those behind it, also when it has failed: other ranks make them as well. */
 static void *run_call(void *arg)
 {
-    struct kl_deferred *call = arg;
-
-    call->rc = call->run(call);
-    if (call->rc) snprintf(call->text, sizeof call->text, "%s", kl_error_text());
+    for (struct kl_deferred *call = arg; call; call = call->behind) {
+        call->rc = call->run(call);
+        if (call->rc) snprintf(call->text, sizeof call->text, "%s", kl_error_text());
+    }
     return NULL;
 }
 
 static void run_and_free(void *arg)
 {
-    struct kl_deferred *call = arg;
-
-    (void)call->run(call); /* its communicator knows */
-    free(call);
+    for (struct kl_deferred *call = arg, *behind; call; call = behind) {
+        behind = call->behind;
+        (void)call->run(call); /* its communicator knows */
+        free(call);
+    }
 }
 
 /* Where there is no thread to be had it takes its time here. */
@@ -211,9 +249,29 @@ static void start_calls(struct kl_deferred *calls)
             errno = err;
             c->rc = KL_FAIL_ERRNO("cannot start a thread to create a communicator");
             snprintf(c->text, sizeof c->text, "%s", kl_error_text());
-            c->drop(c); /* now: the others may wait for it */
+            for (struct kl_deferred *d = c; d; d = d->behind) {
+                d->rc = c->rc;
+                d->drop(d); /* now: the others may wait for it */
+            }
         }
     }
+}
+
+static ncclResult_t first_failure(const struct kl_deferred *call)
+{
+    while (call && !call->rc) call = call->behind;
+    if (!call) return ncclSuccess;
+    kl_error_adopt(call->text);
+    return call->rc;
+}
+
+/* The last one is undone first. */
+static void end_call(struct kl_deferred *call, ncclResult_t rc)
+{
+    if (!call) return;
+    end_call(call->behind, rc);
+    if (rc && !call->rc && call->undo) call->undo(call);
+    free(call);
 }
 
 /* Run all, wait for all; the first failure in the order of the calls counts, and undoes what succeeded. */
@@ -224,13 +282,11 @@ static ncclResult_t finish_calls(struct kl_deferred *calls)
     start_calls(calls);
     for (struct kl_deferred *c = calls; c; c = c->next) {
         if (c->started) pthread_join(c->thread, NULL);
-        if (!rc && c->rc) kl_error_adopt(c->text);
-        if (!rc) rc = c->rc;
+        if (!rc) rc = first_failure(c);
     }
     for (struct kl_deferred *c = calls, *next; c; c = next) {
         next = c->next;
-        if (rc && !c->rc && c->undo) c->undo(c);
-        free(c);
+        end_call(c, rc);
     }
     return rc;
 }

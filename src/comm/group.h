@@ -27,6 +27,7 @@ struct kl_deferred {
     bool background;       /* its communicator is not blocking: who asks that hears how it ends */
     bool last;             /* it comes after the operations of the group, not before */
     struct kl_deferred *next;
+    struct kl_deferred *behind; /* of the same communicator: it runs after this one, in the same thread */
     pthread_t thread;
     ncclResult_t rc;
     char text[KL_ERROR_TEXT];
@@ -70,6 +71,9 @@ static inline ncclResult_t kl_group_take(ncclComm_t comm, const char *function)
 
 /** The communicator is going away: take it, and what was deferred of it, out of the calling thread's group. */
 void kl_group_forget(ncclComm_t comm);
+
+/** Has the calling thread's open group deferred calls of it, and not its end? */
+bool kl_group_defers(const struct ncclComm *comm);
 
 /** Remember the first error of a call inside the group; returns rc. */
 ncclResult_t kl_group_note_error(ncclResult_t rc);

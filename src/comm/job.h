@@ -14,15 +14,21 @@
 
 #include "comm/comm.h"
 
-/** It was entered, and is busy: what the caller says to that. The last look at the communicator. */
-ncclResult_t kl_job_refuse(struct ncclComm *comm, uint32_t busy, const char *function);
+/**
+ * It was entered, and is busy. ncclSuccess: with windows or children that the calling thread's open group has deferred, so that it
+ * may be used until the group ends. Else the refusal, after the last look at the communicator.
+ */
+ncclResult_t kl_job_check(struct ncclComm *comm, uint32_t busy, const char *function);
+
+/** The same of one that was entered as an issuer. */
+ncclResult_t kl_job_check_issuer(struct ncclComm *comm, uint32_t busy, const char *function);
 
 /** kl_handle_enter for calls that need a communicator on which no job is under way. */
 static inline ncclResult_t kl_comm_enter(ncclComm_t handle, const char *function, struct ncclComm **comm)
 {
     KL_TRY(kl_handle_enter(handle, function, comm));
     uint32_t busy = kl_load_acquire(&(*comm)->busy); /* pairs with kl_job_cancel: what the job made is there */
-    return busy ? kl_job_refuse(*comm, busy, function) : ncclSuccess;
+    return busy ? kl_job_check(*comm, busy, function) : ncclSuccess;
 }
 
 /** The same as an issuer. */
@@ -30,15 +36,16 @@ static inline ncclResult_t kl_comm_enter_as_issuer(ncclComm_t handle, const char
 {
     KL_TRY(kl_handle_enter_as_issuer(handle, function, comm));
     uint32_t busy = kl_load_acquire(&(*comm)->busy); /* pairs with kl_job_cancel: what the job made is there */
-    if (!busy) return ncclSuccess;
-    kl_handle_end_issuing(*comm);
-    return kl_job_refuse(*comm, busy, function);
+    return busy ? kl_job_check_issuer(*comm, busy, function) : ncclSuccess;
 }
 
 /** kl_comm_enter, also for one that is suspended. */
 ncclResult_t kl_comm_enter_suspended(ncclComm_t handle, const char *function, struct ncclComm **comm);
 
-/** Enter, and be the job that is under way. Only KL_BUSY_RESUME may begin with one that is suspended, and with no other. */
+/**
+ * Enter, and be the job that is under way. Only KL_BUSY_RESUME may begin with one that is suspended, and with no other. Windows and
+ * children of one group are queued behind each other: each begins, and ends.
+ */
 ncclResult_t kl_job_begin(ncclComm_t handle, enum kl_busy kind, const char *function, struct ncclComm **comm);
 
 /**
