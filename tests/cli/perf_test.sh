@@ -144,7 +144,7 @@ done
 perf 0 barrier -n 2
 fine 1
 for layout in "--np 1" "--np 1 -t 4" "--np 2 -t 2" "--np 1 -g 2" "--np 2 -g 2 -p 1" "--np 1 -t 2 -g 2 -p 1" "--np 2 --inline" \
-    "--np 3 -u 1" "--np 2 -m 4" "--np 2 -z 1" "--np 2 -a max" "--np 2 -C 1" "--np 2 -N 1 -w 0"; do
+    "--np 3 -u 1" "--np 2 -m 4" "--np 2 -z 1" "--np 2 -z 2" "--np 2 -z 3" "--np 2 -a max" "--np 2 -C 1" "--np 2 -N 1 -w 0"; do
     # shellcheck disable=SC2086 # words
     small 0 all_reduce -b 4K -e 4K $layout
     fine 1

@@ -61,7 +61,7 @@ static const struct kl_opt table[] = {
     TEXT('a', "average", average_text, "HOW",
          "the time to show: that of rank0, or average, min or max over ranks; or 0 to 3 (average)"),
     INT('p', "parallel_init", parallel_init, 0, 1, "1: each thread joins with its own devices (0: one joins with all)"),
-    INT('z', "blocking", blocking, 0, 1, "1: wait after each operation (0)"),
+    INT('z', "blocking", blocking, 0, 3, "after each operation, 1: wait for it, 2: meet all ranks, 3: both (0)"),
     INT('R', "local_register", registration, 0, 2,
         "buffers of ncclMemAlloc, registered by ncclCommRegister (1) or as windows (2); 0: ordinary ones (0)"),
     INT('u', "misalign", misalign, 0, MAX_MISALIGN, "start the buffers N bytes after an aligned address (0)"),

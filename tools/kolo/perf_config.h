@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/** Between operations. */
+enum kl_perf_blocking { KL_BLOCKING_WAIT = 1, KL_BLOCKING_BARRIER = 2 };
+
 enum kl_perf_average { KL_AVERAGE_RANK0, KL_AVERAGE_MEAN, KL_AVERAGE_MIN, KL_AVERAGE_MAX };
 
 struct kl_perf_config {
@@ -20,7 +23,8 @@ struct kl_perf_config {
     int step_factor; /* > 1: sizes are multiplied by it instead */
     int nthreads, ndevices;
     int iterations, warmups, aggregated, checks, cycles;
-    int parallel_init, blocking, registration, misalign, per_iteration, cpu_time;
+    int blocking; /* flags of kl_perf_blocking */
+    int parallel_init, registration, misalign, per_iteration, cpu_time;
     uint64_t timeout_ms;
     const char *json;
 
