@@ -79,7 +79,7 @@ static ncclResult_t add_net(const struct kl_place *p, int elem, int nic)
     return kl_build_link(p->b, nic, node, KL_PATH_NET, n->net.bw);
 }
 
-/* What a NIC does besides, in a node of its own. */
+/* A further role of a NIC (GIN, RMA) gets a node of its own. */
 static ncclResult_t add_role(const struct kl_place *p, int elem, int nic, const char *attr, enum kl_node_type type)
 {
     int node;
@@ -194,7 +194,7 @@ static ncclResult_t refuse_several(const struct kl_place *p, int elem, const cha
         busid, kl_nccl_text(p->nccl, nccl));
 }
 
-/* The nodes of what stands below one PCI device. */
+/* The nodes of the elements below one PCI device. */
 struct on_device {
     int node[KL_PARTITIONS], n;
     bool made; /* the first still needs a link to the parent */
@@ -238,7 +238,7 @@ static bool has_rank(const struct kl_xml *xml, int gpu)
     return gpu != KL_XML_NONE;
 }
 
-/* A device becomes the node of what it holds; a switch links its children before itself, which their order shows. */
+/* A device becomes the node of its contents. A switch links its children before itself: this fixes the order of links. */
 static ncclResult_t add_pci(const struct kl_place *p, int elem, int parent)
 {
     int gpu = kl_xml_child(p->xml, elem, "gpu"), nic = kl_xml_child(p->xml, elem, "nic"), kind;
@@ -352,7 +352,7 @@ static ncclResult_t link_sockets(struct kl_builder *b, int nccl)
     return ncclSuccess;
 }
 
-/* Searches try links in order: what leads up the PCI tree comes last in every node below a CPU. */
+/* Searches try links in order: in every node below a CPU the link up the PCI tree comes last. */
 static void uplinks_last(struct kl_builder *b, int node, int up)
 {
     struct kl_builder_node *n = &b->node[node];

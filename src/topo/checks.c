@@ -89,7 +89,7 @@ static enum kl_p2p_why in_reach(const struct kl_topo *t, const struct kl_node *a
     return same_memory(a, b) ? KL_P2P_ALLOWED : KL_P2P_OTHER_MEMORY;
 }
 
-/* What the driver's library says about each step from rank a, over `via` if there is one, to b. */
+/* Does the driver's library refuse a step from rank a, over `via` if there is one, to b? */
 static bool driver_refuses(const struct kl_topo *t, int a, int via, int b)
 {
     const struct kl_topo_options *o = &t->options;
@@ -117,7 +117,7 @@ static ncclResult_t check_driver(const struct kl_topo *t, const struct kl_path *
     return ncclSuccess;
 }
 
-/* What the transport asks besides, of a pair that may use P2P. */
+/* The further conditions of the transport, for a pair that may use P2P. */
 static enum kl_p2p_why judge_transport(const struct kl_topo *t, int rank_a, int rank_b, int via)
 {
     const struct kl_node *a = gpu_at(t, kl_topo_gpu_of_rank(t, rank_a)), *b = gpu_at(t, kl_topo_gpu_of_rank(t, rank_b));
@@ -129,8 +129,8 @@ static enum kl_p2p_why judge_transport(const struct kl_topo *t, int rank_a, int 
 }
 
 /*
- * Does the path allow it? LOC is the GPU itself. A path that was within the limit and is not any more was sent another
- * way: by what the transport asks besides, or by the driver's veto.
+ * Does the path allow it? LOC is the GPU itself. A path that was within the limit and no longer is has been rerouted,
+ * by a condition of the transport or by the driver's veto.
  */
 static enum kl_p2p_why judge_path(const struct kl_topo *t, const struct kl_path *p, int rank_a, int rank_b,
                                   const struct kl_p2p *p2p)

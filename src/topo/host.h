@@ -18,7 +18,7 @@ ncclResult_t kl_host_device_place(const struct kl_detect *d, const struct kl_hos
 
 /**
  * Let another rank use the GPU of element `gpu` too: a copy of its PCI device with the next free function number,
- * linked by NVLink to what the original is linked to. `copy` receives the new gpu element.
+ * with the same NVLinks as the original. `copy` receives the new gpu element.
  */
 ncclResult_t kl_host_device_share(struct kl_xml *xml, int gpu, int *copy);
 

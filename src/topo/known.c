@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Families and models as dumps of NCCL write them: those of AMD shifted. Cloud files written by hand say 23/49, 25/17. */
+/* Families and models as dumps of NCCL write them, shifted for AMD. Cloud files written by hand say 23/49, 25/17. */
 static const struct kl_known_cpu broadwell = {"x86_64", "GenuineIntel", 6, 79},
                                  skylake = {"x86_64", "GenuineIntel", 6, 85},
                                  icelake = {"x86_64", "GenuineIntel", 6, 106},

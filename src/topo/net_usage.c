@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * net_usage.c - who uses a NET when every GPU has chosen its own.
+ * net_usage.c - the GPU that uses a NET when every GPU has chosen its own.
  */
 #include "base/error.h"
 #include "topo/paths.h"

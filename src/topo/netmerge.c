@@ -119,7 +119,7 @@ static bool may_join(const struct merge *g, int a, int b)
     return rail >= 0 && rail == kl_xml_int(g->d->xml, g->elem[b], "rail", -1);
 }
 
-/* `first` and what is not placed and near enough. */
+/* `first` and the NETs near it that are not placed yet. */
 static int gather(const struct merge *g, int first, int *member)
 {
     int n = 0, most = most_members(g), common;
@@ -212,7 +212,7 @@ static ncclResult_t check_members(const struct kl_machine *m)
     return ncclSuccess;
 }
 
-/* ---- what remains of members ---- */
+/* ---- the members of a merged NET ---- */
 
 /* Is a NET part of one of these? */
 static bool is_member(const struct kl_net_facts *net, int n, int of)
@@ -229,7 +229,7 @@ static bool members_stay(const struct merge *g)
     return !g->nmade && has(g, KL_CHANGE_MERGED_STAY) && !has(g, KL_CHANGE_MERGED_GO);
 }
 
-/* A NET that is part of another one is kept for what else it does, if anything. */
+/* A NET that is part of another one is kept only for its further roles, if it has any. */
 static ncclResult_t unmark(const struct merge *g, int net)
 {
     struct kl_xml *xml = g->d->xml;

@@ -16,7 +16,7 @@ struct placing {
     const struct kl_detect *d;
     const struct kl_net_facts *net;
     const int *elem; /* per NET */
-    int common;      /* what is above all members; for functions of one device, above the device */
+    int common;      /* the ancestor of all members; for functions of one device, the device's parent */
     int distance;    /* between the two members that are farthest apart */
     int width;       /* lanes of the merged NIC's link; 0 where links stay as they are */
 };
@@ -95,7 +95,7 @@ static ncclResult_t widen(struct placing *p)
 
 /* ---- the card ---- */
 
-/* A bus id like that of a card, for which the document has no device. */
+/* A bus id next to the card's that no device of the document has. */
 static ncclResult_t free_busid(const struct kl_xml *xml, int card, char busid[KL_BUSID_TEXT])
 {
     const char *old;
@@ -172,7 +172,7 @@ static ncclResult_t place_on_sockets(const struct placing *p, int *parent)
     return ncclSuccess;
 }
 
-/* Below a cpu, or on what the members share below it. */
+/* Below a cpu, or on the members' common switch below it. */
 static ncclResult_t find_parent(const struct placing *p, int *parent)
 {
     if (p->common == KL_XML_ROOT) return place_on_sockets(p, parent);

@@ -168,7 +168,7 @@ static ncclResult_t find_ib_first(struct list *l, const char *class_dir, const c
     return ncclSuccess;
 }
 
-/* What an interface is, before it matters whether it is up. */
+/* Is an interface refused for its kind, whether or not it is up? */
 static bool refused_by_role(const struct list *l, const char *name, enum kl_net_skip_why *why,
                             char master[KL_NETDEV_TEXT])
 {

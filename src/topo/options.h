@@ -2,7 +2,7 @@
 /**
  * options.h - the settings that paths and selections depend on, as plain numbers.
  *
- * topo/ never reads the environment: whoever does fills this. KL_TOPO_OPTIONS holds the documented defaults.
+ * topo/ never reads the environment: the caller fills this. KL_TOPO_OPTIONS holds the documented defaults.
  * Source: the topology specification, 20.
  */
 #ifndef KL_TOPO_OPTIONS_H
@@ -24,7 +24,7 @@ enum kl_netdevs {
 /** Which NICs may be merged. */
 enum kl_merge_policy {
     KL_MERGE_ALL,
-    KL_MERGE_RAIL /* those of one rail */
+    KL_MERGE_RAIL /* NICs of one rail */
 };
 
 struct kl_topo_options {

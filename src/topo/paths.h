@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * paths.h - the way from every GPU, CPU and NET to every other, its bandwidth and its type; and what follows from it.
+ * paths.h - the path from every GPU, CPU and NET to every other, with bandwidth and type; and the choices that depend on it.
  *
  * Stored are the paths between all GPUs, NETs, CPUs and the NVSwitch. Each is found by a breadth-first search that
- * starts at its destination; then P2P, PXN and GPUDirect rules send some another way.
+ * starts at its destination; then P2P, PXN and GPUDirect rules reroute some.
  *
- * A path from `a` to `b` is link indices in order; link k leaves the node that link k - 1 reached. The path of a
+ * A path from `a` to `b` is link indices in order; link k leaves the node that link k - 1 leads to. The path of a
  * node to itself has no hops and 5000 GB/s. No path: no hops, 0 GB/s, KL_PATH_DIS.
  *
- * Errors:  ncclInternalError when a link that a path needs has no reverse; the sentence names both ends.
+ * Errors:  ncclInternalError when a link that a path needs has no reverse; the message names both ends.
  * Threads: as topo.h.
  * Source:  the topology specification, 10 to 15.
  */
@@ -39,8 +39,8 @@ static inline const struct kl_path *kl_path(const struct kl_topo *t, int a, int 
 }
 
 /**
- * How long a path counts: its links, and where ranks and devices are nodes of their own, one for each end that is a GPU, and for a
- * relay, whose GPU it enters and leaves.
+ * The length of a path: its links; where ranks and devices are separate nodes, plus one for each end that is a GPU and for
+ * a relay's GPU.
  */
 static inline int kl_path_length(const struct kl_topo *t, const struct kl_path *p)
 {
@@ -94,7 +94,7 @@ ncclResult_t kl_topo_gdr(const struct kl_topo *t, int rank, int net, bool read, 
 enum kl_flush { KL_FLUSH_NONE, KL_FLUSH_NEEDED, KL_FLUSH_C2C };
 ncclResult_t kl_topo_need_flush(const struct kl_topo *t, int rank, int net, enum kl_flush *flush);
 
-/** The rank whose GPU talks to the NIC for `rank`: itself, or its PXN relay. */
+/** The rank with the GPU that talks to the NIC for `rank`: itself, or its PXN relay. */
 ncclResult_t kl_topo_pxn_rank(const struct kl_topo *t, int rank, int net, int *relay);
 
 /** Why that is so; KL_PXN_USED if it is another rank. Both by index. */
@@ -109,7 +109,7 @@ int kl_topo_nearest(const struct kl_topo *t, enum kl_node_type from, int i, enum
 /** Index of the NET that a GPU uses for a channel. ncclInternalError when it reaches none. */
 ncclResult_t kl_topo_local_net(const struct kl_topo *t, int gpu, int channel, int *net);
 
-/** The same, and what it was chosen from. */
+/** The same, with the candidates of the choice. */
 ncclResult_t kl_topo_net_choice(const struct kl_topo *t, int gpu, int channel, struct kl_net_choice *choice);
 
 /** Index of the GPU that uses a NET first; -1 if none ever does. */
@@ -118,18 +118,18 @@ int kl_topo_local_gpu(const struct kl_topo *t, int net);
 /** NETs in the order a search tries them, for all GPUs (`gpu` -1) or one; `out` holds count[NET]. Returns how many. */
 ncclResult_t kl_topo_net_list(const struct kl_topo *t, int max_type, int gpu, int *out, int *n);
 
-/** Who uses a NET when every GPU has chosen its own, or why nobody does. */
+/** The GPU that uses a NET when every GPU has chosen its own, or the reason why none does. */
 ncclResult_t kl_topo_net_usage(const struct kl_topo *t, int net, struct kl_net_usage *usage);
 
 /**
- * NET and proxy rank for what `rank` sends to a peer whose GPU has device number `peer_dev`. A receiver asks with the
- * number of its own GPU, and is served by its own proxy.
+ * NET and proxy rank for messages of `rank` to a peer's GPU with device number `peer_dev`. A receiver asks with the
+ * number of its own GPU, and its own proxy serves it.
  */
 ncclResult_t kl_topo_p2p_net(const struct kl_topo *t, int rank, int peer_dev, int channel, struct kl_p2p_net *answer);
 
 /**
- * The CPUs that the thread driving a GPU should run on: those of the GPU's NUMA node, as far as `allowed`, or all with
- * NCCL_IGNORE_CPU_AFFINITY. False when none is left: then nothing should be changed.
+ * The CPUs for the thread that drives a GPU: the allowed CPUs of the GPU's NUMA node, or all of the node's with
+ * NCCL_IGNORE_CPU_AFFINITY. False if none is left: then leave the thread's affinity as it is.
  */
 bool kl_topo_affinity(const struct kl_topo *t, int gpu, const struct kl_cpuset *allowed, struct kl_cpuset *cpus);
 

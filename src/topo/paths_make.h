@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** paths_make.h - what the files that compute paths share. */
+/** paths_make.h - shared declarations of the files that compute paths. */
 #ifndef KL_TOPO_PATHS_MAKE_H
 #define KL_TOPO_PATHS_MAKE_H
 
 #include "topo/paths.h"
 
-/** The types whose nodes paths start and end at. */
+/** Do paths start and end at nodes of this type? */
 static inline bool kl_path_base(enum kl_node_type type)
 {
     return type == KL_NODE_GPU || type == KL_NODE_NVS || type == KL_NODE_CPU || type == KL_NODE_NET;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * pcie.h - the generations of PCIe, and what a lane of each counts in plans.
+ * pcie.h - the generations of PCIe, and the bandwidth of a lane of each in plans.
  *
  * Source: the topology specification, 9.3.
  */

@@ -153,7 +153,7 @@ static void every_row_names_a_product_and_a_source(void **state)
 static const struct {
     const char *name, *text, *machine;
     int gpus, nets, sm, links; /* gpus 0: refused */
-    const char *codes;         /* of the assumptions; or what the refusal says */
+    const char *codes;         /* of the assumptions; or a part of the error message */
     const char *link;          /* speed of the first GPU's PCI link */
     int mbps;                  /* of each NIC */
 } cases[] = {
@@ -277,7 +277,7 @@ static void what_a_file_states_stays(void **state)
     kl_xml_free(xml);
 }
 
-/* ---- boards whose file lacks NVLinks, or has too many ---- */
+/* ---- files with too few or too many NVLinks for the board ---- */
 
 #define SXM(busid, link)                                                                                               \
     "<pci busid=\"0000:" busid                                                                                         \

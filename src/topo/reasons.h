@@ -26,7 +26,7 @@ enum kl_p2p_why {
     KL_P2P_DISABLED,     /* NCCL_P2P_DISABLE */
     KL_P2P_TOO_FAR,      /* the path is worse than the limit, or there is none */
     KL_P2P_BROKEN,       /* says the driver */
-    /* what the P2P transport asks besides */
+    /* further conditions of the P2P transport */
     KL_P2P_BY_COPY,    /* copy engines cannot go through another GPU */
     KL_P2P_NET_FASTER, /* than the path between the GPUs */
     KL_P2P_NO_ACCESS   /* one device cannot map the other's memory */
@@ -80,7 +80,7 @@ enum kl_gdr_why {
 struct kl_gdr {
     enum kl_gdr_mode mode;
     enum kl_gdr_why why;
-    int rank;       /* whose GPU the NIC reaches: another one with PXN */
+    int rank;       /* the rank with the GPU that the NIC reaches: another one with PXN */
     int type;       /* how far that GPU is, before it was sent another way */
     int level;      /* how far it may be */
     bool level_set; /* by NCCL_NET_GDR_LEVEL */
@@ -95,11 +95,11 @@ enum kl_pxn_why {
     KL_PXN_OWN,        /* this GPU is the one next to the NIC */
     KL_PXN_NO_GPU,     /* no GPU uses this NIC first */
     KL_PXN_RELAY_FAR,  /* that GPU is itself farther than PXB from the NIC */
-    KL_PXN_NO_NVLINK,  /* to that GPU */
-    KL_PXN_OTHER_HOST, /* that GPU's */
-    KL_PXN_NO_BETTER,  /* than the direct path */
+    KL_PXN_NO_NVLINK,  /* no NVLink leads to that GPU */
+    KL_PXN_OTHER_HOST, /* that GPU is in another host */
+    KL_PXN_NO_BETTER,  /* not better than the direct path */
     KL_PXN_OVER_CPU,   /* NVLink to that GPU leads over a CPU */
-    KL_PXN_NO_GDR      /* it was chosen, but GPUDirect is refused, so the way leads over a CPU after all */
+    KL_PXN_NO_GDR      /* it was chosen, but GPUDirect is refused, so the path leads over a CPU after all */
 };
 
 /** Does a GPU send to a NIC through the GPU next to it, the relay? */
@@ -111,7 +111,7 @@ const char *kl_pxn_why_name(enum kl_pxn_why why);
 /** `relay`: the rank of the GPU that was considered. */
 const char *kl_pxn_why_text(enum kl_pxn_why why, int relay, char text[KL_WHY_TEXT]);
 
-/** How point-to-point traffic comes to its NIC: the sender's own, or that of the receiver's rail. */
+/** The NIC of point-to-point traffic, the sender's own or the one of the receiver's rail, and the reason for it. */
 enum kl_p2p_net_why {
     KL_P2P_NET_RAIL,        /* of the rail, PXN through the GPU next to it */
     KL_P2P_NET_CROSS_NIC,   /* of the rail, as NCCL_CROSS_NIC=0 demands */
@@ -126,13 +126,13 @@ enum kl_p2p_net_why {
 
 struct kl_p2p_net {
     int net;   /* index among NETs */
-    int proxy; /* rank whose proxy serves it */
+    int proxy; /* rank of the proxy that serves it */
     enum kl_p2p_net_why why;
 };
 const char *kl_p2p_net_why_name(enum kl_p2p_net_why why);
 const char *kl_p2p_net_why_text(enum kl_p2p_net_why why);
 
-/** What the NET of a GPU for a channel was chosen from. */
+/** The NET of a GPU for a channel, and its alternatives. */
 struct kl_net_choice {
     int net;    /* index among NETs */
     int near;   /* how many NETs are nearest, all alike */
@@ -163,7 +163,7 @@ struct kl_net_usage {
 
 /* ---- paths ---- */
 
-/** What a path type means, and what gave a path its form: phrases. */
+/** Phrases: the meaning of a path type, and the rule that gave a path its form. */
 const char *kl_path_type_text(int type);
 const char *kl_path_rule_name(int rule);
 const char *kl_path_rule_text(int rule);

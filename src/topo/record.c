@@ -29,7 +29,7 @@ static void set_text(char *field, size_t bytes, const char *value)
     snprintf(field, bytes, "%.*s", (int)bytes - 1, value);
 }
 
-/* What is no number counts as 0, as in topology files. */
+/* A text that is no number counts as 0, as in topology files. */
 static int number(const char *text)
 {
     long value = strtol(text, NULL, 0);

@@ -148,14 +148,14 @@ static bool passes_cpu(const struct kl_topo *t, const struct kl_path *p)
     return false;
 }
 
-/* What is as near to a NIC as this gains by a relay only if that is faster. */
+/* A GPU as near to a NIC as this uses a relay only if that is faster. */
 static int content_with(const struct kl_topo *t)
 {
     if (kl_nccl_has(t->options.nccl, KL_CHANGE_PXN_BEHIND_PXN)) return KL_PATH_PXN;
     return kl_nccl_has(t->options.nccl, KL_CHANGE_PXN_BY_LEVEL) ? kl_path_relay_limit(t) : KL_PATH_PXB;
 }
 
-/* What speaks against sending through the relay, if anything does. */
+/* The reason against sending through the relay, if there is one. */
 static enum kl_pxn_why judge_pxn(const struct kl_topo *t, int relay, int gpu, int net)
 {
     const struct kl_path *near = kl_path_between(t, KL_NODE_GPU, relay, KL_NODE_NET, net);

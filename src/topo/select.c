@@ -27,7 +27,7 @@ int kl_topo_nearest(const struct kl_topo *t, enum kl_node_type from, int i, enum
 
 /* ---- NET of a GPU ---- */
 
-/* The NETs near a GPU and what spreads its channels over them; made once, asked for many channels. */
+/* The NETs near a GPU, and how its channels spread over them; computed once for many channels. */
 struct choice {
     int *net;        /* nearest NETs */
     int nnets, step; /* step: over how many NETs the channels of one GPU spread */

@@ -90,7 +90,7 @@ static void look_at_net(const struct look *l, int elem, struct tally *slow, stru
     if (first != KL_XML_NONE && first != elem && same_net(l, first, elem)) count(repeated, elem);
 }
 
-/* ---- what NCCL has no room for ---- */
+/* ---- limits of NCCL ---- */
 
 static int room(int nccl)
 {
