@@ -120,8 +120,8 @@ static bool same_shape(const struct kl_attempt *a, const struct kl_attempt *b)
 }
 
 /*
- * Same wishes. The attempt takes the same steps to the same solutions, none of which can be better than what is stored: each was
- * compared when it was found, and what is stored only gets better. Types are relaxed one number at a time, so such
+ * Same limits. The attempt takes the same steps to the same solutions. None can be better than the stored one: each was
+ * compared when it was found, and the stored solution only gets better. Types are relaxed one number at a time, so such
  * repetitions are frequent.
  */
 static bool has_same_wishes(const struct kl_run *run, const struct kl_attempt *a, const struct kl_attempt *b)
@@ -147,11 +147,11 @@ static bool repeat_same_wishes(struct kl_run *run)
 }
 
 /*
- * For what follows, rounding must leave no traces (kl_is_exact): else what an attempt does to a link depends on its way through the
- * search. And channels must be chains: heads are tried differently.
+ * This needs exact arithmetic (kl_is_exact): with rounding errors the state of a link depends on the order of the steps.
+ * And channels must be chains: heads are tried differently.
  *
- * Wishes b are at least as strict as wishes a: every step of b is a step of a, because whatever a took from links before,
- * and takes now, is no more. So a has at least as many steps, and at least as many solutions.
+ * Limits b are at least as strict as limits a: every step of b is a step of a, because a never reserves more on a link
+ * than b. So a has at least as many steps, and at least as many solutions.
  */
 static bool is_stricter(const struct kl_run *run, const struct kl_attempt *b, const struct kl_attempt *a)
 {
@@ -214,9 +214,9 @@ static bool skip_hopeless(struct kl_run *run)
 }
 
 /*
- * Other wishes, yet the same search with other numbers (kl_rounds_alike). Solutions have the same orders and as many
- * channels as those of the earlier attempt, at no more bandwidth, so they can't be better than what is stored. Where only
- * accepting and refusing is alike, but not the order, that holds if all was tried.
+ * Other limits, yet the same search with other numbers (kl_rounds_alike). Its solutions have the orders and the number of
+ * channels of the earlier attempt, at no more bandwidth, so they can't be better than the stored one. If the rounds only
+ * accept and refuse alike, in another order, this holds if the earlier attempt tried everything.
  */
 static bool is_alike(const struct kl_run *run, const struct kl_attempt *a, int earlier)
 {

@@ -68,7 +68,7 @@ static void channel_complete(struct kl_backtrack *bt)
         kl_graph_copy(bt->best, g);
         bt->stored = g->nchannels;
         if (g->nchannels == g->max_channels) {
-            bt->steps -= bt->budget + 1; /* kept right: what is left will read as KL_BUDGET_PERFECT */
+            bt->steps -= bt->budget + 1; /* keeps the count right: the budget is set to KL_BUDGET_PERFECT */
             bt->budget = KL_BUDGET_PERFECT;
         }
     }
@@ -78,7 +78,7 @@ static void channel_complete(struct kl_backtrack *bt)
 
 /* ---- laying a channel ---- */
 
-/* Prepare to try what may follow at a stage. */
+/* Prepare to try the candidates of a stage. */
 static inline void open_stage(struct kl_backtrack *bt, struct kl_laying *l, const struct kl_stage *s, enum mode mode,
                               struct kl_frame *f, int gpu)
 {
@@ -262,7 +262,7 @@ static void start_without_net(struct kl_backtrack *bt)
     for (int i = 0; i < bt->routes->ngpus; i++) enter(bt, -1, i, ANY_ORDER);
 }
 
-/* What a channel takes from a NET itself is taken from all NETs of the port. */
+/* A reservation on a NET counts for all NETs of its port. */
 static void charge_port(struct kl_backtrack *bt, int net, float bw)
 {
     const struct kl_routes *r = bt->routes;
@@ -336,9 +336,9 @@ static bool may_enter_through(const struct kl_backtrack *bt, int net)
 }
 
 /*
- * All that PCI order can change is the best solution, its budget being its own, and what rounding leaves behind. So
- * where nothing can be better and rounding leaves no traces, it need not be tried; but nobody knows then how many channels
- * it would have completed, in orders that begin where no others do.
+ * PCI order has a budget of its own, so it can only change the best solution and the rounding errors on links. If nothing
+ * can be better and there are no rounding errors, it is skipped. The number of channels that it would have completed, in
+ * orders with other starts, stays unknown then.
  */
 static void try_pci_order_if_it_may_win(struct kl_backtrack *bt, int net)
 {
@@ -356,7 +356,7 @@ static void set_bound(struct kl_backtrack *bt)
     bt->bound = kl_bound_channels(bt->routes, bt->work);
 }
 
-/* False: what was taken from the NET's port is not given back. */
+/* False: the reservation on the NET's port stays. */
 static bool start_at_net(struct kl_backtrack *bt, int net)
 {
     const struct kl_graph *g = bt->work;
@@ -397,7 +397,7 @@ static void start_from_net(struct kl_backtrack *bt)
     }
 }
 
-/* What a channel needs is made when it is first reached. */
+/* The state of a channel is allocated when the search first reaches it. */
 static bool make_laying(struct kl_backtrack *bt, int channel)
 {
     struct kl_laying *l = &bt->laying[channel];

@@ -19,7 +19,7 @@
 #include "graph/order.h"
 #include "graph/reserve.h"
 
-enum { KL_BUDGET_PERFECT = -1 }; /* what is left of a budget when nothing can be better */
+enum { KL_BUDGET_PERFECT = -1 }; /* the budget after a solution that cannot be improved */
 
 struct kl_net_lists;
 struct kl_laying;
@@ -34,7 +34,7 @@ struct kl_backtrack {
     int most;   /* no larger set of channels was, or would have been, completed in this round */
     int bound;  /* no more channels can be laid in this round; -1: not known */
 
-    /* What the wishes of this round come down to. */
+    /* Derived from the limits of this round. */
     struct kl_stage *stage;
     float head_share; /* of a channel's bandwidth: KL_CHARGE_HEADS */
     int entry_bw;     /* whole GB/s that a channel takes from a port */
@@ -56,7 +56,7 @@ struct kl_backtrack {
 ncclResult_t kl_backtrack_create(struct kl_routes *routes, int max_channels, struct kl_backtrack **backtrack);
 void kl_backtrack_free(struct kl_backtrack *bt);
 
-/** Search with work's wishes and `budget` steps; the result is in `best`, what is left of the budget in `budget`. */
+/** Search within work's limits and `budget` steps; `best` receives the result, `budget` the steps that are left. */
 ncclResult_t kl_backtrack_round(struct kl_backtrack *bt, int budget);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * bound.h - what can be known about a round of a search without making it.
+ * bound.h - bounds on the result of a search round, without running it.
  *
  * Only proofs count: a false "may" costs time, a false "can't" would change results.
  *
@@ -12,7 +12,7 @@
 #include "graph/graph.h"
 #include "graph/routes.h"
 
-/** What a round wishes for, as far as links are concerned. */
+/** The limits of a round that concern links. */
 struct kl_wishes {
     int pattern, type_intra, type_inter;
     float bw_intra, bw_inter;
@@ -50,14 +50,14 @@ bool kl_route_is_usable(const struct kl_routes *routes, const struct kl_route *r
 /* ---- exact.c ---- */
 
 /**
- * Does taking and giving back leave every link exactly as it was, whatever is taken and in whatever order? Then what a round
- * does depends on its wishes alone, and every bandwidth is a whole number of thousandths.
+ * Is the arithmetic exact: do reserving and releasing, in any order, leave every link exactly as before? Then the result of
+ * a round depends on its limits alone, and every bandwidth is a whole number of thousandths.
  */
 bool kl_is_exact(const struct kl_routes *routes, const struct kl_wishes *wishes);
 
 /* ---- alike.c ---- */
 
-struct kl_sums; /* what channels can have taken from a link, in eightieths of their bandwidth */
+struct kl_sums; /* possible reservations of all channels on a link, in eightieths of their bandwidth */
 
 ncclResult_t kl_sums_create(const struct kl_routes *routes, int pattern, struct kl_sums **sums);
 void kl_sums_free(struct kl_sums *sums);

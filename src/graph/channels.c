@@ -179,7 +179,7 @@ static const struct {
                                             "nodes only with 16 channels"},
     [KL_CHANNELS_UNPACK] = {"unpack", "twice as many, as the network delivers packed data "
                                       "(NCCL_UNPACK_DOUBLE_NCHANNELS)"},
-    [KL_CHANNELS_UPPER] = {"max_channels", "NCCL_MAX_NCHANNELS (or NCCL_MAX_NRINGS, or what a launch can describe: "
+    [KL_CHANNELS_UPPER] = {"max_channels", "NCCL_MAX_NCHANNELS (or NCCL_MAX_NRINGS, or the limit of a launch: "
                                            "NCCL_WORK_ARGS_BYTES) allows no more"},
     [KL_CHANNELS_MAX_CTAS] = {"max_ctas", "NCCL_MAX_CTAS, or the communicator's maxCTAs, allows no more"},
     [KL_CHANNELS_PARENT] = {"parent", "the parent communicator, whose resources are shared, has no more"},

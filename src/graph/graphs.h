@@ -15,7 +15,7 @@ struct kl_graphs_request {
     const struct kl_xml *file; /* graph file to take graphs from, NULL for none */
 };
 
-/** Compute ring, tree, and what the request adds, in the reference's order; free with kl_graphs_fini. */
+/** Compute ring, tree, and the requested further graphs, in the reference's order; free with kl_graphs_fini. */
 ncclResult_t kl_graphs_compute(const struct kl_topo *topo, const struct kl_graphs_request *request,
                                struct kl_graphs *graphs);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * laying.h - a channel while it is laid: what the files that lay channels share.
+ * laying.h - the state of a channel during its placement, for the files that place channels.
  *
- *     backtrack.c    where channels start, what follows at each stage, what is a solution
- *     candidates.c   what may follow
+ *     backtrack.c    starts of channels, the steps of each stage, solutions
+ *     candidates.c   the GPUs that may come next
  *     heads.c        channels that have only a head
  */
 #ifndef KL_GRAPH_LAYING_H
@@ -22,7 +22,7 @@ struct kl_frame {
     int32_t own[2];               /* room for a short list */
 };
 
-/** What one channel needs while it is laid. */
+/** The state of one channel during its placement. */
 struct kl_laying {
     int32_t *order; /* in work */
     int64_t *nets;
@@ -66,9 +66,9 @@ int kl_candidate_nets(struct kl_backtrack *bt, int gpu, const int **net);
 ncclResult_t kl_candidates_init(struct kl_backtrack *bt);
 void kl_candidates_fini(struct kl_backtrack *bt);
 
-/* ---- heads.c: no chain of GPUs, but a test that everybody reaches the head and back ---- */
+/* ---- heads.c: no chain of GPUs, but a test that every GPU reaches the head and back ---- */
 
-/** Take what the test needs: of its 2 * ngpus routes as many as there is bandwidth for. Returns how many. */
+/** Reserve the routes of the head test: as many of its 2 * ngpus routes as bandwidth allows. Returns their number. */
 int kl_head_take(struct kl_backtrack *bt, int head);
 void kl_head_give(struct kl_backtrack *bt, int head, int taken);
 

@@ -27,7 +27,7 @@ void kl_legs_fini(struct kl_legs *l)
     *l = (struct kl_legs){0};
 }
 
-/* ---- what a channel names ---- */
+/* ---- the GPUs and NETs of a channel ---- */
 
 static int gpu_at(const struct kl_legs *l, int channel, int i)
 {

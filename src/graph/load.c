@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where to add up what channels take. */
+/* The sums of the channels' reservations. */
 struct account {
     struct kl_legs *legs;
     float *link, *port;
@@ -46,7 +46,7 @@ static void charge_channel(const struct account *a, int channel)
 
 /* ---- one more ---- */
 
-/* Less is what rounding leaves: the search keeps three decimals. */
+/* Smaller differences are rounding errors: the search keeps three decimals. */
 static float lack(float used, float more, float bw)
 {
     float over = used + more - bw;

@@ -10,7 +10,7 @@
 
 #include "topo/topo.h"
 
-/** What speaks against it; the first rule that does. */
+/** The first rule against it. */
 enum kl_offload {
     KL_OFFLOAD_OK,
     KL_OFFLOAD_NOT_ASKED,    /* CollNet: NCCL_COLLNET_ENABLE is not 1 */
@@ -40,7 +40,7 @@ enum kl_offload kl_offload_collnet(const struct kl_topo *topo, bool asked, int n
  */
 enum kl_offload kl_offload_nvls(const struct kl_topo *topo, int enable, enum kl_offload multicast);
 
-/** What `multicast` would be for real devices of this topology: sm 90 and an NVSwitch? For offline plans. */
+/** The value of `multicast` for real devices of this topology: sm 90 and an NVSwitch? For offline plans. */
 enum kl_offload kl_offload_guess_multicast(const struct kl_topo *topo);
 
 #endif

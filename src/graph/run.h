@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * run.h - one search while it runs: a nest of loops, written as "what to change next".
+ * run.h - the state of a running search: nested loops, written as steps that choose the next change.
  *
  *     search.c    sets it up, and loops
- *     relax.c     what to change after an attempt
- *     attempt.c   makes an attempt, or shows that it need not be made
+ *     relax.c     chooses the next change after an attempt
+ *     attempt.c   makes an attempt, or proves that it is not needed
  *
  * Source: the graph specification, 4.
  */
@@ -30,13 +30,13 @@ struct kl_search {
     int few_steps; /* attempts of fewer steps are sooner made than compared with others */
 };
 
-/** What the search itself remembers of an attempt. */
+/** The search's record of an attempt. */
 struct kl_outcome {
-    unsigned version; /* of what is left of links, afterwards */
+    unsigned version; /* of the links' bandwidth, afterwards */
     int left;         /* of the budget; not always budget - steps, because PCI order has a budget of its own */
     int most;         /* no larger set of channels was, or would have been, completed */
     bool made;        /* not just accounted for */
-    bool exact;       /* rounding left no traces; false where nobody looked */
+    bool exact;       /* no rounding errors; false if unchecked */
 };
 
 struct kl_run {

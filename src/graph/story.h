@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * story.h - the attempts of a search, told shorter: what found nothing better is one chapter, what found something another.
+ * story.h - a summary of a search: consecutive attempts without a better result are one entry, an attempt with one another.
  */
 #ifndef KL_GRAPH_STORY_H
 #define KL_GRAPH_STORY_H

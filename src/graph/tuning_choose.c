@@ -19,7 +19,7 @@ static int64_t large_ring(const struct kl_tuning *t)
     return (int64_t)64 * t->in.nchannels * t->in.nranks;
 }
 
-/* What the size of an operation, and the others of its group, make of the model's two numbers. */
+/* Corrections of the model's two numbers for the size of an operation and the others of its group. */
 struct corrections {
     float tree_share; /* of the bandwidth */
     float latency_factor;
@@ -36,7 +36,7 @@ static bool arm_shares_like_trees(const struct kl_tuning *t, int size)
     return size < 20 || in->nnodes > 2;
 }
 
-/* Does NVLSTree lose at small sizes what trees lose? */
+/* Does NVLSTree lose bandwidth at small sizes as trees do? */
 static bool shares_like_trees(const struct kl_tuning *t, int size)
 {
     if (t->in.min_sm < 100 || !kl_nccl_has(t->in.nccl, KL_CHANGE_NVLS_TREE_SHARE)) return false;
@@ -142,7 +142,7 @@ static float measured_us(const struct kl_tuning *t, const struct kl_tuning_op *o
     return m && proto == KL_PROTO_SIMPLE ? kl_tuning_measured_us(m, op->func, algo, t->in.nranks, bytes) : 0;
 }
 
-/* How much longer than modelled the ring takes, which is always measured: so does what was not. 0: it was not. */
+/* Measured over modelled time of the ring, also used to scale algorithms that were not measured. 0: no measurement. */
 static float measured_ratio(const struct kl_tuning *t, const struct kl_tuning_op *op)
 {
     float us = measured_us(t, op, KL_ALGO_RING, KL_PROTO_SIMPLE, op->bytes);
@@ -291,7 +291,7 @@ static void model_terms(const struct kl_tuning *t, const struct kl_tuning_op *op
     terms->transfer = transfer_time(op->bytes, terms->bandwidth);
 }
 
-/* What the smallest operation takes is the start, the rest is transfer. */
+/* The time of the smallest operation is the start, the rest is transfer. */
 static void measured_terms(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto,
                            struct kl_tuning_terms *terms)
 {

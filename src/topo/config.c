@@ -15,9 +15,9 @@ static const char *const merge_levels[] = {"LOC", "PORT", "PIX", "PXB", "P2C", "
 static const char *const merge_policies[] = {[KL_MERGE_ALL] = "ALL", [KL_MERGE_RAIL] = "RAIL", NULL};
 
 /*
- * The first rank of a host describes its machine, and each process computes the paths through it. All use the same rules, or ranks would
- * expect each other on different paths. Hosts exchange their results, which may differ, as machines do. The release to follow
- * is one for all ranks together.
+ * The first rank of a host describes its machine, and each process computes the paths through it. All use the same rules,
+ * or ranks would expect each other on different paths. Hosts exchange their results, which may differ, as machines do. The
+ * release to follow is one for all ranks together.
  */
 static const struct kl_param rows[] = {
     KL_PARAM_BOOL(struct kl_topo_config, p2p_disable, "NCCL_P2P_DISABLE", KL_HOST_ALIKE, "0",
