@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/** Work that is counted, and what was seen of it. */
+/** A duty that counts its calls. */
 struct chore {
     struct kl_duty duty;
     struct kl_proxy *held;     /* to be dropped at its end; NULL: none */
@@ -23,7 +23,7 @@ struct chore {
     _Atomic int done, rested;  /* so often */
     _Atomic bool over;         /* then it says that it is done */
     int fd, told;              /* to sleep on: -1: none; to write to at its end: -1: none */
-    _Atomic pthread_t by;      /* who did it last */
+    _Atomic pthread_t by;      /* the thread that ran it last */
     sem_t worked, sleeps, end; /* posted for each */
 };
 
@@ -207,7 +207,7 @@ static void the_last_user_may_be_a_duty_that_ends(void **state)
     kl_proxy_add(c.held, &c.duty);
     sem_wait(&c.sleeps);
     kl_store_release(&c.over, true);
-    assert_int_equal(write(pipes[1], "x", 1), 1); /* who does not hold the proxy does not touch it */
+    assert_int_equal(write(pipes[1], "x", 1), 1); /* without a reference, the proxy is not used */
     sem_wait(&c.end);
     while (count_fds() != fds) sched_yield();
     close(pipes[0]);

@@ -105,8 +105,8 @@ bool kl_fifo_sender_gone(const struct kl_fifo_rx *rx)
     return kl_load_acquire(&rx->fifo->sender_left) && !kl_fifo_ready(rx); /* pairs with kl_fifo_leave_tx */
 }
 
-/* Until the receiver is past `step`, or has left it unclaimed. Reading one step takes microseconds and never waits. What another process copies
- * stays mapped there: it is not waited for, and finds the step revoked. */
+/* Wait until the receiver is past `step`, or has left it unclaimed: reading a step takes microseconds and never blocks. A copy
+ * by another process is not waited for: the memory stays mapped there, and the copier finds the step revoked. */
 static void revoke_step(struct kl_fifo_tx *tx, uint64_t step)
 {
     struct kl_fifo_line *line = kl_fifo_line(tx->fifo, step, &tx->shape);

@@ -18,23 +18,23 @@
  *                                                               sender writes (claim: both, see below)
  *
  * Invariant:    head <= steps published <= head + nslots.
- * Who owns a slot:  steps [head, published)           the receiver, read only
+ * Owner of a slot:  steps [head, published)           the receiver, read only
  *                   steps [published, head + nslots)  the sender, write only
- * Where a step's data are:
- *   in its line     up to KL_FIFO_INLINE bytes: one line transfer carries both the data and that they are there.
- *   in its slot     protocol Simple. Slots may have more places than there are steps under way, used in turn, as suits the caches
- *                   (kl_cache_cycle). What fits in a cell is in a cell instead, one of `cells` likewise, or of more if it needs less.
- *   in flagged lines  protocols LL and LL128 (lines.h): 64-byte lines, each with its own flag, so that the receiver
+ * Place of a step's data:
+ *   its line        up to KL_FIFO_INLINE bytes: one line transfer carries the data and their flag.
+ *   its slot        protocol Simple. There may be more places than slots, used in turn, to suit the caches (kl_cache_cycle).
+ *                   Small steps use a cell instead, one of `cells`; the smallest steps have more cells.
+ *   flagged lines   protocols LL and LL128 (lines.h): 64-byte lines, each with its own flag, so that the receiver
  *                   sees a line while the next ones are being written. The first KL_FIFO_INLINE bytes are in the step's line.
- *   in a pool       of the sender's, which many fifos share (pool.h): the payload is an offset. Only once the receiver
- *                   has said that it has mapped the pool: before, the sender might leave with data that nobody can reach.
- *   where they were ("direct"), if both ranks share an address space: the payload is the address of the sender's own
- *                   memory. The receiver claims such a step before it reads and the sender may revoke what is not
- *                   claimed, so that memory can be given back safely when an operation is aborted.
- *   where they were ("lent"), in memory that the receiver, another process, may map: the payload says how. The receiver claims the step,
- *                   which may take it long to copy, and gives it back copied, or declines it. The sender may revoke it all the while.
- * Leaving:       a side that is done for good says so. Everything it published before is still there; what is not there
- *               then will never come, so that nobody waits for a rank that has gone on.
+ *   a pool          of the sender's, which many fifos share (pool.h): the payload is an offset. Used only after the receiver
+ *                   has mapped the pool: before, the sender might leave with data that cannot be reached.
+ *   direct          if both ranks share an address space: the payload is the address of the sender's own memory. The receiver
+ *                   claims such a step before it reads; the sender may revoke an unclaimed step, so that memory can be given
+ *                   back safely when an operation is aborted.
+ *   lent            memory of the sender that another process may map: the payload says how. The receiver claims the step,
+ *                   and returns it copied, which may take long, or declines it. The sender may revoke it at any time.
+ * Leaving:      a side that is done for good sets its flag. Steps that it published before can still be read; no further step
+ *               will come, so the other side stops waiting.
  * Memory order: ready is stored with release after the payload, loaded with acquire before it: the payload is visible.
  *               head is stored with release after reading, loaded with acquire before a slot is reused. claim changes by
  *               compare-and-swap with acquire and release. left is stored with release last, loaded with acquire before
@@ -42,7 +42,7 @@
  * Threads:      one thread at a time per side; each side holds its own handle and never the other's.
  * Trust:        the memory was attached over an authenticated connection, yet bytes and offsets are checked when a step is
  *               opened: a peer with other settings must not make this rank read beyond the end.
- * Source:       Lamport's single-producer ring, with the flag in the line of the data as NCCL's LL protocol has it.
+ * Source:       Lamport's single-producer ring, with the flag in the line of the data as in NCCL's LL protocol.
  */
 #ifndef KL_TRANSPORT_FIFO_H
 #define KL_TRANSPORT_FIFO_H
@@ -61,10 +61,10 @@
 /** Bytes below which copying is cheaper than waiting for a reader that runs. */
 #define KL_FIFO_LENDS_FROM 4096
 
-#define KL_FIFO_CELL_TIMES 4  /* times as many cells there are for the smallest steps */
+#define KL_FIFO_CELL_TIMES 4  /* factor of the number of cells for the smallest steps */
 #define KL_FIFO_ODD_LINES  17 /* between slots */
 
-#define KL_FIFO_TIMED (256u << 10) /* bytes between two looks at head that are timed */
+#define KL_FIFO_TIMED (256u << 10) /* bytes between two timed reads of head */
 
 #define KL_FIFO_MORE 0x80000000u /* in kl_fifo_line.bytes: the same message goes on in the next step */
 
@@ -74,17 +74,17 @@ enum kl_fifo_claim {
     KL_CLAIM_LINES,    /* in the flagged lines of the step: the receiver must look for them */
     KL_CLAIM_POOL,     /* in the sender's pool */
     KL_CLAIM_PLACED,   /* where the receiver wanted them (kl_fifo_want) */
-    KL_CLAIM_OFFERED,  /* in the sender's own memory, and not read yet; */
-    KL_CLAIM_READING,  /* being read, or read; */
-    KL_CLAIM_LENT,     /* in memory of the sender's that the receiver may map, and not read yet; */
-    KL_CLAIM_COPYING,  /* being copied from there, by another process, for as long as that takes; */
-    KL_CLAIM_DECLINED, /* it could not be mapped, and was not read */
-    KL_CLAIM_REVOKED   /* not to be read any more */
+    KL_CLAIM_OFFERED,  /* in the sender's own memory, not read yet */
+    KL_CLAIM_READING,  /* offered, and being read, or read */
+    KL_CLAIM_LENT,     /* in memory of the sender that the receiver may map, not read yet */
+    KL_CLAIM_COPYING,  /* lent, and being copied by another process */
+    KL_CLAIM_DECLINED, /* lent, could not be mapped, was not read */
+    KL_CLAIM_REVOKED   /* must not be read any more */
 };
 
 struct kl_fifo_line {
     alignas(KL_LINE) _Atomic uint64_t ready; /* step + 1 once that step's data is here */
-    uint64_t signature;                      /* of the operation that the step is of */
+    uint64_t signature;                      /* of the step's operation */
     uint32_t bytes;                          /* and KL_FIFO_MORE */
     _Atomic uint32_t claim;                  /* enum kl_fifo_claim */
     unsigned char payload[KL_FIFO_INLINE]; /* the data or their beginning, their address, or their offset in the pool */
@@ -95,7 +95,7 @@ struct kl_fifo {
     _Atomic uint32_t receiver_left;
     _Atomic uint32_t has_pool;                     /* the receiver has mapped the sender's pool */
     alignas(KL_LINE) _Atomic uint32_t sender_left; /* written by the sender */
-    _Atomic uint32_t asleep;                       /* the receiver is a proxy that sleeps; who clears it rings */
+    _Atomic uint32_t asleep;                       /* the receiver is a sleeping proxy; the side that clears it rings */
     alignas(KL_LINE) uint32_t magic;               /* constant after kl_fifo_init, as all below */
     struct kl_fifo_shape {
         uint32_t nslots;     /* power of two */
@@ -121,13 +121,13 @@ struct kl_fifo_tx {
     uint64_t head_seen; /* lags behind the true head; that is safe, the fifo only looks fuller */
     uint64_t direct;    /* steps below this may still carry addresses that the receiver has not finished with */
     struct kl_fifo_shape shape;
-    size_t lends_from;    /* bytes: so much is read where it is; SIZE_MAX: nothing */
-    bool lends_all;       /* the other end is this side's way into a network: nothing is over before it has left */
-    uint64_t signature;   /* of the operation whose steps are published now */
-    struct kl_pool *pool; /* NULL: none */
-    bool pool_mapped; /* by the receiver: so it stays, and its line, which the receiver writes, need not be looked at */
-    size_t sent;      /* bytes, since a look at head was timed, for: */
-    struct kl_copy_out out; /* what is copied into steps */
+    size_t lends_from;      /* bytes from which data are read in place; SIZE_MAX: never */
+    bool lends_all;         /* the other end is this side's network link: a step ends only when it was sent */
+    uint64_t signature;     /* of the current operation */
+    struct kl_pool *pool;   /* NULL: none */
+    bool pool_mapped;       /* the receiver has mapped the pool: final, so its line is not read again */
+    size_t sent;            /* bytes since the last timed read of head */
+    struct kl_copy_out out; /* state of copies into steps */
 };
 
 /** The receiver's private view. */
@@ -138,7 +138,7 @@ struct kl_fifo_rx {
     uint32_t lines_seen; /* flagged lines of this step that were there at the last look */
     bool shares_memory;  /* addresses are accepted */
     bool places;         /* the sending side, a transport of this process, puts data where they are wanted */
-    void *want;          /* where those of step want_step go, and what follows of its message; NULL: nobody said */
+    void *want;          /* destination of step want_step and the rest of its message; NULL: none */
     size_t want_bytes;
     uint64_t want_step;
     const unsigned char *pool; /* the sender's, of pool_bytes; NULL: none */
@@ -148,13 +148,13 @@ struct kl_fifo_rx {
 /** Bytes of memory for a fifo. */
 size_t kl_fifo_size(const struct kl_fifo_shape *shape);
 
-/** What a peer says of cells and places may be. */
+/** Are a peer's numbers of cells and places valid? */
 bool kl_fifo_places_are_sound(const struct kl_fifo_shape *shape);
 
 /** Prepare zeroed memory aligned to KL_LINE, of kl_fifo_size bytes. Before anybody attaches. */
 void kl_fifo_init(struct kl_fifo *fifo, const struct kl_fifo_shape *shape);
 
-/** The two views. `size` is what is really mapped; a fifo that does not fit into it is ncclInternalError. */
+/** The two views. `size`: bytes that are mapped; a larger fifo is ncclInternalError. */
 ncclResult_t kl_fifo_attach_tx(struct kl_fifo_tx *tx, struct kl_fifo *fifo, size_t size, bool shares_memory);
 ncclResult_t kl_fifo_attach_rx(struct kl_fifo_rx *rx, struct kl_fifo *fifo, size_t size, bool shares_memory);
 
@@ -234,7 +234,7 @@ static inline void *kl_fifo_slot(struct kl_fifo *fifo, uint64_t step, size_t byt
 
 /* ---- sender ---- */
 
-/** Look at head, and how long it takes to come from the receiver's core. Seldom: what calls it is on the path of operations. */
+/** Read head, and time the transfer from the receiver's core. Rarely called: it is on the path of operations. */
 __attribute__((noinline)) void kl_fifo_look_timed(struct kl_fifo_tx *tx);
 
 static inline void kl_fifo_look(struct kl_fifo_tx *tx)
@@ -274,7 +274,7 @@ static inline void *kl_fifo_reserve(struct kl_fifo_tx *tx, size_t bytes)
     return kl_fifo_slot(tx->fifo, tx->step, bytes, &tx->shape);
 }
 
-/** Hand over the next step, whose payload is where `claim` says. */
+/** Hand over the next step; `claim`: the place of its payload. */
 static inline void kl_fifo_publish_as(struct kl_fifo_tx *tx, enum kl_fifo_claim claim, size_t bytes, bool more)
 {
     struct kl_fifo_line *line = kl_fifo_line(tx->fifo, tx->step, &tx->shape);
@@ -286,7 +286,7 @@ static inline void kl_fifo_publish_as(struct kl_fifo_tx *tx, enum kl_fifo_claim 
     kl_store_release(&line->ready, ++tx->step); /* pairs with kl_fifo_ready */
 }
 
-/** Hand over what was written where kl_fifo_reserve said, with the same `bytes`; `more` of the message follows. */
+/** Hand over the step that was written at kl_fifo_reserve's address, with the same `bytes`; `more` of the message follows. */
 static inline void kl_fifo_publish(struct kl_fifo_tx *tx, size_t bytes, bool more)
 {
     kl_fifo_publish_as(tx, KL_CLAIM_NONE, bytes, more);
@@ -300,7 +300,7 @@ static inline bool kl_fifo_pool_usable(struct kl_fifo_tx *tx)
     return tx->pool_mapped;
 }
 
-/** In the line of a pooled step: where its data are, and what the sender tells beside them. */
+/** In the line of a pooled step: the place of its data, and further information. */
 struct kl_fifo_pooled {
     uint64_t offset, note;
 };
@@ -359,7 +359,7 @@ static inline bool kl_fifo_drained(struct kl_fifo_tx *tx)
     return tx->head_seen >= lent;
 }
 
-/** Has the receiver gone while `most` steps wait for it, after which no more are sent? 0: without reading what was lent. */
+/** Has the receiver left with at least `most` steps pending, so that no more are sent? 0: without reading lent steps. */
 bool kl_fifo_receiver_gone(struct kl_fifo_tx *tx, uint32_t most);
 
 /** Say that nothing more will be sent. */
@@ -405,7 +405,7 @@ static inline void kl_fifo_leave_rx(struct kl_fifo_rx *rx)
     kl_store_release(&rx->fifo->receiver_left, 1); /* pairs with kl_fifo_receiver_gone */
 }
 
-/** The signature of the next step's operation, after kl_fifo_ready: whoever reads its data has compared it. */
+/** The signature of the next step's operation, after kl_fifo_ready. Readers of its data must compare it first. */
 static inline uint64_t kl_fifo_signature(const struct kl_fifo_rx *rx)
 {
     return kl_fifo_line(rx->fifo, rx->step, &rx->shape)->signature;

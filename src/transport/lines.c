@@ -48,7 +48,7 @@ void kl_lines_publish(struct kl_fifo_tx *tx, const void *data, size_t bytes, boo
 
 /* ---- receiver ---- */
 
-/* Is the step, which is here, one that lines can hold? What is in the step's line alone always is. */
+/* Can flagged lines hold this published step? Always true if its own line holds it all. */
 static bool fits(const struct kl_fifo_rx *rx, const struct kl_fifo_line *line, uint32_t bytes)
 {
     uint32_t claim = kl_load_relaxed(&line->claim);

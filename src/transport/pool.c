@@ -79,7 +79,7 @@ static size_t slots_in_turn(const struct kl_pool *pool, size_t bytes)
     return n < 1 ? 1 : n < pool->nslots ? n : pool->nslots;
 }
 
-/* From the one whose turn it is on; nslots: none. */
+/* Search from the next slot in turn; nslots: none is free. */
 static uint32_t find_free(const struct kl_pool *pool, size_t bytes)
 {
     const uint32_t first = pool->next < slots_in_turn(pool, bytes) ? pool->next : 0;

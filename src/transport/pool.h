@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * pool.h - slots that the messages of a rank share, whoever they go to.
+ * pool.h - slots that all messages of a rank share, to any receiver.
  *
- * A rank may send to thousands, but to few at a time. Instead of slots per receiver it has one pool: a segment that each
+ * A rank may send to thousands of ranks, but to few at a time. Instead of slots per receiver it has one pool: a segment that each
  * receiver maps once. A message takes a slot when it has data to hand over and gets it back when they have been read. When
  * all are in use, or the receiver has not mapped the pool yet, a message goes on in small steps through the slots of its own
- * fifo, so that no message ever waits for another one.
+ * fifo, so no message ever waits for another one.
  *
  * Units:   bytes; a slot is named by its offset in the segment.
  * Threads: one at a time, as the messages.
@@ -38,7 +38,7 @@ size_t kl_pool_slot_bytes(const struct kl_pool *pool);
 /** A slot for the next step of `tx`, of `bytes`: where to write, and its offset for kl_fifo_publish_pooled. NULL: none is free now. */
 void *kl_pool_take(struct kl_pool *pool, struct kl_fifo_tx *tx, size_t bytes, uint64_t *offset);
 
-/** `tx` is freed: what it holds is free. */
+/** `tx` is being freed: release its slots. */
 void kl_pool_forget(struct kl_pool *pool, const struct kl_fifo_tx *tx);
 
 #endif

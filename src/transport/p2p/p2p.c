@@ -69,7 +69,7 @@ static void leave(struct kl_fifo_block *block)
     if (!left) munmap(block, block->bytes);
 }
 
-/* Host devices have no NVLink: hosts of one domain are played by one machine, whose processes share memory. */
+/* Host devices have no NVLink: one machine emulates all hosts of a domain, and its processes share memory. */
 static enum kl_refusal refuses_hosts(const struct kl_pair_facts *facts)
 {
     if (facts->a->fabric != facts->b->fabric || !facts->ruled) return KL_REFUSAL_OTHER_HOST;

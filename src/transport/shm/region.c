@@ -126,7 +126,8 @@ ncclResult_t kl_shm_home_take(struct kl_shm_home **home, size_t bytes, struct kl
     if (!*home) KL_TRY(make_home(bytes, home));
     struct kl_shm_home *h = *home;
     if (bytes != h->fifo_bytes)
-        return KL_FAIL(ncclInternalError, "a fifo of %zu bytes among those of %zu", bytes, h->fifo_bytes);
+        return KL_FAIL(ncclInternalError, "a fifo of %zu bytes in a region of fifos of %zu bytes", bytes,
+                       h->fifo_bytes);
     if (!h->region) KL_TRY(open_region(h));
 
     struct kl_shm_region *r = h->region;

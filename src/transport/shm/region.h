@@ -33,7 +33,7 @@ ncclResult_t kl_shm_home_take(struct kl_shm_home **home, size_t bytes, struct kl
 /** Forget the home; its regions live on while fifos are in them. NULL is fine. */
 void kl_shm_home_free(struct kl_shm_home *home);
 
-/** Whoever has it maps it like the others, through its ticket: its own map goes, and there is no base any more. */
+/** Unmap the owner's mapping; `base` is invalid then. The owner maps the region through its ticket, like others. */
 void kl_shm_region_unmap(struct kl_shm_region *region);
 
 void *kl_shm_region_base(const struct kl_shm_region *region);
