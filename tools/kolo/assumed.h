@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** assumed.h - what an answer rests on that its file does not say, and what must be said before it. */
+/** assumed.h - the assumptions and the warnings that accompany an answer. */
 #ifndef KOLO_TOOL_ASSUMED_H
 #define KOLO_TOOL_ASSUMED_H
 

@@ -159,7 +159,7 @@ static int start_processes(const struct kl_perf_config *c, int argc, char **argv
     return code;
 }
 
-/* Something that starts the ranks of jobs has started this process: what koloInitFromEnv looks for is there. */
+/* Did a job launcher start this process: are the variables of koloInitFromEnv there? */
 static bool is_in_a_job(void)
 {
     static const char *const pairs[][2] = {{"KOLO_RANK", "KOLO_SIZE"},

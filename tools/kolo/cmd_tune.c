@@ -58,7 +58,7 @@ static int fail(void)
     return EXIT_PROBLEM;
 }
 
-/* ---- what is kept ---- */
+/* ---- the file ---- */
 
 static void print_line(const struct kl_tuning_measured *m, int func, int algo, int ranks)
 {
@@ -101,7 +101,7 @@ static int forget(const char *path)
 
 /* ---- measuring ---- */
 
-/* What came of it. */
+/* The result of a tuning. */
 struct outcome {
     struct kl_tuning_measured m;
     struct kl_tune_spread spread;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * endings.h - how the ranks of a job end, and when those that do not are made to.
+ * endings.h - how the ranks of a job end, and when the others are terminated.
  *
- * Pure bookkeeping: the launcher says what it saw and asks which signal is due; time is a parameter.
+ * Pure bookkeeping: the launcher reports events and asks which signal is due; time is a parameter.
  *
  *      running --(a rank dies, or the user asked to stop)--> grace --(grace passed)--> SIGTERM --(2 s)--> SIGKILL
  *      running --(time is up)--------------------------------------------------------> SIGTERM --(2 s)--> SIGKILL

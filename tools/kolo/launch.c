@@ -171,7 +171,7 @@ static int allocate(struct launcher *l)
 
 static int prepare(struct launcher *l)
 {
-    kl_chaos_spare(); /* whoever ends the ranks that hang must not hang itself */
+    kl_chaos_spare(); /* the launcher ends hanging ranks, so it must not hang itself */
     if (allocate(l)) return -1;
     gethostname(l->hostname, sizeof l->hostname - 1);
     if (find_domains(l) || open_null(l) || catch_signals(l) || make_network(l) || make_id(l)) return -1;
@@ -295,8 +295,8 @@ static void close_output(struct output *o, FILE *to)
     o->fd = -1;
 }
 
-/* Pass on some of what is there; bounded, since others wait while a rank writes faster than we read. When ours cannot
- * be written any more, theirs is closed: they see what they would see without us. */
+/* Pass on available output; bounded, because other ranks wait while one writes faster than we read. If our stream cannot be
+ * written any more, close the ranks' pipes: they get the error that they would get without us. */
 static void pass_output(struct output *o, FILE *to, int chunks)
 {
     static char chunk[CHUNK];
@@ -438,8 +438,8 @@ static void report(const struct launcher *l)
     }
 }
 
-/* A signal that came when there was nobody left to pass it to has had its effect: it must not end us, who have an exit
- * code to return. Nor must one that comes twice (timeout(1) signals its child, then its group), however late. */
+/* A signal that came after the last rank's end has no receiver left, and must not end the launcher, which has an exit code
+ * to return. Nor must one that comes twice (timeout(1) signals its child, then its group), however late. */
 static void drop_signals(const struct launcher *l)
 {
     struct signalfd_siginfo info;

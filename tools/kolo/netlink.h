@@ -32,10 +32,10 @@ int kl_netlink_up(int sock, const char *name, const char *bridge);
 /** `address`: IPv4 in host byte order. */
 int kl_netlink_add_address(int sock, const char *name, uint32_t address, unsigned prefix_length);
 
-/** Behind an interface, `address` (IPv4 in host byte order) is at `mac`, and nobody has to be asked. */
+/** Add a permanent neighbour: `address` (IPv4 in host byte order) is at `mac` behind an interface. No address resolution. */
 int kl_netlink_add_neighbour(int sock, const char *name, uint32_t address, const unsigned char mac[KL_NETLINK_MAC]);
 
-/** What leaves an interface leaves it at `rate` bits per second at most, through a token bucket (tbf). ENOENT: the kernel has none. */
+/** Limit the output of an interface to `rate` bits per second, with a token bucket (tbf). ENOENT: the kernel has none. */
 int kl_netlink_limit(int sock, const char *name, uint64_t rate);
 
 #endif

@@ -132,7 +132,7 @@ static void shuffle(int *order, int n)
     }
 }
 
-/* ---- what is claimed of the data ---- */
+/* ---- properties of the data ---- */
 
 struct world {
     int n;

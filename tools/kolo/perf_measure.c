@@ -127,7 +127,7 @@ static ncclResult_t barrier(struct kl_perf_thread *t)
     return agree(t, &nothing, 1, ncclSum);
 }
 
-/* What -a asks for, of times that each thread has measured. */
+/* The times of each thread, combined as -a says. */
 static ncclResult_t average(struct kl_perf_thread *t, double *times, size_t n)
 {
     switch (t->config->average) {

@@ -27,7 +27,7 @@ struct process {
     int argc;
     char **argv;
 
-    int process, nprocesses, local; /* among all, and among those of this host */
+    int process, nprocesses, local; /* among all, and among this host's */
     int nranks, nown;               /* of the job, of this process */
     ncclUniqueId id;                /* of the communicator to measure */
 
@@ -102,7 +102,7 @@ static ncclResult_t join_as_environment_says(struct process *p, ncclComm_t *comm
     return ncclSuccess;
 }
 
-/* Several ranks in a process choose their devices; a single one takes what the library gives it. */
+/* Several ranks in a process choose their devices; a single one takes the library's default. */
 static ncclResult_t init_rank(const struct process *p, struct kl_perf_rank *r)
 {
     int ndevices;
@@ -307,7 +307,7 @@ static void set_thread(struct process *p, int i)
     };
 }
 
-/* Slots of our own where nobody else watches. */
+/* Slots of our own if there is no other watcher. */
 static int allocate(struct process *p, struct kl_watch_slot *slots)
 {
     size_t bytes = (size_t)p->nown * sizeof *slots;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * ras_client.h - asking processes with communicators what they do (comm/watch/ras.h), in NCCL's text protocol.
+ * ras_client.h - query processes with communicators for their state (comm/watch/ras.h), in NCCL's text protocol.
  *
  * Errors: reported with KL_FAIL.
  */
@@ -15,7 +15,7 @@ struct kl_ras_process {
     char name[108];
 };
 
-/** Those of this network namespace, by pid; free(*process). */
+/** The processes of this network namespace, by pid; free(*process). */
 ncclResult_t kl_ras_processes(struct kl_ras_process **process, int *n);
 
 /**

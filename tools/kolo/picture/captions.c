@@ -20,7 +20,7 @@ struct column {
     int n;
 };
 
-/* ---- what the rows are ---- */
+/* ---- captions of rows ---- */
 
 /* Of the hosts that stand upright, or on their heads. */
 static const struct kl_box *first_box(const struct kl_scene *s, int kind, bool flip)
@@ -41,7 +41,7 @@ static void caption(struct column *c, float y, const char *first, const char *se
     c->n++;
 }
 
-/* What the drawn links between two kinds of boxes have in common; false if there are none. */
+/* The range of bandwidths of the drawn links between two kinds of boxes; false if there are none. */
 static bool range_of(const struct kl_scene *s, int type, const char *end, int one, int other, char text[KL_WORDS])
 {
     float least = 0, most = 0;

@@ -14,7 +14,7 @@ struct kl_cast kl_cast_first(const struct kl_scene *s)
     return c;
 }
 
-/* Of hosts in several NVLink domains, only those of the first can be drawn. */
+/* Of hosts in several NVLink domains, only the first domain's can be drawn. */
 static int last_host(const struct kl_scene *s)
 {
     return (s->systems > 1 ? s->systems : s->hosts) - 1;

@@ -6,23 +6,23 @@
  *     measure.c  how wide and how high they are
  *     layout.c   where the boxes stand
  *     wires.c    where the links run
- *     load.c     what the channels of each graph take from each link
+ *     load.c     load of each graph's channels on each link
  *     legs.c     how one leg of a channel runs over the wires
  *     ways.c     the legs of each channel, and in which order it visits the GPUs
  *     busy.c     which link is busy when
- *     words.c    what is said about the cluster, its graphs and its links
- *     names.c    what is said about boxes
+ *     words.c    texts about the cluster, its graphs and its links
+ *     names.c    texts about boxes
  *     labels.c   where names of bars have room
  *     casts.c    which hosts of many are drawn
  *     draw.c     SVG of boxes, wires and ways
  *     times.c    SVG of which link is busy when
- *     captions.c, legend.c   SVG of what explains both
- *     text.c     texts of strangers in XML and HTML
+ *     captions.c, legend.c   SVG of captions and legends
+ *     text.c     untrusted texts in XML and HTML
  *     svg.c, html.c    the two documents
- *     views.c, views_json.c    what the script of the second one shows
+ *     views.c, views_json.c    the views of the HTML document's script
  *
  *     +- host 0 --------------------------------+
- *     | [ NVSwitch                            ] |   bars: what many links meet in
+ *     | [ NVSwitch                            ] |   bars: many links meet there
  *     |    |      |            |      |         |
  *     | +---------------+ +-------------------+ |
  *     | | GPU/0  GPU/1  | |  GPU/2  GPU/3     | |   tiles
@@ -33,7 +33,7 @@
  *     +------|-----------------------|----------+
  *     [ network                                 ]
  *
- * The machine is the whole one, before trimming, so that what a communicator doesn't use is seen as well. Hosts that
+ * The machine is the whole one, before trimming, so that unused parts are visible as well. Hosts that
  * the network joins are alike: a *copy* of the machine is drawn for each. Hosts that share an NVLink domain are parts of
  * one machine, which is drawn once.
  *
@@ -55,7 +55,7 @@ enum kl_box_kind {
     KL_BOX_GPU,
     KL_BOX_NIC,
     KL_BOX_NETWORK,
-    KL_BOX_MORE /* stands for what is not drawn */
+    KL_BOX_MORE /* stands for undrawn boxes */
 };
 
 enum {
@@ -73,14 +73,14 @@ struct kl_rect {
 
 struct kl_box {
     int kind;
-    int node;             /* of the machine; -1 for hosts, the network and what is not drawn */
+    int node;             /* of the machine; -1 for hosts, the network and KL_BOX_MORE */
     int copy;             /* of the machine */
-    int host;             /* its number in the cluster; -1 for what belongs to none */
+    int host;             /* its number in the cluster; -1 for boxes outside of hosts */
     bool flip;            /* of a host that stands on its head: its GPUs are below */
     bool lower;           /* of the two rows of small NICs */
     int count;            /* MORE: of how many GPUs, or hosts when host is -1 */
     struct kl_rect bar;   /* the tile or bar */
-    struct kl_rect frame; /* around what is inside; no width: none */
+    struct kl_rect frame; /* around the contents; no width: none */
 };
 
 /** A link, with up to four corners, or an arc. */
@@ -147,8 +147,8 @@ struct kl_cast {
 };
 
 /**
- * Everything, ready to be drawn: with the first hosts, or with those of `cast`, of which there must be as many as a scene
- * with the first draws; such a scene has no timelines. ncclSystemError when memory is short.
+ * Everything, ready to be drawn: with the first hosts, or with the hosts of `cast`. `cast` must have as many hosts as a scene
+ * with the first ones draws; its scene has no timelines. ncclSystemError when memory is short.
  */
 ncclResult_t kl_scene_create(const struct kl_plan_view *view, const struct kl_cast *cast, struct kl_scene **scene);
 void kl_scene_free(struct kl_scene *s);
@@ -192,7 +192,7 @@ static inline int kl_scene_copy(const struct kl_scene *s, int host)
     return -1;
 }
 
-/** The host that a drawn copy is: what kl_scene_copy says the other way round. */
+/** The host of a drawn copy: the inverse of kl_scene_copy. */
 static inline int kl_scene_host(const struct kl_scene *s, int copy)
 {
     return s->systems > 1 ? copy : s->shown[copy];

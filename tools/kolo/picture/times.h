@@ -10,7 +10,7 @@
 
 enum { KL_TIMES_W = 794 };
 
-/** Two sentences about it: what runs, and what its numbers are worth. */
+/** Two sentences: the operation, and the accuracy of the numbers. */
 char *kl_words_times(const struct kl_timeline *t, char text[KL_WORDS]);
 char *kl_words_times_worth(const struct kl_timeline *t, char text[KL_WORDS]);
 
