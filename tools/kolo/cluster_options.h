@@ -66,8 +66,8 @@ struct kl_cluster_options {
     }
 
 /**
- * "8 GPUs" of each host, or, where CPUs are the devices, "no GPUs; 8 CPU devices stand in for them". Whether there are GPUs is not
- * known if unchecked.
+ * "8 GPUs" of each host, or, if CPUs are the devices, "no GPUs; 8 CPU devices stand in for them". Unknown if nothing was
+ * detected.
  */
 void kl_cluster_devices(const struct kl_cluster *cluster, int n, struct kl_text *to);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * book.h - what every range of memory that the stand-in knows is, found by any address within it.
+ * book.h - the memory ranges of the stand-in, found by any address within them.
  *
  * Ranges do not overlap.
  * Threads: any.
@@ -29,7 +29,7 @@ struct kl_cuda_range {
     int device;     /* that the process sees; current when it was made, for host memory */
     unsigned flags; /* it was made with */
     uint64_t id;    /* another one for each range of the process */
-    void *owner;    /* of who made it */
+    void *owner;    /* the creator's object */
 };
 
 /** Enter a range; its id is set. False: memory is short, or it overlaps another one. */

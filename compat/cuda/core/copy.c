@@ -11,10 +11,10 @@ enum {
     EARLY_BYTES = 64 << 10
 }; /* up to here a synchronous copy from pageable memory returns when the source has been read */
 
-/* ---- what memory is ---- */
+/* ---- kinds of memory ---- */
 
-/* Only what the book knows to be the host's alone, or nothing at all, is pageable. A kind that says "device" is believed: memory
- * that ncclMemAlloc gave is not in the book. */
+/* Memory is pageable if the book has it as the host's alone, or not at all. A kind of "device" is trusted: memory of
+ * ncclMemAlloc is not in the book. */
 static bool pageable(const void *ptr, bool device_by_kind)
 {
     struct kl_cuda_range range;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * copy.h - copies and fills in stream order, with what CUDA promises about memory that is not pinned.
+ * copy.h - copies and fills in stream order, with CUDA's guarantees for memory that is not pinned.
  *
  * A source that is not pinned is read before the call returns (but not while its stream captures: then when the graph runs). A destination that is
  * not pinned is written when the call returns.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * device.h - the emulated devices: what they say of themselves, and how they are joined.
+ * device.h - the emulated devices: their properties, and how they are joined.
  *
- * All of it is of the topology file, or of this machine's host devices, and of a table of models (model.h) for what a file does not
- * say. Read once; constant then. NVML counts the host's devices; the runtime and the driver those that CUDA_VISIBLE_DEVICES leaves.
+ * Sources: the topology file, or this machine's host devices, and a table of models (model.h) for missing properties. Read
+ * once; constant then. NVML counts the host's devices; the runtime and the driver count the ones of CUDA_VISIBLE_DEVICES.
  *
  * Threads: any.
  */
@@ -24,7 +24,7 @@ enum kl_cuda_link_end { KL_CUDA_LINK_GPU, KL_CUDA_LINK_SWITCH, KL_CUDA_LINK_CPU 
 /** One NVLink. */
 struct kl_cuda_link {
     enum kl_cuda_link_end end;
-    struct kl_cuda_place at; /* of what it leads to */
+    struct kl_cuda_place at; /* of its far end */
 };
 
 struct kl_cuda_device {
@@ -57,7 +57,7 @@ cudaError_t kl_cuda_device_at(const char *place, int *device);
 /** "GPU-..." */
 void kl_cuda_uuid_text(const unsigned char uuid[16], char text[41]);
 
-/** What joins two devices of the host, by ordinal. */
+/** The connection of two devices of the host, by ordinal. */
 struct kl_cuda_path {
     bool p2p; /* may one read and write the other's memory directly? */
     int type; /* enum kl_path_type */

@@ -15,10 +15,10 @@
 _Static_assert((int)cudaEventRecordExternal == KOLO_EVENT_EXTERNAL, "the flag is handed on");
 _Static_assert((int)cudaEventWaitExternal == KOLO_EVENT_EXTERNAL, "the flag is handed on");
 
-/* What processes share of an event. Whoever records it last counts. */
+/* The part of an event that processes share. The last recorder counts. */
 struct shared {
     _Atomic uint64_t recorded, done;
-    _Atomic pid_t recorder; /* if it is gone, nobody waits for what it has queued */
+    _Atomic pid_t recorder; /* if it is gone, its queued work is not waited for */
 };
 
 struct event {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * handle.h - what programs hold of an object: a number that is looked up, so that a handle that is gone is an error.
+ * handle.h - handles of objects: numbers that are looked up, so that the use of a destroyed handle is an error.
  *
- * Threads: any. Who destroys an object while another thread uses it, asks for trouble as with CUDA.
+ * Threads: any. Destroying an object while another thread uses it is undefined, as with CUDA.
  */
 #ifndef KL_CUDA_HANDLE_H
 #define KL_CUDA_HANDLE_H

@@ -99,7 +99,7 @@ static uint64_t sum(int ordinal)
 
 /* ---- the file ---- */
 
-/* If the first of a row is set, the others name the job; where there are none, who started its processes does. */
+/* If the first of a row is set, the others name the job; without others the launcher process does. */
 static bool name_job(char name[KL_JOB_NAME])
 {
     static const struct {
@@ -166,13 +166,13 @@ static bool take_slot(int fd)
     return false;
 }
 
-/* Of whom nobody lives. What cannot be locked at once is in use. */
+/* Is no process of the ledger alive? A ledger that cannot be locked at once is in use. */
 static bool is_stale(int fd)
 {
     return set_lock(fd, F_SETLK, F_WRLCK, SLOTS) && !held(fd, 0, SLOTS);
 }
 
-/* Threads that still run count where nobody looks. */
+/* Threads that still run write their counts to an unused slot. */
 static void leave(void)
 {
     static struct slot nowhere;

@@ -39,7 +39,7 @@ cudaError_t kl_cuda_pool_let_go(cudaError_t rc)
     return rc;
 }
 
-/* ---- lanes: what is done one after the other. 0: not known ---- */
+/* ---- lanes: work in order. 0: not known ---- */
 
 /* Handles do not tell: a thread's stream is another one in each thread, and an address is used again. */
 static cudaError_t lane_of(cudaStream_t stream, int *device, uint64_t *lane)
@@ -174,7 +174,7 @@ static bool is_ready(const struct kl_cuda_block *b)
 /* Give back free blocks until the pool holds no more than `keep`. */
 static void shrink(struct kl_cuda_pool *p, uint64_t keep)
 {
-    if (p->imported >= 0) keep = 0; /* nobody gets it again */
+    if (p->imported >= 0) keep = 0; /* it is never reused */
     for (struct kl_cuda_block **at = &p->free; *at && p->reserved > keep;) {
         struct kl_cuda_block *b = *at;
 
@@ -359,7 +359,7 @@ static cudaError_t begin_free(void *ptr, bool captures, struct kl_cuda_block **b
     return kl_cuda_pool_let_go(cudaSuccess);
 }
 
-/* Without the lock: a stream that is full runs what it has, also functions of the program. */
+/* Without the lock: a full stream runs its queue, with functions of the program. */
 static cudaError_t mark_free(struct kl_cuda_block *b, cudaStream_t stream)
 {
     if (!b->freed && koloEventCreateWithFlags(&b->freed, KOLO_EVENT_DISABLE_TIMING)) return cudaErrorMemoryAllocation;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** pool_settings.c - attributes of pools, and who may access them. */
+/** pool_settings.c - attributes of pools, and access to them. */
 #include "compat/cuda/core/device.h"
 #include "compat/cuda/core/peer.h"
 #include "compat/cuda/core/pool.h"

@@ -204,7 +204,7 @@ cudaError_t kl_cuda_from_wait(ncclResult_t rc)
     if (rc == ncclInProgress) return cudaErrorNotReady;
     if (rc != ncclInvalidUsage) return cudaSuccess;
     cudaError_t code = from_reason();
-    return code == cudaErrorInvalidValue ? cudaSuccess : code; /* no reason: it is what a collective left */
+    return code == cudaErrorInvalidValue ? cudaSuccess : code; /* no reason: a collective left it */
 }
 
 cudaError_t kl_cuda_unsafe(void)

@@ -48,7 +48,7 @@ static ncclResult_t open_source(struct source *s, int count)
     return ncclSuccess;
 }
 
-/* ---- what a document says ---- */
+/* ---- contents of a document ---- */
 
 static struct kl_cuda_place place(const char *busid)
 {

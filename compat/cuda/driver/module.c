@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** module.c - machine code of GPUs, which is refused, and NVIDIA's static runtime, whose users are told what to do. */
+/** module.c - machine code of GPUs, and NVIDIA's static runtime: both are refused, with a remedy. */
 #include "compat/cuda/driver/driver.h"
 
 #include <pthread.h>

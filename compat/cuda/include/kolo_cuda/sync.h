@@ -58,7 +58,7 @@ inline unsigned lane()
     return thread_rank() % 32;
 }
 
-/** The lanes of `mask` that are there: a ballot of which everybody says yes. */
+/** The lanes of `mask` that are there: a ballot in which all vote yes. */
 inline unsigned present(unsigned mask, const char *file, int line)
 {
     return (unsigned)__koloWarp(mask, KOLO_WARP_BALLOT, 1, 0, file, line);
@@ -68,7 +68,7 @@ template <class T> inline uint64_t to_bits(const T &value)
 {
     uint64_t bits = 0;
 
-    static_assert(sizeof value <= 8, "what lanes exchange has up to 8 bytes");
+    static_assert(sizeof value <= 8, "lanes exchange values of up to 8 bytes");
     memcpy(&bits, &value, sizeof value);
     return bits;
 }
@@ -81,7 +81,7 @@ template <class T> inline T of_bits(uint64_t bits)
     return value;
 }
 
-/** The value of lane `source`; what is larger than 8 bytes in several steps. */
+/** The value of lane `source`; larger than 8 bytes in several steps. */
 template <class T> inline T take_from(unsigned mask, T value, unsigned source, const char *file, int line)
 {
     if constexpr (sizeof(T) <= 8) {
@@ -205,7 +205,7 @@ template <class T> KOLO_CUDA_GONE T __shfl_xor(T, int, int = 32);
 namespace __kolo
 {
 
-/** Looked at what others write once more: now and then they get their turn. */
+/** Called after each poll of other threads' data: yields from time to time. */
 inline void patience()
 {
     if (__builtin_expect(--__koloPatience <= 0, 0)) __koloYield();
