@@ -67,7 +67,7 @@ static void at_least(_Atomic uint64_t *most, uint64_t value)
 
 /* ---- resources of a process ---- */
 
-/* Without those of the count itself. */
+/* Open descriptors, without the count's own. */
 static uint64_t descriptors(void)
 {
     return (uint64_t)(count_fds() - FDS_OF_COUNTING);

@@ -54,7 +54,7 @@ class Regimes:
         return found
 
     def wanted(self, configs, key, failed, regime):
-        """Whom a ratio in this regime needs: Kolo, and the peers that may be the best. Nobody where only one of both is there."""
+        """The configs that a ratio in this regime needs: Kolo, and the peers that may be the best. None if one of both is missing."""
         out = {*failed, *self.hopeless(configs, regime)}
         there = [c for c, t in configs.items() if t[key] and c not in out]
         return there if len({peers.is_kolo(c) for c in there}) == 2 else []

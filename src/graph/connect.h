@@ -184,7 +184,7 @@ struct kl_connect {
     uint8_t source[KL_MAX_CHANNELS];                     /* channel c is like channel source[c] < 2 * base */
     struct kl_channel_step step[KL_CHANNEL_REASONS + 1]; /* how `nchannels` came about; the parent may cut twice */
     int nsteps;
-    bool crowded;  /* as the request has it, and: */
+    bool crowded;  /* from the request */
     int32_t *core; /* owned */
 };
 

@@ -43,14 +43,14 @@ struct kl_route {
 };
 
 /**
- * The bandwidths of a round. Each has KL_SHARES columns of levels for taking, from column `charge` on, and as many for
- * giving back, from column charge + KL_GIVE on.
+ * The bandwidths of a round. Each has KL_SHARES columns of levels for reservations, from column `charge` on, and as many for
+ * releases, from column charge + KL_GIVE on.
  */
 enum kl_charge {
     KL_CHARGE_INTRA = 0 * KL_SHARES,
     KL_CHARGE_INTER = 1 * KL_SHARES,
     KL_CHARGE_HALF = 2 * KL_SHARES,  /* of inter: each of the two ways back of a balanced tree */
-    KL_CHARGE_HEADS = 2 * KL_SHARES, /* of a head's test; these patterns know no half */
+    KL_CHARGE_HEADS = 2 * KL_SHARES, /* of a head's test; these patterns do not use KL_CHARGE_HALF */
     KL_GIVE = 3 * KL_SHARES
 };
 

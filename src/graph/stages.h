@@ -27,12 +27,12 @@ enum kl_stage_kind {
 
 struct kl_stage {
     uint8_t kind;
-    bool last_exit;  /* GPU: the one chosen now returns to the network at once */
+    bool last_exit;  /* GPU: the chosen GPU returns to the network at once */
     bool nets_count; /* GPU: the way from the entry NET counts among candidates */
     bool same_exit;  /* NET: must be the one that the GPU before returned to */
 };
 
-/** Write down how channels of a pattern are laid; `stage` holds the machine's GPUs and 3 more. */
+/** Fill in the stages of a pattern's channels; `stage` has room for the machine's GPUs and 3 more. */
 void kl_stages_write(const struct kl_routes *routes, int pattern, struct kl_stage *stage);
 
 /** Set the charges of channels of these bandwidths. */
@@ -60,7 +60,7 @@ static inline float kl_head_share(const struct kl_routes *r, int pattern)
 struct kl_spoke {
     const struct kl_route *route;
     enum kl_charge charge;
-    float m; /* times the bandwidth */
+    float m; /* factor of the bandwidth */
 };
 
 static inline struct kl_spoke kl_spoke_of(const struct kl_routes *r, int pattern, float head_share, int head, int i)

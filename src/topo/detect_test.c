@@ -145,7 +145,7 @@ static void processors_are_written_as_releases_do(void **state)
     close_recorded(&r);
 }
 
-/* Without sysfs nobody knows how fast a link is. */
+/* Without sysfs the speed of links is unknown. */
 static void links_without_a_speed_get_one(void **state)
 {
     struct recorded r;

@@ -118,7 +118,7 @@ static const struct group_case {
     const char *force, *asked;
 } group_cases[] = {
     {"default: ports of one card", 22603, KL_PATH_PORT, -1, NULL, "a0+a1 b0+b1 c0 eth0 "},
-    {"nobody is joined with himself", 22703, KL_PATH_PORT, -1, NULL, "a0+a1 b0+b1 "},
+    {"a NET is not joined with itself", 22703, KL_PATH_PORT, -1, NULL, "a0+a1 b0+b1 "},
     {"off", 22603, KL_PATH_LOC, -1, NULL, "a0 a1 b0 b1 c0 eth0 "},
     {"off", 22703, KL_PATH_LOC, -1, NULL, ""},
     {"below one switch", 22603, KL_PATH_PIX, -1, NULL, "a0+a1+b0+b1 c0 eth0 "},
@@ -436,7 +436,7 @@ static void members_stay_for_what_else_they_do(void **state)
     }
 }
 
-/* Without its NIC, the second cpu's card is empty; b0 shares one with b1, which nobody reported. */
+/* Without its NIC, the second cpu's card is empty; b0 shares one with b1, which was not reported. */
 static void empty_cards_go(void **state)
 {
     static const int releases[] = {22606, 22703};

@@ -119,7 +119,7 @@ static int first_card(const struct placing *p)
     return KL_XML_NONE;
 }
 
-/* A PCI device for a virtual NET: like the first member's. Where nobody has one, the NET goes directly below. */
+/* A PCI device for a virtual NET: like the first member's. If no member has one, the NET goes directly below. */
 static ncclResult_t make_card(const struct placing *p, int above, int *card)
 {
     struct kl_xml *xml = p->d->xml;

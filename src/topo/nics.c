@@ -155,7 +155,7 @@ static bool read_state(const struct list *l, const char *name, char *state, size
     return true;
 }
 
-/* Found before the others are looked at: where one is up, and nobody chose, it is taken before them. */
+/* An interface that is up and called ib*: without NCCL_SOCKET_IFNAME it is preferred to the others. */
 static ncclResult_t find_ib_first(struct list *l, const char *class_dir, const char *name)
 {
     char state[32];

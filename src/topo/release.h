@@ -149,10 +149,10 @@ bool kl_nccl_has(int nccl, enum kl_change change);
  */
 int kl_nccl_mix(int nccl, int other, int first, int last);
 
-/** Is it only assumed that a release has a change, or has it not? */
+/** Is it only assumed whether a release has a change? */
 bool kl_nccl_unread(int nccl, enum kl_change change);
 
-/** A mix: `nccl`, but with a change if it has it not, and the other way round. */
+/** A mixed release: `nccl` with one change toggled. */
 int kl_nccl_otherwise(int nccl, enum kl_change change);
 
 /**

@@ -47,7 +47,7 @@ static ncclResult_t reroute(struct kl_topo *t, int a, int via, int b, enum kl_pa
 
 /* ---- between GPUs ---- */
 
-/* `cpu`: the one near g, -1 as long as nobody has asked. */
+/* `cpu`: the one near g, -1 before it is looked up. */
 static ncclResult_t settle_gpu_pair(struct kl_topo *t, int p, int g, int *cpu)
 {
     int from = kl_topo_at(t, KL_NODE_GPU, p), to = kl_topo_at(t, KL_NODE_GPU, g);

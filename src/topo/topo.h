@@ -163,7 +163,7 @@ static inline int kl_topo_index(const struct kl_topo *t, int node)
     return node - t->first[t->node[node].type];
 }
 
-/** Are there ranks elsewhere, and NETs to them? Before trimming nobody knows, and any NET counts. */
+/** Are there ranks elsewhere, and NETs to them? Before trimming this is unknown, and any NET counts. */
 static inline bool kl_topo_needs_net(const struct kl_topo *t)
 {
     return t->count[KL_NODE_NET] && (!t->trimmed || t->inter);

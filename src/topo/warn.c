@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ELEMENTS = KL_FAULT_ELEMENTS }; /* of more nobody reads warnings, and looking takes long */
+enum {
+    MAX_ELEMENTS = KL_FAULT_ELEMENTS
+}; /* larger documents take long to check, and their warnings would be unreadable */
 
 struct look {
     const struct kl_xml *xml;

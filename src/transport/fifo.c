@@ -25,7 +25,7 @@ void kl_fifo_init(struct kl_fifo *fifo, const struct kl_fifo_shape *shape)
     fifo->magic = FIFO_MAGIC;
 }
 
-/* So many in turn for steps of which nslots are under way. */
+/* The number of places to use in turn, for nslots pending steps. */
 static bool is_a_cycle(const struct kl_fifo_shape *s, uint32_t n)
 {
     return n >= s->nslots && !(n & (n - 1)) && n <= MOST_SLOTS;

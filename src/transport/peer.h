@@ -26,7 +26,7 @@ struct kl_peer {
     uint64_t job;     /* random; rank 0's names the communicator */
     uint64_t memory;  /* equal on ranks that can, and may, share memory */
 
-    uint64_t settings;      /* hash of those in which all ranks are alike (comm/settings.h), */
+    uint64_t settings;      /* hash of the settings that all ranks must share (comm/settings.h) */
     uint64_t host_settings; /* and of those in which the ranks of a host are */
 
     uint64_t cpus[KL_PEER_CPU_WORDS]; /* affinity mask of the process, lowest CPUs first */

@@ -27,7 +27,7 @@ enum { KL_POOL_DEPTH = 8, KL_POOL_SLOT_BYTES = 64 << 10 };
  */
 ncclResult_t kl_pool_create(uint32_t nslots, size_t slot_bytes, size_t cycle_bytes, struct kl_pool **pool);
 
-/** Free it; nobody holds a slot any more, or the communicator has ended. NULL is fine. */
+/** Free it; no slot may be in use, unless the communicator has ended. NULL is fine. */
 void kl_pool_free(struct kl_pool *pool);
 
 /** The memory, to be offered to receivers. */

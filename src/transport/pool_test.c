@@ -75,7 +75,7 @@ static void slots_are_shared_and_come_back(void **state)
     for (unsigned char round = 0; round < 50; round++) {
         assert_true(put(&a, round) && put(&b, round + 1) && put(&a, round + 2) && put(&b, round + 3));
         assert_true(put(&a, round + 4));
-        assert_false(put(&b, 0)); /* nobody has read anything */
+        assert_false(put(&b, 0)); /* no data were read */
         take(&b, round + 1);
         assert_true(put(&b, round + 5));
         assert_false(put(&b, 0));

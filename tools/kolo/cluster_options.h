@@ -78,7 +78,7 @@ void kl_cluster_hosts(const struct kl_cluster *cluster, struct kl_text *to);
 /** The request that options stand for; it points into them. ncclInvalidArgument for unknown constants. */
 ncclResult_t kl_cluster_options_read(const struct kl_cluster_options *options, struct kl_cluster_request *request);
 
-/** Warn where NCCL_TOPO_FILE names a file that is of no use: an answer would be about another machine than was meant. */
+/** Warn if NCCL_TOPO_FILE names an unusable file: the answer would be about another machine than the user meant. */
 void kl_cluster_options_warn(const struct kl_cluster *cluster);
 
 /** kl_cluster_open, and that. */

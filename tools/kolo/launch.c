@@ -219,7 +219,7 @@ static int open_output(struct output *o, const char *prefix, int *theirs)
     return 0;
 }
 
-/* The CPUs of a rank: an equal share of this process's, side by side; where there are fewer than ranks one of them, in turn, or none. */
+/* The CPUs of a rank: an equal, contiguous share of this process's; if there are fewer than ranks, one in turn, or none. */
 static bool share_of(const struct kl_cpuset *all, const struct kl_launch *job, int rank, struct kl_cpuset *share)
 {
     int ncpus = kl_cpuset_count(all), each = ncpus / job->nranks, i = 0;

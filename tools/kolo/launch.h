@@ -39,12 +39,12 @@ struct kl_launch {
     /* Makes the job's id in this process, once the network is in place; NULL: ranks get no KOLO_COMM_ID. */
     ncclResult_t (*make_id)(ncclUniqueId *id);
 
-    /* Called every 100 ms while ranks run; true: something is wrong, and it has been said. May be NULL. */
+    /* Called every 100 ms while ranks run; true: ranks are stuck, and a message was printed. May be NULL. */
     bool (*is_stuck)(void *context);
     void *context;
 };
 
-/** Returns the job's exit code (endings.h), or EXIT_PROBLEM if it could not be started, which has been said. */
+/** Returns the job's exit code (endings.h), or EXIT_PROBLEM after an error message if it could not be started. */
 int kl_launch(const struct kl_launch *job);
 
 #endif

@@ -19,7 +19,7 @@ struct kl_ras_process {
 ncclResult_t kl_ras_processes(struct kl_ras_process **process, int *n);
 
 /**
- * Say `question` (lines), and get everything that is said in return; free(*answer). ncclRemoteError: nothing came within
+ * Send `question` (lines), and receive the whole answer; free(*answer). ncclRemoteError: nothing came within
  * `timeout_ms`.
  */
 ncclResult_t kl_ras_ask(const struct kl_ras_process *process, const char *question, int timeout_ms, char **answer);

@@ -200,7 +200,7 @@ static bool is_setting(const char *entry)
     return !strncmp(entry, "NCCL_", 5) || !strncmp(entry, "KOLO_", 5);
 }
 
-/* Nobody's settings but those that measuring takes. */
+/* Unset all settings except the ones for measuring. */
 static void set_environment(void)
 {
     char **kept = environ;

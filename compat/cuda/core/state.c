@@ -15,7 +15,7 @@ static _Atomic bool used, forked;
 static _Thread_local struct {
     struct kl_cuda_context *stack[DEPTH];
     int depth;
-    int told;   /* the device that kolo was told of, plus 1 */
+    int told;   /* the device that was set in kolo, plus 1 */
     int inside; /* functions of streams, one within the other */
 } thread;
 

@@ -16,7 +16,7 @@
         if (kl_cu_try_rc) return kl_cu_try_rc;                                                                         \
     } while (0)
 
-/** A structure of the driver that is handed to the runtime as it is. */
+/** Check a structure of the driver that is passed to the runtime unchanged. */
 #define KL_CU_ALIKE(type, runtime_type)                                                                                \
     _Static_assert(sizeof(type) == sizeof(runtime_type), #type " is not as the runtime has it")
 

@@ -56,7 +56,7 @@ void kl_stacks_resize(struct kl_stacks *stacks, size_t bytes)
     if (stacks->bytes == bytes) return;
     for (struct kl_stack *s = stacks->free, *next; s; s = next) {
         next = s->next;
-        (void)munmap(s->map, s->map_bytes); /* the count of guards is of those ever made: sizes change seldom */
+        (void)munmap(s->map, s->map_bytes); /* the count of guards never falls: sizes change rarely */
     }
     *stacks = (struct kl_stacks){.bytes = bytes};
 }

@@ -211,7 +211,7 @@ static void unwrap(struct words *to, const char *list)
     }
 }
 
-/* For the linker as the compiler is told. */
+/* For the linker, in the compiler's syntax. */
 static void unwrap_for_linker(struct words *to, const char *list)
 {
     struct words words = {0};

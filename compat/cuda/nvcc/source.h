@@ -24,8 +24,8 @@ struct edit {
 struct source {
     struct tokens tokens;
     struct edit *edits;
-    FILE *errors; /* where they are told */
-    bool failed;  /* one was told */
+    FILE *errors; /* errors are written there */
+    bool failed;  /* there was an error */
 };
 
 void source_open(struct source *s, const char *text, size_t bytes, FILE *errors);

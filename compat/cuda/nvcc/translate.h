@@ -110,7 +110,7 @@ bool translate_type(struct translation *t, uint32_t i);
 void note_type_parameters(struct translation *t, uint32_t from, uint32_t to, uint32_t depth);
 void forget_type_parameters(struct translation *t);
 
-/** The name at `i`, if it is of something that only GPUs have: an error is told. */
+/** Report an error if the name at `i` is a feature of GPUs only. */
 void refuse_name(struct translation *t, uint32_t i);
 
 /** A word of CUDA's, or of the host's that kernels need otherwise. */

@@ -23,9 +23,9 @@ struct kl_net_home {
     const struct kl_net *net; /* NULL: there is none */
     struct kl_key secret;     /* of the communicator */
     int rank;
-    struct kl_bootstrap *bootstrap; /* for handovers, as all below */
+    struct kl_bootstrap *bootstrap; /* this and all below: for sending through relays */
     struct kl_proxy *proxy;         /* of this process; NULL: it relays nothing */
-    uint32_t handovers;             /* so far */
+    uint32_t handovers;             /* number of relayed connections so far */
     struct kl_net_bell *bell;
     int nbells;
     struct {

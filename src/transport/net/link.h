@@ -64,7 +64,7 @@ struct kl_net_link {
         char *to;
         size_t left;
     } place;
-    bool long_steps; /* a step may be larger than a slot: then it waits until somebody wants it */
+    bool long_steps; /* a step may be larger than a slot: it waits for a wanted address then */
     bool refused;    /* a step that does not fit was published: its data and later ones are not received */
     char *loss;      /* why nothing more comes; NULL: it may */
 };

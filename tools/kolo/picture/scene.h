@@ -21,22 +21,6 @@
  *     svg.c, html.c    the two documents
  *     views.c, views_json.c    the views of the HTML document's script
  *
- *     +- host 0 --------------------------------+
- *     | [ NVSwitch                            ] |   bars: many links meet there
- *     |    |      |            |      |         |
- *     | +---------------+ +-------------------+ |
- *     | | GPU/0  GPU/1  | |  GPU/2  GPU/3     | |   tiles
- *     | |  |______|___  | |   |______|____    | |
- *     | | [PCI switch ] | |  [PCI switch ]    | |
- *     | | |  NET/0      | |  |   NET/1        | |
- *     | | [ CPU       ]-----[ CPU           ] | |
- *     +------|-----------------------|----------+
- *     [ network                                 ]
- *
- * The machine is the whole one, before trimming, so that unused parts are visible as well. Hosts that
- * the network joins are alike: a *copy* of the machine is drawn for each. Hosts that share an NVLink domain are parts of
- * one machine, which is drawn once.
- *
  * Units: pixels, y down. Deterministic: everything follows from the order of nodes and links.
  */
 #ifndef KOLO_TOOL_PICTURE_SCENE_H
@@ -110,6 +94,23 @@ struct kl_picture_graph {
     struct kl_timeline *times; /* NULL: there is none */
 };
 
+/**
+ *     +- host 0 --------------------------------+
+ *     | [ NVSwitch                            ] |   bars: many links meet there
+ *     |    |      |            |      |         |
+ *     | +---------------+ +-------------------+ |
+ *     | | GPU/0  GPU/1  | |  GPU/2  GPU/3     | |   tiles
+ *     | |  |______|___  | |   |______|____    | |
+ *     | | [PCI switch ] | |  [PCI switch ]    | |
+ *     | | |  NET/0      | |  |   NET/1        | |
+ *     | | [ CPU       ]-----[ CPU           ] | |
+ *     +------|-----------------------|----------+
+ *     [ network                                 ]
+ *
+ * The machine is the whole one, before trimming, so that unused parts are visible as well. Hosts that
+ * the network joins are alike: a *copy* of the machine is drawn for each. Hosts that share an NVLink domain are parts of
+ * one machine, which is drawn once.
+ */
 struct kl_scene {
     const struct kl_plan_view *view;
     struct kl_topo *topo; /* the whole machine */
