@@ -10,7 +10,7 @@
 
 /* How the next GPU of a channel is chosen. */
 enum mode {
-    ANY_ORDER, /* all that are left, the most promising first */
+    ANY_ORDER, /* all remaining GPUs, the most promising first */
     PCI_ORDER, /* the next index */
     REPLAY     /* as in the channel before */
 };
@@ -27,7 +27,7 @@ static inline bool visit(struct kl_backtrack *bt)
     return true;
 }
 
-/* Follow a route with the whole bandwidth; leave() takes it back. */
+/* Follow a route and reserve the whole bandwidth; leave() releases it. */
 static inline bool follow(struct kl_backtrack *bt, const struct kl_route *p, enum kl_charge charge, int limit)
 {
     if (!kl_route_fits(bt, p, limit) || !kl_reserve_take(&bt->reserve, p, charge)) return false;
@@ -76,7 +76,7 @@ static void channel_complete(struct kl_backtrack *bt)
     g->nchannels--;
 }
 
-/* ---- laying a channel ---- */
+/* ---- placing a channel ---- */
 
 /* Prepare to try the candidates of a stage. */
 static inline void open_stage(struct kl_backtrack *bt, struct kl_laying *l, const struct kl_stage *s, enum mode mode,
@@ -156,7 +156,7 @@ static void list_others(const struct kl_backtrack *bt, struct kl_laying *l, int 
         if (g != head) l->order[k++] = bt->routes->same_rank[g];
 }
 
-/* Lay a channel that is nothing but its head. */
+/* Place a channel that has only a head. */
 static void lay_head(struct kl_backtrack *bt, struct kl_laying *l, int head)
 {
     int taken = kl_head_take(bt, head);
@@ -184,7 +184,7 @@ static inline bool is_final(const struct kl_stage *s)
     return s->kind >= KL_STAGE_FIRST;
 }
 
-/* Lay a channel that begins at `gpu`, which is reached: all ways on from there. */
+/* Place a channel that begins at `gpu`, which is entered already: try all continuations. */
 static void lay(struct kl_backtrack *bt, int gpu, enum mode mode)
 {
     struct kl_laying *l = &bt->laying[bt->work->nchannels];
@@ -349,7 +349,7 @@ static void try_pci_order_if_it_may_win(struct kl_backtrack *bt, int net)
         bt->most = bt->bound;
 }
 
-/* Before anything is taken; where PCI order is tried from many NETs, or not going to win at all. */
+/* Only before any reservation; if PCI order is tried from many NETs, or cannot win. */
 static void set_bound(struct kl_backtrack *bt)
 {
     if (bt->routes->nvs || !bt->reserve.exact || (bt->routes->nnets < 8 && !bt->best->nchannels)) return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * backtrack.h - one round of a search: all ways to lay channels at one bandwidth, within a budget of visited GPUs.
+ * backtrack.h - one round of a search: all placements of channels at one bandwidth, within a budget of visited GPUs.
  *
- * Two graphs are kept. `work` carries the wishes of the round (pattern, bandwidths, path types, ...) and the channels being
+ * Two graphs are kept. `work` has the limits of the round (pattern, bandwidths, path types, ...) and the channels being
  * laid; `best` is the best solution so far, a whole copy of `work` taken when it won. In both, orders hold GPU indices and NET
  * indices instead of ranks and ids.
  *
@@ -47,10 +47,10 @@ struct kl_backtrack {
     struct kl_orders orders;
     struct kl_net_lists *lists;
 
-    unsigned version; /* changes when a round leaves other bandwidths than it found: rounding */
+    unsigned version; /* changes when rounding errors of a round change bandwidths */
     int32_t *before;  /* routes->level when the round began */
     bool nomem;
-    bool thorough; /* take every step, needless or not */
+    bool thorough; /* take every step, even needless ones */
 };
 
 ncclResult_t kl_backtrack_create(struct kl_routes *routes, int max_channels, struct kl_backtrack **backtrack);

@@ -35,10 +35,10 @@ static inline bool kl_has_heads(int pattern)
 
 /* ---- bound.c ---- */
 
-/** At most so many channels can be laid. Only the number of `work`'s channels is not looked at. */
+/** Upper bound on the channels that can be placed. Uses all of `work` except its number of channels. */
 int kl_bound_channels(const struct kl_routes *routes, const struct kl_graph *work);
 
-/** A channel follows at least so many links. */
+/** Lower bound on the links of a channel. */
 int kl_bound_hops(const struct kl_routes *routes);
 
 /** Can a solution of at most `n` channels, with at least `hops` links each, be better than the best so far? */
@@ -69,7 +69,7 @@ void kl_sums_free(struct kl_sums *sums);
 bool kl_rounds_alike(const struct kl_routes *routes, const struct kl_sums *sums, const struct kl_wishes *a,
                      const struct kl_wishes *b, bool order);
 
-/** Is there only one NET that any channel could enter or leave through? Then crossing NICs makes no difference. */
+/** Is there only one NET for all entries and exits? Then crossing NICs makes no difference. */
 bool kl_one_net(const struct kl_routes *routes, const struct kl_wishes *wishes);
 
 #endif

@@ -7,7 +7,7 @@
 
 /* ---- NETs ---- */
 
-/* Ordered NETs by type limit: for all GPUs (row 0) and each GPU (row 1 + g). Filled when first asked for. */
+/* Ordered NETs by type limit: for all GPUs (row 0) and each GPU (row 1 + g). Filled at first use. */
 struct kl_net_lists {
     struct {
         int *count, *net; /* net: rows of nnets */
@@ -123,7 +123,7 @@ static inline void sort_by_pci(struct kl_backtrack *bt, const struct kl_order *o
     }
 }
 
-/* The one GPU that is left. */
+/* The last remaining GPU. */
 static inline void list_last(const struct kl_backtrack *bt, const struct kl_laying *l, struct kl_frame *f)
 {
     int words = (bt->routes->ngpus + 63) / 64, k = 0;

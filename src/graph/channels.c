@@ -3,7 +3,7 @@
 
 #include "graph/records.h"
 
-/* A rule that changes nothing is not worth telling. */
+/* A rule that changes nothing is not recorded. */
 static void note(struct kl_connect *c, enum kl_channel_reason reason, int before)
 {
     if (before != c->nchannels)
@@ -11,7 +11,7 @@ static void note(struct kl_connect *c, enum kl_channel_reason reason, int before
             (struct kl_channel_step){.reason = (uint8_t)reason, .before = before, .after = c->nchannels};
 }
 
-/* Channels up to `end` repeat those there are. */
+/* Channels up to `end` repeat the existing ones. */
 static void grow(struct kl_connect *c, int end, enum kl_channel_reason reason)
 {
     int start = c->nchannels;

@@ -38,8 +38,8 @@ struct kl_channel_record {
     int32_t ring_prev, ring_next;   /* the rank's own neighbours within the node */
     int32_t to_parent, to_child[2]; /* the node's ranks that talk to the parent and the children of the node */
     int32_t tree_prev, tree_next;   /* the rank's own neighbours in the node's chain */
-    int32_t chain_head;             /* CollNet: the first rank of the node's chain, */
-    int32_t chain_prev, chain_next; /* and the rank's own neighbours in it */
+    int32_t chain_head;             /* CollNet: the first rank of the node's chain */
+    int32_t chain_prev, chain_next; /* CollNet: the rank's neighbours in the node's chain */
 };
 
 enum { KL_COLLNET_ARITY = 7, KL_COLLNET_HEADS = KL_COLLNET_ARITY + 1 };
@@ -51,15 +51,16 @@ struct kl_rank_record {
     int32_t sm;                   /* of the rank's own GPU; 0 if unused */
     int32_t nheads;               /* NVLS: different first ranks of its channels */
     int32_t head[KL_GRAPH_CHANNELS];
-    int32_t ndirect;                       /* CollNetDirect: different first ranks of its channels, */
-    int32_t direct[KL_COLLNET_HEADS];      /* which are its heads, */
-    int32_t direct_down[KL_COLLNET_ARITY]; /* and the others of the own channel, if the rank is one; -1 for none */
-    int32_t nccl;                          /* the release that the rank follows; 0 if unknown */
-    int32_t p2p_wanted;                    /* channels that it wants for a peer at least; 0 if unused */
-    int32_t p2p_far;                       /* the rank that wants these; -1: one of another node */
-    int32_t all_nvlink;                    /* are all GPUs of its machine joined by NVLink? */
-    float net_bw;                          /* GB/s to the slowest of its own NETs; 0 without */
-    uint32_t measured;                     /* mark of the times that its process knows; 0 without */
+    int32_t ndirect;                  /* CollNetDirect: number of different first ranks of its channels */
+    int32_t direct[KL_COLLNET_HEADS]; /* CollNetDirect: these ranks, which are its heads */
+    int32_t direct_down
+        [KL_COLLNET_ARITY]; /* CollNetDirect: the other ranks of the own channel, if the rank is a head; -1 for none */
+    int32_t nccl;           /* the release that the rank follows; 0 if unknown */
+    int32_t p2p_wanted;     /* channels that it wants for a peer at least; 0 if unused */
+    int32_t p2p_far;        /* the rank that wants these; -1: one of another node */
+    int32_t all_nvlink;     /* are all GPUs of its machine joined by NVLink? */
+    float net_bw;           /* GB/s to the slowest of its own NETs; 0 without */
+    uint32_t measured;      /* mark of the times that its process knows; 0 without */
     struct kl_channel_record channel[KL_GRAPH_CHANNELS];
 };
 _Static_assert(sizeof(struct kl_channel_record) == 48, "wire format");
@@ -180,9 +181,10 @@ struct kl_connect {
     int nchannels;     /* of the communicator */
     int coll_channels; /* without those only NVLS uses */
     int nvls_channels;
-    int nheads;                                          /* of NVLS */
-    uint8_t source[KL_MAX_CHANNELS];                     /* channel c is like channel source[c] < 2 * base */
-    struct kl_channel_step step[KL_CHANNEL_REASONS + 1]; /* how `nchannels` came about; the parent may cut twice */
+    int nheads;                      /* of NVLS */
+    uint8_t source[KL_MAX_CHANNELS]; /* channel c is like channel source[c] < 2 * base */
+    struct kl_channel_step
+        step[KL_CHANNEL_REASONS + 1]; /* the rules that led to `nchannels`; the parent may limit it twice */
     int nsteps;
     bool crowded;  /* from the request */
     int32_t *core; /* owned */

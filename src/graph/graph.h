@@ -37,7 +37,7 @@ enum kl_graph_id {
     KL_GRAPHS
 };
 
-/** All of them, in the order in which they are computed and told. */
+/** All of them, in the order of computation and output. */
 extern const int kl_graph_order[KL_GRAPHS];
 
 /** How the channels of a graph meet the network; values as in graph files. */
@@ -82,7 +82,7 @@ enum kl_attempt_end {
     KL_ATTEMPT_PERFECT,   /* it stored a solution with max_channels */
     KL_ATTEMPT_EXHAUSTED, /* nothing left to try */
     KL_ATTEMPT_TIMEOUT,   /* its budget of steps is used up */
-    KL_ATTEMPT_HOPELESS   /* not made: the machine can't carry a solution that would count */
+    KL_ATTEMPT_HOPELESS   /* not made: the machine can't carry a better solution */
 };
 
 /** The change after an attempt, in the order in which the search relaxes its limits. */
@@ -101,7 +101,7 @@ enum kl_relaxation {
 enum kl_search_end {
     KL_END_INJECTED,  /* the graph came from a file */
     KL_END_NOT_ASKED, /* this machine cannot have such a graph */
-    KL_END_PERFECT,   /* as many channels as may be, at the best bandwidth tried */
+    KL_END_PERFECT,   /* the maximum of channels, at the best bandwidth that was tried */
     KL_END_SATURATED, /* the solution uses all bandwidth of the machine */
     KL_END_BUDGET,    /* the overall budget of steps is used up */
     KL_END_SLOW,      /* lower bandwidths cannot win any more, or there are none */
@@ -115,7 +115,7 @@ enum kl_doubling {
     KL_DOUBLING_HEADS,  /* NVLS: a GPU is head only once */
     KL_DOUBLING_SLOW,   /* below 25 GB/s per channel one is enough */
     KL_DOUBLING_ENOUGH, /* sm above 80, more than 4 channels, below 50 GB/s each */
-    KL_DOUBLING_FULL    /* as many channels as there may be */
+    KL_DOUBLING_FULL    /* the maximum of channels */
 };
 
 struct kl_attempt {

@@ -10,7 +10,7 @@
 #include "graph/connect.h"
 
 struct kl_graphs_request {
-    bool collnet;              /* a network that reduces is there and asked for */
+    bool collnet;              /* use a network that reduces */
     bool nvls;                 /* an NVSwitch that reduces is there */
     const struct kl_xml *file; /* graph file to take graphs from, NULL for none */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * levels.h - bandwidths as small numbers, so that taking from a link is one table look-up.
+ * levels.h - bandwidths as small numbers, so that a reservation on a link is one table look-up.
  *
  * A link with bandwidth `left` has (left - need) left after a reservation, in single precision, rounded to three decimals;
  * it refuses if left < need. Results depend on every bit of this, and releasing does not always restore the old value. But
@@ -49,13 +49,13 @@ void kl_levels_fini(struct kl_levels *levels);
 /** The level of a value. Once memory ran out (`nomem`), any level. */
 int kl_level_of(struct kl_levels *levels, float value);
 
-/** Forget the columns: their needs are about to change. */
+/** Forget the columns, before their needs change. */
 void kl_levels_begin(struct kl_levels *levels);
 
 /** Compute one entry: a level, or KL_LEVEL_REFUSED. */
 int kl_levels_fill(struct kl_levels *levels, int entry);
 
-/** Where taking a column's need from a level leads. */
+/** The level after the reservation of a column's need. */
 static inline int kl_level_next(struct kl_levels *levels, int level, int column)
 {
     int to = levels->next[level + column];

@@ -80,7 +80,7 @@ static void clear_more(struct kl_load *l)
     memset(l->port_more, 0, (size_t)l->nnets * sizeof *l->port_more);
 }
 
-/* Try another of each channel, and leave the one in `more` that lacks least. */
+/* Try one more of each channel; `more` receives the one that lacks least. */
 static void try_one_more(struct kl_load *l, const struct account *a)
 {
     struct account more = *a;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nic.h - which NET a rank's connections of a graph use, and which rank's proxy serves it.
+ * nic.h - the NET of a rank's connections of a graph, and the rank of the proxy that serves it.
  *
  * Point-to-point traffic asks kl_topo_p2p_net instead.
  * Source: the graph specification, 8.11.

@@ -26,7 +26,7 @@ struct kl_order {
     struct kl_order_entry entry[];
 };
 
-/** Sorted candidates, one list per entry NET (and one without) and GPU; lists are made when asked for. */
+/** Sorted candidates, one list per entry NET (and one without) and GPU; lists are made at first use. */
 struct kl_orders {
     struct kl_order **list;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/reserve.h"
 
-/* Take a column's need from a link, negative needs give back; false if the link refuses. */
+/* Reserve a column's need on a link, negative needs release; false if the link refuses. */
 static bool take_link(struct kl_reserve *r, int link, int column)
 {
     int to = kl_level_next(&r->routes->levels, r->routes->level[link], column);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * reserve.h - take a channel's bandwidth along a route, and give it back.
+ * reserve.h - reserve a channel's bandwidth along a route, and release it.
  *
  * Links hold levels (levels.h), and each step of a level is a look-up. A refusal only changes the count of the link that
  * refused, and leaves rounding errors.
@@ -19,11 +19,11 @@ struct kl_reserve {
     bool exact;         /* no rounding errors, so refused steps need not be tried */
 };
 
-enum { KL_PLAIN_HOPS = 12 }; /* longer routes take the general way */
+enum { KL_PLAIN_HOPS = 12 }; /* longer routes use the general case */
 
-/* ---- the general way: hop by hop ---- */
+/* ---- the general case: hop by hop ---- */
 
-/** Take from all hops, or from none. */
+/** Reserve on all hops, or on none. */
 bool kl_reserve_take_hops(struct kl_reserve *r, const struct kl_route *p, enum kl_charge charge);
 
 /** Slow path of kl_reserve_take: the look-up of a plain route stopped at hop `n`. */
@@ -36,7 +36,7 @@ void kl_reserve_give_hops(struct kl_reserve *r, const struct kl_route *p, int n,
 /* ---- the common case ---- */
 
 /**
- * Take a channel's bandwidth from all hops of a route, or from none. The common case looks all hops up before it
+ * Reserve a channel's bandwidth on all hops of a route, or on none. The common case looks all hops up before it
  * changes any: nothing is to be undone then, and no look-up waits for another. The links of a plain route are all
  * different, so this is the same as hop by hop.
  */

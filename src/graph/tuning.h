@@ -31,7 +31,7 @@ enum kl_func {
     KL_FUNC_ALL_GATHER,
     KL_FUNC_REDUCE_SCATTER,
     KL_FUNC_ALL_REDUCE,
-    KL_FUNCS /* that are tuned */
+    KL_FUNCS /* functions that are tuned */
 };
 
 enum kl_algo {
@@ -42,13 +42,13 @@ enum kl_algo {
     KL_ALGO_NVLS,
     KL_ALGO_NVLS_TREE,
     KL_ALGO_PAT,
-    KL_NCCL_ALGOS,                    /* so far; */
+    KL_NCCL_ALGOS,                    /* number of NCCL's algorithms */
     KL_ALGO_ONE_SHOT = KL_NCCL_ALGOS, /* of host devices only */
     KL_ALGO_FLAT,                     /* the same */
-    KL_ALGOS,                         /* that are weighed */
+    KL_ALGOS,                         /* number of modelled algorithms */
     KL_ALGO_ORDERED = KL_ALGOS,
-    KL_ALGO_ORDERED_RING, /* that are asked for (coll/ordered.h) */
-    KL_ALGO_MAPPED,       /* that is tried first (coll/mapped.h) */
+    KL_ALGO_ORDERED_RING, /* on request only (coll/ordered.h) */
+    KL_ALGO_MAPPED,       /* tried before the choice (coll/mapped.h) */
     KL_ALGO_NAMES
 };
 
@@ -88,9 +88,10 @@ struct kl_tuning_constants {
     float one_shot_turn; /* OneShot, of a node: us for each other rank on a core, in each further exchange */
     float one_shot_bw;   /* GB/s, of all messages to peers within the node, at most */
     float flat_peer;     /* Flat: microseconds for each other rank */
-    float flat_bw;       /* GB/s that a rank writes and reads of a board */
-    float flat_moved[KL_FUNCS]
-                    [4]; /* bytes of these for each of the operation's: of 2, to 4, and 8 ranks; for each more */
+    float flat_bw;       /* GB/s that a rank writes to and reads from shared memory */
+    float flat_moved
+        [KL_FUNCS]
+        [4]; /* bytes that are moved per byte of the operation: with 2, to 4, and 8 ranks; for each further rank */
     /* NVLS and PAT reduce in software: every type and operation, scaled or not, and FP8 whatever the sm. */
     bool any_reduction;
     /* CollNet reduces in software too: all-gather and reduce-scatter work, whatever the plugin offers. */
@@ -181,7 +182,7 @@ enum kl_tuning_refusal {
     KL_REFUSED_BY_ALGO,        /* NCCL_ALGO */
     KL_REFUSED_BY_PROTO,       /* NCCL_PROTO */
     KL_REFUSED_LL128_INTER,    /* the path to a NIC may tear stores */
-    KL_REFUSED_LL128_INTRA,    /* or that between GPUs */
+    KL_REFUSED_LL128_INTRA,    /* or the path between GPUs */
     KL_REFUSED_LL128_MIXED,    /* GPUs of different generations */
     KL_REFUSED_LL128_SM,       /* a generation that is not known to keep stores whole */
     KL_REFUSED_LL128_CUDA11,   /* two ranks' ring on sm 90, built for CUDA 11 */
@@ -216,8 +217,8 @@ struct kl_tuning {
     uint8_t refusal[KL_FUNCS][KL_ALGOS][KL_PROTOS];                /* enum kl_tuning_refusal: why bandwidth is 0 */
     int max_threads[KL_ALGOS][KL_PROTOS];
     int64_t threshold[KL_ALGOS][KL_PROTOS];           /* bytes per thread before another thread or channel pays */
-    bool forced;                                      /* NCCL_ALGO or NCCL_PROTO is set: */
-    char algo[KL_TUNING_TEXT], proto[KL_TUNING_TEXT]; /* their texts, perhaps cut */
+    bool forced;                                      /* NCCL_ALGO or NCCL_PROTO is set */
+    char algo[KL_TUNING_TEXT], proto[KL_TUNING_TEXT]; /* NCCL_ALGO and NCCL_PROTO, perhaps cut */
 };
 
 ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, const struct kl_tuning_input *in,

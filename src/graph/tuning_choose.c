@@ -55,7 +55,7 @@ static bool has_plateau(const struct kl_tuning *t, int func)
            (func == KL_FUNC_ALL_REDUCE || kl_func_gathers(func));
 }
 
-/* By which part longer, which also falls with each step that a ring has less than two. */
+/* The relative increase, which also falls with each step that a ring has below two. */
 static float plateau(const struct kl_tuning *t, const struct kl_tuning_op *op)
 {
     double bytes = (double)op->bytes / t->in.nchannels / t->in.nranks, more = (bytes - PLATEAU) / PLATEAU;
@@ -99,7 +99,7 @@ static int64_t next_measured(const struct kl_tuning *t, int64_t bytes)
     return INT64_MAX;
 }
 
-/* Where a ring's start changes, or stops to. */
+/* The size at which a ring's start begins or stops to change. */
 static int64_t next_ring(const struct kl_tuning *t, int64_t bytes)
 {
     const int64_t step[] = {large_ring(t), large_ring(t) * (PLATEAU / 64), large_ring(t) * (2 * PLATEAU / 64)};
@@ -189,7 +189,7 @@ static void all_costs(const struct kl_tuning *t, const struct kl_tuning_op *op, 
 
 /* ---- channels and threads ---- */
 
-/* CollNetDirect gives up channels in steps of 16, 8, ... and asks less of each the fewer there are. */
+/* CollNetDirect drops channels in steps of 16, 8, ...; the fewer there are, the lower each one's threshold. */
 static int collnet_channels(const struct kl_tuning *t, int64_t bytes, int nc, int nt, int64_t threshold)
 {
     bool fewer = true;

@@ -19,7 +19,7 @@ static const char first_line[] = "kolo tuning 1\n";
 
 /* ---- times ---- */
 
-/* Of a line of times, which a straight line joins. */
+/* Interpolate linearly between the times of a line. */
 static float at_size(const float us[KL_MEASURED_SIZES], int64_t bytes)
 {
     int i = 0;

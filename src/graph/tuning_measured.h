@@ -3,7 +3,7 @@
  * tuning_measured.h - measured times of operations on one machine, which the tuning model uses instead of its constants.
  *
  * Times are of ranks of one host that are processes, with every algorithm and the protocol Simple, for a few numbers of ranks and sizes.
- * Between these they are straight lines; below the smallest and above the largest size they go on as there. `kolo tune` measures them.
+ * Between these they are straight lines; below the smallest and above the largest size they are extrapolated. `kolo tune` measures them.
  *
  * Units:    microseconds; bytes of the whole (kl_tuning_op).
  * Contents: a text: a first line, the machine, a line for each function, algorithm and number of ranks, and a checksum against
@@ -30,7 +30,7 @@ struct kl_tuning_measured {
 /** The time; 0 without a measurement. Up to the largest measured number of ranks it does not fall with the size. */
 float kl_tuning_measured_us(const struct kl_tuning_measured *m, int func, int algo, int nranks, int64_t bytes);
 
-/** Equal on all ranks that were told the same; not 0. */
+/** A checksum: equal on all ranks with the same times; not 0. */
 uint32_t kl_tuning_measured_mark(const struct kl_tuning_measured *m);
 
 /** Returns the bytes of the text, or 0 if `room` is too small. `machine`: one line. */

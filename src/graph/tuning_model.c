@@ -220,7 +220,7 @@ static struct kl_grid grid_of(const struct terms *m)
     return kl_grid_of(m->t->in.nranks, m->t->in.nnodes, m->t->in.max_local_ranks);
 }
 
-/* Everybody sends everything to every peer, on one channel when it leaves the node, and reduces all of it. */
+/* Each rank sends everything to every peer, on one channel if it leaves the node, and reduces all of it. */
 static float one_shot_bandwidth(const struct terms *m)
 {
     const struct kl_grid grid = grid_of(m);
@@ -344,7 +344,7 @@ static float hops_latency(struct terms *m, float intra, float inter, int inside,
     return m->algo == KL_ALGO_TREE ? p->base + (p->inside + p->between) : p->base + p->inside + p->between;
 }
 
-/* Ranks that share cores begin a further exchange when all have had their turn. */
+/* Ranks that share cores begin a further exchange after all of them have run. */
 static float waits_for_cores(const struct terms *m, int exchanges)
 {
     const int others = m->t->in.ranks_per_cpu - 1;
@@ -364,7 +364,7 @@ static float one_shot_latency(struct terms *m, float intra)
     return hops_latency(m, intra, inter, grid.inside, grid.dimensions - grid.inside) + m->parts.extra;
 }
 
-/* One flag, which every rank looks for at every other, or at the root of a broadcast. */
+/* One flag per rank: each polls all others, or only the root of a broadcast. */
 static float flat_latency(struct terms *m, float intra)
 {
     const int looks = m->func == KL_FUNC_BROADCAST ? 1 : m->t->in.nranks - 1;

@@ -236,7 +236,7 @@ void kl_proxy_remove(struct kl_proxy *p, struct kl_duty *duty)
     pthread_mutex_lock(&p->running);
     forget(p, duty);
     pthread_mutex_unlock(&p->running);
-    kl_proxy_wake(p); /* it may be sleeping on descriptors that end now */
+    kl_proxy_wake(p); /* it may sleep on descriptors that are closed now */
 }
 
 void kl_proxy_wake(struct kl_proxy *p)
@@ -259,7 +259,7 @@ enum kl_progress kl_proxy_help(struct kl_proxy *p)
 
 /* ---- the end of the process ---- */
 
-/* Do others still rely on it? */
+/* Is an orphaned duty left, on which other ranks rely? */
 static bool has_orphans(struct kl_proxy *p)
 {
     bool found = false;

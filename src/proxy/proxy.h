@@ -42,22 +42,22 @@ struct kl_duty {
     struct kl_duty *next;
 };
 
-/** Get the process's proxy, starting it if there is none. */
+/** Take a reference to the process's proxy, starting it if there is none. */
 ncclResult_t kl_proxy_hold(struct kl_proxy **proxy);
 
-/** Give it back. Also in a duty's `end`. NULL is fine. */
+/** Drop the reference. Also in a duty's `end`. NULL is fine. */
 void kl_proxy_drop(struct kl_proxy *proxy);
 
 void kl_proxy_add(struct kl_proxy *proxy, struct kl_duty *duty);
 
-/** Afterwards its functions do not run, and will not run again. Not in a duty's own functions. */
+/** After the return its functions never run again. Not from a duty's own functions. */
 void kl_proxy_remove(struct kl_proxy *proxy, struct kl_duty *duty);
 
 /** No duty runs while the lock is held: take it to change data that duties read. Helpers and the proxy wait. */
 void kl_proxy_lock(struct kl_proxy *proxy);
 void kl_proxy_unlock(struct kl_proxy *proxy);
 
-/** There is something to do. If the proxy sleeps, it costs a system call. */
+/** Announce work. Costs a system call if the proxy sleeps. */
 void kl_proxy_wake(struct kl_proxy *proxy);
 
 /** The proxy's bell (os/bell.h), which other processes may ring too. */

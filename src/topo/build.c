@@ -105,7 +105,7 @@ static ncclResult_t add_nets(const struct kl_place *p, int nic_elem, int nic)
     return ncclSuccess;
 }
 
-/* The card with this id, made if it is not there; `made` tells whether it still needs a link to its parent. */
+/* The card with this id, created if it is missing; `made`: it still needs a link to its parent. */
 static ncclResult_t find_nic(const struct kl_place *p, uint64_t local, int *nic, bool *made)
 {
     *nic = kl_builder_find(p->b, KL_NODE_NIC, kl_build_id(p->host, local));
@@ -250,7 +250,7 @@ static ncclResult_t add_pci(const struct kl_place *p, int elem, int parent)
     if (gpu != KL_XML_NONE && !has_rank(p->xml, gpu)) return ncclSuccess;
     KL_TRY(add_gpus(p, elem, busid, &d));
     if (nic != KL_XML_NONE) {
-        d.n = 1; /* where a device is both, the NIC is linked */
+        d.n = 1; /* if a device is both, the NIC is linked */
         KL_TRY(find_nic(p, kl_busid_parse(busid), &d.node[0], &d.made));
         KL_TRY(add_nets(p, nic, d.node[0]));
     } else if (gpu == KL_XML_NONE && kind == KL_NODE_PCI) {
@@ -395,7 +395,7 @@ ncclResult_t kl_topo_build(const struct kl_xml *xml, const struct kl_topo_option
     KL_TRY_OR(rc, out, build(&b, xml, options));
     KL_TRY_OR(rc, out, kl_builder_finish(&b, &t));
     t->options = *options;
-    t->options.force_merge = NULL; /* its text need not last */
+    t->options.force_merge = NULL; /* the text need not outlive the call */
     *out = t;
 out:
     kl_builder_fini(&b);

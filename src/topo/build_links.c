@@ -56,7 +56,7 @@ static int owner_switch(const struct kl_place *p, int elem)
     return busid ? kl_builder_find(p->b, KL_NODE_PCI, kl_build_id(p->host, kl_busid_parse(busid))) : -1;
 }
 
-/* The node of the GPU, or of the part of it, that a link's element stands in; -1 when it was left out. */
+/* The node of the GPU, or of its partition, that contains a link's element; -1 when it was left out. */
 static int owner_gpu(const struct kl_place *p, int elem)
 {
     int gpu = kl_xml_parent(p->xml, elem), device = kl_xml_parent(p->xml, gpu);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * build_make.h - how a document becomes a graph, for the files that do it.
+ * build_make.h - shared by the files that build a graph from a document.
  *
  *     build.c         its elements become nodes, linked along the PCI tree and between sockets
  *     build_links.c   the other links, which need all nodes: NVLink, XGMI, C2C, and between PCI switches

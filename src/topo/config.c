@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-/* The names of path types in their order, then the numbers that NCCL took before it had names. */
+/* The names of path types in their order, then the numbers of older NCCL. */
 static const char *const levels[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB",
                                      "SYS", "0",   "1",   "2",   "3",   "4",   "5",   NULL};
 static const char *const merge_levels[] = {"LOC", "PORT", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", NULL};

@@ -265,7 +265,7 @@ static ncclResult_t complete_pci(const struct kl_detect *d, int elem)
     return complete_cpu(d, elem);
 }
 
-/* As NCCL has it, which leaves the unit's end out where it does not know a generation. */
+/* NCCL's text, which shortens the unit for an unknown generation. */
 static const char *speed_of(int generation)
 {
     const struct kl_pcie *pcie = kl_pcie_generation(generation);
@@ -281,7 +281,7 @@ static ncclResult_t set_current_link(const struct kl_detect *d, int pci, const s
     return set_int_if_absent(d->xml, pci, "link_width", gpu->pcie_width > 0 ? gpu->pcie_width : 16);
 }
 
-/* The element of a device, complete, with a class even where sysfs does not tell. `gpu`: NULL for other devices. */
+/* The element of a device, complete, with a class even without one in sysfs. `gpu`: NULL for other devices. */
 static ncclResult_t place_pci(const struct kl_detect *d, const char *busid, const char *class,
                               const struct kl_gpu_facts *gpu, int *elem)
 {

@@ -47,7 +47,7 @@ struct kl_gpu_facts {
     char name[KL_GPU_NAME_TEXT];
     uint64_t memory;                /* bytes */
     uint32_t pci_id, pci_subsystem; /* device in the upper half, vendor in the lower */
-    int pcie_gen, pcie_width;       /* now; newer releases of NCCL go by it (KL_CHANGE_CURRENT_LINK) */
+    int pcie_gen, pcie_width;       /* current link; used by newer releases of NCCL (KL_CHANGE_CURRENT_LINK) */
     int pcie_max_gen, pcie_max_width;
 };
 
@@ -68,7 +68,7 @@ struct kl_net_facts {
     int member[KL_NET_MAX_MEMBERS]; /* their indices */
 };
 
-/** A CPU that plays a GPU. */
+/** A CPU that emulates a GPU. */
 struct kl_host_device {
     int rank;
     int ordinal;
@@ -122,7 +122,7 @@ struct kl_machine {
                   increased by h * (number of devices). 0 and 1: this host alone */
 };
 
-/** Do host devices emulate the GPUs of a file? Nothing else is then asked of this machine. */
+/** Do host devices emulate the GPUs of a file? Then no other data of this machine are used. */
 static inline bool kl_machine_plays_file(const struct kl_machine *machine)
 {
     return machine->file && !machine->ngpus;

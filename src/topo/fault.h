@@ -19,7 +19,7 @@
 enum { KL_FAULT_ELEMENTS = 20000, KL_FAULT_TEXT = 384 };
 
 enum kl_fault_code {
-    KL_FAULT_UNEQUAL_ENDS, /* one GPU sees fewer NVLinks to another than that sees back */
+    KL_FAULT_UNEQUAL_ENDS, /* the two GPUs of a link see different numbers of NVLinks */
     KL_FAULT_FEW_NVLINKS,  /* fewer NVLinks than most GPUs of the kind have */
     KL_FAULT_NARROW_PCI,   /* a GPU or NIC with a slower PCI link than most of its kind */
     KL_FAULT_SHARED_PORT,  /* NICs of different cards that count as one port */
@@ -48,7 +48,7 @@ void kl_faults_fini(struct kl_faults *faults);
 ncclResult_t kl_fault_mend(struct kl_xml *xml, enum kl_fault_code code, int nccl, bool *mended);
 
 const char *kl_fault_name(int code);   /* "few_nvlinks" */
-const char *kl_fault_mended(int code); /* "with as many NVLinks as the others": how to call the mended machine */
+const char *kl_fault_mended(int code); /* "with as many NVLinks as the others": a name for the repaired machine */
 const char *kl_fault_remedy(int code); /* a sentence: where to look */
 
 #endif

@@ -29,7 +29,7 @@ enum kl_wiring {
     KL_WIRING_CUBE_V100 /* with 6 links: DGX-1 with V100 */
 };
 
-/** How a row is known. */
+/** The kind of a row's source. */
 enum kl_certainty {
     KL_KNOWN_READ,      /* read in a dump or file of such a machine */
     KL_KNOWN_PUBLISHED, /* in pages and repositories of its maker */
@@ -52,7 +52,7 @@ struct kl_known {
     int gbps, ports;    /* of each port; ports of each card */
     int trays;          /* that can be one NVLink domain, each a host with this layout; 1: it stands alone */
     bool published;     /* its provider publishes files with places only, in the form of this layout */
-    int gpu_at, nic_at; /* where such a file gives no class: the first GPU is 0000:00:gpu_at.0, others follow; 0 */
+    int gpu_at, nic_at; /* if such a file has no classes: the first GPU is 0000:00:gpu_at.0, others follow; 0 */
     enum kl_certainty certainty;
     const char *source;
 };

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements looked at over all ranks: bounds the time that a file from outside takes. */
+/* Elements visited over all ranks: bounds the time for untrusted files. */
 static const int64_t max_visits = (int64_t)1 << 26;
 
 static const char *sysfs_of(const struct kl_machine *m)
@@ -88,7 +88,7 @@ static ncclResult_t fuse_ranks(struct kl_xml *to, const struct kl_xml *from, con
     return rc;
 }
 
-/* ---- host devices that play the GPUs of a file ---- */
+/* ---- host devices that emulate the GPUs of a file ---- */
 
 static uint64_t mix(uint64_t x)
 {
@@ -103,7 +103,7 @@ static uint64_t hash_of_host(uint64_t hash, int host)
     return mix(mix(hash) + (uint64_t)host + 1);
 }
 
-/* Tell the cpus of identical hosts apart. */
+/* Give the cpus of identical hosts different host hashes. */
 static ncclResult_t number_host(struct kl_xml *xml, int host)
 {
     for (int c = kl_xml_child(xml, KL_XML_ROOT, "cpu"); c != KL_XML_NONE; c = kl_xml_next_same(xml, c)) {
@@ -138,7 +138,7 @@ int kl_machine_file_hosts(const struct kl_xml *file)
     return n ? n : 1;
 }
 
-/* Keep the gpu elements of one of the file's hosts, which count in the order of their first ones. How many there are. */
+/* Keep the gpu elements of one of the file's hosts, in the order of the hosts' first GPUs. Returns their number. */
 static int keep_host(const struct kl_xml *xml, int *elem, int nelems, int host)
 {
     uint64_t wanted = 0;

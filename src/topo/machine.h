@@ -34,7 +34,7 @@ ncclResult_t kl_machine_graph(const struct kl_machine *machine, const struct kl_
 /** Trim to the nodes that `rank` of a communicator of `nranks` reaches without the network. On failure free it. */
 ncclResult_t kl_machine_narrow(struct kl_topo **topo, int rank, int nranks);
 
-/** The whole machine: document and graph. For looking at; `document` as below. */
+/** The whole machine: document and graph, for tools; `document` as below. */
 ncclResult_t kl_machine_whole(const struct kl_machine *machine, const struct kl_topo_options *options,
                               struct kl_topo **topo, struct kl_xml **document);
 
@@ -65,7 +65,7 @@ ncclResult_t kl_machine_read_file(const char *path, const char *machine, struct 
 /** Number of GPUs: the devices that a file provides. */
 int kl_machine_file_gpus(const struct kl_xml *file);
 
-/** Can host devices play the machine: of version 1, with GPUs, but not too many? Else ncclInvalidUsage. */
+/** Can host devices emulate the machine: version 1, with GPUs, but not too many? Else ncclInvalidUsage. */
 ncclResult_t kl_machine_check_file(const struct kl_xml *file);
 
 /** Does the file hold cpus of several hosts, told apart by numbers? They then share one NVLink domain. */

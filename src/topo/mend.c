@@ -33,7 +33,7 @@ static ncclResult_t add_links(struct edit *e, int a, int b, int n)
     return kl_xml_set(e->xml, elem, "tclass", "0x030200");
 }
 
-/* The end that sees more tells the other. */
+/* The end that sees fewer gets the other's number. */
 static ncclResult_t mend_end(struct edit *e, int a, int nvlink)
 {
     if (nvlink >= e->parts.nelems || !e->parts.nvlink[nvlink].first) return ncclSuccess;
@@ -82,7 +82,7 @@ static bool is_model_for(const struct edit *e, int from, int to)
     return true;
 }
 
-/* Without a switch: two GPUs that lack equally many, and no others, lack those between them. */
+/* Without a switch: if exactly two GPUs lack links, and equally many, the links between them are missing. */
 static ncclResult_t join_two(struct edit *e)
 {
     const struct kl_gpu_part *g = e->parts.gpu;

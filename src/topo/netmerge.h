@@ -22,7 +22,7 @@
 ncclResult_t kl_net_merge_place(const struct kl_detect *d, const struct kl_machine *m,
                                 const struct kl_topo_options *options);
 
-/** Are NETs that are near enough merged on this machine? */
+/** Are near NETs merged on this machine? */
 enum kl_merge_why {
     KL_MERGE_POSSIBLE,
     KL_MERGE_FROM_FILE, /* host devices play a file: its NETs stay as written */

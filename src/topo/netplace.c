@@ -11,14 +11,14 @@ enum { MAX_TRIES = 100 };
 
 static const char bridge_class[] = "0x060400";
 
-/* A virtual NET on its way to its place. */
+/* A virtual NET that is being placed. */
 struct placing {
     const struct kl_detect *d;
     const struct kl_net_facts *net;
     const int *elem; /* per NET */
     int common;      /* the ancestor of all members; for functions of one device, the device's parent */
     int distance;    /* between the two members that are farthest apart */
-    int width;       /* lanes of the merged NIC's link; 0 where links stay as they are */
+    int width;       /* lanes of the merged NIC's link; 0 if links are not changed */
 };
 
 static bool has(const struct placing *p, enum kl_change change)

@@ -189,7 +189,7 @@ static ncclResult_t take_interface(struct list *l, const char *name)
 {
     struct kl_net_facts net = {.max_comms = 65536, .speed_mbps = kl_netdev_speed(l->sysfs, name)};
 
-    if (!net.speed_mbps) net.speed_mbps = 10000; /* virtual devices do not tell */
+    if (!net.speed_mbps) net.speed_mbps = 10000; /* virtual devices have no speed */
     snprintf(net.name, sizeof net.name, "%.100s", name);
     device_dir(l, "net", name, net.pci_path);
     return take(l, &net);
@@ -210,7 +210,7 @@ static ncclResult_t add_interface(struct list *l, const char *class_dir, const c
     if (!read_state(l, name, state, sizeof state)) return ncclSuccess;
     if (!kl_netif_name_matches(name, -1, ifname)) return leave(l, name, false, KL_NET_SKIP_IFNAME, ifname);
     if (refused_by_role(l, name, &why, master)) return leave(l, name, false, why, master);
-    if (strcmp(state, "up") != 0 && !(names_some(l) && !strcmp(state, "unknown"))) /* tunnels do not know */
+    if (strcmp(state, "up") != 0 && !(names_some(l) && !strcmp(state, "unknown"))) /* tunnels report none */
         return leave(l, name, false, KL_NET_SKIP_DOWN, state);
     if (rdma_is_used(l)) return leave(l, name, false, KL_NET_SKIP_RDMA, l->seen->net[0].name);
     if (*l->ib_first && strncmp(name, "ib", 2) != 0) return leave(l, name, false, KL_NET_SKIP_IB_FIRST, l->ib_first);

@@ -38,7 +38,7 @@ enum kl_net_skip_why {
     KL_NET_SKIP_IFNAME, /* `other`: NCCL_SOCKET_IFNAME */
     KL_NET_SKIP_HCA,    /* `other`: NCCL_IB_HCA */
     KL_NET_SKIP_IB_DISABLED,
-    KL_NET_SKIP_NO_SPEED, /* an InfiniBand or RoCE port that tells none */
+    KL_NET_SKIP_NO_SPEED, /* an InfiniBand or RoCE port without a speed */
     KL_NET_SKIP_RDMA,     /* an interface where InfiniBand or RoCE is used; `other`: the first such port */
     KL_NET_SKIP_IB_FIRST, /* an interface where another is called ib*; `other`: that one */
     KL_NET_SKIP_LIMIT,    /* one too many */

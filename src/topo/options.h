@@ -17,7 +17,7 @@ enum { KL_NET_MERGE_TEXT = 1024 };
 
 /** Over how many of its nearest NICs the channels of a GPU spread. */
 enum kl_netdevs {
-    KL_NETDEVS_AUTO = 0, /* those that are its share among the GPUs there */
+    KL_NETDEVS_AUTO = 0, /* its share among the GPUs there */
     KL_NETDEVS_ALL = -1
 };
 

@@ -13,7 +13,7 @@ struct kl_gpu_part {
     int links;         /* NVLinks, counted from the end that sees more */
     bool switched;     /* some lead to something that is no GPU of the document */
     int kind;          /* index of the first GPU of the same kind */
-    int wanted, peers; /* links that most of the kind have, and how many that are; peers 0: nothing is lacking */
+    int wanted, peers; /* links of most of the kind, and the number of these GPUs; peers 0: none are missing */
 };
 
 /** A GPU's or a card's PCI link. */

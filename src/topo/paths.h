@@ -57,7 +57,7 @@ static inline const int32_t *kl_path_hops(const struct kl_topo *t, const struct 
     return t->hop + p->first;
 }
 
-/** Was any node of type `to` found from GPU or other node `a`'s side? False: "no table of that kind". */
+/** Are there paths between `a` and nodes of type `to`? False: there is no such table. */
 static inline bool kl_path_has_table(const struct kl_topo *t, int a, enum kl_node_type to)
 {
     return t->touched && (t->touched[a] >> to & 1);
@@ -67,13 +67,13 @@ static inline bool kl_path_has_table(const struct kl_topo *t, int a, enum kl_nod
 int kl_path_min_type(const struct kl_topo *t, enum kl_node_type to);
 int kl_path_max_type(const struct kl_topo *t, enum kl_node_type to);
 
-/** How far from a NIC a GPU may be that others send to it through (PXN): PXB, or P2C. */
+/** The largest distance of a PXN relay from its NIC: PXB, or P2C. */
 int kl_path_relay_limit(const struct kl_topo *t);
 
 /** Nearest CPU of a GPU by hops, in newer releases of those by bandwidth, as an index among CPUs; ncclInternalError if it reaches none. */
 ncclResult_t kl_path_cpu_of_gpu(const struct kl_topo *t, int gpu, int *cpu);
 
-/* ---- questions; GPUs and NETs are given by index, ranks where it says so ---- */
+/* ---- queries; GPUs and NETs by index, or ranks as stated ---- */
 
 /** May GPU `a` access GPU `b`'s memory, as far as the machine, the settings and the driver say? */
 ncclResult_t kl_topo_p2p(const struct kl_topo *t, int rank_a, int rank_b, struct kl_p2p *answer);
@@ -81,7 +81,7 @@ ncclResult_t kl_topo_p2p(const struct kl_topo *t, int rank_a, int rank_b, struct
 /** Can the P2P transport join two ranks: P2P, not slower than the network, and mappable by the driver? */
 ncclResult_t kl_topo_p2p_transport(const struct kl_topo *t, int rank_a, int rank_b, struct kl_p2p *answer);
 
-/** Would the network be faster between two ranks than the machine's own paths? Of a rank that is not in it, older releases say so. */
+/** Would the network be faster between two ranks than the machine's own paths? True in older releases if a rank is not in the machine. */
 bool kl_topo_net_faster(const struct kl_topo *t, int rank_a, int rank_b);
 
 /** Can the SHM transport join two ranks? */
@@ -90,14 +90,14 @@ enum kl_shm_why kl_topo_shm(const struct kl_topo *t, int rank_a, int rank_b);
 /** How a NIC reaches a GPU's memory; `read`: the NIC reads (sends). `net` is an index among NETs. */
 ncclResult_t kl_topo_gdr(const struct kl_topo *t, int rank, int net, bool read, struct kl_gdr *answer);
 
-/** Must received data be flushed before the GPU may read it? KL_FLUSH_C2C where that is because of C2C, and told apart. */
+/** Must received data be flushed before the GPU may read it? KL_FLUSH_C2C if C2C is the reason, in releases that distinguish it. */
 enum kl_flush { KL_FLUSH_NONE, KL_FLUSH_NEEDED, KL_FLUSH_C2C };
 ncclResult_t kl_topo_need_flush(const struct kl_topo *t, int rank, int net, enum kl_flush *flush);
 
 /** The rank with the GPU that talks to the NIC for `rank`: itself, or its PXN relay. */
 ncclResult_t kl_topo_pxn_rank(const struct kl_topo *t, int rank, int net, int *relay);
 
-/** Why that is so; KL_PXN_USED if it is another rank. Both by index. */
+/** The reason; KL_PXN_USED if it is another rank. Both by index. */
 static inline struct kl_pxn kl_topo_pxn(const struct kl_topo *t, int gpu, int net)
 {
     return t->pxn[(size_t)gpu * (size_t)t->count[KL_NODE_NET] + (size_t)net];

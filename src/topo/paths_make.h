@@ -17,10 +17,10 @@ void kl_path_set_bounds(struct kl_topo *t);
 /** Make room for `n` more entries of the hop pool. */
 ncclResult_t kl_path_reserve(struct kl_topo *t, uint32_t n);
 
-/** Make the tables, and fill them with the shortest path between any two ends. On failure they are as far as they came. */
+/** Make the tables, and fill them with the shortest path between any two ends. On failure they are incomplete. */
 ncclResult_t kl_path_find_shortest(struct kl_topo *t);
 
-/** Send everything where P2P, PXN and GPUDirect allow it, once the shortest paths are known. */
+/** Reroute the shortest paths by the rules of P2P, PXN and GPUDirect. */
 ncclResult_t kl_path_apply_rules(struct kl_topo *t);
 
 #endif

@@ -193,7 +193,7 @@ static bool same_plan(const struct kl_known *a, const struct kl_known *b)
     return p->sm == q->sm && p->links == q->links && a->wiring == b->wiring && a->gbps == b->gbps;
 }
 
-/* The first machine that it looks like, but rather one that its name means. */
+/* The first machine that fits the file; one with a word of the file's name is preferred. */
 static void find_machine(struct work *w)
 {
     const struct kl_known *found = NULL, *other = NULL, *m;
@@ -313,7 +313,7 @@ static ncclResult_t make_gpus(struct work *w, int *n)
     return ncclSuccess;
 }
 
-/* Boards of one product with a switch are wired as the product says, others as the machine has it. */
+/* Boards of one product with a switch are wired by product, others by machine. */
 static ncclResult_t wire(struct work *w, int n)
 {
     const struct kl_gpu_product *product = product_of(w, w->pci[0]);
@@ -357,7 +357,7 @@ struct nics {
     const struct kl_nic_product *product;
 };
 
-/* A card as its machine has it, or as its ids tell. */
+/* A card by its machine, or by its ids. */
 static ncclResult_t make_nic(struct work *w, int pci, struct nics *n)
 {
     const struct kl_nic_product *product =
@@ -461,7 +461,7 @@ static void classify(struct work *w)
     }
 }
 
-/* The first GPU that its ids do not tell; KL_XML_NONE: there is none. */
+/* The first GPU with unknown ids; KL_XML_NONE: there is none. */
 static int untold_gpu(const struct work *w)
 {
     for (int i = 0; i < w->nleaves; i++)
@@ -513,7 +513,7 @@ static ncclResult_t complete_placement(struct work *w)
 
 /* ---- files with GPUs ---- */
 
-/* Their `sm` counts compute units: as a compute capability it would mean rules that are not theirs. */
+/* Their `sm` counts compute units: as a compute capability it would select the wrong rules. */
 static ncclResult_t translate_amd(struct work *w)
 {
     int n = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * placement.h - files that say where devices are, but not which: completed as the machine itself would complete them.
+ * placement.h - files that only give the places of devices: completed as on the machine itself.
  *
  * NCCL fills such a file from the running system: ids and speeds from sysfs, GPUs and NVLinks from NVML, nets from the plugin.
  * Without that machine, PCI class, vendor and device id tell the product (product.h), and the machine (known.h) the rest:

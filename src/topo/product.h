@@ -2,7 +2,7 @@
 /**
  * product.h - properties of GPUs and NICs by PCI vendor and device id.
  *
- * Two tables of plain data. A system's own list of PCI ids is not asked: it is older than many GPUs, and knows no NVLinks.
+ * Two tables of plain data. A system's own list of PCI ids is not used: it is older than many GPUs, and has no NVLinks.
  *
  * Source:  the machine specification, 1 to 3.
  * Threads: const.
@@ -38,7 +38,7 @@ const struct kl_gpu_product *kl_gpu_product_of(int vendor, int device);
 /** The product with this name; NULL if there is none. */
 const struct kl_gpu_product *kl_gpu_product_named(const char *name);
 
-/** The product that a name as drivers write it means best: "NVIDIA H100 80GB HBM3". NULL if it is not in the table. */
+/** The best match of a driver's name: "NVIDIA H100 80GB HBM3". NULL if it is not in the table. */
 const struct kl_gpu_product *kl_gpu_product_like(const char *name);
 
 /** sm of such a name, also of products that are not in the table; 0: not known. */

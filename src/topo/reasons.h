@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * reasons.h - why a rule of paths.h answered as it did.
+ * reasons.h - the reasons behind the results of the rules in paths.h.
  *
  * Each rule returns its reason with its answer. A reason has a code (snake_case, stable, for programs) and a text for
  * people: a phrase without a final period that names the fact, and the setting that would change it where there is one.
@@ -21,18 +21,18 @@ enum { KL_WHY_TEXT = 256 };
 enum kl_p2p_why {
     KL_P2P_ALLOWED,
     KL_P2P_ABSENT,       /* the other rank's GPU is not in this system */
-    KL_P2P_OTHER_HOST,   /* and no NVLink domain that both are in */
+    KL_P2P_OTHER_HOST,   /* and they share no NVLink domain */
     KL_P2P_OTHER_MEMORY, /* processes that cannot share memory: containers with a /dev/shm each */
     KL_P2P_DISABLED,     /* NCCL_P2P_DISABLE */
     KL_P2P_TOO_FAR,      /* the path is worse than the limit, or there is none */
-    KL_P2P_BROKEN,       /* says the driver */
+    KL_P2P_BROKEN,       /* according to the driver */
     /* further conditions of the P2P transport */
     KL_P2P_BY_COPY,    /* copy engines cannot go through another GPU */
-    KL_P2P_NET_FASTER, /* than the path between the GPUs */
+    KL_P2P_NET_FASTER, /* the network is faster than the path between the GPUs */
     KL_P2P_NO_ACCESS   /* one device cannot map the other's memory */
 };
 
-/** Where the limit of P2P came from. */
+/** The source of P2P's limit. */
 enum kl_p2p_limit {
     KL_P2P_LIMIT_SET,      /* NCCL_P2P_LEVEL */
     KL_P2P_LIMIT_AMD_PAIR, /* at most two GPUs and an AMD CPU */
@@ -46,7 +46,7 @@ struct kl_p2p {
     int level; /* the path type that was allowed */
     enum kl_p2p_limit limit;
     enum kl_p2p_why why;
-    int type; /* of the path, before it was sent another way; KL_PATH_DIS if there is none */
+    int type; /* of the path, before it was rerouted; KL_PATH_DIS if there is none */
 };
 const char *kl_p2p_why_name(enum kl_p2p_why why);
 const char *kl_p2p_why_text(const struct kl_p2p *answer, char text[KL_WHY_TEXT]);
@@ -81,8 +81,8 @@ struct kl_gdr {
     enum kl_gdr_mode mode;
     enum kl_gdr_why why;
     int rank;       /* the rank with the GPU that the NIC reaches: another one with PXN */
-    int type;       /* how far that GPU is, before it was sent another way */
-    int level;      /* how far it may be */
+    int type;       /* distance of that GPU, before the path was rerouted */
+    int level;      /* its limit */
     bool level_set; /* by NCCL_NET_GDR_LEVEL */
     bool c2c;       /* NCCL_NET_GDR_C2C would make it near */
 };
@@ -119,7 +119,7 @@ enum kl_p2p_net_why {
     KL_P2P_NET_NO_RAIL,     /* own: no GPU of this host has the receiver's device number */
     KL_P2P_NET_RAIL_FAR,    /* own: the rail's NIC is farther than PXN */
     KL_P2P_NET_NO_RELAY,    /* own: no GPU uses the rail's NIC first */
-    KL_P2P_NET_NO_NVLINK,   /* own: none to the GPU next to the rail's NIC */
+    KL_P2P_NET_NO_NVLINK,   /* own: no NVLink to the GPU next to the rail's NIC */
     KL_P2P_NET_RELAY_FAR,   /* own: that GPU is farther than PXB from the rail's NIC */
     KL_P2P_NET_RELAY_NO_GDR /* own: that GPU may not use GPUDirect with the rail's NIC */
 };
@@ -145,14 +145,14 @@ const char *kl_net_choice_text(const struct kl_net_choice *choice, char text[KL_
 
 /* ---- NETs ---- */
 
-/** Is a NET the own one of any GPU, for any channel? */
+/** Does any GPU choose a NET, for any channel? */
 enum kl_net_use {
     KL_NET_CHOSEN,
     KL_NET_TWIN,      /* it has the number of a NET before it, which counts */
     KL_NET_UNREACHED, /* no GPU reaches it */
     KL_NET_SLOWER,    /* every GPU has NETs to which its path is wider */
     KL_NET_FARTHER,   /* every GPU has nearer NETs; one of them as wide */
-    KL_NET_SPREAD     /* nearest to a GPU, like others, which device numbers and channels choose */
+    KL_NET_SPREAD     /* nearest to a GPU, like others that device numbers and channels choose */
 };
 
 struct kl_net_usage {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * record.h - a machine written down, so that it can be looked at elsewhere and tested against.
+ * record.h - a machine as files, for analysis elsewhere and for tests.
  *
  * A record is a directory: the parts of sysfs that topologies read, with their links, and a file `kolo-facts` with the other
  * facts, one line per device, `key=value` separated by blanks:
@@ -31,7 +31,7 @@ struct kl_recorded {
     int ngpus, nnets;
 };
 
-/** Is `dir` sysfs, or a record? Else ncclInvalidUsage: from a folder that is none a machine would be made up. */
+/** Is `dir` sysfs, or a record? Else ncclInvalidUsage: any other folder would yield a made-up machine. */
 ncclResult_t kl_record_check(const char *dir);
 
 /** Read DIR/kolo-facts. */

@@ -137,7 +137,7 @@ enum kl_change {
     KL_CHANGE_POWER_TREES,
     KL_CHANGE_ANY_SUM,
     KL_CHANGES,
-    KL_CHANGES_OF_TUNING = KL_CHANGE_LL128_SM /* the first of them: those before change the graphs */
+    KL_CHANGES_OF_TUNING = KL_CHANGE_LL128_SM /* the first change of tuning: earlier ones change graphs */
 };
 
 /** Does a release have a change? */
@@ -179,7 +179,7 @@ struct kl_change_facts {
     int since;        /* the first release that has it */
     const char *name; /* "keep_nets" */
     const char *text; /* the difference, a sentence without its full stop */
-    /* Releases from the first up to before the second are followed without their code for this having been read. 0: all was. */
+    /* Releases, from the first to before the second, that are followed although their code was not read. 0: none. */
     int unread_from, unread_to;
 };
 const struct kl_change_facts *kl_change_facts(enum kl_change change);

@@ -24,7 +24,7 @@ static uint8_t type_of_legs(const struct kl_topo *t, uint8_t x, uint8_t y)
     return x > y ? x : y;
 }
 
-/* Node `a` reaches `b` by way of `via` from now on. */
+/* Reroute the path from `a` to `b` over `via`. */
 static ncclResult_t reroute(struct kl_topo *t, int a, int via, int b, enum kl_path_rule rule)
 {
     enum kl_node_type from = t->node[a].type, to = t->node[b].type;
@@ -172,7 +172,7 @@ static enum kl_pxn_why judge_pxn(const struct kl_topo *t, int relay, int gpu, in
     return passes_cpu(t, out) ? KL_PXN_OVER_CPU : KL_PXN_USED;
 }
 
-/* `relay`: the NIC's GPU, -1 for none; not asked for when PXN is off. */
+/* `relay`: the NIC's GPU, -1 for none; unused if PXN is off. */
 static ncclResult_t settle_pxn(struct kl_topo *t, int relay, int gpu, int net, bool *changed)
 {
     struct kl_pxn *answer = &t->pxn[(size_t)gpu * (size_t)t->count[KL_NODE_NET] + (size_t)net];

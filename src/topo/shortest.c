@@ -68,7 +68,7 @@ struct way {
     int listed; /* round in which it was put on the frontier */
 };
 
-/* A link of a way, and the rest of the way: ways share their ends, and stay as they were when they were found. */
+/* A link of a way, and the rest of the way: paths share their ends, and never change once found. */
 struct cell {
     int32_t link, next;
 };

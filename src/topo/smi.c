@@ -176,7 +176,7 @@ static bool read_link(struct reader *r, const char *line)
 
 /* ---- lines ---- */
 
-/* "NIC0: mlx5_0" of the legend; other lines are passed over. */
+/* "NIC0: mlx5_0" of the legend; other lines are skipped. */
 static void read_legend(struct reader *r, char **word, int n)
 {
     size_t length = n == 2 ? strlen(word[0]) : 0;

@@ -22,11 +22,11 @@ enum kl_smi_level { KL_SMI_NONE, KL_SMI_PIX, KL_SMI_PXB, KL_SMI_PHB, KL_SMI_NODE
 struct kl_smi {
     int ngpus, ndevices;
     char name[KL_SMI_DEVICES][KL_SMI_NAME]; /* of NICs: mlx5_0 */
-    int numa[KL_SMI_GPUS];                  /* -1: not told */
+    int numa[KL_SMI_GPUS];                  /* -1: unknown */
     unsigned char level[KL_SMI_DEVICES][KL_SMI_DEVICES];
     unsigned char links[KL_SMI_GPUS][KL_SMI_GPUS]; /* of NV# */
-    char product[KL_SMI_GPUS][KL_SMI_NAME];        /* "" : not told */
-    int active[KL_SMI_GPUS];                       /* NVLinks that are up; -1: not told */
+    char product[KL_SMI_GPUS][KL_SMI_NAME];        /* "": unknown */
+    int active[KL_SMI_GPUS];                       /* NVLinks that are up; -1: unknown */
 };
 
 /** Read one text into `smi`, which begins as zeros with kl_smi_init. `file` is for messages. */

@@ -208,7 +208,7 @@ static ncclResult_t add_cpu(struct making *m, int set, int numa)
 
 /* ---- all ---- */
 
-/* Without a product the number of NVLinks tells the generation. */
+/* Without a product the number of NVLinks determines the generation. */
 static int sm_of(const struct making *m)
 {
     int links = 0;

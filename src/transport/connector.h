@@ -71,7 +71,7 @@ struct kl_shm_region; /* shm: memory of this process that fifos lie in */
 struct kl_fd_map;     /* shm: memory of another process, mapped here once for all its users */
 struct kl_shm_home;   /* shm: where the receiving fifos of messages lie together */
 struct kl_net_link;   /* net: a fifo of this side, and a connection */
-struct kl_handover;   /* net: a fifo of the rank that sends for this one */
+struct kl_handover;   /* net: a fifo of the relay */
 
 /** Shared by all connectors of a communicator. */
 struct kl_common {
@@ -106,7 +106,7 @@ struct kl_connector {
     struct kl_fifo_block *block;
     struct kl_shm_region *region;
     struct kl_fd_map *map, *pool_map;
-    struct kl_fd_request *request; /* for a descriptor that is on its way */
+    struct kl_fd_request *request; /* for a descriptor in transit */
     bool settled;                  /* the sender has mapped the region */
     struct kl_net_link *link;
     struct kl_handover *handover;

@@ -19,7 +19,7 @@ static size_t line_count(size_t bytes)
 
 /* ---- sender ---- */
 
-/* Whole lines are copied with a constant size, which compilers make a few moves of. */
+/* Copy whole lines with a constant size: compilers turn this into a few moves. */
 static void store_lines(struct line *lines, const unsigned char *data, size_t bytes, uint64_t flag)
 {
     for (; bytes >= KL_LINES_DATA; lines++, data += KL_LINES_DATA, bytes -= KL_LINES_DATA) {
@@ -64,7 +64,7 @@ bool kl_lines_ready(struct kl_fifo_rx *rx)
 
     if (!kl_fifo_ready(rx)) return false;
     uint32_t bytes = kl_read_once(&line->bytes);
-    if (bytes <= KL_FIFO_INLINE || !fits(rx, line, bytes)) return true; /* kl_lines_open takes it, or refuses */
+    if (bytes <= KL_FIFO_INLINE || !fits(rx, line, bytes)) return true; /* kl_lines_open accepts or refuses it */
 
     struct line *lines = kl_fifo_lines(rx->fifo, rx->step, &rx->shape);
     uint32_t n = (uint32_t)line_count(bytes);

@@ -27,7 +27,7 @@ enum { KL_LINES_DATA = 56, KL_LINES_PER_STEP = 128 };
 #define KL_LINES_BYTES    (KL_FIFO_INLINE + (size_t)KL_LINES_PER_STEP * KL_LINES_DATA)
 #define KL_LINES_LL_BYTES (KL_LINES_PER_STEP * 64u)
 
-/** Do 64-byte stores arrive whole on this machine? Looked at once, which takes about a millisecond. */
+/** Are 64-byte stores atomic on this machine? Tested once, which takes about a millisecond. */
 bool kl_lines_wide_works(void);
 
 /** Send `bytes` (at most KL_LINES_BYTES) as one step; `wide` as LL128 does. Only after kl_fifo_can_send. */

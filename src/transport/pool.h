@@ -18,11 +18,11 @@
 
 struct kl_pool;
 
-/* Slots of a fifo that may wait for its receiver: one that does not come holds no more of them. */
+/* The most slots of a fifo that may wait for its receiver. */
 enum { KL_POOL_DEPTH = 8, KL_POOL_SLOT_BYTES = 64 << 10 };
 
 /**
- * A pool of `nslots` slots; its memory comes into being when touched. Slots are taken in turn, and the first ones again when about
+ * A pool of `nslots` slots; its memory is allocated at the first touch. Slots are taken in turn, and the first ones again when about
  * `cycle_bytes` were written (kl_cache_cycle) and they are free.
  */
 ncclResult_t kl_pool_create(uint32_t nslots, size_t slot_bytes, size_t cycle_bytes, struct kl_pool **pool);

@@ -87,7 +87,7 @@ static void slots_are_shared_and_come_back(void **state)
     kl_pool_free(pool);
 }
 
-/* One that never reads holds its slots, and only those. */
+/* A receiver that never reads holds its slots, and no others. */
 static void a_slow_reader_takes_nothing_from_the_others(void **state)
 {
     struct kl_pool *pool;

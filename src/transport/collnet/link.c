@@ -46,7 +46,7 @@ ncclResult_t kl_collnet_link_create(const struct kl_collnet *collnet, const int3
     l->send.sends = true;
     l->mapped = 2 * kl_fifo_size(&s);
     l->part = calloc((size_t)n, sizeof *l->part);
-    /* Zero pages that come into being when touched. */
+    /* Zero pages, allocated at the first touch. */
     l->memory = mmap(NULL, l->mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (l->memory == MAP_FAILED) l->memory = NULL;
     ncclResult_t rc = l->part && l->memory ? attach(l, &s) : KL_NOMEM("the buffers of CollNet");
@@ -116,7 +116,7 @@ static bool has_room(struct kl_collnet_link *l)
     return end - l->in.head_seen <= l->in.shape.nslots;
 }
 
-/* Where the data of a step that is to be published go. */
+/* The address for the data of a step before it is published. */
 static void *place(const struct kl_collnet_link *l, uint64_t step, size_t bytes)
 {
     if (bytes <= KL_FIFO_INLINE) return kl_fifo_line(l->in.fifo, step, &l->in.shape)->payload;

@@ -27,7 +27,7 @@ enum kl_collnet_what { KL_COLLNET_ALL_REDUCE, KL_COLLNET_ALL_GATHER, KL_COLLNET_
 /** Steps of one request; sends and receives. */
 struct kl_collnet_step {
     void *request; /* NULL: none */
-    size_t bytes;  /* of a step that it makes */
+    size_t bytes;  /* of a produced step */
 };
 
 struct kl_collnet_link {
@@ -45,10 +45,10 @@ struct kl_collnet_link {
     struct kl_collnet_op op;
     size_t elem_bytes;
 
-    struct kl_fifo_rx out;        /* steps [released, out.step) are with the network, or collected: */
-    struct kl_collnet_part *part; /* n: of the next request */
+    struct kl_fifo_rx out;        /* steps [released, out.step) are with the network, or collected */
+    struct kl_collnet_part *part; /* the steps of the next request, n of them */
     size_t part_bytes;            /* each */
-    int collected;                /* so many */
+    int collected;                /* number of collected steps */
     uint64_t released;
 
     struct kl_fifo_tx in; /* steps [in.step, expected) are on their way */

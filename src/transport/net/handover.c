@@ -18,8 +18,8 @@ struct kl_handover {
     bool carded;
     struct kl_relay_card card;
     struct kl_fd_request *request; /* for the bell */
-    int bell;                      /* the home's */
-    uint64_t told;                 /* steps that the relay has been rung for */
+    int bell;                      /* owned by the home */
+    uint64_t told;                 /* steps that the relay was woken for */
 };
 
 /* ---- bells ---- */

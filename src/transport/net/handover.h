@@ -9,7 +9,7 @@
 
 #include "transport/connector.h"
 
-/** As a transport's connect; `local` is the way to the other rank's memory. */
+/** As a transport's connect; `local` is the transport to the relay's memory. */
 ncclResult_t kl_handover_connect(struct kl_connector *c, const struct kl_transport *local, const struct kl_card *card,
                                  uint64_t deadline);
 

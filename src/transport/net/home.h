@@ -24,7 +24,7 @@ struct kl_net_home {
     struct kl_key secret;     /* of the communicator */
     int rank;
     struct kl_bootstrap *bootstrap; /* this and all below: for sending through relays */
-    struct kl_proxy *proxy;         /* of this process; NULL: it relays nothing */
+    struct kl_proxy *proxy;         /* of this process; NULL: it is no relay */
     uint32_t handovers;             /* number of relayed connections so far */
     struct kl_net_bell *bell;
     int nbells;

@@ -99,7 +99,7 @@ static void begin_in_place(struct kl_net_link *l, const struct kl_fifo_rx *rx)
     l->place.left = rx->want_bytes;
 }
 
-/* Where the message goes that this step is of. One that does not fit is published as it is, without data, to be refused. */
+/* The destination of this step's message. A step that does not fit is published without data, to be refused. */
 static void put_in_place(struct kl_net_link *l, struct kl_net_step *s)
 {
     bool fits = s->bytes <= l->place.left, more = s->wire.bytes & KL_FIFO_MORE;

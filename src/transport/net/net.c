@@ -2,7 +2,7 @@
 /**
  * net.c - ranks of different hosts: a fifo at each end, and a network between them.
  *
- * The receiver's card tells where it listens; both then see to their ends of the connection, so there is no reply to wait for.
+ * The receiver's card has its address; both ends then connect by themselves, so there is no reply to wait for.
  */
 #include "base/error.h"
 #include "device/host/idle.h"
@@ -40,7 +40,7 @@ static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape
 
 /* ---- one connection for both directions: where the plan wants the same NIC for both, and the net can ---- */
 
-/* The other direction, if it uses the same NIC. Where it is handed over there is no connection here. */
+/* The other direction, if it uses the same NIC. With a relay there is no connection here. */
 static struct kl_connector *like_opposite(const struct kl_connector *c)
 {
     struct kl_connector *o = c->opposite;

@@ -124,7 +124,7 @@ static ncclResult_t connect_on(struct relay *r)
     return ncclSuccess;
 }
 
-/* Nothing is left to send, and nothing will come. */
+/* All is sent, and no more steps will come. */
 static bool is_over(struct relay *r)
 {
     return r->link->released == r->link->out.step && kl_fifo_sender_gone(&r->link->out);
@@ -190,7 +190,7 @@ static void take_asks(struct kl_relays *all)
     kl_error_quiet(quiet);
 }
 
-/* By the event loop. */
+/* Called by the event loop. */
 static void notice_message(void *ctx)
 {
     struct kl_relays *all = ctx;
