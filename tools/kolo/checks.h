@@ -11,7 +11,7 @@
  */
 void kl_checks_by_default(void);
 
-/** Let this process and the ranks it starts follow a release of NCCL; NULL leaves all as it is. False: there is none such, and stderr says so. */
+/** Let this process and the ranks it starts follow a release of NCCL; NULL changes nothing. False after an error message on stderr: unknown release. */
 bool kl_follow_release(const char *command, const char *nccl);
 
 #endif

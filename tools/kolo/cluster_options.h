@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** cluster_options.h - the options that say which cluster is meant, and with which changes. */
+/** cluster_options.h - the options that describe a cluster, and changes of it. */
 #ifndef KOLO_TOOL_CLUSTER_OPTIONS_H
 #define KOLO_TOOL_CLUSTER_OPTIONS_H
 

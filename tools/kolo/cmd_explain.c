@@ -86,7 +86,7 @@ static int gather_words(int argc, char **argv, struct kl_explain_request *q, cha
     return n;
 }
 
-/* A file among the words is an option forgotten; NULL if there is none. */
+/* A file among the words, whose option was forgotten; NULL if there is none. */
 static const char *file_among(int n, char **words)
 {
     for (int i = 0; i < n; i++)

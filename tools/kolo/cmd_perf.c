@@ -84,7 +84,7 @@ static int share_slots(struct watched *w)
     return w->slots == MAP_FAILED ? -1 : fd;
 }
 
-/* A file that cannot be read or written shows now, in one line, rather than in the middle of a job. */
+/* Check files now, for an error in one line instead of in the middle of a job. */
 static int check_files(const struct kl_perf_config *c, char topo[PATH_MAX])
 {
     FILE *f = NULL;

@@ -143,7 +143,7 @@ static ncclResult_t tell(struct found *f, const struct kl_ras_process *p, const 
     return a->json ? ncclSuccess : print_text(p, a);
 }
 
-/* A process that stands still is no reason not to ask the others. */
+/* Query the other processes even if one does not answer. */
 static void ask_one(struct found *f, const struct kl_ras_process *p, const struct asked *a)
 {
     json_t *own;

@@ -164,7 +164,7 @@ static ncclResult_t copy_record(const char *from, struct kl_recorded *facts)
     return kl_record_load(from, facts);
 }
 
-/* This machine, or a record of one again. NICs are in sysfs; GPUs are not. */
+/* Record this machine, or a record again. NICs are in sysfs; GPUs are not. */
 static ncclResult_t record(const char *dir, const char *sysfs)
 {
     char problem[KL_GPUS_PROBLEM_TEXT] = "";

@@ -16,7 +16,7 @@
 
 enum { SECONDS = 18 };
 
-/* Beyond these times are noise: others had more than a tenth of the CPUs, or more than a third of the times did not repeat. */
+/* Limits of noise: other programs had more than a tenth of the CPUs, or more than a third of the times did not repeat. */
 #define MOST_OTHERS 0.1
 #define MOST_APART  (1.0 / 3)
 
@@ -119,7 +119,7 @@ static void judge(struct outcome *o, const struct kl_cpu_use *before, uint64_t b
     o->noise = o->others > MOST_OTHERS || o->spread.apart > MOST_APART * o->spread.times;
 }
 
-/* Noise that is not kept is not measured to the end. */
+/* Stop measuring once the result is too noisy to keep. */
 static ncclResult_t measure_all(const struct asked *a, struct outcome *o)
 {
     const struct kl_cpu_use before = kl_cpu_use_now();

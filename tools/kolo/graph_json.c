@@ -120,7 +120,7 @@ static json_t *gpu_links(const struct kl_node *n)
     return json_pack("[o]", link_json(KL_PATH_LOC, KL_BW_LOCAL, device_text(n, to)));
 }
 
-/* The link to the rank's node, if that is here, stands behind wider ones. */
+/* The link to the rank's node, if it is here, comes after wider ones. */
 static json_t *device_json(const struct kl_topo *t, const struct kl_node *n)
 {
     char to[KL_NODE_TEXT];

@@ -29,7 +29,7 @@
 enum { WATCH_MS = 100, POLL_MAX_MS = 60000, PER_RANK = 2, NETNS_PORT = 29500 };
 enum { CHUNK = 65536, PIPE_CHUNKS = 16 }; /* together more than a pipe holds */
 
-/* One of a rank's two outputs on its way to ours. */
+/* One of a rank's two outputs, which is passed on. */
 struct output {
     int fd; /* -1: closed */
     struct kl_lines lines;
@@ -50,10 +50,10 @@ struct launcher {
     struct kl_janitor janitor;
     sigset_t inherited_mask;
     int signals;         /* signalfd */
-    int asked;           /* the signal that asked us to end; 0: none did */
+    int asked;           /* the signal that asked the launcher to end; 0: none */
     int null;            /* /dev/null */
     uint64_t deadline;   /* of the whole job */
-    uint64_t next_watch; /* when is_stuck is asked again */
+    uint64_t next_watch; /* time of the next call of is_stuck */
     char id[KL_JOBID_TEXT];
     int domain_hosts; /* of each NVLink domain */
     char hostname[64], master_addr[32];

@@ -45,7 +45,7 @@ static int is_any(const char *text, const char *a, const char *b)
     return !strcmp(text, a) || !strcmp(text, b);
 }
 
-/* A command that did well has done so only if its output arrived. One that failed has said why. */
+/* A command only succeeds if its output was written. One that failed has printed the reason. */
 static int finish(int status)
 {
     if (status != EXIT_OK || !kl_output_end(stdout)) return status;

@@ -68,7 +68,7 @@ int kl_opts_parse(const struct kl_opt *table, int argc, char **argv, int first, 
 /** Why a word that is no option is refused: one that looks like a topology file belongs to --topo, if the table has that. */
 void kl_opts_refuse_word(const struct kl_opt *table, const char *word, char *why, size_t why_size);
 
-/** Is it a file, or called like one? */
+/** Is it a file, or named like one? */
 bool kl_opts_is_file(const char *word);
 
 /** Print the table as the option part of a help text. */

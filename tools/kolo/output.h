@@ -18,7 +18,7 @@
 /** Flush. ncclSystemError if any of the output, now or earlier, could not be written. */
 ncclResult_t kl_output_end(FILE *to);
 
-/** Print a document and let go of it; NULL stands for one that memory was short for. */
+/** Print a document and release it; NULL means that memory was short. */
 ncclResult_t kl_output_json(json_t *document, FILE *to);
 ncclResult_t kl_output_xml(const struct kl_xml *document, FILE *to);
 

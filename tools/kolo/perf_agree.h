@@ -16,7 +16,7 @@ ncclResult_t kl_perf_combine(struct kl_perf_rank *rank, int nown, size_t n, nccl
 /** Rank 0's list receives the entries of all ranks. lists: one of nranks entries for each own rank, with its entry filled in. */
 ncclResult_t kl_perf_gather(struct kl_perf_rank *rank, int nown, void *lists, size_t entry_bytes);
 
-/** Everybody gets rank 0's data: `bytes` of it for the one own rank. */
+/** All ranks receive rank 0's data: `bytes` of it for the one own rank. */
 ncclResult_t kl_perf_hand_out(struct kl_perf_rank *rank, void *data, size_t bytes);
 
 #endif

@@ -52,7 +52,7 @@ _Noreturn static void give_up(const struct kl_perf_rank *r, const char *operatio
 
 /* ---- joining ---- */
 
-/* A number that a launcher has left in the environment; -1: it has not. */
+/* A number from a launcher's environment variable; -1: not set. */
 static int number_of(const char *name)
 {
     const char *text = getenv(name);
@@ -223,7 +223,7 @@ static void run_threads(struct process *p)
     }
     if (err) {
         fprintf(stderr, "kolo perf: starting threads: %s\n", strerror(err));
-        _exit(KL_PERF_FAILED); /* those that run wait for those that do not */
+        _exit(KL_PERF_FAILED); /* the running threads wait for the missing ones */
     }
     thread_main(&own);
     for (int i = 1; i < started; i++) pthread_join(handle[i], NULL);
@@ -231,7 +231,7 @@ static void run_threads(struct process *p)
     free(handle);
 }
 
-/* ---- the watching thread, where there is no launcher that watches ---- */
+/* ---- the watching thread, if no launcher watches ---- */
 
 static void *watch_main(void *argument)
 {

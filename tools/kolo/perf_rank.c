@@ -99,7 +99,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* The buffers of an iteration; each uses the part of the room behind the one before. */
+/* The buffers of an iteration: each iteration uses the part of the room behind the one before. */
 static void place(struct kl_perf_rank *r, int iteration)
 {
     const struct kl_coll_shape *s = &r->op.shape;

@@ -22,7 +22,7 @@ struct column {
 
 /* ---- captions of rows ---- */
 
-/* Of the hosts that stand upright, or on their heads. */
+/* For the hosts that are drawn upright, or upside down. */
 static const struct kl_box *first_box(const struct kl_scene *s, int kind, bool flip)
 {
     for (int i = 0; i < s->nboxes; i++)
@@ -69,7 +69,7 @@ static float center(const struct kl_box *b)
     return b->bar.y + b->bar.h / 2;
 }
 
-/* Towards the end of the host that its GPUs are at: up, or down where it stands on its head. */
+/* Towards the GPUs' end of the host: up, or down if it is upside down. */
 static float away(const struct kl_box *b, float by)
 {
     return b->flip ? b->bar.y + b->bar.h + by : b->bar.y - by;

@@ -39,7 +39,7 @@ static int widths_of(const struct kl_scene *s, float bw[WIDTHS], bool *more)
         if (next <= 0) return n;
         if (n == WIDTHS) {
             *more = true;
-            bw[n - 1] = next; /* the highest is always told */
+            bw[n - 1] = next; /* the highest is always shown */
         } else {
             bw[n++] = next;
         }

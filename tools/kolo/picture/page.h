@@ -36,7 +36,7 @@ enum {
     KL_PAGE_MARGIN = 16,
     KL_PAGE_CAPTIONS = 124, /* captions of the rows, left of the first host */
     KL_PAGE_LEAST_HOST = 190,
-    KL_PAGE_ROW_WIDTH = 1720 /* hosts beyond it go into a second row, on their heads */
+    KL_PAGE_ROW_WIDTH = 1720 /* hosts beyond it go into a second row, upside down */
 };
 
 /** Heights within a host: the same for all hosts. `bar` and `nic` by level. */
@@ -51,7 +51,7 @@ struct kl_page {
     float host_width;
     int copy, host;  /* being placed */
     float left, top; /* of that host */
-    bool flip;       /* it stands on its head */
+    bool flip;       /* it is upside down */
 };
 
 /**

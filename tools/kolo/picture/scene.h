@@ -60,7 +60,7 @@ struct kl_box {
     int node;             /* of the machine; -1 for hosts, the network and KL_BOX_MORE */
     int copy;             /* of the machine */
     int host;             /* its number in the cluster; -1 for boxes outside of hosts */
-    bool flip;            /* of a host that stands on its head: its GPUs are below */
+    bool flip;            /* of a host that is drawn upside down: its GPUs are below */
     bool lower;           /* of the two rows of small NICs */
     int count;            /* MORE: of how many GPUs, or hosts when host is -1 */
     struct kl_rect bar;   /* the tile or bar */
@@ -77,12 +77,12 @@ struct kl_wire {
     float apex; /* of an arc between two points: how far it rises (negative: falls); 0: straight */
 };
 
-/** How a channel runs, and the number of each GPU in its order. */
+/** The path of a channel, and the number of each GPU in its order. */
 struct kl_way {
     char *path;        /* SVG path data, a line for each leg */
     int32_t *number;   /* by box; -1 for none */
     uint8_t *uses;     /* by link of the machine */
-    uint64_t channels; /* bits of those that run so */
+    uint64_t channels; /* bits of the channels with this path */
 };
 
 struct kl_picture_graph {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * text.h - texts in SVG and HTML, whatever stands in them: names come from files, and a picture of a file is opened
- * in a browser.
+ * text.h - untrusted texts in SVG and HTML: names come from files, and a picture of a file is opened in a browser.
  */
 #ifndef KOLO_TOOL_PICTURE_TEXT_H
 #define KOLO_TOOL_PICTURE_TEXT_H

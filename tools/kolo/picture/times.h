@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** times.h - which link is busy when (plan/timeline.h), as rows of colours from left to right. */
+/** times.h - the use of links over time (plan/timeline.h), as rows of colours from left to right. */
 #ifndef KOLO_TOOL_PICTURE_TIMES_H
 #define KOLO_TOOL_PICTURE_TIMES_H
 

@@ -95,7 +95,7 @@ static void hide_many(struct kl_scene *s, enum kl_node_type type, int most, int 
     }
 }
 
-/* A leaf that is drawn makes everything around it drawn. */
+/* All boxes around a drawn leaf are drawn. */
 static void mark_around(const struct kl_scene *s, enum kl_node_type type, bool *seen)
 {
     for (int i = 0; i < s->topo->count[type]; i++)
