@@ -384,7 +384,7 @@ static void hosts_of_one_file_stay_together(void **state)
     kl_xml_free(file);
 }
 
-/* Devices of several hosts: each host of the file plays its own GPUs; further hosts repeat the file. */
+/* Devices of several hosts: each host of the file has its own GPUs; further hosts repeat the file. */
 static void devices_are_on_hosts(void **state)
 {
     static const char text[] = "<system version=\"1\"><cpu host_hash=\"0xb\">" GPU("01", "rank=\"2\"")

@@ -25,7 +25,7 @@ ncclResult_t kl_net_merge_place(const struct kl_detect *d, const struct kl_machi
 /** Are near NETs merged on this machine? */
 enum kl_merge_why {
     KL_MERGE_POSSIBLE,
-    KL_MERGE_FROM_FILE, /* host devices play a file: its NETs stay as written */
+    KL_MERGE_FROM_FILE, /* host devices emulate a file: its NETs stay as written */
     KL_MERGE_GIVEN,     /* the network lists virtual NETs itself */
     KL_MERGE_NO_PLUGIN  /* the network cannot */
 };

@@ -18,7 +18,7 @@ enum { KL_CUDA_PIECE = 512 };
 
 struct kl_cuda_arena;
 
-/** Room for `bytes` in a segment of this name; NULL when the system does not give it. */
+/** Create an arena of `bytes` in a segment of this name; NULL if the system refuses. */
 struct kl_cuda_arena *kl_cuda_arena_create(size_t bytes, const char *name);
 void kl_cuda_arena_close(struct kl_cuda_arena *arena);
 

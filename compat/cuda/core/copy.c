@@ -101,7 +101,7 @@ static void fill_row(char *row, const struct job *j)
         break;
     default:
         for (size_t x = 0; x + (size_t)j->element_bytes <= j->box.width; x += (size_t)j->element_bytes)
-            memcpy(row + x, &j->value, (size_t)j->element_bytes); /* low bytes come first, here and on GPUs */
+            memcpy(row + x, &j->value, (size_t)j->element_bytes); /* little-endian, here and on GPUs */
     }
 }
 

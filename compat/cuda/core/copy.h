@@ -21,7 +21,7 @@ struct kl_cuda_box {
     size_t to_pitch, to_slice, from_pitch, from_slice; /* bytes from row to row, from slice to slice */
 };
 
-/** Where in a volume a box begins: slices of `height` rows of `pitch` bytes. Without a height it has one slice. */
+/** The corner of a box in a volume: slices of `height` rows of `pitch` bytes. Without a height it has one slice. */
 struct kl_cuda_volume {
     char *base;
     size_t pitch, height, x, y, z;

@@ -30,11 +30,11 @@ struct kl_cuda_link {
 struct kl_cuda_device {
     int ordinal; /* on its host */
     unsigned char uuid[16];
-    struct kl_cuda_place at; /* where it is on PCI */
+    struct kl_cuda_place at; /* its PCI address */
     unsigned pci_device, pci_subsystem;
     unsigned pcie_width, pcie_generation;
     int sm, numa;
-    size_t memory; /* bytes that it gives */
+    size_t memory; /* bytes of its memory */
     const struct kl_cuda_model *model;
     uint64_t above[KL_CUDA_SWITCHES]; /* PCI ids of the switches that it hangs on, nearest first; 0: no more */
     int nc2c;                         /* links to the CPU's own fabric, as Grace Hopper has them */
@@ -45,13 +45,13 @@ struct kl_cuda_device {
 /** Devices of the host, by ordinal. Errors: 999 when the topology cannot be read. */
 cudaError_t kl_cuda_host_devices(const struct kl_cuda_device **list, int *count);
 
-/** The number that this process sees, at most KL_CUDA_DEVICES. */
+/** The number of visible devices of this process, at most KL_CUDA_DEVICES. */
 cudaError_t kl_cuda_device_count(int *count);
 
-/** One that this process sees: 101 if it does not. */
+/** A visible device; 101 if there is none with this number. */
 cudaError_t kl_cuda_device(int device, const struct kl_cuda_device **out);
 
-/** The device that this process sees at a place. No place: 1; none there: 101. */
+/** The visible device at a PCI address. Errors: 1 invalid address, 101 none there. */
 cudaError_t kl_cuda_device_at(const char *place, int *device);
 
 /** "GPU-..." */

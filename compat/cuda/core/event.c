@@ -158,7 +158,7 @@ struct passage {
 static bool passed(const struct shared *s, uint64_t number)
 {
     if (kl_load_acquire(&s->done) >= number) return true;
-    if (kl_load_acquire(&s->recorded) < number) return true; /* it was taken back */
+    if (kl_load_acquire(&s->recorded) < number) return true; /* it was revoked */
     pid_t recorder = kl_load_relaxed(&s->recorder);
     return recorder && kill(recorder, 0) && errno == ESRCH;
 }
@@ -215,7 +215,7 @@ static struct passage *make_passage(const struct event *e)
     return p;
 }
 
-/* The record that failed was none, unless another one came behind it, which then counts. */
+/* Undo a failed record, unless a later one counts. */
 static void take_back(struct shared *s, uint64_t number, pid_t recorder_before)
 {
     if (atomic_compare_exchange_strong_explicit(&s->recorded, &number, number - 1, memory_order_acq_rel,
@@ -278,7 +278,7 @@ cudaError_t kl_cuda_event_order(cudaStream_t stream, cudaEvent_t event, unsigned
     return wait_shared(e, stream);
 }
 
-/* ---- asked and waited for ---- */
+/* ---- queries and waits ---- */
 
 static cudaError_t wait_or_ask(cudaEvent_t event, ncclResult_t (*call)(koloEvent_t))
 {

@@ -27,7 +27,7 @@ void *kl_cuda_handle_make(enum kl_cuda_kind kind, void *object);
 /** The object, NULL if there is none of this kind. */
 void *kl_cuda_handle_find(enum kl_cuda_kind kind, const void *handle);
 
-/** The same, and the handle is gone. */
+/** The same, and remove the handle. */
 void *kl_cuda_handle_take(enum kl_cuda_kind kind, const void *handle);
 
 /** Call `visit` for the handles of a kind, until it returns true. It may not make or take handles. */

@@ -27,7 +27,7 @@ struct handle {
 _Static_assert(sizeof(struct handle) == sizeof(cudaIpcMemHandle_t), "both are CUDA's");
 _Static_assert(sizeof(struct handle) == sizeof(cudaIpcEventHandle_t), "both are CUDA's");
 
-/* The descriptor that a handle is of; -1: the process has it no more. */
+/* The descriptor of a handle; -1: the process has closed it. */
 static int open_segment(const struct handle *h)
 {
     char path[64];

@@ -25,7 +25,7 @@ struct slot {
     int64_t given[KL_CUDA_DEVICES];
 };
 
-/* All but the locks is read and written under the lock of byte SLOTS. */
+/* Everything except the locks is protected by the lock of byte SLOTS. */
 struct file {
     uint64_t slots; /* that were ever taken */
     struct slot slot[SLOTS];
@@ -137,7 +137,7 @@ static int open_locked(const char *path)
     return -1;
 }
 
-/* Its pages are given now: later, in full shared memory, each would be a SIGBUS. */
+/* Allocate its pages now: later, if shared memory is full, each would cause a SIGBUS. */
 static bool map(int fd)
 {
     struct stat st;
@@ -226,7 +226,7 @@ static void open_ledger(void)
     kl_private_files_sweep(choose_folder(), MARK, strrchr(ledger.path, '/') + 1, is_stale);
 }
 
-/* ---- asked ---- */
+/* ---- queries ---- */
 
 bool kl_cuda_ledger_has(int ordinal)
 {

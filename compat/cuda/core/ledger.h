@@ -19,7 +19,7 @@
 /** Is this device of the host counted here? */
 bool kl_cuda_ledger_has(int ordinal);
 
-/** Give this process `bytes` more of it, or, negative, less. False: with all other processes that is more than `limit`. */
+/** Count `bytes` more for this process, or, if negative, less. False: the sum of all processes would exceed `limit`. */
 bool kl_cuda_ledger_count(int ordinal, int64_t bytes, uint64_t limit);
 
 /** Bytes of the device in use by all processes of the job, and by one of them. */

@@ -30,7 +30,7 @@ cudaError_t kl_cuda_host_free(void *ptr);
 cudaError_t kl_cuda_host_register(void *ptr, size_t bytes, unsigned flags);
 cudaError_t kl_cuda_host_unregister(void *ptr);
 
-/** Count `bytes` of a device as given out, or, negative, as back. False: so much is not left. */
+/** Count `bytes` of a device as allocated, or, if negative, as freed. False: not enough is left. */
 bool kl_cuda_count(int device, int64_t bytes);
 
 /** Free bytes of a device of the host. `device`: its number in this process; -1: it is not visible. */
@@ -51,7 +51,7 @@ void kl_cuda_segment_link(const struct kl_cuda_device *device, char link[KL_CUDA
 /** The segment that a device's memory is in; -1: it cannot be made. */
 int kl_cuda_memory_segment(int device);
 
-/** Where in it a piece lies. */
+/** The offset of a piece in it. */
 size_t kl_cuda_memory_offset(const struct kl_cuda_range *range);
 
 #endif

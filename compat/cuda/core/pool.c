@@ -41,7 +41,7 @@ cudaError_t kl_cuda_pool_let_go(cudaError_t rc)
 
 /* ---- lanes: work in order. 0: not known ---- */
 
-/* Handles do not tell: a thread's stream is another one in each thread, and an address is used again. */
+/* Handles do not identify lanes: a thread's stream differs from thread to thread, and addresses are reused. */
 static cudaError_t lane_of(cudaStream_t stream, int *device, uint64_t *lane)
 {
     static _Atomic uint64_t threads;
@@ -261,7 +261,7 @@ void kl_cuda_pool_end_of_graph(void *data)
     pthread_mutex_unlock(&lock);
 }
 
-/* A block that a graph gets must be ready: the graph runs in other streams. */
+/* A block for a graph must be ready: the graph runs in other streams. */
 static cudaError_t take_block(cudaMemPool_t handle, size_t bytes, uint64_t lane, bool captures,
                               struct kl_cuda_block **block)
 {
@@ -320,7 +320,7 @@ cudaError_t kl_cuda_pool_alloc_for_graph(int device, size_t bytes, void **ptr, v
 
 /* ---- frees ---- */
 
-/* With the lock: one that is given. */
+/* With the lock: a block in use. */
 static struct kl_cuda_block *given(const void *ptr)
 {
     struct kl_cuda_range range;

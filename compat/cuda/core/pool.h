@@ -28,14 +28,14 @@ cudaError_t kl_cuda_pool_set_access(cudaMemPool_t pool, const struct cudaMemAcce
 cudaError_t kl_cuda_pool_get_access(enum cudaMemAccessFlags *flags, cudaMemPool_t pool,
                                     const struct cudaMemLocation *where);
 
-/** A descriptor of a pool that was made to be shared so, which becomes the caller's. Errors: 1 it was not. */
+/** A descriptor of a pool that was created for sharing by descriptor; the caller owns it. Errors: 1 for other pools. */
 cudaError_t kl_cuda_pool_export(int *fd, cudaMemPool_t pool, int type, unsigned flags);
 
 /** A pool of the process that exported `fd`. `fd` stays the caller's. The pool only has imported memory, and allocates none. */
 cudaError_t kl_cuda_pool_import(cudaMemPool_t *pool, int fd, int type, unsigned flags);
 cudaError_t kl_cuda_pool_export_pointer(struct cudaMemPoolPtrExportData *out, const void *ptr);
 
-/** Memory to be freed as any of a pool. Errors: 1 not of that pool's process. */
+/** Import memory, which is freed like any of a pool. Errors: 1 not of that pool's process. */
 cudaError_t kl_cuda_pool_import_pointer(void **ptr, cudaMemPool_t pool, const struct cudaMemPoolPtrExportData *in);
 
 /** `pool` NULL: the current one of the stream's device. */

@@ -20,8 +20,8 @@ struct kl_cuda_block {
     enum kl_cuda_block_state state;
     bool graphs;                  /* it belongs to a graph, which frees it at its end */
     struct kl_cuda_window window; /* of another process's memory; all 0: it is this one's */
-    uint64_t lane;                /* that it was freed in */
-    koloEvent_t freed;            /* when that has come to the free */
+    uint64_t lane;                /* the lane of its free */
+    koloEvent_t freed;            /* done when the lane has executed the free */
     struct kl_cuda_block *next;   /* of the pool's free ones */
 };
 
@@ -31,11 +31,11 @@ struct kl_cuda_pool {
     int device;
     bool alive;      /* not destroyed; its blocks may outlive it */
     int imported;    /* where another process's pool has its memory; -1: it is this one's */
-    unsigned shares; /* enum cudaMemAllocationHandleType: how others may get at it */
+    unsigned shares; /* enum cudaMemAllocationHandleType: how it can be shared */
     size_t blocks;   /* given and free */
     struct kl_cuda_block *free;
     uint64_t threshold, used, used_high, reserved, reserved_high; /* bytes */
-    uint64_t most;                                                /* that it was made with; 0: no limit */
+    uint64_t most;                                                /* the maximum from its creation; 0: no limit */
     int reuse[4];                                                 /* by attribute */
     uint8_t access[KL_CUDA_DEVICES];                              /* enum cudaMemAccessFlags */
 };

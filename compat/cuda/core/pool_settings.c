@@ -71,7 +71,7 @@ cudaError_t kl_cuda_pool_get(cudaMemPool_t handle, int attribute, void *value)
     return kl_cuda_pool_let_go(get_locked(p, attribute, value));
 }
 
-/* ---- access: checked against the topology, kept and told. The memory itself can be accessed from everywhere here ---- */
+/* ---- access rights: checked against the topology, and stored. All devices can access the memory here ---- */
 
 cudaError_t kl_cuda_pool_check_access(int own, const struct cudaMemAccessDesc *d)
 {

@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-#define KL_CUDA_DEVICES 128 /* that a process may see */
+#define KL_CUDA_DEVICES 128 /* the most visible devices */
 
 #define KL_CUDA_TRY(expr)                                                                                              \
     do {                                                                                                               \

@@ -136,7 +136,7 @@ ncclResult_t kl_cuda_topology_describe(struct kl_cuda_device *list, int count)
     return rc;
 }
 
-/* ---- paths: found when they are first asked for ---- */
+/* ---- paths: computed at the first query ---- */
 
 static struct kl_topo *graph;
 

@@ -19,7 +19,7 @@ CUresult kl_cu_refuse_code(void)
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-/* Whatever the arguments are, they are not looked at. */
+/* The arguments are ignored. */
 #define REFUSED_CODE(name)                                                                                             \
     __attribute__((visibility("default"))) CUresult name(void);                                                        \
     CUresult name(void)                                                                                                \

@@ -23,8 +23,8 @@ struct allocation {
     int fd, device;
     size_t bytes;
     unsigned count;   /* handles and mappings */
-    unsigned handles; /* how often it is to be released */
-    bool imported;    /* counted where it was made */
+    unsigned handles; /* number of references */
+    bool imported;    /* the creating process counts it */
     CUmemAllocationProp properties;
     void *handle;
 };

@@ -31,11 +31,11 @@ struct kl_engine_parameter {
 
 /** A kernel as its translation unit registers it. Constant; lives as long as the code. */
 struct kl_engine_kernel {
-    const char *name;                     /**< as a person would write it, for messages */
+    const char *name;                     /**< its source name, for messages */
     void (*entry)(const void *arguments); /**< one thread of it, with the block of arguments */
     const struct kl_engine_parameter *parameters;
     uint32_t parameter_count;
-    uint32_t max_threads;       /**< of a block, by __launch_bounds__; 0: none said */
+    uint32_t max_threads;       /**< of a block, by __launch_bounds__; 0: unset */
     size_t argument_bytes;      /**< of the block of arguments, which is aligned to 16 or more */
     const size_t *shared_bytes; /**< bytes of its __shared__ variables; NULL: not known */
 };
@@ -45,7 +45,7 @@ struct kl_engine_dim {
     uint32_t x, y, z;
 };
 
-/** All that a grid is made of. */
+/** The description of a grid. */
 struct kl_engine_launch {
     const struct kl_engine_kernel *kernel;
     struct kl_engine_dim grid, block;

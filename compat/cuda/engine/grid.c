@@ -249,7 +249,7 @@ bool kl_grid_barrier(struct kl_grid *grid)
     return !kl_grid_failed(grid);
 }
 
-/* A block that is done is waited for no more. */
+/* Do not wait for a finished block. */
 static void leave_grid(struct kl_grid *grid)
 {
     (void)pthread_mutex_lock(&grid->lock);
@@ -319,7 +319,7 @@ static void run_together(struct kl_grid *grid)
     (void)pthread_mutex_destroy(&grid->lock);
 }
 
-/* ---- the way in ---- */
+/* ---- entry points ---- */
 
 static bool within(struct kl_engine_dim d, uint64_t x, uint64_t y, uint64_t z)
 {

@@ -12,7 +12,7 @@ enum { ALIGNMENT = 256, SUCCESS = 0, NO_MEMORY = 2, NO_SYMBOL = 13, NO_DEVICE = 
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kl_engine_variable *all;
-static _Atomic unsigned version = 1;                 /* grows when a variable comes */
+static _Atomic unsigned version = 1;                 /* incremented for each new variable */
 static _Atomic unsigned prepared[KL_ENGINE_DEVICES]; /* the version of the variables on a device */
 
 void __koloRegisterVariable(struct kl_engine_variable *variable)

@@ -73,7 +73,7 @@ static uint64_t result_of(const struct group *g, const struct kl_fibre *me)
     }
 }
 
-/* For a group of which all do the same and all get the same. */
+/* For an operation with the same result for all lanes of the group. */
 static bool shared_result(int operation)
 {
     return operation == KOLO_WARP_BALLOT || operation == KOLO_WARP_MATCH_ALL || operation >= KOLO_WARP_ADD;
@@ -91,7 +91,7 @@ static void give_results(const struct group *g)
     }
 }
 
-/* Have all come that `mask` names? They must name each other. */
+/* Have all lanes of `mask` arrived? Their masks must be equal. */
 static bool complete(const struct kl_fibre *lane, const struct kl_warp *warp, uint32_t arrived, uint32_t mask)
 {
     uint32_t needed = mask & ~warp->gone;
@@ -142,7 +142,7 @@ uint64_t __koloWarp(unsigned mask, int operation, uint64_t value, unsigned sourc
 
 /* ---- active lanes ---- */
 
-/* Those that ask at the place of the first of them. */
+/* The lanes that ask at the same place as the first. */
 static uint32_t asking_together(const struct kl_fibre *lane, uint32_t asking)
 {
     const struct kl_fibre *first = &lane[__builtin_ctz(asking)];

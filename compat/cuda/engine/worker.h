@@ -116,7 +116,7 @@ extern __thread struct kl_worker *kl_worker_here __attribute__((tls_model("initi
 struct kl_worker *kl_worker_take(size_t shared_bytes);
 void kl_worker_give(struct kl_worker *worker);
 
-/** Run one block of the worker's grid to its end; 0 or the error that ended it, which has been told. */
+/** Run one block of the worker's grid to its end; 0 or the error that ended it, which was reported. */
 int kl_block_run(struct kl_worker *worker, uint64_t block);
 
 /** The running thread waits for this, at this line, until another thread readies it. */

@@ -187,7 +187,7 @@ KOLO_CUDA_REDUCE(__reduce_or_sync, unsigned, KOLO_WARP_OR)
 KOLO_CUDA_REDUCE(__reduce_xor_sync, unsigned, KOLO_WARP_XOR)
 #undef KOLO_CUDA_REDUCE
 
-/* Forms without _sync went with CUDA 9 for devices that Kolo plays. */
+/* CUDA 9 removed the forms without _sync for devices that Kolo emulates. */
 #define KOLO_CUDA_GONE __attribute__((error("this form without _sync is gone: name the lanes that take part")))
 extern "C" {
 KOLO_CUDA_GONE int __all(int);
