@@ -78,7 +78,7 @@ static ncclResult_t serve_one(struct root *r)
     int fd = -1;
 
     KL_TRY(accept_one(r->fd, &fd));
-    ncclResult_t rc = check(kl_socket_recv(fd, &a, sizeof a, &for_ever), "hear an announcement");
+    ncclResult_t rc = check(kl_socket_recv(fd, &a, sizeof a, &for_ever), "receive an announcement");
     kl_socket_close(fd);
     if (rc) return rc;
     r->known[a.rank] = a;
@@ -134,7 +134,7 @@ static ncclResult_t hear_next(int listener, union kl_address *next)
     int fd = -1;
 
     KL_TRY(accept_one(listener, &fd));
-    ncclResult_t rc = check(kl_socket_recv(fd, next, sizeof *next, &for_ever), "hear who is next");
+    ncclResult_t rc = check(kl_socket_recv(fd, next, sizeof *next, &for_ever), "receive the next address");
     kl_socket_close(fd);
     return rc;
 }
