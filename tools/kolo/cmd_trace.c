@@ -65,7 +65,7 @@ int cmd_trace(int argc, char **argv)
     }
     if (a.help) return usage(stdout);
     if (n < 1 || strcmp(argv[1], "merge")) return usage(stderr);
-    if (n < 2) return refuse("merge needs the files of the ranks");
+    if (n < 2) return refuse("nothing to merge: name the files of the ranks");
     if (!a.out) return refuse("where to? -o FILE");
     return merge(&a, argv + 2, n - 1);
 }
