@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** perf_config.h - what a command line asks `kolo perf` to do. Options, defaults and meanings are those of nccl-tests. */
+/** perf_config.h - the command line of `kolo perf`. Options, defaults and meanings as in nccl-tests. */
 #ifndef KOLO_TOOL_PERF_CONFIG_H
 #define KOLO_TOOL_PERF_CONFIG_H
 
@@ -46,7 +46,7 @@ struct kl_perf_config {
 /** Read the words behind "perf". -1: wrong usage, the reason in `why`. With --help only `help` counts. */
 int kl_perf_configure(int argc, char **argv, struct kl_perf_config *config, char *why, size_t why_size);
 
-/** What can be checked only when the number of ranks is known. -1 as above. */
+/** The checks that need the number of ranks. -1 as above. */
 int kl_perf_check_ranks(const struct kl_perf_config *config, int nranks, char *why, size_t why_size);
 
 /** The size after `bytes`; 0 behind the last one. */

@@ -48,7 +48,7 @@ static json_t *any_string(const char *text)
     return string ? string : json_string("(not UTF-8)");
 }
 
-/* A name that nobody knows may be that of a secret, misspelled. */
+/* An unknown name may be a secret's, misspelled. */
 static bool may_be_shown(const struct kl_setting *s)
 {
     const struct kl_param *param = kl_param_find(&kl_param_registry, s->name);

@@ -138,7 +138,7 @@ static ncclResult_t run_iterations(struct kl_perf_thread *t, int n)
     return ncclSuccess;
 }
 
-/* What -a asks for, of times that each thread has measured. */
+/* The times of each thread, combined as -a says. */
 static ncclResult_t average(struct kl_perf_thread *t, double *times, size_t n)
 {
     switch (t->config->average) {
