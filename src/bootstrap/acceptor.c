@@ -150,10 +150,10 @@ bool kl_incoming_admit(struct kl_incoming *in, struct kl_connection *c)
 void kl_incoming_decline(struct kl_incoming *in, enum kl_handshake_outcome outcome)
 {
     static const char *const why[] = {[KL_REFUSED] = "another secret",
-                                      [KL_UNKNOWN] = "it wants somebody who is not here",
+                                      [KL_UNKNOWN] = "it asks for a rank that is not here",
                                       [KL_ELSEWHERE] = "there is another connection",
                                       [KL_OTHER_VERSION] = "another version of the protocol",
-                                      [KL_NOT_HERE] = "it is somebody else, or wants somebody else",
+                                      [KL_NOT_HERE] = "its rank does not fit, or it asks for another rank",
                                       [KL_EXHAUSTED] = "no descriptor left"};
     char text[KL_ADDRESS_TEXT];
     union kl_address peer = kl_socket_peer(in->fd);

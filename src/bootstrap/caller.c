@@ -94,7 +94,7 @@ static ncclResult_t refused(const struct kl_caller *c)
     if (c->outcome == KL_UNKNOWN)
         return KL_FAIL(
             ncclRemoteError,
-            "%s: %s knows nobody of this job any more, or there is a secret mismatch; all ranks need the same "
+            "%s: %s has no rank of this job any more, or there is a secret mismatch; all ranks need the same "
             "unique id, or the same KOLO_SECRET",
             c->text, from);
     if (c->call.is_public)

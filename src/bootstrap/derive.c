@@ -89,7 +89,7 @@ ncclResult_t kl_bootstrap_derive(const struct kl_bootstrap_config *config, struc
     KL_TRY_OR(rc, out, kl_join_known(b));
     b->parent = NULL;
     b->member = NULL;
-    KL_INFO(KL_BOOTSTRAP, "rank %d of %d has joined, who was rank %d of %d", b->rank, b->nranks, member[b->rank],
+    KL_INFO(KL_BOOTSTRAP, "rank %d of %d has joined, formerly rank %d of %d", b->rank, b->nranks, member[b->rank],
             parent->nranks);
     *out = b;
     return ncclSuccess;

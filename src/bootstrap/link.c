@@ -190,7 +190,7 @@ static void distrust(struct kl_contact *peer)
 
     pthread_mutex_lock(&b->lock);
     snprintf(why.text, sizeof why.text,
-             "a frame from %s at %s was altered on the way to rank %d in phase %s; find out what is between them",
+             "a frame from %s at %s was altered on the way to rank %d in phase %s; check the network between them",
              kl_who(b, peer->rank, who), kl_address_format(&from, address), b->rank, b->phase);
     pthread_mutex_unlock(&b->lock);
     give_up(peer, &why);

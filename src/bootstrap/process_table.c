@@ -130,7 +130,7 @@ static ncclResult_t create(int nranks, const struct kl_placement *l, const struc
 {
     struct kl_process_table *t = calloc(1, sizeof *t);
 
-    if (!t) return KL_NOMEM("what the ranks of a process share");
+    if (!t) return KL_NOMEM("the process table");
     *t = (struct kl_process_table){.name = *name,
                                    .nranks = nranks,
                                    .process = l->process,

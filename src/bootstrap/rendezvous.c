@@ -186,7 +186,7 @@ static enum kl_io hear_root(const struct kl_connection *root, const struct kl_wa
 
 static ncclResult_t no_sense(const struct kl_bootstrap *b)
 {
-    return KL_FAIL(ncclRemoteError, "rank %d: the rendezvous sent what is no introduction", b->rank);
+    return KL_FAIL(ncclRemoteError, "rank %d: the rendezvous sent an invalid introduction", b->rank);
 }
 
 static ncclResult_t refused(const struct kl_bootstrap *b, const struct kl_frame *f)
@@ -236,9 +236,10 @@ static ncclResult_t bad_frame(const struct kl_bootstrap *b, const struct kl_id *
 
     if (fault == KL_FRAME_NO_MEMORY) return KL_NOMEM("an introduction");
     if (fault == KL_FRAME_NONSENSE) return no_sense(b);
-    return KL_FAIL(ncclRemoteError,
-                   "a frame from the rendezvous at %s was altered on the way to rank %d; find out what is between them",
-                   kl_address_format(&id->address[0], address), b->rank);
+    return KL_FAIL(
+        ncclRemoteError,
+        "a frame from the rendezvous at %s was altered on the way to rank %d; check the network between them",
+        kl_address_format(&id->address[0], address), b->rank);
 }
 
 /* Announce this rank, and receive the answer. */

@@ -383,7 +383,7 @@ static void altered(struct visitor *v)
     v->rank = v->proved;
     kl_source_deadline(v->source, KL_NO_DEADLINE);
     snprintf(text, sizeof text,
-             "a frame from rank %d at %s was altered on the way to the rendezvous; find out what is between them",
+             "a frame from rank %d at %s was altered on the way to the rendezvous; check the network between them",
              v->rank, kl_address_format(&from, address));
     if (v->root->failed)
         refuse(v);
