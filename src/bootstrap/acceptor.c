@@ -180,7 +180,7 @@ bool kl_acceptor_has_declined(const struct kl_acceptor *a, char *text, size_t si
                  from, a->declined_version, KL_PROTOCOL);
     else
         snprintf(text, size, "somebody at %s was turned away, for %s", from,
-                 a->declined == KL_REFUSED ? "it has another KOLO_SECRET, or none" : "it wanted somebody else");
+                 a->declined == KL_REFUSED ? "it has another KOLO_SECRET, or none" : "it asked for another rank");
     return true;
 }
 

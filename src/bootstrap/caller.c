@@ -90,7 +90,7 @@ static ncclResult_t refused(const struct kl_caller *c)
         return KL_FAIL(ncclRemoteError, "%s: the process there has no descriptor left; raise `ulimit -n` there",
                        c->text);
     if (c->outcome == KL_NOT_HERE)
-        return KL_FAIL(ncclRemoteError, "%s: %s is somebody else, perhaps of another job", c->text, from);
+        return KL_FAIL(ncclRemoteError, "%s: %s is another rank, perhaps of another job", c->text, from);
     if (c->outcome == KL_UNKNOWN)
         return KL_FAIL(
             ncclRemoteError,

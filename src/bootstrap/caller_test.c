@@ -227,7 +227,7 @@ static void who_refuses_is_named(void **state)
     call.is_public = false;
     call.key = &key;
     call.hello.to = 5;
-    expect_failure(&call, ncclRemoteError, "is somebody else");
+    expect_failure(&call, ncclRemoteError, "is another rank");
     kl_acceptor_close(acceptor);
 
     acceptor = somebody(&address, KL_PROTOCOL + 1);

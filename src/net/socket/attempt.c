@@ -106,7 +106,7 @@ static ncclResult_t refused(const struct kl_attempt *a, const struct kl_opening 
                        doing(a, text));
     if (o->outcome == KL_REFUSED)
         return KL_FAIL(ncclRemoteError, "%s: it has another secret, so it is of another communicator", doing(a, text));
-    return KL_FAIL(ncclRemoteError, "%s: somebody else is there", doing(a, text));
+    return KL_FAIL(ncclRemoteError, "%s: another rank is there", doing(a, text));
 }
 
 static ncclResult_t crypt_differs(const struct kl_attempt *a)

@@ -210,7 +210,7 @@ static void another_rank_is_refused(void **state)
     p.sender.peer = 4;
     while (s == ncclInProgress) pair_step(&p, &s, &r);
     assert_int_equal(s, ncclRemoteError);
-    expect_in_error("somebody else is there");
+    expect_in_error("another rank is there");
     pair_close(&p);
 }
 
