@@ -8,7 +8,7 @@
  * ordered against the device's other work, and how a thread waits for it.
  *
  * Ranges:   a pinned range stays mapped, even if it is freed, until it is unpinned as often as it was pinned. An
- *           exported one is pinned, and any process of this user and host with its ticket may import it until it is
+ *           exported one is pinned, and any process of this user and host with its handle may import it until it is
  *           unexported. An imported range stays mapped until it is unimported, also after its exporter has ended.
  *           Importing grants access to the whole allocation, as CUDA's handles do.
  * Errors:   ncclInvalidArgument for an invalid object: a pointer that was not allocated, or was freed, a range that is

@@ -20,7 +20,7 @@ struct kl_fd_map {
 
 enum { BUCKETS = 1024 };
 
-/* A ticket is random: its first bytes serve as the hash. */
+/* An export handle is random: its first bytes serve as the hash. */
 static struct {
     pthread_mutex_t lock;
     struct kl_fd_map *bucket[BUCKETS]; /* under lock */

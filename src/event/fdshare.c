@@ -26,7 +26,7 @@
 enum {
     BACKLOG = 4096,
     CLIENTS = 256,      /* served at the same time; further ones wait in the backlog */
-    PATIENCE_MS = 5000, /* for a client to show its ticket */
+    PATIENCE_MS = 5000, /* for a client to show its export handle */
     SPARE_MS = 500,     /* the same, while the client occupies the reserve descriptor and others wait for that */
     PAUSE_MS = 100,     /* before accepting again when no descriptor is left, not even the reserve */
 };
@@ -146,7 +146,7 @@ static void reply_to(struct client *c, const unsigned char secret[16])
     kl_error_quiet(quiet);
 }
 
-/* A ticket is one message: it arrives whole or not at all. */
+/* An export handle is one message: it arrives whole or not at all. */
 static void on_client(void *ctx, uint32_t events)
 {
     struct client *c = ctx;
@@ -370,7 +370,7 @@ struct kl_fd_request {
     uint64_t deadline;
     int sock;
     pid_t pid;  /* of the other process, once connected; 0: it is in another pid namespace */
-    bool shown; /* connected, and the ticket has been sent */
+    bool shown; /* connected, and the export handle has been sent */
 };
 
 ncclResult_t kl_fdshare_ask(const struct kl_fd_ticket *ticket, uint64_t deadline, struct kl_fd_request **request)

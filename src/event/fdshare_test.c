@@ -202,7 +202,7 @@ static void from_hex(const char *text, void *bytes, size_t n)
     }
 }
 
-/* The other program: redeem the ticket and write through it. Exit code: the result. */
+/* The other program: redeem the export handle and write through it. Exit code: the result. */
 static int redeemer(const char *hex)
 {
     struct kl_fd_ticket ticket;
@@ -257,7 +257,7 @@ static int redeem_as_another_user(const struct kl_fd_ticket *ticket)
     return redeem(ticket, soon(), &got) != ncclRemoteError;
 }
 
-/* The ticket is valid, the user differs: both sides refuse. */
+/* The export handle is valid, the user differs: both sides refuse. */
 static void another_user_gets_nothing(void **state)
 {
     int fds = count_fds(), a = memory_file("a"), status = -1;

@@ -203,7 +203,7 @@ static ncclResult_t check_ticket(const struct kl_range_ticket *ticket)
     return ncclSuccess;
 }
 
-/* The block in this process that the ticket refers to, referenced; NULL: it is in another process. */
+/* The block in this process that the export handle refers to, referenced; NULL: it is in another process. */
 static struct kl_block *hold_own(const struct kl_range_ticket *ticket)
 {
     struct kl_block *block = NULL;
