@@ -76,8 +76,7 @@ union kl_address kl_socket_peer(int fd);
 
 /**
  * Make an error of a result: CLOSED and LATE are ncclRemoteError, STOPPED ncclInternalError, BROKEN ncclSystemError, or
- * ncclRemoteError if errno means that the peer cannot be reached, or (EPROTO) uses another protocol. Reads "<doing
- * what>: <why>".
+ * ncclRemoteError if errno means that the peer cannot be reached, or (EPROTO) uses another protocol. Reads "<doing>: <why>".
  */
 ncclResult_t kl_io_fail(enum kl_io io, const char *doing, ...) __attribute__((format(printf, 2, 3), cold));
 
