@@ -104,7 +104,7 @@ static void unknown_names_are_reported_once(void **state)
     char *first =
         strstr(text, "NCCL_BUFSIZE (environment) is unknown and has no effect; did you mean NCCL_BUFFSIZE?\n");
     char *other =
-        strstr(text, "KOLO_ELEPHANTS (environment) is unknown and has no effect; `kolo env` lists what is known\n");
+        strstr(text, "KOLO_ELEPHANTS (environment) is unknown and has no effect; `kolo env` lists the known names\n");
     assert_non_null(first);
     assert_non_null(other);
     assert_null(strstr(first + 1, "NCCL_BUFSIZE"));
