@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * api.h - what the public functions have in common: the streams that they are given, and their other name.
+ * api.h - shared by the public functions: checks of their streams, and their pncclX names.
  *
- * That is pncclX, the same body under a name that nobody replaces.
- * A tool that watches calls defines its own ncclX, which is weak here, and calls pncclX.
+ * pncclX is the same body under a name that is never replaced. A tool that intercepts calls defines its own ncclX,
+ * which is weak here, and calls pncclX.
  */
 #ifndef KL_API_API_H
 #define KL_API_API_H

@@ -44,7 +44,7 @@ static void undo_creation(struct kl_deferred *call)
     kl_comm_publish(c->user, NULL);
 }
 
-/* What is asked for, and the ids, are copied: the call may be made later. */
+/* The arguments and the ids are copied: the call may be made later. */
 static ncclResult_t create(ncclComm_t *user, const struct kl_birth *birth)
 {
     struct creation *c = calloc(1, sizeof *c + (size_t)birth->nids * sizeof c->ids[0]);

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* ---- what needs kernels ---- */
+/* ---- functions that need kernels ---- */
 
 static ncclResult_t no_kernels(const char *function)
 {
@@ -39,7 +39,7 @@ ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t 
 KL_PNCCL(ncclDevCommDestroy);
 ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const ncclDevComm_t *devComm)
 {
-    if (devComm && !devComm->nRanks) return ncclSuccess; /* what a refused create has left */
+    if (devComm && !devComm->nRanks) return ncclSuccess; /* left by a refused create */
     return refuse(comm, "ncclDevCommDestroy");
 }
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What is asked of each rank. */
+/* The call of each rank. */
 struct call {
     const char *function;
     ncclComm_t comm;
@@ -70,7 +70,7 @@ static void send(const struct call *c, int peer, const void *from, size_t count)
 {
     const struct kl_op_args args = {.func = KL_FUNC_SEND, .send = from, .count = count, .type = c->type, .peer = peer};
 
-    if (count) (void)kl_api_issue(c->comm, &args, c->stream, c->function); /* the group remembers what goes wrong */
+    if (count) (void)kl_api_issue(c->comm, &args, c->stream, c->function); /* the group remembers errors */
 }
 
 static void receive(const struct call *c, int peer, const void *to, size_t count)
@@ -311,7 +311,8 @@ ncclResult_t koloReduceScatterV(const void *sendbuff, void *recvbuff, const size
     return kl_group_note(reduce_scatter_v(&c, sendbuff, recvbuff, recvcounts, op));
 }
 
-/* Nobody has the sum before everybody has contributed. Barriers of a communicator run one after the other, and share the byte. */
+/* No rank has the sum before all ranks have contributed. Barriers of a communicator run one after the other, and share
+ * the byte. */
 ncclResult_t koloBarrier(ncclComm_t handle, cudaStream_t stream)
 {
     struct ncclComm *comm;

@@ -2,8 +2,8 @@
 /**
  * job.c - join the job that the environment describes.
  *
- * Where the ranks meet is told by a setting. Without one, ranks that are all on one host find each other by what their launcher
- * gave them (os/job_name.h): rank 0 leaves an id in a file of that name.
+ * A setting names the place where the ranks meet. Without one, ranks that are all on one host find each other by
+ * variables of their launcher (os/job_name.h): rank 0 leaves an id in a file of that name.
  */
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -21,18 +21,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Where one kind of launcher says who a process is. */
+/** The variables of one kind of launcher that identify a process. */
 struct launcher {
     const char *name, *rank, *size;
     const char
         *here; /* how many of the ranks are on this host, or (Slurm) on how many hosts they are; NULL: it is not told */
     bool counts_hosts;
-    const char *job[3]; /* what names the job */
-    const char
-        *own[3]; /* what tells a rank of it from others; where nothing names it, this tells where the launcher is */
+    const char *job[3]; /* they name the job */
+    const char *own[3]; /* they distinguish ranks of it; if no variable names the job, this one locates the launcher */
 };
 
-/* Most specific first: what runs inside another launcher's job sets its own. */
+/* Most specific first: a launcher inside another launcher's job sets its own variables. */
 static const struct launcher launchers[] = {
     {"kolo run", "KOLO_RANK", "KOLO_SIZE", NULL, false, {NULL}, {NULL}},
     {"torchrun", "RANK", "WORLD_SIZE", NULL, false, {NULL}, {NULL}},
@@ -95,7 +94,7 @@ static ncclResult_t leave_id(struct job *job, const char *name, uint64_t deadlin
     KL_TRY(kl_bootstrap_id_create(&job->id));
     job->left = true;
     ncclResult_t rc = kl_bootstrap_id_leave(&job->id, name, deadline);
-    if (rc) kl_bootstrap_decline(&job->id, 1, job->rank, job->size); /* nobody comes: the rendezvous ends */
+    if (rc) kl_bootstrap_decline(&job->id, 1, job->rank, job->size); /* no rank will come: end the rendezvous */
     return rc;
 }
 

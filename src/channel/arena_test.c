@@ -153,7 +153,7 @@ static void who_revokes_waits_for_a_piece_that_is_touched(void **state)
     assert_int_equal(kl_load_relaxed(&mark[0].touching), 0);
 }
 
-/* It fails while others are about to map what it offered: what they hear of it is the news. */
+/* It fails while others are about to map its memory: they report the reason of that failure. */
 static void find_the_offer_withdrawn_and_hear_why(struct rank *me, struct kl_bootstrap *b)
 {
     struct kl_arena_config config = config_of(me, b, BYTES);

@@ -24,7 +24,7 @@ struct connection {
     struct kl_connector connector;
     uint64_t doubt; /* until when it is not known why the peer's memory is out of reach; 0: it is not */
     uint64_t left;  /* until when a peer that has left may still be heard of; 0: it has not */
-    union {         /* once answered: what the peer says */
+    union {         /* once answered: the peer's message */
         struct kl_card card;
         struct kl_card_reply reply;
     };
@@ -39,7 +39,7 @@ struct list {
 struct kl_connections {
     struct kl_connections_config config;
     struct kl_common common;
-    struct kl_relays *relays;  /* NULL: this rank sends for nobody else */
+    struct kl_relays *relays;  /* NULL: this rank relays for no other */
     struct connection **table; /* open addressing; room is a power of two, more than half of it free */
     size_t room, used;
     struct kl_arena *arenas;
@@ -49,7 +49,7 @@ struct kl_connections {
     struct list begun; /* on the way */
     uint16_t *busy;    /* by peer: connections of collectives on the way; NULL until needed */
     int busy_peers;    /* of them, not zero */
-    bool started;      /* what is in `asked` may begin */
+    bool started;      /* the edges in `asked` may begin */
 };
 
 /* ---- lists ---- */
@@ -190,14 +190,15 @@ static ncclResult_t ask_after(struct kl_connections *cs, const struct connection
     return ncclInProgress;
 }
 
-/* A peer whose memory is out of reach has ended or failed. The bootstrap knows why, or will in a moment: that is the news. */
+/* A peer with unreachable memory has ended or failed. The bootstrap knows the reason, or will in a moment: report
+ * that. */
 static ncclResult_t hear_why(struct kl_connections *cs, struct connection *c)
 {
     if (!c->doubt) c->doubt = kl_deadline_in_ms(KL_DOUBT_MS);
     return ask_after(cs, c);
 }
 
-/* Connect, or settle: what takes the peer's memory. */
+/* Connect, or settle: the step that maps the peer's memory. */
 static ncclResult_t reach(struct kl_connections *cs, struct connection *c, struct kl_card_reply *reply)
 {
     const struct kl_transport *t = c->connector.transport;

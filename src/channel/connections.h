@@ -3,9 +3,9 @@
  * connections.h - all connectors of a communicator, by edge, and the memory that ranks share; made when first asked
  * for, and never waited for.
  *
- * Who needs an edge asks for its connector. The two ends then connect in the background of what they do anyway: whoever
- * waits for the connector calls kl_connections_progress. Cards and replies (transport.h) travel through the bootstrap,
- * which keeps them until the other end comes to need the edge as well.
+ * A caller that needs an edge asks for its connector. The two ends then connect in the background: a caller that waits
+ * for the connector calls kl_connections_progress. Cards and replies (transport.h) travel through the bootstrap, which
+ * keeps them until the other end needs the edge as well.
  *
  *     receiver:  begin: set up, post the card -> wait for the reply -> settle, ready
  *     sender:    begin: watch the peer        -> wait for the card  -> connect, post the reply, ready
@@ -40,7 +40,7 @@ struct kl_connections_config {
     uint64_t patience_ms;                     /* with a peer that has answered, until it is connected */
     const struct kl_net *net;                 /* between hosts; NULL: none */
     struct kl_key net_key;                    /* of the communicator, for it */
-    const struct kl_collnet *collnet;         /* what reduces between nodes; NULL: nothing does */
+    const struct kl_collnet *collnet;         /* reduces between nodes; NULL: none */
     const int32_t *senders;                   /* ranks of this host for which this one may have to send (PXN) */
     int nsenders;                             /* 0: none */
 
@@ -50,17 +50,17 @@ struct kl_connections_config {
      */
     ncclResult_t (*choose)(void *ctx, const struct kl_edge *edge, struct kl_connector *connector, uint32_t *index);
 
-    /** A connector is ready; for the log. NULL: nobody wants to know. */
+    /** A connector is ready; for the log. NULL: no callback. */
     void (*tell)(void *ctx, const struct kl_edge *edge, const struct kl_connector *connector);
 
-    /** What is sent for other ranks has failed. Any thread. */
+    /** Relaying for other ranks has failed. Any thread. */
     void (*fail)(void *ctx, int culprit, ncclResult_t rc, const char *text);
     void *ctx;
 };
 
 ncclResult_t kl_connections_create(const struct kl_connections_config *config, struct kl_connections **connections);
 
-/** Free all connectors, in any state. Not `failed`: what is sent for others goes on while they need it. NULL is fine. */
+/** Free all connectors, in any state. Not `failed`: relaying for others goes on while they need it. NULL is fine. */
 void kl_connections_free(struct kl_connections *cs, bool failed);
 
 /**
@@ -86,19 +86,19 @@ ncclResult_t kl_connections_reduce(struct kl_connections *cs, enum kl_edge_use u
 /** Put the edges of collectives that were asked for in their order. All ranks have asked for the ends of the same ones. */
 void kl_connections_start(struct kl_connections *cs);
 
-/** Go on with what is not connected, or shared. DONE: everything is. *rc is set on failure, with DONE. */
+/** Continue with edges that are not connected, or shared. DONE: all are ready. *rc is set on failure, with DONE. */
 enum kl_progress kl_connections_progress(struct kl_connections *cs, ncclResult_t *rc);
 
-/** A rank whose card or reply is waited for; -1 if there is none. */
+/** A rank with an outstanding card or reply; -1 if there is none. */
 int kl_connections_blocked_on(const struct kl_connections *cs);
 
-/** Why nothing more comes from a peer that has left; NULL: nobody knows. Lives as long as `cs`. */
+/** The reason why a departed peer sends nothing more; NULL: unknown. Lives as long as `cs`. */
 const char *kl_connections_loss(const struct kl_connections *cs, int peer);
 
-/** For a thread that waits: move what is sent for other ranks. MOVED: something did. */
+/** For a waiting thread: move the data that are relayed for other ranks. MOVED: some moved. */
 enum kl_progress kl_connections_help(struct kl_connections *cs);
 
-/** After a failed operation: nobody reads any more what was lent. Any state. */
+/** After a failed operation: no rank reads lent memory any more. Any state. */
 void kl_connections_revoke(struct kl_connections *cs);
 
 /** Before the end: tell the peers that nothing more will come from here. */
@@ -107,12 +107,12 @@ void kl_connections_leave(struct kl_connections *cs);
 /** Steps that every edge of collectives holds; the same at all ranks. */
 int kl_connections_steps(const struct kl_connections *cs);
 
-/** What a step of them holds, in a slot: bytes, likewise. */
+/** Bytes of one step, in a slot, likewise. */
 uint64_t kl_connections_step_bytes(const struct kl_connections *cs);
 
 /**
- * Bytes of the memory that its own ends of connectors hold, and its parts of what ranks share. Pools of message slots come and go
- * with the messages, and are not in it.
+ * Bytes of the memory held by its own ends of connectors, and its parts of shared memory. Pools of message slots come
+ * and go with the messages, and are not counted.
  */
 uint64_t kl_connections_bytes(const struct kl_connections *cs);
 

@@ -233,7 +233,7 @@ static void wait_until_ready(struct kl_connector *a, int a_rank, struct kl_conne
     }
 }
 
-/* Whoever comes first waits; it asks for nothing else meanwhile, and the other one comes when it likes. */
+/* The first end waits; it asks for nothing else meanwhile, and the other one comes at any time. */
 static void one_end_may_be_asked_for_long_before_the_other(void **state)
 {
     static const struct kl_transport *(*const transports[])(int, int) = {test_all_p2p, test_all_shm, test_all_net};
@@ -243,7 +243,7 @@ static void one_end_may_be_asked_for_long_before_the_other(void **state)
     for (int way = 0; way < 6; way++) {
         bool sends = way & 1;
         ranks.transport = transports[way / 2];
-        ranks.hasty = !sends; /* patience is for who has answered */
+        ranks.hasty = !sends; /* the timeout is for a peer that has answered */
         test_connections_create(&ranks, 1);
         for (int far = 1; far < 8; far++) {
             struct kl_edge mine = {.peer = far, .use = KL_EDGE_MESSAGES, .sends = sends};
@@ -400,7 +400,7 @@ static void cards_that_make_no_sense_are_refused(void **state)
     }
 }
 
-/* A service that takes calls and says nothing, as that of a process that stands still. */
+/* A service that accepts calls and sends nothing, like a stopped process. */
 static int silent_service(uint64_t name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -413,7 +413,8 @@ static int silent_service(uint64_t name)
     return sock;
 }
 
-/* A peer that has answered, and does not hand out its memory: nobody is held up, and patience with it ends. */
+/* A peer that has answered, and does not hand out its memory: no other rank is held up, and the wait for it times
+ * out. */
 static void a_peer_that_stands_still_holds_nobody_up(void **state)
 {
     struct kl_card card = {.transport = 1, .version = KL_CARD_VERSION, .bytes = 1 << 20};
@@ -492,7 +493,7 @@ static bool progress_both(void)
     return all;
 }
 
-/* The goodbye of a sender is heard before the connection that it made: what it sent comes all the same. */
+/* The goodbye of a sender arrives before the connection that it made: its data arrive all the same. */
 static void a_sender_may_leave_before_it_is_heard(void **state)
 {
     const struct kl_edge in = {.peer = 1, .use = KL_EDGE_MESSAGES},

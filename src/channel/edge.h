@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * edge.h - what an algorithm asks for: a way to, or from, another rank.
+ * edge.h - an algorithm's request: a connection to, or from, another rank.
  *
  * Algorithms of one channel share the edges that they have in common: operations follow one another, and both ends count the
  * steps of an edge alike.
@@ -14,7 +14,7 @@
 enum kl_edge_use {
     KL_EDGE_COLL,           /* collectives */
     KL_EDGE_MESSAGES,       /* sends and receives */
-    KL_EDGE_SCATTER,        /* collectives: on the way to a head, beside what comes from it */
+    KL_EDGE_SCATTER,        /* collectives: on the way to a head, beside the edge from it */
     KL_EDGE_COLLNET_CHAIN,  /* a way into a network that reduces, */
     KL_EDGE_COLLNET_DIRECT, /* of one kind or another: no peer, but all heads at once */
     KL_EDGE_COLLNET_NVLS,

@@ -4,7 +4,7 @@
  *
  *     begin: listen, post the handle to all -> wait for theirs -> connect -> ready
  *
- * Errors:  those of the bootstrap and of the network.
+ * Errors:  as the bootstrap and the network.
  * Threads: one at a time, per rank.
  */
 #ifndef KL_CHANNEL_REDUCER_H
@@ -30,8 +30,8 @@ struct kl_reducer_config {
 
 struct kl_reducer {
     struct kl_reducer_config config;
-    struct kl_edge edge; /* the owner's: for what it is */
-    int32_t *ranks;      /* those of the configuration */
+    struct kl_edge edge; /* the owner's: the edge it serves */
+    int32_t *ranks;      /* the ranks of the configuration */
     struct kl_collnet_link *link;
     int device;
     bool ready;

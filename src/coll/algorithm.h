@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * algorithm.h - what an algorithm is: a row for each one and the functions that it carries out in the same way.
+ * algorithm.h - the interface of an algorithm: a row for each one, with the functions that it carries out in the same
+ * way.
  *
  * An operation runs on some channels. On each, the algorithm has *links*: the connectors of this rank's edges, or memory
  * that all ranks share, and its position, asked for once and kept. The share of a channel is carried out by an `op`: memory of op_bytes that belongs to the
@@ -17,7 +18,7 @@
 #include "coll/steps.h"
 #include "device/host/redop.h"
 
-/** What a rank has for an algorithm on one channel. */
+/** A rank's connections for an algorithm on one channel. */
 struct kl_links {
     struct kl_position position;
     int *order; /* of the position; owned */
@@ -29,13 +30,14 @@ struct kl_links {
     bool moved_here;                                              /* some are moved by this side: kl_links_receive */
 };
 
-/** A channel's share of an operation, in terms of one rank. It stays until the operation is done, or dropped: who carries it out refers to it. */
+/** A channel's share of an operation, seen from one rank. It stays until the operation is done, or dropped: the op
+ * refers to it. */
 struct kl_share {
     int func, proto, root;        /* root: rank */
     uint64_t signature;           /* of the operation (signature.h) */
     const struct kl_redop *redop; /* NULL where nothing is reduced */
     ncclDataType_t type;
-    ncclRedOp_t op; /* what `redop` does */
+    ncclRedOp_t op; /* the operator of `redop` */
     const void *send;
     void *recv;
     size_t count;      /* elements of the buffer, or of one part of it */
@@ -47,11 +49,11 @@ struct kl_share {
     bool lends;         /* others may map this rank's buffers, or have them in their own memory */
     const uint64_t
         *mark; /* of this process, by which others know it (os/foreign.h); NULL: they may not read its memory */
-    struct kl_negotiation_word word; /* what this rank says when they negotiate */
+    struct kl_negotiation_word word; /* this rank's word of the negotiation */
     bool wide;                       /* LL128: with stores of 64 bytes */
     void *scratch;                   /* KL_SCRATCH_BYTES, for one hop at a time */
     int channel;
-    const struct kl_step_watch *steps; /* who wants to know of each step; NULL: nobody */
+    const struct kl_step_watch *steps; /* called at each step; NULL: no callback */
 };
 
 /** How far memory reaches that several ranks can map. */
@@ -74,7 +76,7 @@ struct kl_algorithm {
     ncclResult_t (*link)(const struct kl_connect *graph, struct kl_connections *cs, int channel,
                          struct kl_links *links);
 
-    /** Give back what `own` holds, also after a failure of link. NULL: nothing. */
+    /** Free the resources in `own`, also after a failure of link. NULL: nothing. */
     void (*unlink)(struct kl_links *links);
 
     void (*start)(const struct kl_algorithm *a, void *op, struct kl_links *links, const struct kl_share *share);
@@ -86,7 +88,8 @@ struct kl_algorithm {
     /** Go on; DONE when this rank's part is complete and its buffers may be reused. *rc is set on failure, with DONE. */
     enum kl_progress (*progress)(void *op, ncclResult_t *rc);
 
-    /** While `op` is under way: post already what this rank brings to the operation that comes `later` behind it. False: not now. NULL: never. */
+    /** While `op` is in progress: post this rank's data for the operation that comes `later` behind it. False: not now.
+     * NULL: never. */
     bool (*post_ahead)(void *op, const struct kl_share *share, unsigned later);
 
     /** For a thread that is about to sleep (device/host/idle.h): true if descriptors tell when a stalled op may go on. NULL: none do. */
@@ -95,7 +98,8 @@ struct kl_algorithm {
     /** A rank that a stalled op waits for; with `gone`, only one that has freed its communicator. -1: none. */
     int (*blocked_on)(void *op, bool gone);
 
-    /** What has come of an op that is DONE, of an algorithm that begins with a negotiation: all say so alike. NULL: it is complete. */
+    /** Result of an op that is DONE, of an algorithm that begins with a negotiation: the same on all ranks. NULL: it is
+     * complete. */
     struct kl_negotiation_outcome (*outcome)(const void *op);
 };
 

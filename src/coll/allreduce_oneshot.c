@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * allreduce_oneshot.c - everybody sends to everybody of a line of the grid (graph/grid.h) and reduces what comes; then the same
- * along the next dimension, with what came out. So nobody waits for more than one message per dimension.
+ * allreduce_oneshot.c - every rank sends to all ranks of a line of the grid (graph/grid.h) and reduces the received
+ * data; then the same along the next dimension, with the results. So no rank waits for more than one message per
+ * dimension.
  *
  *      lane 0            own data to the line of dimension 0
  *      lane 1, hop d     what came along dimension d, and the own, in the order of places; to the line of dimension d + 1

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A board by itself: who shares a core, where posts lie, and how long a reader pauses. */
+/* A board by itself: ranks that share a core, places of posts, and the pauses of a reader. */
 #include "coll/board_calls.h"
 
 #include <limits.h>
@@ -39,7 +39,7 @@ static void ranks_are_grouped_by_core(void **state)
 
 /* ---- where small posts lie ---- */
 
-/* From the flag of a turn to that of the next one, bytes. */
+/* From the flag of a turn to the flag of the next one, bytes. */
 static ptrdiff_t step_after(const struct kl_board *b, uint64_t turn, size_t bytes)
 {
     const char *flag = (const char *)kl_board_flag_of(b, 1, turn, bytes);
@@ -71,14 +71,14 @@ static void small_posts_are_scattered_where_they_are_read_at_once(void **state)
     } cases[] = {
         {"a broadcast between cores", false, true, true, 8, 0},
         {"a reduce between cores", false, false, true, 8, 0},
-        {"what all bring, between cores", false, false, false, 8, 0},
+        {"all contributions, between cores", false, false, false, 8, 0},
         {"a packet between cores", false, true, true, KL_BOARD_PACKET, 0},
         {"a broadcast where cores are shared", true, true, true, KL_BOARD_BRIEF, sizeof(struct kl_board_brief)},
         {"a line of it", true, true, true, KL_BOARD_INLINE, sizeof(struct kl_board_line)},
         {"a packet of it", true, true, true, KL_BOARD_PACKET, sizeof(struct kl_board_brief)},
         {"a reduce where cores are shared", true, false, true, KL_BOARD_PACKET, 0},
         {"a large one", true, false, true, KL_BOARD_PACKET + 1, sizeof(struct kl_board_brief)},
-        {"what all bring, where cores are shared", true, false, false, 8, sizeof(struct kl_board_line)},
+        {"all contributions, where cores are shared", true, false, false, 8, sizeof(struct kl_board_line)},
     };
     void *memory = zeroed(kl_board_bytes(2)), *mark = zeroed(2 * sizeof(struct kl_arena_mark));
 

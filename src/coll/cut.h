@@ -2,8 +2,8 @@
 /**
  * cut.h - how an operation is cut among channels: pure arithmetic, the same on every rank.
  *
- * Elements are dealt out in cells that cause at least 16 KiB of traffic, so that no channel runs for less. The first channel
- * gets `lo` elements, each middle one `mid`, the last `hi`; what lies behind one another in the channels lies so in memory.
+ * Elements are dealt out in cells that cause at least 16 KiB of traffic, so that no channel runs for less. The first
+ * channel gets `lo` elements, each middle one `mid`, the last `hi`; the channels' ranges follow one another in memory.
  *
  * Source: the graph specification, 12.5, for an operation by itself.
  */

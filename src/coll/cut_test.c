@@ -17,7 +17,7 @@ static size_t factor_of(const struct kl_cut_request *q)
     return q->ll ? 4 * factor : factor;
 }
 
-/* ---- what holds for every cut ---- */
+/* ---- invariants of every cut ---- */
 
 static const char *label_of(const struct kl_cut_request *q)
 {
@@ -28,7 +28,7 @@ static const char *label_of(const struct kl_cut_request *q)
     return label;
 }
 
-/* Behind one another, from the first element to the last, each once, nobody without any. */
+/* Ranges follow one another, cover each element once, and none is empty. */
 static void expect_all_covered_once(const struct kl_cut_request *q, const struct kl_cut *cut)
 {
     size_t next = 0;
@@ -111,7 +111,7 @@ static void every_element_belongs_to_one_channel(void **state)
     print_message("%lu cuts\n", cuts);
 }
 
-/* Nobody allocates that much, yet the numbers must not run over. */
+/* No buffer is that large, yet the numbers must not overflow. */
 static void huge_counts_are_cut_too(void **state)
 {
     static const size_t bytes[] = {(size_t)1 << 40, (size_t)1 << 55, (size_t)PTRDIFF_MAX};

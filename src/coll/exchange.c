@@ -109,7 +109,7 @@ bool kl_exchange_send_ahead(struct kl_exchange *x, const struct kl_task *task, s
     return task->peer != x->rank && is_done_at_once(&x->to[task->peer], task, task->count * elem_bytes);
 }
 
-/* Field by field, as what a share says (exec.c). */
+/* Field by field, as in fill_share (exec.c). */
 static struct kl_parcel *pack(struct kl_exchange *x, const struct kl_task *task, size_t bytes)
 {
     struct kl_parcel *p = &x->parcels[x->added++];
@@ -127,7 +127,7 @@ static struct kl_parcel *pack(struct kl_exchange *x, const struct kl_task *task,
     return p;
 }
 
-/* What the launch is like. */
+/* Count the parcel in the launch's properties. */
 static void note(struct kl_exchange *x, const struct kl_parcel *p)
 {
     if (p->func != KL_FUNC_SEND) {
@@ -240,7 +240,7 @@ static void replace(struct kl_exchange *x, size_t i)
     x->active[i] = x->active[--x->n];
 }
 
-/* What this side has to move itself, through a network. */
+/* The data that this side has to move itself, through a network. */
 static enum kl_progress carry(struct kl_exchange *x, struct kl_parcel *p, ncclResult_t *rc)
 {
     struct kl_connector *c = p->connector;
@@ -295,7 +295,7 @@ static enum kl_progress look_at_hot_of(struct kl_exchange *x, bool sends, ncclRe
     return got;
 }
 
-/* Sends first: a receive may take long to copy what is there, while others wait for what this rank sends. */
+/* Sends first: a receive may take long to copy, while others wait for this rank's sends. */
 static enum kl_progress look_at_hot(struct kl_exchange *x, ncclResult_t *rc)
 {
     enum kl_progress got = look_at_hot_of(x, true, rc);

@@ -31,7 +31,7 @@ struct kl_parcel {
     bool waits;             /* for an earlier one */
 };
 
-/** What there is for a peer, in one direction. */
+/** The queue for a peer, in one direction. */
 struct kl_exchange_end {
     struct kl_connector *connector; /* NULL: it was not needed yet */
     struct kl_parcel *last;         /* message of the launch that is under way; NULL: none is */
@@ -47,14 +47,14 @@ struct kl_exchange {
     size_t added;          /* and how many there are */
     size_t n, hot;         /* active ones; of them, those at the beginning are hot */
     size_t hand;           /* where the next slice of cold ones begins */
-    size_t unready;        /* of those active, whose connectors are on the way */
+    size_t unready;        /* active ones whose connectors are not ready yet */
     size_t sends, largest; /* messages to other ranks, and the bytes of the largest of them */
     size_t received;       /* bytes, from other ranks */
     bool begun;
     struct kl_loans loans;
 };
 
-/** `rounds` holds nranks entries. `lending`: how others may read what is sent where it lies. */
+/** `rounds` holds nranks entries. `lending`: how others may read send buffers in place. */
 ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struct kl_connections *cs,
                               const struct kl_p2p_round *rounds, const struct kl_lending *lending);
 void kl_exchange_fini(struct kl_exchange *x);
@@ -62,7 +62,8 @@ void kl_exchange_fini(struct kl_exchange *x);
 /** Make room for as many messages at once. Nothing is begun. */
 ncclResult_t kl_exchange_reserve(struct kl_exchange *x, size_t messages);
 
-/** Add a message of the launch, for which there is room, in the order of issue. Those of the rank with itself come in pairs. */
+/** Add a message of the launch, for which there is room, in the order of issue. A rank's messages to itself come in
+ * pairs. */
 ncclResult_t kl_exchange_add(struct kl_exchange *x, const struct kl_task *task, size_t elem_bytes);
 
 /** A message of a later launch, while this one is under way. False: not now. */
@@ -71,7 +72,7 @@ bool kl_exchange_send_ahead(struct kl_exchange *x, const struct kl_task *task, s
 /** All are added: go on until DONE. *rc is set on failure, with DONE. */
 enum kl_progress kl_exchange_progress(struct kl_exchange *x, ncclResult_t *rc);
 
-/** Forget what is under way. */
+/** Forget the messages in progress. */
 void kl_exchange_reset(struct kl_exchange *x);
 
 /** For a thread that is about to sleep (device/host/idle.h): true if descriptors tell when a message may go on. */

@@ -24,14 +24,14 @@ struct kl_exec {
     /* the runner's */
     struct kl_links *links[KL_ALGORITHM_ROWS][KL_MAX_CHANNELS]; /* made at first use */
     unsigned char *ops;                                         /* one per channel, */
-    struct kl_share *shares;                                    /* and what it carries out */
+    struct kl_share *shares;                                    /* and their shares */
     size_t op_stride;
     const struct kl_algorithm *running; /* NULL: no collective has begun */
     struct kl_negotiation negotiation;
     int negotiating_row; /* of the algorithm that begins with it */
     int ops_used, ops_left;
     bool op_done[KL_MAX_CHANNELS];
-    int linked[KL_ALGORITHM_ROWS]; /* channels whose links are ready, from 0 on */
+    int linked[KL_ALGORITHM_ROWS]; /* channels with ready links, from 0 on */
     bool messages;                 /* an exchange is under way */
     bool wide;
     struct kl_exchange exchange;
@@ -50,7 +50,7 @@ static size_t largest_op(void)
     return (most + OP_ALIGN - 1) / OP_ALIGN * OP_ALIGN;
 }
 
-/* What all operations have alike. */
+/* The fields that all operations have alike. */
 static ncclResult_t make_shares(struct kl_exec *e, int nchannels)
 {
     const struct kl_exec_config *c = &e->config;
@@ -145,7 +145,7 @@ static void log_choice(const struct kl_exec *e, const struct kl_task *t)
             proto_names[t->choice.proto], t->choice.cut.nchannels - 1);
 }
 
-/* Rank 0 says what has come of a negotiation. */
+/* Rank 0 logs the result of a negotiation. */
 static void log_negotiation(const struct kl_exec *e, const struct kl_task *t, enum kl_negotiation_end end)
 {
     static const char *const ends[] = {
@@ -262,7 +262,7 @@ static const struct kl_redop *redop_of(struct kl_exec *e, const struct kl_task *
     return &e->scaled;
 }
 
-/* With one rank every collective is a copy, of what that contributes. */
+/* With one rank every collective is a copy of its contribution. */
 static enum kl_progress copy_alone(struct kl_exec *e, const struct kl_task *t)
 {
     const struct kl_redop *redop = t->redop ? redop_of(e, t) : NULL;
@@ -274,7 +274,8 @@ static enum kl_progress copy_alone(struct kl_exec *e, const struct kl_task *t)
     return KL_DONE;
 }
 
-/* Field by field: a copy of what was just written reads it in other widths than it was written in, and has to wait for the stores. */
+/* Field by field: a copy of a just written struct reads it in other widths than it was written in, and has to wait for
+ * the stores. */
 static void fill_share(const struct kl_exec *e, const struct kl_task *t, const struct kl_redop *redop,
                        struct kl_share *share)
 {
@@ -450,7 +451,7 @@ static enum kl_progress progress_spread(struct kl_exec *e, const struct kl_task 
 
 /* ---- collectives, whole ---- */
 
-/* The row that carries out what begins. */
+/* The row for the task that begins. */
 static int row_for(struct kl_exec *e, const struct kl_task *t)
 {
     if (!t->choice.mapped || !kl_negotiation_due(&e->negotiation, t->func, all_bytes(e, t))) return t->choice.algorithm;

@@ -2,8 +2,8 @@
 /**
  * exec.h - runs the operations of a communicator, one collective or one exchange of messages at a time.
  *
- * It owns what operations need while they run: links of the algorithms (asked for at first use of a channel), memory of one op
- * per channel, scratch. It knows neither streams nor launches: comm/ decides what runs when.
+ * It owns the resources of running operations: links of the algorithms (asked for at first use of a channel), memory of
+ * one op per channel, scratch. It knows neither streams nor launches: comm/ decides the order.
  *
  *     kl_exec_choose      the user's thread       which algorithm, protocol, channels
  *     kl_exec_collective  the runner, again and again until DONE
@@ -59,26 +59,28 @@ enum kl_progress kl_exec_at_once(struct kl_exec *exec, const struct kl_task *tas
 /** Go on with a collective; more: of the same algorithm, follow. *rc is set on failure, with DONE. */
 enum kl_progress kl_exec_collective(struct kl_exec *exec, const struct kl_task *task, bool more, ncclResult_t *rc);
 
-/** Go on with messages: tasks [first, end) of a ring whose size is mask + 1. Of these before `sent` the sends were posted before their turn. */
+/** Progress messages: tasks [first, end) of a ring whose size is mask + 1. The sends of tasks before `sent` were posted
+ * before their turn. */
 enum kl_progress kl_exec_messages(struct kl_exec *exec, const struct kl_task *ring, uint64_t mask, uint64_t first,
                                   uint64_t end, uint64_t sent, ncclResult_t *rc);
 
 /**
- * While an operation is under way: post, or send, already what this rank brings to one that comes `later` behind it, 1: next. False: not now. A receive
- * brings nothing.
+ * While an operation is in progress: post, or send, this rank's data for the operation that comes `later` behind it, 1:
+ * next. False: not now. A receive has no data to post.
  */
 bool kl_exec_post_ahead(struct kl_exec *exec, const struct kl_task *task, unsigned later);
 
 /** Connect every algorithm on every channel now, for NCCL_RUNTIME_CONNECT=0. Again and again until DONE. */
 enum kl_progress kl_exec_connect_all(struct kl_exec *exec, ncclResult_t *rc);
 
-/** By the runner: say what is under way, and what it waits for. */
+/** Called by the runner: print the operation in progress, and the ranks that it waits for. */
 void kl_exec_tell(struct kl_exec *exec, const struct kl_teller *to);
 
-/** Forget what is under way, after a failure. */
+/** Forget the operation in progress, after a failure. */
 void kl_exec_reset(struct kl_exec *exec);
 
-/** For a thread that is about to sleep (device/host/idle.h): true if descriptors tell when what stalls may go on. */
+/** For a thread that is about to sleep (device/host/idle.h): true if descriptors become ready when the stalled
+ * operation may go on. */
 bool kl_exec_sleep_on(struct kl_exec *exec);
 
 /** A rank that is waited for; with `gone`, only one that has freed its communicator. -1: none. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flat where ranks do not keep step: who runs ahead goes once round and no further, and what is posted before its turn is read in it. */
+/* Flat where ranks do not keep step: a rank that runs ahead goes once round and no further, and data posted before
+ * their turn are read in it. */
 #include "coll/board_calls.h"
 
-/* ---- who runs ahead ---- */
+/* ---- a rank that runs ahead ---- */
 
 /* The rank that a broadcast, or a reduce to rank 0, lets run ahead. */
 static int who_runs_ahead(const struct call *c)
@@ -75,7 +76,7 @@ static void expect_places(const struct kl_board *board, int func, size_t bytes, 
     expect_round(board, func, bytes, packed || places < board->nlines ? places : board->nlines);
 }
 
-/* In a broadcast, or a reduce, whose areas are these: of a cell, two, four. `brief`: places of the smallest. */
+/* In a broadcast, or a reduce, whose areas are of one cell, two, four. `brief`: places of the smallest. */
 static void expect_rounds(int func, const struct kl_board *board, const struct kl_board_area *areas, uint32_t brief)
 {
     expect_round(board, func, KL_BOARD_BRIEF, brief);
@@ -126,7 +127,7 @@ static void who_runs_ahead_waits_for_nobody_until_it_has_gone_round(void **state
     crowded = false;
 }
 
-/* ---- who posts before its turn ---- */
+/* ---- a rank that posts before its turn ---- */
 
 enum { EARLY_RANKS = 3, EARLY_CALLS = 5000, LARGEST = 6000, KEPT = 64 };
 
@@ -196,7 +197,7 @@ static int post_early(struct early *e, uint64_t *seed)
     return posted;
 }
 
-/* What a rank has posted, it may not write again while others have not come so far: some lag behind by as much as posts allow. */
+/* A rank may not overwrite its post while others have not come so far: some lag behind by as much as posts allow. */
 static void run_early(void)
 {
     void *memory = zeroed(kl_board_bytes(EARLY_RANKS)), *mark = zeroed(EARLY_RANKS * sizeof(struct kl_arena_mark));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** links.h - asking for the connectors of an algorithm's edges, and what all do with them: for the files of algorithms. */
+/** links.h - the connectors of an algorithm's edges, and the operations on them that all algorithms share. */
 #ifndef KL_COLL_LINKS_H
 #define KL_COLL_LINKS_H
 
@@ -11,7 +11,7 @@
 ncclResult_t kl_links_recv(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer);
 ncclResult_t kl_links_send(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer);
 
-/** The same on the way to a head (KL_EDGE_SCATTER), beside what comes from it. */
+/** The same on the way to a head (KL_EDGE_SCATTER), beside the edge from it. */
 ncclResult_t kl_links_recv_share(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer);
 ncclResult_t kl_links_send_share(struct kl_links *links, struct kl_connections *cs, int channel, int number, int peer);
 
@@ -37,8 +37,8 @@ ncclResult_t kl_links_share_all(struct kl_links *links, const struct kl_connect 
 /** Are all connectors ready? Remembers if so. */
 bool kl_links_ready(struct kl_links *links);
 
-/** Move the data of connectors that this side has to move (links->moved_here): what comes, what leaves. True: something moved.
- * *rc is set on failure. */
+/** Move the data of connectors that this side has to move (links->moved_here): received and sent ones. True: some
+ * moved. *rc is set on failure. */
 bool kl_links_receive(struct kl_links *links, ncclResult_t *rc);
 bool kl_links_send_on(struct kl_links *links, ncclResult_t *rc);
 
@@ -67,10 +67,11 @@ static inline void kl_links_sign(struct kl_links *links, uint64_t signature)
 /** Has everything been read that was lent? */
 bool kl_links_drained(const struct kl_links *links);
 
-/** A rank without room on an edge of `set`, or that still reads what was lent it; with `gone`, only one that has left. -1: none. */
+/** A rank without room on an edge of `set`, or one that still reads lent memory; with `gone`, only one that has left.
+ * -1: none. */
 int kl_links_waits_for_room(const struct kl_links *links, uint32_t set, bool gone);
 
-/** Free what belongs to the links: not the connectors. */
+/** Free the resources of the links: not the connectors. */
 void kl_links_fini(struct kl_links *links);
 
 #endif

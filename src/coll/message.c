@@ -10,7 +10,7 @@
 enum { MOST_LENT = 1 << 20 };           /* bytes: a lent step is read in one go, which an abort waits for */
 enum { RECEIVED_PER_POLL = 128 << 10 }; /* bytes; then it is the sends' turn, for which others wait */
 enum { SMALL = 4096 };                  /* bytes that memcpy copies as well */
-enum { SLOTS = 2 };                     /* of the fifo: what they hold goes through no pool, and may be done at once */
+enum { SLOTS = 2 };                     /* of the fifo: messages that fit use no pool, and may be done at once */
 
 static size_t at_most(size_t bytes, size_t most)
 {
@@ -84,7 +84,7 @@ static size_t send_step(struct kl_message *m, struct kl_connector *c, struct kl_
     return bytes ? bytes : send_copied(tx, from, left);
 }
 
-/* Is nothing on loan? What comes back declined goes another way. */
+/* Is no buffer on loan? Declined data go another way. */
 static bool all_is_back(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
 {
     if (!m->on_loan) return true;
@@ -148,7 +148,7 @@ void kl_message_want(const struct kl_message *m, struct kl_connector *connector)
     if (!m->ended && connector->rx.places) kl_fifo_want(&connector->rx, m->data + m->moved, m->bytes - m->moved);
 }
 
-/* What came to where it belongs. */
+/* Copy received data to their place. */
 static void put(struct kl_loans *loans, char *to, const void *from, size_t bytes)
 {
     if (bytes < SMALL)
@@ -157,7 +157,7 @@ static void put(struct kl_loans *loans, char *to, const void *from, size_t bytes
         kl_stores_copy(&loans->stores, to, from, bytes);
 }
 
-/* ---- what is lent by another process ---- */
+/* ---- memory lent by another process ---- */
 
 /* A piece of the step's `bytes`; then it is looked at whether it was revoked, and at other messages. False: it cannot be read. */
 static bool copy_some(struct kl_message *m, struct kl_loans *loans, const struct kl_loan_data *from, size_t bytes)

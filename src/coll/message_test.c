@@ -17,7 +17,7 @@ enum { SLOT_BYTES = 1024, STEPS = 4, MOST = 3 << 20 };
 
 static const struct kl_transport *const transports[] = {&kl_transport_p2p, &kl_transport_shm};
 
-/* What a sender and a receiver of messages have; several links of a sender share its pool. */
+/* The state of a sender and a receiver of messages; several links of a sender share its pool. */
 struct link {
     struct kl_connector tx, rx;
 };
@@ -211,7 +211,7 @@ static void different_sizes_are_an_error(void **state)
     free(to);
 }
 
-/* What is handed over by copy is the sender's no more: it may be changed before it has been read. */
+/* A copied message leaves the buffer to the sender: it may be changed before the copy has been read. */
 static void a_send_that_is_done_has_let_go_of_its_buffer(void **state)
 {
     static const size_t sizes[] = {1, 104, 1000, 3000, 4 * SLOT_BYTES, 4 * KL_POOL_SLOT_BYTES};
@@ -276,7 +276,7 @@ static void what_goes_past_the_caches_arrives(void **state)
     free(to);
 }
 
-/* However much has arrived: between two pieces others are given what they wait for. */
+/* However much has arrived: between two pieces other receivers are served. */
 static void a_poll_receives_a_piece_of_a_large_message(void **state)
 {
     enum { BYTES = 3 << 20 };
@@ -299,7 +299,7 @@ static void a_poll_receives_a_piece_of_a_large_message(void **state)
     free(to);
 }
 
-/* Many to one another at once: more than the pool has slots for. None waits for another, and slots are nobody's twice. */
+/* Many to one another at once: more than the pool has slots for. None waits for another, and no slot has two owners. */
 static void a_pool_that_is_empty_holds_nobody_up(void **state)
 {
     enum { LINKS = 40, BYTES = 5 * KL_POOL_SLOT_BYTES + 77 };
@@ -370,7 +370,7 @@ static char *shareable(size_t bytes)
     return memory;
 }
 
-/* A sender's memory, the message of it, and who receives it. */
+/* A sender's memory, its message, and the receiver. */
 struct loaned {
     struct link l;
     char *from, *to;
@@ -495,7 +495,7 @@ static void what_is_lent_can_be_revoked_at_any_time(void **state)
         (*begin)(&p);
         assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
         if (copied) assert_int_equal(receive_some(&p), KL_MOVED); /* a piece of it */
-        kl_connector_revoke(&p.l.tx);                             /* waits for nobody */
+        kl_connector_revoke(&p.l.tx);                             /* does not wait */
         for (int i = 0; i < 3; i++) assert_int_equal(receive_some(&p), KL_STALLED);
         assert_false(p.in.ended);
         end_loan(&p);
@@ -581,7 +581,8 @@ static void decide(struct kl_loans *loans, uint64_t staged, uint64_t read)
     kl_loans_begin(loans, ON_LOAN, 1, 1);
 }
 
-/* A sender's note travels with what is staged, and with what is lent. Who has compared as often at this size hears it, and nobody else. */
+/* A sender's note travels with staged and with lent data. Only a receiver that has compared as often at this size uses
+ * it. */
 static void ranks_hear_what_others_have_found(void **state)
 {
     static const struct {
@@ -646,7 +647,7 @@ static void a_loan_of_another_size_is_refused(void **state)
     end_loan(&p);
 }
 
-/* ---- who leaves ---- */
+/* ---- a rank that leaves ---- */
 
 static void what_was_sent_before_leaving_arrives(void **state)
 {

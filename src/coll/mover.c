@@ -135,7 +135,7 @@ static bool can_move(const struct kl_mover *op, const struct kl_move *m)
     return true;
 }
 
-/* What was sent is of another call. */
+/* The received data belong to another call. */
 static ncclResult_t refuse_call(const struct kl_mover *op, const struct kl_connector *from)
 {
     return KL_FAIL(ncclInvalidUsage,
@@ -180,7 +180,7 @@ static const void *open_chunk(struct kl_mover *op, const struct kl_move *m, int 
     return NULL;
 }
 
-/* The hop's value without what is received: the rank's own. */
+/* The hop's value without received data: the rank's own. */
 static void take_own(const struct kl_redop *redop, const struct kl_move *m, char *to)
 {
     if (m->hop.actions & KL_HOP_FIRST && redop->first)
@@ -189,7 +189,8 @@ static void take_own(const struct kl_redop *redop, const struct kl_move *m, char
         memcpy(to, m->own, m->bytes);
 }
 
-/* Is one chunk combined with the rank's own to where the value leaves from, which another rank has read last, by what goes past the caches? */
+/* Is one chunk combined with the rank's own data into a send buffer that another rank has read last, by non-temporal
+ * stores? */
 static bool goes_past(const struct kl_mover *op, const struct kl_move *m, const char *to)
 {
     if (to == m->result || m->lines || m->hop.recv & (m->hop.recv - 1)) return false;
@@ -219,7 +220,7 @@ static void combine_own(struct kl_mover *op, const struct kl_move *m, char *to, 
         op->share->redop->combine(op->share->redop, to, in, m->own, m->count);
 }
 
-/* `in` is the first chunk received, or (`later`) another one, which joins what is in `to` already. */
+/* `in` is the first chunk received, or (`later`) another one, which is combined with the contents of `to`. */
 static void take_in(struct kl_mover *op, const struct kl_move *m, char *to, const void *in, bool later)
 {
     const struct kl_redop *redop = op->share->redop;
@@ -234,7 +235,7 @@ static void take_in(struct kl_mover *op, const struct kl_move *m, char *to, cons
 
 /* ---- exchanges: all partial results are open at once, and merged in the order of the line ---- */
 
-/* What the rank itself brings, `from` on, as a partial result that stays while `to` is written. */
+/* The rank's own contribution, `from` on, as a partial result that stays while `to` is written. */
 static const void *own_partial(struct kl_mover *op, const struct kl_move *m, const char *to, size_t from, size_t count)
 {
     const struct kl_redop *redop = op->share->redop;
@@ -348,7 +349,7 @@ static bool try_move(struct kl_mover *op, const struct kl_move *m, ncclResult_t 
 
 /* ---- progress ---- */
 
-/* What is only kept may be received where it is kept. */
+/* A chunk that is only kept may be received into its final place. */
 static void want_result(const struct kl_mover *op, const struct kl_move *m)
 {
     const bool one = m->hop.recv && !(m->hop.recv & (m->hop.recv - 1));
@@ -446,7 +447,7 @@ static bool sleep_on_lane(const struct kl_mover *op, const struct kl_lane *lane)
     return all;
 }
 
-/* What has not left yet has to leave, whatever the lanes wait for. */
+/* Data that have not left yet have to leave, whatever the lanes wait for. */
 bool kl_mover_sleep_on(void *memory)
 {
     struct kl_mover *op = memory;

@@ -2,10 +2,10 @@
 /**
  * mover.h - carries out any schedule over the connectors of a channel: a resumable operation.
  *
- * It allocates nothing and never blocks: progress does every hop whose data and room are there, in all lanes, and returns.
- * A hop is one step on each of its edges, so it is either done or not begun. Where both ends share an address space, large
- * chunks that stay where they are for the rest of the operation are lent instead of copied (kl_fifo_publish_direct); the
- * operation is then complete once the last of them has been read.
+ * It allocates nothing and never blocks: progress does every hop with data and room, in all lanes, and returns. A hop
+ * is one step on each of its edges, so it is either done or not begun. Where both ends share an address space, large
+ * chunks that stay where they are for the rest of the operation are lent instead of copied (kl_fifo_publish_direct);
+ * the operation is then complete once the last of them has been read.
  *
  * Protocols:  Simple uses slots, LL and LL128 flagged lines (transport/lines.h). All ranks agree on slots and lines, so a
  *             chunk fits into one step everywhere.
@@ -19,7 +19,7 @@
 #include "coll/algorithm.h"
 #include "transport/lines.h"
 
-/** What arrives in lines, and what leaves in them. */
+/** One chunk received in lines, and one sent in them. */
 #define KL_SCRATCH_BYTES (2 * (KL_LINES_BYTES + 64))
 
 /** A hop with its addresses. */
@@ -28,7 +28,7 @@ struct kl_move {
     const char *own;
     char *result;
     size_t count, bytes;
-    bool lines; /* it travels in flagged lines: LL and LL128, but for what fits into the line of a step */
+    bool lines; /* it travels in flagged lines: LL and LL128, but for chunks that fit into the line of a step */
 };
 
 struct kl_lane {

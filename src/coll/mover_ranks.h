@@ -217,7 +217,7 @@ static void free_world(struct world *w)
     free(w);
 }
 
-/* ---- ways: which row, over what ---- */
+/* ---- ways: an algorithm's row, and a transport ---- */
 
 struct way {
     const struct kl_algorithm *algorithm;

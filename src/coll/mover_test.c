@@ -115,7 +115,7 @@ struct runner {
     ncclResult_t rc;
 };
 
-/* All calls without looking at the others: who is ahead fills the fifos. */
+/* All calls without a barrier: a rank that runs ahead fills the fifos. */
 static void *run_rank(void *arg)
 {
     struct runner *me = arg;
@@ -183,7 +183,7 @@ static void threads_give_the_right_result_by_every_way(void **state)
 
 /* ---- arithmetic that is not the same at all ranks ---- */
 
-/* Each contribution is scaled by the rank that makes it, and once: also a leaf's, and what is lent. */
+/* Each contribution is scaled once, by the rank that makes it: also a leaf's, and a lent one. */
 static void mean_is_right(const struct way *way, void *ctx)
 {
     struct world *w = ctx;
@@ -220,7 +220,7 @@ static void means_are_scaled_once(void **state)
     free_world(w);
 }
 
-/* Rooted functions go in chunks of chain_bytes, if these are less than a slot; others in those of a slot. */
+/* Rooted functions go in chunks of chain_bytes, if these are less than a slot; others in chunks of a slot. */
 static void chains_have_small_chunks(void **state)
 {
     static const struct {

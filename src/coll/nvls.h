@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nvls.h - memory that all ranks of a host map, and through which a rank adds up what all others contribute and tells all
- * others at once: what a switch does for GPUs (NVLS), done by the ranks themselves.
+ * nvls.h - memory that all ranks of a host map, and through which a rank adds up all contributions and publishes data
+ * to all others at once: the operations of a switch for GPUs (NVLS), done by the ranks themselves.
  *
- * A rank that adds up or tells is called a *head*. Each head has a sequence of *steps*, counted since the memory, which is
- * that of one channel, was made. All ranks take part in every step, so that all count alike. Step t uses slot t % steps:
+ * A rank that adds up or publishes is called a *head*. Each head has a sequence of *steps*, counted since the memory,
+ * which belongs to one channel, was made. All ranks take part in every step, so that all count alike. Step t uses slot
+ * t % steps:
  *
  *     other ranks                      head                         other ranks
  *     contribution[rank][slot]  --->   adds up      result[slot]  --->   take it
@@ -24,8 +25,8 @@
  *
  * Invariant:    a rank contributes to step t only once it has taken result t - steps, and seen that it was published.
  *               a head publishes step t only once all have taken result t - steps: they contributed to t, or say so in taken.
- * Who owns a slot:  a contribution: its rank until ready, then the head until it publishes; a result: the head until ready,
- *               then everybody until they have contributed to the slot's next step, or counted it in taken.
+ * Who owns a slot:  a contribution: its rank until ready, then the head until it publishes; a result: the head until
+ *               ready, then each rank until it has contributed to the slot's next step, or counted it in taken.
  * Memory order: ready is stored with release after the data, loaded with acquire before them; taken is stored with
  *               release after reading, loaded with acquire before a result is overwritten. A contribution is overwritten after
  *               an acquire of the result that the head stored with release after reading it.
@@ -48,7 +49,7 @@ enum { KL_NVLS_STEPS = 4 }; /* slots that serve well: two in flight on either si
 struct kl_nvls_line {
     alignas(KL_LINE) _Atomic uint64_t ready; /* step + 1 once that step's data are here; taken: steps */
     uint32_t bytes;
-    uint32_t operation; /* what its rank was called for, as in struct kl_nvls_task */
+    uint32_t operation; /* this rank's call, as in struct kl_nvls_task */
     unsigned char payload[KL_NVLS_INLINE];
 };
 _Static_assert(sizeof(struct kl_nvls_line) == KL_LINE, "one writer per line");
@@ -61,7 +62,7 @@ struct kl_nvls_shape {
 /** A rank's view of a channel's memory. */
 struct kl_nvls {
     struct kl_nvls_line *lines;       /* where it begins */
-    const struct kl_arena_mark *mark; /* by rank: who has left */
+    const struct kl_arena_mark *mark; /* by rank: the marks of ranks that have left */
     struct kl_nvls_shape shape;
     int rank;       /* among those that share the memory */
     uint64_t *step; /* by head: the next one */
@@ -115,7 +116,7 @@ static inline void *kl_nvls_published(const struct kl_nvls_head *h, uint64_t ste
     return h->published + step % h->steps * h->chunk_bytes;
 }
 
-/** Is what the line stands for here? */
+/** Is the step of the line ready? */
 static inline bool kl_nvls_ready(const struct kl_nvls_line *line, uint64_t step)
 {
     return kl_load_acquire(&line->ready) == step + 1; /* pairs with kl_nvls_announce */
@@ -129,14 +130,14 @@ static inline void kl_nvls_announce(struct kl_nvls_line *line, uint64_t step, si
     kl_store_release(&line->ready, step + 1); /* pairs with kl_nvls_ready, kl_nvls_may_contribute */
 }
 
-/** Has the head read what this slot held before? The caller knows itself which results it has taken. */
+/** Has the head read the slot's earlier contribution? The caller knows itself which results it has taken. */
 static inline bool kl_nvls_may_contribute(const struct kl_nvls_head *h, uint64_t step)
 {
     if (step < h->steps) return true;
     return kl_load_acquire(&kl_nvls_result(h, step)->ready) + h->steps > step; /* pairs with kl_nvls_announce */
 }
 
-/** Has this rank taken what the slot of the result held before? Heads ask where nobody contributes. */
+/** Has this rank taken the slot's earlier result? Heads ask in operations without contributions. */
 static inline bool kl_nvls_may_publish(const struct kl_nvls_head *h, int rank, uint64_t step)
 {
     if (step < h->steps) return true;

@@ -14,7 +14,7 @@ enum {
     BLOCKS = 4                /* so many, if it can be, for the steps of different heads to overlap */
 };
 
-/* ---- who ---- */
+/* ---- members ---- */
 
 static ncclResult_t list_ranks(const struct kl_connect *graph, bool node, struct kl_nvls_group *g)
 {
@@ -49,7 +49,7 @@ static ncclResult_t find_heads(const struct kl_connect *graph, int channel, bool
 
 /* ---- links ---- */
 
-/* The same in all groups, as slices are; and what a head is to send on fits into a step. */
+/* The same in all groups, as slices are; and the part that a head sends on fits into a step. */
 static uint64_t chunk_bytes(const struct kl_nvls_group *g, bool node, uint64_t step_bytes)
 {
     uint64_t chunk = kl_nvls_chunk_bytes(g->most, WANTED_CHUNK);

@@ -16,10 +16,11 @@ struct kl_nvls_group {
     int32_t *ranks;   /* n: their numbers in the communicator, ascending */
     int nheads;
     int *heads;                      /* n: which of them add up in an all-reduce */
-    struct kl_collnet_link *network; /* NULL; with CollNet, a head's way to those of other nodes: not owned */
+    struct kl_collnet_link *network; /* NULL; with CollNet, a head's link to the heads of other nodes: not owned */
 };
 
-/** All ranks of the communicator, or (`node`) those of this rank's node. The group is links->own, also after a failure. */
+/** All ranks of the communicator, or (`node`) the ranks of this rank's node. The group is links->own, also after a
+ * failure. */
 ncclResult_t kl_nvls_group_link(const struct kl_connect *graph, struct kl_connections *cs, int channel, bool node,
                                 struct kl_links *links);
 void kl_nvls_group_unlink(struct kl_links *links);

@@ -2,15 +2,15 @@
 /**
  * nvls_op.h - a resumable collective through the memory of NVLS (nvls.h), on one channel.
  *
- * An all-reduce is cut into blocks of a slice for each head, reduce-scatter and all-gather into blocks of a piece of every
- * part, whose head is the part's rank. Each rank does up to three things side by side, none of which waits for another:
+ * An all-reduce is cut into blocks of a slice for each head, reduce-scatter and all-gather into blocks of a piece of
+ * every part, whose head is the part's rank. Each rank does up to three things side by side; none waits for another:
  *
  *      scatter   its own data of a slice to the slice's head          not in an all-gather
  *      head      add up its slice, or its part, and publish it
  *      gather    what the other heads have published                  not in a reduce-scatter
  *
  * Ranks begin with different heads. Scattering runs at most as many blocks ahead of gathering as there are slots. In an
- * all-reduce of several nodes what a head has added up goes up a tree between the nodes, and it publishes what comes down
+ * all-reduce of several nodes a head's sums go up a tree between the nodes, and it publishes the results that come down
  * (nvls_tree.h): slice after slice, so that one is on its way while the next is added up.
  *
  * Results: each slice is computed once, by its head, from its own and then the other ranks' data by rank, then the sums of
@@ -28,7 +28,7 @@
 
 struct kl_links;
 
-/** What kind of collective. */
+/** The kind of a collective. */
 struct kl_nvls_kind {
     const char *name;
     bool reduces, multicasts;
@@ -36,7 +36,7 @@ struct kl_nvls_kind {
 
 extern const struct kl_nvls_kind kl_nvls_allreduce, kl_nvls_allgather, kl_nvls_reducescatter;
 
-/** What to do, in terms of one rank. Ranks are those that share the memory. */
+/** An operation seen from one rank. Ranks are the ranks that share the memory. */
 struct kl_nvls_task {
     const struct kl_nvls_kind *kind;
     const struct kl_redop *redop; /* NULL where nothing is reduced */
@@ -50,10 +50,10 @@ struct kl_nvls_task {
     const int *heads; /* all-reduce: ranks that add up, each once; NULL: all */
     int nheads;
     const int32_t *ranks;  /* their numbers in the communicator; NULL: the same */
-    bool finish;           /* what comes down is not finished: above is a network that only reduces */
+    bool finish;           /* results from above are not finished: above is a network that only reduces */
     struct kl_links *tree; /* all-reduce of several nodes: this rank's edges in its head's tree; NULL: one node */
-    uint32_t operation;    /* what the ranks that share the memory compare: kl_call_short of */
-    uint64_t signature;    /* what heads of several nodes compare (signature.h) */
+    uint32_t operation;    /* compared by the ranks that share the memory: kl_call_short of the call */
+    uint64_t signature;    /* compared by the heads of several nodes (signature.h) */
 };
 
 /** A place in the sequence of blocks and heads. */
@@ -70,7 +70,7 @@ struct kl_nvls_op {
     struct kl_nvls_place scatter, gather;
     size_t risen;  /* blocks this rank has added up as a head, */
     size_t headed; /* and published */
-    int arrived;   /* ranks from which what the next one to rise needs has come */
+    int arrived;   /* ranks whose data for the next slice to rise have arrived */
 };
 
 /** Begin. The share may be empty. */

@@ -49,7 +49,8 @@ static ncclResult_t refuse(const struct kl_nvls_chunk *chunk, const struct kl_co
                    from->peer, bytes, chunk->bytes);
 }
 
-/* What has come on an edge, to be released at once; NULL with an error, or without one when it was taken back a moment ago. */
+/* The data that have arrived on an edge, to be released at once; NULL with an error, or without one when they were
+ * revoked a moment ago. */
 static const void *open_chunk(struct kl_connector *c, const struct kl_nvls_chunk *chunk, ncclResult_t *rc)
 {
     size_t bytes;

@@ -7,8 +7,8 @@
  *     contributions  --->  adds up, with the sums of its children  --->   ...
  *     results        <---  publishes, and tells its children       <---   ...
  *
- * A slice is one step on each edge; edges are numbered as those of trees (schedule.h). The root turns slices round. Slices go up
- * while others come down: as many as there are slots in the memory of the node (nvls.h).
+ * A slice is one step on each edge; edges are numbered as those of trees (schedule.h). The root turns slices round.
+ * Slices go up while others come down, as many as the memory of the node has slots (nvls.h).
  *
  * Errors:  ncclInvalidUsage when another head came with another call (signature.h) or size.
  * Threads: one at a time. Nothing waits or allocates.
@@ -18,7 +18,7 @@
 
 #include "coll/links.h"
 
-/** What travels in one step. */
+/** The data of one step. */
 struct kl_nvls_chunk {
     const struct kl_redop *redop;
     size_t count, bytes;
@@ -26,16 +26,17 @@ struct kl_nvls_chunk {
     const char *name;   /* of the collective, for errors */
 };
 
-/** Are the sums of all children here, and is there room for what comes of them? */
+/** Have the sums of all children arrived, and is there room for the result? */
 bool kl_nvls_tree_may_rise(const struct kl_links *tree);
 
 /** Where a sum is to be made that goes up. There is a parent, and room. */
 void *kl_nvls_tree_target(const struct kl_links *tree, size_t bytes);
 
-/** Add to `sum` what the children sent. False: there is an error in *rc, or one has taken it back and tells why by other ways. */
+/** Add the children's data to `sum`. False: there is an error in *rc, or a child has revoked its data and reports the
+ * reason elsewhere. */
 bool kl_nvls_tree_add(const struct kl_links *tree, const struct kl_nvls_chunk *chunk, void *sum, ncclResult_t *rc);
 
-/** Send up what lies in the target. */
+/** Send the contents of the target up. */
 void kl_nvls_tree_rise(const struct kl_links *tree, size_t bytes);
 
 /** Is the parent's result here, and room for it at the children? There is a parent. */

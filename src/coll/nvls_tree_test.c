@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVLSTree over several nodes, each an ordinary block of memory, whose heads are joined by real fifos: many ranks in one thread,
- * progressed in a changing order, with every type and operation; a thread per rank; and all that can go wrong between nodes.
+ * NVLSTree over several nodes, each an ordinary block of memory, whose heads are joined by real fifos: many ranks in
+ * one thread, progressed in a changing order, with every type and operation; a thread per rank; and failures between
+ * nodes.
  */
 #include "coll/nvls_tree.h"
 
@@ -311,7 +312,7 @@ static void check_result(const struct world *w, const struct call *c)
 
 /* ---- many ranks in one thread ---- */
 
-/* What the network makes of a slice, once all nodes have sent theirs. */
+/* The network reduces a slice, once all nodes have sent theirs. */
 static bool reduce(struct world *w, int ch, int head, const struct kl_redop *redop)
 {
     struct kl_connector **in = w->in[ch][head], **out = w->out[ch][head];
@@ -515,7 +516,7 @@ static void slices_follow_each_other(void **state)
     close_world(&w);
 }
 
-/* The root is not done before its child has read what it was lent. */
+/* The root is not done before its child has read the lent memory. */
 static void what_is_lent_is_waited_for(void **state)
 {
     static struct world w;
@@ -534,7 +535,7 @@ static void what_is_lent_is_waited_for(void **state)
     close_world(&w);
 }
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
 static void nodes_that_differ_are_an_error(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * ordered.h - reductions whose bits depend on the data and the number of ranks alone: element by element, what rank 0 contributes, then
- * rank 1, and so on, as one thread would add them up. Two ways lead there:
+ * ordered.h - reductions whose bits depend on the data and the number of ranks alone: element by element, the
+ * contribution of rank 0, then of rank 1, and so on, as one thread would add them up. There are two ways:
  *
  *      direct   every element has an owner, who is sent all contributions and combines them in order. One step, or two where
  *               others want the result; up to KL_ORDERED_DIRECT_RANKS.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * ordered_direct.c - everybody sends every owner its elements, and the owner combines what comes, and its own, in the order of
+ * ordered_direct.c - every rank sends every owner its elements, and the owner combines them and its own in the order of
  * ranks. The owner of a part is its rank; else a loop's range is divided among all ranks.
  *
  *      hops 0 to n-2     own data to their owners, beginning with the next rank

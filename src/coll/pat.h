@@ -15,9 +15,9 @@
  *      0 1 2 3 4 5 6 7      nranks / 2 hops, 1 chunk
  *      0 4 2 6 1 5 3 7      log2(nranks) hops, nranks / 2 chunks
  *
- * So it is the second among distances that are multiples of a stride, and the first from one such group to the next, with
- * groups no larger than KL_POSITION.steps. Nobody then waits in a circle: look at a rank that made the fewest hops.
- * Who sends to it has done so, and who receives from it has left room, both being at least as far.
+ * So it is the second among distances that are multiples of a stride, and the first from one such group to the next,
+ * with groups no larger than KL_POSITION.steps. No circle of waiting ranks arises: consider a rank that made the fewest
+ * hops. Its sender has sent, and its receiver has left room, both being at least as far.
  *
  * Source: Jeaugey, PAT: a new algorithm for all-gather and reduce-scatter operations at scale (2025); the graph
  *         specification, 14.5.

@@ -103,7 +103,7 @@ const char *kl_message_differs(uint64_t theirs, int from, uint64_t mine, char to
     return to;
 }
 
-/* ---- what differs ---- */
+/* ---- differences ---- */
 
 enum { TYPE = 1, OP = 2, ROOT = 4, COUNT = 8, FUNC = 16 };
 
@@ -124,7 +124,8 @@ static bool same(struct kl_call a, struct kl_call b)
     return a.what == b.what && a.count == b.count;
 }
 
-/* "AllReduce", and in parentheses what is asked for. Of other functions, what the call has: a root, or an operator. */
+/* The name, as "AllReduce", and in parentheses its arguments. Of other functions, those that the call has: a root, or
+ * an operator. */
 static void add_call(struct kl_text *t, struct kl_call c, unsigned differ)
 {
     const struct kl_func_info *f = info_of(c);

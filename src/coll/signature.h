@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * signature.h - what tells one call from another, and what is said where ranks made different ones.
+ * signature.h - distinguishes calls, and words the error where ranks made different ones.
  *
- * All ranks make the same collectives in the same order: the n-th collective of a communicator is the same call everywhere. A
- * *call* is what has to be the same, in 16 bytes; its *signature* is 8 bytes, which travel with every step of it
- * (transport/fifo.h). Who receives compares before it touches data. A signature says that calls differ, not how: the ranks then
- * tell each other their calls (comm/inquest.h), and the verdict is made here.
+ * All ranks make the same collectives in the same order: the n-th collective of a communicator is the same call
+ * everywhere. A *call* holds all that has to be the same, in 16 bytes; its *signature* is 8 bytes, which travel with
+ * every step of it (transport/fifo.h). A receiver compares before it touches data. A signature shows that calls differ,
+ * not how: the ranks then send each other their calls (comm/inquest.h), and the verdict is made here.
  *
  *      what     number           root  operator  type  function         count
  *               24 (the lowest)  24    6         5     5 bits           64 bits
  *
- * Calls that differ in one of the fields have different signatures; calls that differ in several have, but for one in 2^64.
- * Messages have no number: what counts is that the k-th send to a rank meets the k-th receive from it. Their signature is
- * type and count themselves.
+ * Calls that differ in one of the fields have different signatures; calls that differ in several have, but for one in
+ * 2^64. Messages have no number: the k-th send to a rank has to match the k-th receive from it. Their signature is type
+ * and count themselves.
  *
  * Threads: pure functions.
  */
@@ -27,10 +27,11 @@ struct kl_call {
     uint64_t what, count;
 };
 
-/* Where the fields of `what` begin. */
+/* The first bits of the fields of `what`. */
 enum { KL_CALL_TYPE = 5, KL_CALL_OP = 10, KL_CALL_ROOT = 16, KL_CALL_NUMBER = 40, KL_CALL_NUMBER_BITS = 24 };
 
-/* Operators: NCCL's own numbers, then those of kolo.h from koloBitAnd on, and all that users made. */
+/* Operators: NCCL's own numbers, then the operators of kolo.h from koloBitAnd on, and one number for all user-made
+ * ones. */
 enum { KL_CALL_BITS_OP = 32, KL_CALL_USER_OP = 63 };
 
 /**
@@ -73,15 +74,15 @@ enum { KL_CALL_TEXT = 160 };
 const char *kl_call_op_name(unsigned code);
 
 /**
- * "AllReduce #17 of 1000 float (sum)", "Send of 8 int8 to rank 3". A call has the lowest bits of its number: the others are those of `near`, the
- * number of a collective less than 2^23 calls away. Returns `text`.
+ * "AllReduce #17 of 1000 float (sum)", "Send of 8 int8 to rank 3". A call has the lowest bits of its number: the others
+ * come from `near`, the number of a collective less than 2^23 calls away. Returns `text`.
  */
 const char *kl_call_text(struct kl_call call, uint64_t near, char text[KL_CALL_TEXT]);
 
 /** Of messages, by their signatures: "rank 1 sends 500 float where 1000 float are received". Returns `text`. */
 const char *kl_message_differs(uint64_t theirs, int from, uint64_t mine, char text[KL_CALL_TEXT]);
 
-/** What a rank called, if that is known. */
+/** A rank's call, if known. */
 struct kl_called {
     struct kl_call call;
     bool known;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** task.h - one operation of one rank: what was asked, and what was chosen for it. */
+/** task.h - one operation of one rank: the call, and the plan chosen for it. */
 #ifndef KL_COLL_TASK_H
 #define KL_COLL_TASK_H
 
@@ -14,7 +14,7 @@ struct kl_choice {
     uint8_t proto;     /* enum kl_proto */
     bool mapped;       /* Mapped is tried before it */
     bool messages;     /* of an all-to-all: it is carried out as such, not by the algorithm */
-    float time_us;     /* what the tuning model expects of it */
+    float time_us;     /* the tuning model's expectation */
     struct kl_cut cut;
 };
 
@@ -35,7 +35,7 @@ struct kl_task {
     ncclDataType_t type;
     ncclRedOp_t op;               /* built-in; ncclAvg stands for any other */
     int peer;                     /* root, or the other end of a message */
-    const struct kl_redop *redop; /* NULL: that of `op` */
+    const struct kl_redop *redop; /* NULL: the one of `op` */
     const void *scalar; /* by which contributions are multiplied, read when the operation begins; NULL: see redop */
     const void *send;
     void *recv;
@@ -64,7 +64,7 @@ static inline void kl_task_init(struct kl_task *t, const struct kl_op_args *args
     t->choice = (struct kl_choice){0};
 }
 
-/** Does `rank` contribute what is in its send buffer? Else it is not looked at. */
+/** Does `rank` contribute its send buffer? Else the buffer is not read. */
 static inline bool kl_task_reads(const struct kl_task *t, int rank)
 {
     return t->func != KL_FUNC_RECV && (t->func != KL_FUNC_BROADCAST || t->peer == rank);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** tell.h - what operations wait for, in lines for people. By whoever runs them: nothing else reads their state. */
+/** tell.h - the state of waiting operations, in lines for people. Called by the runner: only it may read the state. */
 #ifndef KL_COLL_TELL_H
 #define KL_COLL_TELL_H
 

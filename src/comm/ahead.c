@@ -6,10 +6,11 @@
 
 _Static_assert((int)KL_AHEAD_MOST <= (int)KL_BOARD_EARLY, "a board allows for so many");
 /*
- * CALLS_PER_LOOK   of so many calls that find operations queued all but one only queue
- * QUEUEING         after such a call: so many that find none queue as well, instead of yielding
- * TRY_EACH         else one of so many does, to see whether calls follow that find it queued
- * *_PAUSE          tasks: after one of another kind, and after one whose memory stood against it, at first and at most
+ * CALLS_PER_LOOK   calls that find operations queued: one of so many looks, the others only queue
+ * QUEUEING         after a call that found operations queued: so many that find none queue as well, instead of yielding
+ * TRY_EACH         else one of so many calls queues, to see whether later calls find it queued
+ * *_PAUSE          tasks without posting: after a task of another kind; after a task with unsuitable memory, at first
+ *                  and at most
  */
 enum { CALLS_PER_LOOK = 8, QUEUEING = 64, TRY_EACH = 16, SHORT_PAUSE = 8, FIRST_PAUSE = 64, LONGEST_PAUSE = 1 << 12 };
 
@@ -103,7 +104,7 @@ static void add_result(ncclComm_t comm, uint64_t number)
     if (r->end > a->results.end) a->results.end = r->end;
 }
 
-/* Does it send what stays as it is until its turn? */
+/* Does it send data that stay unchanged until its turn? */
 static bool is_settled(ncclComm_t comm, uint64_t number)
 {
     struct kl_ahead *a = &comm->ahead;
@@ -118,7 +119,7 @@ static bool is_settled(ncclComm_t comm, uint64_t number)
 
 /* ---- posting ---- */
 
-/* The first to be posted. If none is so far, it is the one behind what is under way. UINT64_MAX: none. */
+/* The first to be posted. If none was posted yet, it is the one behind the operation in progress. UINT64_MAX: none. */
 static uint64_t begin(ncclComm_t comm)
 {
     struct kl_ahead *a = &comm->ahead;

@@ -46,7 +46,7 @@ static ncclResult_t hear(const struct kl_among *a, int from, void **data, size_t
         return KL_FAIL(ncclInternalError, "rank %d announces %llu bytes, more than anybody sends", a->rank[from],
                        (unsigned long long)announced);
     char *room = malloc((size_t)announced + 1);
-    if (!room) return KL_NOMEM("what another process found out");
+    if (!room) return KL_NOMEM("another process's findings");
     room[announced] = 0;
     ncclResult_t rc = recv_all(a, from, room, (size_t)announced);
     if (rc) {
@@ -66,7 +66,7 @@ static ncclResult_t pass_on(const struct kl_among *a, int to, const void *data, 
     return send_all(a, to, data, bytes);
 }
 
-/* A binomial tree: whoever is `place` after the root hears from the one without its lowest bit. */
+/* A binomial tree: the process that is `place` after the root receives from the one without its lowest bit. */
 ncclResult_t kl_among_tell(const struct kl_among *a, int root, void **data, size_t *bytes)
 {
     int place = (a->own - root + a->n) % a->n, bit = 1;

@@ -5,8 +5,8 @@
  * Each rank of the list calls with the same list, which is ascending, and the same arguments but for its own data. Several
  * exchanges may follow each other; messages between two ranks stay in order.
  *
- * Errors:  those of the bootstrap; ncclInternalError for more bytes than anybody sends.
- * Threads: those of the bootstrap.
+ * Errors:  those of the bootstrap; ncclInternalError for more bytes than any rank sends.
+ * Threads: as the bootstrap's.
  */
 #ifndef KL_COMM_AMONG_H
 #define KL_COMM_AMONG_H

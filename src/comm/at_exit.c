@@ -2,12 +2,13 @@
 /**
  * at_exit.c - a process that ends leaves the communicators that it has not destroyed, if they are idle.
  *
- * Otherwise its connections would just break, and that is what a rank that died looks like: it would fail those who are still
- * in the last operation, which this rank has done its part of. Where something is under way here, it is what it looks like.
+ * Otherwise its connections would just break, as those of a rank that died: that would fail ranks that are still in the
+ * last operation, although this rank has completed its part of it. With an operation in progress here, this rank does
+ * count as dead.
  *
  * Deadline: other threads still run, and one may be stopped, or interrupted by the handler that has called exit, with a lock in its
  *           hands. So a thread of its own does it, for which the end of the process does not wait for ever.
- * Fork:     a child that ends leaves nothing: what it has are its parent's.
+ * Fork:     an ending child sends nothing: its communicators belong to the parent.
  */
 #include "comm/comm.h"
 
@@ -26,7 +27,7 @@ static struct {
     size_t n, room;
 } leaving;
 
-/* Has it done all that was asked of it? Looked at from inside; what was asked may be more a moment later. */
+/* Is all requested work done? Called from inside; more may be requested a moment later. */
 static bool is_idle(struct ncclComm *comm)
 {
     uint32_t busy = kl_load_acquire(&comm->busy); /* pairs with kl_job_cancel: it was made */

@@ -193,7 +193,7 @@ static ncclResult_t check_one_capture(ncclComm_t c)
     return ncclSuccess;
 }
 
-/* Each communicator is in one capture, which need not be that of others; but all are in one, or none is. */
+/* Each communicator is in one capture, which may differ between communicators; but all are captured, or none is. */
 static ncclResult_t check_captures(ncclComm_t comms)
 {
     ncclComm_t first = NULL;
@@ -226,7 +226,7 @@ static ncclResult_t check_all(ncclComm_t comms)
         if (!c->nqueued) continue;
         KL_TRY(check_usage(c, c->queued[0].stream));
         KL_TRY(kl_capture_check(c->queued[0].stream));
-        /* Here: a launch may not wait for what other ranks are given after it. */
+        /* Here: a launch may not wait for work that other ranks get after it. */
         KL_TRY(kl_comm_reserve(c, c->nqueued));
     }
     return ncclSuccess;

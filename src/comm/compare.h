@@ -2,15 +2,15 @@
 /**
  * compare.h - NCCL_CHECK_MODE: the calls of all ranks are compared before any data of them move.
  *
- * In step k a rank tells its call to the one 2^k above, and hears that of the one 2^k below; who hears another call than its own
- * goes no further, so that who comes to the end knows that all made the same. The exchange goes through the bootstrap:
- * log2 n messages, tens of microseconds each. FIRST_USE makes it once for every call that was not compared lately, whatever its
- * number: a loop pays for its first turn.
+ * In step k a rank sends its call to the rank 2^k above and receives the call of the rank 2^k below. A rank that
+ * receives another call than its own goes no further; a rank that reaches the end knows that all made the same call.
+ * The exchange goes through the bootstrap: log2 n messages, tens of microseconds each. FIRST_USE makes it once for
+ * every call that was not compared lately, whatever its number: a loop pays in its first iteration.
  *
  * Calls whose data pass through a network that reduces, which carries no signatures, are compared as with FIRST_USE in any case.
  *
- * A rank that has compared such a call before does not wait for one that makes another call, and meets signatures that
- * differ (coll/signature.h): it does not take data for what they are not.
+ * A rank that has compared such a call before does not wait for a rank that makes another call; it receives signatures
+ * that differ (coll/signature.h) and rejects the data.
  *
  * Threads: the runner's.
  */

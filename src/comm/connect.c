@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * connect.c - what the communicator's connections ask of it: which transport joins two ranks, how large fifos are.
+ * connect.c - the communicator's answers to its connections: the transport between two ranks, the size of fifos.
  */
 #include "comm/comm.h"
 
@@ -38,10 +38,10 @@ static bool is_collnet(const struct kl_edge *edge)
     return edge->use >= KL_EDGE_COLLNET_CHAIN && edge->use <= KL_EDGE_COLLNET_NVLS;
 }
 
-/** What the plan says of an edge between hosts. */
+/** The plan of an edge between hosts. */
 struct planned {
     int nic;   /* by its number on the machine that is played; -1: it has none */
-    int proxy; /* rank whose proxy serves it */
+    int proxy; /* rank with the proxy that serves it */
 };
 
 /* The graph that an edge of collectives is of. */
@@ -217,7 +217,7 @@ static ncclResult_t check_net(ncclComm_t comm)
                    name, kl_nets[0]->name);
 }
 
-/* Ranks that share the caches of this machine, also those of other hosts that it plays. */
+/* Ranks that share the caches of this machine, also ranks of other hosts that it emulates. */
 static int cache_ranks(ncclComm_t comm)
 {
     const unsigned shared = comm->world->ranks_per_cpu;

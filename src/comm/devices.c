@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *selection; /* what the variable said when it was first asked for; NULL: it was not set */
+static char *selection; /* the variable when it was first read; NULL: it was not set */
 
 static void read_selection(void)
 {

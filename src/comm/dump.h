@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * dump.h - NCCL_PROXY_DUMP_SIGNAL: at this signal every communicator of the process prints what its operations wait for.
+ * dump.h - NCCL_PROXY_DUMP_SIGNAL: at this signal every communicator of the process prints the ranks that its
+ * operations wait for.
  *
- * The handler only notes that it was asked. The event loop answers for the process; whoever runs an operation, and finds that it
- * stalls, prints its state: so each state is told by the thread that it belongs to.
+ * The handler only sets a flag. The event loop prints the state of the process; the runner of an operation that stalls
+ * prints the operation's: each state is printed by the thread that owns it.
  *
  * Threads: any.
  */
@@ -35,7 +36,7 @@ static inline bool kl_dump_due(uint32_t *seen)
     return due;
 }
 
-/** By the runner: print what is under way. */
+/** Called by the runner: print the operations in progress. */
 void kl_comm_dump(struct ncclComm *comm);
 
 #endif

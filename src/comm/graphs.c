@@ -45,7 +45,7 @@ static struct kl_among processes_of(ncclComm_t comm, const struct kl_domain *d, 
     return kl_world_speakers(comm, with, list);
 }
 
-/* In the list: who speaks for the domain's first rank. */
+/* Place in the list of the leader of the domain's first rank. */
 static int place_of_first(ncclComm_t comm, const struct kl_domain *d, const struct kl_among *among)
 {
     const struct kl_roster *roster = &comm->world->roster;

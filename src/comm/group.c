@@ -13,7 +13,7 @@ KL_THREAD_LOCAL struct kl_group_depth kl_group_depth;
 
 static KL_THREAD_LOCAL struct {
     ncclResult_t first_error;
-    /* By name, so that all ranks queue what they share in one order; those of one name as they joined. */
+    /* Sorted by name, so that all ranks queue shared objects in one order; equal names in order of joining. */
     ncclComm_t comms, last_comm; /* linked by group_next */
     struct kl_deferred *calls, **last_call;
 } group;
@@ -27,7 +27,7 @@ static void drop_calls(struct kl_deferred *calls, bool inherited)
     }
 }
 
-/* What a child of fork finds was collected by its parent, of communicators that are none here. */
+/* A child of fork finds its parent's group, with communicators that are invalid here. */
 static void forget_inherited(void)
 {
     drop_calls(group.calls, true);
@@ -86,7 +86,7 @@ void kl_group_join(ncclComm_t comm)
 {
     if (kl_load_relaxed(&comm->in_group)) return;
     kl_store_relaxed(&comm->group_thread, kl_thread_self());
-    kl_store_relaxed(&comm->in_group, KL_GROUP_JOINED); /* in a call, whose end publishes it to an abort */
+    kl_store_relaxed(&comm->in_group, KL_GROUP_JOINED); /* in a call; its end publishes it to an abort */
     insert(comm);
 }
 
@@ -216,7 +216,7 @@ static void start_calls(struct kl_deferred *calls)
     }
 }
 
-/* Run all, wait for all; the first failure in the order of the calls counts, and undoes what succeeded. */
+/* Run all, wait for all; the first failure in the order of the calls counts, and undoes the successful ones. */
 static ncclResult_t finish_calls(struct kl_deferred *calls)
 {
     ncclResult_t rc = ncclSuccess;
@@ -262,7 +262,7 @@ static void run_all_inline(ncclComm_t comms)
     for (ncclComm_t c = comms; c; c = c->group_next) kl_store_relaxed(&c->waits_inline, NULL);
 }
 
-/* What can be wrong is found before anything is queued. */
+/* Check everything before anything is queued. */
 static ncclResult_t launch_all(ncclComm_t comms)
 {
     bool captured;
@@ -357,7 +357,7 @@ static ncclResult_t run_group(struct kl_deferred *calls, ncclComm_t comms)
     return rc;
 }
 
-/* What a group collected, when the thread has none any more. */
+/* The collected calls of a group, taken from the thread. */
 struct collected {
     ncclComm_t comms;
     struct kl_deferred *calls;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * group.h - what a thread collects between ncclGroupStart and the matching ncclGroupEnd.
+ * group.h - the calls that a thread collects between ncclGroupStart and the matching ncclGroupEnd.
  *
  * Two kinds of members: operations, which stay with their communicators until the end and are then queued, communicator by
  * communicator in an order that is the same at all ranks, and deferred calls (the creation of a communicator), which run side
@@ -24,7 +24,7 @@ struct kl_deferred {
     /** Instead of run, when the group comes to nothing; the thread's last sentence says why. */
     void (*drop)(struct kl_deferred *call);
     struct ncclComm *comm; /* on which it is the job that is under way (job.h) */
-    bool background;       /* its communicator is not blocking: who asks that hears how it ends */
+    bool background;       /* its communicator is not blocking: the caller asks later how it ended */
     bool last;             /* it comes after the operations of the group, not before */
     struct kl_deferred *next;
     pthread_t thread;
@@ -68,7 +68,7 @@ static inline ncclResult_t kl_group_take(ncclComm_t comm, const char *function)
     return ncclSuccess;
 }
 
-/** The communicator is going away: take it, and what was deferred of it, out of the calling thread's group. */
+/** The communicator is going away: remove it and its deferred calls from the calling thread's group. */
 void kl_group_forget(ncclComm_t comm);
 
 /** Remember the first error of a call inside the group; returns rc. */

@@ -59,7 +59,7 @@ static ncclComm_t handle_of(const struct kl_slot *slot, uint64_t word)
     return (ncclComm_t)(uintptr_t)(word >> INSIDE_BITS << SLOT_BITS | slot->number);
 }
 
-/* NULL: nobody has lived there yet. */
+/* NULL: never used yet. */
 static struct kl_slot *slot_at(unsigned number)
 {
     struct kl_slot *block = kl_load_acquire(&registry.blocks[number / BLOCK_SLOTS]); /* pairs with add_block */
@@ -111,7 +111,7 @@ static ncclResult_t take_slot(struct kl_slot **slot)
     return rc;
 }
 
-/* ---- for who owns a communicator ---- */
+/* ---- for the owner of a communicator ---- */
 
 ncclResult_t kl_handle_open(struct ncclComm *comm)
 {
@@ -161,7 +161,8 @@ void kl_handle_release(struct ncclComm *comm)
 
 /* ---- for calls ---- */
 
-/* The first look keeps what is stale from touching the word; the second counts. `*before`: the word without this caller. */
+/* The first look keeps stale handles from changing the word; the second counts. `*before`: the word without this
+ * caller. */
 static inline struct ncclComm *enter(ncclComm_t handle, uint64_t as, uint64_t *before)
 {
     struct kl_slot *slot = slot_of(handle);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * handle.h - what users hold of a communicator: a number that is looked up and never followed.
+ * handle.h - the users' handle of a communicator: a number that is looked up and never followed.
  *
- * A communicator has a slot in a registry while it lives. Its handle is the number of that use of the slot and the slot's
- * number, so a handle of what was destroyed, or no handle at all, is found out, also when the slot has a new occupant.
- * The slot has the number of its use too, and in the same word counts the calls that are inside:
+ * A communicator has a slot in a registry while it lives. Its handle is the generation of the slot and the slot's
+ * number, so the handle of a destroyed communicator, and a value that never was a handle, are recognised, also when the
+ * slot is in use again. The slot holds its generation too, and in the same word counts the calls that are inside:
  *
  *              63         24 23      8 7      0
  *     word    |    use     | callers  | issuers |    use: odd while a communicator lives in the slot, even while none does
  *     handle  |    use (63 to 16)     |  slot (15 to 0)
  *
- * Who enters adds a caller and sees in the same step whether the use is still the handle's. Who ends a communicator counts
- * the use up, once; from then on nobody comes in. It waits for the callers to leave and then frees what it likes.
+ * Entering adds a caller and checks in the same step that the handle's generation is current. Ending a communicator
+ * raises the generation, once; from then on no call can enter. It waits for the callers to leave and then frees.
  *
- * A communicator is for one thread at a time. Calls that give it work are counted as issuers as well, in the same step, so that of two
- * threads that do so at the same time the second is refused before it touches anything.
+ * A communicator is for one thread at a time. Calls that issue operations are counted as issuers as well, in the same
+ * step, so that of two such threads at the same time the second is refused before it touches anything.
  *
  * Memory:       slots are reused, never freed: as many as communicators ever lived at once, 128 bytes each.
- * Memory order: one word, so the order of its changes is the same for everybody. Entering acquires what opening released;
- *               draining acquires what leaving released.
+ * Memory order: one word, so all threads see its changes in the same order. Entering acquires the stores that opening
+ *               released; draining acquires the stores that leaving released.
  * Threads:      any. Nothing here takes a lock but opening and releasing.
  * Fork:         a child finds its parent's communicators, and is refused.
  */
@@ -31,12 +31,13 @@
 
 struct ncclComm;
 
-/* ---- for who owns a communicator ---- */
+/* ---- for the owner of a communicator ---- */
 
 /** Give it a slot and a handle. */
 ncclResult_t kl_handle_open(struct ncclComm *comm);
 
-/** Nobody can enter any more. False: somebody else has ended it. The caller is inside, or nobody has the handle yet. */
+/** From now on no call can enter. False: another call has ended it. The caller is inside, or the handle is not
+ * published yet. */
 bool kl_handle_close(struct ncclComm *comm);
 
 /** Wait until all callers have left. */
@@ -53,7 +54,8 @@ void kl_handle_release(struct ncclComm *comm);
  */
 ncclResult_t kl_handle_enter(ncclComm_t handle, const char *function, struct ncclComm **comm);
 
-/** The same for who gives it work, until kl_handle_leave_as_issuer: ncclInvalidUsage while another thread does. */
+/** The same for calls that issue operations, until kl_handle_leave_as_issuer: ncclInvalidUsage while another thread
+ * does. */
 ncclResult_t kl_handle_enter_as_issuer(ncclComm_t handle, const char *function, struct ncclComm **comm);
 void kl_handle_leave_as_issuer(struct ncclComm *comm);
 
@@ -72,7 +74,8 @@ struct ncclComm *kl_handle_try_number(unsigned number);
 /** The last look at the communicator. */
 void kl_handle_leave(struct ncclComm *comm);
 
-/** Call `fn` inside of every communicator of this process, one after the other, also of those whose init is not over. */
+/** Call `fn` inside of every communicator of this process, one after the other, including communicators whose init is
+ * not over. */
 void kl_handle_each(void (*fn)(struct ncclComm *comm, void *ctx), void *ctx);
 
 /** How many are inside at this moment. */

@@ -188,7 +188,7 @@ static void drop_operations(ncclComm_t comm)
     comm->exec = NULL;
 }
 
-/* For who looks at a trace of several ranks. */
+/* For readers of a trace of several ranks. */
 static ncclResult_t compare_clocks(ncclComm_t comm)
 {
     if (!comm->trace) return ncclSuccess;
@@ -203,7 +203,7 @@ static ncclResult_t wait_for_all(ncclComm_t comm)
     return kl_bootstrap_barrier(comm->bootstrap);
 }
 
-/* A phase that fails undoes itself together with those before it: undo works on what is half there. */
+/* A phase that fails undoes itself together with those before it: undo works on partial state. */
 static const struct phase {
     const char *name;
     ncclResult_t (*run)(ncclComm_t comm);
@@ -271,7 +271,7 @@ static void log_times(ncclComm_t comm)
 
 /* ---- creation ---- */
 
-/* What a failure during init looks like to the others: they wait for this rank, so tell them why it will not come. */
+/* Other ranks wait for a rank whose init failed: tell them why it will not come. */
 static void tell_peers(ncclComm_t comm, ncclResult_t rc)
 {
     char text[KL_ERROR_TEXT], me[128];
@@ -307,7 +307,7 @@ static ncclComm_t allocate(const struct kl_birth *birth)
     return comm;
 }
 
-/* Undo the phases and free. What is queued has finished or failed, and nobody is inside. */
+/* Undo the phases and free. Queued operations have finished or failed, and no call is inside. */
 static void free_comm(ncclComm_t comm)
 {
     if (!kl_load_acquire(&comm->phase) && !kl_load_acquire(&comm->failed))
@@ -339,7 +339,7 @@ ncclResult_t kl_comm_begin(const struct kl_birth *birth, ncclComm_t *user, struc
         free_comm(c);
         return rc;
     }
-    (void)kl_handle_try(c->handle); /* nobody else has it: this cannot fail */
+    (void)kl_handle_try(c->handle); /* no other thread has it: this cannot fail */
     kl_ras_hold(&c->config);
     c->ras_held = c->config.ras_enable;
     kl_comm_publish(user, c->handle);
@@ -347,7 +347,7 @@ ncclResult_t kl_comm_begin(const struct kl_birth *birth, ncclComm_t *user, struc
     return ncclSuccess;
 }
 
-/* Whoever has ended it meanwhile frees it. */
+/* If another thread has ended it meanwhile, that thread frees it. */
 void kl_comm_drop(struct ncclComm *c, ncclComm_t *user)
 {
     bool mine = kl_handle_close(c);
@@ -360,8 +360,8 @@ void kl_comm_drop(struct ncclComm *c, ncclComm_t *user)
 }
 
 /*
- * Undo what is half there. The first failure counts, be it another rank's, or an abort; but ranks that contradict each other all
- * find that out, and each says it itself.
+ * Undo partial state. The first failure counts, also another rank's, or an abort; but ranks that contradict each other
+ * all find that out, and each reports it itself.
  */
 static ncclResult_t give_up(ncclComm_t c, ncclResult_t rc, bool child, ncclComm_t *user)
 {
@@ -433,7 +433,7 @@ ncclResult_t kl_comm_revoke(ncclComm_t comm)
     return ncclSuccess;
 }
 
-/* When all have come, nobody needs connections any more; when all have gone, none is left over. */
+/* When all have come, no rank needs connections any more; when all have gone, none is left over. */
 ncclResult_t kl_comm_suspend(ncclComm_t comm)
 {
     kl_comm_quiesce(comm);
@@ -474,7 +474,7 @@ void kl_comm_destroy(ncclComm_t comm)
     free_or_orphan(comm);
 }
 
-/* While it is being made, what is known of the ranks comes and goes. */
+/* While it is being made, the ranks' records come and go. */
 static const char *describe_end(ncclComm_t comm, char *text, size_t size)
 {
     char me[128];
@@ -491,7 +491,8 @@ void kl_comm_abort(ncclComm_t comm)
     char text[256];
 
     describe_end(comm, text, sizeof text);
-    kl_comm_fail(comm, comm->rank, ncclInternalError, text, false); /* first: what follows makes waiting callers fail */
+    kl_comm_fail(comm, comm->rank, ncclInternalError, text, false); /* first: the next steps make waiting callers
+                                                                     * fail */
     kl_comm_stop_children(comm, text);
     kl_comm_stop(comm, text);
     kl_handle_drain(comm);

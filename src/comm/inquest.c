@@ -16,19 +16,19 @@ enum {
     FIRST_LOOK_MS = 2000,
     COMPARE_LOOK_MS = 200, /* where calls are compared */
     LAST_LOOK_MS = 60000,
-    ASK_AGAIN_MS = 500,    /* what is held: answers may be lost */
+    ASK_AGAIN_MS = 500,    /* repeat questions: answers may be lost */
     ASK_INSTEAD_MS = 1500, /* of the rank that has asked */
     ASK_LATE_MS = 50,      /* the same, while a rank may yet make the call */
     WAIT_LATE_MS = 2000,   /* for it */
     HOLD_MS = 3000,        /* for everybody's answer */
-    LAST_WAIT_MS = 10000,  /* for who asks in this rank's place, after a timeout */
+    LAST_WAIT_MS = 10000,  /* for the rank that asks in this rank's place, after a timeout */
     FRESH_HELD_MS = 200,   /* how long another rank's question serves for one's own; */
     FRESH_MS = 3000,       /* longer than it waits for answers */
-    ANSWER_MS = 2000,      /* for everybody's, about what stalls */
+    ANSWER_MS = 2000,      /* for all answers about a stalled operation */
     MOST_BACK = 256        /* calls that are looked back over */
 };
 
-/* ---- what this rank tells ---- */
+/* ---- this rank's answers ---- */
 
 static void tell_calls(ncclComm_t comm, uint64_t question, struct kl_standing *s)
 {
@@ -78,7 +78,7 @@ static void note(ncclComm_t comm, const struct kl_task *t, uint64_t since)
     kl_store_release(&q->stalled_since, since); /* pairs with kl_inquest_answer */
 }
 
-/* ---- what the others told ---- */
+/* ---- the others' answers ---- */
 
 struct tables {
     unsigned char *known;
@@ -191,7 +191,7 @@ static void blame_who_left(ncclComm_t comm)
     free_tables(&all);
 }
 
-/* Ask again after so long; who waits for another one's question, later. */
+/* Ask again after so long; a rank that waits for another one's question asks later. */
 static void ask_after(ncclComm_t comm, uint64_t ms, uint64_t now)
 {
     struct kl_inquest *q = &comm->inquest;
@@ -291,7 +291,7 @@ static uint64_t look_after(ncclComm_t comm, const struct kl_task *t, uint64_t st
     return stalled < timeout ? timeout : stalled;
 }
 
-/* Of what was asked: have all answered who will? Where another rank asks, it is the one to say what comes of it. */
+/* Of the questions asked: are all answers in that will come? If another rank asks, it reports the result. */
 static bool is_answered(ncclComm_t comm, uint64_t now)
 {
     int known = kl_bootstrap_answers(comm->bootstrap, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * inquest.h - what is found out before an operation that cannot go on fails: who made another call, who is behind, who is silent.
+ * inquest.h - the diagnosis before a stuck operation fails: which rank made another call, which is behind, which is
+ * silent.
  *
  * All ranks are asked where they are (bootstrap/census.h). So everybody gets the same sentence, about the cause, and not one about
  * the neighbour that stumbled over it.
@@ -8,7 +9,8 @@
  *      a step came that belongs to another call    held until all have told their calls, or a moment has passed
  *      a rank left that is waited for              the same
  *      nothing moves                               after two seconds, then more and more seldom: if calls differ, that is the
- *                                                  failure; else only KOLO_TIMEOUT ends it, with who waits for whom
+ *                                                  failure; else only KOLO_TIMEOUT ends it, with the chain of waiting
+ *                                                  ranks
  *
  * Threads: the runner's; kl_inquest_answer may run in any.
  */
@@ -30,7 +32,7 @@ struct kl_called_before {
 };
 
 struct kl_inquest {
-    /* what is told to others: written by the runner when it looks at an operation that stalls */
+    /* sent to other ranks: written by the runner when it looks at an operation that stalls */
     _Atomic uint64_t what, count; /* its call */
     _Atomic int32_t waits_for;
     _Atomic uint64_t stalled_since; /* ns; 0: not stalled, or not looked yet */

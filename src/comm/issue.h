@@ -25,7 +25,8 @@ static inline ncclResult_t kl_comm_next_task(ncclComm_t comm, const struct kl_st
     return ncclSuccess;
 }
 
-/** Record the next task, which is checked, with what is chosen for it: queue it on `stream`, or add it to the calling thread's open group. */
+/** Record the next task, already checked, with its plan: queue it on `stream`, or add it to the calling thread's open
+ * group. */
 ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
 
 /** The same for a collective without elements: nothing is to be done, but that it was called counts. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * job.h - what takes long on a communicator: to make it, to finish its work, to make another one of it.
+ * job.h - long operations on a communicator: creating it, finishing its work, creating a child.
  *
- * A job runs in the thread that asked for it, or at the end of its group, or, where the communicator is not blocking, in a thread
- * of its own, while the call returns ncclInProgress. Until it ends the communicator is busy: all calls but questions about its
- * state and aborts are ncclInvalidArgument. The job is inside (handle.h) from its begin to its end, so whoever ends the communicator
- * waits for it; an abort makes it fail at once.
+ * A job runs in the thread that asked for it, or at the end of its group, or, where the communicator is not blocking,
+ * in a thread of its own, while the call returns ncclInProgress. Until it ends the communicator is busy: all calls but
+ * questions about its state and aborts are ncclInvalidArgument. The job is inside (handle.h) from its begin to its end,
+ * so a thread that ends the communicator waits for it; an abort makes it fail at once.
  *
  * Threads: any.
  */
@@ -14,14 +14,14 @@
 
 #include "comm/comm.h"
 
-/** It was entered, and is busy: what the caller says to that. The last look at the communicator. */
+/** It was entered, and is busy: the result for the caller. The last access to the communicator. */
 ncclResult_t kl_job_refuse(struct ncclComm *comm, uint32_t busy, const char *function);
 
 /** kl_handle_enter for calls that need a communicator on which no job is under way. */
 static inline ncclResult_t kl_comm_enter(ncclComm_t handle, const char *function, struct ncclComm **comm)
 {
     KL_TRY(kl_handle_enter(handle, function, comm));
-    uint32_t busy = kl_load_acquire(&(*comm)->busy); /* pairs with kl_job_cancel: what the job made is there */
+    uint32_t busy = kl_load_acquire(&(*comm)->busy); /* pairs with kl_job_cancel: the job's results are visible */
     return busy ? kl_job_refuse(*comm, busy, function) : ncclSuccess;
 }
 
@@ -29,7 +29,7 @@ static inline ncclResult_t kl_comm_enter(ncclComm_t handle, const char *function
 static inline ncclResult_t kl_comm_enter_as_issuer(ncclComm_t handle, const char *function, struct ncclComm **comm)
 {
     KL_TRY(kl_handle_enter_as_issuer(handle, function, comm));
-    uint32_t busy = kl_load_acquire(&(*comm)->busy); /* pairs with kl_job_cancel: what the job made is there */
+    uint32_t busy = kl_load_acquire(&(*comm)->busy); /* pairs with kl_job_cancel: the job's results are visible */
     if (!busy) return ncclSuccess;
     kl_handle_end_issuing(*comm);
     return kl_job_refuse(*comm, busy, function);
@@ -47,7 +47,7 @@ ncclResult_t kl_job_begin(ncclComm_t handle, enum kl_busy kind, const char *func
  */
 ncclResult_t kl_job_end(struct ncclComm *comm, ncclResult_t rc);
 
-/** It shall not be done. The last look at the communicator. */
+/** Cancel a job that was begun and will not run. The last access to the communicator. */
 void kl_job_cancel(struct ncclComm *comm);
 
 #endif

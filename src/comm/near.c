@@ -22,7 +22,7 @@ static void log_move(ncclComm_t comm, const struct kl_cpuset *cpus)
     KL_INFO(KL_INIT, "Setting affinity for GPU %d to %s", comm->device, map);
 }
 
-/* CPUs that only a file knows of are no reason to fail: who runs elsewhere is slower, and that is all. */
+/* CPUs that only a file names are no reason to fail: ranks that run elsewhere are slower. */
 static bool pin(const struct kl_cpuset *cpus, struct kl_cpuset *before)
 {
     int quiet = kl_error_quiet(1);

@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-/* For what a rank sent that has left, if its connection does not end; a guess. */
+/* For data that a departed rank sent, if its connection does not end; a guess. */
 enum { ARRIVAL_MS = 5000 };
 
 /* ---- running ---- */
@@ -31,7 +31,7 @@ static const char *name_of(const struct kl_rma_op *op)
     return op->waits ? "ncclWaitSignal" : op->window ? "ncclPutSignal" : "ncclSignal";
 }
 
-/* A rank that has left has done its part before: what it sent may still have to come. */
+/* A departed rank has completed its part before: its data may still arrive. */
 static bool is_deserted(ncclComm_t comm, struct kl_rma_op *op, int peer, uint64_t now)
 {
     uint64_t missing;
@@ -63,7 +63,7 @@ static ncclResult_t check_patience(ncclComm_t comm, struct kl_rma_op *op)
                    name_of(op), comm->rank, op->timeout_ns / 1000000u, missing, who);
 }
 
-/* Who waits moves what others put here; that is not this operation's own progress. */
+/* A waiting rank moves the data that others put here; that is not this operation's own progress. */
 static enum kl_progress stall(ncclComm_t comm, struct kl_rma_op *op, ncclResult_t *rc)
 {
     enum kl_progress helped = kl_rma_help(comm->rma);

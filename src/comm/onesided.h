@@ -30,7 +30,7 @@ static inline bool kl_comm_has_onesided(const struct ncclComm *comm)
     return comm->onesided[KL_ONESIDED_BEFORE].first || comm->onesided[KL_ONESIDED_AFTER].first;
 }
 
-/** Does the stream of each still exist, and not capture? Then it runs on after what the default stream has to do. */
+/** Does the stream of each still exist, and not capture? Then order it behind the default stream's work. */
 ncclResult_t kl_comm_check_onesided(ncclComm_t comm);
 
 void kl_comm_launch_onesided(ncclComm_t comm, enum kl_onesided_turn turn);

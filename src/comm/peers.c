@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * peers.c - tell every rank who and where I am, check that we fit together, and meet those of the same process.
+ * peers.c - exchange the ranks' records, check that they fit together, and join the ranks of the same process.
  */
 #include "comm/comm.h"
 
@@ -48,7 +48,7 @@ static uint64_t process_number(void)
 }
 
 /*
- * Whose memory is shared: of ranks with equal numbers. Without SHM it is that of a process, whose ranks reach each other by P2P;
+ * Ranks with equal numbers share memory. Without SHM the number is the process's, whose ranks reach each other by P2P;
  * without P2P as well it is the rank's own.
  */
 static ncclResult_t find_memory(uint64_t *memory)

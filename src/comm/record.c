@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * record.c - what was asked: tasks in a ring of the communicator, launched by themselves or as a group has collected them.
+ * record.c - the requested operations: tasks in a ring of the communicator, launched by themselves or as a group has
+ * collected them.
  */
 #include "comm/record.h"
 

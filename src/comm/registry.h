@@ -35,11 +35,11 @@ const struct kl_registered *kl_registry_find(const struct kl_registry *registry,
 ncclResult_t kl_registry_get(const struct kl_registry *registry, uintptr_t handle, const char *function,
                              const struct kl_registered **entry);
 
-/** Of what was found. */
+/** Remove a registration that was found. */
 ncclResult_t kl_registry_remove(struct kl_registry *registry, const struct kl_device_kind *devices,
                                 const struct kl_registered *entry);
 
-/** Unpin what is left, and free. */
+/** Unpin the remaining registrations, and free. */
 void kl_registry_fini(struct kl_registry *registry, const struct kl_device_kind *devices);
 
 #endif

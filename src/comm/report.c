@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** report.c - what init found, in the words of NCCL's log, which people and scripts know how to read. */
+/** report.c - the results of init in the words of NCCL's log, which people and scripts can read. */
 #include "comm/comm.h"
 
 #include "base/log.h"
 
 #include <stdlib.h>
 
-enum { LINE_TEXT = 2048 }; /* about what a line of the log holds */
+enum { LINE_TEXT = 2048 }; /* about the length of a line of the log */
 
 static void log_ring(ncclComm_t comm, int channel, int32_t *order)
 {

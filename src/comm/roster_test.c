@@ -98,7 +98,7 @@ static void ranks_of_a_core_have_its_number(void **state)
     kl_roster_fini(&roster);
 }
 
-/* ---- random jobs, against what the rules say word for word ---- */
+/* ---- random jobs, compared with the rules spelled out ---- */
 
 static uint32_t seed = 1;
 

@@ -54,11 +54,11 @@ uint64_t kl_comm_settings_hash(const struct kl_wish *wish, enum kl_param_scope s
     return hash;
 }
 
-/* ---- who differs ---- */
+/* ---- ranks that differ ---- */
 
 enum { MOST_SIDES = 4 }; /* that are told apart in one sentence */
 
-/* Ranks that have to be alike and are not, by what they have: a side is those with the same hash. */
+/* Ranks that have to be alike and are not: ranks with the same hash are a side. */
 struct dispute {
     const struct kl_peer *peers;
     int nranks;
@@ -127,7 +127,7 @@ static bool find_dispute(struct dispute *d)
     return find_sides(d) || find_host(d);
 }
 
-/* ---- what they have ---- */
+/* ---- their settings ---- */
 
 /* The settings of one scope: name, zero, value, zero, and so on. */
 struct document {
@@ -190,7 +190,7 @@ static const char *next_text(const struct document *document, size_t *at)
     return text;
 }
 
-/* "rank 2 (host h, pid p)" or "ranks 0, 1, 3": those of the sides in `sides`. */
+/* "rank 2 (host h, pid p)" or "ranks 0, 1, 3": the ranks of the sides in `sides`. */
 static void add_ranks(struct kl_text *t, const struct dispute *d, unsigned sides)
 {
     int n = 0, last = 0, listed = 0;
@@ -277,7 +277,7 @@ ncclResult_t kl_comm_check_settings(ncclComm_t comm, const struct kl_peer *peers
     ncclResult_t rc = tell_all(comm, &d, document);
     if (!rc) {
         (void)kl_bootstrap_barrier(
-            comm->bootstrap); /* who fails ends the exchanges of others: first let all know why */
+            comm->bootstrap); /* a failing rank ends the exchanges of others: first let all know why */
         rc = refuse(&d, document);
     }
     for (int i = 0; i < d.nsides; i++) free(document[i].text);

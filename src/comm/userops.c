@@ -21,7 +21,7 @@ struct kl_userop {
 
 /* ---- handles ---- */
 
-/* What a communicator adds to the uses of its entries: handles of others do not fit by accident. */
+/* The communicator's part of the use number: handles of other communicators do not fit by accident. */
 static uint32_t use_number(const struct ncclComm *comm, uint32_t use)
 {
     return (uint32_t)(((uintptr_t)comm->handle * 0x9e3779b97f4a7c15u >> 40) + use) & ((1 << USE_BITS) - 1);
@@ -75,7 +75,7 @@ void kl_userops_fini(struct kl_userops *ops)
     free(ops->entry);
 }
 
-/* ---- what programs do ---- */
+/* ---- calls of programs ---- */
 
 ncclResult_t kl_userop_create(struct ncclComm *comm, ncclDataType_t type, const void *scalar, bool later,
                               ncclRedOp_t *op)

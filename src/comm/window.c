@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What a rank says of its buffer. */
+/* A rank's record of its buffer. */
 struct offer {
     uint64_t bytes;
     int32_t flags;
     int32_t failed;   /* an ncclResult_t */
     int32_t contexts; /* of one-sided operations */
-    int32_t listens;  /* for those of ranks that cannot map it */
+    int32_t listens;  /* for ranks that cannot map it */
     struct kl_rma_card card;
     struct kl_rma_part part;
 };

@@ -22,7 +22,7 @@ struct config {
         p2p_peers, graph_ordering;
 };
 _Static_assert(sizeof(struct config) == 96, "of NCCL 2.30.7");
-_Static_assert(sizeof(ncclConfig_t) <= sizeof(struct config), "what our own header has is understood");
+_Static_assert(sizeof(ncclConfig_t) <= sizeof(struct config), "all fields of our own header are understood");
 
 #define UNDEFINED NCCL_CONFIG_UNDEF_INT
 
@@ -45,7 +45,8 @@ const struct kl_wish kl_wish_none = {
     .p2p_peers = UNDEFINED,
 };
 
-/* An integer of the config: may ranks differ in it, since which version it means something, what is allowed, and where it goes. */
+/* An integer of the config: may ranks differ in it, the first version that defines it, the allowed values, and its
+ * destination. */
 static const struct field {
     const char *name;
     enum kl_param_scope scope; /* KL_ALIKE or KL_OWN */
@@ -78,7 +79,7 @@ static const struct field {
 };
 enum { NFIELDS = sizeof fields / sizeof fields[0] };
 
-/* What lies behind the end of the program's struct is undefined, as are texts: pointers are NULL then. */
+/* The bytes behind the end of the program's struct are undefined, as are texts: pointers are NULL then. */
 static struct config copy_of(const ncclConfig_t *given, size_t size)
 {
     struct config c = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * wish.h - what a program asks of a communicator: ncclConfig_t, of every version of NCCL that has one.
+ * wish.h - the program's configuration of a communicator: ncclConfig_t, of every version of NCCL that has one.
  *
  * The struct grew at its end from version to version, and twice into its tail padding: so its size says how much may be read,
  * and its version which of that means something.
@@ -19,7 +19,7 @@ enum { KL_WISH_TEXT = 64 };
 
 struct kl_wish {
     /* these have an effect: */
-    int blocking;            /* 0: what takes long returns ncclInProgress */
+    int blocking;            /* 0: long operations return ncclInProgress */
     int min_ctas, max_ctas;  /* limits of the number of channels */
     int nvls_ctas;           /* channels of NVLS */
     int per_net_peer;        /* channels of messages towards ranks of other nodes */
@@ -44,11 +44,11 @@ extern const struct kl_wish kl_wish_none;
 /** Read an ncclConfig_t, of any version; NULL asks for nothing. A wrong magic or value: ncclInvalidArgument, naming it. */
 ncclResult_t kl_wish_read(const ncclConfig_t *config, const char *function, struct kl_wish *wish);
 
-/** Call `visit` for what all ranks of a communicator have to ask for alike; "": undefined. */
+/** Call `visit` for every field that all ranks of a communicator have to set alike; "": undefined. */
 typedef void kl_wish_visit(void *ctx, const char *name, const char *value);
 void kl_wish_each_alike(const struct kl_wish *wish, kl_wish_visit *visit, void *ctx);
 
-/** A value, or what holds where nothing is asked for. */
+/** A value, or the default where it is undefined. */
 static inline int kl_wish_or(int value, int otherwise)
 {
     return value == NCCL_CONFIG_UNDEF_INT ? otherwise : value;

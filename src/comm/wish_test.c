@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* As 2.30.7 has it, field by field; what a program of an older version passes is its beginning. */
+/* As 2.30.7 has it, field by field; a program of an older version passes its beginning. */
 struct newest {
     size_t size;
     unsigned magic, version;
@@ -22,7 +22,7 @@ static struct newest filled(size_t size, unsigned version)
     return (struct newest){size, 0xcafebeef, version, 0, 2, 3, 5, "Socket", 1, 7, "mine", 1, 2, 1, 9, 4, 1, 1, 6, 8, 0};
 }
 
-/* Behind its size, and what its version does not have, is garbage that no rule would allow. */
+/* The bytes behind its size, and the fields that its version lacks, are garbage that no rule would allow. */
 static struct newest spoilt(size_t size, unsigned version, size_t known)
 {
     struct newest c = filled(size, version);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REMEMBER_MS = 600000 }; /* for who is late */
+enum { REMEMBER_MS = 600000 }; /* for ranks that are late */
 
 /* ---- the worlds that still wait for members ---- */
 
@@ -93,7 +93,7 @@ static ncclResult_t create(const struct kl_peer *peers, int nranks, int rank, st
     if (!w || !copy) {
         free(copy);
         free(w);
-        return KL_NOMEM("what the ranks of a process share");
+        return KL_NOMEM("the data shared by the ranks of a process");
     }
     memcpy(copy, peers, (size_t)nranks * sizeof *copy);
     w->job = peers[0].job;
@@ -118,7 +118,7 @@ static ncclResult_t create(const struct kl_peer *peers, int nranks, int rank, st
     return ncclSuccess;
 }
 
-/* Those who never came to a world that the others left. Under list_lock. */
+/* Forget the ranks that never joined a world that the others left. Under list_lock. */
 static void forget_deserted(void)
 {
     for (struct kl_world **link = &waiting; *link;) {
@@ -161,7 +161,7 @@ ncclResult_t kl_world_join(const struct kl_peer *peers, int nranks, int rank, st
     return rc;
 }
 
-/* Under its lock. Who leaves while others have not joined yet has failed: they find out when they come. */
+/* Under its lock. A rank that leaves while others have not joined yet has failed: they learn it when they join. */
 static void fail_who_comes(struct kl_world *w)
 {
     if (w->failed) return;
@@ -169,7 +169,7 @@ static void fail_who_comes(struct kl_world *w)
     snprintf(w->text, sizeof w->text, "another rank of this process has failed, and left");
 }
 
-/* A world that all have left, before others came, stays for them: in a new one they would wait for who is gone. */
+/* A world that all have left, before others came, stays for them: in a new one they would wait for departed ranks. */
 void kl_world_leave(struct kl_world *w)
 {
     if (!w) return;

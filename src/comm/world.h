@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * world.h - what the ranks of a communicator that live in one process have in common: made once, kept once.
+ * world.h - the data shared by the ranks of a communicator in one process: made once, kept once.
  *
- * Who is where, the machine and its paths, the graphs, the records of all ranks: these are the same for every rank of a
- * process, and large. The first that gets there makes the world, the last that leaves frees it. What takes talking to other
- * processes is done in stages by the speaker (roster.h), and the others wait for it; so with P processes of T ranks
- * each, P of them talk and search, not P * T.
+ * The rank map, the machine and its paths, the graphs, the records of all ranks: these are the same for every rank of a
+ * process, and large. The first rank that joins makes the world, the last that leaves frees it. Exchanges with other
+ * processes are done in stages by the leader (roster.h), and the others wait for it; so with P processes of T ranks
+ * each, P of them communicate and search, not P * T.
  *
- * Errors:   a stage that fails fails with one code and one sentence for all. Whoever waits also ends with the communicator's
+ * Errors:   a stage that fails fails with one code and one sentence for all. A wait also ends with the communicator's
  *           failure, and after a multiple of KOLO_BOOTSTRAP_TIMEOUT.
- * Threads:  each rank's own thread. What stages have made is const from then on, and read without a lock.
+ * Threads:  each rank's own thread. The results of stages are const from then on, and read without a lock.
  */
 #ifndef KL_COMM_WORLD_H
 #define KL_COMM_WORLD_H
@@ -40,7 +40,7 @@ struct kl_domain {
 enum kl_world_stage { KL_WORLD_MACHINE, KL_WORLD_GRAPHS, KL_WORLD_RECORDS, KL_WORLD_STAGES };
 
 struct kl_world {
-    uint64_t job, host; /* what it is found by */
+    uint64_t job, host; /* its key */
     struct kl_roster roster;
     int process;                 /* this one's number in the roster */
     int local_ranks;             /* of this host, all processes */
@@ -63,7 +63,7 @@ struct kl_world {
     int done;    /* stages */
     ncclResult_t failed;
     char text[KL_ERROR_TEXT];
-    uint64_t forgotten;    /* until when it waits for those who have not come; 0: somebody is here */
+    uint64_t forgotten;    /* until when it waits for ranks that have not joined; 0: a rank is here */
     struct kl_world *next; /* in the list of those that not all have joined */
 };
 
@@ -73,14 +73,15 @@ static inline bool kl_world_is_crowded(const struct kl_world *world)
     return world->ranks_per_cpu > 1;
 }
 
-/** Is any machine? So all ranks answer alike, also those of a host that is several machines, as containers are: for what they have to decide alike. */
+/** Is any machine? All ranks answer alike, also the ranks of a host that is several machines, as containers are: for
+ * decisions that must be the same. */
 static inline bool kl_world_is_crowded_somewhere(const struct kl_world *world)
 {
     return world->most_ranks_per_cpu > 1;
 }
 
 /**
- * The world of `rank`, whose peers' records are `peers`, which are copied if it is new. Every member that joined leaves by
+ * The world of `rank`; the records `peers` are copied if the world is new. Every member that joined leaves by
  * kl_world_leave.
  */
 ncclResult_t kl_world_join(const struct kl_peer *peers, int nranks, int rank, struct kl_world **world);

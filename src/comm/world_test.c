@@ -74,7 +74,7 @@ static struct member *run_members(void (*run)(struct member *me))
     return m;
 }
 
-/* ---- what is shared ---- */
+/* ---- shared data ---- */
 
 static _Atomic int runs;
 
@@ -159,7 +159,7 @@ static void all_fail_as_the_speaker_fails(void **state)
         assert_int_equal(m[i].rc, ncclInvalidUsage);
         assert_string_equal(m[i].text, "rank 1 found nothing");
     }
-    assert_string_equal(m[1].comm.failure.text, m[1].text); /* known, so that nobody is told again */
+    assert_string_equal(m[1].comm.failure.text, m[1].text); /* known, so that it is not sent again */
     leave(m);
 }
 
@@ -197,7 +197,7 @@ static void waiting_ends_with_the_communicator(void **state)
     leave(m);
 }
 
-/* Nobody says anything: the wait is bounded. */
+/* No rank sends anything: the wait is bounded. */
 static void waiting_is_bounded(void **state)
 {
     struct member *m = members_of(wait_in_vain);
@@ -255,7 +255,7 @@ static void records_are_awaited(void **state)
     leave(m);
 }
 
-/* Else they would wait in a world of their own for a speaker who has gone. */
+/* Else they would wait in a world of their own for a leader that has gone. */
 static void who_comes_when_the_others_have_failed_and_left_fails_at_once(void **state)
 {
     struct member *m = members_of(only_join);

@@ -72,7 +72,7 @@ static bool is_sent(const struct kl_rma_op *op)
     return !op->wire_bytes && op->done == op->bytes && !op->request[0] && !op->request[1];
 }
 
-/* ncclInProgress: not yet. Nobody else sends until all is sent. */
+/* ncclInProgress: not yet. No other operation sends until all is sent. */
 static ncclResult_t go_on(struct kl_rma *r, struct kl_rma_op *op, bool *moved)
 {
     struct kl_rma_out *out = &r->out[op->peer];

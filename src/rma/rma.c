@@ -161,7 +161,8 @@ static struct kl_rma_op *take_of(struct kl_rma_block *b)
     return NULL;
 }
 
-/* A thread may queue many for one rank before it comes to what another one needs to go on: nobody waits here. */
+/* A thread may queue many for one rank before it queues the one that another rank needs to go on: this does not
+ * wait. */
 struct kl_rma_op *kl_rma_take(struct kl_rma *r)
 {
     struct kl_rma_block *b = &r->block;
@@ -185,7 +186,7 @@ void kl_rma_give(struct kl_rma_op *op)
     kl_store_release(&op->taken, false);
 }
 
-/* The connection is lost to the others too: after a failure nobody goes on. */
+/* The connection is lost to other operations too: after a failure none continues. */
 void kl_rma_give_up(struct kl_rma *r, struct kl_rma_op *op)
 {
     struct kl_rma_out *out = op->waits ? NULL : &r->out[op->peer];
@@ -272,7 +273,7 @@ static ncclResult_t import(struct kl_rma *r, struct kl_rma_out *out, const struc
     return rc;
 }
 
-/* ncclInProgress: not yet. What cannot be exported is written to where it is, in the same process. */
+/* ncclInProgress: not yet. Memory that cannot be exported is written directly, in the same process. */
 static ncclResult_t map(struct kl_rma *r, struct kl_rma_op *op, struct kl_rma_out *out)
 {
     void *signals = NULL;
@@ -328,7 +329,7 @@ enum kl_progress kl_rma_progress(struct kl_rma *r, struct kl_rma_op *op, ncclRes
     return got;
 }
 
-/* ---- for who waits ---- */
+/* ---- waiting ---- */
 
 bool kl_rma_sleep_on(struct kl_rma *r, struct kl_rma_op *op)
 {

@@ -6,13 +6,13 @@
  *                that this process can map, and for any memory of the same process
  *      net       a header, then the data in pieces, which the target's proxy receives in the window before it counts
  *
- * Which way a peer is written to is decided when it is first written to; once over the net, always: so what is put in one
- * order is signalled in this order. A table has a counter per signal and source. Counters only grow; who waits knows how many it
- * has waited for so far.
+ * The way to write to a peer is chosen at the first write; once over the net, always: so puts and signals of one order
+ * arrive in this order. A table has a counter per signal and source. Counters only grow; the waiter knows how many it
+ * has consumed.
  *
  * All ranks make windows together and number them alike (comm/window.c exchanges the records).
  *
- * Life:    what is mapped of another rank stays mapped until this one lets go of it, whatever becomes of that rank.
+ * Life:    memory mapped from another rank stays mapped until this rank unmaps it, whatever becomes of the other.
  * Threads: take and windows are the user's; progress may run in several threads, of different operations; the rest is the owner's.
  */
 #ifndef KL_RMA_RMA_H
@@ -33,7 +33,7 @@ struct kl_rma_window;
 
 enum kl_rma_reach { KL_RMA_PROCESS, KL_RMA_HOST, KL_RMA_NET };
 
-/** What a rank tells all others of its table of signals. */
+/** A rank's description of its table of signals, sent to all others. */
 struct kl_rma_card {
     struct kl_range_ticket signals;
 };
@@ -55,7 +55,8 @@ struct kl_rma_config {
     void *ctx;
 };
 
-/** What a put says over the net; then its data, behind it if they are few. From an untrusted peer. */
+/** The header of a put over the net; the data follow, behind it in the same message if they are few. From an untrusted
+ * peer. */
 struct kl_rma_header {
     uint64_t offset, bytes;
     int32_t window; /* KL_RMA_NO_WINDOW: only a signal */
@@ -74,7 +75,7 @@ struct kl_rma_op {
     uint32_t stream_number; /* kl_stream_number */
     uint64_t timeout_ns, stalled_since, left_since;
 
-    /* what it does */
+    /* the operation */
     bool waits; /* for signals; else it puts */
     int peer;
     struct kl_rma_window *window; /* of the target; NULL: only a signal. By kl_rma_aim */
@@ -107,7 +108,7 @@ void kl_rma_describe(const struct kl_rma *rma, struct kl_rma_card *card);
 /** Nothing is under way, or was cancelled. NULL is fine. */
 void kl_rma_free(struct kl_rma *rma);
 
-/** A rank, this one included: its card, and how it is reached at best. What is said of it first holds. */
+/** A rank, this one included: its card, and the best way to reach it. The first call for a rank holds. */
 void kl_rma_meet(struct kl_rma *rma, int peer, enum kl_rma_reach reach, const struct kl_rma_card *card);
 
 /** Listen, for those that can only be reached over the net. `device`: of the net. Once. */
@@ -131,7 +132,8 @@ struct kl_rma_window *kl_rma_find(struct kl_rma *rma, uintptr_t name);
 /** Bytes of the part of `peer`. */
 size_t kl_rma_bytes(const struct kl_rma_window *window, int peer);
 
-/** Nothing more is received into it over the net, or mapped; who has mapped it can still write. NULL is fine. */
+/** Nothing more is received into it over the net, or mapped; a rank that has mapped it can still write. NULL is
+ * fine. */
 void kl_rma_close(struct kl_rma *rma, struct kl_rma_window *window);
 
 /* ---- operations ---- */
@@ -140,7 +142,7 @@ void kl_rma_close(struct kl_rma *rma, struct kl_rma_window *window);
 struct kl_rma_op *kl_rma_take(struct kl_rma *rma);
 void kl_rma_give(struct kl_rma_op *op);
 
-/** Give back one that shall not go on: its buffer is not touched any more. Nobody progresses it. */
+/** Withdraw an operation: its buffer is not touched any more. No thread may progress it. */
 void kl_rma_give_up(struct kl_rma *rma, struct kl_rma_op *op);
 
 /** It puts into this window, which stays until the operation is given back. */
@@ -170,7 +172,7 @@ int kl_rma_blocked_on(const struct kl_rma *rma, const struct kl_rma_op *op, uint
 /** Of a rank that has left: may signals of its still be on their way? They come, or the connection ends, in no time. */
 bool kl_rma_may_come(const struct kl_rma *rma, int peer);
 
-/** After a failure: nobody's memory is touched any more. Any thread, while no operation is in progress. */
+/** After a failure: memory of other ranks is not touched any more. Any thread, while no operation is in progress. */
 void kl_rma_cancel(struct kl_rma *rma);
 
 #endif

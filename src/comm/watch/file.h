@@ -19,7 +19,7 @@
 
 #define KL_WATCH_PATH 4096
 
-/** Whose file it is. */
+/** The owner of a file. */
 struct kl_watch_name {
     const char *host;
     int rank;

@@ -11,7 +11,7 @@
  *           is large or has waited for some hundred polls.
  * Costs:    per call or group one reading of the clock (base/ticks.h), and per operation some 15 stores to two lines of its own
  *           memory; no system call, lock or allocation. About 75 instructions; 25 ns, 14 to 20 of them for the clock (EPYC, 2026-11).
- * Contents: a record is one line of 64 bytes. Its number is 0 while it is written: who reads looks at it before and after.
+ * Contents: a record is one line of 64 bytes. Its number is 0 while it is written: a reader checks it before and after.
  * Memory order: fields are stored with release behind the zero, and loaded with acquire before the second look at the number.
  *           An operation ends before its record is reused, but in groups of more than KL_FLIGHT_RECORDS operations: of those the
  *           last ones are kept.
@@ -47,7 +47,7 @@ struct kl_flight {
     /* the runner's */
     alignas(KL_LINE) _Atomic uint64_t begun, ended; /* operations so far */
     _Atomic uint64_t collectives_ended;
-    _Atomic int32_t waits_for; /* a rank: the last time that the runner had nothing to do and looked; -1: nobody */
+    _Atomic int32_t waits_for; /* a rank: the one that the runner waited for when it last looked; -1: none */
 };
 
 enum kl_flight_state { KL_FLIGHT_QUEUED, KL_FLIGHT_RUNNING, KL_FLIGHT_ENDED };

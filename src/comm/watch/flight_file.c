@@ -179,7 +179,7 @@ ncclResult_t kl_flight_write(ncclComm_t comm, const char *pattern, const char *w
     return write_document(pattern, &d);
 }
 
-/* ---- when nobody calls; the thread's last sentence stays what it is ---- */
+/* ---- without a calling program; the thread's last error text stays ---- */
 
 void kl_flight_on_failure(ncclComm_t comm, ncclResult_t code, const char *text)
 {

@@ -97,7 +97,7 @@ static void the_last_ones_are_kept(void **state)
         const struct kl_task t = all_reduce(1, i + 1);
         kl_flight_issue(flight, i, &t, NULL, kl_ticks());
     }
-    kl_flight_time_begin(flight, 0, n); /* a group larger than the recorder: what is gone is left alone */
+    kl_flight_time_begin(flight, 0, n); /* a group larger than the recorder: overwritten records are left alone */
     kl_flight_time_end(flight, 0, n - 1);
     for (uint64_t i = 1; i <= n; i++) {
         assert_int_equal(kl_flight_read(flight, i, &op), i > n - KL_FLIGHT_RECORDS);

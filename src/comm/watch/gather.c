@@ -67,7 +67,7 @@ static void pass_on(ncclComm_t comm, void *ctx)
     kl_bootstrap_aside_all(comm->bootstrap, comm->bootstrap == q->by ? q->from : -1, wire, sizeof wire);
 }
 
-/* ---- what is collected ---- */
+/* ---- collected states ---- */
 
 static int by_rank(const void *a, const void *b)
 {
@@ -120,7 +120,7 @@ static bool has_communicator(const struct kl_gathering *g, uint64_t communicator
     return false;
 }
 
-/* One in init is not waited for: who is not there yet cannot answer. */
+/* A rank in init is not waited for: it cannot answer yet. */
 static void add(struct kl_gathering *g, const struct kl_status *s)
 {
     if (g->n == g->room) {

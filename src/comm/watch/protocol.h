@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * protocol.h - NCCL's text protocol for questions about the state of a job: what a client says, as far as it is words. Pure.
+ * protocol.h - NCCL's text protocol for questions about the state of a job: the parser of a client's requests. Pure.
  *
  *     CLIENT PROTOCOL 2        SERVER PROTOCOL 2
  *     TIMEOUT 5                OK                        how long to wait for other processes, seconds; 0: as long as usual
@@ -38,7 +38,7 @@ struct kl_ras_session {
 };
 
 /**
- * Take bytes up to the end of a line. *taken of them are used; what follows is for the next call. `reply` is a line, or "".
+ * Take bytes up to the end of a line. *taken of them are used; the rest is for the next call. `reply` is a line, or "".
  */
 enum kl_ras_turn kl_ras_hear(struct kl_ras_session *session, const char *bytes, size_t n, size_t *taken,
                              char reply[KL_RAS_REPLY]);

@@ -41,7 +41,7 @@ struct client {
     struct kl_source *source;
     struct kl_ras_session session;
     struct kl_gathering *gathering;
-    char *out; /* what is to be said; `sent` of `bytes` have gone */
+    char *out; /* the output; `sent` of `bytes` have gone */
     size_t bytes, sent;
     bool last; /* nothing more is heard; it ends when all has gone */
 };
@@ -129,7 +129,7 @@ struct sought {
     char *who;
 };
 
-/* Whoever is a member of the communicator has met all of its ranks. */
+/* A member of the communicator has the records of all of its ranks. */
 static void describe_there(ncclComm_t comm, void *ctx)
 {
     struct sought *s = ctx;
@@ -174,7 +174,7 @@ static bool begin_report(struct client *c)
     return !kl_gather_begin(held.loop, ms, on_gathered, c, &c->gathering);
 }
 
-/* ---- what clients say ---- */
+/* ---- requests of clients ---- */
 
 /* False: the client is to end. */
 static bool hear(struct client *c, const char *bytes, size_t n)
@@ -231,7 +231,8 @@ static bool is_here(int fd)
     return !kl_address_is_none(&there) && !memcmp(&here, &there, sizeof here);
 }
 
-/* At a full door, whoever came first and has not asked for a report has to go. False: all have asked, and are about to leave. */
+/* With all places taken, the oldest client that has not asked for a report has to go. False: all have asked, and are
+ * about to leave. */
 static bool make_room(const struct door *d)
 {
     struct client *idle = NULL;
@@ -293,7 +294,7 @@ static ncclResult_t open_unix(int *fd)
     return ncclSuccess;
 }
 
-/* "localhost" is not looked up: that may take long, and it is what everybody has who has set nothing. */
+/* "localhost" is not looked up: that may take long, and it is the default. */
 static ncclResult_t open_tcp(const char *text, int *fd)
 {
     static const char local[] = "localhost:";
@@ -364,7 +365,7 @@ static void install_fork_handlers(void)
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-/* In a forked child: what is the parent's is forgotten, and its descriptors are closed already (event/loop.h). */
+/* In a forked child: forget the parent's state; its descriptors are closed already (event/loop.h). */
 static void forget_parent(void)
 {
     if (!held.users || kl_process_is(held.generation)) return;

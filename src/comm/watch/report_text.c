@@ -143,14 +143,14 @@ static void put_ranks(const struct kl_report_comm *c, bool all, FILE *to)
                 left_out == 1 ? "it" : "them");
 }
 
-/* ---- what is wrong ---- */
+/* ---- findings ---- */
 
 static void put_missing(const struct kl_report *r, const struct kl_report_comm *c, FILE *to)
 {
     char who[KL_REPORT_WHO];
     int named = 0, most = r->verbose ? MANY_NAMED : NAMED;
 
-    if (c->init) { /* only those of this process can be asked */
+    if (c->init) { /* only ranks of this process can be asked */
         fprintf(to, "  INIT: %zu of %d ranks are known to be there\n", c->n, c->nranks);
         return;
     }

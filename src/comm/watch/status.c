@@ -26,7 +26,7 @@ static uint64_t time_since(uint64_t ticks)
     return now > then ? now - then : 0;
 }
 
-/* What is running; else what is next; else what was last. */
+/* The running operation; else the next one; else the last one. */
 static void add_operation(ncclComm_t comm, struct kl_status *s)
 {
     struct kl_flight *f = comm->flight;
