@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Loading what the process was given reports what is wrong with it; what --with says was checked before. */
+/* Loading the process's own settings reports their errors; the settings of --with were checked before. */
 static void load_options(struct kl_cluster *c)
 {
     kl_topo_config_load(&c->config, &c->options);
@@ -79,7 +79,7 @@ static ncclResult_t pick_devices(struct kl_cluster *c, const char *list)
     return ncclSuccess;
 }
 
-/* Over the machine's NUMA nodes, as those of a process that runs there are. */
+/* Over the machine's NUMA nodes, as for a process that runs there. */
 static void spread_devices(struct kl_cluster *c)
 {
     enum { MAX_NODES = 1024 };
@@ -270,7 +270,7 @@ ncclResult_t kl_cluster_check_release(const struct kl_cluster_request *q)
     return q->nccl && kl_nccl_parse(q->nccl) < 0 ? refuse_release("--nccl", q->nccl) : ncclSuccess;
 }
 
-/* Whoever waits for an answer is told that a text is no release. */
+/* A caller that waits for an answer gets an error for a text that is no release. */
 static ncclResult_t check_release(const struct kl_cluster *c)
 {
     struct kl_setting set;
@@ -280,7 +280,7 @@ static ncclResult_t check_release(const struct kl_cluster *c)
     return refuse_release(set.file && !set.line ? kl_setting_origin(&set, origin) : release_name, set.text);
 }
 
-/* What --with says, then the release that was asked for. */
+/* The settings of --with, then the requested release. */
 static ncclResult_t use_settings(struct kl_cluster *c, const struct kl_cluster_request *q)
 {
     size_t n = (size_t)q->edits.with.n;

@@ -23,10 +23,10 @@
 #include "topo/nics.h"
 #include "topo/record.h"
 
-/** What is asked for; NULL and 0 where nothing is. What it points to must outlive the cluster. */
+/** A request; unused fields are NULL and 0. The memory it points to must outlive the cluster. */
 struct kl_cluster_request {
     const char *topo;       /* topology file, "-" for standard input */
-    const char *machine;    /* name of a known machine (topo/known.h): this one, or what `topo` is a file of */
+    const char *machine;    /* name of a known machine (topo/known.h): this one, or the machine of the file `topo` */
     const char *const *smi; /* texts of nvidia-smi (topo/smi.h), instead of `topo` */
     int nsmi;
     const char *sysfs; /* root of a recorded machine (topo/record.h) */
@@ -53,30 +53,31 @@ struct kl_cluster {
     struct kl_topo_config config;
     struct kl_topo_options options;
     struct kl_settings settings; /* in force */
-    struct kl_setting *over;     /* those of the edits */
+    struct kl_setting *over;     /* the settings of the edits */
     const struct kl_param_registry *params;
     const struct kl_tuning_constants *constants;
     struct kl_xml *file;
-    struct kl_assumed assumed;     /* what the file does not say */
-    struct kl_uncertain uncertain; /* nothing until whoever opened the cluster looks */
-    struct kl_finding finding;     /* none until whoever opened the cluster looks */
+    struct kl_assumed assumed;     /* assumptions in place of data that the file lacks */
+    struct kl_uncertain uncertain; /* empty until the opener of the cluster fills it */
+    struct kl_finding finding;     /* none until the opener of the cluster looks for one */
     struct kl_recorded facts;      /* of the machine that is looked at, when there is no file */
     struct kl_net_skip *skip;      /* network devices of it that the plan does not use, and why */
     int nskips;
-    char problem[KL_GPUS_PROBLEM_TEXT]; /* what hides GPUs of this machine, "" else */
+    char problem[KL_GPUS_PROBLEM_TEXT]; /* the reason why GPUs of this machine are hidden, else "" */
     struct kl_host_device *device;      /* host devices, unless `facts` has GPUs */
     int hosts, gpus;                    /* gpus: of each host; the hosts of one file count as one */
     const char *name;                   /* of the topology, for people */
     bool cpus;                          /* the devices are CPUs, and stand for no GPUs of a file */
     bool looked;                        /* for GPUs of this machine */
-    bool from_setting;                  /* the file is that of NCCL_TOPO_FILE */
+    bool from_setting;                  /* the file comes from NCCL_TOPO_FILE */
     bool setting_failed; /* NCCL_TOPO_FILE cannot be read or has no GPU, so that this machine is looked at instead */
 };
 
 /** Understand the request, load the file, and edit it. On failure nothing is held. */
 ncclResult_t kl_cluster_open(const struct kl_cluster_request *request, struct kl_cluster *cluster);
 
-/** What kl_cluster_open says of a `nccl` that is no release, for those that choose one themselves where none is asked for. */
+/** The error of kl_cluster_open for a `nccl` that is no release, for callers that choose a release themselves where
+ * none is given. */
 ncclResult_t kl_cluster_check_release(const struct kl_cluster_request *request);
 void kl_cluster_close(struct kl_cluster *cluster);
 

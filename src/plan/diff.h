@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * diff.h - two plans side by side: what differs, and which difference it comes from.
+ * diff.h - two plans side by side: the differences, and the fact that causes each.
  *
  *     diff.c            open both sides, gather
  *     diff_facts.c      how the machines and settings differ
@@ -14,8 +14,8 @@
  *     diff_release.c    which changes between two releases of NCCL have these consequences
  *     diff_effect.c     which of the consequences to name, or why there are none
  *
- * Side A is the first. GPUs and NETs are named as in A by rank and device number; what A does not have is named as in B. GPUs
- * of both sides are the same if their bus ids are, or if too few of these agree, if their ranks are.
+ * Side A is the first. GPUs and NETs are named as in A by rank and device number; names that A does not have are as in
+ * B. GPUs of both sides are the same if their bus ids are, or if too few of these agree, if their ranks are.
  *
  * A *fact* is a way in which the inputs differ; it can be applied to A alone. A *row* is an answer that came out otherwise.
  *
@@ -64,7 +64,7 @@ enum kl_fact_change {
     KL_CHANGE_MACHINE    /* too much */
 };
 
-/** What a change alone, applied to A, makes of A's plan. */
+/** The effect of a change alone, applied to A, on A's plan. */
 enum kl_fact_effect {
     KL_EFFECT_UNTRIED,
     KL_EFFECT_ALL,  /* B's */
@@ -92,7 +92,7 @@ struct kl_fact {
     int nmerged; /* how many facts it stands for, all alike */
     enum kl_fact_effect alone;
 
-    /* attributes, and what is gone, new or moved */
+    /* attributes, and removed, added or moved elements */
     struct kl_part part;
     int nparts;              /* GPUs and NETs that are gone or new with it; `part` is the first */
     bool c2c;                /* the element is a C2C link of the part */
@@ -110,7 +110,8 @@ struct kl_fact {
     struct kl_setting was;
 };
 
-/** What turns A's document into B's: `b` is -1 to remove, `a` the parent of what is copied; else attribute `key` is taken over. */
+/** An edit that turns A's document into B's: `b` is -1 to remove, `a` the parent of the copied element; else attribute
+ * `key` is copied. */
 struct kl_doc_op {
     int fact, a, b;
     char key[32]; /* "" for whole elements */
@@ -120,10 +121,10 @@ struct kl_facts {
     struct kl_fact *fact;
     struct kl_doc_op *op;
     int nfacts, max_facts, nops, max_ops;
-    bool comparable; /* facts can be applied one by one */
-    bool
-        same_source; /* one machine is looked at twice: what differs in it follows from settings or releases, and is no fact */
-    int meaningless; /* differences of the documents that the library makes nothing of; they are no facts */
+    bool comparable;  /* facts can be applied one by one */
+    bool same_source; /* one machine is compared with itself: its differences follow from settings or releases, and are
+                      * no facts */
+    int meaningless;  /* differences of the documents that the library makes nothing of; they are no facts */
 };
 
 /** Do two facts say the same of different things? */
@@ -172,7 +173,7 @@ enum kl_graph_number {
     KL_GRAPH_NUMBERS
 };
 
-/** What is counted. */
+/** The channels of a kind of operation. */
 enum kl_channel_count {
     KL_COUNT_RANKS,
     KL_COUNT_NODES,
@@ -184,7 +185,7 @@ enum kl_channel_count {
     KL_CHANNEL_COUNTS
 };
 
-/** What an operation gets. */
+/** The choice for an operation. */
 enum kl_choice_end {
     KL_CHOICE_MADE,
     KL_CHOICE_NOTHING, /* NCCL_ALGO and NCCL_PROTO leave nothing */
@@ -199,7 +200,7 @@ struct kl_diff_relay {
     int rank;
 };
 
-/** What was answered; which member counts follows from the row. Ranks are A's. */
+/** An answer; the row's kind selects the member. Ranks are A's. */
 union kl_diff_value {
     struct {
         const struct kl_transport *by; /* NULL: the network */
@@ -243,8 +244,8 @@ union kl_diff_value {
 
 struct kl_diff_row {
     enum kl_diff_what what;
-    int from, to;  /* what is joined: GPU ranks, or NETs as -2 - dev; -1 for none */
-    int domain;    /* graphs: the rank whose machine they are of; -1: that of rank 0 */
+    int from, to;  /* the two ends: GPU ranks, or NETs as -2 - dev; -1 for none */
+    int domain;    /* graphs: the rank whose machine they belong to; -1: rank 0's */
     int graph;     /* enum kl_graph_id */
     int item;      /* enum kl_graph_number, channel, enum kl_channel_count, or enum kl_func */
     int64_t bytes; /* tuning */
@@ -284,7 +285,7 @@ enum kl_diff_effect_kind {
     KL_DIFF_UNCHANGED     /* graphs and times stay as they are */
 };
 
-/** How far P2P may reach, where that is what changed. */
+/** The change of P2P's reach, if it changed. */
 enum kl_diff_reach { KL_REACH_SAME, KL_REACH_OFF, KL_REACH_OTHER };
 
 struct kl_diff_effect {
@@ -298,7 +299,7 @@ struct kl_diff_effect {
 
 /** Why nothing changes. */
 enum kl_diff_why {
-    KL_SAME_MEANINGLESS,  /* what differs in the files means nothing to a plan */
+    KL_SAME_MEANINGLESS,  /* a plan does not use the differing part of the file */
     KL_SAME_INPUT,        /* nothing differs */
     KL_SAME_RELEASES,     /* nothing but the release of NCCL, and none of the changes matters */
     KL_SAME_SEVERAL,      /* several facts, and nothing of them is used, or enough of it is left */
@@ -306,10 +307,10 @@ enum kl_diff_why {
     KL_SAME_NO_PARAMETER, /* NCCL has the setting, in Kolo it has no effect */
     KL_SAME_VALUE,        /* it was so before */
     KL_SAME_NO_RULE,      /* no rule that reads it answers otherwise */
-    KL_SAME_LINK_LEFT,    /* what is left of a link carries what graphs take */
+    KL_SAME_LINK_LEFT,    /* the remaining links are wide enough for the graphs */
     KL_SAME_LINK_UNUSED,  /* no ring and no tree goes over it */
     KL_SAME_NO_NETWORK,   /* all ranks are in one machine */
-    KL_SAME_UNUSED        /* no graph uses what the fact concerns */
+    KL_SAME_UNUSED        /* no graph uses the changed part */
 };
 
 enum { KL_DIFF_EFFECTS = 8, KL_FACTS_TRIED = 12 };
@@ -332,10 +333,10 @@ struct kl_diff {
     bool verified;        /* planning with the cause alone gave B's plan */
     bool nothing_changes; /* graphs, NICs, channels and tuning are as they were */
 
-    struct kl_diff_effect effect[KL_DIFF_EFFECTS]; /* what to name first */
+    struct kl_diff_effect effect[KL_DIFF_EFFECTS]; /* the first to name */
     int neffects;
     enum kl_diff_why why;  /* nothing changes: why not */
-    const char *why_other; /* KL_SAME_OTHER_NAME: who reads the setting, and what for */
+    const char *why_other; /* KL_SAME_OTHER_NAME: the programs that read the setting, and its purpose */
     bool paths_change;     /* nothing changes but paths */
 };
 

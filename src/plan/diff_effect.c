@@ -25,7 +25,7 @@ static struct kl_diff_effect *add(struct kl_diff *d, enum kl_diff_effect_kind ki
 
 /* ---- rules ---- */
 
-/* What was answered otherwise, by the first of these answers. NULL: nothing. */
+/* Add the first of these answers that differs. NULL: none does. */
 static struct kl_diff_effect *add_answer(struct kl_diff *d, enum kl_diff_what what)
 {
     const struct kl_diff_row *r = first_row(d, what);
@@ -37,7 +37,7 @@ static struct kl_diff_effect *add_answer(struct kl_diff *d, enum kl_diff_what wh
     return e;
 }
 
-/* How far P2P may reach for the pair, if that is what changed. */
+/* The change of P2P's reach for the pair, if it changed. */
 static void find_reach(const struct kl_diff *d, struct kl_diff_effect *e)
 {
     const struct kl_diff_row *r = e->row;
@@ -133,7 +133,7 @@ static float share_of(const struct kl_diff_row *r)
     return share < 0 ? -share : share;
 }
 
-/* 64 MiB of AllReduce, which most jobs wait for; else the choice whose time changed most. */
+/* 64 MiB of AllReduce, which dominates most jobs; else the choice whose time changed most. */
 static const struct kl_diff_row *telling_choice(const struct kl_diff *d)
 {
     const struct kl_diff_row *most = NULL;
@@ -151,7 +151,7 @@ static const struct kl_diff_row *telling_choice(const struct kl_diff *d)
     return most;
 }
 
-/* ---- what to name ---- */
+/* ---- the effects to name ---- */
 
 static bool cause_has_setting(const struct kl_diff *d)
 {

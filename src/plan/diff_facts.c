@@ -38,7 +38,7 @@ static bool same_system(const struct kl_topo *x, const struct kl_topo *y)
     return true;
 }
 
-/* Would the machine be another one with this fact alone? What cannot be built certainly is. */
+/* Would the machine be another one with this fact alone? A machine that cannot be built counts as another one. */
 static ncclResult_t means_something(const struct kl_facts *facts, const struct kl_diff_side *a,
                                     const struct kl_diff_side *b, const bool *use, bool *yes)
 {

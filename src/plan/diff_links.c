@@ -12,7 +12,7 @@ struct two_gpus {
     int ga, gb;
 };
 
-enum { MAX_ENDS = 64 }; /* of one GPU; what has more is compared as far as that */
+enum { MAX_ENDS = 64 }; /* of one GPU; further ones are not compared */
 
 struct link_end {
     enum kl_node_type type;

@@ -36,7 +36,7 @@ static ncclResult_t unlike(const struct kl_diff_side *side, const struct kl_diff
     return side->to_b ? differ(side, mixed, yes) : differ(mixed, side, yes);
 }
 
-/* Plan side `of` with some changes as in `other`. What cannot be planned is different from both. */
+/* Plan side `of` with some changes as in `other`. A machine that cannot be planned is different from both. */
 static ncclResult_t try_mix(const struct kl_diff_side *of, const struct kl_diff_side *other, int first, int last,
                             bool *unlike_of, bool *unlike_other)
 {
@@ -49,7 +49,7 @@ static ncclResult_t try_mix(const struct kl_diff_side *of, const struct kl_diff_
     int quiet = kl_error_quiet(1);
 
     if (!kl_cluster_open(&request, &mixed.cluster)) {
-        mixed.to_b = of->to_b ? of->to_b : other->to_b; /* A's: its ranks are those of all three */
+        mixed.to_b = of->to_b ? of->to_b : other->to_b; /* A's: all three have its ranks */
         bool planned = !kl_planned_init(&mixed.cluster, &mixed.planned);
 
         if (planned && mixed.planned.plan->nranks == of->planned.plan->nranks) {

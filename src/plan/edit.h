@@ -10,8 +10,8 @@
  * Names are those that `kolo topo` prints, short or long, of the machine before any change, so the order of changes does
  * not matter. As with --gpus, the GPUs that are left are numbered anew.
  *
- * Errors:  ncclInvalidArgument for what is not understood at all; ncclInvalidUsage for values that a setting refuses and
- *          for things that are not there. One line, which says what there is instead.
+ * Errors: ncclInvalidArgument for options that cannot be parsed; ncclInvalidUsage for values that a setting refuses and
+ *          for things that do not exist. One line, which lists the existing ones.
  */
 #ifndef KL_PLAN_EDIT_H
 #define KL_PLAN_EDIT_H
@@ -22,7 +22,7 @@
 struct kl_cluster;
 struct kl_param_registry;
 
-/** What one option was given, in order. */
+/** The arguments of one option, in order. */
 struct kl_edit_list {
     const char *const *text;
     int n;

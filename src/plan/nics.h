@@ -8,7 +8,7 @@
  *     nics_count.c    how many of what
  *     nics_reason.c   why a NIC is not used: a code for programs, a phrase for people
  *
- * Hosts are alike, so GPUs and NICs are those of host 0, and channels are those of all hosts together. What is found is
+ * Hosts are alike, so GPUs and NICs are those of host 0, and channels are those of all hosts together. The results are
  * plain data: nothing points into the plan.
  *
  * Units:   GB/s.
@@ -54,7 +54,7 @@ enum kl_nic_idle_why {
     KL_NIC_SLOWER,     /* every GPU has NICs to which its path is wider */
     KL_NIC_FARTHER,    /* or nearer ones */
     KL_NIC_SPREAD,     /* GPUs near it use others that are as near */
-    KL_NIC_SAME_PORT,  /* it counts as one port with others, whose bandwidth is spent */
+    KL_NIC_SAME_PORT,  /* it counts as one port with others, whose bandwidth is used up */
     KL_NIC_NO_CHANNEL, /* the searches did without it */
     KL_NIC_IDLE_WHYS
 };
@@ -118,7 +118,7 @@ struct kl_nics {
     bool ring_fell_back, tree_fell_back; /* nothing was found: the order of the devices, at 0.1 GB/s */
     bool bad_guids;                      /* guids that are not written as 0x..., and so count as equal */
     int merge_level;
-    enum kl_merge_why merge; /* what becomes of `near` */
+    enum kl_merge_why merge; /* the result of merging with `near` */
 };
 
 /**

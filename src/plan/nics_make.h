@@ -6,7 +6,7 @@
 #include "plan/nics.h"
 #include "plan/plan.h"
 
-/** What there is to look at. */
+/** The inputs. */
 struct kl_nics_source {
     const struct kl_cluster *cluster;
     const struct kl_plan *plan;

@@ -9,13 +9,13 @@
 
 #include "plan/plan.h"
 
-/** Who sends to whom. Rank 0 is the root. */
+/** The pairs of ranks that send and receive. Rank 0 is the root. */
 enum kl_op_peers {
     KL_PEERS_ALL,     /* everybody to everybody */
     KL_PEERS_NEXT,    /* everybody to the next rank */
     KL_PEERS_TO_ROOT, /* everybody to the root */
     KL_PEERS_OF_ROOT, /* the root to everybody */
-    KL_PEERS_CUBE     /* everybody with those whose number differs in one bit */
+    KL_PEERS_CUBE     /* each rank with those whose number differs in one bit */
 };
 
 /** Ranks, -1 where there is none in this round. */

@@ -8,8 +8,8 @@
  *     pair_nics.c     the NICs of a pair that the network joins, channel by channel
  *     pair_reason.c   reasons: a code for programs, a phrase for people
  *
- * Ends are GPUs by rank of the cluster, NETs, CPUs and the NVSwitch. What is found is plain data: nothing points into the
- * plan. Ranks are those of the cluster.
+ * Ends are GPUs by rank of the cluster, NETs, CPUs and the NVSwitch. The results are plain data: nothing points into
+ * the plan. Ranks are numbers in the cluster.
  *
  * Units:   GB/s.
  * Errors:  ncclInvalidUsage for ends that are not there.
@@ -30,7 +30,7 @@ struct kl_pair_end {
     int rank;                 /* of GPUs; else -1 */
     int dev, host;            /* of GPUs */
     int local;                /* of GPUs: rank as the plan's topologies number them */
-    int shift;                /* what is to be added to ranks of these */
+    int shift;                /* add this to ranks of these */
 };
 
 /* ---- the way ---- */
@@ -54,7 +54,7 @@ struct kl_pair_leg {
 
 /* ---- transports ---- */
 
-/** What a transport answered; the first that does not refuse is chosen. */
+/** The answer of a transport; the first that does not refuse is chosen. */
 struct kl_pair_transport {
     const struct kl_transport *transport; /* NULL: the network */
     enum kl_refusal refusal;
@@ -68,14 +68,14 @@ struct kl_pair_transport {
 enum kl_pair_nic_from {
     KL_PAIR_NIC_NONE,     /* there is none: `error` */
     KL_PAIR_NIC_SEARCH,   /* the search gave it to these channels */
-    KL_PAIR_NIC_SENDER,   /* the rule for who sends: `rule` */
-    KL_PAIR_NIC_RECEIVER, /* who receives takes its own */
+    KL_PAIR_NIC_SENDER,   /* the sender's rule: `rule` */
+    KL_PAIR_NIC_RECEIVER, /* the receiver uses its own */
 };
 
 struct kl_pair_nic_why {
     enum kl_pair_nic_from from;
     enum kl_p2p_net_why rule;
-    bool own; /* it is one of the GPU's own: what these were chosen from is in `choice` */
+    bool own; /* it is one of the GPU's own, chosen among `choice` */
     struct kl_net_choice choice;
     char error[KL_PAIR_TEXT];
 };
@@ -120,10 +120,10 @@ struct kl_pair_route {
     /* between GPUs */
     struct kl_pair_transport transport[KL_PAIR_TRANSPORTS];
     int ntransports;
-    struct kl_pair_why why; /* what the topology's rules said */
+    struct kl_pair_why why; /* the result of the topology's rules */
     int via;                /* rank of the GPU that P2P leads through; -1 */
     const struct kl_transport *processes,
-        *threads; /* what host devices would use live, as processes and as threads of one;
+        *threads; /* the choice of host devices in a live job, as processes and as threads of one;
                                                        NULL: nothing, or not in one host */
     struct kl_pair_nics *nics;
     int nnics;
@@ -144,7 +144,7 @@ struct kl_pair_route {
 ncclResult_t kl_pair_route_find(struct kl_cluster *cluster, const char *a, const char *b, struct kl_pair_route *route);
 void kl_pair_route_fini(struct kl_pair_route *route);
 
-/* ---- what is found in it ---- */
+/* ---- lookups ---- */
 
 /** The transport that was chosen; NULL if all refused. */
 const struct kl_pair_transport *kl_pair_chosen(const struct kl_pair_route *route);

@@ -88,7 +88,7 @@ static bool same_side(const struct kl_pair_side *a, const struct kl_pair_side *b
            (a->why.from != KL_PAIR_NIC_SENDER || a->why.rule == b->why.rule);
 }
 
-/* Add a channel to the NICs that are those of `one`, or take them up. */
+/* Add a channel to the NICs equal to `one`, or append them. */
 static ncclResult_t add_channel(struct kl_pair_route *r, const struct kl_pair_nics *one, int channel)
 {
     struct kl_pair_nics *grown;
@@ -139,7 +139,7 @@ static ncclResult_t add_collectives(const struct question *q, struct kl_pair_rou
 /* In which round of its schedule the sender meets the receiver. */
 static ncclResult_t round_of(const struct kl_connect *c, int from, int to, int *round)
 {
-    struct kl_connect own = *c; /* the schedule is that of its rank */
+    struct kl_connect own = *c; /* the schedule of its own rank */
     struct kl_p2p_round *rounds = calloc((size_t)c->ranks.nranks, sizeof *rounds);
     ncclResult_t rc;
 

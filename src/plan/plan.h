@@ -25,7 +25,7 @@ struct kl_plan_request {
     int hosts; /* that are joined by the network; several hosts in one NVLink domain are one machine and count as one */
 };
 
-/** GPUs of a host that share a system, and what was found for them. */
+/** GPUs of a host that share a system, and the results for them. */
 struct kl_plan_domain {
     int rank; /* the lowest of host 0: all numbers below are as this rank sees them */
     struct kl_topo *topo;

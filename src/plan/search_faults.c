@@ -56,7 +56,7 @@ static ncclResult_t try_hosts(const struct trial *t, const struct kl_xml *mended
     return ncclSuccess;
 }
 
-/* On one host the network is not used: what is wrong with NICs shows with two. */
+/* On one host the network is not used: faults of NICs show with two. */
 static ncclResult_t try_network(struct trial *t, const struct kl_xml *mended, struct kl_fault_cost *cost)
 {
     const struct kl_cluster *c = t->report->cluster;

@@ -23,7 +23,7 @@ static const struct kl_fault_cost *worst_fault(const struct kl_search_report *r)
     return worst;
 }
 
-/* Where no fault is known to cost anything: the first whose cost is not known, else the first. */
+/* Where no fault is known to cost anything: the first with an unknown cost, else the first. */
 static const struct kl_fault_cost *first_suspect(const struct kl_search_report *r)
 {
     for (int i = 0; i < r->nfaults; i++)

@@ -15,7 +15,7 @@ bool kl_fault_outweighs(const struct kl_search_report *report, const struct kl_f
 /** The loads of a graph's links, grouped (search_links.c). */
 ncclResult_t kl_search_group_links(const struct kl_topo *topo, struct kl_graph_report *graph);
 
-/** Decide what matters most (search_headline.c). */
+/** Choose the headline (search_headline.c). */
 void kl_search_find_headline(struct kl_search_report *report);
 
 #endif

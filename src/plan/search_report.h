@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * search_report.h - how the search came to its channels, what stopped it, and what is broken.
+ * search_report.h - the steps of the search, the reason why it stopped, and faults.
  *
  *     search_report.c     gathers all of it
  *     search_faults.c     faults of the machine, and what it would do without them
@@ -49,18 +49,18 @@ struct kl_graph_report {
     const struct kl_graph_why *why;
     struct kl_story *story;
     struct kl_load *load;
-    struct kl_link_group *group; /* what lacks something first, then the fullest */
+    struct kl_link_group *group; /* incomplete ones first, then the fullest */
     int ngroups;
 };
 
-/** What matters most. */
+/** The most important finding. */
 enum kl_search_headline {
     KL_HEADLINE_FAULT,    /* a fault of the machine costs bandwidth */
     KL_HEADLINE_REFUSED,  /* a graph file does not fit */
     KL_HEADLINE_INJECTED, /* the graph comes from a file */
     KL_HEADLINE_FALLBACK, /* nothing was found, and no fault explains it */
     KL_HEADLINE_NONE,     /* the machine cannot have such a graph */
-    KL_HEADLINE_LIMIT,    /* all is well: what limits the result */
+    KL_HEADLINE_LIMIT,    /* no fault: the limit of the result */
     KL_HEADLINES
 };
 

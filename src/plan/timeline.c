@@ -10,9 +10,9 @@
 
 enum { STEPS_PER_CHUNK = 4, MOST_STEPS = 1 << 18 };
 
-/* ---- what a flow may send ---- */
+/* ---- the allowed amount of a flow ---- */
 
-/* Whole chunks that have come, and what the sender has of its own. */
+/* Whole chunks that have arrived, and the sender's own data. */
 static double allowed(const struct kl_flows *f, const struct kl_flow *flow)
 {
     double least = flow->total;

@@ -105,7 +105,7 @@ static ncclResult_t add_flow(struct kl_flows *f, int channel, int from, int to, 
     return ncclSuccess;
 }
 
-/* ---- rings: flow first + r is what rank r sends ---- */
+/* ---- rings: flow first + r is sent by rank r ---- */
 
 static ncclResult_t add_ring(struct kl_flows *f, int channel)
 {

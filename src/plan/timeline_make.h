@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * timeline_make.h - what the files of a timeline share.
+ * timeline_make.h - shared by the files of a timeline.
  *
  *     timeline_flows.c   the edges of all channels, and over which links they run
  *     timeline.c         what they carry when

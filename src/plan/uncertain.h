@@ -21,10 +21,11 @@ struct kl_uncertain {
     int n;
 };
 
-/** Add what matters for the cluster's machine to its `uncertain`. */
+/** Add the assumptions that matter for the cluster's machine to its `uncertain`. */
 void kl_uncertain_machine(struct kl_cluster *cluster);
 
-/** Add what matters for the choice of an operation, of its size and all powers of two. NULL: for sums of floats, all functions. */
+/** Add the assumptions that matter for the choice of an operation, of its size and all powers of two. NULL: for sums of
+ * floats, all functions. */
 void kl_uncertain_tuning(const struct kl_planned *planned, const struct kl_tuning_op *op, struct kl_cluster *cluster);
 
 #endif
