@@ -11,7 +11,7 @@
 
 #define ok(call) expect_success((call), #call, __FILE__, __LINE__)
 
-/* On stderr as well: cmocka keeps what a child of the test, or a thread, has to say. */
+/* On stderr as well: cmocka keeps the output of a child of the test, or of a thread. */
 static inline void expect_success(ncclResult_t rc, const char *call, const char *file, int line)
 {
     if (rc == ncclSuccess) return;

@@ -168,7 +168,7 @@ static void shrinking_may_give_up_what_is_under_way(void **state)
     for (int r = 0; r < RANKS - 1; r++) {
         ok(koloSetDevice(r));
         assert_int_not_equal(koloStreamSynchronize(NULL), ncclSuccess);
-        ncclCommDestroy(parents[r]); /* says what it failed of, and does not wait */
+        ncclCommDestroy(parents[r]); /* fails with its reason, and does not wait */
     }
     ncclCommAbort(parents[RANKS - 1]);
     sum_over(children, (int[]){1, 2, 3, 4}, (int[]){6, 6, 6, 0}, RANKS);
@@ -177,7 +177,7 @@ static void shrinking_may_give_up_what_is_under_way(void **state)
 
 /* ---- a rank dies: processes ---- */
 
-/* The first one makes the id, for this process shall have no threads when it forks. */
+/* The first one makes the id: this process must have no threads when it forks. */
 static void die_or_shrink(const int pipe[2], int rank)
 {
     ncclUniqueId id;

@@ -85,7 +85,7 @@ static void await_failure_of(ncclComm_t handle)
     kl_handle_leave(comm);
 }
 
-/* How it ends is told when it has ended: who hears that can destroy it. */
+/* The result is reported when the call has ended: a caller that has read it can destroy the communicator. */
 static void one_whose_end_fails_can_be_destroyed_at_once(void **state)
 {
     static int in[COUNT], out[COUNT];
@@ -245,7 +245,7 @@ static void another_thread_aborts_a_blocking_init(void **state)
     }
 }
 
-/* ---- what a configuration does ---- */
+/* ---- effects of a configuration ---- */
 
 static ncclResult_t create_with(ncclComm_t *comms, const ncclConfig_t *configs)
 {

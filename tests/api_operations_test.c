@@ -137,7 +137,7 @@ static void wrong_arguments_are_refused(void **state)
     expect_refused(ncclRedOpDestroy(op, c), ncclInvalidArgument, "no operation of this communicator");
 }
 
-/* ---- counts beyond what a pointer reaches ---- */
+/* ---- counts beyond the address space ---- */
 
 typedef ncclResult_t (*call_of_count)(size_t count, ncclDataType_t type, ncclComm_t comm);
 
@@ -282,7 +282,7 @@ static void everybody_sends_everybody_something_else(void **state)
         }
 }
 
-/* Behind a barrier is what everybody did before it. */
+/* A rank that passes a barrier sees the writes of all ranks before it. */
 static void a_barrier_waits_for_everybody(void **state)
 {
     (void)state;
@@ -424,7 +424,7 @@ static void different_operators_are_found_out(void **state)
     for (int r = 0; r < 2; r++) ok(ncclCommAbort(pair[r]));
     for (int r = 0; r < 2; r++) {
         ok(koloSetDevice(r));
-        (void)koloStreamSynchronize(NULL); /* may say once what the abort took back */
+        (void)koloStreamSynchronize(NULL); /* may report once that the abort withdrew work */
     }
 }
 

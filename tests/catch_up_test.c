@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a rank has queued because there were no data yet is looked at before more is queued: else nothing would run in the call again until somebody waits.
- * Two ranks in one thread, so that it is known when data are there. The background thread may look at the same moment: so
- * most times count, not each.
+ * Operations that a rank has queued because there were no data yet are tried again before more are queued: else nothing
+ * would run in the call again until some thread waits. Two ranks in one thread, so that it is known when data are
+ * there. The background thread may look at the same moment: so most times count, not each.
  */
 #include <sched.h>
 #include <stdbool.h>
@@ -57,7 +57,8 @@ static void need_cores(void)
     skip();
 }
 
-/* Whoever else runs a stream may lose its core in the middle, and hold up all that is issued meanwhile: then another round. */
+/* Another thread that runs a stream may lose its core in the middle, and delay all later operations: then try another
+ * round. */
 static void expect_in_some_round(bool (*is_so)(void))
 {
     bool so = false;

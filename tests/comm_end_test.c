@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How communicators end: aborts and destroys that meet calls, groups and each other in other threads, and what a handle is
- * worth afterwards.
+ * How communicators end: aborts and destroys that meet calls, groups and each other in other threads, and the use of a
+ * handle afterwards.
  */
 #include "tests/api_check.h"
 
@@ -24,7 +24,7 @@ static void *abort_now(void *arg)
     return (void *)(uintptr_t)ncclCommAbort(arg);
 }
 
-/* Another thread aborts what stands in an open group: the group's end says so, and is the last to look at it. */
+/* Another thread aborts operations in an open group: the group's end reports it, and is the last to access it. */
 static void an_abort_meets_an_open_group(void **state)
 {
     ncclComm_t pair[2];
@@ -67,7 +67,7 @@ static void an_abort_ends_a_finalize_and_a_destroy(void **state)
     }
 }
 
-/* ---- handles of what is no more ---- */
+/* ---- handles of destroyed communicators ---- */
 
 static void expect_stale(ncclComm_t c)
 {
@@ -109,7 +109,7 @@ struct caller {
     ncclComm_t comm;
     _Atomic uint32_t calls;
     ncclResult_t rc;
-    float x, y; /* what is queued when the caller leaves still uses them, until the abort returns */
+    float x, y; /* queued operations still use them when the caller leaves, until the abort returns */
 };
 
 static void *call_until_refused(void *arg)
@@ -197,7 +197,7 @@ static void *destroy_now(void *arg)
     return (void *)(uintptr_t)ncclCommDestroy(arg);
 }
 
-/* What the destroy waits for stands behind an operation of another communicator that does not end. */
+/* The destroy waits for an operation behind another communicator's, which does not end. */
 static void an_abort_ends_a_destroy_behind_another_communicator(void **state)
 {
     ncclComm_t stuck[2], pair[2];
@@ -218,7 +218,7 @@ static void an_abort_ends_a_destroy_behind_another_communicator(void **state)
     assert_int_equal((uintptr_t)rc, ncclInternalError);
     ok(ncclCommAbort(pair[1]));
     for (int r = 0; r < 2; r++) ok(ncclCommAbort(stuck[r]));
-    (void)koloStreamSynchronize(NULL); /* says once what the aborts took back */
+    (void)koloStreamSynchronize(NULL); /* reports once that the aborts withdrew work */
     ok(koloStreamSynchronize(NULL));
 }
 
@@ -244,7 +244,7 @@ static void a_group_that_gets_no_threads_fails_at_once(void **state)
     pthread_attr_destroy(&usual);
     ok(ncclCommInitAll(comms, 3, NULL));
     for (int i = 0; i < 3; i++) ok(ncclCommDestroy(comms[i]));
-    ok(ncclCommInitRank(&comms[0], 1, id, 0)); /* nobody waits behind the id any more */
+    ok(ncclCommInitRank(&comms[0], 1, id, 0)); /* no rank waits at the id any more */
     ok(ncclCommDestroy(comms[0]));
 }
 

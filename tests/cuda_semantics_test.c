@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What programs that were written for CUDA expect around the operations of a communicator. */
+/* Expectations of programs that were written for CUDA around the operations of a communicator. */
 #include "base/atomic.h"
 #include "tests/api_check.h"
 
@@ -27,7 +27,7 @@ static void a_collective_and_a_finalize_in_one_group_both_happen(void **state)
         ok(ncclCommFinalize(comm[r]));
     }
     ok(ncclGroupEnd());
-    for (int r = 0; r < RANKS; r++) assert_int_equal(sum[r], RANKS); /* nobody has waited for it but finalize */
+    for (int r = 0; r < RANKS; r++) assert_int_equal(sum[r], RANKS); /* only finalize has waited for it */
     expect_refused(ncclAllReduce(&one, &sum[0], 1, ncclInt32, ncclSum, comm[0], NULL), ncclInvalidArgument,
                    "finalized");
     for (int r = 0; r < RANKS; r++) ok(ncclCommDestroy(comm[r]));
@@ -101,7 +101,7 @@ static void after_an_abort_the_stream_works_again(void **state)
     assert_int_equal(koloStreamQuery(s), ncclInProgress);
     ok(ncclCommAbort(comm[0]));
     assert_int_not_equal(koloStreamSynchronize(s), ncclSuccess); /* once */
-    assert_int_equal(copy, 1);                                   /* what is behind has run */
+    assert_int_equal(copy, 1);                                   /* the work behind it has run */
     ok(koloMemcpyAsync(&sum, &one, sizeof one, s));
     ok(koloStreamSynchronize(s));
     assert_int_equal(sum, 1);

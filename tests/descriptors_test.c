@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process keeps open when its communicators over two hosts have ended: what sleepers of the process sleep on (device/host/idle.h),
- * however many communicators there were.
+ * Descriptors that a process keeps open when its communicators over two hosts have ended: those that its threads sleep
+ * on (device/host/idle.h), however many communicators there were.
  */
 #include "include/kolo.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * KOLO_DETERMINISTIC: the bits of every reduction are those of a loop over the ranks, in threads, processes and hosts, whatever algorithm,
- * protocol and number of channels are set.
+ * KOLO_DETERMINISTIC: every reduction has the bits of a loop over the ranks, in threads, processes and hosts, with
+ * every algorithm, protocol and number of channels.
  */
 #include "bootstrap/bootstrap.h"
 #include "device/host/redop.h"
@@ -208,7 +208,7 @@ static bool reduce_all(struct work *w, ncclDataType_t type, ncclRedOp_t op)
 
 static bool few_kinds; /* the ranks of this process; set before they start */
 
-/* Of many ranks each computes what all contribute: only what differs in kind. */
+/* With many ranks each computes all contributions: run only cases that differ in kind. */
 static bool is_run(int nranks, ncclDataType_t type, ncclRedOp_t op)
 {
     if (nranks <= FEW_RANKS && !few_kinds) return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that ends without having destroyed its communicator: nobody minds if it has done its part of everything, not even
- * who is still in the last operation; but if something was under way, it is lost.
+ * A process that ends without having destroyed its communicator: the others go on if it has done its part of
+ * everything, even ranks that are still in the last operation; but if an operation was in progress, it counts as lost.
  *
  * The test runs its own program again as ranks: exit_test ROLE RANK ID.
  */
@@ -121,7 +121,7 @@ static bool hears_of_loss(struct rank *r)
     return named;
 }
 
-/* Those who stay have done what was before: its loss does not meet them there. */
+/* The remaining ranks have finished all earlier work: its loss does not meet them there. */
 static bool wait_for_others(struct rank *r)
 {
     int32_t token[RANKS] = {0};
@@ -222,7 +222,7 @@ static int status_of(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-/* Who leaves is reaped first: the others wait for that. */
+/* The leaving rank is reaped first: the others wait for that. */
 static void run_job(const char *role, bool hosts)
 {
     char text[2 * NCCL_UNIQUE_ID_BYTES + 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread that has several ranks, each with a capture of its own, as nccl-tests has with -g and -G: groups over all of them, and what
- * of such a group is refused.
+ * One thread that has several ranks, each with a capture of its own, as nccl-tests has with -g and -G: groups over all
+ * of them, and the calls of such a group that are refused.
  */
 #include "tests/graph_ranks.h"
 
@@ -21,7 +21,7 @@ static void reduce_all(int set)
     ok(ncclGroupEnd());
 }
 
-/* What was reduced goes round; each send stands before the receive that it meets, in a capture of its own. */
+/* The reduced data go round; each send stands before its matching receive, in a capture of its own. */
 static void send_round(int set)
 {
     ok(ncclGroupStart());
@@ -38,7 +38,7 @@ static void begin_all(void)
     for (int r = 0; r < all.n; r++) ok(koloStreamBeginCapture(all.stream[r], koloCaptureModeThreadLocal));
 }
 
-/* Between the groups each rank adds its number: what goes round says from whom it is. */
+/* Between the groups each rank adds its number: the value shows the ranks that it has passed. */
 static void add_rank(void *data)
 {
     int32_t *recv = data;
@@ -91,7 +91,7 @@ static void launch_often(int n)
     for (int set = 0; set < 2; set++) {
         if (set) update_all(set);
         for (int i = 1; i <= LAUNCHES; i++) {
-            if (i % 10 == 1) fill(&all, i); /* else nobody waits between launches */
+            if (i % 10 == 1) fill(&all, i); /* else no rank waits between launches */
             launch_all();
             if (i % 10) continue;
             wait_for_all(&all);
@@ -158,7 +158,7 @@ static void a_launch_does_not_wait_for_other_ranks(void **state)
 
 /* ---- refusals ---- */
 
-/* The captures go on: they have what they were given before and after, and no more. */
+/* The captures go on: they hold the earlier and later calls, and no more. */
 static void expect_nothing_captured(int captures)
 {
     for (int r = 0; r < captures; r++) {

@@ -3,8 +3,8 @@
  * Buffers of large operations get huge pages when they are used again and again, unless KOLO_HUGE_PAGES=0, and results are the same meanwhile.
  * Two ranks in one thread, for each function that has large buffers.
  *
- * What is asked for is counted here, and granted at once whatever the kernel says and however long it takes, so that neither time nor fragmented
- * memory decides.
+ * Requests are counted here, and granted at once whatever the kernel does and however long it takes, so that neither
+ * time nor fragmented memory decides.
  */
 #include "include/kolo.h"
 
@@ -32,7 +32,7 @@ enum {
 static ncclComm_t comm[RANKS];
 static int32_t *send[RANKS], *recv[RANKS];
 static bool shareable; /* their memory is ncclMemAlloc's */
-static bool given;     /* does this system give huge pages to who asks, and only then? */
+static bool given;     /* does this system give huge pages on request, and only then? */
 
 /* ---- before the C library's ---- */
 

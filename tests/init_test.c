@@ -27,7 +27,7 @@ static const struct shape {
     {"one after the other", 2, 1, MOST_ROUNDS},
 };
 
-/* What the processes share. */
+/* Shared by the processes. */
 struct shared {
     _Atomic int ready[MOST_LANES]; /* ids that have been made */
     ncclUniqueId id[MOST_LANES][MOST_ROUNDS];

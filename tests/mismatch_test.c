@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks that make different calls: whatever the algorithm, the protocol and the transport, nobody gets wrong data and nobody hangs;
- * all hear the same sentence. Three ranks, as threads of this process and as processes of their own, with rank 1 as the odd one.
+ * Ranks that make different calls: whatever the algorithm, the protocol and the transport, no rank gets wrong data and
+ * none hangs; all report the same sentence. Three ranks, as threads of this process and as processes of their own, with
+ * rank 1 as the odd one.
  *
  * The test runs its own program again as ranks: mismatch_test CASE RANK ID.
  */
@@ -31,7 +32,7 @@ struct rank {
     float *send, *recv;
 };
 
-/* ---- what ranks call ---- */
+/* ---- calls of ranks ---- */
 
 static ncclResult_t reduce(struct rank *r, size_t count, ncclDataType_t type, ncclRedOp_t op)
 {
@@ -157,7 +158,7 @@ static ncclResult_t other_order_of_streams(struct rank *r)
     return rc;
 }
 
-/* After what went well, many times: numbers go on. */
+/* After many successful calls: numbers go on. */
 static ncclResult_t later(struct rank *r)
 {
     ncclResult_t rc = ncclSuccess;
@@ -358,7 +359,7 @@ static bool run_rank(int rank, const ncclUniqueId *id, const struct mismatch *m)
     rc = rc ? rc : koloStreamCreate(&r.stream, 0);
     rc = rc ? rc : koloStreamCreate(&r.other, 0);
     bool fine =
-        rc ? is_expected(NULL, rank, rc, m) : meets(&r, m); /* who comes last may hear of it before it is there */
+        rc ? is_expected(NULL, rank, rc, m) : meets(&r, m); /* the last rank may learn of it before it is there */
     if (r.comm) ncclCommDestroy(r.comm);
     if (r.stream) koloStreamDestroy(r.stream);
     if (r.other) koloStreamDestroy(r.other);

@@ -169,7 +169,7 @@ static void *act(void *arg)
     return NULL;
 }
 
-/* What is queued does not fit together: it is withdrawn, not waited for. */
+/* Queued calls that do not fit together are withdrawn, not waited for. */
 static void end_seed(void)
 {
     for (int r = 0; r < RANKS; r++) ok(ncclCommAbort(comms[r]));
@@ -179,7 +179,7 @@ static void end_seed(void)
     }
     for (int r = 0; r < RANKS; r++) {
         ok(koloSetDevice(r));
-        (void)koloStreamSynchronize(NULL); /* may say what the abort took back */
+        (void)koloStreamSynchronize(NULL); /* may report that the abort withdrew work */
     }
 }
 

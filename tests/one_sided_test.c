@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One-sided operations: what is put is there when its signal is, by threads, processes and hosts, into memory of every kind. */
+/* One-sided operations: the data of a put are there when its signal is, by threads, processes and hosts, into memory of
+ * every kind. */
 #include "bootstrap/bootstrap.h"
 #include "tests/api_check.h"
 #include "tests/hang.h"
@@ -54,7 +55,7 @@ static void close_rank(struct rank *r)
     free(r->from);
 }
 
-/* ---- what a rank does ---- */
+/* ---- calls of a rank ---- */
 
 /* Everybody writes a part of everybody, itself included, by every context and several signals. */
 static bool put_round(struct rank *r, int round, size_t bytes)
@@ -126,7 +127,7 @@ static bool ring_of_signals(struct rank *r)
     return right;
 }
 
-/* What a group's all-reduce gives is what its put, called after it, sends on; a signal called before both goes first. */
+/* A put that is called after an all-reduce in a group sends its result; a signal called before both goes first. */
 static bool in_a_group(struct rank *r)
 {
     enum { SUMS = 1000 };
@@ -189,7 +190,7 @@ static bool more_windows(struct rank *r)
     return right;
 }
 
-/* Who has put something, and finished, may go: it comes all the same. */
+/* A rank that has put data, and finished, may leave: the data arrive all the same. */
 static bool put_and_leave(struct rank *r)
 {
     bool right = true;
@@ -321,7 +322,7 @@ static void hosts(void **state)
     run_processes(2, 5);
 }
 
-/* ---- what is refused, and what ends a wait ---- */
+/* ---- refused calls, and ends of a wait ---- */
 
 static void wrong_calls_are_refused(void **state)
 {
@@ -397,7 +398,7 @@ static void a_signal_that_does_not_come_has_a_timeout(void **state)
     ok(ncclMemFree(c.own));
 }
 
-/* What a rank has been told of another one's memory holds until it lets go itself: nothing is written where nothing is. */
+/* A rank's mapping of another one's memory holds until it unmaps it itself: writes to a departed rank do not fault. */
 static void a_rank_that_has_gone_can_be_written_to(void **state)
 {
     struct couple c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** stream_check.h - for tests of streams and graphs: what is queued on them, and captures. */
+/** stream_check.h - for tests of streams and graphs: the work queued on them, and captures. */
 #ifndef KOLO_STREAM_CHECK_H
 #define KOLO_STREAM_CHECK_H
 

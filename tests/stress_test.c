@@ -91,7 +91,7 @@ static struct step draw_step(struct rank *r, uint64_t *seed, int number)
     return s;
 }
 
-/* The first of two failures; the order in which arguments are evaluated is nobody's, so both are results already. */
+/* The first of two failures; the order in which arguments are evaluated is undefined, so both are results already. */
 static ncclResult_t first_of(ncclResult_t a, ncclResult_t b)
 {
     return a ? a : b;
@@ -173,7 +173,7 @@ static ncclResult_t wait_for(const struct step *s)
     return first_of(rc, koloStreamSynchronize(s->other));
 }
 
-/* What element i of the result must be; nothing is checked beyond the number of elements that result_of says. */
+/* The expected element i of the result; elements beyond result_of's number are not checked. */
 static int32_t model(const struct rank *r, const struct step *s, size_t i)
 {
     const struct job *j = r->job;
@@ -321,7 +321,7 @@ static void many_communicators_of_one_rank_do_not_disturb_each_other(void **stat
 
 /* ---- aborts ---- */
 
-enum { QUEUED = 40 }; /* operations in flight: fewer than a stream takes, so that issuing them waits for nobody */
+enum { QUEUED = 40 }; /* operations in flight: fewer than a stream takes, so that issuing them does not wait */
 
 static void *abort_rank(void *arg)
 {
@@ -351,7 +351,7 @@ static void *run_aborted_rank(void *arg)
     }
     if (!r->rank) pthread_create(&aborter, NULL, abort_rank, r);
     rc = first_of(rc, koloStreamSynchronize(stream));
-    leave(r); /* nobody reads or writes the buffers any more */
+    leave(r); /* no rank reads or writes the buffers any more */
     if (rc && rc != want) snprintf(r->error, sizeof r->error, "rank %d: %d", r->rank, rc);
     if (!r->rank)
         pthread_join(aborter, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks that share a core: a call that would have to wait yields it before anything is queued, as long as others make use of that. Two ranks of one
- * thread, which has one CPU; what others do meanwhile is what `sched_yield` does here.
+ * Ranks that share a core: a call that would have to wait yields it before anything is queued, as long as others make
+ * use of that. Two ranks of one thread, which has one CPU; `sched_yield` runs the work of the others here.
  */
 #include <sched.h>
 #include <stdbool.h>
@@ -110,7 +110,7 @@ static void one_yield_is_enough_if_the_other_rank_operates(void **state)
         begin(true, 0);
         all_reduce(0);
         assert_int_equal(end(), 1);
-        assert_true(ranks[0].recv == 3); /* nobody has waited for the stream */
+        assert_true(ranks[0].recv == 3); /* no thread has waited for the stream */
         wait_for_all();
     }
 }
@@ -168,7 +168,7 @@ static void nor_what_takes_long(void **state)
     assert_in_range(count_yields(true, TICK_NS), 1, SELDOM);
 }
 
-/* All ranks of a group are this thread's: who yields before they have begun waits for itself. */
+/* All ranks of a group belong to this thread: a rank that yields before the others have begun waits for itself. */
 static void a_group_does_not_yield(void **state)
 {
     (void)state;

@@ -229,6 +229,6 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqu
     if (comm) return kl_group_note(grow(comm, nRanks, uniqueId, rank, newcomm, config));
     if (!uniqueId)
         return kl_group_note(
-            KL_FAIL(ncclInvalidArgument, "ncclCommGrow: who joins needs the id of ncclCommGetUniqueId"));
+            KL_FAIL(ncclInvalidArgument, "ncclCommGrow: a rank that joins needs the id of ncclCommGetUniqueId"));
     return kl_group_note(kl_api_join(newcomm, nRanks, rank, uniqueId, config, "ncclCommGrow"));
 }

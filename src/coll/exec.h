@@ -59,7 +59,7 @@ enum kl_progress kl_exec_at_once(struct kl_exec *exec, const struct kl_task *tas
 /** Go on with a collective; more: of the same algorithm, follow. *rc is set on failure, with DONE. */
 enum kl_progress kl_exec_collective(struct kl_exec *exec, const struct kl_task *task, bool more, ncclResult_t *rc);
 
-/** Progress messages: tasks [first, end) of a ring whose size is mask + 1. The sends of tasks before `sent` were posted
+/** Progress messages: tasks [first, end) of a ring of mask + 1 tasks. The sends of tasks before `sent` were posted
  * before their turn. */
 enum kl_progress kl_exec_messages(struct kl_exec *exec, const struct kl_task *ring, uint64_t mask, uint64_t first,
                                   uint64_t end, uint64_t sent, ncclResult_t *rc);

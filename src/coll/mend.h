@@ -6,11 +6,11 @@
  * All ranks know the progress of each. From that all derive the same pieces, one for each turn: a rank posts bytes, or
  * all post the inputs of a reduction, and the ranks that lack them take them.
  *
- *                    missing of a rank that was stopped
+ * missing data of a rank that was stopped
  *      all-gather, all-to-all   the parts of the ranks that it has not read
  *      reduce-scatter           the rest of its part
  *      all-reduce, reduce       the rest of its slice, at all that receive; first the block that it has reduced, and may have written to some
- *      broadcast                the rest of what ranks read from the root, and the slice that the root writes
+ *      broadcast                the rest of the data that ranks read from the root, and the slice that the root writes
  *
  * The inputs of missing parts are unchanged, also in place: an output is written by one rank only, in its slice and in
  * order, once all of the block's inputs have been read.

@@ -699,7 +699,8 @@ static void a_message_that_nobody_will_take_is_known(void **state)
 
 enum { MESSAGES = 400 };
 
-/* The fifo is mapped here twice, and a thread sanitizer does not see that this is the same memory, which puts what is lent in order. */
+/* The fifo is mapped here twice; a thread sanitizer does not see that both maps are the same memory, which orders the
+ * accesses to lent memory. */
 #ifdef __SANITIZE_THREAD__
 #define LENDS false
 #else

@@ -111,7 +111,7 @@ static void join_ring(struct world *w)
     }
 }
 
-/* Any tree whose nodes have up to three children. */
+/* Any tree with up to three children per node. */
 static void join_tree(struct world *w)
 {
     int name[MAX_RANKS];

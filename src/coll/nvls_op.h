@@ -7,7 +7,7 @@
  *
  *      scatter   its own data of a slice to the slice's head          not in an all-gather
  *      head      add up its slice, or its part, and publish it
- *      gather    what the other heads have published                  not in a reduce-scatter
+ *      gather    the data that other heads published                  not in a reduce-scatter
  *
  * Ranks begin with different heads. Scattering runs at most as many blocks ahead of gathering as there are slots. In an
  * all-reduce of several nodes a head's sums go up a tree between the nodes, and it publishes the results that come down

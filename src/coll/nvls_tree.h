@@ -7,7 +7,7 @@
  *     contributions  --->  adds up, with the sums of its children  --->   ...
  *     results        <---  publishes, and tells its children       <---   ...
  *
- * A slice is one step on each edge; edges are numbered as those of trees (schedule.h). The root turns slices round.
+ * A slice is one step on each edge; edges are numbered as in trees (schedule.h). The root turns slices round.
  * Slices go up while others come down, as many as the memory of the node has slots (nvls.h).
  *
  * Errors:  ncclInvalidUsage when another head came with another call (signature.h) or size.

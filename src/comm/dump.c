@@ -36,7 +36,8 @@ static void answer(void *ctx, uint32_t events)
 {
     (void)ctx, (void)events;
     kl_bell_hear(kl_load_relaxed(&armed.bell));
-    kl_log_asked("state of operations (NCCL_PROXY_DUMP_SIGNAL): communicators whose operations wait say for whom");
+    kl_log_asked("state of operations (NCCL_PROXY_DUMP_SIGNAL): communicators with waiting operations print the ranks "
+                 "that they wait for");
     kl_flight_on_signal();
 }
 

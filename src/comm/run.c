@@ -365,7 +365,7 @@ static bool run_here(ncclComm_t comm, struct kl_stream *stream, uint64_t end, ui
     return done;
 }
 
-/* ---- behind what is queued ----
+/* ---- behind queued operations ----
  *
  * A rank that finds no data there queues its call, and would queue every later one: with a non-empty queue nothing runs
  * at once. So it first looks at the queue if that holds nothing but small tasks of this communicator. It looks the more

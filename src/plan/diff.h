@@ -7,7 +7,7 @@
  *     diff_document.c   the part of it that compares the documents of two machines
  *     diff_links.c      and the part of that which compares NVLinks
  *     diff_list.c       the list of facts, and applying some of them to a document
- *     diff_rules.c      what the library makes of them: rules, paths, NICs
+ *     diff_rules.c      their effect on the library: rules, paths, NICs
  *     diff_plans.c      and further: graphs, channels, tuning
  *     diff_rows.c       the list of these
  *     diff_cause.c      the smallest set of facts that has these consequences

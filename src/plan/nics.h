@@ -5,10 +5,10 @@
  *     nics.c          GPUs and their NICs
  *     nics_use.c      which channels of rings, trees and NVLS lead through which NIC, and from NIC to NIC
  *     nics_why.c      NICs that are not used, look like one, or are several in one
- *     nics_count.c    how many of what
+ *     nics_count.c    numbers of GPUs, NICs, channels
  *     nics_reason.c   why a NIC is not used: a code for programs, a phrase for people
  *
- * Hosts are alike, so GPUs and NICs are those of host 0, and channels are those of all hosts together. The results are
+ * Hosts are alike, so GPUs and NICs are of host 0, and channels of all hosts together. The results are
  * plain data: nothing points into the plan.
  *
  * Units:   GB/s.

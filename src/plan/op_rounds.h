@@ -15,7 +15,7 @@ enum kl_op_peers {
     KL_PEERS_NEXT,    /* everybody to the next rank */
     KL_PEERS_TO_ROOT, /* everybody to the root */
     KL_PEERS_OF_ROOT, /* the root to everybody */
-    KL_PEERS_CUBE     /* each rank with those whose number differs in one bit */
+    KL_PEERS_CUBE     /* each rank with the ranks that differ in one bit */
 };
 
 /** Ranks, -1 where there is none in this round. */

@@ -3,7 +3,7 @@
  * pair.h - how two ends of a cluster are joined: the way between them, the transport, and through the network the NICs.
  *
  *     pair_ends.c     which ends are meant
- *     pair.c          what each transport answers, and what follows from it
+ *     pair.c          each transport's answer, and its consequences
  *     pair_path.c     the way, link by link
  *     pair_nics.c     the NICs of a pair that the network joins, channel by channel
  *     pair_reason.c   reasons: a code for programs, a phrase for people

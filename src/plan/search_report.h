@@ -3,9 +3,9 @@
  * search_report.h - the steps of the search, the reason why it stopped, and faults.
  *
  *     search_report.c     gathers all of it
- *     search_faults.c     faults of the machine, and what it would do without them
+ *     search_faults.c     faults of the machine, and the results without them
  *     search_links.c      loads of links, those with the same numbers together
- *     search_headline.c   what matters most
+ *     search_headline.c   the most important finding
  *     search_result.c     graphs in a few numbers
  *
  * Units:   GB/s.

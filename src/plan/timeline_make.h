@@ -3,7 +3,7 @@
  * timeline_make.h - shared by the files of a timeline.
  *
  *     timeline_flows.c   the edges of all channels, and over which links they run
- *     timeline.c         what they carry when
+ *     timeline.c         their loads over time
  *     timeline_rows.c    links that are busy at the same times
  */
 #ifndef KL_PLAN_TIMELINE_MAKE_H

@@ -26,7 +26,7 @@ struct call {
     koloStream_t stream;
 };
 
-/* ---- operations whose parts differ ---- */
+/* ---- operations with parts of different sizes ---- */
 
 static ncclResult_t gather_parts(const struct soak_operation *o, const struct call *c)
 {

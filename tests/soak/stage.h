@@ -15,7 +15,7 @@ struct soak_ending {
     int crashed; /* processes that ended by a signal, or with an exit code */
     int killed;  /* processes that were killed or stopped, where the program is to be disturbed like that */
     int ranks[SOAK_GONE + 1]; /* by outcome; SOAK_RUNNING: never told */
-    char text[2000];          /* what failed or was wrong, a line each */
+    char text[2000];          /* failures and errors, a line each */
 };
 
 /** Run it. `limit_s` counts only while this process runs. */

@@ -2,9 +2,9 @@
 /**
  * flight.h - the flight recorder of a communicator: its last operations, always recorded.
  *
- *     kl_flight_issue        the user's thread   what was asked and chosen, and when
+ *     kl_flight_issue        the user's thread   the call, its plan and the time
  *     kl_flight_begin, _end  the runner          its turn has come, it is complete
- *     kl_flight_read         anybody             at any time, also in the middle of a failure
+ *     kl_flight_read         any thread          at any time, also in the middle of a failure
  *
  * Times:    reading the clock takes longer than all the rest, and a small operation a quarter of a microsecond. So only its
  *           issue is timed always. Its begin is when it is large or has to wait, which costs nothing then; its end when it
