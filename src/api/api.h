@@ -10,12 +10,13 @@
 
 #include "device/device.h"
 
-/** Stands before the definition of `function`, which is in the same file. */
+/** Place before the definition of `function`, in the same file. */
 #define KL_PNCCL(function)                                                                                             \
     extern __typeof__(function) function __attribute__((weak));                                                        \
     extern __typeof__(function) p##function __attribute__((alias(#function)))
 
-/** The stream that a program's handle names in calls without a communicator: of the current device, where it is one for each. */
+/** The stream of a program's handle in calls without a communicator: the current device's, where the handle stands for
+ * one per device. */
 static inline ncclResult_t kl_api_stream(koloStream_t handle, struct kl_stream **stream)
 {
     const struct kl_device_kind *devices = kl_devices();

@@ -8,7 +8,8 @@
 
 #include "comm/launch.h"
 
-/** Operations of more bytes are looked at more closely: whether pointers reach as far. A wild pointer of a smaller one faults. */
+/** Larger operations are checked further: whether their pointers reach that far. A wild pointer of a smaller one
+ * faults. */
 #define KL_CHECK_CLOSELY ((size_t)1 << 30)
 
 /**
@@ -31,7 +32,7 @@ static inline ncclResult_t kl_check_reach(const char *function, const char *argu
 /** kl_check_closely of the buffers that this rank uses. */
 ncclResult_t kl_check_task_reach(ncclComm_t comm, const struct kl_task *t, const char *function);
 
-/** Type, operation, root or peer, size and buffers of a task; `function` is named in texts. Fills in its bytes. */
+/** Type, operation, root or peer, size and buffers of a task; `function` is for error texts. Fills in its bytes. */
 static inline ncclResult_t kl_check_task(ncclComm_t comm, struct kl_task *t, const char *function)
 {
     if ((unsigned)t->peer >= (unsigned)comm->nranks)

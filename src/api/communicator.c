@@ -30,7 +30,7 @@ const char *ncclGetLastError(ncclComm_t comm)
     struct ncclComm *c = kl_handle_try(comm);
 
     if (c) {
-        ncclResult_t rc = kl_comm_failure(c); /* that is from now on this thread's last sentence */
+        ncclResult_t rc = kl_comm_failure(c); /* sets this thread's last error text */
         kl_handle_leave(c);
         if (rc) return kl_error_text();
     }
@@ -192,7 +192,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     if (!comm) return ncclSuccess;
     KL_TRY(kl_comm_enter_suspended(comm, "ncclCommDestroy", &c));
     kl_group_forget(c);
-    ncclResult_t rc = kl_comm_finalize(c); /* perhaps again: an open group may have queued something since */
+    ncclResult_t rc = kl_comm_finalize(c); /* again: an open group may have queued operations since */
     bool mine = kl_handle_close(c);
     kl_handle_leave(c);
     if (mine) kl_comm_destroy(c);

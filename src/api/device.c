@@ -166,7 +166,7 @@ int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank)
     return find(comm, "ncclTeamRankToWorld", &p) ? to_world(&p, team, rank) : -1;
 }
 
-/* The team is this rank alone, its rank 0: others are that far from it. */
+/* The team is this rank alone, its rank 0: others count from it. */
 KL_PNCCL(ncclTeamRankToLsa);
 int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * exchanges.c - collectives that are made of others in a group: messages between all, or with one; reductions of unequal parts.
+ * exchanges.c - collectives that are made of other operations in a group: messages between all, or with one rank;
+ * reductions of unequal parts.
  */
 #include "api/api.h"
 #include "api/check.h"
@@ -199,7 +200,7 @@ static bool any(const struct call *c, const size_t *counts)
     return false;
 }
 
-/* The part of a rank begins, and ends, where a pointer reaches. */
+/* The part of a rank begins, and ends, within the address space. */
 static ncclResult_t check_part(const struct call *c, const void *buffer, const char *which, int rank, size_t place,
                                size_t count)
 {
@@ -280,7 +281,7 @@ ncclResult_t koloAllToAllV(const void *sendbuff, const size_t *sendcounts, const
     return kl_group_note(all_to_all_v(&c, sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls));
 }
 
-/* Each part is a reduction to its rank: those that are not of this rank need no room. */
+/* Each part is a reduction to its rank: this rank needs no room for the others' parts. */
 static ncclResult_t reduce_scatter_v(struct call *c, const void *from, void *to, const size_t *counts, ncclRedOp_t op)
 {
     size_t first = 0;

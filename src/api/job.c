@@ -24,8 +24,7 @@
 /** The variables of one kind of launcher that identify a process. */
 struct launcher {
     const char *name, *rank, *size;
-    const char
-        *here; /* how many of the ranks are on this host, or (Slurm) on how many hosts they are; NULL: it is not told */
+    const char *here; /* number of ranks on this host, or (Slurm) of hosts; NULL: the launcher sets none */
     bool counts_hosts;
     const char *job[3]; /* they name the job */
     const char *own[3]; /* they distinguish ranks of it; if no variable names the job, this one locates the launcher */
@@ -56,7 +55,7 @@ enum { NLAUNCHERS = sizeof launchers / sizeof launchers[0] };
 struct job {
     int rank, size;
     ncclUniqueId id;
-    bool left; /* this is rank 0, which has left the id for the others */
+    bool left; /* this is rank 0, which has written the id for the others */
 };
 
 static ncclResult_t read_number(const char *name, int *value)
@@ -118,7 +117,8 @@ static ncclResult_t meet_here(const struct launcher *l, struct job *job)
 
 /* ---- where they meet ---- */
 
-/* torchrun's agent may hold the master's port itself, for its store, and says so: then the next one is rank 0's. */
+/* torchrun's agent may hold the master's port itself, for its store, and sets a variable then: rank 0 uses the next
+ * port. */
 static ncclResult_t find_master(const char *host, struct job *job)
 {
     const char *held = getenv("TORCHELASTIC_USE_AGENT_STORE");
@@ -131,7 +131,7 @@ static ncclResult_t find_master(const char *host, struct job *job)
     return kl_bootstrap_id_parse(address, &job->id);
 }
 
-/* KOLO_COMM_ID, NCCL_COMM_ID or torchrun's master: rank 0 opens the address, the others come to it. */
+/* KOLO_COMM_ID, NCCL_COMM_ID or torchrun's master: rank 0 opens the address, the others connect to it. */
 static ncclResult_t find_rendezvous(const struct launcher *l, struct job *job)
 {
     const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");

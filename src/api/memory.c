@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * memory.c - buffers that communicators know.
+ * memory.c - registered buffers and windows.
  */
 #include "api/api.h"
 #include "api/check.h"

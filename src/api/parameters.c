@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A handle is the row itself, which is looked up and not followed. */
+/* A handle is the row itself: it is looked up, never dereferenced. */
 static const struct kl_param *row_of(ncclParamHandle_t handle, const struct kl_param_set **of)
 {
     for (const struct kl_param_set *const *set = kl_param_registry.sets; *set; set++)

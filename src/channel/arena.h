@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * arena.h - memory that several ranks of a host map, each where it likes: for algorithms in which all meet.
+ * arena.h - memory that several ranks of a host map, each at its own address: for algorithms that exchange data through
+ * common memory.
  *
  * The first of them makes it; cards and replies travel through the bootstrap, as for connections:
  *
  *     first:   begin: make it, post a card to every other -> wait for all replies -> withdraw the offer, ready
  *     others:  begin                                      -> wait for the card    -> map it, post the reply, ready
  *
- * Contents: zero at first. Pages come into being when touched. In front of it each member has a line in which it says
- *           that it has left.
+ * Contents: zero at first. Pages come into being when touched. In front of it each member has a line with a flag that
+ *           it has left.
  * Errors:   as the bootstrap, segments and descriptors; ncclInternalError when members expect another size.
  * Lending:  members may publish in it the addresses of their own memory, and others then read and write there, a piece
  *           at a time, each between kl_arena_touch and kl_arena_let_go. A member that has failed revokes its memory:
@@ -39,29 +40,29 @@ struct kl_arena_mark {
     alignas(KL_LINE) _Atomic uint32_t left;
     _Atomic uint32_t revoked;  /* other ranks may not rely on its memory any more (kl_arena_revoke) */
     _Atomic uint32_t touching; /* it is in the middle of a piece of others' memory */
-    _Atomic int32_t process;   /* its id, as that process numbers itself; 0: it has not come yet */
+    _Atomic int32_t process;   /* the process's id in its own PID namespace; 0: it has not joined yet */
 };
 _Static_assert(sizeof(struct kl_arena_mark) == KL_LINE, "one writer per line");
 
 struct kl_arena_config {
     struct kl_bootstrap *bootstrap; /* outlives the arena */
     const int32_t *ranks;           /* the members, the same list at all of them; outlives it as well */
-    int n, own;                     /* how many, and which of them this rank is */
+    int n, own;                     /* number of members, and this rank's index */
     uint32_t tag;                   /* of the messages; no other arena of these ranks has it */
     size_t bytes;
-    uint64_t patience_ms; /* with which the offered memory is mapped */
+    uint64_t patience_ms; /* limit for mapping the offered memory */
 };
 
 struct kl_arena {
     struct kl_arena_config config;
     struct kl_arena_mark *mark; /* by member; NULL until the memory is there */
     void *memory;               /* `bytes` of it, aligned to KL_LINE */
-    bool ready;                 /* all have it, as far as this rank needs to know */
+    bool ready;                 /* all members that matter to this rank have mapped it */
     int answered;               /* to the first: members, in order */
     struct kl_shm_region *region;
     struct kl_fd_ticket ticket; /* of others: once invited */
     bool invited;
-    uint64_t doubt; /* until when to wait for the reason why the memory is out of reach; 0: it has not been */
+    uint64_t doubt; /* how long to wait for the reason why the memory is unreachable; 0: it is not */
     struct kl_fd_request *request;
     struct kl_fd_map *map;
     struct kl_arena *next; /* the owner's */
@@ -70,13 +71,13 @@ struct kl_arena {
 /** Begin. */
 ncclResult_t kl_arena_begin(struct kl_arena *arena, const struct kl_arena_config *config);
 
-/** Go on until it is ready: DONE. *rc is set on failure, with DONE. */
+/** Continue until it is ready: DONE. *rc is set on failure, with DONE. */
 enum kl_progress kl_arena_progress(struct kl_arena *arena, ncclResult_t *rc);
 
 /** A member that it waits for; -1: none. */
 int kl_arena_blocked_on(const struct kl_arena *arena);
 
-/** Say that this rank will not use it any more. Any state. */
+/** Publish that this rank will not use it any more. Any state. */
 void kl_arena_leave(struct kl_arena *arena);
 
 /**
@@ -86,7 +87,7 @@ void kl_arena_leave(struct kl_arena *arena);
  */
 void kl_arena_revoke(struct kl_arena *arena);
 
-/** Let go of the memory, which lives until all have. Any state after kl_arena_begin, also when it failed. */
+/** Release the memory, which lives until all have. Any state after kl_arena_begin, also when it failed. */
 void kl_arena_fini(struct kl_arena *arena);
 
 /** Before a piece of others' memory is read or written. False: a member has revoked, do not touch it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * connections.h - all connectors of a communicator, by edge, and the memory that ranks share; made when first asked
- * for, and never waited for.
+ * connections.h - all connectors of a communicator, by edge, and the memory that ranks share; made at first use, never
+ * blocking.
  *
  * A caller that needs an edge asks for its connector. The two ends then connect in the background: a caller that waits
  * for the connector calls kl_connections_progress. Cards and replies (transport.h) travel through the bootstrap, which
@@ -11,9 +11,9 @@
  *     sender:    begin: watch the peer        -> wait for the card  -> connect, post the reply, ready
  *
  * Edges of collectives are needed by all ranks at about the same time. They are connected in rounds: with at most
- * `round_peers` peers at a time, in an order of all edges that all ranks have in common, nearest distance first. So the two ends of
- * the first edge that is missing anywhere are both working on it. Of a row of edges with equal distances every other one
- * comes first, so that one peer at a time is enough for half of them at once.
+ * `round_peers` peers at a time, in an order of all edges that all ranks have in common, nearest distance first. So
+ * both ends of the first missing edge work on it. Of a row of edges with equal distances every other one comes first,
+ * so that one peer at a time is enough for half of them at once.
  *
  * Errors:  the transport's and the bootstrap's; then the communicator has failed.
  * Threads: one at a time.
@@ -37,16 +37,16 @@ struct kl_connections_config {
     int cache_ranks;                          /* ranks that share the caches of this machine */
     struct kl_fifo_shape shape[KL_EDGE_USES]; /* by enum kl_edge_use */
     int round_peers;                          /* NCCL_CONNECT_ROUND_MAX_PEERS */
-    uint64_t patience_ms;                     /* with a peer that has answered, until it is connected */
+    uint64_t patience_ms;                     /* limit for connecting to a peer that has answered */
     const struct kl_net *net;                 /* between hosts; NULL: none */
-    struct kl_key net_key;                    /* of the communicator, for it */
+    struct kl_key net_key;                    /* of the communicator, for the net */
     const struct kl_collnet *collnet;         /* reduces between nodes; NULL: none */
     const int32_t *senders;                   /* ranks of this host for which this one may have to send (PXN) */
     int nsenders;                             /* 0: none */
 
     /**
-     * Fill in the transport of an edge's connector, for the net the device too; `*index` of the transport in the table. Of a
-     * way into a network that reduces only the device.
+     * Fill in the transport of an edge's connector, for the net the device too; `*index` of the transport in the table.
+     * For a link into a network that reduces only the device.
      */
     ncclResult_t (*choose)(void *ctx, const struct kl_edge *edge, struct kl_connector *connector, uint32_t *index);
 
@@ -77,13 +77,13 @@ ncclResult_t kl_connections_share(struct kl_connections *cs, const int32_t *rank
                                   struct kl_arena **arena);
 
 /**
- * A way into a network that reduces, of this use and channel; made if it is not there, with the `n` heads of all nodes, this
- * rank the `own`-th of them. It lives as long as `cs`; its connectors may be used once they are `ready`.
+ * A link into a network that reduces, of this use and channel; made if it is not there, with the `n` heads of all
+ * nodes, this rank the `own`-th of them. It lives as long as `cs`; its connectors may be used once they are `ready`.
  */
 ncclResult_t kl_connections_reduce(struct kl_connections *cs, enum kl_edge_use use, int channel, const int32_t *ranks,
                                    int n, int own, struct kl_collnet_link **link);
 
-/** Put the edges of collectives that were asked for in their order. All ranks have asked for the ends of the same ones. */
+/** Begin the requested edges of collectives in their order. All ranks have asked for the ends of the same ones. */
 void kl_connections_start(struct kl_connections *cs);
 
 /** Continue with edges that are not connected, or shared. DONE: all are ready. *rc is set on failure, with DONE. */
@@ -101,7 +101,7 @@ enum kl_progress kl_connections_help(struct kl_connections *cs);
 /** After a failed operation: no rank reads lent memory any more. Any state. */
 void kl_connections_revoke(struct kl_connections *cs);
 
-/** Before the end: tell the peers that nothing more will come from here. */
+/** Before the end: notify the peers that this rank sends nothing more. */
 void kl_connections_leave(struct kl_connections *cs);
 
 /** Steps that every edge of collectives holds; the same at all ranks. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** doubt.h - how long to wait for the reason why a peer's memory is out of reach. */
+/** doubt.h - how long to wait for the reason why a peer's memory is unreachable. */
 #ifndef KL_CHANNEL_DOUBT_H
 #define KL_CHANNEL_DOUBT_H
 

@@ -31,7 +31,7 @@ struct test_rank {
     struct kl_connections *connections;
     ncclResult_t rc;
     pthread_t thread;
-    int told;            /* connectors that were ready */
+    int told;            /* connectors that were reported ready */
     _Atomic bool failed; /* its relaying fails with this */
     char text[KL_ERROR_TEXT];
 };
@@ -41,10 +41,10 @@ struct test_ranks {
     struct test_rank rank[TEST_RANKS];
     const struct kl_transport *(*transport)(int a, int b); /* NULL from it: the pair cannot be joined */
     uint64_t patience_ms;                                  /* for a peer that has answered; 0: kolo_test_hang_ms() */
-    bool hasty;                                            /* rank 0 has no patience at all */
+    bool hasty;                                            /* rank 0's waits time out at once */
     uint64_t seed;
     int relay;       /* 1 + the rank with the proxy that sends for rank 0; 0: none */
-    bool relay_here; /* rank 0 knows that it is in this process */
+    bool relay_here; /* rank 0 treats the relay as part of its own process */
 };
 
 static inline uint64_t test_draw(uint64_t *seed, uint64_t below)
@@ -197,7 +197,7 @@ struct test_patience {
     uint64_t deadline;
 };
 
-/** Something moved (or it is the first look): again, as long as that. Else wait a little; fails when it hangs. */
+/** Data moved (or it is the first look): restart the deadline. Else wait a little; fails when it hangs. */
 __attribute__((unused)) static void test_wait(struct test_patience *p, bool moved, const char *what)
 {
     if (moved || !p->deadline) p->deadline = kl_deadline_in_ms(kolo_test_hang_ms());

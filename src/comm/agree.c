@@ -86,7 +86,7 @@ static ncclResult_t gather_records(ncclComm_t comm)
 
 /* ---- rings, trees, channels ---- */
 
-/* Are all devices CPUs of this machine, and play no others? */
+/* Are all devices CPUs of this machine, without emulated hosts? */
 static bool are_own_cpus(const struct kl_topo *t)
 {
     for (int g = 0; g < t->count[KL_NODE_GPU]; g++)
@@ -132,7 +132,7 @@ static ncclResult_t join_graphs(ncclComm_t comm, const struct kl_graph_config *c
     return rc;
 }
 
-/* All pairs of the machine are asked: once, by the first rank of a domain that comes here. */
+/* Queries all pairs of the machine: once, by the first rank of a domain. */
 static void count_p2p_channels(ncclComm_t comm, const struct kl_graph_config *config)
 {
     struct kl_domain *d = comm->domain;

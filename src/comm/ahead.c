@@ -77,7 +77,7 @@ void kl_ahead_queued(struct kl_ahead *a, uint64_t first, uint64_t end, bool foll
     kl_store_release(&a->until, end); /* pairs with kl_ahead_post */
 }
 
-/* ---- where results go ---- */
+/* ---- destinations of results ---- */
 
 static struct kl_ahead_range range_of(ncclComm_t comm, const struct kl_task *t, const void *at, bool parts)
 {
@@ -132,7 +132,7 @@ static uint64_t begin(ncclComm_t comm)
     return comm->begun;
 }
 
-/* The longer memory has stood against it, the more tasks wait for their turns. */
+/* The longer memory was unsuitable, the more tasks wait for their turns. */
 static void pause_from(struct kl_ahead *a, uint64_t number)
 {
     if (a->pauses < LONGEST_PAUSE) a->pauses = 2 * a->pauses + FIRST_PAUSE;
@@ -150,7 +150,7 @@ static bool post(ncclComm_t comm, uint64_t number)
     }
     if (!kl_exec_post_ahead(comm->exec, kl_comm_task(comm, number), (unsigned)(number - comm->cursor))) {
         if (number == comm->begun)
-            kl_store_relaxed(&a->pause, number + SHORT_PAUSE); /* there is room: it is of another kind */
+            kl_store_relaxed(&a->pause, number + SHORT_PAUSE); /* there is room: the task is of another kind */
         return false;
     }
     add_result(comm, number);

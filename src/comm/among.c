@@ -35,7 +35,7 @@ static ncclResult_t recv_all(const struct kl_among *a, int from, void *data, siz
     return ncclSuccess;
 }
 
-/* ---- one tells the others ---- */
+/* ---- broadcast ---- */
 
 static ncclResult_t hear(const struct kl_among *a, int from, void **data, size_t *bytes)
 {
@@ -95,7 +95,7 @@ static size_t bytes_of(const struct kl_among *a, const size_t *block, int count)
     return bytes;
 }
 
-/* Bruck: after each step everybody has twice as many blocks, its own and those after it, in order. */
+/* Bruck: after each step every rank has twice as many blocks, its own and the following ones, in order. */
 static ncclResult_t gather_onwards(const struct kl_among *a, char *mine, const size_t *block)
 {
     for (int have = 1; have < a->n; have *= 2) {
@@ -117,7 +117,7 @@ ncclResult_t kl_among_gather(const struct kl_among *a, void *all, const size_t *
     for (int i = 0; i < a->own; i++) before += block[i];
     memcpy(mine, to + before, block[a->own]);
     ncclResult_t rc = gather_onwards(a, mine, block);
-    if (!rc) { /* from "mine first" to "the first of the list first" */
+    if (!rc) { /* rotate from "mine first" to "the first of the list first" */
         memcpy(to + before, mine, total - before);
         memcpy(to, mine + (total - before), before);
     }

@@ -3,7 +3,8 @@
  * captured.h - operations on streams that capture (device/host/capture.h): the checked call and its plan are kept in a
  * node of the graph, for one launch of one communicator, and launched from there whenever the graph is.
  *
- * The node has the communicator's handle: one that was ended meanwhile, or has failed, is found before a graph's launch queues anything.
+ * The node holds the communicator's handle: a communicator that was ended meanwhile, or has failed, is detected before
+ * a graph's launch queues anything.
  *
  * Threads: the user's.
  */

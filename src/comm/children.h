@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * children.h - communicators made of others: some ranks of one, by colour or without those that are to go.
+ * children.h - communicators made from others: some ranks of one, by colour or without excluded ones.
  *
  * A child has a bootstrap of its own, derived from the parent's (kl_bootstrap_derive), and is then set up like any
  * other. It shares nothing with its parent, which may go or fail afterwards.
  *
- * Each is a job of the parent (job.h), and ends it: the parent is not to be looked at afterwards.
+ * Each is a job of the parent (job.h), and ends it: the parent must not be accessed afterwards.
  *
  * Threads: the job's.
  */
@@ -14,11 +14,11 @@
 
 #include "comm/job.h"
 
-/** A child as it is asked for; `wish` NULL: as the parent. */
+/** The request for a child; `wish` NULL: as the parent. */
 struct kl_child {
     struct ncclComm *parent;
     struct kl_wish wish;
-    ncclComm_t *user; /* is written when the child is complete */
+    ncclComm_t *user; /* written when the child is complete */
 };
 
 /**

@@ -14,8 +14,8 @@
  * Memory order: finished is stored with release after the last task, loaded with acquire by the next launch: operation
  *           state passes from runner to runner. failed is stored with release after the text.
  * Threads:  one user thread at a time; any runner; the event loop thread reports failures; abort from any thread.
- * Fork:     a child has a copy that it may not use for anything: the connections, the work and the memory that peers
- *           share are the parent's.
+ * Fork:     a child may not use its copy for anything: the connections, the work and the memory that peers share are
+ *           the parent's.
  */
 #ifndef KL_COMM_COMM_H
 #define KL_COMM_COMM_H
@@ -82,17 +82,17 @@ enum kl_busy {
     KL_BUSY_WINDOW,
     KL_BUSY_REVOKE,
     KL_BUSY_SUSPEND,
-    KL_SUSPENDED, /* by no job: until it is resumed */
+    KL_SUSPENDED, /* not a job: until it is resumed */
     KL_BUSY_RESUME,
     KL_BUSY_KINDS
 };
 
 struct kl_job {
-    ncclResult_t rc; /* of the last one; under the failure's lock, as the following */
+    ncclResult_t rc; /* of the last one; under the failure's lock, as the next field */
     char text[KL_ERROR_TEXT];
     struct kl_bootstrap *bootstrap; /* stopped by an abort; set from joining until leaving, else NULL */
-    struct ncclComm *child;         /* that is being made; it is aborted with its parent, */
-    bool child_follows;             /* and fails with it */
+    struct ncclComm *child;         /* being made; it is aborted with its parent */
+    bool child_follows;             /* the child also fails with its parent */
     _Atomic bool ended;             /* the communicator is aborted, and so is any child */
 };
 
@@ -105,7 +105,7 @@ struct kl_family {
     ncclUniqueId id;
 };
 
-/** How a communicator comes to be: from a rendezvous, or from some ranks of a parent. */
+/** How a communicator is made: at a rendezvous, or from ranks of a parent. */
 struct kl_birth {
     const ncclUniqueId *ids; /* of the rendezvous, the same on all ranks; NULL: all members are the parent's */
     int nids;
@@ -113,7 +113,7 @@ struct kl_birth {
     struct kl_wish wish;
     struct ncclComm *parent; /* NULL: none. It stays until the child is complete: creating the child is its job */
     bool follows;            /* the child fails if the parent does meanwhile */
-    const int32_t *member;   /* the parent's ranks of its members, by new ranks */
+    const int32_t *member;   /* the parent's ranks of the members, by new ranks */
     struct kl_salt salt;
 };
 
@@ -126,7 +126,7 @@ struct kl_phase_time {
 struct kl_init {
     int phases_done;
     struct kl_phase_time times[KL_PHASES_MAX];
-    struct kl_cpuset *home; /* where its thread ran before it moved near the device; NULL: it did not */
+    struct kl_cpuset *home; /* the thread's CPUs before it moved near the device; NULL: it did not move */
 };
 
 struct ncclComm {
@@ -136,7 +136,7 @@ struct ncclComm {
 
     /* hot: read by every operation, constant after init */
     int rank, nranks, device;
-    const struct kl_device_kind *devices; /* of which `device` is one */
+    const struct kl_device_kind *devices; /* the kind of `device` */
     struct kl_exec *exec;
     struct kl_connections *connections;
     struct kl_flight *flight; /* its last operations */
@@ -153,19 +153,20 @@ struct ncclComm {
     _Atomic uint64_t collectives;       /* of them, also those without elements */
     struct kl_called_before *calls;     /* the last KL_CALLS of them, by number */
     struct kl_task *tasks;              /* ring; grows while nothing is in flight */
-    uint64_t task_room;                 /* power of two */
-    uint64_t timeout_ns;                /* of the next ones, as in a task */
+    uint64_t task_room;                 /* a power of two */
+    uint64_t timeout_ns;                /* of the next tasks, as in a task */
     struct kl_stream *last_stream;      /* of the last launch */
     uint64_t last_ticket;
-    uint64_t large_until;           /* tasks up to which some are not small, or wait for several streams */
-    uint32_t behind;                /* calls that have found operations queued in which ranks run ahead of others */
-    struct kl_seldom looks, yields; /* at the queue, before more is queued; of the core, where ranks share it */
+    uint64_t large_until;           /* up to this task some are not small, or wait for several streams */
+    uint32_t behind;                /* calls that found operations queued in which ranks run ahead of others */
+    struct kl_seldom looks, yields; /* polls of the queue before more is queued; yields of the core, where ranks share
+                                     * it */
     _Atomic bool finalized;
     _Atomic bool revoked;     /* it failed because it was revoked, and may have children */
     bool suspended;           /* has no connections; the job's */
-    struct kl_queued *queued; /* of the open group; grows, is kept */
+    struct kl_queued *queued; /* of the open group; grows, is never shrunk */
     size_t nqueued, queued_room;
-    bool queued_apart, queued_to_self; /* of these: some are on different streams; some are messages to this rank */
+    bool queued_apart, queued_to_self; /* of the group: some are on different streams; some are messages to this rank */
     struct kl_onesided onesided[KL_ONESIDED_TURNS]; /* of the open group */
     struct ncclComm *group_next;                    /* in the list of the open group */
     _Atomic uint32_t in_group;                      /* enum kl_in_group */
@@ -177,17 +178,18 @@ struct ncclComm {
     _Atomic uint64_t tasks_done;                /* tasks with reusable slots */
     uint64_t cursor;                            /* task in progress */
     uint64_t begun;                             /* tasks that have had their turn */
-    struct kl_wait_counts wait_counts;          /* for the trace: of the runner's thread, when it began to wait */
+    struct kl_wait_counts wait_counts;          /* for the trace: the runner's thread's counts when it began to wait */
     uint64_t begun_at, waits_since;             /* for the trace: ticks; 0: it does not wait */
     int32_t waited_for;                         /* for the trace */
     struct kl_hugepages *pages;                 /* of its send and receive buffers; NULL: they stay as they are */
     bool uses_pages;                            /* the task in progress does */
-    bool timed_begin, timed_end;                /* of the task in progress: its begin is known, its end is wanted */
+    bool timed_begin, timed_end;                /* for the task in progress: its begin was timed, its end is to be
+                                                 * timed */
     uint32_t stalls;                            /* polls without progress */
-    uint32_t dumped;                            /* how often its state was asked for (dump.h) */
+    uint32_t dumped;                            /* dump requests served (dump.h) */
     struct kl_compare compare;                  /* calls of all ranks, before data move */
     struct kl_inquest inquest;                  /* findings about an operation that cannot go on */
-    _Atomic uint32_t joins_left;                /* pieces of join work that still look at the communicator */
+    _Atomic uint32_t joins_left;                /* pieces of join work that still access the communicator */
     _Atomic uint32_t arrivals[KL_LAUNCHES];     /* streams that have reached a launch that joins several */
 
     /* from the plan, constant after init */
@@ -205,11 +207,11 @@ struct ncclComm {
     struct kl_job job;
     struct kl_family family;
     struct kl_registry registry, windows;
-    struct kl_rma *rma; /* NULL until the first window is made, of which there were so many attempts */
+    struct kl_rma *rma; /* NULL until the first window is made; `windows_asked` counts the attempts */
     int windows_asked;
     struct kl_userops userops;
     uint8_t barrier;                                 /* the element that barriers reduce */
-    struct kl_redop bits[ncclNumTypes][KL_BITS_OPS]; /* of kolo.h's operations, those that were used */
+    struct kl_redop bits[ncclNumTypes][KL_BITS_OPS]; /* prepared operators of kolo.h, at first use */
     struct kl_comm_config config;
     struct kl_wish wish;
     bool blocking;
@@ -218,13 +220,13 @@ struct ncclComm {
     bool one_memory;              /* all ranks share memory, and may use it */
     const struct kl_birth *birth; /* while it is being made */
     struct kl_init init;
-    _Atomic(const char *) phase; /* of its beginning or its end; NULL while it lives */
+    _Atomic(const char *) phase; /* of init or of the end; NULL in between */
     _Atomic uint64_t name;       /* the same at every rank: rank 0's job (transport/peer.h); 0: not known yet */
     struct kl_clock clock;
     _Atomic bool flown; /* its flight record was written */
     bool dump_armed, ras_held;
 
-    /* on the path of small operations, but large */
+    /* used by small operations, but large */
     alignas(KL_LINE) struct kl_ahead ahead; /* posting of queued operations before their turn */
 };
 
@@ -240,7 +242,7 @@ static inline void kl_comm_publish(ncclComm_t *user, ncclComm_t handle)
 }
 
 /**
- * Make one that is nothing yet, and write its handle to `*user`: from now on any thread can abort it. It is entered and busy until
+ * Allocate one, and write its handle to `*user`: from now on any thread can abort it. It is entered and busy until
  * kl_comm_complete or kl_comm_drop. On failure `*user` is NULL.
  */
 ncclResult_t kl_comm_begin(const struct kl_birth *birth, ncclComm_t *user, struct ncclComm **comm);
@@ -283,9 +285,10 @@ ncclResult_t kl_comm_find_machine(ncclComm_t comm);
 void kl_comm_forget_machine(ncclComm_t comm);
 ncclResult_t kl_comm_move_near(ncclComm_t comm);
 void kl_comm_move_back(ncclComm_t comm);
-/** Where ranks share CPUs and have none of their own: this thread goes on on one of its CPUs, which the ranks of a machine take in turn; from
- * there the kernel may move it as ever. Ranks that wait for each other yield, which the kernel takes for work: left alone, it may
- * leave three of four on one CPU for a second, and each operation takes twice as long. */
+/** Where ranks share CPUs and have none of their own: continue this thread on one of its CPUs, which the ranks of a
+ * machine take in turn; from there the kernel may move it as usual. Ranks that wait for each other yield, which the
+ * kernel takes for work: without this, it may leave three of four on one CPU for a second, and each operation takes
+ * twice as long. */
 void kl_comm_spread(ncclComm_t comm);
 ncclResult_t kl_comm_find_graphs(ncclComm_t comm);
 ncclResult_t kl_comm_agree(ncclComm_t comm);
@@ -293,8 +296,8 @@ void kl_comm_forget_agreement(ncclComm_t comm);
 ncclResult_t kl_comm_connect(ncclComm_t comm);
 
 /**
- * Bytes that a chain of ranks (broadcast, reduce) hands on at a time, at most; 0: as many as fit in a slot. In small chunks ranks work at the same time, where they have cores for that.
- * All ranks find the same.
+ * Bytes that a chain of ranks (broadcast, reduce) hands on at a time, at most; 0: as many as fit in a slot. In small
+ * chunks ranks work at the same time, where they have cores for that. All ranks compute the same.
  */
 size_t kl_comm_chain_bytes(ncclComm_t comm);
 void kl_comm_disconnect(ncclComm_t comm);
@@ -330,10 +333,11 @@ ncclResult_t kl_comm_check_queued(ncclComm_t comm);
 /** Memory for `n` operations of one launch. */
 ncclResult_t kl_comm_reserve(ncclComm_t comm, size_t n);
 
-/** Make room for `n` operations of a launch: the same, and wait until no more are in flight than leave it. */
+/** Make room for `n` operations of a launch: as above, and wait until enough of those in flight have finished. */
 ncclResult_t kl_comm_make_room(ncclComm_t comm, size_t n);
 
-/** Launch them, at least one, together: there is room. `alone`: nothing else is to be launched before they can be done. */
+/** Launch the queued operations, at least one, together: there is room. `alone`: no other launch may come before they
+ * can run. */
 void kl_comm_launch_together(ncclComm_t comm, const struct kl_queued *ops, size_t n, bool alone);
 
 /** Launch the group's operations, once checked and with room. */
@@ -351,7 +355,7 @@ void kl_comm_drop_queued(ncclComm_t comm);
 /** Wait until every launch has finished. */
 void kl_comm_quiesce(ncclComm_t comm);
 
-/** Take back every launch of a failed communicator, also behind work of others that does not end. Does not wait. */
+/** Withdraw every launch of a failed communicator, also behind work of others that does not end. Does not wait. */
 void kl_comm_withdraw(ncclComm_t comm);
 
 /* ---- failures: failure.c ---- */
@@ -359,10 +363,10 @@ void kl_comm_withdraw(ncclComm_t comm);
 /** Record a failure (the first one counts) and, unless it came from them, tell the other ranks. Any thread. */
 void kl_comm_fail(ncclComm_t comm, int culprit, ncclResult_t code, const char *text, bool tell);
 
-/** An abort, or a failure, stops this from now on; NULL: nothing. */
+/** An abort, or a failure, stops this bootstrap from now on; NULL: none. */
 void kl_comm_stoppable(struct ncclComm *comm, struct kl_bootstrap *bootstrap);
 
-/** `child` is being made: it is aborted with its parent, and, if it follows it, fails with it. NULL: none is. */
+/** `child` is being made: it is aborted with its parent, and, if it follows it, fails with it. NULL: none. */
 void kl_comm_set_child(struct ncclComm *parent, struct ncclComm *child, bool follows);
 
 /** This rank stops a failed communicator: notify the others, and end the waits of this process for them. */
@@ -371,7 +375,7 @@ void kl_comm_stop(struct ncclComm *comm, const char *text);
 /** Stop its children as well. */
 void kl_comm_stop_children(struct ncclComm *comm, const char *text);
 
-/** Make the text of the failure, which there is, the calling thread's. Returns its code. */
+/** Make the text of the recorded failure the calling thread's. Returns its code. */
 ncclResult_t kl_comm_adopt_failure(ncclComm_t comm);
 
 /** The sticky failure, adopted as the calling thread's error text; ncclSuccess if there is none. Any thread. */
@@ -380,7 +384,7 @@ static inline ncclResult_t kl_comm_failure(ncclComm_t comm)
     return kl_load_acquire(&comm->failed) ? kl_comm_adopt_failure(comm) : ncclSuccess; /* pairs with kl_comm_fail */
 }
 
-/** The same, but that it was revoked is no failure. */
+/** The same, but a revoked communicator has not failed. */
 ncclResult_t kl_comm_trouble(ncclComm_t comm);
 
 /** The same where jobs may be in progress: ncclInProgress, or how the last one ended, if nothing has failed. Any

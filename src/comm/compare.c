@@ -17,7 +17,7 @@ static bool is_wanted(const struct kl_compare *c, const struct kl_task *t)
     return c->all || kl_algorithms[t->choice.algorithm]->unsigned_data;
 }
 
-/* Where a call like this is remembered. */
+/* The place for calls like this. */
 static uint64_t *place_of(struct kl_compare *c, const struct kl_task *t, uint64_t *signature)
 {
     struct kl_call call = kl_call_of_task(t);

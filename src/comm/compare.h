@@ -25,11 +25,11 @@
 
 enum kl_check_mode { KL_CHECK_DEFAULT, KL_CHECK_DEBUG_LOCAL, KL_CHECK_DEBUG_GLOBAL, KL_CHECK_FIRST_USE };
 
-enum { KL_COMPARED = 64 }; /* calls that are remembered */
+enum { KL_COMPARED = 64 }; /* remembered calls */
 
 struct kl_compare {
-    bool on;         /* look whether calls are to be compared: */
-    bool all, each;  /* not only those without signatures; and not only the first time */
+    bool on;         /* are calls to be compared? */
+    bool all, each;  /* all calls, not only those without signatures; and each time, not only the first */
     uint64_t number; /* of the last collective that was compared */
     int step;
     bool told;                      /* in this step */
@@ -43,7 +43,7 @@ struct kl_task;
 /** `collnet`: there may be calls whose data carry no signatures. */
 void kl_compare_init(struct kl_compare *compare, enum kl_check_mode mode, bool collnet);
 
-/** Compare a collective, if that is to be done; again and again until DONE. *rc is set on failure, with DONE. */
+/** Compare a collective, if the mode demands it; repeat until DONE. *rc is set on failure, with DONE. */
 enum kl_progress kl_compare_progress(struct ncclComm *comm, const struct kl_task *task, ncclResult_t *rc);
 
 #endif

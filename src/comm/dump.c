@@ -14,11 +14,11 @@ _Atomic uint32_t kl_dump_asked;
 
 static struct {
     pthread_mutex_t lock;
-    int users, number; /* of the signal; these under lock, as those below but the bell */
+    int users, number; /* of the signal; under lock, as the fields below but `bell` */
     struct sigaction before;
     struct kl_loop *loop;
     struct kl_source *source;
-    _Atomic int bell; /* that the handler rings; -1: none */
+    _Atomic int bell; /* wakeup descriptor that the handler writes to; -1: none */
 } armed = {.lock = PTHREAD_MUTEX_INITIALIZER, .bell = -1};
 
 /* ---- the signal ---- */

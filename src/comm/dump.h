@@ -22,11 +22,11 @@ struct ncclComm;
 /** How often it was asked. */
 extern _Atomic uint32_t kl_dump_asked;
 
-/** Take over the signal until the last disarm; the first call says which one. */
+/** Install the handler until the last disarm; the first call chooses the signal. */
 ncclResult_t kl_dump_arm(int signal);
 void kl_dump_disarm(void);
 
-/** Has it been asked since the last call with the same `seen`? */
+/** Has a dump been requested since the last call with the same `seen`? */
 static inline bool kl_dump_due(uint32_t *seen)
 {
     uint32_t asked = kl_load_relaxed(&kl_dump_asked);

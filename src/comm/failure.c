@@ -64,7 +64,7 @@ void kl_comm_fail(ncclComm_t comm, int culprit, ncclResult_t code, const char *t
 
 ncclResult_t kl_comm_adopt_failure(ncclComm_t comm)
 {
-    kl_error_adopt(comm->failure.text); /* it was there before the failure was: kl_comm_failure */
+    kl_error_adopt(comm->failure.text); /* the text was stored before the failure: kl_comm_failure */
     return (ncclResult_t)kl_load_relaxed(&comm->failed);
 }
 
@@ -84,7 +84,9 @@ void kl_comm_stoppable(struct ncclComm *comm, struct kl_bootstrap *bootstrap)
 {
     pthread_mutex_lock(&comm->failure.lock);
     comm->job.bootstrap = bootstrap;
-    if (bootstrap && kl_load_relaxed(&comm->failed)) kl_bootstrap_abort(bootstrap); /* that came before there was one */
+    if (bootstrap && kl_load_relaxed(&comm->failed))
+        kl_bootstrap_abort(bootstrap); /* the failure came before the
+                                                                                     * bootstrap */
     pthread_mutex_unlock(&comm->failure.lock);
 }
 

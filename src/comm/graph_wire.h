@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * graph_wire.h - graphs as bytes: how the rank that searched a machine tells them to the other processes on it.
+ * graph_wire.h - graphs as bytes, for the transfer from the rank that searched a machine to the other processes on it.
  *
  *     header: magic, version, how many | for each graph: its numbers, then its channels' orders, then their NETs
  *

@@ -70,7 +70,7 @@ static bool stands_before(ncclComm_t a, ncclComm_t b)
     return kl_load_relaxed(&a->name) <= kl_load_relaxed(&b->name);
 }
 
-/* Behind all that it does not stand before; mostly that is the end. */
+/* Behind all entries that do not come after it; mostly the end. */
 static void insert(ncclComm_t comm)
 {
     ncclComm_t *link = &group.comms;
@@ -156,11 +156,11 @@ static void run_and_free(void *arg)
 {
     struct kl_deferred *call = arg;
 
-    (void)call->run(call); /* its communicator knows */
+    (void)call->run(call); /* the communicator keeps the result */
     free(call);
 }
 
-/* Where there is no thread to be had it takes its time here. */
+/* Without a thread it runs here. */
 static ncclResult_t start_in_background(struct kl_deferred *call)
 {
     if (kl_thread_detached("kolo job", run_and_free, call)) run_and_free(call);
@@ -202,7 +202,7 @@ static void start_calls(struct kl_deferred *calls)
 {
     for (struct kl_deferred *c = calls; c; c = c->next) {
         if (!c->next) {
-            run_call(c); /* the last one, or the only one, here */
+            run_call(c); /* the last one, or the only one, runs here */
             continue;
         }
         int err = start_thread(c);
@@ -211,7 +211,7 @@ static void start_calls(struct kl_deferred *calls)
             errno = err;
             c->rc = KL_FAIL_ERRNO("cannot start a thread to create a communicator");
             snprintf(c->text, sizeof c->text, "%s", kl_error_text());
-            c->drop(c); /* now: the others may wait for it */
+            c->drop(c); /* at once: the others may wait for it */
         }
     }
 }
@@ -238,8 +238,8 @@ static ncclResult_t finish_calls(struct kl_deferred *calls)
 /* ---- the end ---- */
 
 /*
- * Whatever ends a communicator in another thread waits until we have left it. `*end` is the first that was ended already, or is given
- * work by another thread: it is not entered, nor is any behind it.
+ * A thread that ends a communicator waits until we have left it. `*end` is the first communicator that was ended
+ * already, or that another thread issues to: it is not entered, nor is any behind it.
  */
 static ncclResult_t enter_all(ncclComm_t comms, ncclComm_t *end)
 {
@@ -254,7 +254,7 @@ static ncclResult_t enter_all(ncclComm_t comms, ncclComm_t *end)
                    c->rank);
 }
 
-/* Functions of the program that run meanwhile may give them work. */
+/* Functions of the program that run meanwhile may issue to them. */
 static void run_all_inline(ncclComm_t comms)
 {
     for (ncclComm_t c = comms; c; c = c->group_next) kl_store_relaxed(&c->waits_inline, kl_thread_self());
@@ -286,7 +286,7 @@ static ncclResult_t enter_and_launch(ncclComm_t comms)
 
     if (!rc) rc = launch_all(comms);
     for (ncclComm_t c = comms; c != end; c = c->group_next)
-        kl_handle_leave_as_issuer(c); /* it stays: it is in the group */
+        kl_handle_leave_as_issuer(c); /* it stays entered: it is in the group */
     return rc;
 }
 
@@ -313,7 +313,7 @@ static ncclResult_t check_mix(const struct kl_deferred *calls, ncclComm_t comms)
     return ncclSuccess;
 }
 
-/* Take those out of the list that come after the operations. */
+/* Remove the calls that come after the operations. */
 static struct kl_deferred *take_last(struct kl_deferred **calls)
 {
     struct kl_deferred *taken = NULL, **end = &taken;
@@ -397,7 +397,7 @@ ncclResult_t kl_group_end(void)
     return c.rc;
 }
 
-/* Communicators that another thread has ended are not looked at. */
+/* Communicators that another thread has ended are not accessed. */
 static float longest(ncclComm_t comms)
 {
     float most = 0;

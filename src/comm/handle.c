@@ -23,9 +23,9 @@ enum { SLOT_BITS = 16, BLOCK_SLOTS = 64, BLOCKS = (1 << SLOT_BITS) / BLOCK_SLOTS
 /* A line of its own: every call writes it. */
 struct kl_slot {
     alignas(KL_LINE) _Atomic uint64_t word; /* as in handle.h */
-    struct ncclComm *comm;                  /* while the use is odd */
+    struct ncclComm *comm;                  /* while the generation is odd */
     uint32_t number;
-    struct kl_slot *next; /* free one */
+    struct kl_slot *next; /* the next free one */
 };
 
 static struct {
@@ -67,13 +67,13 @@ static struct kl_slot *slot_at(unsigned number)
     return block ? &block[number % BLOCK_SLOTS] : NULL;
 }
 
-/* The slot that a handle names, be it in that use or not; NULL if there is none. */
+/* The slot of a handle, in any generation; NULL if there is none. */
 static struct kl_slot *slot_of(ncclComm_t handle)
 {
     return slot_at((unsigned)((uintptr_t)handle & SLOTS));
 }
 
-/* Is this the word of a slot in the use of the handle? Handles have an odd use. */
+/* Does the word of a slot have the handle's generation? Handles have an odd one. */
 static inline bool fits(uint64_t word, ncclComm_t handle)
 {
     return word >> INSIDE_BITS == (uintptr_t)handle >> SLOT_BITS && (uintptr_t)handle >> SLOT_BITS & 1;
@@ -248,7 +248,7 @@ ncclResult_t kl_handle_enter_as_issuer(ncclComm_t handle, const char *function, 
 
     if (!found) return refuse(handle, function);
     if (!kl_process_is(
-            found->generation)) { /* first: a thread that issued when the process was forked counts for ever */
+            found->generation)) { /* first: a thread that issued when the process was forked is counted for ever */
         kl_handle_end_issuing(found);
         return refuse_inherited(found, function);
     }

@@ -62,23 +62,23 @@ void kl_handle_leave_as_issuer(struct ncclComm *comm);
 /** The issuer goes on as a caller. */
 void kl_handle_end_issuing(struct ncclComm *comm);
 
-/** The same without a word: NULL if it cannot be entered. */
+/** The same without an error text: NULL if it cannot be entered. */
 struct ncclComm *kl_handle_try(ncclComm_t handle);
 
-/** Where it lives, below 65,536; others live there later. */
+/** The number of its slot, below 65,536; later ones reuse it. */
 unsigned kl_handle_number(const struct ncclComm *comm);
 
-/** As kl_handle_try: whichever communicator lives there now. */
+/** As kl_handle_try: the communicator now in the slot. */
 struct ncclComm *kl_handle_try_number(unsigned number);
 
-/** The last look at the communicator. */
+/** The last access to the communicator. */
 void kl_handle_leave(struct ncclComm *comm);
 
 /** Call `fn` inside of every communicator of this process, one after the other, including communicators whose init is
  * not over. */
 void kl_handle_each(void (*fn)(struct ncclComm *comm, void *ctx), void *ctx);
 
-/** How many are inside at this moment. */
+/** Number of callers inside at this moment. */
 unsigned kl_handle_callers(ncclComm_t handle);
 
 #endif

@@ -17,7 +17,7 @@
 /** It was entered, and is busy: the result for the caller. The last access to the communicator. */
 ncclResult_t kl_job_refuse(struct ncclComm *comm, uint32_t busy, const char *function);
 
-/** kl_handle_enter for calls that need a communicator on which no job is under way. */
+/** kl_handle_enter for calls that need a communicator without a job in progress. */
 static inline ncclResult_t kl_comm_enter(ncclComm_t handle, const char *function, struct ncclComm **comm)
 {
     KL_TRY(kl_handle_enter(handle, function, comm));
@@ -35,15 +35,15 @@ static inline ncclResult_t kl_comm_enter_as_issuer(ncclComm_t handle, const char
     return kl_job_refuse(*comm, busy, function);
 }
 
-/** kl_comm_enter, also for one that is suspended. */
+/** As kl_comm_enter, also for a suspended communicator. */
 ncclResult_t kl_comm_enter_suspended(ncclComm_t handle, const char *function, struct ncclComm **comm);
 
-/** Enter, and be the job that is under way. Only KL_BUSY_RESUME may begin with one that is suspended, and with no other. */
+/** Enter, and begin a job. Only KL_BUSY_RESUME may begin with a suspended communicator, and with no other. */
 ncclResult_t kl_job_begin(ncclComm_t handle, enum kl_busy kind, const char *function, struct ncclComm **comm);
 
 /**
- * It ended with `rc`, and the thread's last sentence if that is a failure: of a communicator that is not blocking, its state says so
- * from now on. The last look at the communicator; returns `rc`.
+ * The job ended with `rc`, and the thread's last error text if that is a failure: the state of a communicator that is
+ * not blocking reports it from now on. The last access to the communicator; returns `rc`.
  */
 ncclResult_t kl_job_end(struct ncclComm *comm, ncclResult_t rc);
 

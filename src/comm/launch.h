@@ -57,14 +57,14 @@ bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t nta
 /** Queue a launch of the last `ntasks` tasks, which begins when `streams` joins have arrived. */
 void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, uint32_t streams);
 
-/** Before it: queue a join on each of the operations' streams but the launch's own. Returns how many. */
+/** Before it: queue a join on each of the operations' streams but the launch's own. Returns their number. */
 uint32_t kl_comm_launch_joins(ncclComm_t comm, const struct kl_queued *ops, size_t n,
                               const struct kl_stream *launch_stream);
 
 /** Tasks from the one in progress up to `next` begin. Only where there are `comm->pages`. */
 void kl_comm_use_pages(ncclComm_t comm, uint64_t next);
 
-/** Progress functions. A join tells the launch that its stream has come so far, and waits for the launch's end. */
+/** Progress functions. A join tells the launch that its stream has reached it, and waits for the launch's end. */
 enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *work);
 enum kl_progress kl_comm_join_launch(struct kl_stream *stream, struct kl_work *work);
 

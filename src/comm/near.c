@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * near.c - where a rank's thread runs: during init on the CPUs near its device, so that the memory it touches first is there; then,
- * where ranks share CPUs, at first on one of them in turn.
+ * near.c - binds a rank's thread: during init on the CPUs near its device, so that the memory it touches first is
+ * there; then, where ranks share CPUs, at first on one of them in turn.
  */
 #include "comm/comm.h"
 
@@ -62,7 +62,7 @@ void kl_comm_move_back(ncclComm_t comm)
     comm->init.home = NULL;
 }
 
-/* How many ranks before this one are on its machine. */
+/* Number of ranks before this one on its machine. */
 static int place_on_machine(ncclComm_t comm)
 {
     int place = 0;

@@ -15,7 +15,7 @@ enum { ARRIVAL_MS = 5000 };
 
 static enum kl_progress end(ncclComm_t comm)
 {
-    kl_fetch_sub_acq_rel(&comm->joins_left, 1); /* the last look at the communicator */
+    kl_fetch_sub_acq_rel(&comm->joins_left, 1); /* the last access to the communicator */
     return KL_DONE;
 }
 
@@ -42,7 +42,7 @@ static bool is_deserted(ncclComm_t comm, struct kl_rma_op *op, int peer, uint64_
     return kl_rma_blocked_on(comm->rma, op, &missing) == peer;
 }
 
-/* Some signals, or a peer, do not come: because it has left, or for too long. */
+/* Some signals, or a peer's data, do not come: because it has left, or the wait timed out. */
 static ncclResult_t check_patience(ncclComm_t comm, struct kl_rma_op *op)
 {
     uint64_t missing, now = kl_now_ns();
@@ -249,7 +249,7 @@ static ncclResult_t check_wanted(ncclComm_t comm, const ncclWaitSignalDesc_t *wa
     return ncclSuccess;
 }
 
-/* As many as one operation waits for. */
+/* As many signals as one operation waits for. */
 static ncclResult_t await_some(ncclComm_t comm, const ncclWaitSignalDesc_t *wanted, int n, struct kl_stream *stream)
 {
     struct kl_rma_op *op;

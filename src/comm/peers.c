@@ -62,7 +62,7 @@ static ncclResult_t find_memory(uint64_t *memory)
     return ncclSuccess;
 }
 
-/* The memory of another host's devices can be reached where one machine plays both. */
+/* The memory of another host's devices is reachable where one machine emulates both. */
 static ncclResult_t find_fabric(const struct kl_comm_config *config, struct kl_peer *me)
 {
     uint64_t memory;
@@ -147,7 +147,8 @@ static ncclResult_t join_world(ncclComm_t comm)
     return rc;
 }
 
-/* The network is polled by system calls, and the answer may come through a thread of this core: yielding costs little then, and lets it run. */
+/* The network is polled by system calls, and the answer may come through a thread of this core: yielding costs little
+ * then, and lets that thread run. */
 static enum kl_wait_cores cores_of(const struct ncclComm *comm)
 {
     bool far = comm->local_ranks < comm->nranks || !comm->world->one_memory;

@@ -17,7 +17,7 @@
 struct kl_roster {
     int nranks;
     struct kl_peer *peer; /* by rank */
-    int nprocesses;       /* numbered by their speakers' ranks, ascending */
+    int nprocesses;       /* numbered by their leaders' ranks, ascending */
     int32_t *process;     /* by rank */
     int32_t *first;       /* by process, one more at the end: where its ranks begin in `rank` */
     int32_t *rank;        /* all ranks, by process and ascending */
@@ -43,16 +43,17 @@ static inline int kl_roster_members(const struct kl_roster *r, int process)
     return r->first[process + 1] - r->first[process];
 }
 
-/** How many ranks are on the host of a rank. */
+/** Number of ranks on the host of a rank. */
 int kl_roster_local_ranks(const struct kl_roster *roster, int rank);
 
-/** How many ranks are on the hosts of its NVLink domain. */
+/** Number of ranks on the hosts of its NVLink domain. */
 int kl_roster_fabric_ranks(const struct kl_roster *roster, int rank);
 
-/** How many ranks share a CPU on a rank's machine, whatever hosts it plays: rounded up; 1: each may have one of its own. */
+/** Number of ranks per CPU on a rank's machine, over all hosts that it emulates: rounded up; 1: each may have one of
+ * its own. */
 unsigned kl_roster_ranks_per_cpu(const struct kl_roster *roster, int rank);
 
-/** The same on the machine where it is most. */
+/** The same for the machine with the most. */
 unsigned kl_roster_most_ranks_per_cpu(const struct kl_roster *roster);
 
 /** By rank: ranks on one machine that may run on the same CPUs have the same number, the lowest of these ranks. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * run.c - the runner's side of a launch: wait for its turn, progress its tasks, notice when nothing moves any more.
+ * run.c - the runner's side of a launch: wait for its turn, progress its tasks, detect stalls.
  */
 #include "comm/dump.h"
 #include "comm/launch.h"
@@ -11,9 +11,9 @@
 
 enum { POLLS_PER_LOOK = 256 }; /* polls without progress between two checks of the clock and of departed ranks */
 enum { AT_ONCE = 16 << 10, AT_ONCE_POLLS = 64 }; /* bytes, and polls, of operations that run without queueing */
-enum { YIELDS = 64, VAIN = 2 };                  /* in a call, and those in a row after which nothing moves */
-enum { CALLS_BEHIND = 8 };                       /* calls for which it lets another rank get ahead, less one */
-enum { LARGE = 4096, MANY = 16 }; /* elements, and messages, that take so long that the clock may be read */
+enum { YIELDS = 64, VAIN = 2 };                  /* yields in a call, and useless ones in a row that end it */
+enum { CALLS_BEHIND = 8 };                       /* one of so many calls looks, the others let another rank get ahead */
+enum { LARGE = 4096, MANY = 16 }; /* elements, and messages, that take so long that reading the clock does not matter */
 
 /* ---- turns ---- */
 
@@ -84,7 +84,7 @@ static bool runs_collective(ncclComm_t comm)
     return !kl_func_is_message(kl_comm_task(comm, comm->cursor)->func);
 }
 
-/* One that is waited for has left: perhaps with another call than this one, which all ranks together know. */
+/* A rank that is waited for has left: perhaps with another call than this one; the ranks together can tell. */
 static ncclResult_t hear_gone(ncclComm_t comm, int peer)
 {
     char what[KL_CALL_TEXT];
@@ -118,7 +118,7 @@ static void note_waiting(ncclComm_t comm, bool look)
     kl_store_relaxed(&comm->flight->waits_for, kl_exec_blocked_on(comm->exec, false));
 }
 
-/* Called when nothing moved. The clock is looked at, and the neighbours are, once in some hundred polls and before a sleep. */
+/* Called when nothing moved. Checks the clock and the neighbours once in some hundred polls and before a sleep. */
 static ncclResult_t check_patience(ncclComm_t comm)
 {
     comm->inquest.culprit = comm->rank;
@@ -285,7 +285,7 @@ static bool is_idle(ncclComm_t comm)
     return kl_load_acquire(&comm->finished) == comm->launched; /* pairs with finish_launch */
 }
 
-/* Do tasks from `first` to `end` move so little that it takes no longer than a few launches? */
+/* Do tasks from `first` to `end` move so little data that they take no longer than a few launches? */
 static bool are_small(ncclComm_t comm, uint64_t first, uint64_t end)
 {
     size_t bytes = 0;
@@ -302,7 +302,7 @@ static enum kl_progress progress_some(ncclComm_t comm, uint64_t end, uint32_t po
     return got;
 }
 
-/* At a single collective. STALLED: it has not begun. */
+/* Begin a single collective. STALLED: it has not begun. */
 static enum kl_progress look_first(ncclComm_t comm, uint64_t end, ncclResult_t *rc)
 {
     const struct kl_task *t = kl_comm_task(comm, comm->cursor);
@@ -356,7 +356,7 @@ static bool run_alone(ncclComm_t comm, uint64_t end, uint32_t polls, bool patien
     return done;
 }
 
-/* Here and now; false: something stands before, or it has to wait. */
+/* Run it at once; false: other work is queued before it, or it has to wait. */
 static bool run_here(ncclComm_t comm, struct kl_stream *stream, uint64_t end, uint32_t polls, bool patient)
 {
     if (!is_idle(comm) || !kl_device_take_idle(comm->devices, stream)) return false;
@@ -379,7 +379,7 @@ static bool may_look(ncclComm_t comm, struct kl_stream *stream, bool patient)
     return comm->last_stream == stream && kl_seldom_due(&comm->looks);
 }
 
-/* Yield as long as that is of use. Returns the last progress; MOVED also if only an earlier yield has brought any. */
+/* Yield as long as that is useful. Returns the last progress; MOVED also if only an earlier yield moved data. */
 static enum kl_progress run_yielding(ncclComm_t comm, struct kl_stream *stream)
 {
     enum kl_progress got = KL_STALLED, last = KL_STALLED;
@@ -415,8 +415,9 @@ static bool catch_up(ncclComm_t comm, struct kl_stream *stream, uint64_t end, bo
 }
 
 /*
- * Where one rank runs ahead of another, which finds nothing: looking again at each call, it would wait for the very line that is written at that moment, at each
- * operation, and hold up the other one. So it lets that get ahead by some.
+ * One rank runs ahead of another, which finds no data: if the other polled at each call, it would wait for the very
+ * line that is written at that moment, at each operation, and slow down the writer. So it polls only every
+ * CALLS_BEHIND-th call.
  */
 static bool lets_get_ahead(ncclComm_t comm, uint64_t first)
 {
@@ -475,7 +476,7 @@ enum kl_progress kl_comm_join_launch(struct kl_stream *stream, struct kl_work *w
     if (kl_load_acquire(&comm->finished) > launch) { /* pairs with finish_launch */
         if (kl_load_acquire(&comm->failed))
             kl_stream_fail(stream, comm, kl_comm_failure(comm), kl_comm_failure_text(comm));
-        kl_fetch_sub_acq_rel(&comm->joins_left, 1); /* the last look at the communicator */
+        kl_fetch_sub_acq_rel(&comm->joins_left, 1); /* the last access to the communicator */
         return KL_DONE;
     }
     if (work->arg[KL_ARG_COUNTS]) return KL_STALLED;

@@ -21,7 +21,7 @@ struct kl_wish;
 /** The parameters of every module; ends with NULL. */
 extern const struct kl_param_set *const kl_comm_param_sets[];
 
-/** Of all settings with this scope that are in force; numbers count by value, texts as they are written. */
+/** Hash of all settings in force with this scope; numbers count by value, texts as they are written. */
 uint64_t kl_comm_settings_hash(const struct kl_wish *wish, enum kl_param_scope scope);
 
 /**

@@ -12,7 +12,7 @@
 #include "coll/signature.h"
 
 enum kl_standing_state {
-    KL_STANDING_IDLE,    /* all it was asked to do is done */
+    KL_STANDING_IDLE,    /* all its operations are done */
     KL_STANDING_AT_WORK, /* or its operation waits for other work of its stream */
     KL_STANDING_STALLED
 };
@@ -28,7 +28,7 @@ struct kl_standing {
     uint64_t stalled_ms;
     uint64_t first; /* number of calls[0] */
     uint32_t ncalls, reserved;
-    struct kl_call calls[KL_STANDING_CALLS]; /* up to the number that was asked for */
+    struct kl_call calls[KL_STANDING_CALLS]; /* up to the requested number */
     uint64_t room;
 };
 _Static_assert(sizeof(struct kl_standing) == KL_STANDING_BYTES, "wire format");

@@ -36,7 +36,7 @@ struct work {
     int *label;    /* by GPU of the whole machine: the lowest GPU of its domain */
     int *number;   /* by label: the domain's number in the world, NOT_MINE or NEW */
     bool *with;    /* by process */
-    int32_t *list; /* of speakers */
+    int32_t *list; /* of leaders */
 };
 enum { NOT_MINE = -1, NEW = -2 };
 
@@ -47,7 +47,7 @@ static const struct kl_peer *me(ncclComm_t comm)
 
 /* ---- the document ---- */
 
-/* Which of the hosts this is, in the order of their first ranks; `n` devices are listed. */
+/* Index of this host, in the order of their first ranks; `n` devices are listed. */
 static int place_of_host(const struct work *w, int n, const struct kl_peer *p)
 {
     int hosts = 0;
@@ -211,7 +211,7 @@ static int label_of_rank(const struct work *w, const struct kl_topo *whole, int 
     return w->label[kl_topo_gpu_of_rank(whole, rank)];
 }
 
-/* Give the domains that ranks of this process are in a number each, by ascending first rank. */
+/* Number the domains of this process's ranks, by ascending first rank. */
 static void number_domains(struct work *w, const struct kl_topo *whole)
 {
     struct kl_world *world = w->comm->world;
@@ -297,7 +297,7 @@ out:
 
 /* ---- the phase ---- */
 
-/* Ranks of a process without SHM have P2P, where its level allows that. The others are left to the network. */
+/* Ranks of a process without SHM have P2P, where its level allows that. The others use the network. */
 static bool lacks_p2p(const struct kl_topo *t, int nranks)
 {
     if (!t->options.shm_disable) return false;

@@ -12,11 +12,11 @@ _Static_assert(ncclNumOps + (1u << (ENTRY_BITS + USE_BITS)) < koloBitAnd, "kolo.
 
 struct kl_userop {
     struct kl_redop redop;
-    const void *scalar; /* NULL: it was read */
+    const void *scalar; /* NULL: it was read already */
     ncclDataType_t type;
     bool used;
     uint32_t use;
-    uint64_t free_at; /* launches that must have finished before it is used again */
+    uint64_t free_at; /* launches that must have finished before the entry is reused */
 };
 
 /* ---- handles ---- */
@@ -119,7 +119,7 @@ static ncclResult_t resolve_bits(struct ncclComm *comm, struct kl_task *task)
 
 ncclResult_t kl_userop_resolve(struct ncclComm *comm, struct kl_task *task, const char *function)
 {
-    if ((unsigned)task->type >= ncclNumTypes) return ncclSuccess; /* that is refused later */
+    if ((unsigned)task->type >= ncclNumTypes) return ncclSuccess; /* refused later */
     if (task->op >= koloBitAnd && task->op < koloBitAnd + KL_BITS_OPS) return resolve_bits(comm, task);
     const struct kl_userop *u = find(comm, task->op);
     if (!u)

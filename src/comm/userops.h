@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * userops.h - operations of one communicator that a program makes: sums of contributions that each rank multiplies before.
+ * userops.h - operations of one communicator that a program makes: sums of contributions that each rank multiplies
+ * first.
  *
  * A handle is a number behind the built-in operations: an entry, and the use of it by a communicator, so that a
  * destroyed operation, or another communicator's, is recognised. Queued operations keep their entry: it is used again
@@ -24,7 +25,7 @@ struct kl_userops {
     uint32_t n;
 };
 
-/** `scalar` is an element of `type`: read now, or, with `later`, whenever an operation with it begins. */
+/** `scalar` is an element of `type`: read now, or, with `later`, at the begin of each operation with it. */
 ncclResult_t kl_userop_create(struct ncclComm *comm, ncclDataType_t type, const void *scalar, bool later,
                               ncclRedOp_t *op);
 

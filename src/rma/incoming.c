@@ -97,7 +97,7 @@ static bool receive(struct kl_rma *r, struct kl_rma_in *in, int peer, ncclResult
     return true;
 }
 
-/* Between two puts a connection may end: its sender has left, or the bootstrap knows better why. */
+/* Between two puts a connection may end: its sender has left, or the bootstrap knows a better reason. */
 static void lose(struct kl_rma *r, struct kl_rma_in *in, int peer, ncclResult_t rc)
 {
     char text[KL_ERROR_TEXT];
@@ -112,7 +112,7 @@ static void lose(struct kl_rma *r, struct kl_rma_in *in, int peer, ncclResult_t 
 
 /* ---- arriving senders ---- */
 
-/* Has anything happened at the door? One system call, however many have not come yet. */
+/* Is a connection waiting at the listener? One system call, however many have not come yet. */
 static bool somebody_knocks(struct kl_rma *r)
 {
     struct pollfd door = {.fd = -1, .events = POLLIN};

@@ -182,7 +182,7 @@ void kl_rma_aim(struct kl_rma_op *op, struct kl_rma_window *window)
 
 void kl_rma_give(struct kl_rma_op *op)
 {
-    if (op->window) kl_fetch_sub_acq_rel(&op->window->users, 1); /* the last look at it; pairs with kl_rma_close */
+    if (op->window) kl_fetch_sub_acq_rel(&op->window->users, 1); /* the last access to it; pairs with kl_rma_close */
     kl_store_release(&op->taken, false);
 }
 
@@ -248,7 +248,7 @@ static enum kl_progress wait_for_signals(const struct kl_rma *r, struct kl_rma_o
 
 /* ---- putting ---- */
 
-enum { COPY_BYTES = 512 << 10 }; /* before others get a turn */
+enum { COPY_BYTES = 512 << 10 }; /* a piece, before others get a turn */
 
 static bool is_mappable(const struct kl_rma_op *op, const struct kl_rma_out *out)
 {
@@ -298,7 +298,7 @@ static enum kl_progress copy(const struct kl_rma *r, struct kl_rma_op *op, const
 {
     size_t left = op->bytes - op->done, n = left < COPY_BYTES ? left : COPY_BYTES;
 
-    if (n) memmove(op->to + op->done, op->data + op->done, n); /* into the own window it may overlap */
+    if (n) memmove(op->to + op->done, op->data + op->done, n); /* into its own window it may overlap */
     op->done += n;
     if (op->done < op->bytes) return KL_MOVED;
     kl_rma_signal(out->signals, r, op->counter, r->config.rank);

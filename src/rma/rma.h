@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * rma.h - one-sided operations: a rank writes into windows of others and signals them; they do nothing for it but wait for signals.
+ * rma.h - one-sided operations: a rank writes into windows of others and signals them; the target only waits for
+ * signals.
  *
- *      memory    the runner of a put copies into the window, and counts in the target's table of signals: where that is memory
- *                that this process can map, and for any memory of the same process
+ *      memory    the runner of a put copies into the window, and counts in the target's table of signals: where this
+ *                process can map that memory, and for any memory of the same process
  *      net       a header, then the data in pieces, which the target's proxy receives in the window before it counts
  *
  * The way to write to a peer is chosen at the first write; once over the net, always: so puts and signals of one order
@@ -65,7 +66,7 @@ struct kl_rma_header {
 _Static_assert(sizeof(struct kl_rma_header) == 24, "wire format");
 enum { KL_RMA_NO_WINDOW = -1 };
 
-/** An operation that is under way, of the pool. */
+/** An operation in progress, of the pool. */
 struct kl_rma_op {
     _Atomic bool taken;
 
@@ -91,11 +92,11 @@ struct kl_rma_op {
 
     /* progress */
     int stage;        /* enum kl_rma_stage */
-    uint64_t missing; /* signals, at the last look */
-    size_t done;      /* bytes that were copied, or given to the net */
+    uint64_t missing; /* signals that have not come, at the last look */
+    size_t done;      /* bytes that were copied, or passed to the net */
     char *to;
     void *request[2];
-    size_t wire_bytes; /* 0: the header was given to the net */
+    size_t wire_bytes; /* 0: the header was passed to the net */
     unsigned char wire[sizeof(struct kl_rma_header) + KL_RMA_IN_HEADER];
 };
 
@@ -105,24 +106,24 @@ ncclResult_t kl_rma_create(const struct kl_rma_config *config, struct kl_rma **r
 /** For the others. */
 void kl_rma_describe(const struct kl_rma *rma, struct kl_rma_card *card);
 
-/** Nothing is under way, or was cancelled. NULL is fine. */
+/** No operation is in progress, or all were cancelled. NULL is fine. */
 void kl_rma_free(struct kl_rma *rma);
 
 /** A rank, this one included: its card, and the best way to reach it. The first call for a rank holds. */
 void kl_rma_meet(struct kl_rma *rma, int peer, enum kl_rma_reach reach, const struct kl_rma_card *card);
 
-/** Listen, for those that can only be reached over the net. `device`: of the net. Once. */
+/** Listen, for peers that are reachable over the net only. `device`: of the net. Once. */
 ncclResult_t kl_rma_listen(struct kl_rma *rma, const struct kl_net *net, int device, struct kl_net_handle *address);
 bool kl_rma_listens(const struct kl_rma *rma);
 void kl_rma_meet_net(struct kl_rma *rma, int peer, const struct kl_net_handle *address);
 
 /* ---- windows ---- */
 
-/** Window `number`: this rank's part, into which others may write from now on. */
+/** Window `number`: this rank's part, which others may write from now on. */
 ncclResult_t kl_rma_open(struct kl_rma *rma, int number, void *ptr, size_t bytes, struct kl_rma_part *part,
                          struct kl_rma_window **window);
 
-/** The parts of all ranks, copied, and how the program names it. */
+/** The parts of all ranks, copied, and the program's handle of the window. */
 ncclResult_t kl_rma_complete(struct kl_rma_window *window, const struct kl_rma_part *parts);
 void kl_rma_name(struct kl_rma_window *window, uintptr_t name);
 
@@ -138,32 +139,33 @@ void kl_rma_close(struct kl_rma *rma, struct kl_rma_window *window);
 
 /* ---- operations ---- */
 
-/** An operation of the pool, zeroed. NULL: there is no memory for another one. */
+/** An operation of the pool, zeroed. NULL: out of memory. */
 struct kl_rma_op *kl_rma_take(struct kl_rma *rma);
 void kl_rma_give(struct kl_rma_op *op);
 
 /** Withdraw an operation: its buffer is not touched any more. No thread may progress it. */
 void kl_rma_give_up(struct kl_rma *rma, struct kl_rma_op *op);
 
-/** It puts into this window, which stays until the operation is given back. */
+/** The operation puts into this window, which stays until the operation is given back. */
 void kl_rma_aim(struct kl_rma_op *op, struct kl_rma_window *window);
 
-/** Which counter: of this context and signal. */
+/** The counter of this context and signal. */
 static inline uint32_t kl_rma_counter(int context, int signal)
 {
     return (uint32_t)(context * KL_RMA_SIGNALS + signal);
 }
 
-/** The signals that it waits for are the next ones from here on. In the order in which operations are launched. */
+/** The operation waits for the next signals from here on. Called in the order in which operations are launched. */
 void kl_rma_expect(struct kl_rma *rma, struct kl_rma_op *op);
 
-/** Go on. *rc is set on failure, with DONE. */
+/** Continue. *rc is set on failure, with DONE. */
 enum kl_progress kl_rma_progress(struct kl_rma *rma, struct kl_rma_op *op, ncclResult_t *rc);
 
-/** For a thread that waits: receive, if there is a net. MOVED: something did. */
+/** For a waiting thread: receive, if there is a net. MOVED: some data arrived. */
 enum kl_progress kl_rma_help(struct kl_rma *rma);
 
-/** For a thread that is about to sleep (device/host/idle.h): true if a descriptor tells when a stalled operation may go on. */
+/** For a thread that is about to sleep (device/host/idle.h): true if a descriptor becomes ready when a stalled
+ * operation may go on. */
 bool kl_rma_sleep_on(struct kl_rma *rma, struct kl_rma_op *op);
 
 /** The rank that an operation waits for, another one if there is one. -1: none. `missing`: signals of it that have not come. */

@@ -36,7 +36,7 @@ void kl_clock_same(struct kl_clock *clock);
 /** Ask rank 0 over the bootstrap. Waits for two seconds at most; without an answer the clock stays unknown. */
 ncclResult_t kl_clock_measure(struct kl_clock *clock, struct kl_bootstrap *bootstrap);
 
-/** An aside about clocks has come: a question, which is answered, or an answer. */
+/** A control message about clocks has arrived: a question, which is answered, or an answer. */
 void kl_clock_hear(struct kl_clock *clock, struct kl_bootstrap *bootstrap, int from, const void *data, size_t bytes);
 
 struct kl_trace_clock kl_clock_best(struct kl_clock *clock);

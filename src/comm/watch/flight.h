@@ -60,7 +60,7 @@ struct kl_flight_op {
     int func, peer;
     ncclDataType_t type;
     unsigned op;                    /* kl_task_op_code */
-    int algorithm, proto, channels; /* channels 0: nothing was chosen */
+    int algorithm, proto, channels; /* channels 0: no plan was chosen */
     uint64_t count, stream, issued, begun, ended;
 };
 
@@ -86,7 +86,7 @@ static inline struct kl_flight_record *kl_flight_record_of(struct kl_flight *f, 
     return &f->record[number & (KL_FLIGHT_RECORDS - 1)];
 }
 
-/** Task `number`, counted from 0, is given to a stream, at `now` (kl_ticks). */
+/** Task `number`, counted from 0, is queued on a stream, at `now` (kl_ticks). */
 static inline void kl_flight_issue(struct kl_flight *f, uint64_t number, const struct kl_task *t, const void *stream,
                                    uint64_t now)
 {
@@ -109,23 +109,23 @@ static inline void kl_flight_issue(struct kl_flight *f, uint64_t number, const s
     kl_flight_count(&f->issued[t->func], 1);
 }
 
-/** Those before `end` have had their turn. Returns `end`. */
+/** Tasks before `end` have had their turn. Returns `end`. */
 static inline uint64_t kl_flight_begin(struct kl_flight *f, uint64_t end)
 {
     kl_store_relaxed(&f->begun, end);
     return end;
 }
 
-/** Those before `end` are complete; the last one is collective number `collective`, or 0: a message. */
+/** Tasks before `end` are complete; the last one is collective number `collective`, or 0: a message. */
 static inline void kl_flight_end(struct kl_flight *f, uint64_t end, uint64_t collective)
 {
     kl_store_relaxed(&f->ended, end);
     if (collective) kl_store_relaxed(&f->collectives_ended, collective);
 }
 
-/* ---- on the path of those that wait, or are large ---- */
+/* ---- on the path of operations that wait, or are large ---- */
 
-/** Say when tasks [first, end) began, or ended: now. */
+/** Record that tasks [first, end) began, or ended: now. */
 void kl_flight_time_begin(struct kl_flight *flight, uint64_t first, uint64_t end);
 void kl_flight_time_end(struct kl_flight *flight, uint64_t first, uint64_t end);
 

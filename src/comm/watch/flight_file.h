@@ -17,7 +17,8 @@
 /** Write it to a file: `pattern` as in file.h. `why` is the occasion: "failure", "signal", "call". */
 ncclResult_t kl_flight_write(ncclComm_t comm, const char *pattern, const char *why);
 
-/** The communicator is failing: write it where KOLO_FLIGHT_RECORDER says, once. A failure to do so is logged. */
+/** The communicator is failing: write the record to the file of KOLO_FLIGHT_RECORDER, once. A failure to do so is
+ * logged. */
 void kl_flight_on_failure(ncclComm_t comm, ncclResult_t code, const char *text);
 
 /** Write the records of all communicators of the process, to the file of KOLO_FLIGHT_RECORDER. */

@@ -10,7 +10,8 @@
  *     asker  --question 7-->  a  --question 7-->  b     b answers a, which passes it back to the asker
  *                             ^--------------------     heard before: ignored
  *
- * Answers of a process tell about all of its communicators. Nothing waits, and nothing here is a failure of a communicator.
+ * Answers of a process cover all of its communicators. Nothing blocks, and no error here is a failure of a
+ * communicator.
  *
  * Threads: the event loop's only.
  */
@@ -28,7 +29,7 @@ struct kl_gathered {
     struct kl_status *status;
     size_t n;
     uint64_t took_ns;
-    bool complete; /* every rank of every communicator that was heard of has answered */
+    bool complete; /* every rank of every known communicator has answered */
 };
 
 /**
@@ -42,7 +43,7 @@ ncclResult_t kl_gather_begin(struct kl_loop *loop, uint64_t patience_ms,
 /** Cancel: `done` is not called. */
 void kl_gather_cancel(struct kl_gathering *gathering);
 
-/** An aside about states has come for a rank of this process: a question or an answer. */
+/** A control message about states has arrived for a rank of this process: a question or an answer. */
 void kl_gather_hear(ncclComm_t comm, struct kl_bootstrap *bootstrap, int from, const void *data, size_t bytes);
 
 #endif

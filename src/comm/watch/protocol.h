@@ -24,17 +24,17 @@ enum { KL_RAS_LINE = 1024, KL_RAS_REPLY = 64, KL_RAS_VERSION = 2, KL_RAS_TIMEOUT
 
 enum kl_ras_turn {
     KL_RAS_MORE,   /* more bytes are needed */
-    KL_RAS_ANSWER, /* `reply` is to be said */
-    KL_RAS_REPORT, /* the report is to be said, and then nothing more */
-    KL_RAS_LEAVE   /* `reply` is to be said, and then nothing more */
+    KL_RAS_ANSWER, /* send `reply` */
+    KL_RAS_REPORT, /* send the report, then close */
+    KL_RAS_LEAVE   /* send `reply`, then close */
 };
 
-/** Zeroed: a client that has said nothing yet. */
+/** Zeroed: a client that has sent nothing yet. */
 struct kl_ras_session {
     char line[KL_RAS_LINE];
     size_t have;
     bool json, verbose, local;
-    int timeout_s; /* 0: the usual */
+    int timeout_s; /* 0: the default */
 };
 
 /**

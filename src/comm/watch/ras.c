@@ -22,12 +22,12 @@
 #include <unistd.h>
 
 enum {
-    CLIENTS = 32, /* at each door, so that strangers at one do not keep the owner out of the other */
+    CLIENTS = 32, /* on each listener, so that strangers on one do not keep the owner out of the other */
     BACKLOG = 16,
-    SILENT_MS = 10000,   /* with a client that has not said a line yet */
-    PATIENCE_MS = 60000, /* with one that has, and says nothing more, or does not listen */
-    GATHER_MS = 2000,    /* with other processes, times NCCL_RAS_TIMEOUT_FACTOR */
-    PAUSE_MS = 200,      /* when the process has no descriptor left */
+    SILENT_MS = 10000,   /* timeout of a client that has not sent a line yet */
+    PATIENCE_MS = 60000, /* timeout of a client that has, and then sends nothing, or does not read */
+    GATHER_MS = 2000,    /* timeout of other processes, times NCCL_RAS_TIMEOUT_FACTOR */
+    PAUSE_MS = 200,      /* pause when the process has no descriptor left */
     UNREAD = 4096,       /* bytes of replies that a client may leave unread */
 };
 
@@ -43,7 +43,7 @@ struct client {
     struct kl_gathering *gathering;
     char *out; /* the output; `sent` of `bytes` have gone */
     size_t bytes, sent;
-    bool last; /* nothing more is heard; it ends when all has gone */
+    bool last; /* read nothing more; close when all is sent */
 };
 
 struct door {
@@ -105,7 +105,7 @@ static bool flush(struct client *c)
     return true;
 }
 
-/* False: no memory, or too much is unread. */
+/* False: no memory, or too much unread output. */
 static bool add(struct client *c, const char *text, size_t n, size_t most)
 {
     size_t unsent = c->bytes - c->sent;
@@ -176,7 +176,7 @@ static bool begin_report(struct client *c)
 
 /* ---- requests of clients ---- */
 
-/* False: the client is to end. */
+/* False: close the client. */
 static bool hear(struct client *c, const char *bytes, size_t n)
 {
     char reply[KL_RAS_REPLY];
@@ -196,8 +196,7 @@ static void on_client(void *ctx, uint32_t events)
     struct client *c = ctx;
     char bytes[KL_RAS_LINE];
 
-    if (!events ||
-        (events & (EPOLLERR | EPOLLHUP) && !(events & EPOLLIN))) { /* it has been silent for long, or is gone */
+    if (!events || (events & (EPOLLERR | EPOLLHUP) && !(events & EPOLLIN))) { /* silent for too long, or gone */
         end_client(c);
         return;
     }
@@ -319,7 +318,7 @@ static void open_door(struct door *d, ncclResult_t opened)
     if (opened) KL_INFO(KL_RAS, "%s", kl_error_text());
 }
 
-/* ---- life; by the event loop ---- */
+/* ---- life; on the event loop ---- */
 
 static ncclResult_t begin(void *ctx)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * ras.h - where questions about the state of the job are heard, while the process has a communicator: `kolo ras` and NCCL's ncclras.
+ * ras.h - the service for questions about the state of the job, while the process has a communicator: `kolo ras` and
+ * NCCL's ncclras.
  *
  *     @kolo-ras-PID-RANDOM    an abstract Unix socket of each process, for its user (and root)
  *     NCCL_RAS_ADDR           a TCP socket of the first process of a host, for callers of the same host
@@ -22,7 +23,7 @@
 /** Prefix of the names of the Unix sockets. */
 #define KL_RAS_NAME "kolo-ras-"
 
-/** A communicator begins: be there until as many have ended. */
+/** A communicator begins: serve until as many have ended. */
 void kl_ras_hold(const struct kl_comm_config *config);
 void kl_ras_drop(void);
 

@@ -10,7 +10,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { FEW = 16, NAMED = 10, MANY_NAMED = 4096 }; /* ranks that are listed unasked, and missing ones that are named */
+enum {
+    FEW = 16,
+    NAMED = 10,
+    MANY_NAMED = 4096
+}; /* ranks that are listed by default, and missing ones that are
+                                                   * named */
 
 static const char *const states[KL_STATUS_STATES] = {
     [KL_STATUS_INIT] = "INIT",

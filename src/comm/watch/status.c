@@ -9,7 +9,7 @@
 
 /* ---- of a communicator ---- */
 
-enum { MOST_RANKS = 1 << 24 }; /* that a bootstrap takes */
+enum { MOST_RANKS = 1 << 24 }; /* a bootstrap's limit */
 
 static enum kl_status_state state_of(ncclComm_t comm, const char *phase)
 {

@@ -36,10 +36,10 @@ struct kl_trace_event {
     uint64_t begin, end; /* ticks */
 };
 
-/** A wait that goes on, or that another thread took over. */
+/** A wait that continues, or that another thread took over. */
 #define KL_TRACE_PAUSES_UNKNOWN UINT64_MAX
 
-/** How often a thread yielded its core in a wait, and how often it slept; it spun the rest of the time. */
+/** Yields and sleeps of a thread in a wait; it spun the rest of the time. */
 static inline uint64_t kl_trace_pauses(uint32_t yields, uint32_t sleeps)
 {
     return (uint64_t)sleeps << 32 | yields;
@@ -49,7 +49,7 @@ static inline uint64_t kl_trace_pauses(uint32_t yields, uint32_t sleeps)
 struct kl_trace_clock {
     bool known;
     int64_t offset_ns; /* add this to our monotonic time to get rank 0's */
-    uint64_t error_ns; /* at most so wrong */
+    uint64_t error_ns; /* bound of the error */
 };
 
 struct kl_trace;
@@ -60,7 +60,7 @@ void kl_trace_free(struct kl_trace *trace);
 
 void kl_trace_add(struct kl_trace *trace, enum kl_trace_writer writer, const struct kl_trace_event *event);
 
-/** Events so far, and one of them; false: it is not kept any more, or is just being written. */
+/** Events so far, and one of them; false: it was overwritten, or is just being written. */
 uint64_t kl_trace_count(struct kl_trace *trace, enum kl_trace_writer writer);
 size_t kl_trace_room(const struct kl_trace *trace);
 bool kl_trace_read(struct kl_trace *trace, enum kl_trace_writer writer, uint64_t number, struct kl_trace_event *event);

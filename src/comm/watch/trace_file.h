@@ -13,7 +13,7 @@
 
 #include "include/nccl.h"
 
-/** If there is a trace, write it where KOLO_TRACE says. A failure to do so is logged. */
+/** If there is a trace, write it to the file of KOLO_TRACE. A failure to do so is logged. */
 void kl_trace_write(ncclComm_t comm);
 
 #endif
