@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * algorithm_nvls_nodes.c - NVLS on several nodes: memory for each node and channel, and heads of the same number that are joined by
- * trees (the algorithm NVLSTree), or meet in a network that reduces (NVLS with CollNet). The network stands where a parent would.
+ * algorithm_nvls_nodes.c - NVLS on several nodes: memory for each node and channel, and heads of the same number that
+ * are joined by trees (the algorithm NVLSTree), or meet in a network that reduces (NVLS with CollNet). The network
+ * takes the place of the parent.
  */
 #include "base/error.h"
 #include "coll/algorithms.h"

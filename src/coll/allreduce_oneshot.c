@@ -7,8 +7,8 @@
  *      lane 0            own data to the line of dimension 0
  *      lane 1, hop d     data from dimension d and the own, in the order of places, to the line of dimension d + 1
  *
- * Lane 0 goes ahead as far as there is room, so that data flow while others are reduced.
- * All ranks of a line combine the same partial results in the same order, so all have the same bits.
+ * Lane 0 runs ahead as far as there is room, so that data flow while others are reduced. All ranks of a line combine
+ * the same partial results in the same order, so all have the same bits.
  */
 #include "coll/schedule.h"
 

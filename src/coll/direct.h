@@ -47,7 +47,7 @@ static inline struct kl_hop kl_direct_give(const struct kl_position *p, int head
         .recv = downs, .send = 1u << KL_DIRECT_NET, .actions = downs ? KL_HOP_REDUCE : KL_HOP_FIRST, .own = place};
 }
 
-/** Lane 1: take the result of a head, and if it is the own one, pass it on. */
+/** Lane 1: take the result of a head, and if this rank is the head, pass it on. */
 static inline struct kl_hop kl_direct_take(const struct kl_position *p, int head, int place)
 {
     const struct kl_hop hop = {.recv = 1u << head, .actions = KL_HOP_KEEP, .own = place, .result = place};

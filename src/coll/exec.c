@@ -23,19 +23,19 @@ struct kl_exec {
 
     /* the runner's */
     struct kl_links *links[KL_ALGORITHM_ROWS][KL_MAX_CHANNELS]; /* made at first use */
-    unsigned char *ops;                                         /* one per channel, */
-    struct kl_share *shares;                                    /* and their shares */
+    unsigned char *ops;                                         /* one per channel */
+    struct kl_share *shares;                                    /* the shares, by channel */
     size_t op_stride;
     const struct kl_algorithm *running; /* NULL: no collective has begun */
     struct kl_negotiation negotiation;
-    int negotiating_row; /* of the algorithm that begins with it */
+    int negotiating_row; /* row of the algorithm that begins with a negotiation */
     int ops_used, ops_left;
     bool op_done[KL_MAX_CHANNELS];
     int linked[KL_ALGORITHM_ROWS]; /* channels with ready links, from 0 on */
-    bool messages;                 /* an exchange is under way */
+    bool messages;                 /* an exchange is in progress */
     bool wide;
     struct kl_exchange exchange;
-    struct kl_redop scaled; /* of the collective that runs, if its scalar was read when it began */
+    struct kl_redop scaled; /* operator of the running collective, if its scalar was read at its begin */
     alignas(64) unsigned char scratch[KL_SCRATCH_BYTES];
 };
 
@@ -206,7 +206,7 @@ static bool has_links(const struct kl_exec *e, int row, int nchannels)
     return true;
 }
 
-/* Ask once, then connect until all are ready: every rank does the same, at the same operation. */
+/* Request the links once, then connect until all are ready: every rank does the same, at the same operation. */
 static enum kl_progress progress_links(struct kl_exec *e, int row, int nchannels, ncclResult_t *rc)
 {
     if (!has_links(e, row, nchannels)) {
@@ -253,12 +253,12 @@ static void *op_of(const struct kl_exec *e, int channel)
     return e->ops + (size_t)channel * e->op_stride;
 }
 
-/* The arithmetic of a collective that reduces. */
+/* The operator of a collective that reduces. */
 static const struct kl_redop *redop_of(struct kl_exec *e, const struct kl_task *t)
 {
     if (!t->redop) return &e->config.redops[t->type][t->op];
     if (!t->scalar) return t->redop;
-    (void)kl_redop_init_scaled(&e->scaled, t->type, t->scalar); /* the type is a known one */
+    (void)kl_redop_init_scaled(&e->scaled, t->type, t->scalar); /* the type is valid */
     return &e->scaled;
 }
 
@@ -412,7 +412,7 @@ enum kl_progress kl_exec_messages(struct kl_exec *e, const struct kl_task *ring,
 
 /* ---- an all-to-all as messages ---- */
 
-/* One of them, from or to a peer. */
+/* One of its messages, from or to a peer. */
 static struct kl_task message_of(const struct kl_exec *e, const struct kl_task *t, int peer, bool sends)
 {
     const size_t at = (size_t)peer * t->count * elem_bytes(e, t);
@@ -473,7 +473,8 @@ static enum kl_progress begin(struct kl_exec *e, const struct kl_task *t, int ro
     return got;
 }
 
-/* The algorithm is done, which for one that begins with a negotiation means that this is over. DONE: the collective is complete. */
+/* The algorithm is done; for one that begins with a negotiation, the negotiation is. DONE: the collective is
+ * complete. */
 static enum kl_progress end_algorithm(struct kl_exec *e, const struct kl_task *t, const struct kl_algorithm *a)
 {
     if (!a->outcome) {
@@ -483,7 +484,7 @@ static enum kl_progress end_algorithm(struct kl_exec *e, const struct kl_task *t
     const struct kl_negotiation_outcome outcome = a->outcome(op_of(e, 0));
     log_negotiation(e, t, outcome.end);
     kl_negotiation_held(&e->negotiation, outcome);
-    if (outcome.end == KL_NEGOTIATED_DECLINED) return KL_MOVED; /* on to the one that was chosen */
+    if (outcome.end == KL_NEGOTIATED_DECLINED) return KL_MOVED; /* continue with the chosen algorithm */
     if (outcome.end != KL_NEGOTIATED_MAPPED) kl_negotiation_ended(&e->negotiation);
     return KL_DONE;
 }

@@ -18,7 +18,7 @@ static size_t part_bytes(const struct kl_mend *m)
     return share_of(m)->count * share_of(m)->elem_bytes;
 }
 
-/* A piece of so many bytes at most. */
+/* A piece of `bytes` at most. */
 static size_t some(const struct kl_mend *m, size_t bytes)
 {
     return bytes < m->most ? bytes : m->most;
@@ -96,7 +96,8 @@ static struct kl_mend_piece piece_of(struct kl_mend *m)
 
 /* ---- all pieces ---- */
 
-/* Of a broadcast the root writes to one after the other: all of its slice is sent anew. Others' rests are one: the longest. */
+/* The root of a broadcast writes to one rank after the other: all of its slice is sent anew. Others' rests are one: the
+ * longest. */
 static struct kl_read_left rest_of(const struct kl_mend *m, int rank)
 {
     const int root = share_of(m)->root;

@@ -24,9 +24,9 @@
 
 /** The data that a turn moves. */
 struct kl_mend_piece {
-    bool reduces;   /* all give an input; else */
-    int from;       /* this rank gives, */
-    bool reduced;   /* from its scratch */
+    bool reduces;   /* all give an input; else `from` gives */
+    int from;       /* the rank that gives */
+    bool reduced;   /* it gives from its scratch */
     int to;         /* the rank that takes; -1: all that receive */
     size_t at, put; /* offset in the send buffer (or in the scratch), and offset in the receive buffer */
     size_t bytes;   /* 0: there is no more */
@@ -36,12 +36,12 @@ struct kl_mend {
     const struct kl_read_work *work; /* of this rank */
     const struct kl_read_left *left; /* by rank */
     size_t most;                     /* bytes of a piece */
-    int of;                          /* the rank whose rest is in progress, */
-    struct kl_read_left now;         /* and how far */
+    int of;                          /* the rank whose rest is in progress */
+    struct kl_read_left now;         /* its progress */
     struct kl_mend_piece piece;
 };
 
-/** `most`: bytes of a piece, a multiple of KL_LINE. The first piece is there then. */
+/** `most`: bytes of a piece, a multiple of KL_LINE. Computes the first piece. */
 void kl_mend_start(struct kl_mend *mend, const struct kl_read_work *work, const struct kl_read_left *left, size_t most);
 
 /** On to the next piece. */
@@ -50,7 +50,7 @@ void kl_mend_next(struct kl_mend *mend);
 /** Write this rank's contribution to the piece, if any, into its post. */
 void kl_mend_give(const struct kl_mend *mend, void *post);
 
-/** Take it, if this rank lacks it; `posts` by rank. */
+/** Take the piece, if this rank lacks it; `posts` by rank. */
 void kl_mend_take(const struct kl_mend *mend, const void *const *posts);
 
 #endif

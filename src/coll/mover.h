@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * mover.h - carries out any schedule over the connectors of a channel: a resumable operation.
+ * mover.h - runs any schedule over the connectors of a channel: a resumable operation.
  *
  * It allocates nothing and never blocks: progress does every hop with data and room, in all lanes, and returns. A hop
  * is one step on each of its edges, so it is either done or not begun. Where both ends share an address space, large
- * chunks that stay where they are for the rest of the operation are lent instead of copied (kl_fifo_publish_direct);
- * the operation is then complete once the last of them has been read.
+ * chunks that stay in place for the rest of the operation are lent instead of copied (kl_fifo_publish_direct); the
+ * operation is then complete once the last of them has been read.
  *
  * Protocols:  Simple uses slots, LL and LL128 flagged lines (transport/lines.h). All ranks agree on slots and lines, so a
  *             chunk fits into one step everywhere.
@@ -34,7 +34,7 @@ struct kl_move {
 struct kl_lane {
     size_t first, chunk; /* element at which the current loop begins; elements of a chunk in it */
     int hop, hops;       /* next, and in all, of a loop */
-    bool prepared;       /* `move` is the next hop: it waits for its edges */
+    bool prepared;       /* `move` is the next hop, waiting for its edges */
     struct kl_move move;
 };
 

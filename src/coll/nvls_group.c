@@ -10,8 +10,8 @@
 
 enum {
     WANTED_CHUNK = 128 << 10, /* bytes */
-    LEAST_SLICE = 16 << 10,   /* bytes: below, dividing among heads costs more than it brings */
-    BLOCKS = 4                /* so many, if it can be, for the steps of different heads to overlap */
+    LEAST_SLICE = 16 << 10,   /* bytes: below, dividing among heads costs more than it gains */
+    BLOCKS = 4                /* blocks, where possible, so that the steps of different heads overlap */
 };
 
 /* ---- members ---- */
@@ -31,8 +31,8 @@ static ncclResult_t list_ranks(const struct kl_connect *graph, bool node, struct
     return ncclSuccess;
 }
 
-/* Every channel begins with another head: little data has slices for the first few only. Where several nodes share their
- * memory, the first of them has the heads. */
+/* Every channel begins with another head: little data have slices for the first few only. Where several nodes share
+ * their memory, the first of them has the heads. */
 static ncclResult_t find_heads(const struct kl_connect *graph, int channel, bool node, struct kl_nvls_group *g)
 {
     const struct kl_nodes *nodes = &graph->nodes;

@@ -32,7 +32,7 @@ static int head_rank(const struct kl_nvls_op *op, int head)
     return op->task.heads ? op->task.heads[head] : head;
 }
 
-/* Elements of the channel's share that a block covers: a slice per head, or a piece of every part. */
+/* Elements of the channel's share in a block: a slice per head, or a piece of every part. */
 static size_t block_size(const struct kl_nvls_op *op)
 {
     return has_parts(op->task.kind) ? op->most : op->most * (size_t)op->nheads;
@@ -44,7 +44,7 @@ struct slice {
     uint64_t step;
     size_t count, bytes; /* 0: not even a step */
     const char *own;     /* in the send buffer; of a part, where there are parts, unless nothing is reduced */
-    char *result;        /* in the receive buffer; of a part unless nothing is told */
+    char *result;        /* in the receive buffer; of a part unless nothing is published */
 };
 
 static struct slice slice_at(const struct kl_nvls_op *op, size_t block, int head)
@@ -77,7 +77,7 @@ static bool at_end(const struct kl_nvls_op *op, const struct kl_nvls_place *p)
 
 static struct slice slice_of(const struct kl_nvls_op *op, const struct kl_nvls_place *p)
 {
-    int first = op->nvls->rank + 1; /* anything that differs between ranks */
+    int first = op->nvls->rank + 1; /* any start that differs between ranks */
 
     return slice_at(op, p->block, (first + p->head) % op->nheads);
 }
@@ -94,7 +94,7 @@ static struct kl_nvls_head head_of(const struct kl_nvls_op *op, const struct sli
     return kl_nvls_head(op->nvls, s->rank);
 }
 
-/* Slices of others: there is something to do. */
+/* Is there a slice of another head? */
 static bool concerns(const struct kl_nvls_op *op, const struct slice *s)
 {
     return s->count && s->rank != op->nvls->rank;
@@ -238,7 +238,7 @@ static ncclResult_t check_all(const struct kl_nvls_op *op, const struct kl_nvls_
     return ncclSuccess;
 }
 
-/* Partial results that are merged in one go; their sum so far is the first. */
+/* Partial results are merged in one pass; their sum so far is the first. */
 struct addends {
     const void *partial[8];
     size_t n;

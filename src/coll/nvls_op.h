@@ -16,8 +16,8 @@
  * Results: each slice is computed once, by its head, from its own and then the other ranks' data by rank, then the sums of
  *          the nodes below: all ranks get the same bits, and get them again with the same heads and trees.
  * Aliasing: in place as NCCL defines it; buffers may be reused when the operation is DONE.
- * Errors:  ncclInvalidUsage when another rank came with another size or operation.
- * Threads: one at a time. Never blocks, allocates nothing. May be dropped at any point if nothing follows on the memory.
+ * Errors:  ncclInvalidUsage when another rank made another call, or has another size.
+ * Threads: one at a time. Never blocks, allocates nothing. May be dropped at any point if the memory is not used again.
  */
 #ifndef KL_COLL_NVLS_OP_H
 #define KL_COLL_NVLS_OP_H
@@ -59,30 +59,31 @@ struct kl_nvls_task {
 /** A place in the sequence of blocks and heads. */
 struct kl_nvls_place {
     size_t block;
-    int head; /* in the order of this rank, which begins behind itself */
+    int head; /* in this rank's order, which begins behind itself */
 };
 
 struct kl_nvls_op {
     struct kl_nvls *nvls;
     struct kl_nvls_task task;
-    int nheads, own; /* own: this rank's number among the heads, -1 if it is none */
+    int nheads, own; /* own: this rank's number among the heads; -1: it is none */
     size_t most, blocks;
     struct kl_nvls_place scatter, gather;
-    size_t risen;  /* blocks this rank has added up as a head, */
-    size_t headed; /* and published */
+    size_t risen;  /* blocks this rank has added up as a head */
+    size_t headed; /* blocks it has published */
     int arrived;   /* ranks whose data for the next slice to rise have arrived */
 };
 
 /** Begin. The share may be empty. */
 void kl_nvls_op_start(struct kl_nvls_op *op, struct kl_nvls *nvls, const struct kl_nvls_task *task);
 
-/** Go on; DONE when this rank's part is complete and its buffers may be reused, with a tree once kl_links_drained. *rc is set on failure, with DONE. */
+/** Continue; DONE when this rank's part is complete and its buffers may be reused, with a tree once kl_links_drained.
+ * *rc is set on failure, with DONE. */
 enum kl_progress kl_nvls_op_progress(struct kl_nvls_op *op, ncclResult_t *rc);
 
 /** A rank of the communicator that the operation waits for; -1: none. */
 int kl_nvls_op_blocked_on(const struct kl_nvls_op *op);
 
-/** The rank that a stalled operation waits for in vain because it has left; -1 if there is none. */
+/** The rank that a stalled operation waits for and that has left; -1: none. */
 int kl_nvls_op_waits_in_vain(const struct kl_nvls_op *op);
 
 #endif

@@ -8,7 +8,7 @@
  *      ring     partial results travel 0 -> 1 -> ... -> n-1, where they are complete, and on to the ranks 0, 1, ... that
  *               want them.
  *
- * Edges of the direct way: all other ranks in their order. Of the ring: edge 0 is the rank before, or the next one.
+ * Edges of the direct way: all other ranks in their order. Of the ring: edge 0 is the previous rank, or the next one.
  */
 #ifndef KL_COLL_ORDERED_H
 #define KL_COLL_ORDERED_H
@@ -34,7 +34,7 @@ static inline int kl_ordered_edge(int rank, int peer)
     return peer - (peer > rank);
 }
 
-/** Does the order of a reduction show in its bits? `scaled`: contributions are multiplied by numbers of the ranks. */
+/** Does the order of a reduction change its bits? `scaled`: contributions are multiplied by numbers of the ranks. */
 bool kl_ordered_matters(ncclDataType_t type, ncclRedOp_t op, bool scaled);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/pat.h"
 
-enum { GROUP_MOST = 8 }; /* distances: larger ones save hops only beyond 16 ranks, and few of them */
+enum { GROUP_MOST = 8 }; /* distances: larger groups save hops only beyond 16 ranks, and few of them */
 
 /* Of the numbers below `size`, a power of two, ordered by their reversed bits: the one at `place` of those below `n`. */
 static int reversed_order(int size, int n, int place)

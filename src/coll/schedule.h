@@ -11,9 +11,9 @@
  * Edges are numbered by the algorithm (algorithm.h), receiving and sending ones apart: bit i of a set is edge i. A
  * *place* is the position of a chunk in a buffer; the layout defines its meaning.
  *
- * Room:       an edge holds KL_EDGE_STEPS chunks or more. A hop is done when all it receives is there and all it sends has
- *             room, or not begun.
- * Invariant:  both ends of an edge meet its chunks in the same order: the k-th chunk sent is the k-th received.
+ * Room:       an edge holds KL_EDGE_STEPS chunks or more. A hop is either done, once all its data and room are there,
+ *             or not begun.
+ * Invariant:  both ends of an edge use its chunks in the same order: the k-th chunk sent is the k-th received.
  * Threads:    pure.
  */
 #ifndef KL_COLL_SCHEDULE_H
@@ -31,10 +31,10 @@ enum { KL_EDGE_STEPS = 2 };                   /* with one, the ranks of a ring w
 enum kl_hop_action {
     KL_HOP_REDUCE = 1, /* combine the received data with the rank's own */
     KL_HOP_FIRST = 2,  /* own data, as the first contribution of a reduction */
-    KL_HOP_FINISH = 4, /* the value is now complete: the last touch of the mean */
+    KL_HOP_FINISH = 4, /* the value is now complete: apply the last step of the mean */
     KL_HOP_KEEP = 8,   /* stored in the result */
 
-    /* Exchanges, where all of a line get the same bits: */
+    /* Exchanges, in which all ranks of a line get the same bits: */
     KL_HOP_MEET = 16,     /* merge the received data and the own, which come after `before` edges, in this order */
     KL_HOP_RESUME = 32,   /* the own data are the parked value; else own data, as a first contribution */
     KL_HOP_PARK = 64,     /* stored in the result, incomplete, until the next hop of the lane */
@@ -51,15 +51,16 @@ struct kl_hop {
 
 /** The meaning of a place in a buffer. */
 enum kl_layout {
-    KL_LAYOUT_WHOLE,  /* nothing: every hop of a loop means the same range */
+    KL_LAYOUT_WHOLE,  /* none: every hop of a loop covers the same range */
     KL_LAYOUT_CHUNKS, /* a loop's range is divided among nranks places, or nheads */
-    KL_LAYOUT_PARTS /* the buffer has one part per rank; where there is an order, a place is the part of the rank there */
+    KL_LAYOUT_PARTS   /* the buffer has one part per rank; with an order, a place is the part of the rank at that
+                     * position */
 };
 
 /** A rank's position in the graph of a schedule. Fields that a graph does not have are 0. */
 struct kl_position {
     int nranks, rank;
-    /** PAT: chunks that every edge holds; the same at all ranks. 0 is 1. */
+    /** PAT: capacity of every edge in chunks; the same at all ranks. 0 is 1. */
     int steps;
     /** Ring: distance from rank 0 along it, of the rank and of the root. Without an order, the root itself. Grid: index. */
     int index, root;
@@ -71,7 +72,7 @@ struct kl_position {
     int up;
     /** CollNet: the rank's number among the heads of its node, which use the network; -1: it is none. */
     int head;
-    /** CollNetDirect: heads of a node; nodes; with which head the rank begins, if it is none. */
+    /** CollNetDirect: heads of a node; nodes; the first head of a rank that is none. */
     int nheads, nnodes, shift;
     const struct kl_grid *grid;
 };
@@ -114,8 +115,8 @@ extern const struct kl_schedule kl_allreduce_chain;
 /* ---- heads that meet in a network that reduces: edges as in direct.h ---- */
 extern const struct kl_schedule kl_allreduce_direct, kl_allgather_direct, kl_reducescatter_direct;
 
-/* ---- PAT: edge k is the rank 2^k further. All-gather receives from rank + 2^k and sends to rank - 2^k; reduce-scatter
- * receives from rank - 2^k and sends to rank + 2^k (modulo nranks) ---- */
+/* ---- PAT: edge k leads to the rank 2^k further. All-gather receives from rank + 2^k and sends to rank - 2^k;
+ * reduce-scatter receives from rank - 2^k and sends to rank + 2^k (modulo nranks) ---- */
 extern const struct kl_schedule kl_allgather_pat, kl_reducescatter_pat;
 
 #endif

@@ -182,7 +182,7 @@ static inline void connect_double_tree(struct sim *sim, int tree)
     }
 }
 
-/* Anything that is a tree with up to three children. */
+/* Any tree with up to three children. */
 static inline void connect_any_tree(struct sim *sim)
 {
     int name[SIM_RANKS];
@@ -200,7 +200,7 @@ static inline void connect_any_tree(struct sim *sim)
 /* Each channel moves its share, on a graph of its own that `connect` makes. */
 typedef void connect_fn(struct sim *sim, int channel, void *context);
 
-/* ---- graphs by the name that a case has ---- */
+/* ---- graphs by the name of a case ---- */
 
 struct ring_context {
     int root;

@@ -20,7 +20,7 @@
 
 enum { SIM_RANKS = 64, SIM_STEPS = 8, SIM_NET_STEPS = 2 * SIM_RANKS, SIM_NET = SIM_RANKS };
 
-/** RAW: somebody's own data. PARTIAL: contributions of a reduction. COMPLETE: its result. */
+/** RAW: some rank's own data. PARTIAL: contributions of a reduction. COMPLETE: its result. */
 enum sim_state { SIM_RAW, SIM_PARTIAL, SIM_COMPLETE };
 
 /** The composition of elements. Elements with the same form have been computed alike, to the last bit. */
@@ -36,7 +36,7 @@ struct sim_chunk {
 };
 
 struct sim_edge {
-    struct sim_chunk *chunk; /* as many as `steps` */
+    struct sim_chunk *chunk; /* `steps` of them */
     int first, held, steps;
 };
 
@@ -65,7 +65,7 @@ struct sim {
     struct sim_chunk room[2][SIM_RANKS][SIM_RANKS][SIM_STEPS], net_room[2][SIM_RANKS][SIM_NET_STEPS];
     int ngroups, nnodes;              /* of ranks that meet in the network; members of each */
     int member[SIM_RANKS][SIM_RANKS]; /* by group and node */
-    struct sim_value *kept;           /* by rank and element of the result; no ranks: nothing was kept */
+    struct sim_value *kept;           /* by rank and element of the result; without ranks: not kept */
     char wrong[200];
 };
 
@@ -158,7 +158,7 @@ static size_t sim_count(const struct sim *sim, const struct sim_lane *lane, int 
 
 /* ---- values ---- */
 
-/* The first thing that is wrong counts. */
+/* The first error counts. */
 #define SIM_WRONG(sim, ...)                                                                                            \
     do {                                                                                                               \
         if (!*(sim)->wrong) (void)snprintf((sim)->wrong, sizeof(sim)->wrong, __VA_ARGS__);                             \
@@ -205,7 +205,7 @@ static struct sim_move sim_next(const struct sim *sim, int rank, int lane)
     };
 }
 
-/* The edge from or to a rank, or NULL, which is wrong. */
+/* The edge from or to a rank; NULL: an error. */
 static struct sim_edge *sim_edge_at(struct sim *sim, int rank, uint32_t edge, bool sends)
 {
     int peer = sends ? sim->rank[rank].to[edge] : sim->rank[rank].from[edge];
@@ -335,7 +335,7 @@ static struct sim_chunk sim_value_of(struct sim *sim, int rank, struct sim_lane 
     return sim_meet(sim, rank, m, own);
 }
 
-/* Do the next hop of a lane, if it has one and can. */
+/* Do the next hop of a lane, if it has one and it can be done. */
 static bool sim_step(struct sim *sim, int rank, int lane)
 {
     struct sim_lane *l = &sim->rank[rank].lane[lane];
@@ -467,7 +467,7 @@ static void sim_start(struct sim *sim)
     }
 }
 
-/* Everybody once, beginning somewhere, and as many hops of each as chance, or `all`, will have it. */
+/* Each rank once, from a random start, and as many hops of each as chance, or `all`, allows. */
 static bool sim_round(struct sim *sim, bool all)
 {
     int actors = sim->nranks * sim->schedule->lanes, begin = (int)sim_random(&sim->seed, (uint64_t)actors);

@@ -22,7 +22,7 @@ static unsigned func_of(struct kl_call c)
     return bits(c, 0, KL_CALL_TYPE);
 }
 
-/* All of it: of those that end in these bits the one next to `near`. */
+/* The whole number: of those with these low bits, the one next to `near`. */
 static uint64_t number_of(struct kl_call c, uint64_t near)
 {
     const uint64_t range = (uint64_t)1 << KL_CALL_NUMBER_BITS, half = range / 2;
@@ -36,7 +36,7 @@ static unsigned root_of(struct kl_call c)
     return bits(c, KL_CALL_ROOT, KL_CALL_NUMBER - KL_CALL_ROOT);
 }
 
-/* Calls come from other ranks, so their numbers may be any. */
+/* Calls come from other ranks: their numbers may be any. */
 static const struct kl_func_info *info_of(struct kl_call c)
 {
     static const struct kl_func_info unknown = {.name = "an unknown function"};
@@ -143,7 +143,7 @@ static void add_call(struct kl_text *t, struct kl_call c, unsigned differ)
 
 /* ---- the verdict ---- */
 
-/* How many made the call of rank `r`; 0: not known, or a rank before `r` made it. */
+/* Number of ranks with the call of rank `r`; 0: not known, or a rank before `r` made it. */
 static int votes(const struct kl_called *by_rank, int n, int r)
 {
     int count = 0;
@@ -191,7 +191,7 @@ static void add_ranks(struct kl_text *t, const struct kl_called *by_rank, int n,
     if (total > named) kl_text_add(t, " and %d more", total - named);
 }
 
-/* The fewest first, each as it differs from most. */
+/* The smallest groups first, each by its difference from the largest. */
 static void add_odd(struct kl_text *t, const struct kl_called *by_rank, int n, int most)
 {
     int named = 0;

@@ -22,7 +22,7 @@
 #include "coll/func.h"
 #include "include/nccl.h"
 
-/** A collective as all ranks have to make it; of a message: `root` is the other rank. */
+/** A collective, the same on all ranks; of a message: `root` is the other rank. */
 struct kl_call {
     uint64_t what, count;
 };
@@ -54,13 +54,13 @@ static inline uint64_t kl_call_signature(const struct kl_call *c)
     return c->what ^ c->count * 0x9e3779b97f4a7c15u;
 }
 
-/** Where a line has 4 bytes for it only. */
+/** The short form for lines with 4 bytes for it. */
 static inline uint32_t kl_call_short(uint64_t signature)
 {
     return (uint32_t)(signature ^ signature >> 32);
 }
 
-/** Of a message, by both sides. */
+/** The signature of a message, on both sides. */
 static inline uint64_t kl_message_signature(ncclDataType_t type, size_t count)
 {
     return (uint64_t)(0xa0 | type) << 56 | (count & (((uint64_t)1 << 56) - 1));
@@ -70,7 +70,7 @@ static inline uint64_t kl_message_signature(ncclDataType_t type, size_t count)
 
 enum { KL_CALL_TEXT = 160 };
 
-/** Of an operator as all ranks know it (kl_task_op_code); never NULL. */
+/** Name of an operator's common code (kl_task_op_code); never NULL. */
 const char *kl_call_op_name(unsigned code);
 
 /**
@@ -89,8 +89,9 @@ struct kl_called {
 };
 
 /**
- * Did ranks make different calls as the collective `number`? Then the sentence: "rank 3 called Broadcast(root 1) as #17 where the others called
- * AllReduce", and `*culprit` is the first rank of the fewest. False: those that are known are the same.
+ * Did ranks make different calls as the collective `number`? Then the sentence: "rank 3 called Broadcast(root 1) as #17
+ * where the others called AllReduce", and `*culprit` is the first rank of the fewest. False: all known calls are the
+ * same.
  */
 bool kl_call_verdict(const struct kl_called *by_rank, int nranks, uint64_t number, char *text, size_t size,
                      int *culprit);
