@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory order: left is stored with release last, loaded with acquire: all earlier stores of a member are visible then.
+ * A toucher announces itself before it reads `revoked`, a revoker the other way round, both sequentially consistent: one
+ * of the two sees the other.
+ */
 #include "channel/arena.h"
 
 #include "base/clock.h"

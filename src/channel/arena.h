@@ -8,15 +8,12 @@
  *     first:   begin: make it, post a card to every other -> wait for all replies -> withdraw the offer, ready
  *     others:  begin                                      -> wait for the card    -> map it, post the reply, ready
  *
- * Contents: zero at first. Pages come into being when touched. In front of it each member has a line with a flag that
+ * Contents: zero at first. Pages are allocated when touched. In front of it each member has a line with a flag that
  *           it has left.
  * Errors:   as the bootstrap, segments and descriptors; ncclInternalError when members expect another size.
  * Lending:  members may publish in it the addresses of their own memory, and others then read and write there, a piece
  *           at a time, each between kl_arena_touch and kl_arena_let_go. A member that has failed revokes its memory:
  *           when that returns no rank touches it.
- * Memory order: left is stored with release last, loaded with acquire: all earlier stores of a member are visible then.
- *           A toucher announces itself before it reads `revoked`, a revoker the other way round, both sequentially
- *           consistent: one of the two sees the other.
  * Threads:  one at a time, per rank.
  */
 #ifndef KL_CHANNEL_ARENA_H

@@ -282,8 +282,12 @@ static ncclResult_t begin_round(struct kl_connections *cs)
     return ncclSuccess;
 }
 
-/* The position of an edge in an order that all ranks compute alike: by distance, by channel, every other one along the
- * ranks, by sender. */
+/*
+ * The position of an edge in an order that all ranks compute alike: by distance, by channel, every other one along the
+ * ranks, by sender. All ranks need the edges of collectives at about the same time: in this order both ends of the first
+ * missing edge work on it. Of edges with equal distances every other one comes first, so that one peer at a time is enough
+ * for half of them at once.
+ */
 static void place_of(const struct kl_connections *cs, const struct kl_edge *e, int place[4])
 {
     int from = e->sends ? cs->config.rank : e->peer, to = e->sends ? e->peer : cs->config.rank;

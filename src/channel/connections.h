@@ -10,10 +10,7 @@
  *     receiver:  begin: set up, post the card -> wait for the reply -> settle, ready
  *     sender:    begin: watch the peer        -> wait for the card  -> connect, post the reply, ready
  *
- * Edges of collectives are needed by all ranks at about the same time. They are connected in rounds: with at most
- * `round_peers` peers at a time, in an order of all edges that all ranks have in common, nearest distance first. So
- * both ends of the first missing edge work on it. Of a row of edges with equal distances every other one comes first,
- * so that one peer at a time is enough for half of them at once.
+ * Edges of collectives are connected with at most `round_peers` peers at a time, in an order that all ranks share.
  *
  * Errors:  the transport's and the bootstrap's; then the communicator has failed.
  * Threads: one at a time.

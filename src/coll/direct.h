@@ -9,12 +9,7 @@
  * Edges:  sending      h: to head h        KL_DIRECT_DOWN + i: to the i-th other rank      KL_DIRECT_NET: into the network
  *         receiving    h: from head h      KL_DIRECT_DOWN + i: from the i-th other rank    KL_DIRECT_NET: out of it
  *
- * Between two heads there is one edge for shares and another one for results. Each lane begins with another head, so
- * that not all ranks go to the same one; in lane 0 a head comes to itself last, when the others have sent, in lane 1
- * first, as others wait for it. No circle of waiting ranks arises: consider the rank that is furthest behind in its
- * lane. The rank that sends to it has sent, or waits for the network, which waits for lane 0 only; and the rank that
- * receives from it has left room, having come as far.
- *
+ * Between two heads there is one edge for shares and another one for results.
  * Where parts are gathered or scattered every rank is a head; place h * nnodes + k is the part of head h of node k.
  */
 #ifndef KL_COLL_DIRECT_H
@@ -29,7 +24,14 @@ static inline uint32_t kl_direct_downs(const struct kl_position *p)
     return ((1u << p->ndown) - 1) << KL_DIRECT_DOWN;
 }
 
-/** The head of this turn. Lane 0: the own one comes last; lane 1: first. */
+/**
+ * The head of this turn. Each lane begins with another head, so that not all ranks go to the same one; in lane 0 a head
+ * comes to itself last, when the others have sent, in lane 1 first, as others wait for it.
+ *
+ * No circle of waiting ranks arises: consider the rank that is furthest behind in its lane. The rank that sends to it has
+ * sent, or waits for the network, which waits for lane 0 only; and the rank that receives from it has left room, having
+ * come as far.
+ */
 static inline int kl_direct_turn(const struct kl_position *p, int lane, int turn)
 {
     int first = p->head < 0 ? p->shift : p->head + (lane ? 0 : 1);

@@ -24,7 +24,7 @@ struct kl_exec;
 
 struct kl_exec_config {
     int rank, nranks;
-    const struct kl_connect *graph; /* outlives the exec */
+    const struct kl_connect *graph; /* pointers here outlive the exec */
     const struct kl_tuning *tuning;
     const struct kl_p2p_round *rounds;           /* nranks */
     const struct kl_redop (*redops)[ncclNumOps]; /* by type, by operation */

@@ -1,41 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nvls.h - memory that all ranks of a host map, and through which a rank adds up all contributions and publishes data
- * to all others at once: the operations of a switch for GPUs (NVLS), done by the ranks themselves.
- *
- * A rank that adds up or publishes is called a *head*. Each head has a sequence of *steps*, counted since the memory,
- * which belongs to one channel, was made. All ranks take part in every step, so that all count alike. Step t uses slot
- * t % steps:
+ * nvls.h - memory that all ranks of a host map. A rank that adds up contributions and publishes results in it is called
+ * a *head*: the ranks do the work of a switch for GPUs (NVLS). One memory per channel; the protocol is in nvls.c.
  *
  *     other ranks                      head                         other ranks
  *     contribution[rank][slot]  --->   adds up      result[slot]  --->   take it
  *
- * An all-reduce does both halves. A reduce-scatter has empty results, which only signal that the contributions have
- * been read; an all-gather has no contributions, and ranks count the results they took in taken[rank].
+ * Each head counts *steps*; all ranks take part in every step. Step t uses slot t % steps. A reduce-scatter has empty
+ * results, an all-gather no contributions. A line holds small data itself.
  *
- *      per head, lines of 128 bytes:    written by
- *          taken[rank]                  that rank
- *          contribution[rank][slot]     that rank
- *          result[slot]                 the head
- *      per head, chunk_bytes each:
- *          contribution[rank][slot]     that rank
- *          result[slot]                 the head
- *
- * A line signals that a step's data are there and holds them itself when they are small, so that little data cost one
- * line transfer.
- *
- * Invariant:    a rank contributes to step t only once it has taken result t - steps, and seen that it was published.
- *               a head publishes step t only once all have taken result t - steps: they contributed to t, or counted it in taken.
- * Who owns a slot:  a contribution: its rank until ready, then the head until it publishes; a result: the head until
- *               ready, then each rank until it has contributed to the slot's next step, or counted it in taken.
- * Memory order: ready is stored with release after the data, loaded with acquire before them; taken is stored with
- *               release after reading, loaded with acquire before a result is overwritten. A contribution is overwritten after
- *               an acquire of the result that the head stored with release after reading it.
- * Sizes:        grow with the square of nranks; pages are allocated when touched.
- * Trust:        the memory was attached over an authenticated connection, yet sizes in lines are compared with what the
- *               operation expects before any data is touched.
- * Threads:      one thread at a time per rank.
- * Source:       the graph specification, 14.6; the runtime specification, 3.12.
+ * Sizes:   grow with the square of nranks; pages are allocated when touched.
+ * Trust:   sizes in lines are compared with the expected ones before any data are touched.
+ * Threads: one thread at a time per rank.
+ * Source:  the graph specification, 14.6; the runtime specification, 3.12.
  */
 #ifndef KL_COLL_NVLS_H
 #define KL_COLL_NVLS_H

@@ -10,15 +10,7 @@
  *                           +-- 6 ----- 7      edge 2, edge 1, edge 0
  *
  * A loop visits every distance once, in the same order at all ranks: parents before children in an all-gather,
- * backwards in a reduce-scatter. The order determines the longest sequence of hops, and the number of chunks that wait
- * in an edge:
- *
- *      0 1 2 3 4 5 6 7      nranks / 2 hops, 1 chunk
- *      0 4 2 6 1 5 3 7      log2(nranks) hops, nranks / 2 chunks
- *
- * So it is the second among distances that are multiples of a stride, and the first from one such group to the next,
- * with groups no larger than KL_POSITION.steps. No circle of waiting ranks arises: consider a rank that made the fewest
- * hops. Its sender has sent, and its receiver has left room, both being at least as far.
+ * backwards in a reduce-scatter. The order is chosen in pat.c.
  *
  * Source: Jeaugey, PAT: a new algorithm for all-gather and reduce-scatter operations at scale (2025); the graph
  *         specification, 14.5.

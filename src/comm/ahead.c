@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The data of a task are posted before its turn if no incomplete task before it writes there, and the memory belongs to
+ * this process alone (os/pagemap.h), which has no other rank: another rank might write there, and signal that by the very
+ * operation in progress.
+ *
+ * While calls find operations queued, the program does not wait for each: then queueing is better than yielding the core
+ * (run.c).
+ */
 #include "comm/ahead.h"
 
 #include "coll/board.h"
 #include "comm/launch.h"
 
 _Static_assert((int)KL_AHEAD_MOST <= (int)KL_BOARD_EARLY, "a board allows for so many");
+
 /*
  * CALLS_PER_LOOK   calls that find operations queued: one of so many looks, the others only queue
  * QUEUEING         after a call that found operations queued: so many that find none queue as well, instead of yielding

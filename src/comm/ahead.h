@@ -2,22 +2,15 @@
 /**
  * ahead.h - this rank's data for small operations that are queued behind the current one are posted before their turn.
  *
- * An operation that waits for other ranks need not keep these from receiving this rank's data for the next ones. A
- * waiting rank then finds many operations complete at once: ranks that share a core switch once for all of them, not at
- * each. Results come in their order.
+ * An operation that waits for other ranks need not keep these from receiving this rank's data for the next ones: ranks
+ * that share a core then switch once for many operations. Results come in their order.
  *
  *      from <= done <= cursor < begun <= next <= until          tasks; next - cursor <= KL_AHEAD_MOST
  *
- * Tasks between `from` and `until` are queued on one stream with nothing in between. The data of a task are posted
- * before its turn if no incomplete task before it writes there, and the memory belongs to this process alone
- * (os/pagemap.h), which has no other rank: another rank might write there, and signal that by the very operation in
- * progress.
- *
- * While calls find operations queued, the program does not wait for each: then queueing is better than yielding the
- * core (run.c).
+ * Tasks between `from` and `until` are queued on one stream with nothing in between.
  *
  * Memory order: `until` is stored with release after `from` and the push; the runner of the launches loads it with
- * acquire. `next` is a hint to the user's thread.
+ *               acquire. `next` is a hint to the user's thread.
  * Threads:      the user's; kl_ahead_post is the runner's.
  */
 #ifndef KL_COMM_AHEAD_H

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Entering adds a caller and checks in the same step that the handle's use number is current; issuers are counted in the
+ * same step. Ending a communicator raises the use number, once: from then on no call can enter. It waits for the callers
+ * to leave and then frees.
+ *
+ * Memory order: one word, so all threads see its changes in the same order. Entering acquires the stores that opening
+ * released; draining acquires the stores that leaving released.
+ */
 #include "comm/handle.h"
 
 #include "comm/comm.h"
@@ -23,7 +31,7 @@ enum { SLOT_BITS = 16, BLOCK_SLOTS = 64, BLOCKS = (1 << SLOT_BITS) / BLOCK_SLOTS
 /* A line of its own: every call writes it. */
 struct kl_slot {
     alignas(KL_LINE) _Atomic uint64_t word; /* as in handle.h */
-    struct ncclComm *comm;                  /* while the generation is odd */
+    struct ncclComm *comm;                  /* while the use number is odd */
     uint32_t number;
     struct kl_slot *next; /* the next free one */
 };
@@ -67,13 +75,13 @@ static struct kl_slot *slot_at(unsigned number)
     return block ? &block[number % BLOCK_SLOTS] : NULL;
 }
 
-/* The slot of a handle, in any generation; NULL if there is none. */
+/* The slot of a handle, in any use; NULL if there is none. */
 static struct kl_slot *slot_of(ncclComm_t handle)
 {
     return slot_at((unsigned)((uintptr_t)handle & SLOTS));
 }
 
-/* Does the word of a slot have the handle's generation? Handles have an odd one. */
+/* Does the word of a slot have the handle's use number? Handles have an odd one. */
 static inline bool fits(uint64_t word, ncclComm_t handle)
 {
     return word >> INSIDE_BITS == (uintptr_t)handle >> SLOT_BITS && (uintptr_t)handle >> SLOT_BITS & 1;

@@ -1,26 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * handle.h - the users' handle of a communicator: a number that is looked up and never followed.
+ * handle.h - the users' handle of a communicator: a number that is looked up, never dereferenced.
  *
- * A communicator has a slot in a registry while it lives. Its handle is the generation of the slot and the slot's
- * number, so the handle of a destroyed communicator, and a value that never was a handle, are recognised, also when the
- * slot is in use again. The slot holds its generation too, and in the same word counts the calls that are inside:
+ * A communicator has a slot in a registry while it lives. Its handle is a use number of the slot and the slot's number:
+ * handles of destroyed communicators, and values that never were handles, are recognised. Each use of a slot has a new
+ * number. The slot's word holds it too, and counts the calls that are inside:
  *
  *              63         24 23      8 7      0
- *     word    |    use     | callers  | issuers |    use: odd while a communicator lives in the slot, even while none does
+ *     word    |    use     | callers  | issuers |    use: odd while a communicator lives in the slot, else even
  *     handle  |    use (63 to 16)     |  slot (15 to 0)
  *
- * Entering adds a caller and checks in the same step that the handle's generation is current. Ending a communicator
- * raises the generation, once; from then on no call can enter. It waits for the callers to leave and then frees.
+ * A communicator is for one thread at a time: of two threads that issue operations at once, the second is refused.
  *
- * A communicator is for one thread at a time. Calls that issue operations are counted as issuers as well, in the same
- * step, so that of two such threads at the same time the second is refused before it touches anything.
- *
- * Memory:       slots are reused, never freed: as many as communicators ever lived at once, 128 bytes each.
- * Memory order: one word, so all threads see its changes in the same order. Entering acquires the stores that opening
- *               released; draining acquires the stores that leaving released.
- * Threads:      any. Nothing here takes a lock but opening and releasing.
- * Fork:         a child finds its parent's communicators, and is refused.
+ * Memory:  slots are reused, never freed: as many as communicators ever lived at once, 128 bytes each.
+ * Threads: any. Only opening and releasing take a lock.
+ * Fork:    a child finds its parent's communicators, and is refused.
  */
 #ifndef KL_COMM_HANDLE_H
 #define KL_COMM_HANDLE_H

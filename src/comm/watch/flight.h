@@ -6,11 +6,10 @@
  *     kl_flight_begin, _end  the runner          its turn has come, it is complete
  *     kl_flight_read         any thread          at any time, also in the middle of a failure
  *
- * Times:    reading the clock takes longer than all the rest, and a small operation a quarter of a microsecond. So only its
- *           issue is timed always. Its begin is when it is large or has to wait, which costs nothing then; its end when it
- *           is large or has waited for some hundred polls.
- * Costs:    per call or group one reading of the clock (base/ticks.h), and per operation some 15 stores to two lines of its own
- *           memory; no system call, lock or allocation. About 75 instructions; 25 ns, 14 to 20 of them for the clock (EPYC, 2026-11).
+ * Times:    an operation's issue is always timed; its begin when it is large or has to wait; its end when it is large or
+ *           has waited for some hundred polls: reading the clock takes longer than all the rest.
+ * Costs:    one reading of the clock per call or group, some 15 stores per operation: 75 instructions, 25 ns (EPYC,
+ *           2026-11). No system call, lock or allocation.
  * Contents: a record is one line of 64 bytes. Its number is 0 while it is written: a reader checks it before and after.
  * Memory order: fields are stored with release behind the zero, and loaded with acquire before the second look at the number.
  *           An operation ends before its record is reused, but in groups of more than KL_FLIGHT_RECORDS operations: of those the
