@@ -153,7 +153,7 @@ static const struct broken {
     {&kl_allreduce_oneshot, grid_of, misses_one, "data that no rank receives"},
     {&kl_allreduce_oneshot, grid_of, never_finishes, "keeps an incomplete result"},
     {&kl_allreduce_oneshot, grid_of, parks_for_ever, "has in element"},
-    {&kl_allreduce_oneshot, grid_of, resumes_too_early, "not parked"},
+    {&kl_allreduce_oneshot, grid_of, resumes_too_early, "resumes without a parked value"},
 };
 
 static const struct broken *now_broken;
