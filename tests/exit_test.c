@@ -258,7 +258,7 @@ static void who_ends_in_the_midst_is_lost(void **state)
     run_job("thread", false);
 }
 
-/* A rank's, which is looked at before the library leaves; "exe" is its own thread. */
+/* A rank's, inspected before the library leaves; "exe" is its own thread. */
 struct kolo_test_keep kolo_test_keeps[] = {{"kolo-", 3, 0},    {"/memfd:kolo", 50, 0}, {"anon_inode:", 10, 0},
                                            {"socket:", 20, 0}, {"exe", 1, 0},          {NULL, 0, 0}};
 

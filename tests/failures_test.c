@@ -181,11 +181,11 @@ static int miss_the_stopped(struct rank *r)
     return fine ? EXIT_AS_EXPECTED : 1;
 }
 
-/* Rank 2 has another count: all hear the same sentence about it. */
+/* Rank 2 has another count: all report the same sentence about it. */
 static int disagree_on(struct rank *r, size_t ours, size_t of_rank_2)
 {
     size_t count = r->rank == 2 ? of_rank_2 : ours;
-    ncclResult_t rc = reduce_once(r); /* everybody has joined */
+    ncclResult_t rc = reduce_once(r); /* all have joined */
 
     rc = rc ? rc : ncclAllReduce(r->send, r->recv, count, ncclFloat, ncclSum, r->comm, NULL);
 
@@ -222,7 +222,7 @@ static int diverge(struct rank *r)
 /* Rank 2 leaves without taking part. */
 static int desert(struct rank *r)
 {
-    ncclResult_t rc = reduce_once(r); /* everybody has joined */
+    ncclResult_t rc = reduce_once(r); /* all have joined */
 
     if (!rc && r->rank != 2) rc = reduce_once(r);
     bool fine = r->rank == 2 || (rc == ncclRemoteError && says(ncclGetLastError(r->comm), "rank 2") &&
@@ -672,7 +672,7 @@ static void another_secret_is_refused(void **state)
     (void)state;
     setenv("KOLO_BOOTSTRAP_TIMEOUT", "3", 1);
     setenv("KOLO_SECRET", "one", 1);
-    start_child(&zero, "miss", 0, 2, ADDRESS); /* waits for rank 1, in vain */
+    start_child(&zero, "miss", 0, 2, ADDRESS); /* waits for rank 1, which never comes */
     setenv("KOLO_SECRET", "two", 1);
     start_child(&one, "secret", 1, 2, ADDRESS);
     assert_int_equal(wait_for_exit(&one), EXIT_AS_EXPECTED);

@@ -396,7 +396,7 @@ static int leave_without_taking_part(struct member *m)
         if (!rc) rc = koloStreamSynchronize(m->stream[c]);
         m->comm[c] = m->comm[0];
         m->comm[0] = used;
-        /* messages go to the next rank, and come from the one before: not everybody misses rank 2 */
+        /* messages go to the next rank, and come from the one before: not all miss rank 2 */
         if (c != 1 || rc) status = expect_culprit(m, rc, ncclRemoteError, "rank 2", "");
     }
     destroy_all(m);
@@ -420,7 +420,7 @@ static void *abort_some_time(void *arg)
     return ncclCommAbort(m->comm[0]) ? arg : NULL;
 }
 
-/* Rank 0 aborts while all connect. Its own wait ends, and everybody's. */
+/* Rank 0 aborts while all connect. Its own wait ends, and all others'. */
 static int abort_while_connecting(struct member *m)
 {
     ncclResult_t rc = create_all(m, 1);
@@ -486,7 +486,7 @@ static void who_dies_while_ranks_connect_is_named(void **state)
     }
 }
 
-/* Rank 1 stands still from some point on, as in a debugger. Rank 0 waits in vain, until it aborts. */
+/* Rank 1 stands still from some point on, as in a debugger. Rank 0 waits until it aborts. */
 static int stop_while_connecting(struct member *m)
 {
     ncclResult_t rc = create_all(m, 1);

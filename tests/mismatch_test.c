@@ -322,7 +322,7 @@ static ncclResult_t call_and_wait(struct rank *r, const struct mismatch *m)
     return rc ? rc : koloStreamSynchronize(r->other);
 }
 
-/* Some do their part without the others: they hear of it, too. */
+/* Some do their part without the others: they get the error, too. */
 static ncclResult_t await_failure(struct rank *r)
 {
     const time_t until = time(NULL) + kolo_test_hang_s() / 2;

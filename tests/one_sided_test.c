@@ -57,7 +57,7 @@ static void close_rank(struct rank *r)
 
 /* ---- calls of a rank ---- */
 
-/* Everybody writes a part of everybody, itself included, by every context and several signals. */
+/* Every rank writes a part of every rank, itself included, by every context and several signals. */
 static bool put_round(struct rank *r, int round, size_t bytes)
 {
     const int context = round % CONTEXTS, signal = round % 3;
@@ -81,7 +81,7 @@ static bool put_round(struct rank *r, int round, size_t bytes)
     return right;
 }
 
-/* The target waits in another operation meanwhile, in which the source takes part later: somebody else has to receive. */
+/* The target waits in another operation meanwhile, in which the source takes part later: another thread has to receive. */
 static bool put_to_the_busy(struct rank *r)
 {
     const size_t bytes = PART;
@@ -104,7 +104,7 @@ static bool put_to_the_busy(struct rank *r)
     return right && out == RANKS;
 }
 
-/* Many small ones without a look in between, and more than can be under way; then one wait for all. */
+/* Many small ones without a look in between, and more than can be in flight; then one wait for all. */
 static bool ring_of_signals(struct rank *r)
 {
     enum { MANY = 700 };

@@ -109,7 +109,7 @@ static void *rank_main(void *arg)
     if (!mine->rc) return NULL;
     snprintf(mine->text, sizeof mine->text, "%s", kl_error_text());
     fprintf(stderr, "rank %d: %s\n", me->rank, mine->text);
-    _exit(1); /* the others hear of that */
+    _exit(1); /* the others are told */
 }
 
 static void run_process(int process)

@@ -197,7 +197,7 @@ static struct {
     bool verbose;
 } all = {1, 161, 32, false};
 
-/* Deadlines pass for everybody while the machine stands still (a frozen group, say): such a run shows nothing. */
+/* Deadlines pass for all while the machine stands still (a frozen group, say): such a run shows nothing. */
 static _Atomic bool paused;
 
 static void *watch_for_pauses(void *arg)

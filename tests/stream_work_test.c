@@ -246,7 +246,7 @@ static void *synchronize(void *stream)
     return NULL;
 }
 
-/* They sleep after some milliseconds, and one of them runs everybody's streams. */
+/* They sleep after some milliseconds, and one of them runs all streams. */
 static void threads_that_wait_for_long_do_not_keep_each_other(void **state)
 {
     enum { THREADS = 6 };

@@ -115,7 +115,7 @@ static void one_yield_is_enough_if_the_other_rank_operates(void **state)
     }
 }
 
-/* Once a yield was of no use, operations are queued; all of them are carried out by the first call that yields again. */
+/* After a useless yield, operations are queued; the first call that yields again runs all of them. */
 static void a_queue_is_caught_up_with(void **state)
 {
     int queued = 1, given;

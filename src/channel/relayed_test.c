@@ -208,7 +208,7 @@ static void what_was_published_is_sent_when_the_sender_has_left(void **state)
     destroy();
 }
 
-/* The first step may be on its way before the loss is known here. */
+/* The first step may be in flight before the loss is known here. */
 static void send_until_failure(uint64_t step, int rank)
 {
     struct test_patience patience = {0};

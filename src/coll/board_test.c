@@ -47,7 +47,7 @@ static ptrdiff_t step_after(const struct kl_board *b, uint64_t turn, size_t byte
     return (const char *)kl_board_flag_of(b, 1, turn + 1, bytes) - flag;
 }
 
-/* Of many turns: the least of these steps, to either side, and whether they are all alike. */
+/* Over many turns: the smallest of these steps, to either side, and whether all are equal. */
 static size_t least_step(const struct kl_board *b, size_t bytes, bool *alike)
 {
     size_t least = SIZE_MAX;
@@ -102,7 +102,7 @@ static void small_posts_are_scattered_where_they_are_read_at_once(void **state)
 
 enum { PLACES_SEEN = 1 << 14, OPENS = 200000 };
 
-/* Turns after which each place was used last, 1 + the turn, by address. */
+/* The last use of each place, as 1 + the turn, by address. */
 struct places {
     const void *at[PLACES_SEEN];
     uint64_t used[PLACES_SEEN];
@@ -119,7 +119,7 @@ static uint64_t *used_of(struct places *p, const void *at)
     return &p->used[i];
 }
 
-/* The other rank reads as late as it may: only as many turns as this one waits for. */
+/* The other rank reads as late as allowed: only as many turns late as this one waits for. */
 static void *open_when_allowed(struct kl_board *b, size_t bytes)
 {
     int blocker;
@@ -131,7 +131,7 @@ static void *open_when_allowed(struct kl_board *b, size_t bytes)
     return kl_board_open(b, bytes);
 }
 
-/* Posts of several areas in turn: none is written before the one that lay there was read, also while places are doubled. */
+/* Posts of several areas in turn: none overwrites an unread one, also while places are doubled. */
 static void a_place_is_written_anew_when_it_was_read(void **state)
 {
     struct places *seen = zeroed(sizeof *seen);
@@ -181,7 +181,8 @@ static void few_posts_use_few_places(void **state)
     free(seen);
 }
 
-/* As posts came at once before, up to a limit; not where another rank may need the core, nor where all wait for all. */
+/* As long as posts came at once before, up to a limit; not where another rank may need the core, nor where all wait for
+ * all. */
 static void who_follows_on_the_heels_falls_behind(void **state)
 {
     static const struct pause_case {

@@ -81,7 +81,7 @@ static void go_by_core(struct world *w)
                 (struct kl_lately){.block = 8, .warm = 1u << 30, .again = 1u << 20, .better = 1};
 }
 
-/* Calls, most of them of more than a turn for each piece. How many went core by core. */
+/* Calls, most of them of more than a turn for each piece. Returns the number that went core by core. */
 static int calls_of_cores(int n, int cores, bool turns)
 {
     enum { CALLS = 6, BYTES = 600000 };
@@ -94,7 +94,7 @@ static int calls_of_cores(int n, int cores, bool turns)
     for (int i = 0; i < CALLS; i++) {
         struct call c = draw_call(&seed, n, BYTES);
         c.exact = true;
-        if (c.op == ncclAvg && n & (n - 1)) c.op = ncclSum; /* a sixth has no exact number */
+        if (c.op == ncclAvg && n & (n - 1)) c.op = ncclSum; /* a sixth has no exact representation */
         assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, n), ncclSuccess);
         if (draw(&seed, 4)) c.func = draw(&seed, 2) ? KL_FUNC_ALL_REDUCE : KL_FUNC_REDUCE_SCATTER;
         const size_t half = BYTES / 2 / c.redop.elem_bytes / (size_t)n;
@@ -144,7 +144,7 @@ static bool is_alike(const struct kl_lately *a, const struct kl_lately *b)
     return a->better == b->better && a->uses == b->uses && a->number == b->number && a->block == b->block;
 }
 
-/* Both ways are used, and all ranks find the same, though each has times of its own. */
+/* Both ways are used, and all ranks choose the same, though each measures times of its own. */
 static void ranks_choose_alike(void **state)
 {
     enum { CALLS = 260, LEAST = 32 << 10 };

@@ -63,7 +63,7 @@ static int end_of_pools(void **state)
     return 0;
 }
 
-/* Both sides in turn, until both are done, one has failed, or nothing moves; the receiver's result. */
+/* Poll both sides in turn, until both are done, one has failed, or nothing moves; returns the receiver's result. */
 static ncclResult_t transfer(struct link *l, char *from, size_t sent, char *to, size_t received)
 {
     struct kl_message out = {.data = from, .bytes = sent, .signature = kl_message_signature(ncclInt8, sent)};
@@ -128,7 +128,7 @@ static void messages_arrive_whole(void **state)
     free(to);
 }
 
-/* A message of `bytes`, whole; false: not now. */
+/* A message of `bytes`, at once; false: not now. */
 static bool send_whole(struct link *l, const char *from, size_t bytes)
 {
     return kl_message_send_whole(&l->tx, from, bytes, kl_message_signature(ncclInt8, bytes));
@@ -239,7 +239,7 @@ static void a_send_that_is_done_has_let_go_of_its_buffer(void **state)
     free(to);
 }
 
-/* Where the receiver may have to wait for a CPU, the sender had better go on. */
+/* Where the receiver may have to wait for a CPU, the sender continues at once. */
 static void what_is_less_than_is_lent_is_handed_over(void **state)
 {
     char from[4 * SLOT_BYTES] = {0};
@@ -352,7 +352,7 @@ static void a_revoked_message_is_not_read(void **state)
     assert_int_equal(kl_message_send(&out, &l.tx, &lender), KL_STALLED);
     kl_connector_revoke(&l.tx);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(kl_message_recv(&in, &l.rx, &borrower, &rc), KL_STALLED); /* to hear why */
+        assert_int_equal(kl_message_recv(&in, &l.rx, &borrower, &rc), KL_STALLED); /* to get the reason */
     assert_int_equal(rc, ncclSuccess);
     assert_int_equal(in.moved, 0);
     free_link(&l);
@@ -458,7 +458,7 @@ static void other_memory_is_not_lent(void **state)
     end_loan(&p);
 }
 
-/* Memory that its sender has freed in the meantime, as far as the receiver can tell. */
+/* Memory that its sender seems to have freed in the meantime. */
 static void lose_what_is_lent(struct loaned *p)
 {
     struct kl_range_ticket *ticket = (void *)((char *)(uintptr_t)kl_fifo_payload(&p->l.rx.rx) + 16);
@@ -468,7 +468,7 @@ static void lose_what_is_lent(struct loaned *p)
 
 static void what_cannot_be_mapped_goes_another_way(void **state)
 {
-    static const bool asked[] = {true, true, false, false, true, true}; /* after two refusals, not for a while */
+    static const bool asked[] = {true, true, false, false, true, true}; /* not after two refusals, for a while */
     struct loaned p;
 
     (void)state;
@@ -530,7 +530,7 @@ static void what_cannot_be_mapped_is_read(void **state)
     end_loan(&p);
 }
 
-/* It seems to be another process, and to have been seen too long ago. */
+/* The peer seems to be another process, last seen too long ago. */
 static void change_lender(const struct loaned *p)
 {
     lender.lending.process++;
@@ -558,7 +558,7 @@ static void what_cannot_be_read_is_staged(void **state)
 
 static void a_send_that_need_not_wait_is_complete_before_its_receive(void **state)
 {
-    enum { BYTES = STEPS * KL_POOL_SLOT_BYTES }; /* as much as this link takes */
+    enum { BYTES = STEPS * KL_POOL_SLOT_BYTES }; /* capacity of this link */
     struct loaned p;
 
     (void)state;
@@ -571,7 +571,7 @@ static void a_send_that_need_not_wait_is_complete_before_its_receive(void **stat
     end_loan(&p);
 }
 
-/* A launch in which a rank decides, after it has found these times. */
+/* A launch in which a rank decides, after it has measured these times. */
 static void decide(struct kl_loans *loans, uint64_t staged, uint64_t read)
 {
     kl_loans_begin(loans, ON_LOAN, 1, 1);

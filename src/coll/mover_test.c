@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every row that the mover carries out, over real fifos: many ranks in one thread, progressed in a changing order, or a
- * thread for each; every protocol; slots, also past the caches, lines and lent memory; in place or not.
+ * Every row that the mover runs, over real fifos: many ranks in one thread, progressed in a changing order, or a thread
+ * for each; every protocol; slots, also with non-temporal stores, lines and lent memory; in place or not.
  */
 #include "coll/mover.h"
 
@@ -133,7 +133,7 @@ static void *run_rank(void *arg)
     return NULL;
 }
 
-/* One of those that it serves, another one each round. */
+/* One of the served functions, another one each round. */
 static int func_of(const struct kl_algorithm *a, int round)
 {
     uint32_t funcs = a->funcs;
@@ -181,7 +181,7 @@ static void threads_give_the_right_result_by_every_way(void **state)
     free_world(w);
 }
 
-/* ---- arithmetic that is not the same at all ranks ---- */
+/* ---- arithmetic that differs between ranks ---- */
 
 /* Each contribution is scaled once, by the rank that makes it: also a leaf's, and a lent one. */
 static void mean_is_right(const struct way *way, void *ctx)

@@ -172,7 +172,7 @@ static void place(const struct call *c, int rank, const char *send, char *recv)
 
 /* ---- expected results ---- */
 
-/* Elements [at, at + count) of everybody's `in`, added up by `head`: its own, then the others' by rank. */
+/* Elements [at, at + count) of all ranks' `in`, added up by `head`: its own, then the others' by rank. */
 static void add_up(const struct call *c, int n, char *const *in, int head, size_t at, size_t count, char *out)
 {
     const size_t skip = at * c->redop.elem_bytes;
@@ -270,7 +270,7 @@ static void start_all(struct world *w, const struct call *c, struct kl_nvls_task
     }
 }
 
-/* Until all are done, a few at a time, in random order. */
+/* Progress a few at a time, in random order, until all are done. */
 static void run_all(struct world *w, const struct call *c, uint64_t *seed)
 {
     bool done[MAX_RANKS][CHANNELS] = {{false}};

@@ -214,7 +214,7 @@ static void sizes_that_differ_are_seen(void **state)
     assert_non_null(strstr(sim->wrong, "expects"));
 }
 
-/* PAT that takes edges to hold more than they do. */
+/* PAT that assumes more room in edges than there is. */
 static void pat_depends_on_the_room(void **state)
 {
     struct sim *sim = sim_new(&kl_allgather_pat, SIM_RANKS, 2, 0);

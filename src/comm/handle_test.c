@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* A communicator that is nothing but its handle. */
+/* A communicator with nothing but its handle. */
 static struct ncclComm *make(void)
 {
     struct ncclComm *comm = aligned_alloc(KL_LINE, sizeof *comm);
@@ -63,7 +63,7 @@ static void what_is_no_handle_is_found_out(void **state)
     FOR_EACH_CASE(s, strangers)
     if (*s != handle) assert_null(kl_handle_try((ncclComm_t)*s));
     assert_null(kl_handle_try((ncclComm_t)(void *)&anything));
-    assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)1 << 16)))); /* a use that is yet to come */
+    assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)1 << 16)))); /* a future use */
     assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)2 << 16))));
     assert_null(kl_handle_try((ncclComm_t)(handle + 1)));
     assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)1 << 40)))); /* the word has no more bits of a use */

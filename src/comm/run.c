@@ -279,7 +279,7 @@ static enum kl_progress progress_held(ncclComm_t comm, struct kl_stream *stream,
 
 /* ---- without a launch ---- */
 
-/* Is no launch under way? */
+/* Is no launch in progress? */
 static bool is_idle(ncclComm_t comm)
 {
     return kl_load_acquire(&comm->finished) == comm->launched; /* pairs with finish_launch */

@@ -10,7 +10,7 @@
 
 enum { RANKS = 6 }; /* of three processes: this one has ranks 1, 2 and 4 */
 
-/* One rank of this process, as far as worlds look at it. */
+/* One rank of this process, with the fields that worlds use. */
 struct member {
     struct ncclComm comm;
     pthread_t thread;
@@ -163,7 +163,7 @@ static void all_fail_as_the_speaker_fails(void **state)
     leave(m);
 }
 
-/* The speaker never comes: a failure that is heard of from elsewhere ends the wait. */
+/* The leader never comes: a failure from elsewhere ends the wait. */
 static void wait_in_vain(struct member *me)
 {
     if (me->comm.rank == 1)
@@ -215,7 +215,7 @@ static void waiting_is_bounded(void **state)
     leave(m);
 }
 
-/* The speaker waits for all records; one that fails before never arrives. */
+/* The leader waits for all records; a rank that fails before never arrives. */
 static ncclResult_t await_all(ncclComm_t comm)
 {
     return kl_world_await_members(comm);

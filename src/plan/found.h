@@ -8,7 +8,7 @@
 enum kl_finding_code {
     KL_FINDING_NONE,
     KL_FINDING_NO_NVLINK,    /* n GPUs of `product` on a board have none in the file */
-    KL_FINDING_MANY_NVLINKS, /* they have more than the product */
+    KL_FINDING_MANY_NVLINKS, /* n GPUs have more than the product */
     KL_FINDING_AMD           /* n AMD GPUs; their search models are missing */
 };
 

@@ -14,7 +14,8 @@ enum { KL_GPUS_PROBLEM_TEXT = 256 };
  */
 ncclResult_t kl_gpus_read(struct kl_gpu_facts **gpu, int *n, char problem[KL_GPUS_PROBLEM_TEXT]);
 
-/** Is its PCI link slower or narrower at the moment than it could be, and does a release of NCCL go by that? */
+/** Is its PCI link slower or narrower at the moment than its maximum, and does a release of NCCL use the current
+ * speed? */
 bool kl_gpu_link_is_low(const struct kl_gpu_facts *gpu, int nccl);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * planned.h - a cluster with its graphs, rings, trees and tuning, as the settings in force have them.
+ * planned.h - a cluster with its graphs, rings, trees and tuning, with the settings in force.
  *
  * Errors:  reported with KL_FAIL.
  */

@@ -29,18 +29,18 @@ struct kl_graph_result {
 struct kl_fault_cost {
     struct kl_fault fault;
     bool mended, costs; /* could the document be mended; are the graphs better then */
-    bool together;      /* they are only when all faults that can be are mended */
-    int hosts;          /* for which that was tried: as asked, or 2 where only the network is concerned */
+    bool together;      /* they are better only when all mendable faults are mended */
+    int hosts;          /* number of hosts of the trial: the requested one, or 2 where only the network is concerned */
     struct kl_graph_result now, without; /* the graph that shows it */
 };
 
-/** Links, or ports of NETs, of one kind that carry the same. */
+/** Links, or ports of NETs, of one kind with the same load. */
 struct kl_link_group {
     bool port;
-    int first, n, all; /* the first link or NET; how many carry the same, and how many of the kind there are */
+    int first, n, all; /* the first link or NET; number with this load, and number of the kind */
     float bw, used;
-    int nlacks;        /* of the n: how many lack something for one more channel */
-    float more, lacks; /* most that it takes of one of them, and lacks there */
+    int nlacks;        /* number of the n that lack bandwidth for one more channel */
+    float more, lacks; /* maximum that it takes of one of them, and lacks there */
 };
 
 struct kl_graph_report {
@@ -77,12 +77,12 @@ struct kl_search_report {
     enum kl_search_headline headline;
     const struct kl_graph_report *about;
     const struct kl_fault_cost *worst;   /* KL_HEADLINE_FAULT: the one that costs most */
-    const struct kl_fault_cost *suspect; /* else one that may have to do with it; NULL */
+    const struct kl_fault_cost *suspect; /* else a fault that may be related; NULL */
     int apart[2];                        /* KL_HEADLINE_FALLBACK: nodes that cannot reach each other; -1 if all can */
 };
 
 /**
- * Plan for a cluster, which must outlive the report, and look at the graphs of these bits (1 << enum kl_graph_id).
+ * Plan for a cluster, which must outlive the report, and analyse the graphs of these bits (1 << enum kl_graph_id).
  * ncclInvalidUsage if none of them was computed. Free with kl_search_report_fini, also after a failure.
  */
 ncclResult_t kl_search_report_make(const struct kl_cluster *cluster, unsigned graphs, struct kl_search_report *report);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * timeline.h - which link is busy when, while an all-reduce runs over the rings or the trees of a plan.
+ * timeline.h - the load of links over time, while an all-reduce runs over the rings or the trees of a plan.
  *
  * A model of flows. Each edge of each channel carries chunks: a rank of a ring passes on a chunk when it has received
  * it, one of a tree when it has received it from all its children, or from its parent. An edge is as fast as its

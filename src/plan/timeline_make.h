@@ -17,7 +17,7 @@ enum { KL_FLOW_AFTER = 3 };
 struct kl_flow {
     int first_link, nlinks;           /* in kl_flows.link */
     int after[KL_FLOW_AFTER], nafter; /* flows whose chunks it passes on; none: it has all */
-    double own;                       /* bytes that it can send before any of these have come */
+    double own;                       /* bytes that it can send before any of these have arrived */
     double total, sent;               /* bytes */
     double most, rate;                /* bytes per microsecond: of its channel, and now */
 };

@@ -87,7 +87,7 @@ struct kl_rma {
     void *listener;
     struct kl_rma_in *in;
     int unconnected; /* of those that may come */
-    bool look_again; /* somebody may have come, whatever the descriptor says */
+    bool look_again; /* a connection may be pending, whatever the descriptor says */
     bool cancelled;
 
     struct kl_rma_block block; /* the first one */

@@ -52,7 +52,7 @@ static int any_of(struct maker *m, int n)
 #define ANY(m, table) ((table)[any_of((m), LENGTH(table))])
 #define PUT(m, ...)   ((m)->used += (size_t)snprintf((m)->text + (m)->used, TEXT - (m)->used, __VA_ARGS__))
 
-/* Everybody to a switch, to each other, to neighbours, or however many to anybody, back or not. */
+/* All to a switch, to each other, to neighbours, or any number to any, back or not. */
 static void draw_nvlinks(struct maker *m)
 {
     enum { NONE, SWITCH, ODD_SWITCH, ALL, RING, ODD, ONE_WAY, CPU, KINDS } kind = any_of(m, KINDS);
@@ -368,7 +368,7 @@ static void check_collnet(const struct kl_plan *p, int channel)
     }
 }
 
-/* In every round one rank is sent to, and one received from; in all of them together, everybody. */
+/* In every round one rank is sent to, and one received from; in all of them together, every rank. */
 static void check_schedule(const struct kl_connect *c)
 {
     int n = c->ranks.nranks;

@@ -383,7 +383,7 @@ static bool do_steps(struct performer *f)
     return settle(f);
 }
 
-/* Well: in any order. Else at once, so that the others hear of it. */
+/* Well: in any order. Else at once, so that the others notice. */
 static void leave_all(struct performer *f, bool well)
 {
     int first = soak_pick(&f->seed, SOAK_COMMS);

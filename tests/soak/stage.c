@@ -42,7 +42,7 @@ static void put_settings(const struct soak_program *p, int process)
     setenv("KOLO_RANK", host, 1); /* tells apart where faults are injected */
 }
 
-/* Rank 0 makes the id; a rank that waits for it in vain is ended with the job. */
+/* Rank 0 makes the id; a rank that still waits for it is ended with the job. */
 static bool get_id(struct rank *r)
 {
     if (!r->rank) {

@@ -257,7 +257,7 @@ static struct origin of_messages(const struct soak_operation *o, int me, size_t 
     return (struct origin){o->message[m].from, i};
 }
 
-/* Of operations that reduce: the element of everybody's contribution. */
+/* Of operations that reduce: the element of all contributions. */
 static struct origin origin_of(const struct soak_operation *o, int me, size_t i)
 {
     size_t mine = (size_t)me * o->count;

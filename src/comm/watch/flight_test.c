@@ -124,7 +124,7 @@ static void *write_until_enough(void *unused)
 
 static uint64_t torn;
 
-/* Whether some records could be read while others were written: those that are the next to be written over. */
+/* Whether some records could be read while others were written: the next ones to be overwritten. */
 static bool read_in_the_midst(uint64_t last)
 {
     enum { NEXT = 16 };
@@ -140,7 +140,8 @@ static bool read_in_the_midst(uint64_t last)
     return some && kl_flight_issued(flight) != last;
 }
 
-/* Whatever is read while others are written belongs to one operation. The writer goes on until that was seen a few times. */
+/* A record that is read while others are written belongs to one operation. The writer continues until that was seen a
+ * few times. */
 static void a_reader_sees_whole_records(void **state)
 {
     const uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
