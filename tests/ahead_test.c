@@ -128,7 +128,7 @@ static int be_rank(int number, int n, void (*run)(void))
     return 0;
 }
 
-/* One that waits for a rank that has failed waits until its alarm. */
+/* If a rank has failed, the others wait until their alarm. */
 static void run_ranks(int n, void (*run)(void))
 {
     pid_t child[MOST_RANKS];
@@ -150,7 +150,7 @@ static void run_ranks(int n, void (*run)(void))
     assert_int_equal(failed, 0);
 }
 
-/* ---- data that come from operations before ---- */
+/* ---- data from earlier operations ---- */
 
 static void run_chain(void)
 {
@@ -177,7 +177,7 @@ static void run_in_place(void)
     expect(a, want, "sums in place");
 }
 
-/* Of a longer result only the last part is sent on, behind others that have nothing to do with it. */
+/* Only the last part of a longer result is sent on, behind operations that have nothing to do with it. */
 static void run_parts(void)
 {
     int32_t none[2] = {0}, out[1 + MOST_RANKS], in[MOST_RANKS];
@@ -232,7 +232,8 @@ static void run_sequences(void)
     run_apart();
 }
 
-/* ---- large ones, before which ranks negotiate now and then, and which the kernel copies if that is faster ---- */
+/* ---- large operations, before which ranks negotiate now and then, and which the kernel copies if that is faster
+ * ---- */
 
 enum { LARGE_ROUNDS = 600, LARGE_QUEUED = 16, LARGE_MOST = 24576 }; /* elements, of all ranks together */
 
@@ -421,7 +422,7 @@ static bool is_stopped(pid_t pid)
     return end && end[1] && end[2] == 'T';
 }
 
-/* Rank 0 has queued all, and runs no more; rank 1 gets it all the same. */
+/* Rank 0 has queued all, and runs no more; rank 1 gets the data all the same. */
 static void run_stopped(void (*issue)(const int32_t *from, int32_t *to))
 {
     static int32_t out[QUEUED], in[QUEUED][MOST_RANKS];

@@ -103,7 +103,7 @@ static void revoked_ones_have_children_and_nothing_else(void **state)
     for (int r = 0; r < RANKS; r++) ok(ncclCommRevoke(parents[r], NCCL_REVOKE_DEFAULT));
     for (int r = 0; r < RANKS; r++) {
         assert_int_equal(synchronize_device(r), r < RANKS - 1 ? ncclInternalError : ncclSuccess);
-        ok(synchronize_device(r)); /* said once; the stream is as new */
+        ok(synchronize_device(r)); /* reported once; the stream works again */
         ok(ncclCommGetAsyncError(parents[r], &code));
         assert_int_equal(code, ncclSuccess);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** api_check.h - for tests of the public interface: calls that must work, and calls that must be refused in words. */
+/** api_check.h - for tests of the public interface: calls that must succeed, and calls that must be refused with a
+ * text. */
 #ifndef KOLO_API_CHECK_H
 #define KOLO_API_CHECK_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations that are made of others, and reductions that are not built in, with several ranks in one thread.
+ * Operations that are made of other operations, and reductions that are not built in, with several ranks in one thread.
  */
 
 #include <stdio.h>
@@ -338,7 +338,7 @@ static void contributions_are_scaled_by_each_rank(void **state)
     }
 }
 
-/* It is read when the operation begins, and may be destroyed as soon as that was issued. */
+/* The scalar is read when the operation begins, and may be destroyed as soon as that was issued. */
 static void a_scalar_may_be_read_later(void **state)
 {
     float scalar = 1, *a = (float *)(void *)in[0], *b = (float *)(void *)out[0];
@@ -403,7 +403,7 @@ static void bits_and_truths_are_reduced(void **state)
         }
 }
 
-/* A step says which operator it is of; ranks that disagree are told. */
+/* A step carries its operator; ranks that disagree get an error. */
 static void different_operators_are_found_out(void **state)
 {
     ncclComm_t pair[2];

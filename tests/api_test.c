@@ -97,7 +97,7 @@ static void an_error_found_at_the_end_of_a_group_drops_the_group(void **state)
     ok(ncclSend(a, 4, ncclFloat, 1, comms[1], NULL));
     expect_refused(ncclGroupEnd(), ncclInvalidUsage, "opposite call");
 
-    ok(ncclGroupStart()); /* so this message finds no other in its way */
+    ok(ncclGroupStart()); /* so this message is not blocked by another one */
     ok(ncclSend(other, 4, ncclFloat, 1, comms[0], NULL));
     ok(ncclRecv(b, 4, ncclFloat, 0, comms[1], NULL));
     ok(ncclGroupEnd());
@@ -198,7 +198,7 @@ static void rooted_operations_touch_only_what_they_should(void **state)
     free_buffers(&b);
 }
 
-/* Everybody sends its block k to rank k, itself included: an all-to-all, in opposite orders of calls. */
+/* Each rank sends its block k to rank k, itself included: an all-to-all, in opposite orders of calls. */
 static void a_group_of_messages_is_an_all_to_all(void **state)
 {
     struct buffers b;
@@ -322,7 +322,7 @@ static void a_failure_is_reported_by_every_stream_of_a_group(void **state)
     for (int k = 0; k < 2; k++) ok(koloStreamDestroy(s[k]));
 }
 
-/* Of everything that concerns the communicator's work, and of nothing else, until it is destroyed. */
+/* A failure is reported by all calls that concern the communicator's work, and by no others, until it is destroyed. */
 static void a_failure_stays_as_long_as_its_communicator(void **state)
 {
     koloStream_t s, other;
@@ -351,7 +351,7 @@ static void a_failure_stays_as_long_as_its_communicator(void **state)
         ok(ncclCommGetAsyncError(pair[0], &async));
         assert_int_equal(async, ncclRemoteError);
         ok(koloEventSynchronize(before));
-        ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, one, s)); /* stands behind it, and runs */
+        ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, one, s)); /* queued behind it, and runs */
         ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, one, other));
         ok(koloStreamSynchronize(other));
         assert_int_equal(z, 1);
@@ -408,10 +408,10 @@ static void an_abort_does_not_wait_for_another_communicator(void **state)
     ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, later[0], s));
     ok(ncclCommAbort(later[0]));
     ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, first[1], NULL));
-    assert_int_equal(koloStreamSynchronize(s), ncclInternalError); /* said once: the communicator is no more */
+    assert_int_equal(koloStreamSynchronize(s), ncclInternalError); /* reported once: the communicator is no more */
     ok(koloStreamSynchronize(s));
     assert_int_equal(y, 2);    /* and the earlier one goes on */
-    ncclCommDestroy(later[1]); /* a failure if it has heard of the abort by now */
+    ncclCommDestroy(later[1]); /* a failure if it knows of the abort by now */
     for (int r = 0; r < 2; r++) ok(ncclCommDestroy(first[r]));
     ok(koloStreamDestroy(s));
 }
@@ -576,7 +576,7 @@ static void *run_create_pairs(void *failed)
 /* On one device, and so in one default stream, the two ranks of the second round would wait for each other. */
 static void ranks_of_a_thread_that_chose_no_device_get_one_each_every_time(void **state)
 {
-    pthread_t thread; /* a new one: this one has chosen */
+    pthread_t thread; /* a new one: this thread has chosen a device */
     const char *failed = NULL;
 
     (void)state;

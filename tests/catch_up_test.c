@@ -28,7 +28,8 @@ static bool is_there_at_once(int time)
     return ranks[1].recv == (float)(2 * time + 1) + ranks[1].send;
 }
 
-/* The same with broadcasts from rank 0, which is far ahead then. After how many more calls is the value of the last one there? */
+/* The same with broadcasts from rank 0, which is far ahead then. Returns the number of further calls until the last
+ * value is there. */
 static int calls_until_there(int time)
 {
     int calls = 1;
@@ -101,7 +102,7 @@ static void what_is_queued_is_looked_at_before_more_is(void **state)
     destroy_ranks();
 }
 
-/* Where it would look at each line while that is written, a rank lets the one that is ahead write some more. */
+/* A rank that would poll each line while it is written lets the rank ahead write some more. */
 static void who_reads_lets_the_root_get_ahead(void **state)
 {
     (void)state;

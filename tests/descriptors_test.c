@@ -62,7 +62,7 @@ static void live(const ncclUniqueId *id, int rank)
     must(count_fds() <= half_way);
     must(!ncclCommDestroy(comm));
     while (count_fds() > before + KEPT)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* the event loop ends */
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* until the event loop ends */
     _exit(0);
 }
 

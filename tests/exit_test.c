@@ -98,7 +98,7 @@ static int leave_or_outlive(struct rank *r)
     return r->rank == LEAVES ? leave(r) : outlive(r);
 }
 
-/* A child of it ends as every program does; that says nothing about its parent. */
+/* A child of it ends as every program does; that does not affect its parent. */
 static int have_a_child(struct rank *r)
 {
     if (r->rank == LEAVES) {
@@ -133,7 +133,7 @@ static bool wait_for_others(struct rank *r)
     return fine(r, finish(ncclGroupEnd()), "tokens");
 }
 
-/* Something is queued that others have to do with, and does not come to an end. */
+/* An operation is queued that needs other ranks, and does not end. */
 static int leave_in_the_midst(struct rank *r)
 {
     if (!wait_for_others(r)) return 1;

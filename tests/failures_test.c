@@ -65,7 +65,7 @@ static ncclResult_t operate_once(struct rank *r)
     return r->messages ? pass_on(r) : reduce_once(r);
 }
 
-/* Until it fails. The first result tells the parent that the job runs. */
+/* Operate until it fails. The first result shows the parent that the job runs. */
 static ncclResult_t operate_until_failure(struct rank *r)
 {
     ncclResult_t rc = operate_once(r);
@@ -85,7 +85,7 @@ static bool says(const char *text, const char *words)
     return false;
 }
 
-/* Everything that is promised after rank 2 was lost: the code, the name, stickiness, and an end. */
+/* All guarantees after the loss of rank 2: the code, the name, stickiness, and an end. */
 static int survive(struct rank *r)
 {
     ncclResult_t rc = operate_until_failure(r), async = ncclSuccess;
@@ -154,7 +154,7 @@ static int wait_in_vain(struct rank *r)
     return fine ? EXIT_AS_EXPECTED : 1;
 }
 
-/* Rank 0 has patience with its other operations, the others have it with all. */
+/* Rank 0 has a longer timeout for its other operations, the others for all. */
 static int lose_patience(struct rank *r)
 {
     ncclResult_t rc = koloSetTimeout(r->comm, 60000);
@@ -287,7 +287,7 @@ static ncclResult_t (*const tries[])(struct rank *r) = {try_parents_group, try_c
                                                         try_count,         try_async_error, try_finalize, try_destroy,
                                                         try_abort,         try_destroy};
 
-/* The number of the first try that was not refused as it should be; 0 if all were. */
+/* The number of the first call that was not refused as expected; 0 if all were. */
 static int try_everything(struct rank *r)
 {
     alarm(kolo_test_hang_s());

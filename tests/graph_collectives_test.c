@@ -181,7 +181,7 @@ static void a_graph_outlives_its_communicator(void **state)
     free_ranks(&all);
 }
 
-/* One of the communicators is for no graphs: nothing of the group is in one. */
+/* One of the communicators forbids graphs: nothing of the group is captured. */
 static void a_group_with_a_communicator_for_no_graphs_is_refused(void **state)
 {
     koloStream_t s = begin(koloCaptureModeGlobal);

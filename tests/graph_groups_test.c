@@ -213,7 +213,7 @@ static void a_communicator_in_two_captures_is_refused(void **state)
     }
 }
 
-/* None of the graphs is to be had: each would lack something. The streams and communicators are as before. */
+/* No graph is made: each would be incomplete. The streams and communicators are as before. */
 static void expect_all_invalidated(void)
 {
     koloGraph_t graph;
@@ -263,7 +263,7 @@ static void one_communicator_for_no_graphs_takes_the_group_with_it(void **state)
     free_ranks(&all);
 }
 
-/* A stream goes, and its capture with it: the others can be ended, and the ranks work on. */
+/* A stream is destroyed, and its capture with it: the others can be ended, and the ranks work on. */
 static void a_capture_is_given_up_in_the_middle(void **state)
 {
     koloGraph_t graph;
@@ -289,7 +289,8 @@ static void a_capture_is_given_up_in_the_middle(void **state)
     free_ranks(&all);
 }
 
-/* All communicators are aborted between a group and the ends: the graphs are there, and no launch of them queues anything. */
+/* All communicators are aborted between a group and the ends: the graphs exist, and no launch of them queues
+ * anything. */
 static void communicators_are_aborted_in_the_middle(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Communicators made and destroyed side by side, and by the thousand: some processes, each with some threads, called lanes;
- * the lane of one number in all processes makes one communicator after the other with its like.
+ * Communicators made and destroyed side by side, and by the thousand: some processes, each with some threads, called
+ * lanes; the lanes of one number in all processes make one communicator after the other together.
  */
 #include "include/kolo.h"
 

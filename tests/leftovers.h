@@ -3,7 +3,7 @@
 #ifndef KOLO_LEFTOVERS_H
 #define KOLO_LEFTOVERS_H
 
-/** How the names of threads, files and segments begin that may be left, and how many of each. */
+/** Prefixes of the names of threads, files and segments that may be left, and the number of each. */
 struct kolo_test_keep {
     const char *name; /* NULL: the end */
     int most;

@@ -249,7 +249,7 @@ static const struct mismatch {
     ncclResult_t code;
     const char *words;
     unsigned leaves;  /* ranks that destroy their communicators as soon as they have succeeded */
-    const char *wait; /* KOLO_TIMEOUT; NULL: it ends without */
+    const char *wait; /* KOLO_TIMEOUT; NULL: it ends without a timeout */
 } mismatches[] = {
     {"count", count, ncclInvalidUsage,
      "rank 1 called AllReduce(999 elements) as #1 where the others called AllReduce(1000 elements)", 0, NULL},
@@ -406,7 +406,7 @@ static bool run_threads(const struct mismatch *m)
 
 /* ---- processes ---- */
 
-static bool hosts; /* each rank on one of its own: they meet over the network */
+static bool hosts; /* each rank on a host of its own: they communicate over the network */
 
 static pid_t start_process(const struct mismatch *m, int rank, const char *id)
 {
@@ -459,7 +459,7 @@ static void set(const char *name, const char *value)
         unsetenv(name);
 }
 
-enum { AT_ONCE = 8 }; /* they wait most of the time */
+enum { AT_ONCE = 8 }; /* jobs at once: they wait most of the time */
 
 /* In a process of its own; this one stays without threads. */
 static pid_t start_mismatch(bool (*run)(const struct mismatch *m), const struct mismatch *m)

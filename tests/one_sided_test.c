@@ -76,7 +76,7 @@ static bool put_round(struct rank *r, int round, size_t bytes)
     for (int from = 0; from < RANKS; from++)
         for (size_t i = 0; i < bytes; i++)
             right &= r->own[(size_t)from * PART + (size_t)round + i] == byte_of(from, r->rank, round, i);
-    ok(koloBarrier(r->comm, r->stream)); /* read before it is written again */
+    ok(koloBarrier(r->comm, r->stream)); /* read before it is overwritten */
     ok(koloStreamSynchronize(r->stream));
     return right;
 }
@@ -104,7 +104,7 @@ static bool put_to_the_busy(struct rank *r)
     return right && out == RANKS;
 }
 
-/* Many small ones without a look in between, and more than can be in flight; then one wait for all. */
+/* Many small puts without a pause, and more than can be in flight; then one wait for all. */
 static bool ring_of_signals(struct rank *r)
 {
     enum { MANY = 700 };
@@ -388,7 +388,7 @@ static void a_signal_that_does_not_come_has_a_timeout(void **state)
     open_couple(&c);
     ok(ncclSignal(0, 0, 0, 0, c.comm[1], NULL));
     ok(koloSetDevice(1));
-    ok(koloStreamSynchronize(NULL)); /* it has come before the wait begins */
+    ok(koloStreamSynchronize(NULL)); /* it has arrived before the wait begins */
     ok(koloSetDevice(0));
     ok(koloSetTimeout(c.comm[0], 50));
     ok(ncclWaitSignal(1, &(ncclWaitSignalDesc_t){3, 1, 0, 0}, c.comm[0], NULL));
@@ -406,11 +406,11 @@ static void a_rank_that_has_gone_can_be_written_to(void **state)
     (void)state;
     for (int round = 0; round < 2; round++) {
         open_couple(&c);
-        if (round) ok(ncclSignal(1, 0, 0, 0, c.comm[0], NULL)); /* mapped before it goes, and not before */
+        if (round) ok(ncclSignal(1, 0, 0, 0, c.comm[0], NULL)); /* mapped before it leaves, or not */
         ok(koloStreamSynchronize(NULL));
         ok(ncclCommDestroy(c.comm[1]));
         ok(ncclSignal(1, 0, 0, 0, c.comm[0], NULL));
-        (void)koloStreamSynchronize(NULL); /* it may say that the rank has gone */
+        (void)koloStreamSynchronize(NULL); /* may report that the rank has left */
         (void)ncclCommDestroy(c.comm[0]);
         ok(ncclMemFree(c.own));
     }

@@ -122,8 +122,8 @@ static void ranks_share_a_stream(void **state)
 static void ranks_share_a_stream_that_is_full(void **state)
 {
     (void)state;
-    queue_much(true, 80);  /* three times that fits, */
-    queue_much(true, 100); /* and does not */
+    queue_much(true, 80);  /* three times as many fit into the stream */
+    queue_much(true, 100); /* three times as many do not */
     queue_much(true, 900);
 }
 

@@ -108,7 +108,7 @@ int pthread_rwlock_wrlock(pthread_rwlock_t *lock)
     return next.write(lock);
 }
 
-/* The first system call of the thread is noted, and made once more; this one and those behind it pass. */
+/* The first system call of the thread is noted, and repeated; this one and the following ones pass. */
 static void note_call(int signal, siginfo_t *info, void *context)
 {
     ucontext_t *c = context;

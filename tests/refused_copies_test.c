@@ -185,7 +185,7 @@ static bool pass_on(int round)
     return is(right, "sendrecv", round);
 }
 
-/* Which of them meets the fault differs from round to round. */
+/* The rank with the fault differs from round to round. */
 static bool run_round(int round, const struct fault *fault, int when)
 {
     for (int i = 0; i < 8; i++) {

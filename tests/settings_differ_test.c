@@ -274,7 +274,7 @@ static void expect_child(const struct field *f, const char *how, ncclComm_t chil
     must(ncclCommDestroy(child));
 }
 
-/* The last rank asks for something else than the others, in a split, in a shrink, and in an init of its own. */
+/* The last rank uses other arguments than the others, in a split, in a shrink, and in an init of its own. */
 static void run_configs(void)
 {
     int excluded[] = {0};
@@ -511,7 +511,7 @@ static void try_job(const struct kl_param *p, const char *value, const struct la
     judge(&job, p->scope);
 }
 
-/* The first rank differs, or the last: in turns, for the time that both would take. */
+/* The first rank differs, or the last: in turns, to save time. */
 static void try_value(const struct kl_param *p, const char *value)
 {
     static unsigned turn;

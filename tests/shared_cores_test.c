@@ -39,7 +39,7 @@ static void must(ncclResult_t rc)
     _exit(1);
 }
 
-/* The CPU of that number, of those that this process may use. */
+/* The CPU of that number, among the CPUs that this process may use. */
 static int nth_cpu(const struct kl_cpuset *all, int n)
 {
     int cpu = kl_cpuset_next(all, 0);

@@ -133,8 +133,8 @@ struct end {
 };
 
 /*
- * Not as one that is waited for, but as the one that is silent, or is missing, or keeps the rendezvous. In a child its rank is another
- * one.
+ * Named as the rank that is silent, or missing, or keeps the rendezvous, not only as one that is waited for. In a child
+ * it has another rank.
  */
 static bool names(const char *line, int victim, pid_t pid)
 {
@@ -210,7 +210,7 @@ static void *watch_for_pauses(void *arg)
     return arg;
 }
 
-/* True: as it should be. Where it stopped late, its part of the work may have been done: then the others may end well. */
+/* True: as expected. If it stopped late, its part of the work may have been done: then the others may succeed. */
 static bool try_stop(int victim, int turn)
 {
     static struct end e;

@@ -317,7 +317,7 @@ static void the_default_stream_cannot_wait_for_a_stream_that_captures(void **sta
     ok(koloStreamEndCapture(s, &graph));
     ok(koloGraphDestroy(graph));
     ok(koloStreamBeginCapture(other, koloCaptureModeGlobal));
-    ok(koloMemsetAsync(&a, 1, 1, NULL)); /* that takes no part */
+    ok(koloMemsetAsync(&a, 1, 1, NULL)); /* a call that takes no part */
     ok(koloStreamEndCapture(other, &graph));
     ok(koloGraphDestroy(graph));
     ok(koloStreamSynchronize(NULL));

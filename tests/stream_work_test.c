@@ -494,7 +494,7 @@ static void a_chain_of_streams_unwinds(void **state)
         ok(koloEventDestroy(e)); /* pending */
     }
     for (int i = STREAMS; i-- > 0;) assert_int_equal(pthread_create(&thread[i], NULL, synchronize, s[i]), 0);
-    usleep(10000); /* some sleep by then, one leads: any of it will do */
+    usleep(10000); /* some sleep by then, one leads: any state will do */
     raise_flag(&go);
     for (int i = 0; i < STREAMS; i++) {
         pthread_join(thread[i], NULL);

@@ -3,7 +3,8 @@
  * Random work against a model: several jobs at once, each with a thread per rank and streams of both kinds, do random
  * sequences of collectives, groups and messages, and know every result; and jobs that are aborted anywhere end everywhere.
  *
- * All choices follow from a job's seed, so that its ranks agree without talking; a failure names the seed and the step.
+ * All choices follow from a job's seed, so that its ranks agree without communication; a failure names the seed and the
+ * step.
  */
 #include "include/kolo.h"
 
@@ -43,7 +44,7 @@ struct rank {
     ncclComm_t comm;
     koloStream_t streams[STREAMS];
     int32_t *send, *recv;
-    char error[200]; /* "": all was as it should be */
+    char error[200]; /* "": all was right */
     pthread_t thread;
 };
 
@@ -328,7 +329,7 @@ static void *abort_rank(void *arg)
     struct rank *r = arg;
 
     while (kl_load_acquire(&r->job->joined) < (uint32_t)r->job->n) sched_yield();
-    for (uint64_t i = r->job->seed * 7919 % 400; i; i--) sched_yield(); /* anywhere: nothing depends on where */
+    for (uint64_t i = r->job->seed * 7919 % 400; i; i--) sched_yield(); /* at any point: nothing depends on it */
     ncclCommAbort(r->comm);
     return NULL;
 }

@@ -80,14 +80,14 @@ static void flagged_lines_arrive_whole(struct end *e)
     part(e);
 }
 
-/* Messages of ranks that share no memory have a pool, once the receiver has said so. */
+/* Messages of ranks that share no memory have a pool, once the receiver has announced it. */
 static void pooled_steps_arrive_whole(struct end *e)
 {
     join(e);
     if (e->sends) {
         struct kl_pool *pool = e->c.tx.pool;
         must(!pool || e->messages);
-        must(!pool || kl_fifo_pool_usable(&e->c.tx)); /* both ends have met */
+        must(!pool || kl_fifo_pool_usable(&e->c.tx)); /* both ends are connected */
         must(pool || e->c.tx.lends_from < SIZE_MAX || !e->messages);
         for (uint64_t step = 0; pool && step < 300; step++) {
             size_t bytes = step * 2654435761u % (kl_pool_slot_bytes(pool) + 1);
@@ -197,7 +197,8 @@ static void a_sender_leaves(struct end *e)
     let_go(e);
 }
 
-/* The mark of a receiver that leaves is for the same memory: through a network its end of the connection tells. */
+/* The mark of a receiver that leaves works for the same memory: through a network the end of the connection takes its
+ * place. */
 static void a_receiver_leaves(struct end *e)
 {
     join(e);
@@ -318,7 +319,7 @@ static void both_ends_are_freed_in_any_state(struct end *e)
     kl_connector_leave(&e->c);
     let_go(e);
 
-    set_up(e); /* set up, and never connected; the card leads nowhere any more */
+    set_up(e); /* set up, and never connected; the card is invalid now */
     struct kl_card card = e->sends ? hear_card(e) : (struct kl_card){.version = 0};
     if (!e->sends) {
         kl_connector_leave(&e->c);
@@ -368,7 +369,7 @@ static void cards_that_lie_are_refused(struct end *e)
 
     FOR_EACH_CASE(lie, lies)
     {
-        if (is_net(e) && !lie->garble) continue; /* its card tells an address, and nothing of memory */
+        if (is_net(e) && !lie->garble) continue; /* its card has an address only, and no memory */
         set_up(e);
         if (e->sends) {
             struct kl_card card = hear_card(e), wrong = card;
@@ -376,7 +377,7 @@ static void cards_that_lie_are_refused(struct end *e)
             wrong.bytes += lie->bytes;
             wrong.offset += lie->offset;
             for (size_t i = 0; i < sizeof wrong.room; i++) wrong.room[i] ^= lie->garble;
-            bool same = e->transport == &kl_transport_p2p && !lie->garble; /* the number says it all */
+            bool same = e->transport == &kl_transport_p2p && !lie->garble; /* the number alone decides */
             ncclResult_t rc = test_connect(&e->c, &wrong, &reply);
             snprintf(doing, sizeof doing, "%s: a card that lies about %s", e->transport->name, lie->what);
             must(same ? rc == ncclSuccess : rc != ncclSuccess);

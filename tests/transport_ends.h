@@ -148,7 +148,7 @@ static void join(struct end *e)
     settle(e);
 }
 
-/* Without a word to the other end: it may still be at work. */
+/* Silently: the other end may still be at work. */
 static void let_go(struct end *e)
 {
     kl_connector_free(&e->c);

@@ -136,7 +136,7 @@ static bool agree_on_use(struct end *e)
     return why == KL_REFUSAL_NONE;
 }
 
-/* Somebody must take the pair, or the refusal names both ranks and every reason. */
+/* Some transport must take the pair, or the refusal names both ranks and every reason. */
 static void choose(struct end *e, bool mappable)
 {
     struct kl_pair_facts facts = {.a = &e->me, .b = &e->it};
@@ -156,7 +156,7 @@ static void choose(struct end *e, bool mappable)
     must(strstr(kl_error_text(), "network namespace"));
 }
 
-/* A transport that refused a pair and is used all the same fails, and nothing is left. */
+/* A transport that refused a pair and is used nevertheless fails, and nothing is left. */
 static void fail_to_connect(struct end *e, const struct holdings *before)
 {
     set_up(e);

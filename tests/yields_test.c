@@ -79,7 +79,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* The last yields were of use, whatever the test before has left. */
+/* The last yields were useful, whatever the test before has left. */
 static int warm_up(void **state)
 {
     (void)state;
@@ -136,7 +136,7 @@ static void a_queue_is_caught_up_with(void **state)
     wait_for_all();
 }
 
-/* How often TIMES operations yield. If rank 1 makes no use of it, it begins when rank 0 has issued all. */
+/* The number of yields of TIMES operations. If rank 1 does not use the yields, it begins when rank 0 has issued all. */
 static int count_yields(bool other, long passes_ns)
 {
     int given = 0;

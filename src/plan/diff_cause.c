@@ -131,7 +131,7 @@ static ncclResult_t reduce(struct kl_diff *d, bool *use)
     return ncclSuccess;
 }
 
-/* The smallest set of facts, as far as it can be found by leaving facts out, that makes A's plan B's. */
+/* The smallest set of facts that turns A's plan into B's, as found by leaving facts out. */
 static ncclResult_t find_set(struct kl_diff *d)
 {
     int n = d->facts.nfacts, all = -1;

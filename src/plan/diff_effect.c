@@ -80,7 +80,7 @@ static bool same_numbers(const struct kl_diff *d, const struct kl_graph *x, cons
     return x->nchannels == y->nchannels && x->bw_intra == y->bw_intra && (!nets || x->bw_inter == y->bw_inter);
 }
 
-/* How a graph came out otherwise; false if it is as it was. */
+/* The difference of a graph; false if there is none. */
 static bool compare_graph(const struct kl_diff *d, int id, enum kl_diff_effect_kind *kind)
 {
     const struct kl_graph *x = kl_diff_graph(&d->a, id), *y = kl_diff_graph(&d->b, id);
@@ -101,7 +101,7 @@ static bool compare_graph(const struct kl_diff *d, int id, enum kl_diff_effect_k
     return true;
 }
 
-/* The first graph that came out otherwise; false if all of them are as they were. */
+/* The first graph that differs; false if none does. */
 static bool add_graphs(struct kl_diff *d)
 {
     static const int order[] = {KL_GRAPH_RING, KL_GRAPH_TREE, KL_GRAPH_NVLS, KL_GRAPH_COLLNET_CHAIN,
@@ -124,7 +124,7 @@ static bool add_graphs(struct kl_diff *d)
 
 /* ---- times ---- */
 
-/* How much a time changed, as a share; 1 where there are not two of them. */
+/* Relative change of a time; 1 where there are not two of them. */
 static float share_of(const struct kl_diff_row *r)
 {
     bool both = r->a.choice.end == KL_CHOICE_MADE && r->b.choice.end == KL_CHOICE_MADE && r->a.choice.time > 0;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 /*
- * Every change is taken back from B and added to A, by planning with a mix of both releases. Most have no consequence, so ranges
- * of them are tried first, and halved where they have one.
+ * Every change is reverted in B and added to A, by planning with a mix of both releases. Most have no consequence, so
+ * ranges of them are tried first, and halved where they have one.
  */
 
 enum { MAX_RANKS_TRIED = 128 }; /* of a machine, as in diff_cause.c: this is some dozen plans */
@@ -19,7 +19,7 @@ bool kl_diff_change_matters(const struct kl_diff_change *c)
 
 /* ---- one plan ---- */
 
-/* Is there any row between two sides that have the same ranks? */
+/* Is there any row between two sides with the same ranks? */
 static ncclResult_t differ(const struct kl_diff_side *x, const struct kl_diff_side *y, bool *yes)
 {
     struct kl_diff_rows rows = {.row = NULL};

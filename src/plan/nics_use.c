@@ -76,7 +76,7 @@ static ncclResult_t add_connection(const struct use *u, enum kl_traffic traffic,
     return ncclSuccess;
 }
 
-/* Each connection of a tree once, from below; the data of it go both ways. */
+/* Each connection of a tree once, from below; its data go both ways. */
 static ncclResult_t add_channel(const struct use *u, int channel, int rank)
 {
     const struct kl_connect *c = u->plan->connect;

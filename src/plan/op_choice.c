@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { LEAST_TO_SEARCH = 34 }; /* log2: changes are looked for up to 16 GiB, or the size that was asked for */
+enum { LEAST_TO_SEARCH = 34 }; /* log2: changes are searched up to 16 GiB, or the requested size */
 
 /* The path that makes LL128 unsafe. A path worse than SYS counts as SYS. */
 static int path_of(const struct kl_tuning *t, int algo, enum kl_tuning_refusal refusal)

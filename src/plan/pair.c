@@ -73,7 +73,7 @@ static ncclResult_t ask_transports(const struct kl_topo *common, struct kl_pair_
     r->why = facts.why;
     r->via = r->why.p2p.via < 0 ? -1 : r->why.p2p.via + r->a.shift;
     for (int i = 0; kl_transports[i] && i < KL_PAIR_TRANSPORTS - 1; i++)
-        if (kl_transports[i] != &kl_transport_net) /* which needs NICs, and is asked last */
+        if (kl_transports[i] != &kl_transport_net) /* it needs NICs, and is asked last */
             add_transport(r, kl_transports[i], kl_transports[i]->refuses(&facts), false);
     return ncclSuccess;
 }
@@ -107,7 +107,7 @@ static ncclResult_t join_gpus(const struct question *q, struct kl_pair_route *r)
 
 /* ---- between a GPU and a NIC ---- */
 
-/* Which NIC the GPU uses, if this is none of its own. */
+/* The NIC that the GPU uses, if this is none of its own. */
 static ncclResult_t find_own(const struct question *q, const struct kl_topo *t, int gpu, int net,
                              struct kl_pair_route *r)
 {
@@ -123,7 +123,7 @@ static ncclResult_t find_own(const struct question *q, const struct kl_topo *t, 
     return rc;
 }
 
-/* The topology that the GPU's rank works with, if a plan left it the NIC; else its whole host. */
+/* The topology of the GPU's rank, if a plan left it the NIC; else its whole host. */
 static const struct kl_topo *topo_with_nic(const struct question *q, const struct kl_pair_end *gpu,
                                            const struct kl_pair_end *nic, int *net)
 {

@@ -57,7 +57,7 @@ static const struct kl_graph_report *first_fallback(const struct kl_search_repor
     return NULL;
 }
 
-/* Of a machine without a fault that costs anything. */
+/* For a machine without a fault that costs anything. */
 static enum kl_search_headline headline_of(const struct kl_search_report *r, const struct kl_graph_report **about)
 {
     const struct kl_graph_report *first = &r->graph[0];

@@ -76,14 +76,14 @@ static void read_notice(const struct kl_frame *m)
 static void read_message(const struct kl_frame *m)
 {
     CHECK(m->head.length <= BODY_MAX);
-    read_announce(m); /* whatever it says it is: decoders trust nothing */
+    read_announce(m); /* any contents: decoders trust nothing */
     read_introduction(m);
     read_notice(m);
 }
 
 static const struct kl_seal seal = {.key = {{1, 2, 3}}};
 
-/* As it comes from a socket, in pieces of one to 64 bytes. False: the stream is of no further use. */
+/* As from a socket, in pieces of one to 64 bytes. False: the stream cannot be used any more. */
 static bool feed(struct kl_assembler *a, const uint8_t *data, size_t size, enum kl_frame_fault *fault)
 {
     *fault = KL_FRAME_SOUND;

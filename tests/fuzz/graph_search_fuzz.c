@@ -267,7 +267,7 @@ static int64_t steps_of(const struct kl_graph_why *why)
     return steps;
 }
 
-/* Returns how many steps the same takes without proofs. */
+/* The number of steps of the same search without proofs. */
 static int64_t search(const struct kl_topo *t, enum kl_graph_id id, bool thorough, struct kl_graph **g)
 {
     struct kl_graph_request request = kl_graph_request_for(id);
@@ -416,7 +416,7 @@ static void check_nics(const struct kl_plan *p, const struct kl_plan_domain *d)
         }
 }
 
-/* Nothing is forced: something can be chosen for everything. */
+/* Nothing is forced: every operation has a possible choice. */
 static void check_tuning(const struct kl_tuning *t)
 {
     for (int func = 0; func < KL_FUNCS; func++)

@@ -141,7 +141,7 @@ static void hear_stranger(const uint8_t *data, size_t size)
     hang_up(c, peer);
 }
 
-/* A piece of the input: its first byte says how long it is at most. */
+/* A piece of the input: its first byte limits its length. */
 static size_t piece(const uint8_t **data, size_t *size, const uint8_t **at)
 {
     size_t n = *size ? (*data)[0] : 0;

@@ -48,7 +48,7 @@ static int by_rank(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* As gather.c hands them over: by communicator and rank, each once. */
+/* As gather.c passes them: by communicator and rank, each once. */
 static size_t in_order(struct kl_status *s, size_t n)
 {
     size_t kept = 0;

@@ -18,7 +18,8 @@ struct soak_buffers {
     uint64_t sum;               /* of the send buffer */
 };
 
-/** Memory for it, with the contribution of rank `me` of n in it. False: none to be had. `seed` draws kinds and offsets. */
+/** Memory for it, with the contribution of rank `me` of n in it. False: out of memory. `seed` draws kinds and
+ * offsets. */
 bool soak_buffers_make(struct soak_buffers *b, const struct soak_operation *o, int n, int me, uint64_t *seed);
 
 /** Check it when the operation is done: the error in `text`; false: none. */

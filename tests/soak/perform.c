@@ -130,7 +130,7 @@ static bool choose_device(struct performer *f)
            went_well(f, koloSetDevice(device), "koloSetDevice");
 }
 
-/* A new one has the size and the rank that the model says. */
+/* A new communicator has the size and the rank of the model. */
 static bool check_comm(struct performer *f, int comm)
 {
     int n = -1, me = -1;
@@ -221,7 +221,7 @@ static void let_go(struct performer *f)
     f->nheld = 0;
 }
 
-/* Everything so far is done, and was right. */
+/* All earlier work is done, and was right. */
 static bool settle(struct performer *f)
 {
     bool well = wait_for_all(f);
@@ -247,7 +247,7 @@ static ncclResult_t issue(struct performer *f, const struct soak_operation *o)
     return soak_issue(o, n, me, &h->buffers, f->comm[o->comm], f->stream[soak_pick(&f->seed, STREAMS)]);
 }
 
-/* Whatever is in progress on the communicators of a step. */
+/* Operations in progress on the communicators of a step. */
 static ncclResult_t finish_step(struct performer *f, const struct soak_step *s, ncclResult_t rc)
 {
     if (rc != ncclInProgress) return rc;
@@ -290,7 +290,7 @@ static void expect_name(struct performer *f, ncclResult_t rc, const char *what)
     const char *words = rc && rc != ncclInProgress ? ncclGetLastError(NULL) : NULL;
 
     if (!words || strstr(words, "abort") || strstr(words, "rank")) return;
-    if (f->p->hard && strlen(words) >= 8) return; /* a fault of another kind, that was injected */
+    if (f->p->hard && strlen(words) >= 8) return; /* an injected fault of another kind */
     tell(f, SOAK_WRONG, "%s after an abort: result %d, \"%.200s\" names no rank", what, rc, words);
 }
 
@@ -336,7 +336,7 @@ static bool meet(struct performer *f, int comm)
     return true;
 }
 
-/* Some abort while others wait. Afterwards the streams are as new. */
+/* Some abort while others wait. Afterwards the streams work again. */
 static bool abort_some(struct performer *f, const struct soak_step *s)
 {
     bool aborts = s->aborters >> rank_in(f, s->comm) & 1;

@@ -24,7 +24,7 @@ static void set(struct soak_program *p, const char *name, const char *value)
 #define ONE_OF(seed, ...)                                                                                              \
     ((const char *const[]){__VA_ARGS__})[soak_pick(seed, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *))]
 
-/* Every list of algorithms has Ring, which can do everything everywhere. */
+/* Every list of algorithms has Ring, which serves everything everywhere. */
 static void draw_settings(struct drawing *d)
 {
     struct soak_program *p = d->p;
@@ -294,7 +294,7 @@ void soak_program_draw(struct soak_program *p, uint64_t seed)
     for (int r = 0; r < p->n; r++) p->comm[0].member[r] = r;
     p->nsteps = 4 + soak_pick(&d.seed, SOAK_STEPS - 3);
     for (int i = 0; i < p->nsteps; i++) draw_step(&d, &p->step[i]);
-    if (soak_once_in(&d.seed, 6)) { /* the last may well be one that is aborted with nothing left beside it */
+    if (soak_once_in(&d.seed, 6)) { /* the last communicator may be aborted with none left beside it */
         struct soak_step *last = &p->step[p->nsteps - 1];
         if (last->act != SOAK_OPERATE || !d.alive[0]) return;
         memset(last, 0, sizeof *last);

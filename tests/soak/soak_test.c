@@ -68,7 +68,7 @@ static int run_all(uint64_t first, uint64_t last)
 
     for (uint64_t seed = first; seed <= last; seed++) wrong += !run(seed);
     if (last > first && job.failing == (int)(last - first + 1))
-        wrong++; /* not one came to its end in spite of the faults */
+        wrong++; /* no operation succeeded in spite of the faults */
     printf("%llu programs, %d failed", (unsigned long long)(last - first + 1), wrong);
     if (job.hard) printf("; %d ended with failures that said why", job.failing);
     printf("\n");

@@ -39,7 +39,7 @@ static void put_settings(const struct soak_program *p, int process)
     snprintf(host, sizeof host, "soak-%d", process * p->hosts / p->processes);
     if (p->hosts > 1) setenv("NCCL_HOSTID", host, 1);
     snprintf(host, sizeof host, "%d", process);
-    setenv("KOLO_RANK", host, 1); /* tells apart where faults are injected */
+    setenv("KOLO_RANK", host, 1); /* identifies the rank where faults are injected */
 }
 
 /* Rank 0 makes the id; a rank that still waits for it is ended with the job. */

@@ -14,7 +14,7 @@ struct soak_ending {
     bool late;   /* it did not end, and was killed */
     int crashed; /* processes that ended by a signal, or with an exit code */
     int killed;  /* processes that were killed or stopped, where the program is to be disturbed like that */
-    int ranks[SOAK_GONE + 1]; /* by outcome; SOAK_RUNNING: never told */
+    int ranks[SOAK_GONE + 1]; /* by outcome; SOAK_RUNNING: never reported */
     char text[2000];          /* failures and errors, a line each */
 };
 
