@@ -168,6 +168,11 @@ class Symbols(unittest.TestCase):
             with self.subTest(headers=headers, listed=listed, library=library):
                 self.assertTrue(list(symbols.problems(headers, listed, library, spelled)))
 
+    def test_versions_are_for_kolo_only(self):
+        self.assertEqual(list(symbols.versions({"ncclA": "", "pncclA": "", "koloB": "KOLO_0.1"})), [])
+        self.assertEqual(list(symbols.versions({"ncclA": "KOLO_0.1", "koloB": ""})),
+                         ["koloB: has no version", "ncclA: has version KOLO_0.1, and programs for other libraries ask for none"])
+
     def test_a_missing_twin_shows(self):
         self.assertEqual(list(symbols.problems({"ncclA"}, {"ncclA"}, {"ncclA"}, ["ncclA"])), ["ncclA: has no twin pncclA"])
 
