@@ -20,6 +20,7 @@ import folders  # noqa: E402
 import objects  # noqa: E402
 import static  # noqa: E402
 import symbols  # noqa: E402
+import words  # noqa: E402
 
 
 class Folders(unittest.TestCase):
@@ -189,6 +190,42 @@ class Symbols(unittest.TestCase):
         names = symbols.declared()
         self.assertLessEqual({"ncclAllReduce", "pncclAllReduce", "ncclGetErrorString", "koloMalloc"}, names)
         self.assertFalse(names & {"ncclResult_t", "ncclComm", "NCCL_VERSION"})
+
+
+class Words(unittest.TestCase):
+    def retired(self, row, **texts):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            for name, text in texts.items():
+                file = root / name.replace("__", "/").replace("_dot_", ".")
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+            return list(words.retired(root, words.rows(row)))
+
+    def test_a_retired_word_is_named_with_its_place_and_the_word_to_use(self):
+        self.assertEqual(self.retired("# comment\n\n\\blent\\b  peer buffer\n", README_dot_md="fine\nIt is lent.\n"),
+                         ['README.md:2: "lent" is retired; use: peer buffer'])
+
+    def test_documents_may_quote_programs(self):
+        self.assertEqual(self.retired("lent  x", README_dot_md="`lent`\n```\nlent\n```\n    lent\n"), [])
+
+    def test_rows_name_the_files_that_they_cover(self):
+        row = "kl_world  kl_process_shared  src/**/*.[ch]  !src/comm/old.c"
+        self.assertEqual(self.retired(row, README_dot_md="kl_world", src__comm__a_dot_c="/* `kl_world` */", src__comm__old_dot_c="kl_world"),
+                         ['src/comm/a.c:1: "kl_world" is retired; use: kl_process_shared'])
+
+    def test_a_row_that_cannot_be_read_is_named(self):
+        for row, why in (("\nlent\n", "line 2: a row has"), ("(  x\n", "line 1: ")):
+            with self.assertRaisesRegex(ValueError, why):
+                list(words.rows(row))
+
+    def test_the_glossary_names_files_that_exist(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            (root / "docs").mkdir()
+            (root / "src/coll").mkdir(parents=True)
+            (root / "docs/glossary.md").write_text("| *a* | `coll/`\n| *b* | `coll/b.h` |\n")
+            self.assertEqual(list(words.gone(root)), ["docs/glossary.md:2: there is no src/coll/b.h"])
 
 
 class Count(unittest.TestCase):

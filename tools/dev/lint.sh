@@ -7,6 +7,7 @@
 #   tidy      the checks of .clang-tidy                      symbols   the library exports what the headers declare
 #   folders   includes point from high to low folders        license   every file names its license
 #   circles   no files need each other in a circle           static    nothing is known outside of its file in vain
+#   words     retired words stay out, and the glossary names files that exist
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -55,8 +56,8 @@ headers)
 symbols)
     python3 tools/dev/symbols.py build/release/libkolo.so
     ;;
-folders)
-    python3 tools/dev/folders.py
+folders | words)
+    python3 "tools/dev/$1.py"
     ;;
 circles | static)
     python3 "tools/dev/$1.py" build/release
@@ -69,7 +70,7 @@ license)
     exit $bad
     ;;
 *)
-    sed -n '3,9s/^# \{0,1\}//p' "$0"
+    sed -n '3,10s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Check that retired words stay out, and that the glossary names files that exist.
+
+usage: words.py [ROOT]
+
+The words are in tools/dev/retired_words.txt, which explains its columns. The glossary (docs/glossary.md) names, in `code`, the
+files and folders of src/ where a term of the code is defined. Prints one line per finding and exits 1 if there is one.
+"""
+import fnmatch
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md"]
+CODE = re.compile(r"`[^`]*`")
+PLACE = re.compile(r"`((?:[a-z]+/)+(?:\w+\.[ch])?)`")
+
+
+def rows(text):
+    """(regex, word to use, globs) of each row; a row that cannot be read raises ValueError with its line."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        columns = re.split(r"\s{2,}", line.strip())
+        if len(columns) < 2:
+            raise ValueError(f"line {number}: a row has a regular expression and a word to use, two blanks apart")
+        try:
+            yield re.compile(columns[0]), columns[1], columns[2:] or DOCUMENTS
+        except re.error as error:
+            raise ValueError(f"line {number}: {error}") from None
+
+
+def files(root, globs):
+    """The files that the globs name, below `root`, as paths relative to it."""
+    left_out = [g[1:] for g in globs if g.startswith("!")]
+    found = {p.relative_to(root) for g in globs if not g.startswith("!") for p in root.glob(g) if p.is_file()}
+    return sorted(p for p in found if not any(fnmatch.fnmatch(str(p), g) for g in left_out))
+
+
+def lines(path):
+    """(number, text) of the lines that count: of a document those outside of code."""
+    document, fenced = path.suffix == ".md", False
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if document and line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and not (document and line.startswith("    ")):
+            yield number, CODE.sub("`", line) if document else line
+
+
+def retired(root, table):
+    for regex, use, globs in table:
+        for file in files(root, globs):
+            for number, line in lines(root / file):
+                match = regex.search(line)
+                if match:
+                    yield f'{file}:{number}: "{match.group().strip()}" is retired; use: {use}'
+
+
+def gone(root, glossary="docs/glossary.md"):
+    for number, line in enumerate((root / glossary).read_text(encoding="utf-8").splitlines(), 1):
+        for place in PLACE.findall(line):
+            if not (root / "src" / place).exists():
+                yield f"{glossary}:{number}: there is no src/{place}"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT
+    try:
+        table = list(rows((root / "tools/dev/retired_words.txt").read_text(encoding="utf-8")))
+    except ValueError as error:
+        sys.exit(f"tools/dev/retired_words.txt: {error}")
+    found = list(retired(root, table)) + list(gone(root))
+    print("\n".join(found) if found else f"{len(table)} retired words, none in use")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
