@@ -219,13 +219,15 @@ class Words(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, why):
                 list(words.rows(row))
 
-    def test_the_glossary_names_files_that_exist(self):
+    def test_documents_name_files_and_functions_that_exist(self):
         with tempfile.TemporaryDirectory() as scratch:
             root = pathlib.Path(scratch)
             (root / "docs").mkdir()
             (root / "src/coll").mkdir(parents=True)
-            (root / "docs/glossary.md").write_text("| *a* | `coll/`\n| *b* | `coll/b.h` |\n")
-            self.assertEqual(list(words.gone(root)), ["docs/glossary.md:2: there is no src/coll/b.h"])
+            (root / "src/coll/a.h").write_text("int kl_a(void);")
+            (root / "docs/glossary.md").write_text("| `coll/`, `coll/a.h`, `src/coll/a.h:kl_a` |\n| `coll/b.h` |\n| `src/coll/a.h:kl_b` |\n")
+            self.assertEqual(list(words.gone(root)), ["docs/glossary.md:2: there is no coll/b.h",
+                                                      "docs/glossary.md:3: there is no kl_b in src/coll/a.h"])
 
 
 class Count(unittest.TestCase):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Check that retired words stay out, and that the glossary names files that exist.
+"""Check that retired words stay out, and that documents name files and functions that exist.
 
 usage: words.py [ROOT]
 
-The words are in tools/dev/retired_words.txt, which explains its columns. The glossary (docs/glossary.md) names, in `code`, the
-files and folders of src/ where a term of the code is defined. Prints one line per finding and exits 1 if there is one.
+The words are in tools/dev/retired_words.txt, which explains its columns. Documents name, in `code`, files (`coll/board.h`, below
+src/, compat/cuda/, examples/ or the root) and names in files (`src/net/nets.c:kl_nets`). Prints one line per finding and exits 1 if there
+is one.
 """
 import fnmatch
 import pathlib
@@ -15,7 +16,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md"]
 CODE = re.compile(r"`[^`]*`")
-PLACE = re.compile(r"`((?:[a-z]+/)+(?:\w+\.[ch])?)`")
+PLACE = re.compile(r"`((?:[a-z]+/)+\w+\.(?:c|h|py|sh|txt))(?::(\w+))?`")
+BELOW = ["src", "compat/cuda", "examples", "."]
 
 
 def rows(text):
@@ -58,11 +60,23 @@ def retired(root, table):
                     yield f'{file}:{number}: "{match.group().strip()}" is retired; use: {use}'
 
 
-def gone(root, glossary="docs/glossary.md"):
-    for number, line in enumerate((root / glossary).read_text(encoding="utf-8").splitlines(), 1):
-        for place in PLACE.findall(line):
-            if not (root / "src" / place).exists():
-                yield f"{glossary}:{number}: there is no src/{place}"
+def missing(root, place, name):
+    """Why a document's `place`, or `place:name`, is wrong, or None."""
+    path = next((root / b / place for b in BELOW if (root / b / place).exists()), None)
+    if not path:
+        return f"there is no {place}"
+    if name and not re.search(rf"\b{name}\b", path.read_text(encoding="utf-8")):
+        return f"there is no {name} in {place}"
+    return None
+
+
+def gone(root, globs=tuple(DOCUMENTS)):
+    for file in files(root, globs):
+        for number, line in enumerate((root / file).read_text(encoding="utf-8").splitlines(), 1):
+            for place, name in PLACE.findall(line):
+                why = missing(root, place, name)
+                if why:
+                    yield f"{file}:{number}: {why}"
 
 
 def main():
