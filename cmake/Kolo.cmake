@@ -73,7 +73,7 @@ math(EXPR kolo_test_hang_s "900 * ${KOLO_TEST_TIME_SCALE}")
 math(EXPR kolo_test_timeout_s "2 * ${kolo_test_hang_s}")
 function(kolo_test_defaults name labels)
     set_tests_properties(${name} PROPERTIES TIMEOUT ${kolo_test_timeout_s} SKIP_RETURN_CODE 77 LABELS "${labels}"
-        ENVIRONMENT "TEST_HANG_S=${kolo_test_hang_s};KOLO_BUILD=${PROJECT_BINARY_DIR};XDG_CACHE_HOME=/dev/null/cache;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=die_after_fork=0:atexit_sleep_ms=20")
+        ENVIRONMENT "TEST_HANG_S=${kolo_test_hang_s};TEST_SANITIZE=${KOLO_SANITIZE};KOLO_BUILD=${PROJECT_BINARY_DIR};XDG_CACHE_HOME=/dev/null/cache;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=die_after_fork=0:atexit_sleep_ms=20")
 endfunction()
 
 # kolo_fuzz(xml): build the libFuzzer target xml_fuzz from xml_fuzz.c; its corpus is corpus/xml/, its dictionary, if
