@@ -230,6 +230,16 @@ class Words(unittest.TestCase):
                                                       "docs/glossary.md:3: there is no kl_b in src/coll/a.h"])
 
 
+    def test_links_lead_to_files_and_headings(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            (root / "docs").mkdir()
+            (root / "docs/a.md").write_text("# One, two: `three`\n")
+            (root / "README.md").write_text("[a](docs/a.md#one-two-three) [w](https://x.org/y#z)\n[b](docs/b.md)\n[c](docs/a.md#four)\n")
+            self.assertEqual(list(words.dangling(root)), ["README.md:2: a link to docs/b.md, which does not exist",
+                                                          "README.md:3: docs/a.md has no heading #four"])
+
+
 class Count(unittest.TestCase):
     RECORD = """<?xml version="1.0" encoding="UTF-8"?>
 <testsuite name="t" tests="7" failures="3" disabled="1" skipped="1">

@@ -7,7 +7,7 @@
 #   tidy      the checks of .clang-tidy                      symbols   the library exports what the headers declare
 #   folders   includes point from high to low folders        license   every file names its license
 #   circles   no files need each other in a circle           static    nothing is known outside of its file in vain
-#   words     retired words stay out, and the glossary names files that exist
+#   words     retired words stay out; documents name files, functions and headings that exist
 set -eu
 cd "$(dirname "$0")/../.."
 

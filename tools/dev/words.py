@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Check that retired words stay out, and that documents name files and functions that exist.
+"""Check that retired words stay out, and that documents name files, functions and headings that exist.
 
 usage: words.py [ROOT]
 
 The words are in tools/dev/retired_words.txt, which explains its columns. Documents name, in `code`, files (`coll/board.h`, below
-src/, compat/cuda/, examples/ or the root) and names in files (`src/net/nets.c:kl_nets`). Prints one line per finding and exits 1 if there
-is one.
+src/, compat/cuda/, examples/ or the root) and names in files (`src/net/nets.c:kl_nets`), and link to files and headings. Prints one line
+per finding and exits 1 if there is one.
 """
 import fnmatch
 import pathlib
@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md"]
 CODE = re.compile(r"`[^`]*`")
 PLACE = re.compile(r"`((?:[a-z]+/)+\w+\.(?:c|h|py|sh|txt))(?::(\w+))?`")
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 BELOW = ["src", "compat/cuda", "examples", "."]
 
 
@@ -79,13 +80,30 @@ def gone(root, globs=tuple(DOCUMENTS)):
                     yield f"{file}:{number}: {why}"
 
 
+def headings(path):
+    """The anchors of a document's headings, as GitHub makes them."""
+    text = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", h.strip().lower()).replace(" ", "-") for h in text}
+
+
+def dangling(root, globs=tuple(DOCUMENTS)):
+    for file in files(root, globs):
+        for number, line in lines(root / file):
+            for target, anchor in LINK.findall(line):
+                path = (root / file).parent / target if target else root / file
+                if not path.exists():
+                    yield f"{file}:{number}: a link to {target}, which does not exist"
+                elif anchor and path.suffix == ".md" and anchor not in headings(path):
+                    yield f"{file}:{number}: {target or file} has no heading #{anchor}"
+
+
 def main():
     root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT
     try:
         table = list(rows((root / "tools/dev/retired_words.txt").read_text(encoding="utf-8")))
     except ValueError as error:
         sys.exit(f"tools/dev/retired_words.txt: {error}")
-    found = list(retired(root, table)) + list(gone(root))
+    found = list(retired(root, table)) + list(gone(root)) + list(dangling(root))
     print("\n".join(found) if found else f"{len(table)} retired words, none in use")
     return 1 if found else 0
 
