@@ -20,7 +20,7 @@ def found(run, op, np, size):
 
 
 def cells(runs, op, np, size):
-    """Kolo's time, that of the best peer, and the ratio in each run."""
+    """Kolo's time, the best peer's, and the ratio in each run."""
     rows = [found(run, op, np, size) for run in runs]
     if not rows[0]:
         return ["-", "-", "-"]

@@ -10,9 +10,9 @@ static const char *const check_modes[] = {"DEFAULT", "DEBUG_LOCAL", "DEBUG_GLOBA
 static const char *const kernel_copies[] = {"AUTO", "NEVER", "ALWAYS", NULL};
 
 /*
- * Alike: into how many steps data are cut (NCCL_BUFFSIZE), whether calls are compared before they move, in which order they are added, and whether all
- * connect when a communicator is made. How data get from one rank to another is negotiated between them, so that there each may have its own.
- * One NVLink domain has all ranks of a host, or none.
+ * Alike: the size of steps (NCCL_BUFFSIZE), whether calls are compared before data move, the order of additions, and
+ * whether all connections are made with the communicator. The way of data from one rank to another is negotiated
+ * between the two, so each may have its own settings. One NVLink domain has all ranks of a host, or none.
  */
 static const struct kl_param rows[] = {
     KL_PARAM_INT(struct kl_comm_config, bootstrap_timeout_s, "KOLO_BOOTSTRAP_TIMEOUT", KL_OWN, "60", 1, 86400,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-/* The names of path types in their order, then the numbers that NCCL took before it had names. */
+/* The names of path types in their order, then the numbers of older NCCL. */
 static const char *const levels[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB",
                                      "SYS", "0",   "1",   "2",   "3",   "4",   "5",   NULL};
 static const char *const merge_levels[] = {"LOC", "PORT", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", NULL};
@@ -15,8 +15,9 @@ static const char *const merge_levels[] = {"LOC", "PORT", "PIX", "PXB", "P2C", "
 static const char *const merge_policies[] = {[KL_MERGE_ALL] = "ALL", [KL_MERGE_RAIL] = "RAIL", NULL};
 
 /*
- * The first rank of a host describes its machine, and each process finds the paths through it: by the same rules, or ranks would expect each other on
- * different ways. Hosts tell each other what they have found, which may differ, as machines do. A release has its own rules for all ranks together.
+ * The first rank of a host describes its machine, and each process computes the paths through it. All use the same rules,
+ * or ranks would expect each other on different paths. Hosts exchange their results, which may differ, as machines do. The
+ * release to follow is one for all ranks together.
  */
 static const struct kl_param rows[] = {
     KL_PARAM_BOOL(struct kl_topo_config, p2p_disable, "NCCL_P2P_DISABLE", KL_HOST_ALIKE, "0",
@@ -99,7 +100,7 @@ static int merge_level_of(int choice)
     return meanings[choice];
 }
 
-/* A text that is none is reported by whoever asked for the release (kl_nccl_parse); the default is followed then. */
+/* An invalid text means the default; the caller that asked for the release reports it (kl_nccl_parse). */
 static int release_of(const char *text)
 {
     char expected[KL_NCCL_EXPECTED];

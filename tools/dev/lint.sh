@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# lint.sh CHECK - one check of the sources; prints what is wrong and exits 1 if something is.
+# lint.sh CHECK - one check of the sources; prints its findings and exits 1 if there are any.
 #
 #   format    .clang-format is followed                      headers   public headers compile alone as C11 and C++17,
 #   clang     no warnings from clang (gcc's stop the build)            the others as C17

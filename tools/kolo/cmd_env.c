@@ -36,9 +36,9 @@ static const char *const type_names[] = {
     [KL_PARAM_TYPE_ENUM] = "choice", [KL_PARAM_TYPE_LIST] = "list", [KL_PARAM_TYPE_STRING] = "text",
 };
 
-/* ---- what there is to show ---- */
+/* ---- entries ---- */
 
-/* A row and what became of it. */
+/* A row and its value. */
 struct entry {
     const char *module;
     const struct kl_param *param;
@@ -46,7 +46,7 @@ struct entry {
     struct kl_setting setting; /* unless the state is "default" */
 };
 
-/* A name that is no parameter: `other` says what it is; without it the name is unknown. */
+/* A name that is no parameter: `other` describes it; NULL: the name is unknown. */
 struct stray {
     struct kl_setting setting; /* without text if the name was asked for and is not set */
     const struct kl_param_name *other;
@@ -170,7 +170,7 @@ static void print_value(const struct entry *e)
     printf(")\n");
 }
 
-/* What was printed last, for the empty lines between groups. */
+/* The entry that was printed last, for the empty lines between groups. */
 struct page {
     const char *module;
     bool strays;
@@ -231,7 +231,7 @@ struct document {
     json_t *parameters, *others, *unknown, *problems;
 };
 
-/* JSON is UTF-8; the environment is what it is. */
+/* JSON is UTF-8; the environment may be anything. */
 static json_t *json_text(const char *text)
 {
     json_t *json = json_string(text);
