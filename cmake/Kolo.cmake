@@ -31,7 +31,7 @@ endfunction()
 
 # kolo_test(host/stream_test [LABEL ...]): build host/stream_test.c against the library with its private symbols and
 # register it as stream_test. It fails if it leaves something behind (tests/leftovers.h). The label "slow" keeps a test out of `./dev test quick`.
-# In folders that set KOLO_ONE_THREAD, of functions without threads or shared memory, tests are labelled one_thread: ThreadSanitizer has nothing to see
+# In folders that set KOLO_ONE_THREAD, of functions without threads or shared memory, tests are labelled one_thread, as others may be: ThreadSanitizer has nothing to see
 # there, so its build leaves them out, and `./dev test` as well.
 function(kolo_test path)
     if(KOLO_TESTS)
@@ -42,9 +42,9 @@ function(kolo_test path)
         add_test(NAME ${name} COMMAND ${KOLO_TEST_WRAPPER} $<TARGET_FILE:${name}> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
         if(KOLO_ONE_THREAD)
             list(APPEND ARGN one_thread)
-            if(KOLO_SANITIZE STREQUAL "thread")
-                set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
-            endif()
+        endif()
+        if("one_thread" IN_LIST ARGN AND KOLO_SANITIZE STREQUAL "thread")
+            set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
         endif()
         kolo_test_defaults(${name} "${ARGN}")
     endif()
@@ -72,8 +72,11 @@ set(KOLO_TEST_TIME_SCALE 1 CACHE STRING "so many times as long before a test cou
 math(EXPR kolo_test_hang_s "900 * ${KOLO_TEST_TIME_SCALE}")
 math(EXPR kolo_test_timeout_s "2 * ${kolo_test_hang_s}")
 function(kolo_test_defaults name labels)
+    if("slow" IN_LIST labels) # they begin first, so that none is left alone at the end
+        set_tests_properties(${name} PROPERTIES COST 100)
+    endif()
     set_tests_properties(${name} PROPERTIES TIMEOUT ${kolo_test_timeout_s} SKIP_RETURN_CODE 77 LABELS "${labels}"
-        ENVIRONMENT "TEST_HANG_S=${kolo_test_hang_s};KOLO_BUILD=${PROJECT_BINARY_DIR};XDG_CACHE_HOME=/dev/null/cache;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=die_after_fork=0:atexit_sleep_ms=20")
+        ENVIRONMENT "TEST_HANG_S=${kolo_test_hang_s};TEST_SANITIZE=${KOLO_SANITIZE};KOLO_BUILD=${PROJECT_BINARY_DIR};XDG_CACHE_HOME=/dev/null/cache;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=die_after_fork=0:atexit_sleep_ms=20")
 endfunction()
 
 # kolo_fuzz(xml): build the libFuzzer target xml_fuzz from xml_fuzz.c; its corpus is corpus/xml/, its dictionary, if

@@ -197,13 +197,13 @@ class Collective(tool.Case):
     def test_other_machines(self):
         self.need_shared()
         shown = 0
-        for f in self.shared_machines("real", "derived"):
+        for f in tool.swept(self.shared_machines("real", "derived")):
             text = self.good_or_refused("allreduce", "64M", "--topo", f, "--hosts", "2", "--json")
             if text is not None:
                 self.assertTrue(json.loads(text)["choice"]["time_us"] > 0, f)
                 self.assertFalse(re.search(r"\bnan\b|\binf\b|\(null\)", text + self.good("allreduce", "64M", "--topo", f)), f)
                 shown += 1
-        self.assertGreater(shown, 50)
+        self.assertGreater(shown, 10 if tool.SANITIZE else 50)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ int main(void)
 END
 cp user.c user_cxx.cpp
 cat >CMakeLists.txt <<'END'
-cmake_minimum_required(VERSION 3.25)
+cmake_minimum_required(VERSION 3.22)
 project(user C CXX)
 find_package(kolo 0.1 REQUIRED)
 add_executable(by_package user.c)
@@ -86,6 +86,27 @@ int main(void)
 }
 END
 ./by_watching || fail "a program with an ncclGetVersion of its own"
+
+# Versions: kolo* have one, which programs remember, and programs that were linked before there were any start as well.
+gcc -shared -fPIC -Wl,-soname,libkolo.so.0 -o libkolo.so.0 -x c - <<'END'
+int koloGetDevice(int *device) { return *device = 1; }
+END
+cat >device.c <<'END'
+#include <kolo.h>
+
+int main(void)
+{
+    int device;
+
+    return koloGetDevice(&device);
+}
+END
+gcc device.c $(pkg-config --cflags --libs kolo) -o by_version
+gcc device.c $(pkg-config --cflags kolo) ./libkolo.so.0 -o by_no_version
+readelf -Ws --dyn-syms by_version | grep -q 'koloGetDevice@KOLO_' || fail "a program does not remember the version of koloGetDevice"
+for program in ./by_version ./by_no_version; do
+    LD_LIBRARY_PATH="$lib" "$program" || fail "$program: koloGetDevice"
+done
 
 # The drop-in, with nothing but its own folder in the library path: for a program that was linked with another libnccl.so.2,
 nccl=$lib/kolo/nccl

@@ -37,14 +37,14 @@ class Topo(tool.Case):
 
     def test_every_machine_is_shown(self):
         shown = 0
-        for f in sound(self.machines()):
+        for f in tool.swept(sound(self.machines())):
             o = self.json("--topo", f)
             gpus = sum(n["type"] == "GPU" for n in o["system"])
             self.assertEqual([len(row) for row in o["paths"]["gpu_gpu"]], gpus * [gpus], f)
             self.assertGreater(len(self.good("--topo", f).splitlines()), gpus, f)
             shown += 1
         print(f"{shown} machines shown", file=sys.stderr)
-        self.assertGreater(shown, 60)
+        self.assertGreater(shown, 12 if tool.SANITIZE else 60)
 
     def test_other_files_are_refused_in_one_line(self):
         for f in self.machines():
@@ -56,7 +56,7 @@ class Topo(tool.Case):
             return self.good("--topo", t.name, "--format", "xml")
 
     def test_xml_is_read_again_as_it_was_written(self):
-        for f in sound(self.machines()):
+        for f in tool.swept(sound(self.machines())):
             once = self.good("--topo", f, "--format", "xml")
             twice = self.again(once)
             if os.path.basename(f) in TWINS:

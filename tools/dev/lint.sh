@@ -6,7 +6,8 @@
 #   clang     no warnings from clang (gcc's stop the build)            the others as C17
 #   tidy      the checks of .clang-tidy                      symbols   the library exports what the headers declare
 #   folders   includes point from high to low folders        license   every file names its license
-#   circles   no circular dependencies between files           static    unused or needlessly global names
+#   circles   no files need each other in a circle           static    nothing is known outside of its file in vain
+#   words     retired words stay out; documents name files, functions and headings that exist
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -55,8 +56,8 @@ headers)
 symbols)
     python3 tools/dev/symbols.py build/release/libkolo.so
     ;;
-folders)
-    python3 tools/dev/folders.py
+folders | words)
+    python3 "tools/dev/$1.py"
     ;;
 circles | static)
     python3 "tools/dev/$1.py" build/release
@@ -69,7 +70,7 @@ license)
     exit $bad
     ;;
 *)
-    sed -n '3,9s/^# \{0,1\}//p' "$0"
+    sed -n '3,10s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac

@@ -6,7 +6,7 @@ usage: symbols.py LIBRARY      compare the prototypes of include/*.h, symbols.tx
        symbols.py --write      write symbols.txt from the headers (then review the difference)
 
 Every nccl* function needs its pnccl* twin, and every function but those a definition in src/api that grep and ctags find:
-its name, spelled out, in the first line.
+its name, spelled out, in the first line. kolo* have a symbol version, nccl* and pnccl* none (cmake/kolo.map).
 """
 import pathlib
 import re
@@ -37,7 +37,9 @@ def listed():
 
 
 def exported(library):
-    return {line.split()[-1] for line in output("nm", "-D", "--defined-only", library).splitlines() if line}
+    """{name: version, or "" for none}, without the versions themselves, which are absolute symbols."""
+    lines = filter(None, map(str.split, output("nm", "-D", "--defined-only", library).splitlines()))
+    return dict((name.split("@")[0], name.rpartition("@")[2] if "@" in name else "") for _, kind, name in lines if kind != "A")
 
 
 def defined():
@@ -60,6 +62,13 @@ def problems(headers, reviewed, library, spelled):
             yield f"{name}: has {spelled.count(name)} definitions in src/api that grep finds, not one"
 
 
+def versions(library):
+    """Sentences about names whose version is not as cmake/kolo.map has it."""
+    for name, version in sorted(library.items()):
+        if bool(version) != name.startswith("kolo"):
+            yield f"{name}: has version {version}, and programs for other libraries ask for none" if version else f"{name}: has no version"
+
+
 def main():
     if sys.argv[1:] == ["--write"]:
         text = "# SPDX-License-Identifier: Apache-2.0\n" + COMMENT + "".join(n + "\n" for n in sorted(declared()))
@@ -69,7 +78,8 @@ def main():
         sys.exit(__doc__)
     if not pathlib.Path(sys.argv[1]).exists():
         sys.exit(f"symbols.py: no library {sys.argv[1]}; it has not been built")
-    found = list(problems(declared(), listed(), exported(sys.argv[1]), defined()))
+    library = exported(sys.argv[1])
+    found = list(problems(declared(), listed(), set(library), defined())) + list(versions(library))
     print("\n".join(found) if found else f"{len(listed())} symbols, as declared and as listed")
     return 1 if found else 0
 

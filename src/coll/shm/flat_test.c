@@ -431,7 +431,7 @@ static void threads_agree(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest one_thread[] = {
         cmocka_unit_test(every_collective_is_right),
         cmocka_unit_test(every_collective_is_right_where_cores_are_shared),
         cmocka_unit_test(every_type_and_operator),
@@ -445,9 +445,12 @@ int main(void)
         cmocka_unit_test(hierarchical_results_equal_flat_results),
         cmocka_unit_test(every_type_and_operator_by_core),
         cmocka_unit_test(ranks_choose_alike),
+    };
+    const struct CMUnitTest threads[] = {
         cmocka_unit_test(threads_agree),
         cmocka_unit_test(threads_of_two_cores_agree),
     };
+    const int failed = KOLO_TEST_THREADS_ONLY ? 0 : cmocka_run_group_tests(one_thread, NULL, NULL);
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return failed + cmocka_run_group_tests(threads, NULL, NULL);
 }

@@ -39,10 +39,10 @@ size_t kl_cache_own_bytes(int nranks);
 size_t kl_cache_share_bytes(int nranks);
 
 /**
- * Bytes of shared memory that each of `nranks` ranks of this host cycles through before it reuses the first. A line
- * that another core has read is in its cache and has to be taken from there; lines evicted from both come from the
- * shared cache. On AMD that takes half as long, and the cycle is about twice a core's private cache; on Intel it does
- * not, and the cycle is half of it (docs/performance.md). All ranks compute the same.
+ * Bytes of shared memory that each of `nranks` ranks of this host goes through before it writes the same again. A line that another core has read stays
+ * there, and has to be taken from it; what both have dropped comes from the cache they share. On AMD's processors that takes half as long, and the
+ * cycle is about twice the cache that a core has for itself; on Intel's it does not, and the cycle is half of it (docs/decisions/0016-slot-cycles.md). All ranks find the
+ * same.
  */
 size_t kl_cache_cycle(int nranks);
 
