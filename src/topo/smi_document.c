@@ -225,7 +225,7 @@ static void note(const struct making *m, struct kl_assumed *assumed)
 
     kl_assume(assumed, (struct kl_assumption){.code = KL_ASSUMED_BUSIDS, .from = KL_FROM_DEFAULT});
     kl_assume(assumed, (struct kl_assumption){.code = KL_ASSUMED_SM,
-                                              .from = m->product ? KL_FROM_NAME : KL_FROM_FORM,
+                                              .from = m->product ? KL_FROM_NAME : KL_FROM_CONTENTS,
                                               .n = m->smi->ngpus,
                                               .more = m->sm,
                                               .product = m->product});
