@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * findings.h - what is wrong, by a log alone: worst first.
+ * findings.h - problems and remarks that a log shows by itself, worst first.
  *
  * A finding is an enum with operands and the line that shows it. It is about what the library printed, never about a file or a
  * host by its name: a log that shows no trouble has none.
@@ -15,11 +15,16 @@
 #include "logs/log.h"
 
 enum kl_log_code {
-    KL_FOUND_CAUSE,           /* a line of trouble: `cause` */
+    KL_FOUND_CAUSE,           /* a line of trouble: `cause`; other: its source file and function */
+    KL_FOUND_CALLS_DIFFER,    /* ranks called different operations: text, a sentence */
+    KL_FOUND_CALLS_BEHIND,    /* some ranks are behind others: text, a sentence */
     KL_FOUND_VERSIONS_DIFFER, /* text, other: releases; a: 1 if of different communicators */
     KL_FOUND_ALONE,           /* n processes, each a communicator of one rank */
-    KL_FOUND_UNFINISHED,      /* n ranks began init and did not end it; of m that are silent; a: the first of these */
-    KL_FOUND_SPLIT_HOST,      /* ranks of one host count as nodes */
+    KL_FOUND_UNFINISHED, /* text: ranks that began init and did not finish it; n, a: enum kl_log_step they reached; m others
+                                 have no line */
+    KL_FOUND_SPLIT_HOST,      /* ranks of one host count as n nodes; a: 1 if P2P and shared memory are off */
+    KL_FOUND_DIVIDED_HOST,    /* text: a host with n ranks counts as several nodes of m ranks each */
+    KL_FOUND_CONTAINERS,      /* n ranks, one per node, look like containers of m hosts; a: 1 if all go over sockets */
     KL_FOUND_FALLBACK,        /* a graph at 0.1 GB/s */
     KL_FOUND_MACHINE,         /* text: a part that differs from its like; fault: enum kl_fault_code */
     KL_FOUND_VIRTUAL_PCI,     /* n switches with GPUs below a link of x GB/s */
@@ -55,8 +60,9 @@ struct kl_log_finding {
     int n, m, a;
     double x, y;
     const char *text, *other; /* of the log, or of the findings */
-    int times;                /* lines that say so */
-    int speakers;             /* who say so */
+    const char *origins;      /* "hostA:11 [1], hostB:12 [3]": ranks whose lines show it; NULL unknown */
+    int times;                /* number of such lines */
+    int speakers;             /* number of such ranks */
 };
 
 struct kl_log_findings {
@@ -85,7 +91,10 @@ const char *kl_log_weight_name(enum kl_log_weight weight);
 /** A sentence without its full stop. */
 void kl_log_finding_text(const struct kl_log_finding *finding, struct kl_text *text);
 
-/** What to do, or the experiment that would tell; without a full stop. NULL: nothing. */
-const char *kl_log_finding_remedy(const struct kl_log_finding *finding);
+/** The remedy, or the experiment that would tell, without a full stop and without clauses that the log shows as applied. */
+void kl_log_finding_remedy(const struct kl_log *log, const struct kl_log_finding *finding, struct kl_text *text);
+
+/** Sentences about init: the step that ranks reached. */
+const char *kl_log_step_text(enum kl_log_step step);
 
 #endif

@@ -46,7 +46,7 @@ struct kl_log_line {
     char host[64];    /* "" unknown */
     long pid;         /* -1 unknown */
     int dev;          /* -1 unknown */
-    char where[64];   /* of a warning: "misc/socket.cc:537"; else "" */
+    char where[128];  /* source of the line: "misc/socket.cc:537 (ncclSocketInit)"; "" unknown */
     const char *text; /* ends with 0 */
     char *more;       /* where the line goes on with another's line; NULL */
 };
@@ -57,13 +57,30 @@ struct kl_log_speaker {
     long pid;
     int dev;
     int member, last;    /* the current one, and the latest; -1 */
+    int warned;          /* its last warning, plus 1; 0 none */
+    bool unwinding;      /* its last lines are those of a failed call: "FILE:LINE -> N" */
     int system;          /* its last one; -1 */
     int next, next_torn; /* with the same hash, of all and without the host; -1 */
+};
+
+/** Steps of init, as far as lines show them. */
+enum kl_log_step {
+    KL_LOG_NOT_BEGUN,
+    KL_LOG_BEGUN,      /* "Init START" */
+    KL_LOG_MET,        /* it knows all ranks */
+    KL_LOG_PLANNED,    /* rings, trees, channel counts */
+    KL_LOG_CONNECTING, /* "Channel ... via ..." */
+    KL_LOG_CONNECTED   /* "Connected all rings" */
 };
 
 /** A rank of a communicator, as its own lines have it. */
 struct kl_log_member {
     struct kl_log_at at; /* its first line */
+    enum kl_log_step step;
+    struct kl_log_at step_at; /* the last line of that step */
+    uint64_t pointer;         /* of its communicator, as printed; 0 unknown */
+    int cuda, nvml;           /* numbers of its device, to the process and to the host; -1 unknown */
+    const char *busid;        /* of its GPU, as printed; NULL unknown */
     int speaker, comm;
     int next;         /* of the same communicator; -1 */
     int earlier;      /* of the same speaker; -1 */
@@ -104,6 +121,7 @@ struct kl_log_version {
     const char *text; /* "2.26.5" */
     int number;       /* 22605 */
     bool rccl;
+    bool by_tests; /* nccl-tests print it: of this run alone */
 };
 
 /** A graph as found: "Pattern 4, crossNic 0, ...". */
@@ -192,7 +210,43 @@ struct kl_log_warning {
     struct kl_log_at at;
     int speaker;
     int cause; /* enum kl_log_cause; KL_CAUSE_NONE: not known */
-    const char *text;
+    const char *text, *where;
+    bool loud;    /* a warning of a library; else a line of a program or launcher */
+    bool fatal;   /* the call failed: lines "FILE:LINE -> N" follow */
+    bool follows; /* it stands among such lines: a consequence */
+};
+
+enum kl_log_op_from { KL_LOG_OP_COLL, KL_LOG_OP_WATCHDOG };
+
+/** A call of an operation: a line of NCCL_DEBUG_SUBSYS=COLL, or one that a watchdog of PyTorch timed out. */
+struct kl_log_op {
+    struct kl_log_at at;
+    enum kl_log_op_from from;
+    int speaker, rank; /* rank: -1 unknown */
+    int nranks;        /* of the communicator; -1 unknown */
+    uint64_t pointer;  /* of the communicator; 0 unknown */
+    const char *group; /* of a watchdog: the process group; "" unknown */
+    int64_t sequence;
+    const char *name;
+    int64_t count, out; /* elements; out: of the result, of a watchdog; -1 unknown */
+    int type, op, root; /* -1 unknown */
+};
+
+/** How far a rank's process group came, by its watchdog. */
+struct kl_log_progress {
+    struct kl_log_at at;
+    int rank;
+    const char *group;
+    int64_t enqueued, completed;
+};
+
+/** A run of nccl-tests or rccl-tests: it begins with its head, and has a list of ranks, then rows. */
+struct kl_log_run {
+    struct kl_log_at at;
+    int ranks, rows;
+    struct kl_log_at last_row;
+    struct kl_log_at failed_at; /* "Test CUDA failure ..."; line 0: none */
+    const char *failure;        /* that line */
 };
 
 /** "#  Rank  0 Group  0 Pid 13510 on hostA device 0 [0x08] Tesla V100". */
@@ -201,6 +255,13 @@ struct kl_log_device {
     int rank;
     long pid;
     const char *host, *name;
+};
+
+/** The network plugin that speaks in the log. */
+struct kl_log_plugin {
+    const char *name;    /* "aws-ofi-nccl"; NULL: none does */
+    const char *version; /* NULL unknown */
+    int lines;
 };
 
 #define KL_LOG_LIST(type, name)                                                                                        \
@@ -225,11 +286,18 @@ struct kl_log {
     KL_LOG_LIST(kl_log_node, node);
     KL_LOG_LIST(kl_log_warning, warning);
     KL_LOG_LIST(kl_log_device, device);
+    KL_LOG_LIST(kl_log_op, op);
+    KL_LOG_LIST(kl_log_progress, progress);
+    KL_LOG_LIST(kl_log_run, run);
+    struct kl_log_plugin plugin;
     int *rank; /* of rings */
     int nrank, maxrank;
     int lines, understood;
-    bool full; /* facts were dropped */
-    bool amd;  /* GPUs of AMD: RCCL */
+    bool full;      /* facts were dropped */
+    bool amd;       /* GPUs of AMD: RCCL */
+    bool tests;     /* lines of nccl-tests or rccl-tests */
+    bool connected; /* a connection that was retried came about */
+    bool rings;     /* a rank says that all rings are connected */
     struct kl_log_block *strings;
     int *bucket, buckets; /* of speakers, by hash: of all, and behind them without the host */
 };

@@ -124,6 +124,7 @@ ncclResult_t kl_log_finish(struct kl_log *log)
 
     free(host);
     free(key);
+    if (!rc) kl_log_find_causes(log);
     return rc;
 }
 

@@ -64,9 +64,10 @@ void kl_log_init(struct kl_log *log)
 
 void kl_log_fini(struct kl_log *log)
 {
-    void *lists[] = {log->file, log->speaker, log->member, log->comm, log->setting, log->version, log->graph,
-                     log->ring, log->hop,     log->tree,   log->link, log->nic,     log->gdr,     log->system,
-                     log->node, log->warning, log->device, log->rank, log->bucket};
+    void *lists[] = {log->file,   log->speaker, log->member,   log->comm,    log->setting, log->version,
+                     log->graph,  log->ring,    log->hop,      log->tree,    log->link,    log->nic,
+                     log->gdr,    log->system,  log->node,     log->warning, log->device,  log->rank,
+                     log->bucket, log->op,      log->progress, log->run};
 
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) free(lists[i]);
     for (struct kl_log_block *b = log->strings; b;) {
@@ -93,6 +94,8 @@ int kl_log_new_member(struct kl_log *log, int speaker, struct kl_log_at at)
                                 .rank = -1,
                                 .nranks = -1,
                                 .nnodes = -1,
+                                .cuda = -1,
+                                .nvml = -1,
                                 .local_ranks = -1,
                                 .coll = -1,
                                 .collnet = -1,
@@ -117,4 +120,13 @@ int kl_log_planning(struct kl_log *log, int speaker, struct kl_log_at at)
     int m = kl_log_member_of(log, speaker, at);
 
     return m >= 0 && log->member[m].completed ? kl_log_new_member(log, speaker, at) : m;
+}
+
+void kl_log_reach(struct kl_log *log, int member, enum kl_log_step step, struct kl_log_at at)
+{
+    struct kl_log_member *m = member >= 0 ? &log->member[member] : NULL;
+
+    if (!m || step < m->step) return;
+    m->step = step;
+    m->step_at = at;
 }

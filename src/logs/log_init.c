@@ -2,6 +2,7 @@
 #include "logs/log_make.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,18 +27,50 @@ static size_t version_length(const char *text)
     return n;
 }
 
+/* Releases as libraries and the programs around them print them. Digits: "22707", as nccl-tests have it. */
+static const struct {
+    const char *before;
+    bool rccl, digits;
+} version_forms[] = {
+    {"RCCL version", true, false},        {"rccl-library=", true, true}, {"NCCL version ", false, false},
+    {"nccl-library=", false, true},       {"nccl==", false, false},      {"nvidia-nccl-cu12==", false, false},
+    {"nvidia-nccl-cu13==", false, false}, {"rccl==", true, false},       {"ncclVersion=", false, false}};
+
+static int read_digits(const char *at, char text[16])
+{
+    long n = strtol(at, NULL, 10);
+
+    if (n < 20000 || n > 99999) return 0;
+    snprintf(text, 16, "%ld.%ld.%ld", n / 10000, n / 100 % 100, n % 100);
+    return (int)n;
+}
+
+/* In comments only nccl-tests name the library's release: those of extractors tell of others'. */
 static bool read_version(struct kl_log *log, int speaker, const struct kl_log_line *line)
 {
-    const char *nccl = kl_log_after(line->text, "NCCL version "), *rccl = kl_log_after(line->text, "RCCL version");
-    const char *at = rccl ? rccl + strspn(rccl, " :") : nccl;
-    int number = at ? version_number(at) : 0;
+    for (size_t i = 0; i < sizeof version_forms / sizeof version_forms[0]; i++) {
+        const char *at = kl_log_after(line->text, version_forms[i].before);
+        char digits[16];
+        int number;
 
-    if (!number || *line->text == '#') return false;
-    struct kl_log_version *v = KL_LOG_NEW(log, version);
+        if (!at || (*line->text == '#' && !version_forms[i].digits)) continue;
+        at += strspn(at, " :");
+        number = version_forms[i].digits ? read_digits(at, digits) : version_number(at);
+        if (!number) continue;
+        struct kl_log_version *v = KL_LOG_NEW(log, version);
+        const char *text = version_forms[i].digits ? digits : at;
 
-    if (v)
-        *v = (struct kl_log_version){line->at, speaker, kl_log_keep(log, at, version_length(at)), number, rccl != NULL};
-    return true;
+        log->amd |= version_forms[i].rccl;
+        if (v)
+            *v = (struct kl_log_version){line->at,
+                                         speaker,
+                                         kl_log_keep(log, text, version_length(text)),
+                                         number,
+                                         version_forms[i].rccl,
+                                         version_forms[i].digits};
+        return true;
+    }
+    return false;
 }
 
 static bool is_name(const char *text, size_t n)
@@ -116,6 +149,12 @@ static void read_identity(struct kl_log *log, struct kl_log_member *m, const cha
     set_number(&m->nranks, text, " nRanks ");
     set_number(&m->nnodes, text, " nNodes ");
     set_number(&m->local_ranks, text, " localRanks ");
+    set_number(&m->cuda, text, " cudaDev ");
+    set_number(&m->nvml, text, " nvmlDev ");
+    const char *pointer = kl_log_after(text, "comm 0x"), *busid = word_after(log, text, " busId ");
+
+    if (pointer) m->pointer = strtoull(pointer, NULL, 16);
+    if (busid) m->busid = busid;
     if (id) m->id = id;
 }
 
@@ -140,6 +179,7 @@ static bool read_start(struct kl_log *log, int speaker, const struct kl_log_line
     read_identity(log, &log->member[m], line->text);
     log->member[m].started = true;
     log->member[m].at = line->at;
+    kl_log_reach(log, m, KL_LOG_BEGUN, line->at);
     return true;
 }
 
@@ -154,6 +194,7 @@ static bool read_rank(struct kl_log *log, int speaker, const struct kl_log_line 
     if (m < 0) return true;
     read_identity(log, &log->member[m], t);
     log->member[m].completed |= complete;
+    if (!complete) kl_log_reach(log, m, KL_LOG_MET, line->at);
     return true;
 }
 
@@ -180,6 +221,7 @@ static bool read_channels(struct kl_log *log, int speaker, const struct kl_log_l
         if (at) kl_log_int(&at, (int *)((char *)&log->member[m] + counts[i].field));
     }
     if (m >= 0) log->member[m].channels_at = line->at;
+    kl_log_reach(log, m, KL_LOG_PLANNED, line->at);
     return true;
 }
 
@@ -195,6 +237,7 @@ static bool read_timings(struct kl_log *log, int speaker, const struct kl_log_li
     struct kl_log_member *r = &log->member[m];
 
     read_identity(log, r, line->text);
+    r->completed = true;
     char *unit;
     const double whole = strtod(total, &unit), scale = strncmp(unit, " ms", 3) ? 1 : 1e-3; /* Kolo's own are in ms */
     r->total = whole * scale;

@@ -17,6 +17,15 @@ bool kl_log_read_machine(struct kl_log *log, int speaker, const struct kl_log_li
 bool kl_log_read_plan(struct kl_log *log, int speaker, const struct kl_log_line *line);
 bool kl_log_read_net(struct kl_log *log, int speaker, const struct kl_log_line *line);
 bool kl_log_read_trouble(struct kl_log *log, int speaker, const struct kl_log_line *line);
+bool kl_log_read_ops(struct kl_log *log, int speaker, const struct kl_log_line *line);
+bool kl_log_read_run(struct kl_log *log, int speaker, const struct kl_log_line *line);
+bool kl_log_read_plugin(struct kl_log *log, int speaker, const struct kl_log_line *line);
+
+/** All is read: the cause of each warning, by the release and by the lines around it. */
+void kl_log_find_causes(struct kl_log *log);
+
+/** A member has come as far as this step. */
+void kl_log_reach(struct kl_log *log, int member, enum kl_log_step step, struct kl_log_at at);
 
 /** The member that a speaker's lines are about, made if there is none. -1: no memory. */
 int kl_log_member_of(struct kl_log *log, int speaker, struct kl_log_at at);

@@ -49,6 +49,8 @@ static bool read_ring(struct kl_log *log, int speaker, const struct kl_log_line 
     r.member = kl_log_planning(log, speaker, line->at);
     struct kl_log_ring *kept = r.member < 0 ? NULL : KL_LOG_NEW(log, ring);
 
+    kl_log_reach(log, r.member, KL_LOG_PLANNED, line->at);
+
     if (kept) *kept = r;
     return true;
 }
@@ -88,6 +90,7 @@ static bool read_trees(struct kl_log *log, int speaker, const struct kl_log_line
 
     if (!at || *at != '[') return false;
     m = kl_log_planning(log, speaker, line->at);
+    kl_log_reach(log, m, KL_LOG_PLANNED, line->at);
     while (m >= 0 && skip(&at, "[")) {
         struct kl_log_tree t = {.at = line->at, .member = m};
 
@@ -138,6 +141,16 @@ static void read_net(const char *how, struct kl_log_link *l)
     }
 }
 
+/* A plugin's name may hold blanks; RCCL adds the communicator: "NET/IB/0/GDRDMA comm 0x2035d540 nRanks 02". */
+static size_t way_length(const char *via)
+{
+    const char *comm = strstr(via, " comm 0x"), *ranks = strstr(via, " nRanks ");
+    const char *end = comm ? comm : ranks ? ranks : via + strlen(via);
+
+    while (end > via && end[-1] == ' ') end--;
+    return (size_t)(end - via);
+}
+
 /* "Channel 00/0 : 1[0] -> 0[1] [receive] via NET/IB/0/GDRDMA", in older releases without "/0" */
 static bool read_link(struct kl_log *log, int speaker, const struct kl_log_line *line)
 {
@@ -157,20 +170,26 @@ static bool read_link(struct kl_log *log, int speaker, const struct kl_log_line 
     l.member = kl_log_member_of(log, speaker, line->at);
     struct kl_log_link *kept = l.member < 0 ? NULL : KL_LOG_NEW(log, link);
 
+    kl_log_reach(log, l.member, KL_LOG_CONNECTING, line->at);
+
     if (!kept) return true;
     *kept = l;
-    kept->how = kl_log_keep(log, via, strlen(via));
+    kept->how = kl_log_keep(log, via, way_length(via));
+    if (strstr(via, " comm 0x")) log->amd = true;
     return true;
 }
 
-/* "Connected all rings, use ring PXN 0 GDR 1": each connection said so for itself. */
-static bool read_connected(const struct kl_log_line *line)
+/* "Connected all rings, use ring PXN 0 GDR 1": each connection was printed by itself before. */
+static bool read_connected(struct kl_log *log, int speaker, const struct kl_log_line *line)
 {
-    return strstr(line->text, "Connected all rings") || strstr(line->text, "Connected all trees");
+    if (!strstr(line->text, "Connected all rings") && !strstr(line->text, "Connected all trees")) return false;
+    log->rings = true;
+    kl_log_reach(log, log->speaker[speaker].member, KL_LOG_CONNECTED, line->at);
+    return true;
 }
 
 bool kl_log_read_plan(struct kl_log *log, int speaker, const struct kl_log_line *line)
 {
     return read_ring(log, speaker, line) || read_hop(log, speaker, line) || read_trees(log, speaker, line) ||
-           read_link(log, speaker, line) || read_connected(line);
+           read_link(log, speaker, line) || read_connected(log, speaker, line);
 }

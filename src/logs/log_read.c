@@ -72,9 +72,19 @@ static int find_speaker(const struct kl_log *log, const struct kl_log_line *line
     return -1;
 }
 
+/* Libraries below NCCL name the process only. */
+static int speaker_with_pid(const struct kl_log *log, long pid)
+{
+    for (int i = log->nspeaker - 1; i >= 0; i--)
+        if (log->speaker[i].pid == pid) return i;
+    return -1;
+}
+
 static int speaker_of(struct kl_log *log, const struct kl_log_line *line)
 {
     int found = find_speaker(log, line, false);
+
+    if (found < 0 && line->pid >= 0 && !*line->host && line->dev < 0) found = speaker_with_pid(log, line->pid);
 
     if (found < 0 && line->pid >= 0) found = find_speaker(log, line, true);
     if (found >= 0) return found;
@@ -95,7 +105,8 @@ static int speaker_of(struct kl_log *log, const struct kl_log_line *line)
 /* ---- reading ---- */
 
 static bool (*const readers[])(struct kl_log *, int, const struct kl_log_line *) = {
-    kl_log_read_machine, kl_log_read_plan, kl_log_read_init, kl_log_read_net, kl_log_read_trouble};
+    kl_log_read_machine, kl_log_read_plan, kl_log_read_run,     kl_log_read_ops,
+    kl_log_read_init,    kl_log_read_net,  kl_log_read_trouble, kl_log_read_plugin};
 
 static void read_line(struct kl_log *log, const struct kl_log_line *line)
 {

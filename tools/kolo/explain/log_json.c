@@ -33,12 +33,13 @@ static json_t *place(const struct kl_log *log, struct kl_log_at at)
 
 static json_t *finding(const struct kl_log *log, const struct kl_log_finding *f)
 {
-    char line[LINE];
-    struct kl_text t = kl_text_over(line, sizeof line);
+    char line[LINE], remedy[LINE];
+    struct kl_text t = kl_text_over(line, sizeof line), r = kl_text_over(remedy, sizeof remedy);
 
     kl_log_finding_text(f, &t);
+    kl_log_finding_remedy(log, f, &r);
     return json_pack("{s:s, s:s, s:o, s:o, s:i, s:o, s:o}", "code", kl_log_finding_name(f), "weight",
-                     kl_log_weight_name(f->weight), "text", text(line), "remedy", text(kl_log_finding_remedy(f)),
+                     kl_log_weight_name(f->weight), "text", text(line), "remedy", text(*remedy ? remedy : NULL),
                      "times", f->times, "at", place(log, f->at), "line",
                      f->code == KL_FOUND_CAUSE ? text(f->text) : json_null());
 }
@@ -188,12 +189,16 @@ static json_t *compared(const struct kl_log_answer *a)
 ncclResult_t kl_log_json(const struct kl_log_answer *a, FILE *to)
 {
     const struct kl_log *log = &a->log;
-    bool problem = a->findings.n && kl_log_is_problem(&a->findings.finding[0]);
-    json_t *o = json_pack("{s:b, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "problem", problem,
-                          "lines", log->lines, "understood", log->understood, "dropped",
-                          log->full || a->findings.dropped, "versions", versions(log), "communicators",
-                          communicators(log), "ranks", ranks(log), "settings", settings(log), "graphs", graphs(log),
-                          "rings", rings(log), "connections", ways(log), "findings", findings(a), "plan", compared(a));
+    char answer[LINE];
+    struct kl_text t = kl_text_over(answer, sizeof answer);
+
+    kl_log_verdict(log, &a->findings, &a->compared, &t);
+    json_t *o =
+        json_pack("{s:o, s:b, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "answer", text(answer),
+                  "problem", kl_log_has_problem(&a->findings), "lines", log->lines, "understood", log->understood,
+                  "dropped", log->full || a->findings.dropped, "versions", versions(log), "communicators",
+                  communicators(log), "ranks", ranks(log), "settings", settings(log), "graphs", graphs(log), "rings",
+                  rings(log), "connections", ways(log), "findings", findings(a), "plan", compared(a));
     int failed = !o || json_dumpf(o, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
 
     json_decref(o);
