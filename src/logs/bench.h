@@ -10,14 +10,14 @@
  *
  * Bounds:  KL_BENCH_ROWS rows and KL_BENCH_TABLES tables are kept.
  * Units:   bytes, microseconds, GB/s (1e9 bytes).
- * Errors:  ncclSystemError when memory is short; ncclInvalidUsage for texts without any row.
+ * Errors:  ncclSystemError when memory is short; ncclInvalidUsage for texts without any row or failure of a run.
  * Threads: as a log.
  */
 #ifndef KL_LOGS_BENCH_H
 #define KL_LOGS_BENCH_H
 
 #include "base/text.h"
-#include "logs/log.h"
+#include "logs/findings.h"
 #include "plan/cluster.h"
 
 /** From this size on, bytes, links are filled: bandwidth counts more than latency. */
@@ -88,13 +88,15 @@ struct kl_bench_table {
 };
 
 enum kl_bench_code {
-    KL_BENCH_WRONG,      /* n results of size bytes are wrong */
-    KL_BENCH_ALONE,      /* one rank: bus bandwidth is 0 by definition */
-    KL_BENCH_SHORT,      /* x GB/s at size, y predicted */
-    KL_BENCH_DIP,        /* x GB/s at size, between sizes of y and more */
-    KL_BENCH_FALLS,      /* x GB/s at the largest size, y at its peak */
+    KL_BENCH_FAILED, /* the run ended with the line `text`, at `size` (0: before its first row), which means `more` */
+    KL_BENCH_WRONG,  /* n results of size bytes are wrong */
+    KL_BENCH_ALONE,  /* one rank: bus bandwidth is 0 by definition */
+    KL_BENCH_SHORT,  /* x GB/s at size, y predicted */
+    KL_BENCH_DIP,    /* x GB/s at size, between sizes of y and more */
+    KL_BENCH_FALLS,  /* from size on x GB/s at most, y at n bytes */
+    KL_BENCH_TIME_FALLS, /* x us at n bytes, but y us at size, which is larger */
     KL_BENCH_PLACES,     /* x out of place, y in place, at size */
-    KL_BENCH_PCI,        /* x GB/s: what text carries */
+    KL_BENCH_PCI,        /* x GB/s, as much as text carries */
     KL_BENCH_SLOW_START, /* x us at the smallest size */
     KL_BENCH_RISING,     /* still rising at the largest size */
     KL_BENCH_CODES
@@ -103,10 +105,10 @@ enum kl_bench_code {
 struct kl_bench_finding {
     enum kl_bench_code code;
     bool problem;
-    int table;
+    int table; /* -1: a run without rows */
     int64_t size, n;
     double x, y;
-    const char *text;
+    const char *text, *more;
     struct kl_log_at at;
 };
 
@@ -115,6 +117,7 @@ struct kl_bench {
     KL_LOG_LIST(kl_bench_row, row);
     KL_LOG_LIST(kl_bench_table, table);
     KL_LOG_LIST(kl_bench_finding, finding); /* worst first */
+    struct kl_log_findings trouble;         /* of the same file */
     char machine[512];                      /* "" without */
     char nccl[16];
     char why[256]; /* without a machine, or if it does not fit: why */
