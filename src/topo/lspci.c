@@ -17,8 +17,9 @@ enum { LINE_BYTES = 1024, DEPTH = 48, SECOND_CPU = 0x80 };
 /* A bus in brackets, or a function, and the column where it stands: deeper ones of later lines hang on it. */
 struct place {
     int column;
-    int domain, bus; /* of a bus; of a function -1: it is on that of the place before */
-    int elem;        /* <pci> of a bridge, <cpu> of a root bus */
+    int domain, bus;
+    int elem;        /* <pci> of a switch, <cpu> of a root bus */
+    int level;       /* bridges above it */
 };
 
 struct reader {
@@ -26,7 +27,7 @@ struct reader {
     struct place place[DEPTH];
     int depth, line;
     int cpu[2]; /* elements; KL_XML_NONE: not made */
-    int gpus, nics, switches;
+    int gpus, nics;
     const char *file, *first; /* the first GPU's name */
 };
 
@@ -186,7 +187,8 @@ static ncclResult_t push(struct reader *r, struct place p)
     return ncclSuccess;
 }
 
-/* A function that leads to a bus is a bridge; others have a text behind two blanks. */
+/* A function that leads to a bus is a bridge; others have a text behind two blanks. Bridges above each other are in turn a port, and the
+ * upstream side of a switch: the switch alone becomes an element, as in NCCL's files. */
 static ncclResult_t read_function(struct reader *r, const char **at, int column, int device, int function)
 {
     struct place *on = place_at(r, column);
@@ -198,9 +200,12 @@ static ncclResult_t read_function(struct reader *r, const char **at, int column,
     snprintf(busid, sizeof busid, "%04x:%02x:%02x.%x", on->domain & 0xffff, on->bus, device, function);
     if (*next == '-') next++;
     if (*at != next && take_bus(&next, &domain, &bus)) {
-        KL_TRY(add_pci(r, on->elem, busid, "0x060400", &elem));
+        const int level = on->level;
+
+        elem = on->elem;
+        if (level % 2) KL_TRY(add_pci(r, on->elem, busid, "0x060400", &elem));
         *at = next;
-        return push(r, (struct place){column + 1, domain, bus, elem});
+        return push(r, (struct place){column + 1, domain, bus, elem, level + 1});
     }
     next = *at + strspn(*at, " ");
     *at = next + strlen(next);
@@ -213,7 +218,7 @@ static ncclResult_t read_root(struct reader *r, int column, int domain, int bus)
 
     r->depth = 0;
     KL_TRY(cpu_of(r, bus, &cpu));
-    return push(r, (struct place){column, domain, bus, cpu});
+    return push(r, (struct place){column, domain, bus, cpu, 0});
 }
 
 static ncclResult_t read_line(struct reader *r, const char *line)
