@@ -177,7 +177,7 @@ static const struct kl_cause_facts facts[KL_CAUSES] = {
          "two ranks have no way to each other: P2P, shared memory and network are all ruled out",
          "look at NCCL_P2P_DISABLE, NCCL_SHM_DISABLE and NCCL_NET in the log; one of the three must be possible"},
     [KL_CAUSE_CALLS] =
-        {"calls", KL_LOG_STOPS, "ranks called different collectives",
+        {"calls", KL_LOG_FOLLOWS, "ranks called different collectives",
          "compare the program's path on the two ranks: a branch, an exception or an uneven number of batches"},
     [KL_CAUSE_BOOTSTRAP_DEFECT] =
         {"bootstrap_defect", KL_LOG_STOPS,
@@ -190,7 +190,7 @@ static const struct kl_cause_facts facts[KL_CAUSES] = {
                                  "choose the interface with NCCL_SOCKET_IFNAME; use another NCCL_COMM_ID for each job; "
                                  "compare the releases of all "
                                  "hosts"},
-    [KL_CAUSE_CUDA] = {"cuda", KL_LOG_STOPS, "CUDA reports an error", "the line names error, file and function"},
+    [KL_CAUSE_CUDA] = {"cuda", KL_LOG_STOPS, "CUDA reports an error", "NCCL_DEBUG=WARN names the file and the function that met it; compute-sanitizer finds errors of kernels"},
     [KL_CAUSE_GDR_REGISTER] =
         {"gdr_register", KL_LOG_STOPS,
          "GPU memory cannot be registered with the NIC: there is no nvidia-peermem, and no DMA-BUF",

@@ -67,7 +67,6 @@ enum kl_log_cause {
     KL_CAUSE_EFA_DOMAIN,
     KL_CAUSE_TCPX_MANAGER,
     KL_CAUSE_FABRIC,
-    KL_CAUSE_CALLS,
     KL_CAUSE_BOOTSTRAP_DEFECT,
     KL_CAUSE_BOOTSTRAP_SIZE,
     KL_CAUSE_IPC,
@@ -79,6 +78,7 @@ enum kl_log_cause {
     KL_CAUSE_CUDA,
     KL_CAUSE_UNREACHABLE,
     /* what others leave behind */
+    KL_CAUSE_CALLS,
     KL_CAUSE_TIMEOUT,
     KL_CAUSE_STORE,
     KL_CAUSE_PEER_GONE,

@@ -72,7 +72,7 @@ static const char *origins_of(struct kl_finding_list *list, const struct trouble
         if (t[i].w->speaker == last) continue;
         last = t[i].w->speaker;
         who[0] = 0;
-        if (!*kl_log_who(list->log, last, who)) continue;
+        if (!*list->log->speaker[last].host || !*kl_log_who(list->log, last, who)) continue;
         if (++*speakers <= SHOWN) kl_text_add(&o, "%s%s", *speakers > 1 ? ", " : "", who);
     }
     if (*speakers > SHOWN) kl_text_add(&o, " and %d more", *speakers - SHOWN);

@@ -74,7 +74,7 @@ static int add_ways(const struct kl_log *log, struct kl_text *t)
 
     for (int i = 0; i < log->nlink; i++) n += !strcmp(log->link[i].how, how);
     if (n) kl_text_add(t, "%d connection%s over %s", n, kl_plural(n), how);
-    if (n < log->nlink) kl_text_add(t, " and %d others", log->nlink - n);
+    if (n < log->nlink) kl_text_add(t, " and %d other%s", log->nlink - n, kl_plural(log->nlink - n));
     return n;
 }
 

@@ -30,13 +30,14 @@ ncclResult_t kl_machine_check_file(const struct kl_xml *file)
         return KL_FAIL(ncclInvalidUsage, "%s: %d GPUs; at most %d can be one machine, describe fewer hosts",
                        kl_xml_name(file), gpus, KL_MACHINE_MAX_GPUS);
     if (gpus) return ncclSuccess;
-    if (*kl_xml_misplaced(file))
-        return KL_FAIL(
-            ncclInvalidUsage,
-            "%s:%s; it belongs in a <pci> element: wrap it in <pci busid=\"0000:01:00.0\" class=\"0x030200\" "
-            "link_speed=\"32.0 GT/s PCIe\" link_width=\"16\">, and name the busid of the other GPU as the target "
-            "of an <nvlink>",
-            kl_xml_name(file), kl_xml_misplaced(file));
+    const char *misplaced = kl_xml_misplaced(file);
+
+    if (*misplaced)
+        return KL_FAIL(ncclInvalidUsage, "%s:%s%s", kl_xml_name(file), misplaced,
+                       !strstr(misplaced, ": <gpu>")
+                           ? ""
+                           : ": wrap it in <pci busid=\"0000:01:00.0\" class=\"0x030200\" link_speed=\"32.0 GT/s "
+                             "PCIe\" link_width=\"16\">, and name the busid of the other GPU as the target of an <nvlink>");
     return kl_xml_fail(
         file, KL_XML_ROOT, ncclInvalidUsage,
         "no <gpu> element and no <pci> element that could be one, so no devices; add <gpu dev=\"0\" sm=\"80\"/> to "

@@ -317,6 +317,8 @@ static void summarize(const struct making *m, struct kl_text *t)
         kl_text_add(t, ", %d to %d NVLinks of each lead to NVSwitches", w.fewest, w.most);
     else if (!w.bare && w.fewest == w.most)
         kl_text_add(t, ", %d NVLinks between %s, no switch", w.most, s->ngpus > 2 ? "all pairs: a mesh" : "the two");
+    else if (!w.bare)
+        kl_text_add(t, ", %d to %d NVLinks between all pairs: a mesh, no switch", w.fewest, w.most);
     else {
         kl_text_add(t, ", NVLinks between %d of %d pairs only (", w.linked, w.linked + w.bare);
         add_pairs(s, t);

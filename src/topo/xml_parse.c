@@ -75,21 +75,23 @@ static ncclResult_t open_element(struct reader *r, const char *tag, const char *
     return add_attributes(r, elem, attrs);
 }
 
-/* Is the element known, but below another parent? */
-static bool is_misplaced(const struct reader *r, const char *tag)
+/* The parent below which an element is known; NULL: it is not. */
+static const char *parent_of(const struct reader *r, const char *tag)
 {
     for (const struct kl_xml_rule *rule = r->schema; rule->child; rule++)
-        if (!strcmp(rule->child, tag)) return true;
-    return false;
+        if (rule->parent && !strcmp(rule->child, tag)) return rule->parent;
+    return NULL;
 }
 
 static void skip(struct reader *r, const char *parent, const char *tag)
 {
     KL_INFO(KL_GRAPH, "%s:%d: <%s> in <%s> is not known and skipped", r->xml->name, line_of(r), tag,
             parent ? parent : "the document");
-    if (r->xml->misplaced[0] || !parent || !is_misplaced(r, tag)) return;
-    snprintf(r->xml->misplaced, sizeof r->xml->misplaced, "%d: <%.20s> stands directly in <%.20s>", line_of(r), tag,
-             parent);
+    const char *right = parent_of(r, tag);
+
+    if (r->xml->misplaced[0] || !parent || !right) return;
+    snprintf(r->xml->misplaced, sizeof r->xml->misplaced,
+             "%d: <%.20s> stands directly in <%.20s>; it belongs in a <%.20s> element", line_of(r), tag, parent, right);
 }
 
 static void XMLCALL on_start(void *ctx, const char *tag, const char **attrs)

@@ -37,7 +37,7 @@ struct kl_xml {
     struct kl_xml_elem *elem;
     int nelems, max_elems;
     bool rooted;        /* element 0 exists and is the root */
-    char misplaced[80]; /* the first known element below a wrong parent, with its line; "" without */
+    char misplaced[128]; /* the first known element below a wrong parent, with its line; "" without */
     struct kl_xml_block *strings;
     uint64_t compared; /* elements, by fusions into this document */
 };
