@@ -190,7 +190,9 @@ static const struct kl_cause_facts facts[KL_CAUSES] = {
                                  "choose the interface with NCCL_SOCKET_IFNAME; use another NCCL_COMM_ID for each job; "
                                  "compare the releases of all "
                                  "hosts"},
-    [KL_CAUSE_CUDA] = {"cuda", KL_LOG_STOPS, "CUDA reports an error", "NCCL_DEBUG=WARN names the file and the function that met it; compute-sanitizer finds errors of kernels"},
+    [KL_CAUSE_CUDA] =
+        {"cuda", KL_LOG_STOPS, "CUDA reports an error",
+         "NCCL_DEBUG=WARN names the file and the function that met it; compute-sanitizer finds errors of kernels"},
     [KL_CAUSE_GDR_REGISTER] =
         {"gdr_register", KL_LOG_STOPS,
          "GPU memory cannot be registered with the NIC: there is no nvidia-peermem, and no DMA-BUF",
@@ -289,6 +291,11 @@ static const struct kl_cause_facts facts[KL_CAUSES] = {
                              "vLLM uses NCCL for its all-reduces, not its own kernels, on these GPUs", NULL},
     [KL_CAUSE_NO_CPU_HINT] = {"no_cpu_hint", KL_LOG_REMARK,
                               "Fast Socket found no CPU of an incoming connection: harmless, it goes on without", NULL},
+    [KL_CAUSE_FABRIC_NOTE] = {"fabric_note", KL_LOG_REMARK,
+                              "libfabric warns while it starts: harmless where connections come about", NULL},
+    [KL_CAUSE_PLUGIN_SYMBOL] = {"plugin_symbol", KL_LOG_REMARK,
+                                "a plugin has an older interface than NCCL looks for first: harmless", NULL},
+    [KL_CAUSE_RAS] = {"ras", KL_LOG_REMARK, "the RAS service warns: collectives do not depend on it", NULL},
     [KL_CAUSE_RETRY_CAME] = {"retry", KL_LOG_REMARK, "connections were retried, and came about: harmless", NULL},
     [KL_CAUSE_NO_IB] =
         {"no_ib", KL_LOG_REMARK, "no InfiniBand or RoCE device was found",

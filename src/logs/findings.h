@@ -23,7 +23,7 @@ enum kl_log_code {
     KL_FOUND_UNFINISHED, /* text: ranks that began init and did not finish it; n, a: enum kl_log_step they reached; m others
                                  have no line */
     KL_FOUND_SPLIT_HOST,      /* ranks of one host count as n nodes; a: 1 if P2P and shared memory are off */
-    KL_FOUND_DIVIDED_HOST,    /* text: a host with n ranks counts as several nodes of m ranks each */
+    KL_FOUND_DIVIDED_HOST,    /* text: a host with n of x ranks counts as several of a nodes, of m ranks each */
     KL_FOUND_CONTAINERS,      /* n ranks, one per node, look like containers of m hosts; a: 1 if all go over sockets */
     KL_FOUND_FALLBACK,        /* a graph at 0.1 GB/s */
     KL_FOUND_MACHINE,         /* text: a part that differs from its like; fault: enum kl_fault_code */

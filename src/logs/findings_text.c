@@ -220,8 +220,11 @@ static void job_text(const struct kl_log_finding *f, struct kl_text *t)
     else if (f->code == KL_FOUND_UNFINISHED || f->code == KL_FOUND_CALLS_DIFFER || f->code == KL_FOUND_CALLS_BEHIND)
         kl_text_add(t, "%s", f->text);
     else if (f->code == KL_FOUND_DIVIDED_HOST)
-        kl_text_add(t, "%s counts as several nodes: it has %d ranks, but each node has %d; their host ids differ",
-                    f->text, f->n, f->m);
+        kl_text_add(
+            t,
+            "%g ranks count as %d nodes: %s has %d of them, but each node has %d, as if host ids differed inside of a "
+            "host",
+            f->x, f->a, f->text, f->n, f->m);
     else if (f->code == KL_FOUND_CONTAINERS)
         kl_text_add(
             t,

@@ -78,7 +78,9 @@ static void find_divided_host(struct kl_finding_list *list)
                                                      .at = m->at,
                                                      .text = host,
                                                      .n = n,
-                                                     .m = m->local_ranks});
+                                                     .m = m->local_ranks,
+                                                     .a = m->nnodes,
+                                                     .x = m->nranks});
         return;
     }
 }
@@ -100,33 +102,44 @@ static bool all_sockets(const struct kl_log *log, int comm, struct kl_log_at *at
     return sockets > 0;
 }
 
-static int count_nvml(const struct kl_log *log, const struct kl_log_comm *c, int nvml)
+/* Ranks with the GPU of a member: by NVML's number, or where all have the same, by its bus id. */
+static int count_gpu(const struct kl_log *log, const struct kl_log_comm *c, const struct kl_log_member *m, bool by_nvml)
 {
     int n = 0;
 
-    for (int i = c->first; i >= 0; i = log->member[i].next) n += log->member[i].nvml == nvml;
+    for (int i = c->first; i >= 0; i = log->member[i].next) {
+        const struct kl_log_member *o = &log->member[i];
+
+        n += by_nvml ? o->nvml == m->nvml : !strcmp(o->busid, m->busid);
+    }
     return n;
 }
 
-/* How many hosts the ranks of a communicator look like, where each is a node of its own with one GPU of a number that others do not
- * have: containers see one GPU each, and NVML numbers those of the host. 0: they do not. */
+static bool has_many_nvml(const struct kl_log *log, const struct kl_log_comm *c)
+{
+    for (int i = c->first; i >= 0; i = log->member[i].next)
+        if (log->member[i].nvml != log->member[c->first].nvml) return true;
+    return false;
+}
+
+/* How many hosts the ranks of a communicator look like, where each is a node of its own with one GPU that others do not have:
+ * containers see one GPU each, while several hosts would show the same GPU. 0: they do not. */
 static int containers_of(const struct kl_log *log, const struct kl_log_comm *c)
 {
+    enum { RANKS = 512 }; /* each is compared with each */
     int hosts = 0;
-    bool differ = false;
+    const bool by_nvml = has_many_nvml(log, c);
 
-    if (c->nranks < 2 || c->nnodes != c->nranks || c->seen < c->nranks) return 0;
+    if (c->nranks < 2 || c->nranks > RANKS || c->nnodes != c->nranks || c->seen < c->nranks) return 0;
+    for (int i = c->first; i >= 0; i = log->member[i].next)
+        if (log->member[i].nvml < 0 || log->member[i].cuda != 0 || !log->member[i].busid) return 0;
     for (int i = c->first; i >= 0; i = log->member[i].next) {
-        const struct kl_log_member *m = &log->member[i], *first = &log->member[c->first];
-
-        if (m->nvml < 0 || m->cuda != 0) return 0;
-        differ |= m->nvml != first->nvml;
-        int n = count_nvml(log, c, m->nvml);
+        int n = count_gpu(log, c, &log->member[i], by_nvml);
 
         if (hosts && n != hosts) return 0;
         hosts = n;
     }
-    return differ ? hosts : 0;
+    return hosts < c->nranks ? hosts : 0;
 }
 
 static void find_containers(struct kl_finding_list *list)
@@ -141,7 +154,7 @@ static void find_containers(struct kl_finding_list *list)
         if (!f.m) continue;
         f.at = log->member[log->comm[c].first].at;
         f.a = all_sockets(log, c, &f.at);
-        if (!f.a) f.weight = KL_LOG_REMARK; /* the network between hosts may be what is wanted */
+        if (!f.a) f.weight = KL_LOG_REMARK; /* a fast network between hosts shows the same */
         kl_finding_add(list, f);
         return;
     }

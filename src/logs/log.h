@@ -293,6 +293,7 @@ struct kl_log {
     int *rank; /* of rings */
     int nrank, maxrank;
     int lines, understood;
+    int library;    /* lines of NCCL, RCCL or a plugin, understood or not */
     bool full;      /* facts were dropped */
     bool amd;       /* GPUs of AMD: RCCL */
     bool tests;     /* lines of nccl-tests or rccl-tests */

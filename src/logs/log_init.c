@@ -32,9 +32,9 @@ static const struct {
     const char *before;
     bool rccl, digits;
 } version_forms[] = {
-    {"RCCL version", true, false},        {"rccl-library=", true, true}, {"NCCL version ", false, false},
-    {"nccl-library=", false, true},       {"nccl==", false, false},      {"nvidia-nccl-cu12==", false, false},
-    {"nvidia-nccl-cu13==", false, false}, {"rccl==", true, false},       {"ncclVersion=", false, false}};
+    {"RCCL version", true, false},    {"rccl-library=", true, true},      {"NCCL version ", false, false},
+    {"NCCL version: ", false, false}, {"nccl-library=", false, true},     {"rccl==", true, false},
+    {"nccl==", false, false},         {"nvidia-nccl-cu12", false, false}, {"nvidia-nccl-cu13", false, false}};
 
 static int read_digits(const char *at, char text[16])
 {
@@ -54,7 +54,7 @@ static bool read_version(struct kl_log *log, int speaker, const struct kl_log_li
         int number;
 
         if (!at || (*line->text == '#' && !version_forms[i].digits)) continue;
-        at += strspn(at, " :");
+        at += strspn(at, " :=");
         number = version_forms[i].digits ? read_digits(at, digits) : version_number(at);
         if (!number) continue;
         struct kl_log_version *v = KL_LOG_NEW(log, version);
@@ -83,13 +83,44 @@ static bool is_name(const char *text, size_t n)
 static void add_setting(struct kl_log *log, int speaker, const struct kl_log_line *line, const char *name, size_t n,
                         const char *value, bool by_plugin)
 {
-    size_t length = strcspn(value, " ");
+    size_t length = strcspn(value, " \"';");
     struct kl_log_setting *s = KL_LOG_NEW(log, setting);
 
     if (!s) return;
     while (length && (value[length - 1] == '.' || value[length - 1] == ',')) length--;
     *s = (struct kl_log_setting){line->at, speaker, kl_log_keep(log, name, n), kl_log_keep(log, value, length),
                                  by_plugin};
+}
+
+/* Settings stand at the start of a line, behind "export", or among the words of a launcher: "mpirun -x NCCL_X=1 ...". */
+static bool is_command(const char *text)
+{
+    static const char *const launchers[] = {"export ",    "mpirun ",     "mpiexec ", "srun ",
+                                            "torchrun ",  "docker run ", "env ",     "python",
+                                            "deepspeed ", "accelerate ", "_perf ",   "ENV "};
+    const char *equals = strchr(text, '=');
+
+    if (!strncmp(text, "NCCL_", 5) && equals && is_name(text, (size_t)(equals - text))) return true;
+    for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++)
+        if (strstr(text, launchers[i])) return equals != NULL;
+    return false;
+}
+
+static bool add_command_settings(struct kl_log *log, int speaker, const struct kl_log_line *line)
+{
+    int n = 0;
+
+    for (const char *at = strstr(line->text, "NCCL_"); at; at = strstr(at + 1, "NCCL_")) {
+        size_t length = strcspn(at, " =");
+
+        if (at[length] != '=' || !is_name(at, length) || (at > line->text && !strchr(" \"'=", at[-1]))) continue;
+        const char *value = at + length + 1;
+
+        value += *value == '"' || *value == '\'';
+        add_setting(log, speaker, line, at, length, value, false);
+        n++;
+    }
+    return n > 0;
 }
 
 /* "NCCL_X set by environment to Y", "NCCL_X set to Y", a plugin's "Adding NCCL_X=Y to environment". */
@@ -106,13 +137,10 @@ static bool read_setting(struct kl_log *log, int speaker, const struct kl_log_li
         return true;
     }
     if (!name) return false;
+    if (line->level == KL_LOG_PLAIN && is_command(line->text)) return add_command_settings(log, speaker, line);
     size_t n = strcspn(name, " =");
 
     if (!is_name(name, n)) return false;
-    if (line->level == KL_LOG_PLAIN && name[n] == '=' && (name == line->text || !strncmp(line->text, "export ", 7))) {
-        add_setting(log, speaker, line, name, n, name + n + 1, false);
-        return true;
-    }
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
         const char *value = name + n;
 

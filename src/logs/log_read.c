@@ -113,6 +113,7 @@ static void read_line(struct kl_log *log, const struct kl_log_line *line)
     int speaker = speaker_of(log, line);
 
     log->lines++;
+    log->library += line->level != KL_LOG_PLAIN;
     for (size_t i = 0; speaker >= 0 && i < sizeof readers / sizeof readers[0]; i++)
         if (readers[i](log, speaker, line)) {
             log->understood++;

@@ -67,7 +67,7 @@ static bool is_row(const char *text)
 
 static bool is_failure(const char *text)
 {
-    return strstr(text, "Test CUDA failure") || strstr(text, "Test NCCL failure") ||
+    return strstr(text, "Test CUDA failure") || strstr(text, "Test NCCL failure") || strstr(text, "Test HIP failure") ||
            strstr(text, "Test failure common.cu");
 }
 

@@ -208,7 +208,8 @@ static const struct kl_log_pattern table[] = {
     ROW(LIBFABRIC, EFA_PEER, SAYS("Peer EFA addr", "(14)"), AT("efa|rxr")),
     ROW(LIBFABRIC, EFA_MEMORY, SAYS("Unable to register memory"), AT("libfabric")),
     ROW(LIBFABRIC, EFA_MEMORY, SAYS("annot allocate memory"), AT("libfabric")),
-    ROW(LIBFABRIC, FABRIC, ANY, AT("libfabric")),
+    ROW(LIBFABRIC, FABRIC, ANY, AT(":cq:|rxr|:ep_data:")),
+    ROW(LIBFABRIC, FABRIC_NOTE, ANY, AT("libfabric")),
     ROW(OFI, EFA_SECURITY, SAYS("Request", "completed with error", "RC: 20")),
     ROW(OFI, EFA_SECURITY, SAYS("Request", "completed with error", "nreachable remote")),
     ROW(OFI, EFA_PEER, SAYS("Request", "completed with error", "nresponsive re")),
@@ -240,6 +241,10 @@ static const struct kl_log_pattern table[] = {
     ROW(SHARP, SHARP, SAYS("sharp_coll_init", "ail")),
     ROW(SHARP, SHARP, SAYS("sharp_coll", "rror")),
     ROW(SHARP, SHARP, SAYS("SHARP", "init", "ail")),
+
+    /* ---- harmless ---- */
+    ROW(NCCL, PLUGIN_SYMBOL, SAYS("Failed to find nccl", "symbol")),
+    ROW(NCCL, RAS, ANY, AT("ras/|ras.cc|Ras")),
 
     /* ---- limits of processes ---- */
     ROW(NCCL, OPEN_FILES, SAYS("Too many open files")),

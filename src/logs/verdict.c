@@ -98,7 +98,7 @@ static void add_visible(const struct kl_log *log, struct kl_text *t)
     else if (log->nrun)
         add_runs(log, t);
     else
-        kl_text_add(t, "%d line%s", log->understood, kl_plural(log->understood));
+        kl_text_add(t, "%d line%s", log->lines, kl_plural(log->lines));
 }
 
 /* Remarks about trouble that came to nothing are the answer: the first two. */
@@ -149,9 +149,12 @@ static void add_remedy(const struct kl_log *log, const struct kl_log_finding *f,
 /* A line of nccl-tests that says how the run ended. */
 static const char *failure_in(const struct kl_log_finding *f)
 {
-    const char *test = f->code == KL_FOUND_CAUSE ? strstr(f->text, "Test CUDA failure") : NULL;
+    static const char *const words[] = {"Test CUDA failure", "Test HIP failure", "Test NCCL failure"};
+    const char *found = NULL;
 
-    return test ? test : f->code == KL_FOUND_CAUSE ? strstr(f->text, "Test NCCL failure") : NULL;
+    for (size_t i = 0; f->code == KL_FOUND_CAUSE && !found && i < sizeof words / sizeof words[0]; i++)
+        found = strstr(f->text, words[i]);
+    return found;
 }
 
 static void add_problem(const struct kl_log *log, const struct kl_log_findings *f, struct kl_text *t)
@@ -174,7 +177,7 @@ void kl_log_verdict(const struct kl_log *log, const struct kl_log_findings *find
         kl_text_add(t, "Not a log of NCCL: %s is empty", log->nfile ? log->file[0].name : "it");
         return;
     }
-    if (!log->understood) {
+    if (!log->understood && !log->library) {
         kl_text_add(t, "Not a log of NCCL: nothing in %d line%s is what NCCL prints with NCCL_DEBUG=INFO", log->lines,
                     kl_plural(log->lines));
         return;

@@ -123,7 +123,7 @@ static bool is_log_line(const char *line)
 {
     return HAS_ANY(line, "NCCL INFO", "NCCL WARN", "NCCL TRACE", "NCCL version", "RCCL version",
                    "libfabric:", "ProcessGroupNCCL", "WorkNCCL(", "NET/OFI", "NVRM: Xid", "Test CUDA failure",
-                   "Test NCCL failure", "nccl==");
+                   "Test HIP failure", "Test NCCL failure", "nccl==");
 }
 
 /* "  1048576   262144   float   sum ...": two numbers, a word, and times. */

@@ -218,7 +218,7 @@ static void print_compared(const struct kl_log_answer *a, bool all, FILE *to)
 void kl_log_text(const struct kl_log_answer *a, bool all, FILE *to)
 {
     print_verdict(a, to);
-    if (!a->log.understood) return;
+    if (!a->log.understood && !a->log.library) return;
     print_facts(&a->log, to);
     print_findings(a, true, "What is wrong, worst first:", to);
     print_findings(a, false, "Worth knowing:", to);
