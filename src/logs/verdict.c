@@ -44,19 +44,21 @@ static bool are_alike(const struct kl_log *log)
     return true;
 }
 
-static void add_finished(const struct kl_log *log, const struct kl_log_compare *c, struct kl_text *t)
+/* A clause about the plan; nothing where it could not be compared. */
+static void add_plan(const struct kl_log_compare *c, struct kl_text *t)
 {
     if (c->n && c->other_release)
-        kl_text_add(t,
-                    "The log shows no problem; its plan differs from that of NCCL %s, which is not the log's release",
-                    c->nccl);
+        kl_text_add(t, "; its plan differs from that of NCCL %s, which is not the log's release", c->nccl);
     else if (c->n)
-        kl_text_add(t,
-                    "The log shows no problem, but its plan is not the one expected for its machine: %d difference%s",
-                    c->n, kl_plural(c->n));
-    else
-        kl_text_add(t, "The log shows no problem%s",
-                    was_compared(c) ? ", and its plan is the one expected for its machine" : "");
+        kl_text_add(t, ", but its plan is not the one expected for its machine: %d difference%s", c->n, kl_plural(c->n));
+    else if (was_compared(c))
+        kl_text_add(t, ", and its plan is the one expected for its machine");
+}
+
+static void add_finished(const struct kl_log *log, const struct kl_log_compare *c, struct kl_text *t)
+{
+    kl_text_add(t, "The log shows no problem");
+    add_plan(c, t);
     if (log->nrun > 1 && are_alike(log)) {
         kl_text_add(t, "; ");
         add_runs(log, t);
@@ -114,12 +116,14 @@ static int add_remarks(const struct kl_log_findings *f, struct kl_text *t)
     return n;
 }
 
-static void add_short(const struct kl_log *log, const struct kl_log_findings *f, struct kl_text *t)
+static void add_short(const struct kl_log *log, const struct kl_log_findings *f, const struct kl_log_compare *c,
+                      struct kl_text *t)
 {
     kl_text_add(t, "Nothing here failed");
     if (add_remarks(f, t)) return;
     kl_text_add(t, ", but the log shows no communicator that finished init: ");
     add_visible(log, t);
+    add_plan(c, t);
 }
 
 /* ---- a log with problems ---- */
@@ -191,5 +195,5 @@ void kl_log_verdict(const struct kl_log *log, const struct kl_log_findings *find
     else if (kl_log_is_finished(log))
         add_finished(log, compared, t);
     else
-        add_short(log, findings, t);
+        add_short(log, findings, compared, t);
 }
