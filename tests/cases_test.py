@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What people hand to the tool, and what the first line of the answer must say: own inputs of each kind (tests/data/cases), and those
-of others (../shared/cases)."""
+"""Inputs as people paste them, and the first line of each answer: own inputs of each kind (tests/data/cases), and inputs of others
+(../shared/cases)."""
 import os
 import re
 import unittest
@@ -13,7 +13,7 @@ OTHERS = os.path.join(os.path.dirname(tool.SHARED), "cases")
 
 LOG, BENCH, GRAPH, TOPO = ("explain", "--log"), ("explain", "--bench"), ("graph", "--topo"), ("topo", "--topo")
 
-# The command, the file, what the first line must say, and what it must not say.
+# The command, the file, a pattern of the first line, and a pattern that it must not match.
 OWN_CASES = (
     # init that does not end
     (LOG, "stuck-in-bootstrap.log", r"ranks 0-2 of 4 began init and never finished.*waited for the other ranks.*rank 3", "no problem"),

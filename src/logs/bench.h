@@ -5,8 +5,8 @@
  *     bench_read.c   text: rows, also those that lines of a log broke in two
  *     bench_tables.c tables and rows as they grow, and their lists of ranks
  *     bench_file.h   files, also the JSON of nccl-tests (-J)
- *     bench_judge.c  what a table alone shows
- *     bench_model.c  measured beside predicted, and which setting would explain what is missing
+ *     bench_judge.c  findings of a table by itself
+ *     bench_model.c  measured beside predicted, and the settings that would explain a shortfall
  *
  * Bounds:  KL_BENCH_ROWS rows and KL_BENCH_TABLES tables are kept.
  * Units:   bytes, microseconds, GB/s (1e9 bytes).
@@ -43,7 +43,7 @@ struct kl_bench_row {
     double predicted_us, predicted_bus; /* 0: no model */
 };
 
-/** What a table alone shows. */
+/** The shape of a table by itself. */
 struct kl_bench_shape {
     double floor_us;   /* of the smallest size, if that is at most 64 KiB; else 0 */
     double peak;       /* largest bus bandwidth, GB/s */
@@ -51,11 +51,11 @@ struct kl_bench_shape {
     int64_t knee;      /* the smallest size with half of it */
 };
 
-/** A setting under which the model comes nearer to what was measured. */
+/** A setting under which the model comes nearer to the measurement. */
 struct kl_bench_hypothesis {
     const char *name;       /* "no_nvls" */
-    const char *text;       /* what it would be, a sentence without its full stop */
-    const char *experiment; /* what to set to see */
+    const char *text;       /* its meaning, a sentence without its full stop */
+    const char *experiment; /* the setting that would tell */
     double off;             /* how far the model with it is from the table: mean factor, 1 is perfect */
 };
 
@@ -137,7 +137,7 @@ ncclResult_t kl_bench_finish(struct kl_bench *bench, const struct kl_cluster_req
 double kl_bench_row_bus(const struct kl_bench_row *row);
 double kl_bench_row_us(const struct kl_bench_row *row);
 
-/** "dip", a sentence without its full stop, and what would tell more (NULL: nothing). */
+/** "dip"; a sentence without its full stop; clauses of a remedy (remedy.h), NULL: none. */
 const char *kl_bench_finding_name(enum kl_bench_code code);
 void kl_bench_finding_text(const struct kl_bench_finding *finding, struct kl_text *text);
 const char *kl_bench_finding_remedy(enum kl_bench_code code);

@@ -223,7 +223,7 @@ static void find_slow_start(const struct judging *k)
 /* GB/s that links carry in practice; where each host has one GPU, nothing else limits large messages. */
 static const struct {
     double from, to;
-    int sm; /* GPUs from this one on have faster PCIe: then it is half of what should be, and no NIC has this speed; 0: never */
+    int sm; /* GPUs from this one on have faster PCIe: then this is half of their bandwidth, and no NIC has this speed; 0: never */
     const char *text;
 } links[] = {{1.0, 1.25, 0, "a link of 10 Gb/s"},
              {2.5, 3.15, 0, "a link of 25 Gb/s"},
@@ -290,7 +290,7 @@ static int worst_first(const void *x, const void *y)
 
 /* ---- runs that failed ---- */
 
-/* The meaning of a failure: that of the line itself, or, where NCCL returned an error, of the worst warning. */
+/* The worst warning of the file: it gives a failed run its meaning. NULL without. */
 static const struct kl_log_finding *meaning_of(const struct kl_bench *b)
 {
     for (int i = 0; i < b->trouble.n; i++)
@@ -308,7 +308,7 @@ static int table_before(const struct kl_bench *b, struct kl_log_at at)
     return found;
 }
 
-/* The size at which a table stops: that of a row without times, or the last one. */
+/* The size at which a table stops: its last row, which may lack times. */
 static int64_t failed_size(const struct kl_bench *b, int table)
 {
     const struct kl_bench_table *t = &b->table[table];

@@ -126,7 +126,7 @@ static bool is_row(const struct cells *c)
     return c->before == 2 && c->size > 0 && c->whole[0] && c->whole[1] && c->value[1] >= 0 && c->value[1] < 1e18;
 }
 
-/* "size time algbw busbw", of people who took the rest away: true if the numbers fit together. */
+/* "size time algbw busbw", where other columns were removed: true if the numbers fit together. */
 static bool is_short_row(const struct cells *c)
 {
     double algorithm = c->n == 4 && c->value[1] > 0 ? (double)c->size / c->value[1] / 1e3 : 0;

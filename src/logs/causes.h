@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-/** Worst first: what stops a job, what is left behind by it, what costs bandwidth. */
+/** Worst first: causes that stop a job, consequences, causes that cost bandwidth, remarks. */
 enum kl_log_cause {
     KL_CAUSE_NONE,
     /* a job cannot go on */
@@ -77,7 +77,7 @@ enum kl_log_cause {
     KL_CAUSE_NVML,
     KL_CAUSE_CUDA,
     KL_CAUSE_UNREACHABLE,
-    /* what others leave behind */
+    /* consequences of other failures */
     KL_CAUSE_CALLS,
     KL_CAUSE_TIMEOUT,
     KL_CAUSE_STORE,

@@ -2,8 +2,8 @@
 /**
  * findings.h - problems and remarks that a log shows by itself, worst first.
  *
- * A finding is an enum with operands and the line that shows it. It is about what the library printed, never about a file or a
- * host by its name: a log that shows no trouble has none.
+ * A finding is an enum with operands and the line that shows it. It follows from lines of the log, never from the name of a file or a
+ * host: a log that shows no trouble has none.
  *
  * Threads: pure.
  */
@@ -42,11 +42,11 @@ enum kl_log_code {
     KL_FOUND_NET_INSIDE,      /* n connections within a host go through the network */
     KL_FOUND_SHM,             /* n connections within a host go through shared memory; a: not all GPUs can do P2P */
     KL_FOUND_SLOW_NIC,        /* text: a NIC of x GB/s */
-    KL_FOUND_SETTING,         /* text=other costs, or explains what one sees; a: index into the table of settings */
-    KL_FOUND_SLOW_INIT,       /* x seconds, y of them in the phase `text` */
-    KL_FOUND_NVLS_OFF,        /* an NVSwitch, but no NVLS */
-    KL_FOUND_PEER_CHANNELS,   /* messages to a peer elsewhere use n of m channels */
-    KL_FOUND_AFFINITY, /* the CPUs of rank a are a part of those of rank n: text, other; m: a known defect of the release */
+    KL_FOUND_SETTING,   /* text=other costs bandwidth, or explains other lines; a: index into the table of settings */
+    KL_FOUND_SLOW_INIT, /* x seconds, y of them in the phase `text` */
+    KL_FOUND_NVLS_OFF,  /* an NVSwitch, but no NVLS */
+    KL_FOUND_PEER_CHANNELS, /* messages to a peer elsewhere use n of m channels */
+    KL_FOUND_AFFINITY, /* the CPUs of rank a (text) are a subset of the CPUs of rank n (other); m: a known defect of the release */
     KL_FOUND_NO_AFFINITY, /* the machine tells no CPUs for the GPU of rank a */
     KL_LOG_CODES
 };
@@ -62,7 +62,7 @@ struct kl_log_finding {
     const char *text, *other; /* of the log, or of the findings */
     const char *origins;      /* "hostA:11 [1], hostB:12 [3]": ranks whose lines show it; NULL unknown */
     int times;                /* number of such lines */
-    int speakers;             /* number of such ranks */
+    int norigins;             /* number of such ranks */
 };
 
 struct kl_log_findings {

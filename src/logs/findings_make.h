@@ -24,7 +24,7 @@ const char *kl_finding_keep(struct kl_finding_list *list, const char *text);
 /** Host of a member, "" unknown. */
 static inline const char *kl_member_host(const struct kl_log *log, const struct kl_log_member *m)
 {
-    return log->speaker[m->speaker].host;
+    return log->origin[m->origin].host;
 }
 
 /** Rules about failures, init, calls, differences between ranks, the machine, and connections. */

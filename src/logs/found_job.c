@@ -23,7 +23,7 @@ static int compare_words(const char *a, const char *b)
 /* Did the process go on after its warning? */
 static bool went_on(const struct kl_log *log, const struct kl_log_warning *w)
 {
-    const struct kl_log_speaker *s = &log->speaker[w->speaker];
+    const struct kl_log_origin *s = &log->origin[w->origin];
     const struct kl_log_member *m = s->last >= 0 ? &log->member[s->last] : NULL;
 
     return m && m->completed && m->step_at.line > w->at.line;
@@ -38,7 +38,7 @@ static enum kl_log_weight weight_of(const struct kl_log *log, const struct kl_lo
     return w->cause == KL_CAUSE_NONE && went_on(log, w) ? KL_LOG_REMARK : weight;
 }
 
-/* A warning with all that decides which finding it belongs to. */
+/* A warning and its weight: with the cause they decide which finding it belongs to. */
 struct trouble {
     const struct kl_log_warning *w;
     enum kl_log_weight weight;
@@ -60,22 +60,22 @@ static int by_trouble(const void *x, const void *y)
 }
 
 /* The first ranks with lines of a finding. */
-static const char *origins_of(struct kl_finding_list *list, const struct trouble *t, int n, int *speakers)
+static const char *origins_of(struct kl_finding_list *list, const struct trouble *t, int n, int *norigins)
 {
     enum { SHOWN = 3 };
-    char text[SHOWN * KL_LOG_WHO + 32] = "", who[KL_LOG_WHO];
+    char text[SHOWN * KL_LOG_ORIGIN_TEXT + 32] = "", who[KL_LOG_ORIGIN_TEXT];
     struct kl_text o = kl_text_over(text, sizeof text);
     int last = -1;
 
-    *speakers = 0;
+    *norigins = 0;
     for (int i = 0; i < n; i++) {
-        if (t[i].w->speaker == last) continue;
-        last = t[i].w->speaker;
+        if (t[i].w->origin == last) continue;
+        last = t[i].w->origin;
         who[0] = 0;
-        if (!*list->log->speaker[last].host || !*kl_log_who(list->log, last, who)) continue;
-        if (++*speakers <= SHOWN) kl_text_add(&o, "%s%s", *speakers > 1 ? ", " : "", who);
+        if (!*list->log->origin[last].host || !*kl_log_origin_text(list->log, last, who)) continue;
+        if (++*norigins <= SHOWN) kl_text_add(&o, "%s%s", *norigins > 1 ? ", " : "", who);
     }
-    if (*speakers > SHOWN) kl_text_add(&o, " and %d more", *speakers - SHOWN);
+    if (*norigins > SHOWN) kl_text_add(&o, " and %d more", *norigins - SHOWN);
     return *text ? kl_finding_keep(list, text) : NULL;
 }
 
@@ -90,7 +90,7 @@ static void add_trouble(struct kl_finding_list *list, const struct trouble *t, i
                                .other = t->w->where,
                                .times = n};
 
-    f.origins = origins_of(list, t, n, &f.speakers);
+    f.origins = origins_of(list, t, n, &f.norigins);
     kl_finding_add(list, f);
 }
 

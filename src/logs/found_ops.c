@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An operation with all that says which others belong to it: `nth` of its communicator and sequence number. */
+/* An operation with its key: communicator, sequence number (of `op`), and occurrence. */
 struct call {
     const struct kl_log_op *op;
     int64_t comm; /* a number that all ranks of a communicator share */
@@ -19,7 +19,7 @@ struct call {
 /* A communicator of a process by its pointer; `index`: where it appears first. */
 struct seen {
     uint64_t pointer;
-    int speaker, nranks, index;
+    int origin, nranks, index;
     int64_t comm;
 };
 
@@ -27,7 +27,7 @@ static int by_pointer(const void *x, const void *y)
 {
     const struct seen *a = x, *b = y;
 
-    if (a->speaker != b->speaker) return a->speaker < b->speaker ? -1 : 1;
+    if (a->origin != b->origin) return a->origin < b->origin ? -1 : 1;
     if (a->pointer != b->pointer) return a->pointer < b->pointer ? -1 : 1;
     return a->index - b->index;
 }
@@ -36,49 +36,49 @@ static int by_place(const void *x, const void *y)
 {
     const struct seen *a = x, *b = y;
 
-    if (a->speaker != b->speaker) return a->speaker < b->speaker ? -1 : 1;
+    if (a->origin != b->origin) return a->origin < b->origin ? -1 : 1;
     if (a->nranks != b->nranks) return a->nranks < b->nranks ? -1 : 1;
     return a->index - b->index;
 }
 
 /* The member of a process with this communicator, by lines of init; -1 without. */
-static const struct kl_log_member *member_with(const struct kl_log *log, int speaker, uint64_t pointer)
+static const struct kl_log_member *member_with(const struct kl_log *log, int origin, uint64_t pointer)
 {
-    for (int m = log->speaker[speaker].last; m >= 0; m = log->member[m].earlier)
+    for (int m = log->origin[origin].last; m >= 0; m = log->member[m].earlier)
         if (log->member[m].pointer == pointer && log->member[m].comm >= 0) return &log->member[m];
     return NULL;
 }
 
-/* Pointers differ between processes. Lines of init name the communicator; without them, those of one size are the same in the
- * order in which each process uses them. */
+/* Pointers differ between processes. Lines of init name the communicator; without them, communicators of one size are
+ * matched in the order in which each process uses them. */
 static void name_comms(const struct kl_log *log, struct seen *s, int n)
 {
     int kept = 0, nth = 0;
 
     qsort(s, (size_t)n, sizeof *s, by_pointer);
     for (int i = 0; i < n; i++)
-        if (!kept || s[i].speaker != s[kept - 1].speaker || s[i].pointer != s[kept - 1].pointer) s[kept++] = s[i];
+        if (!kept || s[i].origin != s[kept - 1].origin || s[i].pointer != s[kept - 1].pointer) s[kept++] = s[i];
     qsort(s, (size_t)kept, sizeof *s, by_place);
     for (int i = 0; i < kept; i++) {
-        const struct kl_log_member *m = member_with(log, s[i].speaker, s[i].pointer);
-        bool same = i && s[i - 1].speaker == s[i].speaker && s[i - 1].nranks == s[i].nranks;
+        const struct kl_log_member *m = member_with(log, s[i].origin, s[i].pointer);
+        bool same = i && s[i - 1].origin == s[i].origin && s[i - 1].nranks == s[i].nranks;
 
         nth = same ? nth + 1 : 0;
         s[i].comm = m ? m->comm : log->ncomm + (((int64_t)s[i].nranks + 1) << 32) + nth;
     }
     qsort(s, (size_t)kept, sizeof *s, by_pointer);
-    for (int i = kept; i < n; i++) s[i] = (struct seen){.speaker = log->nspeaker}; /* behind all others */
+    for (int i = kept; i < n; i++) s[i] = (struct seen){.origin = log->norigin}; /* behind all others */
 }
 
 static int64_t comm_of(const struct seen *s, int n, const struct kl_log_op *o)
 {
-    const struct seen key = {.speaker = o->speaker, .pointer = o->pointer};
+    const struct seen key = {.origin = o->origin, .pointer = o->pointer};
 
     for (int low = 0, high = n; low < high;) {
         int mid = low + (high - low) / 2;
 
-        if (s[mid].speaker == key.speaker && s[mid].pointer == key.pointer) return s[mid].comm;
-        if (s[mid].speaker < key.speaker || (s[mid].speaker == key.speaker && s[mid].pointer < key.pointer))
+        if (s[mid].origin == key.origin && s[mid].pointer == key.pointer) return s[mid].comm;
+        if (s[mid].origin < key.origin || (s[mid].origin == key.origin && s[mid].pointer < key.pointer))
             low = mid + 1;
         else
             high = mid;
@@ -90,7 +90,7 @@ static int64_t comm_of(const struct seen *s, int n, const struct kl_log_op *o)
 
 static int rank_of(const struct kl_log *log, const struct kl_log_op *o)
 {
-    const struct kl_log_member *m = o->from == KL_LOG_OP_COLL ? member_with(log, o->speaker, o->pointer) : NULL;
+    const struct kl_log_member *m = o->from == KL_LOG_OP_COLL ? member_with(log, o->origin, o->pointer) : NULL;
 
     if (o->rank >= 0) return o->rank;
     return m && m->rank >= 0 ? m->rank : -1;
@@ -100,7 +100,7 @@ static int rank_of(const struct kl_log *log, const struct kl_log_op *o)
 static bool devices_are_ranks(const struct kl_log *log, const struct call *c, int n)
 {
     for (int i = 0; i < n; i++) {
-        const struct kl_log_speaker *a = &log->speaker[c[i].op->speaker], *first = &log->speaker[c[0].op->speaker];
+        const struct kl_log_origin *a = &log->origin[c[i].op->origin], *first = &log->origin[c[0].op->origin];
 
         if (a->dev < 0 || c[i].op->nranks < 1 || a->dev >= c[i].op->nranks || strcmp(a->host, first->host))
             return false;
@@ -110,14 +110,14 @@ static bool devices_are_ranks(const struct kl_log *log, const struct call *c, in
 
 static void add_rank(struct kl_text *t, const struct kl_log *log, const struct call *c, bool devices)
 {
-    char who[KL_LOG_WHO] = "";
+    char who[KL_LOG_ORIGIN_TEXT] = "";
     int rank = rank_of(log, c->op);
 
-    if (rank < 0 && devices) rank = log->speaker[c->op->speaker].dev;
+    if (rank < 0 && devices) rank = log->origin[c->op->origin].dev;
     if (rank >= 0)
         kl_text_add(t, "rank %d", rank);
     else
-        kl_text_add(t, "%s", *kl_log_who(log, c->op->speaker, who) ? who : "another rank");
+        kl_text_add(t, "%s", *kl_log_origin_text(log, c->op->origin, who) ? who : "another rank");
 }
 
 /* ---- which calls differ ---- */
@@ -194,7 +194,7 @@ static void add_difference(struct kl_finding_list *list, const struct call *comm
                                                  .text = kl_finding_keep(list, text)});
 }
 
-/* The call that most ranks made; of several, that of the first. */
+/* The call that most ranks made; of several, the first. */
 static int most_common(const struct call *c, int n)
 {
     enum { LOOKED_AT = 64 };
@@ -246,7 +246,7 @@ static int by_caller(const void *x, const void *y)
     int d = compare_group(a, b);
 
     if (d) return d;
-    if (a->op->speaker != b->op->speaker) return a->op->speaker < b->op->speaker ? -1 : 1;
+    if (a->op->origin != b->op->origin) return a->op->origin < b->op->origin ? -1 : 1;
     if (a->op->rank != b->op->rank) return a->op->rank < b->op->rank ? -1 : 1;
     return (a->op > b->op) - (a->op < b->op);
 }
@@ -266,7 +266,7 @@ static void count_calls(struct call *c, int n)
 {
     qsort(c, (size_t)n, sizeof *c, by_caller);
     for (int i = 1; i < n; i++) {
-        bool same = !compare_group(&c[i - 1], &c[i]) && c[i - 1].op->speaker == c[i].op->speaker &&
+        bool same = !compare_group(&c[i - 1], &c[i]) && c[i - 1].op->origin == c[i].op->origin &&
                     c[i - 1].op->rank == c[i].op->rank;
 
         c[i].nth = same ? c[i - 1].nth + 1 : 0;
@@ -285,7 +285,7 @@ static void find_differences(struct kl_finding_list *list, struct call *c, int n
 
 /* ---- ranks that are behind ---- */
 
-/* Do all watchdogs speak of one process group? */
+/* Do all watchdogs name the same process group? */
 static bool is_one_group(const struct kl_log *log)
 {
     for (int i = 1; i < log->nprogress; i++)
@@ -336,7 +336,7 @@ void kl_found_ops(struct kl_finding_list *list)
         goto out;
     }
     for (int i = 0; i < log->nop; i++)
-        s[i] = (struct seen){log->op[i].pointer, log->op[i].speaker, log->op[i].nranks, i, 0};
+        s[i] = (struct seen){log->op[i].pointer, log->op[i].origin, log->op[i].nranks, i, 0};
     name_comms(log, s, log->nop);
     for (int i = 0; i < log->nop; i++)
         if (!is_p2p(log->op[i].name)) c[n++] = (struct call){&log->op[i], comm_of(s, log->nop, &log->op[i]), 0};

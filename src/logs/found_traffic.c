@@ -180,7 +180,7 @@ static void find_socket(struct kl_finding_list *list)
                                                      .weight = KL_LOG_COSTS,
                                                      .at = at,
                                                      .a = kl_finding_has(list, KL_FOUND_CAUSE, KL_CAUSE_NO_IB),
-                                                     .speakers = n});
+                                                     .norigins = n});
 }
 
 /* ---- GPUDirect ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs: lines of any rank with anything in front, torn and mixed; what they mean; and the plan for the machine they show. */
+/* Logs: lines of any rank with anything in front, torn and mixed; their meaning; and the plan for the machine in them. */
 #include "logs/log.h"
 
 #include "api/param_sets.h"
@@ -209,7 +209,7 @@ static void torn_lines_are_two(void **state)
 
     log = read_text("n:2:2 [1] NCCL INFO a\nn:1:1 [0] NCCL INFO Connected all rings, use ring PXN 0 GDR 1n:2:2 [1] "
                     "NCCL INFO Using network IB\n");
-    assert_int_equal(log.nspeaker, 2); /* the host is the one that this process has elsewhere */
+    assert_int_equal(log.norigin, 2); /* the host is the one that this process has elsewhere */
     assert_int_equal(log.nmember, 1);
     assert_string_equal(log.member[0].network, "IB");
     kl_log_fini(&log);
@@ -462,7 +462,7 @@ static void ranks_by_the_thousands_are_one_communicator(void **state)
     struct kl_log_findings f;
 
     (void)state;
-    assert_int_equal(log.nspeaker, MANY);
+    assert_int_equal(log.norigin, MANY);
     assert_int_equal(log.ncomm, 1);
     assert_int_equal(log.comm[0].seen, MANY);
     assert_int_equal(kl_log_findings_make(&log, &f), ncclSuccess);

@@ -60,7 +60,7 @@ static bool is_function(const char *word, size_t n)
     return n > 2 && word[0] == '(' && word[n - 1] == ')' && (isalpha((unsigned char)word[1]) || word[1] == '_');
 }
 
-/* ":123" at the end of a word of n bytes; n becomes what is before it. */
+/* ":123" at the end of a word of n bytes; n becomes the length before it. */
 static bool take_number(const char *word, size_t *n, long *value)
 {
     size_t at = *n;
@@ -72,8 +72,8 @@ static bool take_number(const char *word, size_t *n, long *value)
     return true;
 }
 
-/* "host:pid:tid", behind whatever a scheduler wrote in front of it: "[1,0]<stdout>:", "3:". */
-static bool take_speaker(const char *word, size_t n, struct kl_log_line *line)
+/* "host:pid:tid", perhaps behind a prefix of a scheduler: "[1,0]<stdout>:", "3:". */
+static bool take_origin(const char *word, size_t n, struct kl_log_line *line)
 {
     size_t first;
     long thread;
@@ -93,7 +93,7 @@ static bool take_device(const char *word, size_t n, int *dev)
     return n > 2 && word[0] == '[' && word[n - 1] == ']' && kl_log_int(&at, dev) && *at == ']';
 }
 
-/* Where the prefix that ends at `end` begins; what it says goes to `line`. */
+/* Parse the prefix that ends at `end` into `line`; returns its start. */
 static const char *read_prefix(const char *start, const char *end, struct kl_log_line *line)
 {
     const char *at = end, *begin = end, *source = end;
@@ -117,7 +117,7 @@ static const char *read_prefix(const char *start, const char *end, struct kl_log
     if (!n || !take_device(at, n, &line->dev)) return begin;
     begin = at;
     n = last_word(start, &at);
-    return n && take_speaker(at, n, line) ? at : begin;
+    return n && take_origin(at, n, line) ? at : begin;
 }
 
 /* "n0[1] text": logs that were shortened. */
@@ -139,7 +139,7 @@ static void read_short_prefix(struct kl_log_line *line)
     line->text = dev + 2;
 }
 
-/* Others may have written into the line: where they do, it ends. */
+/* Another process may have written into the line: cut it there. */
 static void cut_next(char *text, struct kl_log_line *line)
 {
     int level;

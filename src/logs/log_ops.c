@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** log_ops.c - calls of operations: lines of NCCL_DEBUG_SUBSYS=COLL, and those of PyTorch's watchdogs. */
+/** log_ops.c - calls of operations: lines of NCCL_DEBUG_SUBSYS=COLL and of PyTorch's watchdogs. */
 #include "logs/log_make.h"
 
 #include <ctype.h>
@@ -18,7 +18,7 @@ static int64_t long_after(const char *text, const char *word, int64_t absent)
 /* ---- NCCL ---- */
 
 /* "AllReduce: opCount 1f sendbuff 0x1 recvbuff 0x2 count 4096 datatype 7 op 0 root 0 comm 0xa [nranks=2] stream 0x9" */
-static bool read_coll(struct kl_log *log, int speaker, const struct kl_log_line *line)
+static bool read_coll(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
     const char *colon = strstr(line->text, ": opCount "), *comm = colon ? kl_log_after(colon, " comm 0x") : NULL;
 
@@ -28,7 +28,7 @@ static bool read_coll(struct kl_log *log, int speaker, const struct kl_log_line 
     if (!o) return true;
     *o = (struct kl_log_op){.at = line->at,
                             .from = KL_LOG_OP_COLL,
-                            .speaker = speaker,
+                            .origin = origin,
                             .rank = (int)kl_log_number(colon, " globalrank ", -1),
                             .nranks = (int)kl_log_number(comm, "[nranks=", -1),
                             .pointer = strtoull(comm, NULL, 16),
@@ -59,7 +59,7 @@ static int rank_of(struct kl_log *log, const char *text, const char **group)
 }
 
 /* "WorkNCCL(SeqNum=112, OpType=ALLREDUCE, NumelIn=4096, NumelOut=4096, Timeout(ms)=600000)" */
-static void read_work(struct kl_log *log, int speaker, const struct kl_log_line *line, const char *work)
+static void read_work(struct kl_log *log, int origin, const struct kl_log_line *line, const char *work)
 {
     const char *name = kl_log_after(work, "OpType=");
     struct kl_log_op *o = name ? KL_LOG_NEW(log, op) : NULL;
@@ -68,7 +68,7 @@ static void read_work(struct kl_log *log, int speaker, const struct kl_log_line 
     if (!o) return;
     *o = (struct kl_log_op){.at = line->at,
                             .from = KL_LOG_OP_WATCHDOG,
-                            .speaker = speaker,
+                            .origin = origin,
                             .nranks = -1,
                             .sequence = long_after(work, "SeqNum=", -1),
                             .count = long_after(work, "NumelIn=", -1),
@@ -100,7 +100,7 @@ static void read_progress(struct kl_log *log, const struct kl_log_line *line)
 }
 
 /* "Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=5, OpType=ALLREDUCE, ...), but Rank 1 is running ..." */
-static void read_fingerprints(struct kl_log *log, int speaker, const struct kl_log_line *line)
+static void read_fingerprints(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
     static const char running[] = " is running collective: CollectiveFingerPrint(";
 
@@ -118,7 +118,7 @@ static void read_fingerprints(struct kl_log *log, int speaker, const struct kl_l
         if (!o) return;
         *o = (struct kl_log_op){.at = line->at,
                                 .from = KL_LOG_OP_WATCHDOG,
-                                .speaker = speaker,
+                                .origin = origin,
                                 .rank = number,
                                 .nranks = -1,
                                 .group = "",
@@ -133,14 +133,14 @@ static void read_fingerprints(struct kl_log *log, int speaker, const struct kl_l
 }
 
 /* Watchdogs tell of a timeout as well: another reader looks at their lines, too. */
-bool kl_log_read_ops(struct kl_log *log, int speaker, const struct kl_log_line *line)
+bool kl_log_read_ops(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
     const char *work = strstr(line->text, "WorkNCCL(");
 
-    if (line->level == KL_LOG_INFO && read_coll(log, speaker, line)) return true;
+    if (line->level == KL_LOG_INFO && read_coll(log, origin, line)) return true;
     if (line->level != KL_LOG_PLAIN) return false;
-    if (work && strstr(line->text, "timeout")) read_work(log, speaker, line, work);
-    if (strstr(line->text, "Detected mismatch between collectives")) read_fingerprints(log, speaker, line);
+    if (work && strstr(line->text, "timeout")) read_work(log, origin, line, work);
+    if (strstr(line->text, "Detected mismatch between collectives")) read_fingerprints(log, origin, line);
     if (!strstr(line->text, "last enqueued ")) return false;
     read_progress(log, line);
     return !strstr(line->text, "timeout");

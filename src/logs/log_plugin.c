@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** log_plugin.c - lines of network plugins: which speaks, and its release. */
+/** log_plugin.c - lines of network plugins: its name and release. */
 #include "logs/log_make.h"
 
 #include <ctype.h>
@@ -37,11 +37,11 @@ static const char *version_in(struct kl_log *log, const char *text)
     return kl_log_keep(log, at, (size_t)(end - at));
 }
 
-bool kl_log_read_plugin(struct kl_log *log, int speaker, const struct kl_log_line *line)
+bool kl_log_read_plugin(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
     const char *name = plugin_in(line);
 
-    (void)speaker;
+    (void)origin;
     if (!name || (line->level == KL_LOG_PLAIN && *line->text == '#')) return false;
     log->plugin.lines++;
     if (!log->plugin.name) log->plugin.name = name;

@@ -81,12 +81,12 @@ static void read_failure(struct kl_log *log, const struct kl_log_line *line)
 }
 
 /* Lists and failures have more to tell: other readers look at them, too. */
-bool kl_log_read_run(struct kl_log *log, int speaker, const struct kl_log_line *line)
+bool kl_log_read_run(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
     const char *text = line->level == KL_LOG_PLAIN ? kl_log_skip_prefix(line->text) : "";
     struct kl_log_run *r;
 
-    (void)speaker;
+    (void)origin;
     if (is_head(text)) {
         run_of(log, line->at, true);
         return !strstr(text, "-library=");

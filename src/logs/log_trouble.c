@@ -32,9 +32,9 @@ static bool is_unwinding(const char *text)
 }
 
 /* The last warning before such lines is the origin; those among them follow from it. */
-static bool read_unwinding(struct kl_log *log, int speaker, const struct kl_log_line *line)
+static bool read_unwinding(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
-    struct kl_log_speaker *s = &log->speaker[speaker];
+    struct kl_log_origin *s = &log->origin[origin];
 
     if (line->level != KL_LOG_INFO || !is_unwinding(line->text)) {
         if (line->level == KL_LOG_INFO) s->unwinding = false;
@@ -52,25 +52,25 @@ static bool is_trouble(const struct kl_log_line *line, bool loud)
     return loud || kl_xid_cause(line->text) != KL_CAUSE_NONE || kl_pattern_of(&m) != NULL;
 }
 
-bool kl_log_read_trouble(struct kl_log *log, int speaker, const struct kl_log_line *line)
+bool kl_log_read_trouble(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
     const char *plain = line->level == KL_LOG_PLAIN ? kl_log_after(line->text, "NCCL WARN") : NULL;
     bool loud = line->level == KL_LOG_WARN || plain;
 
     if (is_comment(line)) return false;
     if (strstr(line->text, "Connected after")) log->connected = true;
-    if (read_unwinding(log, speaker, line)) return true;
+    if (read_unwinding(log, origin, line)) return true;
     if (!is_trouble(line, loud)) return false;
     struct kl_log_warning *w = KL_LOG_NEW(log, warning);
 
     if (!w) return true;
     *w = (struct kl_log_warning){.at = line->at,
-                                 .speaker = speaker,
+                                 .origin = origin,
                                  .loud = loud,
-                                 .follows = log->speaker[speaker].unwinding,
+                                 .follows = log->origin[origin].unwinding,
                                  .where = kl_log_keep(log, line->where, strlen(line->where)),
                                  .text = kl_log_keep(log, line->text, strlen(line->text))};
-    if (loud && !w->follows) log->speaker[speaker].warned = log->nwarning;
+    if (loud && !w->follows) log->origin[origin].warned = log->nwarning;
     return true;
 }
 

@@ -33,11 +33,12 @@ ncclResult_t kl_machine_check_file(const struct kl_xml *file)
     const char *misplaced = kl_xml_misplaced(file);
 
     if (*misplaced)
-        return KL_FAIL(ncclInvalidUsage, "%s:%s%s", kl_xml_name(file), misplaced,
-                       !strstr(misplaced, ": <gpu>")
-                           ? ""
-                           : ": wrap it in <pci busid=\"0000:01:00.0\" class=\"0x030200\" link_speed=\"32.0 GT/s "
-                             "PCIe\" link_width=\"16\">, and name the busid of the other GPU as the target of an <nvlink>");
+        return KL_FAIL(
+            ncclInvalidUsage, "%s:%s%s", kl_xml_name(file), misplaced,
+            !strstr(misplaced, ": <gpu>")
+                ? ""
+                : ": wrap it in <pci busid=\"0000:01:00.0\" class=\"0x030200\" link_speed=\"32.0 GT/s "
+                  "PCIe\" link_width=\"16\">, and name the busid of the other GPU as the target of an <nvlink>");
     return kl_xml_fail(
         file, KL_XML_ROOT, ncclInvalidUsage,
         "no <gpu> element and no <pci> element that could be one, so no devices; add <gpu dev=\"0\" sm=\"80\"/> to "
@@ -54,7 +55,7 @@ static ncclResult_t find_machine(const char *name, const struct kl_known **machi
                    name);
 }
 
-/* A text that is no document, as one; ncclInvalidUsage, saying what it is and how to use it, for kinds that describe no machine. */
+/* Make a document of a text; ncclInvalidUsage, naming its kind and its use, for kinds that describe no machine. */
 static ncclResult_t read_text(const char *path, const char *text, size_t bytes, struct kl_input in,
                               struct kl_assumed *assumed, struct kl_xml **xml)
 {

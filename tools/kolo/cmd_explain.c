@@ -54,10 +54,11 @@ static const struct kl_explain_question questions[] = {
 
 static int usage(FILE *to)
 {
-    fprintf(to,
-            "usage: kolo explain QUESTION [options]\n       kolo explain FILE... [options]\n       kolo explain --log "
-            "FILE... | --bench FILE [options]\n\nExplain what is chosen and why, on any topology, without devices. A "
-            "FILE is read as what it is: a log, a\ntable, a topology file, text of nvidia-smi or lspci.\n\n");
+    fprintf(
+        to,
+        "usage: kolo explain QUESTION [options]\n       kolo explain FILE... [options]\n       kolo explain --log "
+        "FILE... | --bench FILE [options]\n\nExplain what is chosen and why, on any topology, without devices. The "
+        "kind of a FILE follows from its\ncontent: a log, a table, a topology file, text of nvidia-smi or lspci.\n\n");
     for (const struct kl_explain_question *k = questions; k->name; k++) {
         char form[64];
 

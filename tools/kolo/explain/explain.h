@@ -9,7 +9,7 @@
  *     diff.c     what a change would change
  *     log.c      problems that a log of NCCL shows, beside the plan
  *     bench.c    problems that a table of nccl-tests shows, beside the model
- *     files.c    files by themselves: each is read as what its content says
+ *     files.c    files by themselves: the question follows from their content
  *
  * A question collects its findings in plain structs, from the functions that the library itself decides with, and prints them
  * as text or as JSON: both say the same, and neither holds a rule of its own. Rules that refuse return their reason (an

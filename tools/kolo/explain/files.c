@@ -15,7 +15,7 @@ enum { FILES = 64 };
 static const char LOG[] = "a log of NCCL", TABLE[] = "a table of nccl-tests",
                   LOG_AND_TABLE[] = "a log of NCCL with a table, which follows";
 
-/* Files by what they are; a text may be a log and a table. */
+/* Files by their kind; a text may be a log and a table. */
 struct sorted {
     const char *machine[FILES], *log[FILES], *table[FILES];
     int machines, logs, tables;
@@ -93,7 +93,7 @@ static void print_kind(const char *const *file, int n, const char *kind, FILE *t
         fprintf(to, "%d files, read as %s: ", n, kind);
 }
 
-/* Ask with these files as words; the answer's first line says as what they were read. */
+/* Ask the question; the first line of the answer begins with the kind of its files. */
 static ncclResult_t ask(struct kl_explain_request *r, const char *const *file, int n, const char *kind,
                         ncclResult_t (*answer)(const struct kl_explain_request *, FILE *), FILE *to)
 {
@@ -128,7 +128,7 @@ static ncclResult_t ask_machines(struct kl_explain_request *r, const struct sort
     r->topos = (struct kl_opt_list){{s->machine[0], s->machine[1]}, s->machines};
     r->options.topo = s->machine[s->machines - 1];
     if (s->machines == 2) return ask(r, s->machine, 2, "topologies", kl_explain_diff, to);
-    /* answers about other texts say by themselves as what they were read */
+    /* answers about other texts name the kind themselves */
     return ask(r, s->machine, 1, s->kind == KL_INPUT_TOPOLOGY ? kl_input_name(s->kind) : NULL, kl_explain_search, to);
 }
 

@@ -75,11 +75,11 @@ static json_t *settings(const struct kl_log *log)
 
     for (int i = 0; i < log->nsetting; i++) {
         const struct kl_log_setting *s = &log->setting[i];
-        char who[KL_LOG_WHO] = "";
+        char who[KL_LOG_ORIGIN_TEXT] = "";
 
         json_array_append_new(list, json_pack("{s:s, s:o, s:b, s:o, s:o}", "name", s->name, "value", text(s->value),
-                                              "by_plugin", s->by_plugin, "who", text(kl_log_who(log, s->speaker, who)),
-                                              "at", place(log, s->at)));
+                                              "by_plugin", s->by_plugin, "who",
+                                              text(kl_log_origin_text(log, s->origin, who)), "at", place(log, s->at)));
     }
     return list;
 }
@@ -103,14 +103,14 @@ static json_t *ranks(const struct kl_log *log)
 
     for (int i = 0; i < log->nmember; i++) {
         const struct kl_log_member *m = &log->member[i];
-        char who[KL_LOG_WHO] = "";
+        char who[KL_LOG_ORIGIN_TEXT] = "";
         json_t *channels = json_pack("{s:o, s:o, s:o, s:o, s:o}", "coll", known(m->coll), "collnet", known(m->collnet),
                                      "nvls", known(m->nvls), "p2p", known(m->p2p), "per_peer", known(m->per_peer));
 
         json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "comm", known(m->comm), "rank",
-                                              known(m->rank), "who", text(kl_log_who(log, m->speaker, who)), "network",
-                                              text(m->network), "complete", m->completed, "channels", channels, "at",
-                                              place(log, m->at)));
+                                              known(m->rank), "who", text(kl_log_origin_text(log, m->origin, who)),
+                                              "network", text(m->network), "complete", m->completed, "channels",
+                                              channels, "at", place(log, m->at)));
     }
     return list;
 }

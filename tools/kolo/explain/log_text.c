@@ -92,7 +92,7 @@ static void print_network(const struct kl_log *log, FILE *to)
     for (int i = 0; i < log->nmember && !network; i++) network = log->member[i].network;
     if (!network && !log->nnic) return;
     fprintf(to, "  network: %s", network ? network : "not named");
-    for (int i = 0; i < log->nnic && log->nic[i].speaker == log->nic[0].speaker && log->nic[i].dev > last; i++) {
+    for (int i = 0; i < log->nnic && log->nic[i].origin == log->nic[0].origin && log->nic[i].dev > last; i++) {
         fprintf(to, "%s%s", i ? " " : "; ", log->nic[i].name);
         last = log->nic[i].dev;
     }
