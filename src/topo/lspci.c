@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_BYTES = 1024, DEPTH = 48, SECOND_CPU = 0x80 };
+enum { LINE_BYTES = 1024, DEPTH = 48, SECOND_CPU = 0x80, DOMAIN_DIGITS = 7 };
 
 /* A bus in brackets, or a function, and the column where it stands: deeper ones of later lines hang on it. */
 struct place {
@@ -51,7 +51,7 @@ static bool take_bus(const char **at, int *domain, int *bus)
     const char *a = *at;
 
     if (*a++ != '[') return false;
-    int first = parse_hex(&a, 8);
+    int first = parse_hex(&a, DOMAIN_DIGITS);
 
     if (first >= 0 && *a == ':') {
         a++;

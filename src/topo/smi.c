@@ -278,7 +278,8 @@ static const char *csv_cell(const char *line, int i, size_t *n)
 {
     for (; i > 0; i--) {
         line = strchr(line, ',');
-        if (!line++) return NULL;
+        if (!line) return NULL;
+        line++;
     }
     line += strspn(line, " \t");
     *n = strcspn(line, ",\n");
@@ -319,7 +320,7 @@ static bool read_csv_row(struct reader *r, const char *line)
                *index = csv_cell(line, headed && r->index_column >= 0 ? r->index_column : 0, &m);
     int gpu = r->listed;
 
-    if (!name || !strchr(line, ',') || !isalpha((unsigned char)*name)) return false;
+    if (!name || !index || !strchr(line, ',') || !isalpha((unsigned char)*name)) return false;
     if (!headed && (strspn(index, "0123456789") != m || strncmp(name, "NVIDIA", 6))) return false;
     if (!headed || r->index_column >= 0) {
         if (!isdigit((unsigned char)*index)) return false;
