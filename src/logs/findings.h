@@ -62,6 +62,7 @@ struct kl_log_finding {
     const char *text, *other; /* of the log, or of the findings */
     const char *origins;      /* "hostA:11 [1], hostB:12 [3]": ranks whose lines show it; NULL unknown */
     int times;                /* number of such lines */
+    int source;               /* of a cause: enum kl_log_source, the program that printed the line */
     int norigins;             /* number of such ranks */
 };
 

@@ -85,6 +85,7 @@ static void add_trouble(struct kl_finding_list *list, const struct trouble *t, i
     struct kl_log_finding f = {.code = KL_FOUND_CAUSE,
                                .weight = t->weight,
                                .cause = t->w->cause,
+                               .source = t->w->source,
                                .at = t->w->at,
                                .text = t->w->text,
                                .other = t->w->where,

@@ -212,7 +212,8 @@ struct kl_log_system {
 struct kl_log_warning {
     struct kl_log_at at;
     int origin;
-    int cause; /* enum kl_log_cause; KL_CAUSE_NONE: not known */
+    int cause;  /* enum kl_log_cause; KL_CAUSE_NONE: not known */
+    int source; /* enum kl_log_source of the pattern; NCCL where there is none */
     const char *text, *where;
     bool loud;    /* a warning of a library; else a line of a program or launcher */
     bool fatal;   /* the call failed: lines "FILE:LINE -> N" follow */

@@ -111,6 +111,7 @@ void kl_log_find_causes(struct kl_log *log)
         enum kl_log_cause xid = kl_xid_cause(w->text);
 
         w->cause = xid != KL_CAUSE_NONE ? (int)xid : p ? (int)p->cause : KL_CAUSE_NONE;
+        w->source = xid != KL_CAUSE_NONE ? KL_SOURCE_SYSTEM : p ? (int)p->source : KL_SOURCE_NCCL;
         if (w->fatal && w->cause == KL_CAUSE_RETRY) w->cause = KL_CAUSE_UNREACHABLE; /* the last one */
     }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
+#include "logs/patterns.h"
 #include "tools/kolo/explain/log_print.h"
 
 #include <jansson.h>
@@ -38,10 +39,12 @@ static json_t *finding(const struct kl_log *log, const struct kl_log_finding *f)
 
     kl_log_finding_text(f, &t);
     kl_log_finding_remedy(log, f, &r);
-    return json_pack("{s:s, s:s, s:o, s:o, s:i, s:o, s:o}", "code", kl_log_finding_name(f), "weight",
+    const bool cause = f->code == KL_FOUND_CAUSE;
+
+    return json_pack("{s:s, s:s, s:o, s:o, s:i, s:o, s:o, s:o}", "code", kl_log_finding_name(f), "weight",
                      kl_log_weight_name(f->weight), "text", text(line), "remedy", text(*remedy ? remedy : NULL),
-                     "times", f->times, "at", place(log, f->at), "line",
-                     f->code == KL_FOUND_CAUSE ? text(f->text) : json_null());
+                     "times", f->times, "at", place(log, f->at), "line", cause ? text(f->text) : json_null(), "source",
+                     cause ? text(kl_source_name((enum kl_log_source)f->source)) : json_null());
 }
 
 static json_t *findings(const struct kl_log_answer *a)
