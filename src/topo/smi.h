@@ -8,8 +8,8 @@
  *
  * The matrix tells levels, not places: GPUs and NICs that are PIX from each other hang on one switch, those that are PXB on
  * switches below one switch, those that are PHB or NODE on one CPU. NVLinks are those of the matrix: between the GPUs that it
- * names, unless all pairs show as many as the product has in all, or more than one GPU can have. Bus ids are made up. What the
- * texts leave out is noted (assume.h).
+ * names, unless all pairs show as many as the product has in all, or more than one GPU can have. Bus ids are made up. Facts that the
+ * texts leave out are noted (assume.h).
  *
  * Errors:  ncclInternalError, FILE:LINE and the expected form, for a matrix that is none; ncclInvalidUsage without one.
  */
