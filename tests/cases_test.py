@@ -79,7 +79,7 @@ OWN_CASES = (
     (BENCH, "illegal-access.txt", r"failed before its first row: Test CUDA failure common\.cu:296 'misaligned address'.*no kernels of a program", "one of the program"),
     (BENCH, "hip-failure.txt", r"^RCCL 2\.27\.7: the run failed before its first row: Test HIP failure.*no kernels of a program", "one of the program"),
     # machines
-    (GRAPH, "matrix-glued.txt", r"4 GPUs \(H100 SXM5, sm 90\), 18 NVLinks of each lead to NVSwitches", "mesh"),
+    (GRAPH, "matrix-glued.txt", r"4 GPUs \(H100 SXM5, sm 90, PCIe 5\), 18 NVLinks of each lead to NVSwitches", "mesh"),
     (GRAPH, "matrix-v100-cube.txt", r"1 to 2 NVLinks between all pairs: a mesh, no switch", "NVSwitches"),
     (GRAPH, "lspci-two-switches.txt", r"read as the tree of lspci: 2 GPUs \(A100 PCIe 80 GB\), 2 NICs", "matrix"),
     (TOPO, "matrix-markdown-cut.txt", r"a column GPU2, but no row", "1 GPU"),
@@ -109,7 +109,7 @@ OTHERS_CASES = (
     (GRAPH, "smi-two-pairs-no-name.txt", r"2 of 6 pairs only .*some pairs have 10, others 12", "NVSwitch"),
     (TOPO, "smi-glued-header.txt", r"2 GPUs, 3 NICs", "error"),
     (TOPO, "smi-markdown-table.txt", r"6 GPUs", "1 GPU,"),
-    (GRAPH, "smi-csv-names.txt", r"2 GPUs \(H200 SXM5, sm 90\)", "error"),
+    (GRAPH, "smi-csv-names.txt", r"2 GPUs \(H200 SXM5, sm 90, PCIe 5\)", "error"),
     (TOPO, "smi-soc.txt", r"2 GPUs, 1 NIC", "error"),
     (LOG, "register-500.txt", r"cannot be registered.*not known to the driver", "no code for this GPU"),
     (LOG, "reg-mr-enomem-dmabuf.txt", r"GPU memory cannot be registered.*nvidia-peermem.*DMA-BUF", "locked"),

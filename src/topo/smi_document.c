@@ -305,7 +305,7 @@ static void summarize(const struct making *m, struct kl_text *t)
 
     kl_text_add(t, "%d GPU%s", s->ngpus, kl_plural(s->ngpus));
     if (m->product)
-        kl_text_add(t, " (%s, sm %d)", m->product->name, m->sm);
+        kl_text_add(t, " (%s, sm %d, PCIe %d)", m->product->name, m->sm, pcie_of(m));
     else if (*s->product[0])
         kl_text_add(t, " (%s, sm %d)", s->product[0], m->sm);
     if (s->ngpus < 2) return;

@@ -73,7 +73,7 @@ static void levels_become_paths(void **state)
     assert_int_equal(kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_GPU, 3)->type, KL_PATH_NVL);
     assert_int_not_equal(kl_xml_find(xml, "net", "name", "mlx5_7"), KL_XML_NONE);
     assert_int_equal(assumed.n, 6);
-    assert_string_equal(assumed.summary, "4 GPUs (A100 SXM4 80 GB, sm 80), 12 NVLinks of each lead to NVSwitches");
+    assert_string_equal(assumed.summary, "4 GPUs (A100 SXM4 80 GB, sm 80, PCIe 4), 12 NVLinks of each lead to NVSwitches");
     assert_string_equal(assumed.at[1].product->name, "A100 SXM4 80 GB");
     kl_topo_free(t);
     kl_xml_free(xml);
@@ -106,18 +106,18 @@ static const struct form {
     {"GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1)\n"
      "        GPU0    GPU1    GPU2    GPU3\nGPU0     X      NV12    SYS     SYS\nGPU1    NV12     X      SYS     SYS\n"
      "GPU2    SYS     SYS      X      NV12\nGPU3    SYS     SYS     NV12     X\n",
-     "4 GPUs (A100 SXM4 40 GB, sm 80), NVLinks between 2 of 6 pairs only (GPU/0-GPU/1 12, GPU/2-GPU/3 12), no switch",
+     "4 GPUs (A100 SXM4 40 GB, sm 80, PCIe 4), NVLinks between 2 of 6 pairs only (GPU/0-GPU/1 12, GPU/2-GPU/3 12), no switch",
      0, 4, 0, 80, 12},
     /* a mesh: the links of all pairs add up to the product's */
     {"\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\nGPU0\tX\tNV4\tNV4\tNV4\t0-7\nGPU1\tNV4\tX\tNV4\tNV4\t0-7\n"
      "GPU2\tNV4\tNV4\tX\tNV4\t8-15\nGPU3\tNV4\tNV4\tNV4\tX\t8-15\nindex, name\n0, NVIDIA A100-SXM4-80GB\n",
-     "4 GPUs (A100 SXM4 80 GB, sm 80), 4 NVLinks between all pairs: a mesh, no switch", 0, 2, 0, 80, 4},
+     "4 GPUs (A100 SXM4 80 GB, sm 80, PCIe 4), 4 NVLinks between all pairs: a mesh, no switch", 0, 2, 0, 80, 4},
     /* more links than a GPU has, though no name tells how many that are */
     {"GPU0 GPU1 GPU2\nGPU0 X NV12 NV12\nGPU1 NV12 X NV12\nGPU2 NV12 NV12 X\n",
      "3 GPUs, 12 NVLinks of each lead to NVSwitches", 1, 3, 0, 80, 12},
     /* some lost links: still switched */
     {"GPU 0: NVIDIA H100 80GB HBM3\nGPU0 GPU1 GPU2\nGPU0 X NV18 NV16\nGPU1 NV18 X NV16\nGPU2 NV16 NV16 X\n",
-     "3 GPUs (H100 SXM5, sm 90), 16 to 18 NVLinks of each lead to NVSwitches", 1, 3, 0, 90, 18},
+     "3 GPUs (H100 SXM5, sm 90, PCIe 5), 16 to 18 NVLinks of each lead to NVSwitches", 1, 3, 0, 90, 18},
     /* names that ran into each other, of three kinds */
     {"     GPU0 GPU1mlx5_0mlx5_1CPU Affinity\nGPU0 X PIX PIX SYS 0-3\nGPU1 PIX X PIX SYS 0-3\n", "2 GPUs, no NVLink", 0,
      2, 2, 80, 0},
@@ -126,11 +126,11 @@ static const struct form {
      "2 GPUs, no NVLink", 0, 2, 1, 80, 0},
     /* the overview, and a list in another order */
     {"|   0  NVIDIA L40S                    On  | 00000000:01:00.0 Off |\nGPU0 GPU1\nGPU0 X PHB\nGPU1 PHB X\n",
-     "2 GPUs (L40S, sm 89), no NVLink", 0, 1, 0, 89, 0},
+     "2 GPUs (L40S, sm 89, PCIe 4), no NVLink", 0, 1, 0, 89, 0},
     {"memory.total [MiB], name, index\n10 MiB, NVIDIA H200, 0\nGPU0 GPU1\nGPU0 X NV18\nGPU1 NV18 X\n",
-     "2 GPUs (H200 SXM5, sm 90), 18 NVLinks of each lead to NVSwitches", 1, 2, 0, 90, 18},
+     "2 GPUs (H200 SXM5, sm 90, PCIe 5), 18 NVLinks of each lead to NVSwitches", 1, 2, 0, 90, 18},
     {"GPU 00000000:0F:00.0\n    Product Name   : NVIDIA H100 PCIe\nGPU0 GPU1\nGPU0 X NV12\nGPU1 NV12 X\n",
-     "2 GPUs (H100 PCIe, sm 90), 12 NVLinks between the two, no switch", 0, 2, 0, 90, 12},
+     "2 GPUs (H100 PCIe, sm 90, PCIe 5), 12 NVLinks between the two, no switch", 0, 2, 0, 90, 12},
 };
 
 static int first_links(const struct kl_xml *xml)
