@@ -50,7 +50,8 @@ static void add_plan(const struct kl_log_compare *c, struct kl_text *t)
     if (c->n && c->other_release)
         kl_text_add(t, "; its plan differs from that of NCCL %s, which is not the log's release", c->nccl);
     else if (c->n)
-        kl_text_add(t, ", but its plan is not the one expected for its machine: %d difference%s", c->n, kl_plural(c->n));
+        kl_text_add(t, ", but its plan is not the one expected for its machine: %d difference%s", c->n,
+                    kl_plural(c->n));
     else if (was_compared(c))
         kl_text_add(t, ", and its plan is the one expected for its machine");
 }

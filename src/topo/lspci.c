@@ -18,8 +18,8 @@ enum { LINE_BYTES = 1024, DEPTH = 48, SECOND_CPU = 0x80, DOMAIN_DIGITS = 7 };
 struct place {
     int column;
     int domain, bus;
-    int elem;        /* <pci> of a switch, <cpu> of a root bus */
-    int level;       /* bridges above it */
+    int elem;  /* <pci> of a switch, <cpu> of a root bus */
+    int level; /* bridges above it */
 };
 
 struct reader {

@@ -73,7 +73,8 @@ static void levels_become_paths(void **state)
     assert_int_equal(kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_GPU, 3)->type, KL_PATH_NVL);
     assert_int_not_equal(kl_xml_find(xml, "net", "name", "mlx5_7"), KL_XML_NONE);
     assert_int_equal(assumed.n, 6);
-    assert_string_equal(assumed.summary, "4 GPUs (A100 SXM4 80 GB, sm 80, PCIe 4), 12 NVLinks of each lead to NVSwitches");
+    assert_string_equal(assumed.summary,
+                        "4 GPUs (A100 SXM4 80 GB, sm 80, PCIe 4), 12 NVLinks of each lead to NVSwitches");
     assert_string_equal(assumed.at[1].product->name, "A100 SXM4 80 GB");
     kl_topo_free(t);
     kl_xml_free(xml);
@@ -106,7 +107,8 @@ static const struct form {
     {"GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1)\n"
      "        GPU0    GPU1    GPU2    GPU3\nGPU0     X      NV12    SYS     SYS\nGPU1    NV12     X      SYS     SYS\n"
      "GPU2    SYS     SYS      X      NV12\nGPU3    SYS     SYS     NV12     X\n",
-     "4 GPUs (A100 SXM4 40 GB, sm 80, PCIe 4), NVLinks between 2 of 6 pairs only (GPU/0-GPU/1 12, GPU/2-GPU/3 12), no switch",
+     "4 GPUs (A100 SXM4 40 GB, sm 80, PCIe 4), NVLinks between 2 of 6 pairs only (GPU/0-GPU/1 12, GPU/2-GPU/3 12), no "
+     "switch",
      0, 4, 0, 80, 12},
     /* a mesh: the links of all pairs add up to the product's */
     {"\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\nGPU0\tX\tNV4\tNV4\tNV4\t0-7\nGPU1\tNV4\tX\tNV4\tNV4\t0-7\n"
