@@ -16,7 +16,7 @@ struct reader {
     const char *file;
     int line;
     bool header;           /* the columns were read */
-    int gpu;               /* whose links are listed; -1 */
+    int gpu;               /* the GPU of the links that follow; -1 */
     int column[MAX_WORDS]; /* device of each column */
     int ncolumns;
     int name_column;  /* of a CSV list: where the product's name stands; -1: not in a list */
@@ -347,7 +347,7 @@ static bool read_link(struct reader *r, const char *line)
 
 /* ---- lines ---- */
 
-/* "NIC0: mlx5_0" of the legend; other lines are passed over. */
+/* "NIC0: mlx5_0" of the legend; other lines are skipped. */
 static void read_legend(struct reader *r, char **word, int n)
 {
     size_t length = n == 2 ? strlen(word[0]) : 0;

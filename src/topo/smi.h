@@ -32,8 +32,8 @@ struct kl_smi {
     char cpus[KL_SMI_GPUS][KL_SMI_NAME];    /* CPU affinity as printed; "": not told */
     unsigned char level[KL_SMI_DEVICES][KL_SMI_DEVICES];
     unsigned char links[KL_SMI_GPUS][KL_SMI_GPUS]; /* of NV# */
-    char product[KL_SMI_GPUS][KL_SMI_NAME];        /* "" : not told */
-    int active[KL_SMI_GPUS];                       /* NVLinks that are up; -1: not told */
+    char product[KL_SMI_GPUS][KL_SMI_NAME];        /* "": unknown */
+    int active[KL_SMI_GPUS];                       /* NVLinks that are up; -1: unknown */
 };
 
 /** Read one text into `smi`, which begins as zeros with kl_smi_init. `file` is for messages. */

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Devices by what they share, as the lowest device of each set. */
+/* Sets of devices with a common parent, each as its lowest device. */
 struct sets {
     int cpu[KL_SMI_DEVICES], upper[KL_SMI_DEVICES], lower[KL_SMI_DEVICES];
 };
