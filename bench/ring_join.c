@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const struct kl_wait for_ever = {.deadline = KL_NO_DEADLINE};
+static const struct kl_io_wait for_ever = {.deadline = KL_NO_DEADLINE};
 
-const size_t ring_card_bytes = KL_CARD_WIRE;
+const size_t ring_card_bytes = KL_ADDRESS_RECORD_WIRE;
 
 struct announcement {
     int rank;

@@ -225,7 +225,7 @@ static const struct {
     {"ncclCommRegister", "size", call_enlist},
 };
 
-static void what_no_pointer_reaches_is_refused(void **state)
+static void counts_beyond_the_address_space_are_refused(void **state)
 {
     char expected[64];
 
@@ -284,7 +284,7 @@ static size_t from_to(int from, int to)
     return (from + 2 * to) % 3 ? (size_t)(7 * from + to) : 0;
 }
 
-static void everybody_sends_everybody_something_else(void **state)
+static void all_pairs_exchange_different_data(void **state)
 {
     size_t send[RANKS][RANKS], recv[RANKS][RANKS], places[RANKS];
 
@@ -584,9 +584,9 @@ int main(void)
         cmocka_unit_test(gather_and_scatter_work_in_place),
         cmocka_unit_test(nothing_is_done_with_nothing),
         cmocka_unit_test(wrong_arguments_are_refused),
-        cmocka_unit_test(what_no_pointer_reaches_is_refused),
+        cmocka_unit_test(counts_beyond_the_address_space_are_refused),
         cmocka_unit_test(parts_may_differ),
-        cmocka_unit_test(everybody_sends_everybody_something_else),
+        cmocka_unit_test(all_pairs_exchange_different_data),
         cmocka_unit_test(a_barrier_waits_for_everybody),
         cmocka_unit_test(contributions_are_scaled_by_each_rank),
         cmocka_unit_test(a_scalar_may_be_read_later),

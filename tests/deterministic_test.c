@@ -372,7 +372,7 @@ static void many_ranks_on_hosts(void **state)
     assert_true(run_processes((struct job){.processes = 3, .threads = 12, .hosts = 3}));
 }
 
-static void whatever_is_set(void **state)
+static void every_setting_gives_the_same_bits(void **state)
 {
     static const struct {
         const char *name, *value;
@@ -459,7 +459,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(hosts),
         cmocka_unit_test(many_ranks_in_processes),
         cmocka_unit_test(many_ranks_on_hosts),
-        cmocka_unit_test(whatever_is_set),
+        cmocka_unit_test(every_setting_gives_the_same_bits),
         cmocka_unit_test(all_ranks_need_the_same),
     };
 

@@ -237,7 +237,7 @@ static void run_job(const char *role, bool hosts)
         if (r != LEAVES) assert_int_equal(status_of(pid[r]), 0);
 }
 
-static void who_is_done_may_end(void **state)
+static void a_finished_process_may_exit(void **state)
 {
     (void)state;
     run_job("leave", false);
@@ -250,7 +250,7 @@ static void a_forked_child_leaves_nothing(void **state)
     run_job("child", false);
 }
 
-static void who_ends_in_the_midst_is_lost(void **state)
+static void exiting_during_an_operation_is_a_failure(void **state)
 {
     (void)state;
     run_job("midst", false);
@@ -265,9 +265,9 @@ struct kolo_test_keep kolo_test_keeps[] = {{"kolo-", 3, 0},    {"/memfd:kolo", 5
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_is_done_may_end),
+        cmocka_unit_test(a_finished_process_may_exit),
         cmocka_unit_test(a_forked_child_leaves_nothing),
-        cmocka_unit_test(who_ends_in_the_midst_is_lost),
+        cmocka_unit_test(exiting_during_an_operation_is_a_failure),
     };
 
     if (argc == 1) kolo_test_keeps[0].name = NULL;

@@ -652,7 +652,7 @@ static void few_descriptors_are_enough_and_too_few_are_an_error(void **state)
     expect_alone("KOLO_BOOTSTRAP_TIMEOUT", "5", "no_files");
 }
 
-static void who_runs_out_of_descriptors_says_so(void **state)
+static void running_out_of_descriptors_is_reported(void **state)
 {
     struct child c[RANKS];
 
@@ -748,7 +748,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(ranks_that_disagree_or_leave_are_an_error_for_all),
         cmocka_unit_test(forked_children_are_refused_and_reach_nobody),
         cmocka_unit_test(few_descriptors_are_enough_and_too_few_are_an_error),
-        cmocka_unit_test(who_runs_out_of_descriptors_says_so),
+        cmocka_unit_test(running_out_of_descriptors_is_reported),
         cmocka_unit_test(another_secret_is_refused),
         cmocka_unit_test(wrong_topology_files_are_told_apart),
         cmocka_unit_test(a_taken_port_and_a_missing_interface_are_system_errors),

@@ -365,7 +365,7 @@ static int leave_at_once(struct member *m)
     return !right;
 }
 
-static void who_leaves_at_once_has_done_its_part(void **state)
+static void leaving_after_the_own_part_is_fine(void **state)
 {
     (void)state;
     for (uint64_t i = 0; i < 14; i++) run_job(i % 2 ? 4 : 2, 1 + (int)(i % 3) / 2, i, leave_at_once);
@@ -403,7 +403,7 @@ static int leave_without_taking_part(struct member *m)
     return status;
 }
 
-static void who_leaves_without_taking_part_is_named(void **state)
+static void leaving_without_taking_part_is_named(void **state)
 {
     (void)state;
     for (uint64_t i = 0; i < 9; i++) run_job(4, 1, i, leave_without_taking_part);
@@ -476,7 +476,7 @@ static int die_while_connecting(struct member *m)
     return status;
 }
 
-static void who_dies_while_ranks_connect_is_named(void **state)
+static void dying_while_connecting_is_named(void **state)
 {
     (void)state;
     for (uint64_t i = 0; i < 20; i++) {
@@ -515,7 +515,7 @@ static int stop_while_connecting(struct member *m)
     return (int)rc;
 }
 
-static void an_abort_does_not_wait_for_who_stands_still(void **state)
+static void an_abort_does_not_wait_for_stopped_ranks(void **state)
 {
     (void)state;
     setenv("KOLO_BOOTSTRAP_TIMEOUT", "3600", 1); /* nothing here may wait for that */
@@ -544,11 +544,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(many_communicators_connect_at_once),
         cmocka_unit_test(one_thread_connects_all_ranks_of_several_communicators),
         cmocka_unit_test(two_communicators_may_be_used_in_opposite_orders),
-        cmocka_unit_test(who_leaves_at_once_has_done_its_part),
-        cmocka_unit_test(who_leaves_without_taking_part_is_named),
+        cmocka_unit_test(leaving_after_the_own_part_is_fine),
+        cmocka_unit_test(leaving_without_taking_part_is_named),
         cmocka_unit_test(an_abort_while_ranks_connect_ends_them_all),
-        cmocka_unit_test(who_dies_while_ranks_connect_is_named),
-        cmocka_unit_test(an_abort_does_not_wait_for_who_stands_still),
+        cmocka_unit_test(dying_while_connecting_is_named),
+        cmocka_unit_test(an_abort_does_not_wait_for_stopped_ranks),
     };
 
     if (argc > 1) cmocka_set_test_filter(argv[1]);

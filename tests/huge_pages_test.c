@@ -232,7 +232,7 @@ static void buffers_get_huge_pages(void **state)
     expect_huge_pages();
 }
 
-static void so_does_memory_that_others_map(void **state)
+static void mapped_memory_gets_huge_pages(void **state)
 {
     (void)state;
     shareable = true;
@@ -240,7 +240,7 @@ static void so_does_memory_that_others_map(void **state)
     shareable = false;
 }
 
-static void what_is_used_once_stays(void **state)
+static void buffers_used_once_are_left_alone(void **state)
 {
     (void)state;
     if (!given) skip();
@@ -257,8 +257,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buffers_get_huge_pages),
-        cmocka_unit_test(so_does_memory_that_others_map),
-        cmocka_unit_test(what_is_used_once_stays),
+        cmocka_unit_test(mapped_memory_gets_huge_pages),
+        cmocka_unit_test(buffers_used_once_are_left_alone),
         cmocka_unit_test(none_if_none_are_wanted),
     };
 

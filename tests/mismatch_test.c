@@ -502,7 +502,7 @@ static void run_all(bool (*run)(const struct mismatch *m), const char *algo, con
     assert_int_equal(failed, 0);
 }
 
-static void threads_hear_who_called_what(void **state)
+static void threads_report_different_calls(void **state)
 {
     (void)state;
     run_all(run_threads, NULL, NULL, NULL);
@@ -517,13 +517,13 @@ static void with_every_algorithm_and_protocol(void **state)
     FOR_EACH_CASE(way, ways) run_all(run_threads, (*way)[0], (*way)[1], NULL);
 }
 
-static void processes_hear_who_called_what(void **state)
+static void processes_report_different_calls(void **state)
 {
     (void)state;
     run_all(run_processes, NULL, NULL, NULL);
 }
 
-static void so_do_hosts(void **state)
+static void hosts_report_the_same_mismatch(void **state)
 {
     (void)state;
     hosts = true;
@@ -531,7 +531,7 @@ static void so_do_hosts(void **state)
     hosts = false;
 }
 
-static void comparing_before_comes_to_the_same(void **state)
+static void checking_before_reports_the_same(void **state)
 {
     (void)state;
     run_all(run_processes, NULL, NULL, "DEBUG_GLOBAL");
@@ -541,9 +541,9 @@ static void comparing_before_comes_to_the_same(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_hear_who_called_what),       cmocka_unit_test(with_every_algorithm_and_protocol),
-        cmocka_unit_test(processes_hear_who_called_what),     cmocka_unit_test(so_do_hosts),
-        cmocka_unit_test(comparing_before_comes_to_the_same),
+        cmocka_unit_test(threads_report_different_calls),   cmocka_unit_test(with_every_algorithm_and_protocol),
+        cmocka_unit_test(processes_report_different_calls), cmocka_unit_test(hosts_report_the_same_mismatch),
+        cmocka_unit_test(checking_before_reports_the_same),
     };
 
     if (argc == 4) return process_main(argv);

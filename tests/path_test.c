@@ -264,7 +264,7 @@ static void expect_nothing(const char *name, size_t bytes)
                  TIMES, counted.allocations, counted.locks, counted.call, NONE);
 }
 
-static void what_need_not_wait_asks_nobody(void **state)
+static void a_ready_operation_makes_no_system_call(void **state)
 {
     static const size_t sizes[] = {8, 256, 16 << 10, 256 << 10, LARGEST};
 
@@ -289,7 +289,7 @@ static void what_need_not_wait_asks_nobody(void **state)
 }
 
 /* The counters count. */
-static void what_asks_is_seen(void **state)
+static void system_calls_are_counted(void **state)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -312,8 +312,8 @@ static void what_asks_is_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_asks_is_seen),
-        cmocka_unit_test(what_need_not_wait_asks_nobody),
+        cmocka_unit_test(system_calls_are_counted),
+        cmocka_unit_test(a_ready_operation_makes_no_system_call),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -5,7 +5,7 @@
  *
  * A parameter that is text needs a row in `texts`, or the test fails. Arguments: names of parameters to look at; with any, each outcome is printed.
  */
-#include "comm/settings.h"
+#include "comm/setup/settings.h"
 #include "include/kolo.h"
 #include "tests/kolo_test.h"
 

@@ -240,7 +240,7 @@ static int work(int worker)
     return wrong != 0;
 }
 
-static void whoever_is_stopped_is_named(void **state)
+static void any_stopped_rank_is_named(void **state)
 {
     int status, wrong = 0;
 
@@ -256,7 +256,7 @@ static void whoever_is_stopped_is_named(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(whoever_is_stopped_is_named)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(any_stopped_rank_is_named)};
 
     self = argv[0];
     if (argc == 3 && !strcmp(argv[1], "rank")) return be_rank(atoi(argv[2]));

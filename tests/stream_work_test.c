@@ -207,7 +207,7 @@ static void functions_of_many_streams_may_wait_for_each_other(void **state)
     pthread_barrier_destroy(&all);
 }
 
-static void who_waits_for_one_stream_is_not_kept_by_a_function_of_another(void **state)
+static void waiting_for_a_stream_ignores_functions_of_others(void **state)
 {
     koloStream_t slow = make_stream(KOLO_STREAM_DEFAULT), quick = make_stream(KOLO_STREAM_DEFAULT);
     int from = 5, to = 0;
@@ -225,7 +225,7 @@ static void who_waits_for_one_stream_is_not_kept_by_a_function_of_another(void *
     ok(koloStreamDestroy(quick));
 }
 
-static void who_waits_for_an_event_is_not_kept_by_a_function_behind_it(void **state)
+static void waiting_for_an_event_ignores_later_functions(void **state)
 {
     koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
     koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
@@ -610,7 +610,7 @@ static void a_forked_child_has_no_time_of_what_did_not_run_in_it(void **state)
 
 /* ---- refusals ---- */
 
-static void what_is_wrong_is_refused(void **state)
+static void invalid_calls_are_refused(void **state)
 {
     koloEvent_t e;
     char c;
@@ -646,8 +646,8 @@ int main(void)
         cmocka_unit_test(a_fault_in_a_function_would_be_handled),
         cmocka_unit_test(functions_of_two_streams_may_wait_for_each_other),
         cmocka_unit_test(functions_of_many_streams_may_wait_for_each_other),
-        cmocka_unit_test(who_waits_for_one_stream_is_not_kept_by_a_function_of_another),
-        cmocka_unit_test(who_waits_for_an_event_is_not_kept_by_a_function_behind_it),
+        cmocka_unit_test(waiting_for_a_stream_ignores_functions_of_others),
+        cmocka_unit_test(waiting_for_an_event_ignores_later_functions),
         cmocka_unit_test(threads_that_wait_for_long_do_not_keep_each_other),
         cmocka_unit_test(a_function_may_queue_work_on_its_own_stream),
         cmocka_unit_test(a_forked_child_runs_functions_of_its_own),
@@ -661,7 +661,7 @@ int main(void)
         cmocka_unit_test(an_idle_stream_marks_at_once),
         cmocka_unit_test(times_that_are_not_there),
         cmocka_unit_test(a_forked_child_has_no_time_of_what_did_not_run_in_it),
-        cmocka_unit_test(what_is_wrong_is_refused),
+        cmocka_unit_test(invalid_calls_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,26 +51,26 @@ static void many_steps_keep_their_order(struct end *e)
 /* LL and LL128. */
 static void flagged_lines_arrive_whole(struct end *e)
 {
-    static unsigned char scratch[2][KL_LINES_BYTES]; /* for each end: they may be threads */
+    static unsigned char scratch[2][KL_LL_BYTES]; /* for each end: they may be threads */
     unsigned char *own = scratch[e->sends];
     uint64_t step = 0;
 
     join(e);
-    for (size_t bytes = 0; bytes <= KL_LINES_BYTES; bytes += bytes < 400 || bytes > KL_LINES_BYTES - 100 ? 1 : 53) {
+    for (size_t bytes = 0; bytes <= KL_LL_BYTES; bytes += bytes < 400 || bytes > KL_LL_BYTES - 100 ? 1 : 53) {
         uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
         if (e->sends) {
             wait_for_room(e);
             fill(own, bytes, step);
-            kl_lines_publish(&e->c.tx, own, bytes, step % 2 && kl_lines_wide_works());
+            kl_ll_publish(&e->c.tx, own, bytes, step % 2 && kl_ll_wide_works());
             pump(e);
         } else {
             size_t got;
-            while (!kl_lines_ready(&e->c.rx)) {
+            while (!kl_ll_ready(&e->c.rx)) {
                 must(!kl_deadline_passed(deadline));
                 pump(e);
                 sched_yield();
             }
-            const unsigned char *data = kl_lines_open(&e->c.rx, own, &got);
+            const unsigned char *data = kl_ll_open(&e->c.rx, own, &got);
             must(got == bytes);
             expect_filled(data, bytes, step);
             kl_fifo_release(&e->c.rx);
@@ -88,7 +88,7 @@ static void pooled_steps_arrive_whole(struct end *e)
         struct kl_pool *pool = e->c.tx.pool;
         must(!pool || e->messages);
         must(!pool || kl_fifo_pool_usable(&e->c.tx)); /* both ends are connected */
-        must(pool || e->c.tx.lends_from < SIZE_MAX || !e->messages);
+        must(pool || e->c.tx.zcopy_from < SIZE_MAX || !e->messages);
         for (uint64_t step = 0; pool && step < 300; step++) {
             size_t bytes = step * 2654435761u % (kl_pool_slot_bytes(pool) + 1);
             uint64_t offset;
@@ -320,14 +320,14 @@ static void both_ends_are_freed_in_any_state(struct end *e)
     let_go(e);
 
     set_up(e); /* set up, and never connected; the card is invalid now */
-    struct kl_card card = e->sends ? hear_card(e) : (struct kl_card){.version = 0};
+    struct kl_address_record card = e->sends ? hear_card(e) : (struct kl_address_record){.version = 0};
     if (!e->sends) {
         kl_connector_leave(&e->c);
         let_go(e);
     }
     meet(e);
     if (e->sends) {
-        struct kl_card_reply reply = {.pool_bytes = 0};
+        struct kl_connect_reply reply = {.pool_bytes = 0};
         must(test_connect(&e->c, &card, &reply) != ncclSuccess);
         must(*kl_error_text());
         kl_connector_revoke(&e->c);
@@ -338,7 +338,7 @@ static void both_ends_are_freed_in_any_state(struct end *e)
 
     set_up(e); /* connected, and never settled: through a network that is a connection in the making */
     if (e->sends) {
-        struct kl_card_reply reply = {.pool_bytes = 0};
+        struct kl_connect_reply reply = {.pool_bytes = 0};
         card = hear_card(e);
         ncclResult_t rc = is_net(e)
                               ? e->transport->connect(&e->c, &card, kl_deadline_in_ms(kolo_test_hang_ms()), &reply)
@@ -372,8 +372,8 @@ static void cards_that_lie_are_refused(struct end *e)
         if (is_net(e) && !lie->garble) continue; /* its card has an address only, and no memory */
         set_up(e);
         if (e->sends) {
-            struct kl_card card = hear_card(e), wrong = card;
-            struct kl_card_reply reply = {.pool_bytes = 0};
+            struct kl_address_record card = hear_card(e), wrong = card;
+            struct kl_connect_reply reply = {.pool_bytes = 0};
             wrong.bytes += lie->bytes;
             wrong.offset += lie->offset;
             for (size_t i = 0; i < sizeof wrong.room; i++) wrong.room[i] ^= lie->garble;

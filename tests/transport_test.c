@@ -161,8 +161,8 @@ static void fail_to_connect(struct end *e, const struct holdings *before)
 {
     set_up(e);
     if (e->sends) {
-        struct kl_card card = hear_card(e);
-        struct kl_card_reply reply = {.pool_bytes = 0};
+        struct kl_address_record card = hear_card(e);
+        struct kl_connect_reply reply = {.pool_bytes = 0};
         must(test_connect(&e->c, &card, &reply) == ncclRemoteError);
     }
     part(e);
@@ -177,8 +177,8 @@ static void fail_to_connect(struct end *e, const struct holdings *before)
 static void fail_to_reach(struct end *e, const struct holdings *before)
 {
     set_up(e);
-    struct kl_card card = e->sends ? hear_card(e) : (struct kl_card){.version = 0};
-    struct kl_card_reply reply = {.pool_bytes = 0};
+    struct kl_address_record card = e->sends ? hear_card(e) : (struct kl_address_record){.version = 0};
+    struct kl_connect_reply reply = {.pool_bytes = 0};
     uint64_t deadline = kl_deadline_in_ms(300);
     ncclResult_t rc;
 

@@ -116,7 +116,7 @@ static void one_yield_is_enough_if_the_other_rank_operates(void **state)
 }
 
 /* After a useless yield, operations are queued; the first call that yields again runs all of them. */
-static void a_queue_is_caught_up_with(void **state)
+static void the_queue_is_drained_before_more_is_queued(void **state)
 {
     int queued = 1, given;
 
@@ -156,13 +156,13 @@ static int count_yields(bool other, long passes_ns)
     return given;
 }
 
-static void what_is_of_no_use_is_seldom_done(void **state)
+static void useless_yields_become_rare(void **state)
 {
     (void)state;
     assert_in_range(count_yields(false, 0), 1, SELDOM);
 }
 
-static void nor_what_takes_long(void **state)
+static void slow_yields_become_rare(void **state)
 {
     (void)state;
     assert_in_range(count_yields(true, TICK_NS), 1, SELDOM);
@@ -184,9 +184,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(one_yield_is_enough_if_the_other_rank_operates, warm_up),
-        cmocka_unit_test_setup(a_queue_is_caught_up_with, warm_up),
-        cmocka_unit_test_setup(what_is_of_no_use_is_seldom_done, warm_up),
-        cmocka_unit_test_setup(nor_what_takes_long, warm_up),
+        cmocka_unit_test_setup(the_queue_is_drained_before_more_is_queued, warm_up),
+        cmocka_unit_test_setup(useless_yields_become_rare, warm_up),
+        cmocka_unit_test_setup(slow_yields_become_rare, warm_up),
         cmocka_unit_test_setup(a_group_does_not_yield, warm_up),
     };
 

@@ -2,7 +2,7 @@
 #include "api/call_config.h"
 
 #include "base/error.h"
-#include "coll/func.h"
+#include "coll/schedule/func.h"
 #include "graph/tuning.h"
 #include "include/kolo.h"
 

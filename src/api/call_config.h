@@ -9,7 +9,7 @@
 #ifndef KL_API_CALL_CONFIG_H
 #define KL_API_CALL_CONFIG_H
 
-#include "coll/limits.h"
+#include "coll/schedule/limits.h"
 #include "include/nccl.h"
 
 struct kl_call_config {

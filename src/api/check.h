@@ -6,7 +6,7 @@
 #ifndef KL_API_CHECK_H
 #define KL_API_CHECK_H
 
-#include "comm/launch.h"
+#include "comm/queue/launch.h"
 
 /** Larger operations are checked further: whether their pointers reach that far. A wild pointer of a smaller one
  * faults. */

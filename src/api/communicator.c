@@ -5,7 +5,7 @@
 #include "api/api.h"
 #include "api/create.h"
 #include "base/log.h"
-#include "comm/group.h"
+#include "comm/queue/group.h"
 #include "comm/job.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ const char *ncclGetLastError(ncclComm_t comm)
         kl_handle_leave(c);
         if (rc) return kl_error_text();
     }
-    return kl_error_of_process();
+    return kl_error_process_last();
 }
 
 #pragma GCC diagnostic push
@@ -128,7 +128,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 
     if (!comm) return ncclSuccess;
     KL_TRY(kl_job_begin(comm, KL_BUSY_FINALIZE, "ncclCommFinalize", &c));
-    return kl_group_note(finalize(c));
+    return kl_group_keep_error(finalize(c));
 }
 
 /* It does not wait for other ranks, and takes place at once, because the other calls of the group are to fail. */
@@ -166,7 +166,7 @@ static ncclResult_t suspend(ncclComm_t handle, int flags)
 KL_PNCCL(ncclCommSuspend);
 ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags)
 {
-    return kl_group_note(suspend(comm, flags));
+    return kl_group_keep_error(suspend(comm, flags));
 }
 
 static ncclResult_t resume(ncclComm_t handle)
@@ -180,7 +180,7 @@ static ncclResult_t resume(ncclComm_t handle)
 KL_PNCCL(ncclCommResume);
 ncclResult_t ncclCommResume(ncclComm_t comm)
 {
-    return kl_group_note(resume(comm));
+    return kl_group_keep_error(resume(comm));
 }
 
 /* An abort from another thread ends the wait for queued operations, and then frees the communicator itself. */

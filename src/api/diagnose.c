@@ -3,7 +3,7 @@
  * diagnose.c - diagnosis functions for programs.
  */
 #include "comm/comm.h"
-#include "comm/watch/flight_file.h"
+#include "comm/diagnosis/flight_file.h"
 #include "include/kolo.h"
 
 #define MOST_TIMEOUT_MS (365ull * 24 * 3600 * 1000)

@@ -6,7 +6,7 @@
 #include "api/api.h"
 #include "api/check.h"
 #include "api/issue.h"
-#include "comm/group.h"
+#include "comm/queue/group.h"
 #include "comm/job.h"
 #include "comm/comm.h"
 #include "include/kolo.h"
@@ -132,7 +132,7 @@ ncclResult_t kl_api_all_to_all(const void *from, void *to, size_t count, ncclDat
 {
     struct call c = {.function = function, .comm = comm, .stream = stream, .type = type};
 
-    return kl_group_note(all_to_all(&c, from, to, count));
+    return kl_group_keep_error(all_to_all(&c, from, to, count));
 }
 
 KL_PNCCL(ncclAlltoAll);
@@ -173,7 +173,7 @@ ncclResult_t kl_api_gather(const void *part, void *whole, size_t count, ncclData
 {
     struct call c = {.function = function, .comm = comm, .stream = stream, .type = type};
 
-    return kl_group_note(gather(&c, part, whole, count, root));
+    return kl_group_keep_error(gather(&c, part, whole, count, root));
 }
 
 KL_PNCCL(ncclGather);
@@ -197,7 +197,7 @@ ncclResult_t kl_api_scatter(const void *whole, void *part, size_t count, ncclDat
 {
     struct call c = {.function = function, .comm = comm, .stream = stream, .type = type};
 
-    return kl_group_note(scatter(&c, part, whole, count, root));
+    return kl_group_keep_error(scatter(&c, part, whole, count, root));
 }
 
 KL_PNCCL(ncclScatter);
@@ -271,7 +271,7 @@ ncclResult_t koloAllGatherV(const void *sendbuff, size_t sendcount, void *recvbu
 {
     struct call c = {.function = "koloAllGatherV", .comm = comm, .stream = stream, .type = datatype};
 
-    return kl_group_note(all_gather_v(&c, sendbuff, sendcount, recvbuff, recvcounts, displs));
+    return kl_group_keep_error(all_gather_v(&c, sendbuff, sendcount, recvbuff, recvcounts, displs));
 }
 
 static ncclResult_t all_to_all_v(struct call *c, const void *from, const size_t *sendcounts, const size_t *sdispls,
@@ -294,7 +294,7 @@ ncclResult_t koloAllToAllV(const void *sendbuff, const size_t *sendcounts, const
 {
     struct call c = {.function = "koloAllToAllV", .comm = comm, .stream = stream, .type = datatype};
 
-    return kl_group_note(all_to_all_v(&c, sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls));
+    return kl_group_keep_error(all_to_all_v(&c, sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls));
 }
 
 /* Each part is a reduction to its rank: this rank needs no room for the others' parts. */
@@ -325,7 +325,7 @@ ncclResult_t koloReduceScatterV(const void *sendbuff, void *recvbuff, const size
 {
     struct call c = {.function = "koloReduceScatterV", .comm = comm, .stream = stream, .type = datatype};
 
-    return kl_group_note(reduce_scatter_v(&c, sendbuff, recvbuff, recvcounts, op));
+    return kl_group_keep_error(reduce_scatter_v(&c, sendbuff, recvbuff, recvcounts, op));
 }
 
 /* No rank has the sum before all ranks have contributed. Barriers of a communicator run one after the other, and share
@@ -334,7 +334,7 @@ ncclResult_t koloBarrier(ncclComm_t handle, cudaStream_t stream)
 {
     struct ncclComm *comm;
 
-    KL_TRY(kl_group_note(kl_comm_enter(handle, "koloBarrier", &comm)));
+    KL_TRY(kl_group_keep_error(kl_comm_enter(handle, "koloBarrier", &comm)));
     const struct kl_op_args args = {.func = KL_FUNC_ALL_REDUCE,
                                     .send = &comm->barrier,
                                     .recv = &comm->barrier,

@@ -3,8 +3,8 @@
 #ifndef KL_API_ISSUE_H
 #define KL_API_ISSUE_H
 
-#include "coll/limits.h"
-#include "coll/task.h"
+#include "coll/schedule/limits.h"
+#include "coll/engine/task.h"
 
 /** Check it, and queue it or add it to the open group; `function` is for error texts. */
 ncclResult_t kl_api_issue(ncclComm_t handle, const struct kl_op_args *args, cudaStream_t stream, const char *function);
@@ -13,7 +13,7 @@ ncclResult_t kl_api_issue(ncclComm_t handle, const struct kl_op_args *args, cuda
 ncclResult_t kl_api_issue_configured(ncclComm_t handle, const struct kl_op_args *args, const ncclCollConfig_t *config,
                                      cudaStream_t stream, const char *function);
 
-/** kl_group_note of an all-to-all, gather, scatter, whose function is named: for their twins with a configuration. */
+/** kl_group_keep_error of an all-to-all, gather, scatter, whose function is named: for their twins with a configuration. */
 ncclResult_t kl_api_all_to_all(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
                                cudaStream_t stream, const char *function);
 ncclResult_t kl_api_gather(const void *part, void *whole, size_t count, ncclDataType_t type, int root, ncclComm_t comm,

@@ -12,7 +12,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/config.h"
 #include "comm/config.h"
-#include "comm/group.h"
+#include "comm/queue/group.h"
 #include "include/kolo.h"
 #include "os/job_name.h"
 
@@ -92,7 +92,7 @@ static ncclResult_t leave_id(struct job *job, const char *name, uint64_t deadlin
 {
     KL_TRY(kl_bootstrap_id_create(&job->id));
     job->left = true;
-    ncclResult_t rc = kl_bootstrap_id_leave(&job->id, name, deadline);
+    ncclResult_t rc = kl_bootstrap_id_publish(&job->id, name, deadline);
     if (rc) kl_bootstrap_decline(&job->id, 1, job->rank, job->size); /* no rank will come: end the rendezvous */
     return rc;
 }
@@ -168,9 +168,9 @@ ncclResult_t koloInitFromEnv(ncclComm_t *comm)
 {
     struct job job;
 
-    if (!comm) return kl_group_note(KL_FAIL(ncclInvalidArgument, "koloInitFromEnv: the result pointer is NULL"));
+    if (!comm) return kl_group_keep_error(KL_FAIL(ncclInvalidArgument, "koloInitFromEnv: the result pointer is NULL"));
     *comm = NULL;
-    ncclResult_t rc = kl_group_note(describe_job(&job));
+    ncclResult_t rc = kl_group_keep_error(describe_job(&job));
     if (!rc) rc = pncclCommInitRank(comm, job.size, job.id, job.rank);
     if (rc && rc != ncclInProgress && job.left) kl_bootstrap_id_withdraw(&job.id);
     return rc;

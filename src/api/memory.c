@@ -4,7 +4,7 @@
  */
 #include "api/api.h"
 #include "api/check.h"
-#include "comm/group.h"
+#include "comm/queue/group.h"
 #include "comm/window.h"
 
 #include <stdlib.h>
@@ -122,7 +122,7 @@ static ncclResult_t open_window(ncclComm_t handle, void *buff, size_t size, nccl
 KL_PNCCL(ncclCommWindowRegister);
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags)
 {
-    return kl_group_note(open_window(comm, buff, size, win, winFlags));
+    return kl_group_keep_error(open_window(comm, buff, size, win, winFlags));
 }
 
 KL_PNCCL(ncclCommWindowDeregister);

@@ -6,8 +6,8 @@
 #include "api/call_config.h"
 #include "api/check.h"
 #include "api/issue.h"
-#include "comm/group.h"
-#include "comm/issue.h"
+#include "comm/queue/group.h"
+#include "comm/queue/issue.h"
 #include "comm/job.h"
 
 #include <limits.h>
@@ -32,7 +32,7 @@ static ncclResult_t issue(ncclComm_t comm, const struct kl_op_args *args, cudaSt
     if (kl_load_relaxed(&comm->finalized))
         return KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
     KL_TRY(kl_device_stream_of(comm->devices, stream, comm->device, &s));
-    KL_TRY(kl_group_take(comm, function));
+    KL_TRY(kl_group_enter_issuer(comm, function));
     KL_TRY(kl_comm_next_task(comm, s, &task));
     kl_task_init(task, args);
     KL_TRY(check(comm, task, function));
@@ -49,13 +49,13 @@ ncclResult_t kl_api_issue(ncclComm_t handle, const struct kl_op_args *args, cuda
         rc = issue(comm, args, stream, function);
         kl_handle_leave_as_issuer(comm);
     }
-    return kl_group_note(rc);
+    return kl_group_keep_error(rc);
 }
 
 /* The communicator's own limit counts before that of a call. */
 static ncclResult_t check_limits(ncclComm_t comm, const struct kl_limits *limits, const char *function)
 {
-    const int most = kl_wish_or(comm->wish.max_ctas, INT_MAX);
+    const int most = kl_nccl_config_or(comm->nccl_config.max_ctas, INT_MAX);
 
     if (limits->max_channels == INT_MAX || limits->max_channels <= most) return ncclSuccess;
     return KL_FAIL(ncclInvalidUsage, "%s: maxCTAs %d of the configuration of the call exceeds the communicator's %d",
@@ -90,7 +90,7 @@ ncclResult_t kl_api_issue_configured(ncclComm_t handle, const struct kl_op_args 
                                      cudaStream_t stream, const char *function)
 {
     if (!config) return kl_api_issue(handle, args, stream, function);
-    return kl_group_note(read_and_issue(handle, args, config, stream, function));
+    return kl_group_keep_error(read_and_issue(handle, args, config, stream, function));
 }
 
 KL_PNCCL(ncclAllReduce);

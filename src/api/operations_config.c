@@ -5,7 +5,7 @@
 #include "api/api.h"
 #include "api/call_config.h"
 #include "api/issue.h"
-#include "comm/group.h"
+#include "comm/queue/group.h"
 
 KL_PNCCL(ncclAllReduceConfig);
 ncclResult_t ncclAllReduceConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
@@ -85,7 +85,7 @@ ncclResult_t ncclAlltoAllConfig(const void *sendbuff, void *recvbuff, size_t cou
 {
     ncclResult_t rc = begin_messages(config, stream, "ncclAlltoAllConfig");
 
-    return rc ? kl_group_note(rc)
+    return rc ? kl_group_keep_error(rc)
               : kl_api_all_to_all(sendbuff, recvbuff, count, datatype, comm, stream, "ncclAlltoAllConfig");
 }
 
@@ -95,7 +95,7 @@ ncclResult_t ncclGatherConfig(const void *sendbuff, void *recvbuff, size_t count
 {
     ncclResult_t rc = begin_messages(config, stream, "ncclGatherConfig");
 
-    return rc ? kl_group_note(rc)
+    return rc ? kl_group_keep_error(rc)
               : kl_api_gather(sendbuff, recvbuff, count, datatype, root, comm, stream, "ncclGatherConfig");
 }
 
@@ -105,6 +105,6 @@ ncclResult_t ncclScatterConfig(const void *sendbuff, void *recvbuff, size_t coun
 {
     ncclResult_t rc = begin_messages(config, stream, "ncclScatterConfig");
 
-    return rc ? kl_group_note(rc)
+    return rc ? kl_group_keep_error(rc)
               : kl_api_scatter(sendbuff, recvbuff, count, datatype, root, comm, stream, "ncclScatterConfig");
 }

@@ -69,7 +69,7 @@ static ncclResult_t read_value(ncclParamHandle_t handle, const char *function, s
     enum kl_param_state state = kl_param_load_row(value->row, config, kl_settings_process(), &setting);
     value->number = number_in(value->row, config + value->row->offset);
     snprintf(value->text, sizeof value->text, "%s",
-             kl_param_shown(value->row, state == KL_PARAM_IS_SET ? setting.text : value->row->dfl));
+             kl_param_display(value->row, state == KL_PARAM_IS_SET ? setting.text : value->row->dfl));
     free(config);
     return ncclSuccess;
 }

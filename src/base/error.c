@@ -67,12 +67,12 @@ static void keep_for_all(const char *text)
     unlock_process();
 }
 
-void kl_error_apart(bool is_apart)
+void kl_error_mark_internal(bool is_apart)
 {
     apart = is_apart;
 }
 
-const char *kl_error_of_process(void)
+const char *kl_error_process_last(void)
 {
     char *own = kl_thread_text(KL_TEXT_ERROR);
 

@@ -62,13 +62,13 @@ const char *kl_error_text(void);
 void kl_error_adopt(const char *text);
 
 /** The last sentence of any thread of the process, from now on the calling thread's; "" if none. */
-const char *kl_error_of_process(void);
+const char *kl_error_process_last(void);
 
 /**
  * With `apart`, failures of this thread do not become the process's last failure: for threads of the library, which
  * hand their failures to a thread of the program.
  */
-void kl_error_apart(bool apart);
+void kl_error_mark_internal(bool apart);
 
 /** Log the thread's failures at INFO instead of WARN while `quiet`; returns the earlier state. For expected failures. */
 int kl_error_quiet(int quiet);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/filelimit.h"
+#include "base/file_size_limit.h"
 #include "base/log.h"
 
 #include "base/log_config.h"
@@ -61,7 +61,7 @@ static void expand_path(struct kl_text *path, const char *pattern, const char *h
 /* The path stays empty when standard output is meant. */
 static void name_file(struct output *out)
 {
-    struct kl_text path = kl_text_over(out->path, sizeof out->path);
+    struct kl_text path = kl_text_in(out->path, sizeof out->path);
 
     if (out->config.level > KL_LOG_VERSION) expand_path(&path, out->config.file, out->host);
 }
@@ -175,7 +175,7 @@ static void prepare_format(struct kl_text *t, const char *format, long ns)
 static void add_time(struct kl_text *line, const char *format)
 {
     char prepared[512], text[512];
-    struct kl_text t = kl_text_over(prepared, sizeof prepared);
+    struct kl_text t = kl_text_in(prepared, sizeof prepared);
     struct timespec now;
     struct tm local;
 
@@ -224,7 +224,7 @@ static void begin_line(struct kl_text *t, const struct output *out, enum kl_log_
 }
 
 /* Replace control characters, wherever the text came from: a line stays one line, and a terminal stays usable. */
-static void blunt(char *text)
+static void replace_control_characters(char *text)
 {
     for (; *text; text++)
         if (iscntrl((unsigned char)*text) && *text != '\t') *text = '?';
@@ -232,11 +232,11 @@ static void blunt(char *text)
 
 static void write_line(int fd, const char *bytes, size_t nbytes)
 {
-    struct kl_filelimit_guard guard;
+    struct kl_file_size_limit_guard guard;
 
-    kl_filelimit_begin(&guard);
+    kl_file_size_limit_begin(&guard);
     while (write(fd, bytes, nbytes) < 0 && errno == EINTR) continue;
-    kl_filelimit_end(&guard);
+    kl_file_size_limit_end(&guard);
 }
 
 static void raise_level(void)
@@ -252,7 +252,7 @@ static const struct output *print(enum kl_log_level level, unsigned subsys, cons
                                   va_list args)
 {
     char bytes[LINE_BYTES];
-    struct kl_text t = kl_text_over(bytes, sizeof bytes);
+    struct kl_text t = kl_text_in(bytes, sizeof bytes);
 
     read_once(); /* acquires the data that kl_log_on's relaxed load announced */
     const struct output *out = kl_load_acquire(&current);
@@ -260,7 +260,7 @@ static const struct output *print(enum kl_log_level level, unsigned subsys, cons
     begin_line(&t, out, level, subsys, file, line);
     size_t prefix = t.length;
     kl_text_vadd(&t, fmt, args);
-    blunt(bytes + prefix);
+    replace_control_characters(bytes + prefix);
     bytes[t.length++] = '\n'; /* takes the place of the final zero */
     write_line(out->fd, bytes, t.length);
     return out;

@@ -160,7 +160,7 @@ static void say_all_shapes(void)
     kl_log_set_device(12);
     kl_log(KL_LOG_INFO, KL_INIT, "i.c", 1, "info %s", "text");
     kl_log(KL_LOG_WARN, KL_LOG_ALL, "/home/x/kolo/src/comm/init.c", 77, "warn");
-    kl_log(KL_LOG_TRACE, KL_INIT, "src/comm/init.c", 78, "trace");
+    kl_log(KL_LOG_TRACE, KL_INIT, "src/comm/setup/init.c", 78, "trace");
     kl_log(KL_LOG_TRACE, KL_CALL, "c.c", 1, "call(1)");
     kl_log_set_device(-1);
     kl_log(KL_LOG_WARN, KL_LOG_ALL, "init.c", 5, "no device either");
@@ -183,8 +183,8 @@ static void lines_have_nccls_shape(void **state)
         {false, "^Kolo 1\n$", ""},
         {true, "^", "NCCL INFO no device\n$"},
         {true, "^", "\\[12\\] NCCL INFO info text\n$"},
-        {true, "^\n\\[[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\\] ", "\\[12\\] comm/init.c:77 NCCL WARN warn\n$"},
-        {true, "^", "\\[12\\] [0-9]+\\.[0-9]{6} comm/init.c:78 NCCL TRACE trace\n$"},
+        {true, "^\n\\[[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\\] ", "\\[12\\] comm/setup/init.c:77 NCCL WARN warn\n$"},
+        {true, "^", "\\[12\\] [0-9]+\\.[0-9]{6} comm/setup/init.c:78 NCCL TRACE trace\n$"},
         {true, "^", "NCCL CALL call\\(1\\)\n$"},
         {true, "^\n\\[[^]]*\\] ", "init.c:5 NCCL WARN no device either\n$"},
     };

@@ -148,7 +148,7 @@ static void add_field(struct kl_text *t, const struct kl_param *p, const union f
 
 const char *kl_param_value(const struct kl_param *param, const struct kl_settings *from, char text[KL_PARAM_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_PARAM_TEXT);
+    struct kl_text t = kl_text_in(text, KL_PARAM_TEXT);
     struct kl_param alone = *param; /* a config struct with just this field */
     struct kl_setting setting;
     union field field;
@@ -176,7 +176,7 @@ bool kl_param_is_address(const char *text)
     return strchr(text, ':') && !holds_key(text);
 }
 
-const char *kl_param_shown(const struct kl_param *param, const char *text)
+const char *kl_param_display(const struct kl_param *param, const char *text)
 {
     bool open = param->secrecy == KL_PARAM_IS_OPEN ||
                 (param->secrecy == KL_PARAM_IS_KEY_OR_ADDRESS && kl_param_is_address(text));
@@ -200,7 +200,7 @@ static void add_choices(struct kl_text *t, const char *const *choices)
 
 const char *kl_param_expected(const struct kl_param *param, char *text, size_t bytes)
 {
-    struct kl_text t = kl_text_over(text, bytes);
+    struct kl_text t = kl_text_in(text, bytes);
 
     switch (param->type) {
     case KL_PARAM_TYPE_INT:

@@ -58,7 +58,7 @@ enum kl_param_secrecy {
  */
 enum kl_param_scope {
     KL_UNDECLARED, /* no row has this: ensured by a test */
-    KL_ALIKE,      /* no: the ranks compare their values at init, and fail if they differ (comm/settings.h) */
+    KL_ALIKE,      /* no: the ranks compare their values at init, and fail if they differ (comm/setup/settings.h) */
     KL_HOST_ALIKE, /* only across hosts: the ranks of one host, or NVLink domain, need the same value */
     KL_SETTLED,    /* yes, but all use one value: the first rank's of a host, or one that suits all ranks */
     KL_OWN,        /* yes: each rank uses its own value, independent of the others */
@@ -130,7 +130,7 @@ struct kl_param_set {
         .name = (name_), .scope = (scope_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_STRING,                \
         .secrecy = (secrecy_), KL_PARAM_ARRAY(T, field)                                                                \
     }
-/** A string that is neither logged nor printed as it is: all output goes through kl_param_shown. */
+/** A string that is neither logged nor printed as it is: all output goes through kl_param_display. */
 #define KL_PARAM_SECRET(T, field, name_, scope_, dfl_, doc_)                                                           \
     KL_PARAM_HIDDEN(T, field, name_, scope_, dfl_, KL_PARAM_IS_SECRET, doc_)
 #define KL_PARAM_KEY_OR_ADDRESS(T, field, name_, scope_, dfl_, doc_)                                                   \
@@ -170,7 +170,7 @@ void kl_param_load_from(const struct kl_param_set *set, void *config, const stru
 const char *kl_param_value(const struct kl_param *param, const struct kl_settings *from, char text[KL_PARAM_TEXT]);
 
 /** The text that logs, tables and files show for `text`, a value of the row: the same, or "(set)". Never a secret. */
-const char *kl_param_shown(const struct kl_param *param, const char *text);
+const char *kl_param_display(const struct kl_param *param, const char *text);
 
 /** Could `text` be an address, host:port? True if it has a colon and no run of digits as long as a key. */
 bool kl_param_is_address(const char *text);

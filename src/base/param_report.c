@@ -35,7 +35,7 @@ static void report_refused(const struct kl_param *param, const struct kl_setting
     char origin[KL_ORIGIN_TEXT], expected[512];
 
     KL_WARN("%s=\"%.100s\" (%s) is refused: expected %s; the default \"%s\" stays in force", s->name,
-            kl_param_shown(param, s->text), kl_setting_origin(s, origin),
+            kl_param_display(param, s->text), kl_setting_origin(s, origin),
             kl_param_expected(param, expected, sizeof expected), param->dfl);
 }
 
@@ -46,7 +46,7 @@ void kl_param_report(const struct kl_param *param, enum kl_param_state state, co
     if (state == KL_PARAM_IS_REFUSED && is_news(KL_LOG_WARN, setting)) report_refused(param, setting);
     if (state == KL_PARAM_IS_SET && is_news(KL_LOG_INFO, setting))
         KL_INFO(KL_ENV, "%s set by %s to %s", setting->name, kl_setting_origin(setting, origin),
-                kl_param_shown(param, setting->text));
+                kl_param_display(param, setting->text));
 }
 
 static void report_file(const struct kl_conf *conf)

@@ -174,7 +174,7 @@ static const struct {
 static void secrets_are_not_shown_and_addresses_are_none(void **state)
 {
     (void)state;
-    FOR_EACH_CASE(c, showings) assert_string_equal(kl_param_shown(&rows[c->row], c->text), c->shown);
+    FOR_EACH_CASE(c, showings) assert_string_equal(kl_param_display(&rows[c->row], c->text), c->shown);
 }
 
 static void values_do_not_depend_on_how_they_are_written(void **state)

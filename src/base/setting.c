@@ -38,7 +38,7 @@ static void read_user_file(struct kl_conf *conf, char *const *environment)
 {
     const char *chosen = find_in_environment(environment, "NCCL_CONF_FILE");
     char path[PATH_MAX], room[2048];
-    struct kl_text text = kl_text_over(path, sizeof path);
+    struct kl_text text = kl_text_in(path, sizeof path);
     struct passwd user;
 
     *conf = KL_CONF_NONE;
@@ -136,7 +136,7 @@ ncclResult_t kl_settings_program(const char *name, const char *text, const char 
     return KL_NOMEM("a setting of the program");
 }
 
-struct kl_settings kl_settings_over(const struct kl_settings *below, const struct kl_setting *over, size_t n)
+struct kl_settings kl_settings_overlay(const struct kl_settings *below, const struct kl_setting *over, size_t n)
 {
     struct kl_settings s = *below;
 
@@ -203,7 +203,7 @@ void kl_settings_each(const struct kl_settings *settings, void (*visit)(void *ct
 
 const char *kl_setting_origin(const struct kl_setting *setting, char text[KL_ORIGIN_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_ORIGIN_TEXT);
+    struct kl_text t = kl_text_in(text, KL_ORIGIN_TEXT);
 
     if (setting->file && setting->line)
         kl_text_add(&t, "%.240s:%d", setting->file, setting->line);

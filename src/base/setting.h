@@ -4,7 +4,7 @@
  *
  * The environment counts first, then the user's file, then the system's. The user's file is NCCL_CONF_FILE if that is
  * set, else ~/.nccl.conf; the system's is /etc/nccl.conf. A variable with empty text means "the default": it hides
- * lower sources, as `NCCL_DEBUG= ./program` is meant to. Options of a command line (kl_settings_over) take precedence
+ * lower sources, as `NCCL_DEBUG= ./program` is meant to. Options of a command line (kl_settings_overlay) take precedence
  * over all: a tool can ask for the effect of a setting without touching the environment. Settings that the program made by a
  * function of the API (kl_settings_program) come last.
  *
@@ -60,7 +60,7 @@ void kl_settings_close(struct kl_settings *settings);
  * `below` with `n` settings over it; the last of several with one name counts. Both must outlive the result, which owns
  * nothing and is not closed.
  */
-struct kl_settings kl_settings_over(const struct kl_settings *below, const struct kl_setting *over, size_t n);
+struct kl_settings kl_settings_overlay(const struct kl_settings *below, const struct kl_setting *over, size_t n);
 
 /** The setting of `name` that counts. False if there is none, or if it is empty. */
 bool kl_settings_find(const struct kl_settings *settings, const char *name, struct kl_setting *found);

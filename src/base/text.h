@@ -20,7 +20,7 @@ struct kl_text {
 };
 
 /** An empty text over `buffer`. */
-static inline struct kl_text kl_text_over(char *buffer, size_t capacity)
+static inline struct kl_text kl_text_in(char *buffer, size_t capacity)
 {
     buffer[0] = 0;
     return (struct kl_text){.start = buffer, .capacity = capacity};

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "bootstrap/listener.h"
 #include "bootstrap/record.h"
-#include "os/chaos.h"
+#include "os/fault_inject.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -91,7 +91,7 @@ static void end(struct kl_incoming *in)
     process.nincoming--;
     kl_source_remove(in->source);
     kl_socket_close(in->fd);
-    if (in->spare) kl_loop_forgo_spare(process.loop);
+    if (in->spare) kl_loop_release_reserve_fd(process.loop);
     kl_key_wipe(&in->handshake.key);
     free(in);
 }
@@ -133,7 +133,7 @@ uint32_t kl_incoming_rank(const struct kl_incoming *in)
 bool kl_incoming_admit(struct kl_incoming *in, struct kl_connection *c)
 {
     errno = 0;
-    if (in->spare && !kl_loop_return_spare(process.loop)) {
+    if (in->spare && !kl_loop_restore_reserve_fd(process.loop)) {
         answer(in, KL_EXHAUSTED);
         errno = EMFILE;
         return false;
@@ -274,7 +274,7 @@ static bool listen_to(struct kl_incoming *in)
         bool hello = in->stage == AWAITING_HELLO;
         unsigned char *to = hello ? in->handshake.caller : in->proof;
         size_t whole = hello ? sizeof in->handshake.caller : sizeof in->proof;
-        ssize_t n = kl_chaos_recv(in->fd, to + in->have, whole - in->have, 0);
+        ssize_t n = kl_inject_recv(in->fd, to + in->have, whole - in->have, 0);
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) return true;
         if (n <= 0) return false;
@@ -300,11 +300,11 @@ static void on_incoming(void *ctx, uint32_t events)
 
 static void receive(struct kl_listener *listener, void *owner, int fd, bool spare)
 {
-    struct kl_incoming *in = kl_chaos_calloc(1, sizeof *in);
+    struct kl_incoming *in = kl_inject_calloc(1, sizeof *in);
 
     if (!in) {
         kl_socket_close(fd);
-        if (spare) kl_loop_forgo_spare(process.loop);
+        if (spare) kl_loop_release_reserve_fd(process.loop);
         return;
     }
     in->spare = spare;
@@ -321,7 +321,7 @@ static void receive(struct kl_listener *listener, void *owner, int fd, bool spar
 }
 
 /* Repeat for connections that wait for an acceptor: it may have got its key, or be gone. */
-static void judge_again(void)
+static void retry_waiting(void)
 {
     for (struct kl_incoming *in = process.oldest, *next; in; in = next) {
         next = in->next;
@@ -354,7 +354,7 @@ static void unlink_from_bucket(const struct kl_acceptor *a)
 static void drop_listeners(struct kl_acceptor *a)
 {
     for (int i = 0; i < a->nlisteners; i++)
-        if (kl_listener_drop(a->listener[i])) end_all_of(a->listener[i]);
+        if (kl_listener_unref(a->listener[i])) end_all_of(a->listener[i]);
 }
 
 /* Listen on each address; those that fail are removed. */
@@ -363,7 +363,7 @@ static ncclResult_t listen_on(struct kl_acceptor *a, union kl_address *addresses
     ncclResult_t rc = ncclSuccess;
 
     for (int i = 0; i < *n; i++) {
-        rc = kl_listener_hold(a->loop, &addresses[i], receive, a, &a->listener[a->nlisteners]);
+        rc = kl_listener_ref(a->loop, &addresses[i], receive, a, &a->listener[a->nlisteners]);
         if (!rc)
             addresses[a->nlisteners++] = addresses[i];
         else if (errno != EADDRNOTAVAIL)
@@ -404,7 +404,7 @@ static ncclResult_t begin(void *ctx)
 ncclResult_t kl_acceptor_create(struct kl_loop *loop, union kl_address *addresses, int *n, const struct kl_hello *me,
                                 kl_acceptor_fn *fn, void *ctx, struct kl_acceptor **out)
 {
-    struct kl_acceptor *a = kl_chaos_calloc(1, sizeof *a);
+    struct kl_acceptor *a = kl_inject_calloc(1, sizeof *a);
     struct creation c = {.acceptor = a, .addresses = addresses, .n = n};
 
     if (!a) return KL_NOMEM("an acceptor");
@@ -428,7 +428,7 @@ static ncclResult_t open_it(void *ctx)
 
     o->acceptor->key = *o->key;
     o->acceptor->open = true;
-    judge_again();
+    retry_waiting();
     return ncclSuccess;
 }
 
@@ -451,7 +451,7 @@ static ncclResult_t close_it(void *ctx)
 
     unlink_from_bucket(a);
     drop_listeners(a);
-    judge_again();
+    retry_waiting();
     kl_key_wipe(&a->key);
     free(a);
     return ncclSuccess;

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "bootstrap/jobs.h"
+#include "bootstrap/test_jobs.h"
 #include "tests/kolo_test.h"
 
 #include <errno.h>
@@ -20,12 +20,12 @@ static struct kl_loop *loop;
 static int hold_loop(void **state)
 {
     note_fds(state);
-    return kl_loop_hold(&loop) != ncclSuccess;
+    return kl_loop_ref(&loop) != ncclSuccess;
 }
 
 static int drop_loop(void **state)
 {
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
     return expect_no_more_fds(state);
 }
 
@@ -278,7 +278,7 @@ static void a_given_port_has_a_listener_of_its_own(void **state)
 /* Connections in a handshake are dropped with the last acceptor. */
 static void the_last_acceptor_takes_all_with_it(void **state)
 {
-    const struct kl_wait wait = {.deadline = KL_NO_DEADLINE};
+    const struct kl_io_wait wait = {.deadline = KL_NO_DEADLINE};
     struct host h;
     char c;
 
@@ -316,7 +316,7 @@ static int be_exhausted(struct host *h, int to)
     const struct rlimit few = {FEW, FEW};
     int held[FEW], nheld = 0, n = 1;
 
-    if (setrlimit(RLIMIT_NOFILE, &few) || kl_loop_hold(&loop)) return 1;
+    if (setrlimit(RLIMIT_NOFILE, &few) || kl_loop_ref(&loop)) return 1;
     sem_init(&h->handed_over, 0, 0);
     if (kl_acceptor_create(loop, &h->address, &n, &h->me, note_exhausted, h, &h->acceptor)) return 2;
     host_open(h);

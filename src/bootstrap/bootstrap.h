@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 struct kl_bootstrap;
-struct kl_stop; /* os/stop.h */
+struct kl_cancel; /* os/cancel.h */
 
 struct kl_bootstrap_config {
     ncclUniqueId id;
@@ -39,7 +39,7 @@ struct kl_bootstrap_config {
     uint64_t timeout_ms; /* limit for joining, and for each exchange afterwards: KOLO_BOOTSTRAP_TIMEOUT */
 
     /** Raised, it works like kl_bootstrap_abort, also while joining. Outlives the bootstrap; NULL: none. */
-    const struct kl_stop *stop;
+    const struct kl_cancel *stop;
 
     /**
      * Called at most once, by the event loop thread, when a rank is lost or reports a failure: `culprit` is its rank,
@@ -49,9 +49,9 @@ struct kl_bootstrap_config {
 
     /**
      * Called by the event loop thread for each control message, from the first moment of the bootstrap until it was
-     * left. Must not block, and may answer with kl_bootstrap_aside. NULL: messages are dropped.
+     * left. Must not block, and may answer with kl_bootstrap_control_send. NULL: messages are dropped.
      */
-    void (*on_aside)(void *ctx, struct kl_bootstrap *bootstrap, int from, const void *data, size_t bytes);
+    void (*on_control_msg)(void *ctx, struct kl_bootstrap *bootstrap, int from, const void *data, size_t bytes);
 
     /**
      * Called by the joining thread when there is a bootstrap that can be aborted and reported to, and with NULL before
@@ -82,7 +82,7 @@ void kl_bootstrap_id_format(const ncclUniqueId *id, char text[2 * NCCL_UNIQUE_ID
  * process has made, until all ranks have joined or one has failed. Waits until `deadline` (base/clock.h) for another
  * job of that name.
  */
-ncclResult_t kl_bootstrap_id_leave(const ncclUniqueId *id, const char *job, uint64_t deadline);
+ncclResult_t kl_bootstrap_id_publish(const ncclUniqueId *id, const char *job, uint64_t deadline);
 
 /** This rank, which has published the id, does not join: remove it. */
 void kl_bootstrap_id_withdraw(const ncclUniqueId *id);
@@ -164,7 +164,7 @@ struct kl_records {
  */
 ncclResult_t kl_bootstrap_gather(struct kl_bootstrap *bootstrap, const void *record, size_t bytes,
                                  struct kl_records **records);
-void kl_records_drop(struct kl_records *records);
+void kl_records_unref(struct kl_records *records);
 
 /** Returns when every rank has called it. O(log nranks) steps. */
 ncclResult_t kl_bootstrap_barrier(struct kl_bootstrap *bootstrap);
@@ -205,49 +205,49 @@ void kl_bootstrap_on_message(struct kl_bootstrap *bootstrap, void (*fn)(void *ct
 
 /* ---- status queries: answered by the event loop, independently of a rank's own threads; any thread ---- */
 
-enum { KL_STANDING_BYTES = 128 };
+enum { KL_STATUS_BYTES = 128 };
 
-#define KL_LAST_WORDS UINT64_MAX /* the query that a rank answers before it leaves */
+#define KL_STATUS_FINAL UINT64_MAX /* the query that a rank answers before it leaves */
 
 /** State of a rank in a query. */
-enum kl_answered {
-    KL_ANSWER_NONE, /* no answer yet: it is stopped, or cut off, or its answer is on the way */
-    KL_ANSWER_HERE,
-    KL_ANSWER_LEFT /* it has left in good order; the answer is its final status */
+enum kl_reply_state {
+    KL_REPLY_NONE, /* no answer yet: it is stopped, or cut off, or its answer is on the way */
+    KL_REPLY_RECEIVED,
+    KL_REPLY_LEFT /* it has left in good order; the answer is its final status */
 };
 
 /**
- * From now on answer queries of other ranks with `answer`, which fills in KL_STANDING_BYTES zeroed bytes. Called by any
+ * From now on answer queries of other ranks with `answer`, which fills in KL_STATUS_BYTES zeroed bytes. Called by any
  * thread, under a lock: it must not call back. NULL: no more calls, and none is running; it is called once more for the
  * final status, which other ranks keep after this rank has left.
  */
-void kl_bootstrap_on_question(struct kl_bootstrap *bootstrap,
-                              void (*answer)(void *ctx, uint64_t question, unsigned char *answer), void *ctx);
+void kl_bootstrap_on_query(struct kl_bootstrap *bootstrap,
+                           void (*answer)(void *ctx, uint64_t question, unsigned char *answer), void *ctx);
 
 /**
  * Query all ranks. Does not block. If another rank has sent the same query, or one with a smaller number, in the last
  * `fresh_ms`, no query is sent: that rank reports the outcome (kl_bootstrap_report), if any. Answers can be lost when a
  * rank that relays them leaves or dies: query again if some are missing.
  */
-ncclResult_t kl_bootstrap_ask(struct kl_bootstrap *bootstrap, uint64_t question, uint64_t fresh_ms);
+ncclResult_t kl_bootstrap_query(struct kl_bootstrap *bootstrap, uint64_t question, uint64_t fresh_ms);
 
 /**
  * How many ranks have answered so far, this one included; -1 if another rank's query is used. Fills in, unless NULL,
- * each rank's state (enum kl_answered), and its answer. In a child of fork: -1.
+ * each rank's state (enum kl_reply_state), and its answer. In a child of fork: -1.
  */
-int kl_bootstrap_answers(struct kl_bootstrap *bootstrap, unsigned char *state,
-                         unsigned char (*answers)[KL_STANDING_BYTES]);
+int kl_bootstrap_query_replies(struct kl_bootstrap *bootstrap, unsigned char *state,
+                               unsigned char (*answers)[KL_STATUS_BYTES]);
 
 /* ---- control messages: independent of exchanges; none of them ever fails the bootstrap ---- */
 
 /**
- * Send a message to the other end's on_aside, over the connection that exists at this moment; also after a failure.
+ * Send a message to the other end's on_control_msg, over the connection that exists at this moment; also after a failure.
  * False: there is none, or its queue is full. Never blocks. Any thread.
  */
-bool kl_bootstrap_aside(struct kl_bootstrap *bootstrap, int peer, const void *data, size_t bytes);
+bool kl_bootstrap_control_send(struct kl_bootstrap *bootstrap, int peer, const void *data, size_t bytes);
 
 /** The same to all connected ranks, except `except` (-1: all). Returns the number of ranks. */
-int kl_bootstrap_aside_all(struct kl_bootstrap *bootstrap, int except, const void *data, size_t bytes);
+int kl_bootstrap_control_broadcast(struct kl_bootstrap *bootstrap, int except, const void *data, size_t bytes);
 
 /* ---- failures ---- */
 
@@ -267,7 +267,7 @@ void kl_bootstrap_report(struct kl_bootstrap *bootstrap, int culprit, ncclResult
  * with its sentence, if there is one by then; otherwise `rc`, for the caller to report. Any thread but the event
  * loop's.
  */
-ncclResult_t kl_bootstrap_cause(struct kl_bootstrap *bootstrap, ncclResult_t rc);
+ncclResult_t kl_bootstrap_await_cause(struct kl_bootstrap *bootstrap, ncclResult_t rc);
 
 /**
  * The same without blocking: a report that is made in a second, unless a notice of another failure arrives before. The

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "bootstrap/acceptor.h"
 #include "bootstrap/inbox.h"
-#include "bootstrap/jobs.h"
+#include "bootstrap/test_jobs.h"
 #include "bootstrap/root.h"
 #include "bootstrap/state.h"
 #include "os/netif.h"
@@ -262,7 +262,7 @@ static void a_late_rank_learns_what_happened(void **state)
 static void a_rendezvous_that_introduces_is_closed(void **state)
 {
     union kl_address nowhere = free_address("127.0.0.1:0");
-    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct kl_io_wait wait = {.deadline = UINT64_MAX};
     char frame[KL_FRAME_SEALED_HEAD];
     struct kl_connection root;
     ncclUniqueId id;
@@ -480,7 +480,7 @@ static void who_cannot_even_begin_is_heard_of(void **state)
 {
     union kl_address nowhere = free_address("127.0.0.1:0");
     struct rank ranks[2];
-    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct kl_io_wait wait = {.deadline = UINT64_MAX};
     char answer;
 
     (void)state;
@@ -499,7 +499,7 @@ static void who_cannot_even_begin_is_heard_of(void **state)
 static void a_rendezvous_that_is_not_open_names_rank_0(void **state)
 {
     union kl_address address = free_address("127.0.0.1:0");
-    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct kl_io_wait wait = {.deadline = UINT64_MAX};
     struct rank rank[2];
     int listener, fd;
 
@@ -526,7 +526,7 @@ static void a_rendezvous_that_is_not_open_names_rank_0(void **state)
 static void who_is_dropped_tries_again(void **state)
 {
     union kl_address address = free_address("127.0.0.1:0");
-    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct kl_io_wait wait = {.deadline = UINT64_MAX};
     struct rank ranks[2];
     int listener, fd;
 
@@ -588,7 +588,7 @@ static void addresses_that_are_not_to_be_had_are_left_out(void **state)
     int n = 2, none = 1;
 
     (void)state;
-    assert_int_equal(kl_loop_hold(&loop), ncclSuccess);
+    assert_int_equal(kl_loop_ref(&loop), ncclSuccess);
     kl_error_quiet(1);
     assert_int_equal(kl_acceptor_create(loop, addresses, &n, &me, never_called, NULL, &acceptor), ncclSuccess);
     assert_int_equal(n, 1);
@@ -598,7 +598,7 @@ static void addresses_that_are_not_to_be_had_are_left_out(void **state)
     assert_int_equal(kl_acceptor_create(loop, addresses, &none, &me, never_called, NULL, &acceptor), ncclSystemError);
     assert_non_null(strstr(kl_error_text(), "cannot listen on 203.0.113.1"));
     kl_error_quiet(0);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 static void secrets_must_agree(void **state)
@@ -631,7 +631,7 @@ static void secrets_must_agree(void **state)
 static void jobs_run_over_ipv6(void **state)
 {
     struct kl_netif chosen[KL_NETIF_MAX];
-    struct kl_netif_wish wish = {.family = AF_INET6};
+    struct kl_netif_constraints wish = {.family = AF_INET6};
     union kl_address loopback;
     int count = 0, quiet = kl_error_quiet(1);
 

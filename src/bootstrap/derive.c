@@ -28,7 +28,7 @@ static void ask_for_same(union kl_address *address, uint32_t scope)
 /* Listen on the process's sockets, whose addresses the other members know. */
 static ncclResult_t listen_again(struct kl_bootstrap *b)
 {
-    struct kl_card known = b->cards[b->rank], *card = &b->cards[b->rank];
+    struct kl_address_record known = b->cards[b->rank], *card = &b->cards[b->rank];
 
     for (int i = 0; i < card->naddresses; i++) ask_for_same(&card->address[i], b->scope);
     KL_TRY(kl_join_listen(b));
@@ -46,7 +46,7 @@ ncclResult_t kl_join_known(struct kl_bootstrap *b)
     KL_TRY(listen_again(b));
     KL_TRY(kl_bootstrap_barrier(b));
     /* or the other ranks of the process would wait for it */
-    return kl_failure_settle(b, b->rank, kl_process_table_share(b));
+    return kl_failure_report_result(b, b->rank, kl_process_table_share(b));
 }
 
 /* The parent's address records no longer change. */

@@ -2,7 +2,7 @@
 /* Bootstraps of some ranks of another one: they find each other without a rendezvous, also after the parent has
  * failed. */
 #include "bootstrap/process_table.h"
-#include "bootstrap/jobs.h"
+#include "bootstrap/test_jobs.h"
 
 enum { PATIENCE_MS = 300 };
 

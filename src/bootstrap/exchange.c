@@ -7,8 +7,8 @@
 #include "bootstrap/inbox.h"
 #include "bootstrap/link.h"
 #include "bootstrap/partners.h"
-#include "bootstrap/reach.h"
-#include "bootstrap/silence.h"
+#include "bootstrap/peer_connect.h"
+#include "bootstrap/timeout_diagnosis.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,19 +24,19 @@ static ncclResult_t send_locked(struct kl_bootstrap *b, int peer, const struct k
     KL_TRY(kl_state_check(b));
     if (peer == b->rank) return kl_inbox_put_own(b, head, data);
     KL_TRY(kl_contact_make(b, peer, &to));
-    KL_TRY(kl_reach(to, deadline));
+    KL_TRY(kl_peer_connect(to, deadline));
     return kl_link_send(to, head, data, deadline);
 }
 
 static ncclResult_t nothing_came(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
-    char who[KL_WHO_TEXT], text[KL_ERROR_TEXT];
+    char who[KL_RANK_DESCRIPTION], text[KL_ERROR_TEXT];
 
     snprintf(text, sizeof text,
              "rank %d: no message from %s within %g s in phase %s; see whether it is stuck, or raise "
              "KOLO_BOOTSTRAP_TIMEOUT",
-             b->rank, kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
+             b->rank, kl_rank_describe(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
     return kl_state_late(text);
 }
 
@@ -68,9 +68,9 @@ static ncclResult_t recv_locked(struct kl_bootstrap *b, int peer, const struct k
 /* A late rank may itself be waiting: ask all ranks, to find the one that is silent. */
 static ncclResult_t settle(struct kl_bootstrap *b, int peer, uint64_t deadline, ncclResult_t rc)
 {
-    if (rc == ncclRemoteError && kl_deadline_passed(deadline)) rc = kl_silence_explain(b, peer, rc);
+    if (rc == ncclRemoteError && kl_deadline_passed(deadline)) rc = kl_timeout_diagnose(b, peer, rc);
     kl_state_waits_for(b, -1);
-    return kl_failure_settle(b, peer, rc);
+    return kl_failure_report_result(b, peer, rc);
 }
 
 static ncclResult_t send_frame(struct kl_bootstrap *b, int peer, const struct kl_frame_head *head, const void *data,

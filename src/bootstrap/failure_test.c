@@ -4,7 +4,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
-#include "bootstrap/jobs.h"
+#include "bootstrap/test_jobs.h"
 #include "bootstrap/state.h"
 #include "tests/kolo_test.h"
 
@@ -119,7 +119,7 @@ static void stumble(struct rank *me, struct kl_bootstrap *b)
     if (me->config.rank == 0) {
         ncclResult_t rc = KL_FAIL(ncclRemoteError, "a descriptor is no longer offered");
         sem_post(&stumbled);
-        must(kl_bootstrap_cause(b, rc) == ncclSystemError);
+        must(kl_bootstrap_await_cause(b, rc) == ncclSystemError);
         must(!strcmp(kl_error_text(), "rank 1 has no memory left"));
     } else {
         while (sem_wait(&stumbled)) continue;
@@ -158,7 +158,7 @@ static void suspect_rightly(struct rank *me, struct kl_bootstrap *b)
     kl_error_quiet(1);
     (void)kl_bootstrap_barrier(b);
     if (me->config.rank == 0) {
-        must(kl_bootstrap_cause(b, KL_FAIL(ncclInvalidUsage, "my own")) == ncclInvalidUsage);
+        must(kl_bootstrap_await_cause(b, KL_FAIL(ncclInvalidUsage, "my own")) == ncclInvalidUsage);
         must(!strcmp(kl_error_text(), "my own"));
         kl_bootstrap_suspect(b, 1, ncclRemoteError, "rank 1 makes no sense");
         kl_bootstrap_suspect(b, 2, ncclRemoteError, "a later one");
@@ -206,7 +206,7 @@ static void an_abort_ends_a_wait(void **state)
 
 static void *raise_soon(void *arg)
 {
-    kl_stop_raise(arg);
+    kl_cancel_raise(arg);
     return NULL;
 }
 
@@ -215,10 +215,10 @@ static void a_raised_stop_ends_joining(void **state)
     (void)state;
     for (int i = 0; i < 10; i++) {
         struct rank ranks[3];
-        struct kl_stop stop;
+        struct kl_cancel stop;
         pthread_t thread;
 
-        assert_int_equal(kl_stop_init(&stop), ncclSuccess);
+        assert_int_equal(kl_cancel_init(&stop), ncclSuccess);
         setup_job(ranks, 3, NULL);
         for (int r = 0; r < 2; r++) {
             ranks[r].config.stop = &stop;
@@ -227,7 +227,7 @@ static void a_raised_stop_ends_joining(void **state)
         assert_int_equal(pthread_create(&thread, NULL, raise_soon, &stop), 0);
         run_ranks(ranks, 2);
         pthread_join(thread, NULL);
-        kl_stop_fini(&stop);
+        kl_cancel_fini(&stop);
         for (int r = 0; r < 2; r++) /* the second may be told that the first has gone */
             assert_true(ranks[r].joined == ncclInternalError || ranks[r].joined == ncclRemoteError);
         ranks[2].config.timeout_ms = 100;

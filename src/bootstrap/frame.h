@@ -29,16 +29,16 @@
 #define KL_FRAME_SEALED(length) (KL_FRAME_SEALED_HEAD + (length) + KL_SEAL_BYTES)
 
 enum kl_frame_type {
-    KL_FRAME_DATA = 1,  /* kl_bootstrap_send */
-    KL_FRAME_STEP,      /* a step of a collective exchange */
-    KL_FRAME_NOTICE,    /* a failure: record.h */
-    KL_FRAME_BYE,       /* the sender leaves in good order */
-    KL_FRAME_ANNOUNCE,  /* rank to root: record.h */
-    KL_FRAME_INTRODUCE, /* root to rank: record.h */
-    KL_FRAME_REFUSE,    /* root to rank: a notice, instead of the introduction */
-    KL_FRAME_QUESTION,  /* a status query: census.h */
-    KL_FRAME_ANSWERS,   /* answers to a query, on their way back */
-    KL_FRAME_ASIDE,     /* a control message: kl_bootstrap_aside */
+    KL_FRAME_DATA = 1,       /* kl_bootstrap_send */
+    KL_FRAME_STEP,           /* a step of a collective exchange */
+    KL_FRAME_NOTICE,         /* a failure: record.h */
+    KL_FRAME_BYE,            /* the sender leaves in good order */
+    KL_FRAME_ANNOUNCE,       /* rank to root: record.h */
+    KL_FRAME_INTRODUCE,      /* root to rank: record.h */
+    KL_FRAME_REFUSE,         /* root to rank: a notice, instead of the introduction */
+    KL_FRAME_STATUS_QUERY,   /* a status query: status_query.h */
+    KL_FRAME_STATUS_REPLIES, /* answers to a query, on their way back */
+    KL_FRAME_CONTROL,        /* a control message: kl_bootstrap_control_send */
     KL_FRAME_TYPES
 };
 

@@ -16,7 +16,7 @@
  * An admitted connection continues with two seals (seal.h), one per direction, with keys derived from the key and both
  * hellos. The four messages have the same layout in all versions; later ones may differ.
  *
- * All functions are pure; caller.c and acceptor.c do the I/O.
+ * All functions are pure; dialer.c and acceptor.c do the I/O.
  */
 #ifndef KL_BOOTSTRAP_HANDSHAKE_H
 #define KL_BOOTSTRAP_HANDSHAKE_H

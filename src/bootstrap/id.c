@@ -136,7 +136,7 @@ ncclResult_t kl_bootstrap_id_parse(const char *text, ncclUniqueId *out)
 /* The number follows from the id, so that all ranks of the host know it. */
 static union kl_address door_of_rendezvous(const struct kl_id *id, uint64_t place)
 {
-    union kl_address door = kl_address_of_door(place);
+    union kl_address door = kl_address_new_unix(place);
     unsigned char wire[KL_ADDRESS_WIRE];
 
     kl_address_pack(&id->address[0], wire);
@@ -154,7 +154,7 @@ ncclResult_t kl_id_rendezvous(const char *address, const char *secret, struct kl
     if (!kl_address_port(&made.address[0]))
         return KL_FAIL(ncclInvalidArgument, "the rendezvous \"%s\" needs a port that all ranks know, not 0", address);
     made.secret = kl_key_from_text(secret);
-    KL_TRY(kl_hostinfo_door_hash(&place));
+    KL_TRY(kl_hostinfo_netns_hash(&place));
     if (place) made.address[made.naddresses++] = door_of_rendezvous(&made, place);
     *id = made;
     return ncclSuccess;
@@ -176,7 +176,7 @@ bool kl_id_is_public(const struct kl_id *id)
 }
 
 /* Ranks of one host, which have its Unix address, need no interface. */
-static ncclResult_t choose_interfaces(const struct kl_netif_wish *wish, bool has_door,
+static ncclResult_t choose_interfaces(const struct kl_netif_constraints *wish, bool has_door,
                                       struct kl_netif chosen[KL_NETIF_MAX], int *n)
 {
     const bool asked = !has_door || (wish->names && *wish->names) || wish->family;
@@ -194,17 +194,17 @@ ncclResult_t kl_id_listen_addresses(const struct kl_bootstrap_params *params, co
                                     union kl_address addresses[KL_ADDRESSES], int *count)
 {
     static const int families[] = {[KL_SOCKET_IPV4] = AF_INET, [KL_SOCKET_IPV6] = AF_INET6};
-    struct kl_netif_wish wish = {.names = params->socket_ifname, .near = near};
+    struct kl_netif_constraints wish = {.names = params->socket_ifname, .near = near};
     struct kl_netif chosen[KL_NETIF_MAX];
     uint64_t place;
     int n = 0;
 
     if (params->socket_family != KL_SOCKET_ANY) wish.family = families[params->socket_family];
-    KL_TRY(kl_hostinfo_door_hash(&place));
+    KL_TRY(kl_hostinfo_netns_hash(&place));
     KL_TRY(choose_interfaces(&wish, place != 0, chosen, &n));
     if (n > KL_ADDRESSES) n = KL_ADDRESSES;
     for (int i = 0; i < n; i++) addresses[i] = chosen[i].address;
-    if (place && n < KL_ADDRESSES) addresses[n++] = kl_address_of_door(place);
+    if (place && n < KL_ADDRESSES) addresses[n++] = kl_address_new_unix(place);
     *count = n;
     return ncclSuccess;
 }

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/inbox.h"
-#include "os/chaos.h"
+#include "os/fault_inject.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -73,20 +73,20 @@ bool kl_link_post(struct kl_contact *peer, const struct kl_frame_head *head, con
 ncclResult_t kl_link_ended(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
-    char who[KL_WHO_TEXT];
+    char who[KL_RANK_DESCRIPTION];
 
     KL_TRY(kl_state_check(b));
     return KL_FAIL(ncclRemoteError, "rank %d: %s has left; nothing can be sent to it in phase %s", b->rank,
-                   kl_who(b, peer->rank, who), b->phase);
+                   kl_rank_describe(b, peer->rank, who), b->phase);
 }
 
 static ncclResult_t not_taken(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
-    char who[KL_WHO_TEXT], text[KL_ERROR_TEXT];
+    char who[KL_RANK_DESCRIPTION], text[KL_ERROR_TEXT];
 
     snprintf(text, sizeof text, "rank %d: %s has not taken a message within %g s in phase %s; is it stuck?", b->rank,
-             kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
+             kl_rank_describe(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
     return kl_state_late(text);
 }
 
@@ -94,7 +94,7 @@ ncclResult_t kl_link_send(struct kl_contact *peer, const struct kl_frame_head *h
                           uint64_t deadline)
 {
     struct kl_bootstrap *b = peer->bootstrap;
-    struct kl_queued_frame *q = kl_outbox_lend(&peer->out, head, body);
+    struct kl_queued_frame *q = kl_outbox_add_borrowed(&peer->out, head, body);
     ncclResult_t rc = ncclSuccess;
 
     if (!q) return KL_NOMEM("a message");
@@ -103,7 +103,7 @@ ncclResult_t kl_link_send(struct kl_contact *peer, const struct kl_frame_head *h
     while (kl_queued_state(q) == KL_QUEUED && !b->failed && !b->aborted && !rc)
         if (!kl_state_wait(b, deadline)) rc = not_taken(peer);
     if (!rc && kl_queued_state(q) != KL_QUEUED_SENT) rc = kl_link_ended(peer);
-    if (!kl_outbox_take_back(&peer->out, q)) {
+    if (!kl_outbox_reclaim(&peer->out, q)) {
         shutdown(peer->fd, SHUT_RDWR); /* the reader notices */
         pthread_cond_broadcast(&b->changed);
     }
@@ -171,11 +171,11 @@ static void lose(struct kl_contact *peer, const char *how)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     struct kl_notice why = {.culprit = peer->rank, .code = ncclRemoteError};
-    char who[KL_WHO_TEXT];
+    char who[KL_RANK_DESCRIPTION];
 
     pthread_mutex_lock(&b->lock);
-    snprintf(why.text, sizeof why.text, "%s is gone: %s at rank %d in phase %s", kl_who(b, peer->rank, who), how,
-             b->rank, b->phase);
+    snprintf(why.text, sizeof why.text, "%s is gone: %s at rank %d in phase %s", kl_rank_describe(b, peer->rank, who),
+             how, b->rank, b->phase);
     pthread_mutex_unlock(&b->lock);
     give_up(peer, &why);
 }
@@ -186,12 +186,12 @@ static void distrust(struct kl_contact *peer)
     struct kl_bootstrap *b = peer->bootstrap;
     union kl_address from = kl_socket_peer(peer->fd);
     struct kl_notice why = {.culprit = peer->rank, .code = ncclRemoteError};
-    char who[KL_WHO_TEXT], address[KL_ADDRESS_TEXT];
+    char who[KL_RANK_DESCRIPTION], address[KL_ADDRESS_TEXT];
 
     pthread_mutex_lock(&b->lock);
     snprintf(why.text, sizeof why.text,
              "a frame from %s at %s was altered on the way to rank %d in phase %s; check the network between them",
-             kl_who(b, peer->rank, who), kl_address_format(&from, address), b->rank, b->phase);
+             kl_rank_describe(b, peer->rank, who), kl_address_format(&from, address), b->rank, b->phase);
     pthread_mutex_unlock(&b->lock);
     give_up(peer, &why);
 }
@@ -211,9 +211,9 @@ static void hear_notice(struct kl_contact *peer, const struct kl_frame *f)
 }
 
 /* Carries the final status, for status queries. */
-static void hear_bye(struct kl_contact *peer, const struct kl_frame *f)
+static void on_bye(struct kl_contact *peer, const struct kl_frame *f)
 {
-    peer->bootstrap->on_census(peer, f);
+    peer->bootstrap->on_status_frame(peer, f);
     end_link(peer, KL_LINK_LEFT);
 }
 
@@ -221,7 +221,7 @@ static void hear_aside(struct kl_contact *peer, const struct kl_frame *f)
 {
     struct kl_bootstrap *b = peer->bootstrap;
 
-    if (b->on_aside) b->on_aside(b->ctx, b, peer->rank, f->body, f->head.length);
+    if (b->on_control_msg) b->on_control_msg(b->ctx, b, peer->rank, f->body, f->head.length);
 }
 
 static void deliver(struct kl_contact *peer, struct kl_frame *f)
@@ -237,21 +237,21 @@ static void deliver(struct kl_contact *peer, struct kl_frame *f)
 /* False: the connection has ended. Takes over the frame. */
 static bool hear(struct kl_contact *peer, struct kl_frame *f)
 {
-    bool census = f->head.type == KL_FRAME_QUESTION || f->head.type == KL_FRAME_ANSWERS;
-    bool goes_on = census || f->head.type == KL_FRAME_NOTICE || f->head.type == KL_FRAME_ASIDE;
+    bool census = f->head.type == KL_FRAME_STATUS_QUERY || f->head.type == KL_FRAME_STATUS_REPLIES;
+    bool goes_on = census || f->head.type == KL_FRAME_NOTICE || f->head.type == KL_FRAME_CONTROL;
 
     if (f->head.type == KL_FRAME_DATA || f->head.type == KL_FRAME_STEP) {
         deliver(peer, f);
         return true;
     }
     if (census)
-        peer->bootstrap->on_census(peer, f);
-    else if (f->head.type == KL_FRAME_ASIDE)
+        peer->bootstrap->on_status_frame(peer, f);
+    else if (f->head.type == KL_FRAME_CONTROL)
         hear_aside(peer, f);
     else if (f->head.type == KL_FRAME_NOTICE)
         hear_notice(peer, f);
     else if (f->head.type == KL_FRAME_BYE)
-        hear_bye(peer, f);
+        on_bye(peer, f);
     else
         lose(peer, "it sent a frame that does not belong between ranks");
     free(f);
@@ -299,7 +299,7 @@ static bool read_some(struct kl_contact *peer, size_t *total)
     size_t room;
     unsigned char *to = kl_assembler_room(&peer->assembler, &room);
     struct iovec parts[2] = {{.iov_base = to, .iov_len = room}, {.iov_base = more, .iov_len = sizeof more}};
-    ssize_t n = kl_chaos_readv(peer->fd, parts, 2);
+    ssize_t n = kl_inject_readv(peer->fd, parts, 2);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
     if (n <= 0) {
@@ -359,13 +359,13 @@ ncclResult_t kl_link_begin(struct kl_contact *peer, const struct kl_connection *
 }
 
 /* Send the goodbye. Data sent before stays deliverable after the close, unless received data is unread. */
-static void say_bye(struct kl_contact *peer)
+static void send_bye(struct kl_contact *peer)
 {
     const struct kl_bootstrap *b = peer->bootstrap;
-    struct kl_frame_head bye = {.type = KL_FRAME_BYE, .length = b->has_last_words ? KL_STANDING_BYTES : 0};
+    struct kl_frame_head bye = {.type = KL_FRAME_BYE, .length = b->has_last_words ? KL_STATUS_BYTES : 0};
     char rest[4096];
 
-    kl_link_post(peer, &bye, b->last_words);
+    kl_link_post(peer, &bye, b->final_status);
     shutdown(peer->fd, SHUT_WR);
     while (recv(peer->fd, rest, sizeof rest, 0) > 0) continue;
 }
@@ -381,10 +381,10 @@ void kl_link_stop(struct kl_contact *peer)
 
 void kl_link_fini(struct kl_contact *peer)
 {
-    if (peer->state == KL_LINK_UP) say_bye(peer);
+    if (peer->state == KL_LINK_UP) send_bye(peer);
     kl_socket_close(peer->fd);
     kl_outbox_fini(&peer->out);
     kl_inbox_fini(peer);
-    free(peer->last_words);
+    free(peer->final_status);
     kl_assembler_fini(&peer->assembler);
 }

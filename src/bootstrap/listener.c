@@ -108,15 +108,15 @@ static void pause_after(struct kl_listener *l, int err)
 /* Callers get an answer also when no descriptor is left, if only that one. */
 static enum kl_io accept_one(struct kl_listener *l, int *fd, bool *spare)
 {
-    const struct kl_wait at_once = {.deadline = 0};
+    const struct kl_io_wait at_once = {.deadline = 0};
     enum kl_io io = kl_socket_accept(l->fd, &at_once, fd);
 
     *spare = false;
-    if (io != KL_IO_BROKEN || !kl_loop_lend_spare(l->loop, errno)) return io;
+    if (io != KL_IO_ERROR || !kl_loop_lend_reserve_fd(l->loop, errno)) return io;
     io = kl_socket_accept(l->fd, &at_once, fd);
     int err = errno;
     *spare = !io;
-    if (io) kl_loop_forgo_spare(l->loop);
+    if (io) kl_loop_release_reserve_fd(l->loop);
     errno = err;
     return io;
 }
@@ -134,7 +134,7 @@ static void on_listener(void *ctx, uint32_t events)
         l->fn(l, l->owner, fd, spare);
         if (++n == AT_ONCE) return;
     }
-    if (io == KL_IO_BROKEN) pause_after(l, errno);
+    if (io == KL_IO_ERROR) pause_after(l, errno);
 }
 
 /* ---- holders ---- */
@@ -176,8 +176,8 @@ out:;
     return rc;
 }
 
-ncclResult_t kl_listener_hold(struct kl_loop *loop, union kl_address *address, kl_listener_fn *fn, void *owner,
-                              struct kl_listener **out)
+ncclResult_t kl_listener_ref(struct kl_loop *loop, union kl_address *address, kl_listener_fn *fn, void *owner,
+                             struct kl_listener **out)
 {
     bool fixed = kl_address_is_bound(address);
 
@@ -206,7 +206,7 @@ static void unlink_shared(const struct kl_listener *l)
     if (*link) *link = l->next;
 }
 
-bool kl_listener_drop(struct kl_listener *l)
+bool kl_listener_unref(struct kl_listener *l)
 {
     if (--l->holders) return false;
     unlink_shared(l);

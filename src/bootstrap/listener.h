@@ -19,8 +19,8 @@
 struct kl_listener;
 
 /**
- * A connection was accepted; `fd` is the callee's. `owner`: see kl_listener_hold. `spare`: it was accepted with the
- * reserve descriptor: kl_loop_return_spare to keep it, or answer, close it, and kl_loop_forgo_spare.
+ * A connection was accepted; `fd` is the callee's. `owner`: see kl_listener_ref. `spare`: it was accepted with the
+ * reserve descriptor: kl_loop_restore_reserve_fd to keep it, or answer, close it, and kl_loop_release_reserve_fd.
  */
 typedef void kl_listener_fn(struct kl_listener *listener, void *owner, int fd, bool spare);
 
@@ -29,10 +29,10 @@ typedef void kl_listener_fn(struct kl_listener *listener, void *owner, int fd, b
  * passed to `fn` if the socket is not shared because its port was given, otherwise NULL.
  * Errors: ncclSystemError, errno says why.
  */
-ncclResult_t kl_listener_hold(struct kl_loop *loop, union kl_address *address, kl_listener_fn *fn, void *owner,
-                              struct kl_listener **listener);
+ncclResult_t kl_listener_ref(struct kl_loop *loop, union kl_address *address, kl_listener_fn *fn, void *owner,
+                             struct kl_listener **listener);
 
 /** Drop a reference. True: it was the last, and the socket is closed. */
-bool kl_listener_drop(struct kl_listener *listener);
+bool kl_listener_unref(struct kl_listener *listener);
 
 #endif

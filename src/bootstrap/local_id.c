@@ -9,14 +9,14 @@
 #include <errno.h>
 #include <string.h>
 
-ncclResult_t kl_bootstrap_id_leave(const ncclUniqueId *bytes, const char *job, uint64_t deadline)
+ncclResult_t kl_bootstrap_id_publish(const ncclUniqueId *bytes, const char *job, uint64_t deadline)
 {
     struct kl_rendezvous_file *file;
     struct kl_id id;
 
     if (!kl_id_unpack(bytes, &id)) return KL_FAIL(ncclInvalidArgument, "these 128 bytes are no unique id");
     ncclResult_t rc = kl_rendezvous_file_write(kl_private_folders(), job, bytes, sizeof *bytes, deadline, &file);
-    if (!rc) kl_root_own_file(&id, file);
+    if (!rc) kl_root_take_file(&id, file);
     kl_key_wipe(&id.secret);
     return rc;
 }
@@ -26,7 +26,7 @@ void kl_bootstrap_id_withdraw(const ncclUniqueId *bytes)
     struct kl_id id;
 
     if (!kl_id_unpack(bytes, &id)) return;
-    kl_root_own_file(&id, NULL);
+    kl_root_take_file(&id, NULL);
     kl_key_wipe(&id.secret);
 }
 
@@ -35,9 +35,9 @@ static bool is_refused(const union kl_address *address)
 {
     int fd = -1;
     enum kl_io io = kl_socket_connect_begin(address, &fd);
-    bool refused = io == KL_IO_BROKEN && errno == ECONNREFUSED;
+    bool refused = io == KL_IO_ERROR && errno == ECONNREFUSED;
 
-    if (!io) refused = kl_socket_connect_finish(fd) == KL_IO_BROKEN && errno == ECONNREFUSED;
+    if (!io) refused = kl_socket_connect_finish(fd) == KL_IO_ERROR && errno == ECONNREFUSED;
     kl_socket_close(fd);
     return refused;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The id that rank 0 publishes for the other ranks of its host: available until all ranks have joined, and no
  * longer. */
-#include "bootstrap/jobs.h"
+#include "bootstrap/test_jobs.h"
 
 #include "os/job_name.h"
 
@@ -33,7 +33,7 @@ static ncclUniqueId leave_one(void)
     ncclUniqueId id;
 
     must(!kl_bootstrap_id_create(&id));
-    must(!kl_bootstrap_id_leave(&id, job, kl_deadline_in_ms(kolo_test_hang_ms())));
+    must(!kl_bootstrap_id_publish(&id, job, kl_deadline_in_ms(kolo_test_hang_ms())));
     return id;
 }
 
@@ -91,7 +91,7 @@ static void it_is_gone_when_one_does_not_come(void **state)
     kl_error_quiet(0);
     kl_bootstrap_decline(&id, 1, 1, 2);
     expect_none("nobody has written");
-    assert_int_equal(kl_bootstrap_id_leave(&id, job, kl_deadline_in_ms(kolo_test_hang_ms())), ncclSuccess);
+    assert_int_equal(kl_bootstrap_id_publish(&id, job, kl_deadline_in_ms(kolo_test_hang_ms())), ncclSuccess);
     expect_none("nobody has written"); /* no more ranks are expected */
     setup_ranks(ranks, 2, &id, NULL);  /* a rank that has the id nevertheless is told, and then the root ends */
     run_ranks(ranks, 2);

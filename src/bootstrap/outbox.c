@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bootstrap/outbox.h"
 
-#include "os/chaos.h"
+#include "os/fault_inject.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ bool kl_outbox_add(struct kl_outbox *o, const struct kl_frame_head *head, const 
     return true;
 }
 
-struct kl_queued_frame *kl_outbox_lend(struct kl_outbox *o, const struct kl_frame_head *head, const void *body)
+struct kl_queued_frame *kl_outbox_add_borrowed(struct kl_outbox *o, const struct kl_frame_head *head, const void *body)
 {
     struct kl_queued_frame *q = frame_create(head, body);
 
@@ -93,7 +93,7 @@ enum kl_queued_state kl_queued_state(const struct kl_queued_frame *q)
     return q->state;
 }
 
-bool kl_outbox_take_back(struct kl_outbox *o, struct kl_queued_frame *q)
+bool kl_outbox_reclaim(struct kl_outbox *o, struct kl_queued_frame *q)
 {
     bool kept = q->state != KL_QUEUED || copy_body(q);
 
@@ -129,7 +129,7 @@ int kl_outbox_flush(struct kl_outbox *o, int fd, bool *gone)
 {
     for (struct kl_queued_frame *q; (q = o->first);) {
         if (q->sent == q->sealed) seal_next(o, q);
-        ssize_t n = kl_chaos_send(fd, q->wire + q->sent, q->sealed - q->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = kl_inject_send(fd, q->wire + q->sent, q->sealed - q->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno != EINTR) return errno;
         if (n > 0) q->sent += (size_t)n;
         if (q->sent < q->sealed || !all_sealed(q)) continue;

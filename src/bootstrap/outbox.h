@@ -27,7 +27,8 @@ bool kl_outbox_add(struct kl_outbox *outbox, const struct kl_frame_head *head, c
  * Queue a frame whose `body` stays the sender's; the sender waits until it has been written and then takes the frame
  * back. NULL: no memory.
  */
-struct kl_queued_frame *kl_outbox_lend(struct kl_outbox *outbox, const struct kl_frame_head *head, const void *body);
+struct kl_queued_frame *kl_outbox_add_borrowed(struct kl_outbox *outbox, const struct kl_frame_head *head,
+                                               const void *body);
 
 /** State of a lent frame. */
 enum kl_queued_state kl_queued_state(const struct kl_queued_frame *frame);
@@ -36,7 +37,7 @@ enum kl_queued_state kl_queued_state(const struct kl_queued_frame *frame);
  * The sender no longer waits. A queued frame continues as a copy; a frame that was begun must be completed, or no other
  * can follow. False: no memory for the copy; all frames up to this one are dropped, and the connection is unusable.
  */
-bool kl_outbox_take_back(struct kl_outbox *outbox, struct kl_queued_frame *frame);
+bool kl_outbox_reclaim(struct kl_outbox *outbox, struct kl_queued_frame *frame);
 
 /**
  * Write as much as the socket takes. Returns 0 when all is written, or errno: EAGAIN, or a lasting error. `*gone`: lent

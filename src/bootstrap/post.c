@@ -4,7 +4,7 @@
 #include "bootstrap/failure.h"
 #include "bootstrap/inbox.h"
 #include "bootstrap/link.h"
-#include "bootstrap/reach.h"
+#include "bootstrap/peer_connect.h"
 
 static bool has_left(const struct kl_bootstrap *b, int peer)
 {
@@ -22,7 +22,7 @@ static ncclResult_t post_locked(struct kl_bootstrap *b, int peer, const struct k
     KL_TRY(kl_contact_make(b, peer, &to));
     if (to->state == KL_LINK_LEFT || to->state == KL_LINK_LOST) return kl_link_ended(to);
     if (!kl_link_post(to, head, data)) return KL_NOMEM("a message");
-    return kl_reach_begin(to);
+    return kl_peer_connect_begin(to);
 }
 
 ncclResult_t kl_bootstrap_post(struct kl_bootstrap *b, int peer, uint32_t tag, const void *data, size_t bytes)
@@ -34,7 +34,7 @@ ncclResult_t kl_bootstrap_post(struct kl_bootstrap *b, int peer, uint32_t tag, c
     ncclResult_t rc = post_locked(b, peer, &head, data);
     bool left = has_left(b, peer);
     pthread_mutex_unlock(&b->lock);
-    return left ? rc : kl_failure_settle(b, peer, rc);
+    return left ? rc : kl_failure_report_result(b, peer, rc);
 }
 
 static ncclResult_t poll_locked(struct kl_bootstrap *b, int peer, const struct kl_frame_head *head, void *data,
@@ -75,7 +75,7 @@ ncclResult_t kl_bootstrap_poll(struct kl_bootstrap *b, int peer, uint32_t tag, v
     bool left = has_left(b, peer);
     pthread_mutex_unlock(&b->lock);
     if (rc) *here = false;
-    return left ? rc : kl_failure_settle(b, peer, rc);
+    return left ? rc : kl_failure_report_result(b, peer, rc);
 }
 
 bool kl_bootstrap_has_left(struct kl_bootstrap *b, int peer)
@@ -94,7 +94,7 @@ static ncclResult_t watch_locked(struct kl_bootstrap *b, int peer)
     KL_TRY(kl_state_check(b));
     KL_TRY(kl_contact_make(b, peer, &contact));
     if (contact->state == KL_LINK_LEFT || contact->state == KL_LINK_LOST) return ncclSuccess;
-    return kl_reach_begin(contact);
+    return kl_peer_connect_begin(contact);
 }
 
 ncclResult_t kl_bootstrap_watch(struct kl_bootstrap *b, int peer)
@@ -104,7 +104,7 @@ ncclResult_t kl_bootstrap_watch(struct kl_bootstrap *b, int peer)
     pthread_mutex_lock(&b->lock);
     ncclResult_t rc = watch_locked(b, peer);
     pthread_mutex_unlock(&b->lock);
-    return kl_failure_settle(b, peer, rc);
+    return kl_failure_report_result(b, peer, rc);
 }
 
 void kl_bootstrap_on_message(struct kl_bootstrap *b, void (*fn)(void *ctx), void *ctx)

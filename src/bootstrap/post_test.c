@@ -4,7 +4,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
-#include "bootstrap/jobs.h"
+#include "bootstrap/test_jobs.h"
 #include "bootstrap/state.h"
 #include "tests/kolo_test.h"
 

@@ -7,7 +7,7 @@
 #include "bootstrap/failure.h"
 #include "bootstrap/partners.h"
 #include "bootstrap/processes.h"
-#include "bootstrap/silence.h"
+#include "bootstrap/timeout_diagnosis.h"
 #include "bootstrap/wire.h"
 
 #include <stdalign.h>
@@ -49,8 +49,8 @@ struct kl_process_table {
     pthread_mutex_t lock;
     /* Set once all ranks are known; written under lock, and read under lock by members that may not have seen an
      * exchange end since: */
-    struct kl_card *cards;         /* by rank */
-    struct kl_processes processes; /* from the first member's records, or as the leaders tell each other */
+    struct kl_address_record *cards; /* by rank */
+    struct kl_processes processes;   /* from the first member's records, or as the leaders tell each other */
     /* under lock: */
     struct kl_bootstrap **member; /* by place; NULL: not entered */
     int entered, left;            /* so far */
@@ -114,7 +114,7 @@ static void unlist(const struct kl_process_table *table)
 }
 
 /* Free tables whose last member left before others came, after a while. Under list_lock, as the following. */
-static void forget_deserted(void)
+static void free_abandoned(void)
 {
     for (struct kl_process_table *t = waiting, *next; t; t = next) {
         next = t->next;
@@ -234,7 +234,7 @@ static ncclResult_t with_list_lock(struct kl_bootstrap *b, ncclResult_t (*how)(s
 
     pthread_once(&once, install_fork_handlers);
     pthread_mutex_lock(&list_lock);
-    forget_deserted();
+    free_abandoned();
     ncclResult_t rc = how(b);
     pthread_mutex_unlock(&list_lock);
     return rc;
@@ -362,7 +362,7 @@ static ncclResult_t await(struct kl_bootstrap *b, struct exchange *x, uint32_t s
     pthread_mutex_unlock(&b->lock);
     if (rc || *late || kl_load_acquire(&x->state) != BROKEN) return rc;
     kl_error_adopt(x->text);
-    return kl_bootstrap_cause(b, x->rc);
+    return kl_bootstrap_await_cause(b, x->rc);
 }
 
 /* The rank of a member of this process; -1: it has not entered, and its rank is unknown before all records are. */
@@ -382,10 +382,10 @@ static int rank_at(struct kl_process_table *t, int place)
 /* The missing member may itself wait for another process. */
 static ncclResult_t nothing_came(struct kl_bootstrap *b, int rank)
 {
-    char who[KL_WHO_TEXT] = "another rank", text[KL_ERROR_TEXT];
+    char who[KL_RANK_DESCRIPTION] = "another rank", text[KL_ERROR_TEXT];
 
     pthread_mutex_lock(&b->lock);
-    if (rank >= 0) kl_who(b, rank, who);
+    if (rank >= 0) kl_rank_describe(b, rank, who);
     snprintf(text, sizeof text,
              "rank %d: nothing came from %s, of the same process, within %g s in phase %s; see whether it is stuck, or "
              "raise "
@@ -394,9 +394,9 @@ static ncclResult_t nothing_came(struct kl_bootstrap *b, int rank)
     ncclResult_t rc = kl_state_late(text);
     b->waits_for = rank;
     pthread_mutex_unlock(&b->lock);
-    rc = kl_silence_explain(b, rank, rc);
+    rc = kl_timeout_diagnose(b, rank, rc);
     kl_state_waits_for(b, -1);
-    return kl_failure_settle(b, rank, rc);
+    return kl_failure_report_result(b, rank, rc);
 }
 
 static int first_missing(struct exchange *x)
@@ -429,12 +429,12 @@ static size_t bytes_from_here(const struct kl_process_table *t, const struct par
 }
 
 /* The leader of the process at a distance; before all records are known, as the root has sent it. */
-static int speaker_at(const struct kl_bootstrap *b, int distance)
+static int leader_at(const struct kl_bootstrap *b, int distance)
 {
     const struct kl_process_table *t = b->table;
     int process = kl_rank_at(t->process, distance, t->nprocesses), partner[KL_MAX_PARTNERS], i = 0;
 
-    if (t->processes.n) return kl_processes_speaker(&t->processes, process);
+    if (t->processes.n) return kl_processes_leader(&t->processes, process);
     kl_partners(t->process, t->nprocesses, partner);
     while (partner[i] != process) i++;
     return b->speakers[i];
@@ -449,8 +449,8 @@ static ncclResult_t gather_onwards(struct kl_bootstrap *b, const struct parcels 
     for (int have = 1; have < t->nprocesses; have *= 2) {
         int more = have < t->nprocesses - have ? have : t->nprocesses - have;
         size_t had = bytes_from_here(t, p, have);
-        struct kl_step s = {.to = speaker_at(b, -have),
-                            .from = speaker_at(b, have),
+        struct kl_step s = {.to = leader_at(b, -have),
+                            .from = leader_at(b, have),
                             .out = mine,
                             .in = mine + had,
                             .out_bytes = bytes_from_here(t, p, more),
@@ -525,13 +525,14 @@ static ncclResult_t count_members(struct kl_bootstrap *b, struct kl_processes *p
 
 /* Store received records, which are in the order of processes beginning with the own one. */
 static ncclResult_t note_cards(struct kl_bootstrap *b, const unsigned char *wire, struct kl_processes *p,
-                               struct kl_card *cards)
+                               struct kl_address_record *cards)
 {
     size_t n = (size_t)b->nranks, first = (size_t)p->first[b->table->process];
 
     for (size_t i = 0; i < n; i++) {
-        struct kl_card card;
-        if (!kl_card_decode(wire + i * KL_CARD_WIRE, &card) || card.rank >= b->nranks || cards[card.rank].naddresses)
+        struct kl_address_record card;
+        if (!kl_address_record_decode(wire + i * KL_ADDRESS_RECORD_WIRE, &card) || card.rank >= b->nranks ||
+            cards[card.rank].naddresses)
             return no_sense(b);
         cards[card.rank] = card;
         p->rank[(first + i) % n] = card.rank;
@@ -550,17 +551,18 @@ static ncclResult_t write_own_cards(struct kl_bootstrap *b, unsigned char *wire)
     int gone = t->gone;
     for (int i = 0; i < t->nmembers && gone < 0; i++) {
         const struct kl_bootstrap *m = t->member[i];
-        kl_card_encode(&m->cards[m->rank], wire + (size_t)i * KL_CARD_WIRE);
+        kl_address_record_encode(&m->cards[m->rank], wire + (size_t)i * KL_ADDRESS_RECORD_WIRE);
     }
     pthread_mutex_unlock(&t->lock);
     if (gone < 0) return ncclSuccess;
-    return kl_failure_settle(b, gone, KL_FAIL(ncclRemoteError, "rank %d has left while the others were joining", gone));
+    return kl_failure_report_result(b, gone,
+                                    KL_FAIL(ncclRemoteError, "rank %d has left while the others were joining", gone));
 }
 
 static ncclResult_t gather_cards(struct kl_bootstrap *b, struct kl_processes *p, unsigned char *wire,
-                                 struct kl_card *cards, uint64_t deadline)
+                                 struct kl_address_record *cards, uint64_t deadline)
 {
-    struct parcels parcels = {.first = p->first, .bytes = KL_CARD_WIRE};
+    struct parcels parcels = {.first = p->first, .bytes = KL_ADDRESS_RECORD_WIRE};
 
     KL_TRY(count_members(b, p, deadline));
     KL_TRY(write_own_cards(b, wire));
@@ -572,8 +574,8 @@ static ncclResult_t exchange_cards(struct kl_bootstrap *b, struct exchange *x, u
 {
     struct kl_process_table *t = x->table;
     size_t n = (size_t)t->nranks;
-    unsigned char *wire = malloc(n * KL_CARD_WIRE);
-    struct kl_card *cards = calloc(n, sizeof *cards);
+    unsigned char *wire = malloc(n * KL_ADDRESS_RECORD_WIRE);
+    struct kl_address_record *cards = calloc(n, sizeof *cards);
     struct kl_processes p = {.n = t->nprocesses,
                              .of_rank = malloc(n * sizeof *p.of_rank),
                              .first = calloc((size_t)t->nprocesses + 1, sizeof *p.first),
@@ -638,7 +640,7 @@ static ncclResult_t run_exchange(struct kl_bootstrap *b, const void *record, siz
     if (!x) return KL_NOMEM("the records of all ranks");
     ncclResult_t rc = b->placement.place ? hear(b, x) : speak(b, x, fn);
     if (rc)
-        kl_records_drop(&x->records);
+        kl_records_unref(&x->records);
     else
         *out = x;
     return rc;
@@ -651,7 +653,7 @@ ncclResult_t kl_process_table_gather(struct kl_bootstrap *b)
     KL_TRY(with_list_lock(b, enter));
     KL_TRY(run_exchange(b, NULL, 0, exchange_cards, &x));
     use_cards(b, b->table);
-    kl_records_drop(&x->records);
+    kl_records_unref(&x->records);
     return ncclSuccess;
 }
 
@@ -665,7 +667,7 @@ ncclResult_t kl_bootstrap_gather(struct kl_bootstrap *b, const void *record, siz
     return ncclSuccess;
 }
 
-void kl_records_drop(struct kl_records *records)
+void kl_records_unref(struct kl_records *records)
 {
     struct exchange *x = (struct exchange *)(void *)records;
     struct kl_process_table *t = x->table;

@@ -2,7 +2,7 @@
 #include "bootstrap/process_table.h"
 
 #include "bootstrap/exchange.h"
-#include "bootstrap/jobs.h"
+#include "bootstrap/test_jobs.h"
 #include "bootstrap/partners.h"
 #include "bootstrap/processes.h"
 
@@ -16,18 +16,19 @@ static void ranks_with_the_same_card_are_of_one_process(void **state)
     static const uint64_t pid[] = {7, 5, 7, 9, 5, 5, 9};
     static const int process[] = {0, 1, 0, 2, 1, 1, 2}, place[] = {0, 0, 1, 0, 1, 2, 1};
     enum { N = 7 };
-    struct kl_card cards[N];
+    struct kl_address_record cards[N];
     struct kl_processes p;
 
     (void)state;
-    for (int r = 0; r < N; r++) cards[r] = (struct kl_card){.rank = r, .pid = pid[r], .host = "h", .naddresses = 1};
+    for (int r = 0; r < N; r++)
+        cards[r] = (struct kl_address_record){.rank = r, .pid = pid[r], .host = "h", .naddresses = 1};
     assert_int_equal(kl_processes_find(cards, N, &p), ncclSuccess);
     assert_int_equal(p.n, 3);
     for (int r = 0; r < N; r++) {
         assert_int_equal(p.of_rank[r], process[r]);
         assert_int_equal(kl_processes_placement(&p, r).place, place[r]);
     }
-    assert_int_equal(kl_processes_speaker(&p, 1), 1);
+    assert_int_equal(kl_processes_leader(&p, 1), 1);
     assert_int_equal(kl_processes_members(&p, 1), 3);
     kl_processes_fini(&p);
 
@@ -74,8 +75,8 @@ static void gather_twice(struct rank *me, struct kl_bootstrap *b)
     for (int r = 0; r < b->nranks; r++) must(((const int *)second->all)[r] == r);
     must(!kl_bootstrap_barrier(b)); /* all members share one table, readable until the last drops it */
     must(is_all_of(first->all, b->nranks));
-    kl_records_drop(second);
-    kl_records_drop(first);
+    kl_records_unref(second);
+    kl_records_unref(first);
     for (int r = 0; r < b->nranks; r++) must(b->cards[r].rank == r && b->cards[r].naddresses);
 }
 
@@ -190,7 +191,7 @@ ncclResult_t __wrap_kl_exchange_step(struct kl_bootstrap *b, const struct kl_ste
 /* Back to the state where ranks know only their partners. */
 static void move_out(struct kl_bootstrap *b)
 {
-    struct kl_card own = b->cards[b->rank];
+    struct kl_address_record own = b->cards[b->rank];
 
     must(!kl_bootstrap_barrier(b)); /* no rank is inside an exchange any more */
     kl_process_table_leave(b);
@@ -262,7 +263,7 @@ static void one_leaves_while_all_are_made_known(void **state)
     struct rank ranks[4];
 
     (void)state;
-    close_gate(2 * KL_CARD_WIRE);
+    close_gate(2 * KL_ADDRESS_RECORD_WIRE);
     run_job(4, rank_1_is_aborted);
     close_gate(4); /* before their address records: how many ranks a process has */
     setup_job(ranks, 4, rank_1_is_aborted);

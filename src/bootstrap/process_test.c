@@ -2,7 +2,7 @@
 /* Jobs whose ranks are processes, some of which die. This program starts itself again for each rank. */
 #include "bootstrap/bootstrap.h"
 
-#include "bootstrap/jobs.h"
+#include "bootstrap/test_jobs.h"
 
 #include "tests/hang.h"
 

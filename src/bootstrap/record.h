@@ -19,23 +19,23 @@
 #define KL_MAX_PARTNERS 64
 
 /** Address record of a rank: identity and listening addresses. */
-struct kl_card {
+struct kl_address_record {
     int rank;
     uint64_t pid;
     char host[KL_HOST_TEXT];
     int naddresses;
     union kl_address address[KL_ADDRESSES];
 };
-#define KL_CARD_WIRE (4 + 8 + KL_HOST_TEXT + KL_ADDRESSES * KL_ADDRESS_WIRE)
+#define KL_ADDRESS_RECORD_WIRE (4 + 8 + KL_HOST_TEXT + KL_ADDRESSES * KL_ADDRESS_WIRE)
 
 /** Announcement, rank to root. */
 struct kl_announce {
     int nranks;
     uint32_t library;     /* version of the library */
     uint64_t patience_ms; /* how long the rank waits for the others */
-    struct kl_card card;
+    struct kl_address_record card;
 };
-#define KL_ANNOUNCE_WIRE (4 + 4 + 8 + KL_CARD_WIRE)
+#define KL_ANNOUNCE_WIRE (4 + 4 + 8 + KL_ADDRESS_RECORD_WIRE)
 
 /** Process number of a rank (processes.h), its place in it, and the number of members. */
 struct kl_placement {
@@ -50,10 +50,10 @@ struct kl_placement {
 struct kl_introduction {
     unsigned char session[KL_SESSION]; /* random; with the id's secret, it keys the connections between ranks */
     struct kl_placement placement;
-    int npartners, nspeakers;
-    struct kl_card partner[2 * KL_MAX_PARTNERS]; /* partners, then leaders */
+    int npartners, nleaders;
+    struct kl_address_record partner[2 * KL_MAX_PARTNERS]; /* partners, then leaders */
 };
-#define KL_INTRODUCTION_WIRE(ncards) (KL_SESSION + 4 * 4 + 2 * 4 + (size_t)(ncards)*KL_CARD_WIRE)
+#define KL_INTRODUCTION_WIRE(ncards) (KL_SESSION + 4 * 4 + 2 * 4 + (size_t)(ncards)*KL_ADDRESS_RECORD_WIRE)
 
 /** Failure notice. */
 struct kl_notice {
@@ -63,13 +63,13 @@ struct kl_notice {
 };
 #define KL_NOTICE_WIRE_MAX (4 + 4 + KL_ERROR_TEXT)
 
-void kl_card_encode(const struct kl_card *card, unsigned char wire[KL_CARD_WIRE]);
-bool kl_card_decode(const unsigned char wire[KL_CARD_WIRE], struct kl_card *card);
+void kl_address_record_encode(const struct kl_address_record *card, unsigned char wire[KL_ADDRESS_RECORD_WIRE]);
+bool kl_address_record_decode(const unsigned char wire[KL_ADDRESS_RECORD_WIRE], struct kl_address_record *card);
 
 void kl_announce_encode(const struct kl_announce *announce, unsigned char wire[KL_ANNOUNCE_WIRE]);
 bool kl_announce_decode(const void *wire, size_t bytes, struct kl_announce *announce);
 
-/** `wire` has room for KL_INTRODUCTION_WIRE(npartners + nspeakers) bytes. */
+/** `wire` has room for KL_INTRODUCTION_WIRE(npartners + nleaders) bytes. */
 void kl_introduction_encode(const struct kl_introduction *introduction, unsigned char *wire);
 bool kl_introduction_decode(const void *wire, size_t bytes, struct kl_introduction *introduction);
 

@@ -7,7 +7,7 @@
  * thread that forwards the bytes. */
 #include "bootstrap/bootstrap.h"
 
-#include "bootstrap/jobs.h"
+#include "bootstrap/test_jobs.h"
 
 #include "tests/hang.h"
 

@@ -10,8 +10,8 @@
 #include "bootstrap/partners.h"
 #include "bootstrap/processes.h"
 #include "bootstrap/ranges.h"
-#include "os/chaos.h"
-#include "os/files.h"
+#include "os/fault_inject.h"
+#include "os/fd_limit.h"
 #include "os/socket.h"
 
 #include <errno.h>
@@ -24,9 +24,9 @@
 enum {
     ANNOUNCE_MS = 60000, /* between a right proof and the announcement: its process may have to wait for a core */
     TELL_MS = 60000,     /* for telling ranks of a failure, if none has announced how long it waits */
-    PATIENCE_MAX_MS = 1000000000, /* eleven days */
-    SPARE_DESCRIPTORS = 100,      /* descriptors in addition to one for each rank: requested, */
-    LEAST_DESCRIPTORS = 10,       /* and required: the standard ones, the event loop's, listeners, a segment */
+    WAIT_LIMIT_MAX_MS = 1000000000, /* eleven days */
+    SPARE_DESCRIPTORS = 100,        /* descriptors in addition to one for each rank: requested, */
+    LEAST_DESCRIPTORS = 10,         /* and required: the standard ones, the event loop's, listeners, a segment */
 };
 
 /* The connection of one rank. Used on the event loop only, like all code here. */
@@ -55,11 +55,11 @@ struct kl_root {
     struct visitor *visitors;
     int nranks; /* 0 until the first announcement */
     int nannounced;
-    int ndone;             /* announced visitors whose connection has ended: answered, or lost */
-    uint32_t library;      /* library version of the first rank */
-    struct kl_card first;  /* record of the first rank that announced */
-    struct kl_card *cards; /* by rank; those without an address have not announced */
-    bool introduced;       /* all have announced; answers may still be on their way */
+    int ndone;                       /* announced visitors whose connection has ended: answered, or lost */
+    uint32_t library;                /* library version of the first rank */
+    struct kl_address_record first;  /* record of the first rank that announced */
+    struct kl_address_record *cards; /* by rank; those without an address have not announced */
+    bool introduced;                 /* all have announced; answers may still be on their way */
     bool failed;
     struct kl_notice failure;
     struct kl_acceptor *acceptor;    /* NULL when no longer listening */
@@ -128,7 +128,7 @@ static void root_free(struct kl_root *root)
     pthread_mutex_destroy(&root->lock);
     free(root->cards);
     free(root);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 /* At the end of a callback: the root may be freed afterwards. */
@@ -190,16 +190,16 @@ static void introduce(struct visitor *v, const struct kl_processes *p, struct kl
     struct kl_root *root = v->root;
     int partner[KL_MAX_PARTNERS], n = kl_partners(v->rank, root->nranks, partner);
     unsigned char wire[KL_INTRODUCTION_WIRE(2 * KL_MAX_PARTNERS)];
-    struct kl_card *card = introduction->partner;
+    struct kl_address_record *card = introduction->partner;
 
     introduction->placement = kl_processes_placement(p, v->rank);
     introduction->npartners = n;
     for (int i = 0; i < n; i++) *card++ = root->cards[partner[i]];
     n = introduction->placement.place ? 0 : kl_partners(introduction->placement.process, p->n, partner);
-    introduction->nspeakers = n;
-    for (int i = 0; i < n; i++) *card++ = root->cards[kl_processes_speaker(p, partner[i])];
+    introduction->nleaders = n;
+    for (int i = 0; i < n; i++) *card++ = root->cards[kl_processes_leader(p, partner[i])];
     kl_introduction_encode(introduction, wire);
-    answer(v, KL_FRAME_INTRODUCE, wire, KL_INTRODUCTION_WIRE(introduction->npartners + introduction->nspeakers));
+    answer(v, KL_FRAME_INTRODUCE, wire, KL_INTRODUCTION_WIRE(introduction->npartners + introduction->nleaders));
 }
 
 /* Close the acceptor first: a rank that was introduced may open the next rendezvous at the same address. */
@@ -260,7 +260,7 @@ static void name_the_missing(struct kl_root *root)
     fail(root, first, ncclRemoteError, text);
 }
 
-static void card_text(const struct kl_card *card, char text[128])
+static void card_text(const struct kl_address_record *card, char text[128])
 {
     snprintf(text, 128, "rank %d (host %s, pid %llu)", card->rank, card->host, (unsigned long long)card->pid);
 }
@@ -269,7 +269,7 @@ static void card_text(const struct kl_card *card, char text[128])
 static void need_descriptors(struct kl_root *root)
 {
     uint64_t need = (uint64_t)root->nranks + LEAST_DESCRIPTORS;
-    uint64_t have = kl_files_allow((uint64_t)root->nranks + SPARE_DESCRIPTORS);
+    uint64_t have = kl_fd_limit_raise((uint64_t)root->nranks + SPARE_DESCRIPTORS);
     char text[KL_ERROR_TEXT];
 
     if (have >= need) return;
@@ -297,7 +297,7 @@ static bool begin(struct kl_root *root, const struct kl_announce *a)
 /* If an announcement contradicts earlier ones, fail. */
 static bool contradicts(struct kl_root *root, const struct kl_announce *a)
 {
-    const struct kl_card *same = a->nranks == root->nranks ? &root->cards[a->card.rank] : NULL;
+    const struct kl_address_record *same = a->nranks == root->nranks ? &root->cards[a->card.rank] : NULL;
     char text[KL_ERROR_TEXT] = "", me[128], other[128];
 
     card_text(&a->card, me);
@@ -344,7 +344,7 @@ static bool hear(struct visitor *v, const struct kl_frame *f)
     struct kl_announce a;
 
     if (f->head.type != KL_FRAME_ANNOUNCE || !kl_announce_decode(f->body, f->head.length, &a)) return false;
-    if (a.patience_ms > PATIENCE_MAX_MS) a.patience_ms = PATIENCE_MAX_MS;
+    if (a.patience_ms > WAIT_LIMIT_MAX_MS) a.patience_ms = WAIT_LIMIT_MAX_MS;
     if (!begin(root, &a)) return false;
     v->rank = a.card.rank;
     kl_source_deadline(v->source, KL_NO_DEADLINE);
@@ -398,7 +398,7 @@ static void listen_to(struct visitor *v)
         struct kl_frame *frame;
         size_t room;
         unsigned char *to = kl_assembler_room(&v->assembler, &room);
-        ssize_t n = kl_chaos_recv(v->fd, to, room, 0);
+        ssize_t n = kl_inject_recv(v->fd, to, room, 0);
 
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return;
@@ -587,7 +587,7 @@ ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **out)
     if (!root) return KL_NOMEM("a rendezvous");
     root->held = out != NULL;
     KL_TRY_OR(rc, out, load_admission(root, id));
-    KL_TRY_OR(rc, out, kl_loop_hold(&root->loop));
+    KL_TRY_OR(rc, out, kl_loop_ref(&root->loop));
     KL_TRY_OR(rc, out, kl_loop_run(root->loop, start, &s));
     *id = opened;
     if (out) *out = root; /* else it may be gone already */
@@ -659,9 +659,9 @@ void kl_root_decline(const struct kl_id *id, int rank)
     struct declining d = {.id = id, .rank = rank, .why = why};
 
     snprintf(why, sizeof why, "rank %d did not join: %.900s", rank, kl_error_text());
-    if (!kl_loop_hold_existing(&d.loop)) return; /* no loop, hence no root */
+    if (!kl_loop_ref_existing(&d.loop)) return; /* no loop, hence no root */
     (void)kl_loop_run(d.loop, decline, &d);
-    kl_loop_drop(d.loop);
+    kl_loop_unref(d.loop);
 }
 
 struct owning {
@@ -682,13 +682,13 @@ static ncclResult_t own_file(void *ctx)
     return ncclSuccess;
 }
 
-void kl_root_own_file(const struct kl_id *id, struct kl_rendezvous_file *file)
+void kl_root_take_file(const struct kl_id *id, struct kl_rendezvous_file *file)
 {
     struct owning o = {.id = id, .file = file};
 
-    if (kl_loop_hold_existing(&o.loop)) {
+    if (kl_loop_ref_existing(&o.loop)) {
         (void)kl_loop_run(o.loop, own_file, &o);
-        kl_loop_drop(o.loop);
+        kl_loop_unref(o.loop);
     }
     kl_rendezvous_file_remove(o.file);
 }
@@ -732,7 +732,7 @@ void kl_root_stop(struct kl_root *root)
 {
     struct kl_loop *loop;
 
-    if (!root || kl_loop_hold(&loop)) return; /* a reference of its own, for the duration of this call */
+    if (!root || kl_loop_ref(&loop)) return; /* a reference of its own, for the duration of this call */
     (void)kl_loop_run(loop, stop, root);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }

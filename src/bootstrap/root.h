@@ -40,7 +40,7 @@ void kl_root_decline(const struct kl_id *id, int rank);
  * any rank: so a rank that has its answer and looks for the id of the next job never finds this one. If there is no
  * root, the file is removed at once. NULL: remove the file that the root has.
  */
-void kl_root_own_file(const struct kl_id *id, struct kl_rendezvous_file *file);
+void kl_root_take_file(const struct kl_id *id, struct kl_rendezvous_file *file);
 
 /** End it, if it has not ended by itself; its addresses are free when this returns. NULL is fine. */
 void kl_root_stop(struct kl_root *root);

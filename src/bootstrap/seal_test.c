@@ -379,7 +379,7 @@ static void an_outbox_seals_in_the_order_in_which_it_sends(void **state)
     for (uint32_t i = 0; i < 12; i++) {
         struct kl_frame_head head = {.type = KL_FRAME_DATA, .tag = i, .length = i % 3 ? i : LONG - i};
         if (i == 3)
-            lent = kl_outbox_lend(&out, &head, body);
+            lent = kl_outbox_add_borrowed(&out, &head, body);
         else
             assert_true(kl_outbox_add(&out, &head, body));
     }
@@ -389,7 +389,7 @@ static void an_outbox_seals_in_the_order_in_which_it_sends(void **state)
         int err = kl_outbox_flush(&out, ends[0], &gone);
         assert_true(!err || err == EAGAIN);
         if (seen == 3 && lent && a.frame) { /* partly written */
-            assert_true(kl_outbox_take_back(&out, lent));
+            assert_true(kl_outbox_reclaim(&out, lent));
             lent = NULL;
         }
         unsigned char *to = kl_assembler_room(&a, &room);

@@ -7,16 +7,16 @@
  *      inbox.c          received frames until they are taken
  *      link.c           connections to peers: frames in and out, on the event loop
  *      failure.c        the one failure of a bootstrap: decide, forward and report it
- *      vigil.c          detection of dead connections
- *      reach.c          opening connections, and simultaneous calls in both directions
- *      census.c         status queries to all ranks
- *      silence.c        diagnosis of timeouts
+ *      liveness.c          detection of dead connections
+ *      peer_connect.c          opening connections, and simultaneous calls in both directions
+ *      status_query.c         status queries to all ranks
+ *      timeout_diagnosis.c        diagnosis of timeouts
  *      exchange.c       send, recv, all-gather, barrier
  *      process_table.c  data shared by the ranks of one process
  *      post.c           non-blocking messages
- *      aside.c          control messages
+ *      control_msg.c          control messages
  *      join.c           from an id to a bootstrap, and back
- *      many.c           the same from several ids
+ *      multi_root.c           the same from several ids
  *      derive.c         a bootstrap of some ranks of another one
  *
  * Threads: the caller's and the event loop's. Fields that both use are under `lock`; callbacks of the owner are called
@@ -34,9 +34,9 @@
 
 #include <pthread.h>
 
-struct kl_caller;
+struct kl_dialer;
 struct kl_acceptor;
-struct kl_census;
+struct kl_status_query;
 struct kl_process_table;
 
 enum kl_link_state {
@@ -55,13 +55,13 @@ struct kl_contact {
     int rank;
 
     /* used on the event loop: */
-    uint64_t due_since; /* ns: since when an acknowledgement is overdue (vigil.h); 0: none is */
+    uint64_t due_since; /* ns: since when an acknowledgement is overdue (liveness.h); 0: none is */
     struct kl_assembler assembler;
     bool ended; /* the connection has been read to its end */
 
     /* under the bootstrap's lock: */
     enum kl_link_state state;
-    struct kl_caller *caller; /* during a call */
+    struct kl_dialer *caller; /* during a call */
     uint64_t call_deadline;   /* of the latest call */
     int fd;                   /* -1 before the first connection; open until kl_link_fini */
     struct kl_source *source;
@@ -73,7 +73,7 @@ struct kl_contact {
     bool rests;  /* the kernel had no memory for a write: retried a little later */
     struct kl_outbox out;
     struct kl_frame *first_in, *last_in; /* the inbox */
-    unsigned char *last_words;           /* KL_STANDING_BYTES; NULL: it has sent none */
+    unsigned char *final_status;         /* KL_STATUS_BYTES; NULL: it has sent none */
 
     /* KL_ARRIVED_*; changed under lock, read without: a poll that finds 0 returns. */
     _Atomic uint32_t arrived;
@@ -88,7 +88,7 @@ struct kl_bootstrap {
     int rank, nranks;
     uint64_t timeout_ms;
     void (*on_failure)(void *ctx, int culprit, ncclResult_t code, const char *text);
-    void (*on_aside)(void *ctx, struct kl_bootstrap *b, int from, const void *data, size_t bytes);
+    void (*on_control_msg)(void *ctx, struct kl_bootstrap *b, int from, const void *data, size_t bytes);
     void *ctx;
     struct kl_retry retry;
     struct kl_bootstrap *parent; /* of a bootstrap that is being derived, whose ranks' states it has; else NULL */
@@ -100,7 +100,7 @@ struct kl_bootstrap {
     struct kl_key key;           /* of the connections between ranks */
     /* to the rendezvous, which tells it of failures, and sees its connection end; the joining thread's */
     bool announced;
-    struct kl_card
+    struct kl_address_record
         /* by rank; naddresses 0: not known yet. Under lock until all have joined; then owned by the process table */
         *cards;
     struct kl_placement placement;
@@ -112,17 +112,17 @@ struct kl_bootstrap {
     void (*on_bad_news)(struct kl_bootstrap *b, const struct kl_notice *why);
 
     /** A frame of a status query has come, or a goodbye. On the event loop, without lock. */
-    void (*on_census)(struct kl_contact *peer, const struct kl_frame *frame);
+    void (*on_status_frame)(struct kl_contact *peer, const struct kl_frame *frame);
 
     struct kl_loop *loop;
     struct kl_acceptor *acceptor;
-    struct kl_stop stop;  /* raised by a failure or an abort: cancels socket waits while joining */
-    struct kl_stop outer; /* a duplicate of the owner's */
+    struct kl_cancel stop;  /* raised by a failure or an abort: cancels socket waits while joining */
+    struct kl_cancel outer; /* a duplicate of the owner's */
     struct kl_source *outer_source;
-    struct kl_source *clock; /* timer of the suspicion */
-    struct kl_source *vigil; /* timer for the detection of dead connections (vigil.h) */
-    uint64_t looked;         /* ns: last check; used on the event loop, as the next field */
-    uint64_t homeless_since; /* ns: since when the host lacks the address; 0: it has it */
+    struct kl_source *clock;     /* timer of the suspicion */
+    struct kl_source *vigil;     /* timer for the detection of dead connections (liveness.h) */
+    uint64_t looked;             /* ns: last check; used on the event loop, as the next field */
+    uint64_t address_lost_since; /* ns: since when the host lacks the address; 0: it has it */
 
     _Atomic(struct kl_contact *) *contacts; /* by rank; made under lock, then constant */
     _Atomic bool over;                      /* failed or aborted; set under lock, read without */
@@ -132,8 +132,8 @@ struct kl_bootstrap {
     /* under lock: */
     const char *phase;
     union kl_address near; /* this host's address on its connections */
-    struct kl_census *census;
-    unsigned char last_words[KL_STANDING_BYTES]; /* sent with the goodbye */
+    struct kl_status_query *census;
+    unsigned char final_status[KL_STATUS_BYTES]; /* sent with the goodbye */
     bool has_last_words;
     size_t inbox_bytes;
     struct kl_bootstrap_traffic traffic;
@@ -164,10 +164,10 @@ static inline struct kl_contact *kl_contact_find(const struct kl_bootstrap *b, i
 /** Make the contact if there is none. Under lock. */
 ncclResult_t kl_contact_make(struct kl_bootstrap *b, int rank, struct kl_contact **contact);
 
-#define KL_WHO_TEXT 128
+#define KL_RANK_DESCRIPTION 128
 
 /** "rank 3 (host h, pid 7)", or "rank 3" while no more is known. Under lock. Returns `text`. */
-const char *kl_who(const struct kl_bootstrap *b, int rank, char text[KL_WHO_TEXT]);
+const char *kl_rank_describe(const struct kl_bootstrap *b, int rank, char text[KL_RANK_DESCRIPTION]);
 
 /** Count an outgoing message of this size. Under lock. */
 void kl_state_count_message(struct kl_bootstrap *b, size_t bytes);
@@ -179,7 +179,7 @@ bool kl_state_wait(struct kl_bootstrap *b, uint64_t deadline);
 void kl_state_waits_for(struct kl_bootstrap *b, int peer);
 
 /**
- * For a wait that is past its deadline: ncclRemoteError with `text`, which kl_silence_explain logs if it finds nothing
+ * For a wait that is past its deadline: ncclRemoteError with `text`, which kl_timeout_diagnose logs if it finds nothing
  * better.
  */
 ncclResult_t kl_state_late(const char *text);

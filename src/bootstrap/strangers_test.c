@@ -4,7 +4,7 @@
 #include "bootstrap/bootstrap.h"
 
 #include "bootstrap/acceptor.h"
-#include "bootstrap/jobs.h"
+#include "bootstrap/test_jobs.h"
 #include "bootstrap/state.h"
 #include "tests/kolo_test.h"
 
@@ -15,7 +15,7 @@ static const char garbage[] = "GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: 
 /* Strangers of all kinds; their sockets, for the caller to close. */
 static void annoy(const union kl_address *address, int fds[4])
 {
-    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct kl_io_wait wait = {.deadline = UINT64_MAX};
     char half_a_hello[20] = "KOLOboot";
 
     for (int i = 0; i < 4; i++) fds[i] = dial(address);
@@ -59,7 +59,7 @@ static void silent_strangers_are_dropped(void **state)
 {
     struct rank ranks[2];
     struct kl_id id;
-    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct kl_io_wait wait = {.deadline = UINT64_MAX};
     int fds[4];
     char c;
 
@@ -138,7 +138,7 @@ static void nonsense_from_a_peer_is_a_failure(void **state)
 /* Without a seal, or with the seal of another connection: a frame, but not from its supposed sender. */
 static void talk_unsealed(struct rank *me, struct kl_bootstrap *b)
 {
-    struct kl_wait wait = {.deadline = UINT64_MAX};
+    struct kl_io_wait wait = {.deadline = UINT64_MAX};
     struct kl_connection c = {.fd = -1};
     char address[KL_ADDRESS_TEXT], text[160];
 
@@ -164,7 +164,7 @@ static void an_altered_announcement_is_told_to_everybody(void **state)
 {
     (void)state;
     for (int before = 0; before < 2; before++) {
-        struct kl_wait wait = {.deadline = UINT64_MAX};
+        struct kl_io_wait wait = {.deadline = UINT64_MAX};
         union kl_address nowhere = free_address("127.0.0.1:0");
         struct kl_connection root;
         struct rank ranks[3];

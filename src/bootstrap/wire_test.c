@@ -136,9 +136,9 @@ static void an_assembler_refuses_what_is_too_long(void **state)
 
 /* ---- records ---- */
 
-static struct kl_card some_card(int rank)
+static struct kl_address_record some_card(int rank)
 {
-    struct kl_card card = {.rank = rank, .pid = 123456789012, .naddresses = 2};
+    struct kl_address_record card = {.rank = rank, .pid = 123456789012, .naddresses = 2};
 
     snprintf(card.host, sizeof card.host, "host-%d", rank);
     assert_int_equal(kl_address_parse("10.0.0.7:4660", &card.address[0]), ncclSuccess);
@@ -203,11 +203,11 @@ static void introductions_survive(void **state)
         {
             size_t ncards = (size_t)(*n + *m);
             a.npartners = *n;
-            a.nspeakers = *m;
+            a.nleaders = *m;
             kl_introduction_encode(&a, wire);
             assert_true(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(ncards), &b));
             assert_int_equal(b.npartners, *n);
-            assert_int_equal(b.nspeakers, *m);
+            assert_int_equal(b.nleaders, *m);
             assert_memory_equal(b.session, a.session, sizeof a.session);
             assert_memory_equal(&b.placement, &a.placement, sizeof a.placement);
             assert_memory_equal(b.partner, a.partner, ncards * sizeof a.partner[0]);

@@ -12,7 +12,7 @@
  *           it has left.
  * Errors:   as the bootstrap, segments and descriptors; ncclInternalError when members expect another size.
  * Lending:  members may publish in it the addresses of their own memory, and others then read and write there, a piece
- *           at a time, each between kl_arena_touch and kl_arena_let_go. A member that has failed revokes its memory:
+ *           at a time, each between kl_arena_touch and kl_arena_untouch. A member that has failed revokes its memory:
  *           when that returns no rank touches it.
  * Threads:  one at a time, per rank.
  */
@@ -57,7 +57,7 @@ struct kl_arena {
     bool ready;                 /* all members that matter to this rank have mapped it */
     int answered;               /* to the first: members, in order */
     struct kl_shm_region *region;
-    struct kl_fd_ticket ticket; /* of others: once invited */
+    struct kl_fd_export_handle ticket; /* of others: once invited */
     bool invited;
     uint64_t doubt; /* how long to wait for the reason why the memory is unreachable; 0: it is not */
     struct kl_fd_request *request;
@@ -91,7 +91,7 @@ void kl_arena_fini(struct kl_arena *arena);
 bool kl_arena_touch(struct kl_arena_mark *mark, int own, int n);
 
 /** And after it. */
-static inline void kl_arena_let_go(struct kl_arena_mark *mark, int own)
+static inline void kl_arena_untouch(struct kl_arena_mark *mark, int own)
 {
     kl_store_release(&mark[own].touching, 0); /* pairs with kl_arena_revoke: the piece is done */
 }

@@ -70,15 +70,15 @@ ncclResult_t kl_connections_get(struct kl_connections *cs, const struct kl_edge 
  * Memory of `bytes` that `n` ranks map, this one the `own`-th of them; it lives as long as `cs`, as does `ranks`, and may be used
  * once it is `ready`. All of them ask, in the same order if they ask for several.
  */
-ncclResult_t kl_connections_share(struct kl_connections *cs, const int32_t *ranks, int n, int own, size_t bytes,
-                                  struct kl_arena **arena);
+ncclResult_t kl_connections_get_arena(struct kl_connections *cs, const int32_t *ranks, int n, int own, size_t bytes,
+                                      struct kl_arena **arena);
 
 /**
  * A link into a network that reduces, of this use and channel; made if it is not there, with the `n` heads of all
  * nodes, this rank the `own`-th of them. It lives as long as `cs`; its connectors may be used once they are `ready`.
  */
-ncclResult_t kl_connections_reduce(struct kl_connections *cs, enum kl_edge_use use, int channel, const int32_t *ranks,
-                                   int n, int own, struct kl_collnet_link **link);
+ncclResult_t kl_connections_get_reducer(struct kl_connections *cs, enum kl_edge_use use, int channel,
+                                        const int32_t *ranks, int n, int own, struct kl_collnet_link **link);
 
 /** Begin the requested edges of collectives in their order. All ranks have asked for the ends of the same ones. */
 void kl_connections_start(struct kl_connections *cs);
@@ -90,10 +90,10 @@ enum kl_progress kl_connections_progress(struct kl_connections *cs, ncclResult_t
 int kl_connections_blocked_on(const struct kl_connections *cs);
 
 /** The reason why a departed peer sends nothing more; NULL: unknown. Lives as long as `cs`. */
-const char *kl_connections_loss(const struct kl_connections *cs, int peer);
+const char *kl_connections_loss_reason(const struct kl_connections *cs, int peer);
 
 /** For a waiting thread: move the data that are relayed for other ranks. MOVED: some moved. */
-enum kl_progress kl_connections_help(struct kl_connections *cs);
+enum kl_progress kl_connections_relay(struct kl_connections *cs);
 
 /** After a failed operation: no rank reads lent memory any more. Any state. */
 void kl_connections_revoke(struct kl_connections *cs);

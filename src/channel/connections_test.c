@@ -194,7 +194,7 @@ static void all_ends_meet_whatever_the_graph_and_the_rounds(void **state)
 }
 
 /* One graph after another, with edges that exist already. */
-static void what_is_connected_stays_while_more_is_asked_for(void **state)
+static void connections_stay_while_more_are_requested(void **state)
 {
     static struct graph g;
 
@@ -376,11 +376,11 @@ static void cards_that_make_no_sense_are_refused(void **state)
 {
     static const struct {
         const char *words;
-        struct kl_card card;
+        struct kl_address_record card;
     } cases[] = {
-        {"chose transport", {.transport = 1, .version = KL_CARD_VERSION + 1}},
-        {"chose transport", {.transport = 77, .version = KL_CARD_VERSION}},
-        {"offered a descriptor is gone", {.transport = 1, .version = KL_CARD_VERSION, .bytes = 4096}},
+        {"chose transport", {.transport = 1, .version = KL_CONNECT_INFO_VERSION + 1}},
+        {"chose transport", {.transport = 77, .version = KL_CONNECT_INFO_VERSION}},
+        {"offered a descriptor is gone", {.transport = 1, .version = KL_CONNECT_INFO_VERSION, .bytes = 4096}},
     };
     const uint32_t tag = 0x4b000000 | KL_EDGE_MESSAGES << 8;
 
@@ -415,10 +415,10 @@ static int silent_service(uint64_t name)
 
 /* A peer that has answered, and does not hand out its memory: no other rank is held up, and the wait for it times
  * out. */
-static void a_peer_that_stands_still_holds_nobody_up(void **state)
+static void a_stopped_peer_delays_no_other(void **state)
 {
-    struct kl_card card = {.transport = 1, .version = KL_CARD_VERSION, .bytes = 1 << 20};
-    struct kl_card_reply reply = {.pool_bytes = 1 << 20};
+    struct kl_address_record card = {.transport = 1, .version = KL_CONNECT_INFO_VERSION, .bytes = 1 << 20};
+    struct kl_connect_reply reply = {.pool_bytes = 1 << 20};
     struct kl_edge out = {.peer = 1, .use = KL_EDGE_MESSAGES, .sends = true};
     struct kl_edge in = {.peer = 1, .use = KL_EDGE_MESSAGES};
     int before = count_fds(), sock;
@@ -559,11 +559,11 @@ int main(void)
         cmocka_unit_test(edges_of_a_pair_are_kept_apart),
         cmocka_unit_test(one_end_may_be_asked_for_long_before_the_other),
         cmocka_unit_test(all_ends_meet_whatever_the_graph_and_the_rounds),
-        cmocka_unit_test(what_is_connected_stays_while_more_is_asked_for),
+        cmocka_unit_test(connections_stay_while_more_are_requested),
         cmocka_unit_test(a_pair_that_nothing_joins_is_an_error),
         cmocka_unit_test(ranks_that_choose_differently_are_told),
         cmocka_unit_test(cards_that_make_no_sense_are_refused),
-        cmocka_unit_test(a_peer_that_stands_still_holds_nobody_up),
+        cmocka_unit_test(a_stopped_peer_delays_no_other),
         cmocka_unit_test(a_peer_that_left_before_it_was_needed_is_named),
         cmocka_unit_test(a_sender_may_leave_before_it_is_heard),
         cmocka_unit_test(connections_end_in_any_state),

@@ -14,7 +14,7 @@
 #include "channel/connections.h"
 #include "tests/hang.h"
 #include "tests/kolo_test.h"
-#include "transport/lines.h"
+#include "transport/ll.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -153,7 +153,7 @@ __attribute__((unused)) static void test_connections_create(struct test_ranks *t
             .bootstrap = t->rank[r].bootstrap,
             .rank = r,
             .nranks = t->n,
-            .shape = {[KL_EDGE_COLL] = {.nslots = 4, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = 1024},
+            .shape = {[KL_EDGE_COLL] = {.nslots = 4, .ll_bytes = KL_LL_LINES_BYTES, .slot_bytes = 1024},
                       [KL_EDGE_MESSAGES] = {.nslots = 4, .slot_bytes = 1024}},
             .round_peers = round_peers,
             .patience_ms = t->hasty && !r   ? 1

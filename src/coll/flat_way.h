@@ -10,7 +10,7 @@
 #ifndef KL_COLL_FLAT_WAY_H
 #define KL_COLL_FLAT_WAY_H
 
-#include "coll/flat_op.h"
+#include "coll/shm/flat_op.h"
 
 /** Is that of use at all, for this function and so many bytes and ranks? Slices are settled. */
 bool kl_flat_may_go_by_core(const struct kl_flat_op *op);

@@ -391,7 +391,7 @@ static void a_guess_counts_for_little(void **state)
 }
 
 /* Among time slices of other ranks a few uses tell little. */
-static void crowded_ones_compare_more(void **state)
+static void oversubscribed_ranks_compare_more(void **state)
 {
     (void)state;
     for (int crowded = 0; crowded < 2; crowded++) {
@@ -465,7 +465,7 @@ int main(void)
         cmocka_unit_test(what_is_put_off_counts),
         cmocka_unit_test(a_guess_is_put_right),
         cmocka_unit_test(a_guess_counts_for_little),
-        cmocka_unit_test(crowded_ones_compare_more),
+        cmocka_unit_test(oversubscribed_ranks_compare_more),
         cmocka_unit_test(who_runs_ahead_counts_what_it_leaves_behind),
         cmocka_unit_test(later_comparisons_are_longer_and_more_seldom),
         cmocka_unit_test(one_begins_as_another_has_ended),

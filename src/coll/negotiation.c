@@ -106,7 +106,7 @@ void kl_negotiation_held(struct kl_negotiation *n, struct kl_negotiation_outcome
     hear(n, outcome.word);
     note_maps(n, outcome.end == KL_NEGOTIATED_MAPPED);
     n->over = outcome.end == KL_NEGOTIATED_DECLINED;
-    n->unreadable |= (n->over && outcome.word.reads) || outcome.end == KL_NEGOTIATED_MENDED;
+    n->unreadable |= (n->over && outcome.word.reads) || outcome.end == KL_NEGOTIATED_REPAIRED;
     if (outcome.end == KL_NEGOTIATED_MAPPED) n->times = NULL;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * negotiation.h - when the ranks of a host agree, before a large collective, whether it is done in their own buffers (mapped.h).
+ * negotiation.h - when the ranks of a host agree, before a large collective, whether it is done in their own buffers (peer_direct.h).
  *
  * That is so where all can map them: they ask each other for this, and where it is of no use more and more seldom (first_try.h). Or where the kernel
  * copies, if that has been faster lately than what was chosen: for each function and size both are measured in turn (lately.h). In this all
@@ -19,9 +19,9 @@
 #define KL_COLL_NEGOTIATION_H
 
 #include "coll/first_try.h"
-#include "coll/func.h"
+#include "coll/schedule/func.h"
 #include "coll/lately.h"
-#include "coll/lending.h"
+#include "coll/zcopy/zcopy_config.h"
 
 enum { KL_NEGOTIATION_SIZES = 16, KL_NEGOTIATION_LEAST = 32 << 10 }; /* powers of 2, from so many bytes */
 
@@ -29,7 +29,7 @@ enum kl_negotiation_end {
     KL_NEGOTIATED_DECLINED, /* the collective is done another way, */
     KL_NEGOTIATED_MAPPED,   /* or is complete, in mapped buffers, */
     KL_NEGOTIATED_READ,     /* or by the kernel's copies, */
-    KL_NEGOTIATED_MENDED /* which it refused in the middle: the rest was staged, and so are collectives from now on */
+    KL_NEGOTIATED_REPAIRED /* which it refused in the middle: the rest was staged, and so are collectives from now on */
 };
 
 /** What a rank says; or what the first one says, and the longest times that anybody does. */

@@ -118,7 +118,7 @@ static void the_slowest_rank_counts(void **state)
 }
 
 /* Also when their times say now this, now that. */
-static void all_are_of_one_mind(void **state)
+static void all_ranks_report_the_same(void **state)
 {
     struct ranks r = ranks_of(KL_KERNEL_COPIES_AUTO, KL_KERNEL_COPIES_AUTO);
     uint64_t seed = 1;
@@ -235,7 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_faster_way_is_taken),
         cmocka_unit_test(the_slowest_rank_counts),
-        cmocka_unit_test(all_are_of_one_mind),
+        cmocka_unit_test(all_ranks_report_the_same),
         cmocka_unit_test(settings_are_followed),
         cmocka_unit_test(mapped_buffers_are_always_asked_for),
         cmocka_unit_test(it_is_known_whether_ranks_take_turns),

@@ -7,7 +7,7 @@
  * `finished` is n. So there is one operation in progress at a time, and its state needs no allocation.
  *
  *     user thread:  check -> choose -> tasks[] -> stream push              issue.c, record.c, launch.c
- *     runner:       wait for `finished` -> progress tasks -> finished + 1  run.c, coll/exec.c
+ *     runner:       wait for `finished` -> progress tasks -> finished + 1  run.c, coll/engine/exec.c
  *
  * Failures: the first one wins, is kept (code and sentence), fails every later operation, is sent to the other ranks,
  *           and is reported by ncclCommGetAsyncError and ncclGetLastError.
@@ -21,22 +21,22 @@
 #define KL_COMM_COMM_H
 
 #include "base/error.h"
-#include "base/seldom.h"
+#include "base/backoff.h"
 #include "bootstrap/bootstrap.h"
 #include "channel/connections.h"
-#include "coll/exec.h"
-#include "comm/ahead.h"
-#include "comm/compare.h"
+#include "coll/engine/exec.h"
+#include "comm/queue/prepost.h"
+#include "comm/queue/compare.h"
 #include "comm/config.h"
 #include "comm/handle.h"
-#include "comm/inquest.h"
-#include "comm/watch/clock.h"
-#include "comm/watch/flight.h"
-#include "comm/watch/trace.h"
+#include "comm/diagnosis/desync_check.h"
+#include "comm/diagnosis/clock.h"
+#include "comm/diagnosis/flight.h"
+#include "comm/diagnosis/trace.h"
 #include "comm/registry.h"
-#include "comm/userops.h"
-#include "comm/wish.h"
-#include "comm/world.h"
+#include "comm/queue/userops.h"
+#include "comm/setup/nccl_config.h"
+#include "comm/setup/process_shared.h"
 #include "device/device.h"
 #include "device/host/wait.h"
 #include "graph/p2p.h"
@@ -57,7 +57,7 @@ struct kl_queued {
 };
 
 /** One-sided operations of a group: called before its first collective or message, or later. */
-enum kl_onesided_turn { KL_ONESIDED_BEFORE, KL_ONESIDED_AFTER, KL_ONESIDED_TURNS };
+enum kl_onesided_order { KL_ONESIDED_BEFORE, KL_ONESIDED_AFTER, KL_ONESIDED_ORDERS };
 struct kl_onesided {
     struct kl_rma_op *first, *last;
 };
@@ -98,7 +98,7 @@ struct kl_job {
 };
 
 /** The children so far, so that no two have the same secret. children.c */
-struct kl_family {
+struct kl_child_counter {
     uint32_t splits;
     uint64_t *shrunk; /* the members of each child by shrinking, as a number */
     size_t nshrunk;
@@ -107,11 +107,11 @@ struct kl_family {
 };
 
 /** How a communicator is made: at a rendezvous, or from ranks of a parent. */
-struct kl_birth {
+struct kl_comm_params {
     const ncclUniqueId *ids; /* of the rendezvous, the same on all ranks; NULL: all members are the parent's */
     int nids;
     int nranks, rank, device;
-    struct kl_wish wish;
+    struct kl_nccl_config nccl_config;
     struct ncclComm *parent; /* NULL: none. It stays until the child is complete: creating the child is its job */
     bool follows;            /* the child fails if the parent does meanwhile */
     const int32_t *member;   /* the parent's ranks of the members, by new ranks */
@@ -153,26 +153,27 @@ struct ncclComm {
     alignas(KL_LINE) uint64_t launched; /* launches queued */
     _Atomic uint64_t tasks_taken;       /* tasks recorded; written by the user thread, as: */
     _Atomic uint64_t collectives;       /* of them, also those without elements */
-    struct kl_called_before *calls;     /* the last KL_CALLS of them, by number */
+    struct kl_past_call *calls;         /* the last KL_CALLS of them, by number */
     struct kl_task *tasks;              /* ring; grows while nothing is in flight */
     uint64_t task_room;                 /* a power of two */
     uint64_t timeout_ns;                /* of the next tasks, as in a task */
     struct kl_stream *last_stream;      /* of the last launch */
     uint64_t last_ticket;
-    uint64_t large_until;           /* up to this task some are not small, or wait for several streams */
-    uint32_t behind;                /* calls that found operations queued in which ranks run ahead of others */
-    struct kl_seldom looks, yields; /* polls of the queue before more is queued; yields of the core, where ranks share
+    uint64_t large_until;            /* up to this task some are not small, or wait for several streams */
+    uint32_t behind;                 /* calls that found operations queued in which ranks run ahead of others */
+    struct kl_backoff looks, yields; /* polls of the queue before more is queued; yields of the core, where ranks share
                                      * it */
     _Atomic bool finalized;
     _Atomic bool revoked;     /* it failed because it was revoked, and may have children */
     bool suspended;           /* has no connections; the job's */
     struct kl_queued *queued; /* of the open group; grows, is never shrunk */
     size_t nqueued, queued_room;
-    bool queued_apart, queued_to_self; /* of the group: some are on different streams; some are messages to this rank */
-    struct kl_onesided onesided[KL_ONESIDED_TURNS]; /* of the open group */
-    struct ncclComm *group_next;                    /* in the list of the open group */
-    _Atomic uint32_t in_group;                      /* enum kl_in_group */
-    _Atomic(const void *) group_thread;             /* the thread whose group it is in (kl_thread_self) */
+    bool queued_several_streams,
+        queued_to_self; /* of the group: some are on different streams; some are messages to this rank */
+    struct kl_onesided onesided[KL_ONESIDED_ORDERS]; /* of the open group */
+    struct ncclComm *group_next;                     /* in the list of the open group */
+    _Atomic uint32_t in_group;                       /* enum kl_in_group */
+    _Atomic(const void *) group_thread;              /* the thread whose group it is in (kl_thread_self) */
     _Atomic(const void *) waits_inline; /* an issuer that waits for a stream: functions that run there may issue */
 
     /* the runner's: passed on with `finished` */
@@ -190,16 +191,16 @@ struct ncclComm {
     uint32_t stalls;                            /* polls without progress */
     uint32_t dumped;                            /* dump requests served (dump.h) */
     struct kl_compare compare;                  /* calls of all ranks, before data move */
-    struct kl_inquest inquest;                  /* findings about an operation that cannot go on */
+    struct kl_desync_check desync;              /* findings about an operation that cannot go on */
     _Atomic uint32_t joins_left;                /* pieces of join work that still access the communicator */
     _Atomic uint32_t arrivals[KL_LAUNCHES];     /* streams that have reached a launch that joins several */
 
     /* from the plan, constant after init */
-    struct kl_world *world;      /* shared by the ranks of this process */
-    struct kl_domain *domain;    /* of the world: this rank's, with its graphs */
-    const struct kl_peer *peers; /* the world's, nranks */
-    const struct kl_topo *topo;  /* the domain's */
-    struct kl_connect *connect;  /* the joined graphs, as this rank sees them */
+    struct kl_process_shared *shared; /* shared by the ranks of this process */
+    struct kl_domain *domain;         /* of the shared state: this rank's, with its graphs */
+    const struct kl_peer *peers;      /* the shared state's, nranks */
+    const struct kl_topo *topo;       /* the domain's */
+    struct kl_connect *connect;       /* the joined graphs, as this rank sees them */
     struct kl_p2p_channels p2p;
     struct kl_p2p_round *rounds; /* nranks */
     struct kl_tuning tuning;     /* with kl_tuning_host */
@@ -207,29 +208,29 @@ struct ncclComm {
     /* cold */
     struct kl_failure failure;
     struct kl_job job;
-    struct kl_family family;
+    struct kl_child_counter children_made;
     struct kl_registry registry, windows;
-    struct kl_rma *rma; /* NULL until the first window is made; `windows_asked` counts the attempts */
-    int windows_asked;
+    struct kl_rma *rma; /* NULL until the first window is made; `windows_attempted` counts the attempts */
+    int windows_attempted;
     struct kl_userops userops;
     uint8_t barrier;                                 /* the element that barriers reduce */
     struct kl_redop bits[ncclNumTypes][KL_BITS_OPS]; /* prepared operators of kolo.h, at first use */
     struct kl_comm_config config;
-    struct kl_wish wish;
+    struct kl_nccl_config nccl_config;
     bool blocking;
     struct kl_bootstrap *bootstrap;
-    int local_ranks;              /* on this host */
-    bool one_memory;              /* all ranks share memory, and may use it */
-    const struct kl_birth *birth; /* while it is being made */
+    int local_ranks;                     /* on this host */
+    bool one_memory;                     /* all ranks share memory, and may use it */
+    const struct kl_comm_params *params; /* while it is being made */
     struct kl_init init;
     _Atomic(const char *) phase; /* of init or of the end; NULL in between */
     _Atomic uint64_t name;       /* the same at every rank: rank 0's job (transport/peer.h); 0: not known yet */
     struct kl_clock clock;
-    _Atomic bool flown; /* its flight record was written */
+    _Atomic bool flight_written; /* its flight record was written */
     bool dump_armed, ras_held;
 
     /* used by small operations, but large */
-    alignas(KL_LINE) struct kl_ahead ahead; /* posting of queued operations before their turn */
+    alignas(KL_LINE) struct kl_prepost prepost; /* posting of queued operations before their turn */
 };
 
 /** Is it in the open group of a thread? If so, ending it from another thread leaves the memory to the group's end. */
@@ -245,18 +246,18 @@ static inline void kl_comm_publish(ncclComm_t *user, ncclComm_t handle)
 
 /**
  * Allocate one, and write its handle to `*user`: from now on any thread can abort it. It is entered and busy until
- * kl_comm_complete or kl_comm_drop. On failure `*user` is NULL.
+ * kl_comm_complete or kl_comm_discard. On failure `*user` is NULL.
  */
-ncclResult_t kl_comm_begin(const struct kl_birth *birth, ncclComm_t *user, struct ncclComm **comm);
+ncclResult_t kl_comm_begin(const struct kl_comm_params *params, ncclComm_t *user, struct ncclComm **comm);
 
 /**
  * Join, all phases; `birth` as in kl_comm_begin. If it fails, one that is blocking, or a child, is freed and `*user` is
  * NULL; another one stays, as a failed one. Not busy any more, and left.
  */
-ncclResult_t kl_comm_complete(struct ncclComm *comm, const struct kl_birth *birth, ncclComm_t *user);
+ncclResult_t kl_comm_complete(struct ncclComm *comm, const struct kl_comm_params *params, ncclComm_t *user);
 
 /** Discard a communicator that will not be created: free it. `*user` is NULL. */
-void kl_comm_drop(struct ncclComm *comm, ncclComm_t *user);
+void kl_comm_discard(struct ncclComm *comm, ncclComm_t *user);
 
 /** Run the queued operations; then no more may be issued. From inside (handle.h). */
 ncclResult_t kl_comm_finalize(ncclComm_t comm);
@@ -279,22 +280,22 @@ void kl_comm_abort(ncclComm_t comm);
 /** The group of the calling thread has ended. If the communicator was ended meanwhile, this frees it. */
 void kl_comm_leave_group(ncclComm_t comm);
 
-/* ---- phases: peers.c, topology.c, near.c, graphs.c, agree.c, connect.c ---- */
+/* ---- phases: peers.c, topology.c, bind.c, graphs.c, agree.c, connect.c ---- */
 
-ncclResult_t kl_comm_meet_peers(ncclComm_t comm);
+ncclResult_t kl_comm_exchange_peers(ncclComm_t comm);
 void kl_comm_leave_peers(ncclComm_t comm);
-ncclResult_t kl_comm_find_machine(ncclComm_t comm);
-void kl_comm_forget_machine(ncclComm_t comm);
-ncclResult_t kl_comm_move_near(ncclComm_t comm);
-void kl_comm_move_back(ncclComm_t comm);
+ncclResult_t kl_comm_build_topology(ncclComm_t comm);
+void kl_comm_free_topology(ncclComm_t comm);
+ncclResult_t kl_comm_bind_thread(ncclComm_t comm);
+void kl_comm_unbind_thread(ncclComm_t comm);
 /** Where ranks share CPUs and have none of their own: continue this thread on one of its CPUs, which the ranks of a
  * machine take in turn; from there the kernel may move it as usual. Ranks that wait for each other yield, which the
  * kernel takes for work: without this, it may leave three of four on one CPU for a second, and each operation takes
  * twice as long. */
-void kl_comm_spread(ncclComm_t comm);
-ncclResult_t kl_comm_find_graphs(ncclComm_t comm);
-ncclResult_t kl_comm_agree(ncclComm_t comm);
-void kl_comm_forget_agreement(ncclComm_t comm);
+void kl_comm_spread_threads(ncclComm_t comm);
+ncclResult_t kl_comm_search_graphs(ncclComm_t comm);
+ncclResult_t kl_comm_agree_plan(ncclComm_t comm);
+void kl_comm_free_plan(ncclComm_t comm);
 ncclResult_t kl_comm_connect(ncclComm_t comm);
 
 /**
@@ -308,9 +309,9 @@ void kl_comm_disconnect(ncclComm_t comm);
 ncclResult_t kl_comm_connect_early(ncclComm_t comm);
 
 /** Can the memory of this communicator's operations have huge pages? Then `comm->pages` keeps their state, until
- * kl_comm_drop_pages. */
-ncclResult_t kl_comm_find_pages(ncclComm_t comm);
-void kl_comm_drop_pages(ncclComm_t comm);
+ * kl_comm_free_pages. */
+ncclResult_t kl_comm_init_pages(ncclComm_t comm);
+void kl_comm_free_pages(ncclComm_t comm);
 
 /** The device of the net by which other hosts reach this rank. The net was initialised. */
 int kl_comm_net_device(ncclComm_t comm);
@@ -321,12 +322,12 @@ void kl_comm_log_channels(ncclComm_t comm);
 /* ---- operations: issue.c, record.c, launch.c, run.c ---- */
 
 /** Count it. Success. */
-ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task);
+ncclResult_t kl_comm_record_empty(ncclComm_t comm, struct kl_task *task);
 
 /** Number of the group's operations with a stream of their own to check: 1 where all have the same stream. */
-static inline size_t kl_comm_queued_apart(const struct ncclComm *comm)
+static inline size_t kl_comm_queued_streams(const struct ncclComm *comm)
 {
-    return comm->queued_apart || !comm->nqueued ? comm->nqueued : 1;
+    return comm->queued_several_streams || !comm->nqueued ? comm->nqueued : 1;
 }
 
 /** Check the group's operations. */
@@ -366,7 +367,7 @@ void kl_comm_withdraw(ncclComm_t comm);
 void kl_comm_fail(ncclComm_t comm, int culprit, ncclResult_t code, const char *text, bool tell);
 
 /** An abort, or a failure, stops this bootstrap from now on; NULL: none. */
-void kl_comm_stoppable(struct ncclComm *comm, struct kl_bootstrap *bootstrap);
+void kl_comm_set_abort_target(struct ncclComm *comm, struct kl_bootstrap *bootstrap);
 
 /** `child` is being made: it is aborted with its parent, and, if it follows it, fails with it. NULL: none. */
 void kl_comm_set_child(struct ncclComm *parent, struct ncclComm *child, bool follows);
@@ -387,7 +388,7 @@ static inline ncclResult_t kl_comm_failure(ncclComm_t comm)
 }
 
 /** The same, but a revoked communicator has not failed. */
-ncclResult_t kl_comm_trouble(ncclComm_t comm);
+ncclResult_t kl_comm_failure_unless_revoked(ncclComm_t comm);
 
 /** The same where jobs may be in progress: ncclInProgress, or how the last one ended, if nothing has failed. Any
  * thread. */

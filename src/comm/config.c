@@ -80,12 +80,12 @@ void kl_comm_config_host(const struct kl_comm_config *config, char *name, size_t
     snprintf(name, bytes, "%s", *config->hostid ? config->hostid : own);
 }
 
-bool kl_comm_config_blocking(const struct kl_comm_config *config, const struct kl_wish *wish)
+bool kl_comm_config_blocking(const struct kl_comm_config *config, const struct kl_nccl_config *nccl_config)
 {
-    return config->blocking >= 0 ? config->blocking : kl_wish_or(wish->blocking, 1);
+    return config->blocking >= 0 ? config->blocking : kl_nccl_config_or(nccl_config->blocking, 1);
 }
 
-const char *kl_comm_config_net(const struct kl_comm_config *config, const struct kl_wish *wish)
+const char *kl_comm_config_net(const struct kl_comm_config *config, const struct kl_nccl_config *nccl_config)
 {
-    return *config->net ? config->net : wish->net;
+    return *config->net ? config->net : nccl_config->net;
 }

@@ -9,7 +9,7 @@
 #define KL_COMM_CONFIG_H
 
 #include "base/param.h"
-#include "comm/wish.h"
+#include "comm/setup/nccl_config.h"
 
 struct kl_comm_config {
     int64_t bootstrap_timeout_s; /* for joining, and for each exchange of the bootstrap */
@@ -50,9 +50,9 @@ void kl_comm_config_load(struct kl_comm_config *config);
 /** The name of this host: NCCL_HOSTID, or the system's. */
 void kl_comm_config_host(const struct kl_comm_config *config, char *name, size_t bytes);
 /** Do calls of a communicator block until they are done? */
-bool kl_comm_config_blocking(const struct kl_comm_config *config, const struct kl_wish *wish);
+bool kl_comm_config_blocking(const struct kl_comm_config *config, const struct kl_nccl_config *nccl_config);
 
 /** Name of the requested network; "": any. */
-const char *kl_comm_config_net(const struct kl_comm_config *config, const struct kl_wish *wish);
+const char *kl_comm_config_net(const struct kl_comm_config *config, const struct kl_nccl_config *nccl_config);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/comm.h"
-#include "comm/watch/flight_file.h"
-#include "comm/watch/trace_file.h"
+#include "comm/diagnosis/flight_file.h"
+#include "comm/diagnosis/trace_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -68,7 +68,7 @@ ncclResult_t kl_comm_adopt_failure(ncclComm_t comm)
     return (ncclResult_t)kl_load_relaxed(&comm->failed);
 }
 
-ncclResult_t kl_comm_trouble(ncclComm_t comm)
+ncclResult_t kl_comm_failure_unless_revoked(ncclComm_t comm)
 {
     return kl_load_acquire(&comm->revoked) ? ncclSuccess : kl_comm_failure(comm); /* pairs with kl_comm_revoke */
 }
@@ -80,7 +80,7 @@ const char *kl_comm_failure_text(ncclComm_t comm)
 
 /* ---- other ranks end the communicator ---- */
 
-void kl_comm_stoppable(struct ncclComm *comm, struct kl_bootstrap *bootstrap)
+void kl_comm_set_abort_target(struct ncclComm *comm, struct kl_bootstrap *bootstrap)
 {
     pthread_mutex_lock(&comm->failure.lock);
     comm->job.bootstrap = bootstrap;

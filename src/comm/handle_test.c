@@ -52,7 +52,7 @@ static void a_handle_leads_to_its_communicator_while_it_lives(void **state)
     kl_error_quiet(0);
 }
 
-static void what_is_no_handle_is_found_out(void **state)
+static void invalid_handles_are_refused(void **state)
 {
     struct ncclComm *comm = make();
     uintptr_t handle = (uintptr_t)comm->handle;
@@ -198,7 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_handle_leads_to_its_communicator_while_it_lives),
-        cmocka_unit_test(what_is_no_handle_is_found_out),
+        cmocka_unit_test(invalid_handles_are_refused),
         cmocka_unit_test(one_thread_at_a_time_gives_work),
         cmocka_unit_test(slots_are_reused_and_handles_are_not),
         cmocka_unit_test(many_live_side_by_side),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/job.h"
 
-#include "comm/group.h"
+#include "comm/queue/group.h"
 
 #include <stdio.h>
 
@@ -99,7 +99,7 @@ ncclResult_t kl_comm_state(ncclComm_t comm)
     /* The failure is returned when these jobs have ended, which it makes them do: then the communicator can be
      * destroyed. */
     if (busy == KL_BUSY_REVOKE || busy == KL_BUSY_FINALIZE) return ncclInProgress;
-    KL_TRY(kl_comm_trouble(comm));
+    KL_TRY(kl_comm_failure_unless_revoked(comm));
     if (busy && busy != KL_SUSPENDED) return ncclInProgress;
     pthread_mutex_lock(&comm->failure.lock);
     ncclResult_t rc = comm->job.rc;

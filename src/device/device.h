@@ -133,15 +133,15 @@ struct kl_device_kind {
     ncclResult_t (*unpin)(uint64_t pin);
 
     /** Let other processes map a range of shareable memory. Each call makes its own ticket. */
-    ncclResult_t (*export_range)(const void *ptr, size_t bytes, struct kl_range_ticket *ticket);
-    ncclResult_t (*unexport)(const struct kl_range_ticket *ticket);
+    ncclResult_t (*export_range)(const void *ptr, size_t bytes, struct kl_range_export_handle *ticket);
+    ncclResult_t (*unexport)(const struct kl_range_export_handle *ticket);
 
     /**
      * Map an exported range; in its own process that is the range itself. *import is NULL at first; ncclInProgress:
      * call again; the first `deadline` counts. On failure *import is NULL. Never blocks. A ticket may come from an
      * untrusted source.
      */
-    ncclResult_t (*import)(const struct kl_range_ticket *ticket, uint64_t deadline, struct kl_import **import,
+    ncclResult_t (*import)(const struct kl_range_export_handle *ticket, uint64_t deadline, struct kl_import **import,
                            void **ptr);
 
     /** Unmap it, or cancel the import. NULL is fine. */
@@ -195,10 +195,10 @@ static inline enum kl_progress kl_device_run_own(const struct kl_device_kind *ki
     return kind == &kl_host_devices && kl_stream_is_of(stream, owner) ? kl_stream_run(stream) : KL_STALLED;
 }
 
-/** kl_stream_take_idle, for kinds whose queue holds all of the device's earlier work. */
-static inline bool kl_device_take_idle(const struct kl_device_kind *kind, struct kl_stream *stream)
+/** kl_stream_acquire_if_idle, for kinds whose queue holds all of the device's earlier work. */
+static inline bool kl_device_acquire_if_idle(const struct kl_device_kind *kind, struct kl_stream *stream)
 {
-    return kind == &kl_host_devices && kl_stream_take_idle(stream);
+    return kind == &kl_host_devices && kl_stream_acquire_if_idle(stream);
 }
 
 static inline ncclResult_t kl_device_synchronize(const struct kl_device_kind *kind, struct kl_stream *stream)

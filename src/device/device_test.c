@@ -57,7 +57,7 @@ static unsigned char *allocate(kind_t kind, enum kl_memory_kind of, size_t bytes
     return p;
 }
 
-static ncclResult_t import(kind_t kind, const struct kl_range_ticket *ticket, struct kl_import **i, void **p)
+static ncclResult_t import(kind_t kind, const struct kl_range_export_handle *ticket, struct kl_import **i, void **p)
 {
     ncclResult_t rc;
 
@@ -161,7 +161,7 @@ static void a_stream_runs_in_order(kind_t kind)
 }
 
 /* Two ways to call the same function: by the row, and directly as operations do. */
-static void a_row_is_what_the_short_way_calls(kind_t kind)
+static void the_direct_call_equals_the_row(kind_t kind)
 {
     struct kl_stream *s, *a, *b;
     struct gate gate = {.open = 1};
@@ -359,7 +359,7 @@ static void only_shareable_memory_is_exported(kind_t kind)
 {
     unsigned char *private = allocate(kind, KL_MEMORY_PRIVATE, BYTES), *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
     int local = 0;
-    struct kl_range_ticket ticket;
+    struct kl_range_export_handle ticket;
 
     invalid(kind->export_range(private, BYTES, &ticket));
     invalid(kind->export_range(&local, sizeof local, &ticket));
@@ -374,7 +374,7 @@ static void only_shareable_memory_is_exported(kind_t kind)
 static void a_process_imports_its_own_range_as_it_is(kind_t kind)
 {
     unsigned char *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
-    struct kl_range_ticket ticket;
+    struct kl_range_export_handle ticket;
     struct kl_import *i, *j;
     void *q;
 
@@ -393,7 +393,7 @@ static void a_process_imports_its_own_range_as_it_is(kind_t kind)
 static void exports_end(kind_t kind)
 {
     unsigned char *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
-    struct kl_range_ticket one, two;
+    struct kl_range_export_handle one, two;
     struct kl_import *i;
     void *q;
 
@@ -413,7 +413,7 @@ static void exports_end(kind_t kind)
 static void a_ticket_may_come_from_anywhere(kind_t kind)
 {
     unsigned char *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
-    struct kl_range_ticket ticket, forged;
+    struct kl_range_export_handle ticket, forged;
     struct kl_import *i;
     void *q;
 
@@ -450,7 +450,7 @@ static bool read_all(int fd, void *data, size_t bytes)
 }
 
 /* The importer: find the pattern, map it twice, leave an answer behind it. 0: success. */
-static int import_and_answer(kind_t kind, const struct kl_range_ticket *ticket)
+static int import_and_answer(kind_t kind, const struct kl_range_export_handle *ticket)
 {
     struct kl_import *i, *j;
     unsigned char *p, *q;
@@ -475,7 +475,7 @@ static int status_of(pid_t child)
 static void a_child_imports_what_was_exported_after_it_was_born(kind_t kind)
 {
     int pipes[2];
-    struct kl_range_ticket ticket;
+    struct kl_range_export_handle ticket;
 
     assert_int_equal(pipe(pipes), 0);
     pid_t child = fork();
@@ -497,10 +497,10 @@ static void a_child_imports_what_was_exported_after_it_was_born(kind_t kind)
 }
 
 /* It has the memory already, and its bookkeeping is its own. */
-static void a_child_inherits_what_there_was(kind_t kind)
+static void a_child_inherits_existing_memory(kind_t kind)
 {
     unsigned char *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
-    struct kl_range_ticket ticket;
+    struct kl_range_export_handle ticket;
 
     memset(p, PATTERN, BYTES);
     ok(kind->export_range(p, BYTES, &ticket));
@@ -563,7 +563,7 @@ static size_t number_of(kind_t kind)
 
 static void *import_in_a_thread(void *arg)
 {
-    const struct kl_range_ticket *ticket = arg;
+    const struct kl_range_export_handle *ticket = arg;
     struct kl_import *i;
     unsigned char *p;
 
@@ -576,7 +576,7 @@ static void *import_in_a_thread(void *arg)
 
 static int be_importer(kind_t kind)
 {
-    struct kl_range_ticket ticket;
+    struct kl_range_export_handle ticket;
     pthread_t thread[THREADS];
     int bad = 0;
 
@@ -594,7 +594,7 @@ static int be_importer(kind_t kind)
 static void another_program_imports(kind_t kind)
 {
     unsigned char *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
-    struct kl_range_ticket ticket;
+    struct kl_range_export_handle ticket;
 
     memset(p, PATTERN, BYTES);
     ok(kind->export_range(p + 4097, 4096, &ticket));
@@ -610,7 +610,7 @@ static void another_program_imports(kind_t kind)
 static int be_exporter(kind_t kind)
 {
     unsigned char *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
-    struct kl_range_ticket ticket;
+    struct kl_range_export_handle ticket;
     char nothing;
 
     memset(p, PATTERN, BYTES);
@@ -622,7 +622,7 @@ static int be_exporter(kind_t kind)
 static void what_is_imported_outlives_its_exporter(kind_t kind)
 {
     struct program exporter = start("export", number_of(kind));
-    struct kl_range_ticket ticket;
+    struct kl_range_export_handle ticket;
     struct kl_import *i, *j, *late;
     unsigned char *p, *q;
 
@@ -671,7 +671,7 @@ static void *export_and_import(void *arg)
     kind_t kind = arg;
 
     for (int round = 0; round < 50; round++) {
-        struct kl_range_ticket ticket;
+        struct kl_range_export_handle ticket;
         struct kl_import *i;
         void *p, *q;
         if (kind->alloc(0, KL_MEMORY_SHAREABLE, BYTES, &p) || kind->export_range(p, BYTES, &ticket)) return arg;
@@ -721,7 +721,7 @@ static const struct {
     BEHAVIOUR(each_thread_has_a_device_of_its_own),
     BEHAVIOUR(every_device_has_one_of_the_nodes),
     BEHAVIOUR(a_stream_runs_in_order),
-    BEHAVIOUR(a_row_is_what_the_short_way_calls),
+    BEHAVIOUR(the_direct_call_equals_the_row),
     BEHAVIOUR(what_is_no_stream_is_an_error),
     BEHAVIOUR(an_event_is_done_when_what_is_before_it_is),
     BEHAVIOUR(a_pointer_says_what_it_is),
@@ -735,7 +735,7 @@ static const struct {
     BEHAVIOUR(exports_end),
     BEHAVIOUR(a_ticket_may_come_from_anywhere),
     BEHAVIOUR(a_child_imports_what_was_exported_after_it_was_born),
-    BEHAVIOUR(a_child_inherits_what_there_was),
+    BEHAVIOUR(a_child_inherits_existing_memory),
     BEHAVIOUR(another_program_imports),
     BEHAVIOUR(what_is_imported_outlives_its_exporter),
     BEHAVIOUR(many_threads_at_once),

@@ -23,11 +23,11 @@ struct kl_memory {
 };
 
 /** Identifies an exported range in any process of the host; sent as raw bytes. */
-struct kl_range_ticket {
+struct kl_range_export_handle {
     uint64_t offset, bytes;   /* of the range in its allocation */
     unsigned char handle[64]; /* format of the kind; CUDA's handles need that much */
 };
-_Static_assert(sizeof(struct kl_range_ticket) == 80, "sent to other processes");
+_Static_assert(sizeof(struct kl_range_export_handle) == 80, "sent to other processes");
 
 /** An imported range, or an import in progress. Belongs to one thread at a time. */
 struct kl_import;

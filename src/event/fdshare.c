@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "os/chaos.h"
+#include "os/fault_inject.h"
 #include "os/fdpass.h"
-#include "os/files.h"
+#include "os/fd_limit.h"
 #include "os/socket.h"
 #include "event/loop.h"
 
@@ -45,7 +45,7 @@ struct client {
     struct client *prev, *next;
     struct kl_source *source;
     int sock;
-    bool spare; /* accepted with the reserve descriptor (kl_loop_lend_spare): at most one client at a time */
+    bool spare; /* accepted with the reserve descriptor (kl_loop_lend_reserve_fd): at most one client at a time */
 };
 
 /* Lives from the first offer to the last withdrawal; freed on the event loop, which owns its clients. */
@@ -86,8 +86,8 @@ static int open_socket(void)
 {
     int sock;
 
-    do sock = kl_chaos_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK);
-    while (sock < 0 && kl_files_make_room(errno));
+    do sock = kl_inject_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK);
+    while (sock < 0 && kl_fd_limit_make_room(errno));
     return sock;
 }
 
@@ -122,7 +122,7 @@ static void client_end(struct client *c)
     if (s->nclients-- == CLIENTS || c->spare) kl_source_watch(s->source, EPOLLIN);
     kl_source_remove(c->source);
     close(c->sock);
-    if (c->spare) kl_loop_forgo_spare(s->loop);
+    if (c->spare) kl_loop_release_reserve_fd(s->loop);
     free(c);
 }
 
@@ -162,7 +162,7 @@ static void receive_client(struct service *s, int sock, bool spare)
 
     if (!c) {
         close(sock);
-        if (spare) kl_loop_forgo_spare(s->loop);
+        if (spare) kl_loop_release_reserve_fd(s->loop);
         return;
     }
     c->service = s;
@@ -186,7 +186,7 @@ static void service_end(struct service *s)
     while (s->clients) client_end(s->clients);
     close(s->listener);
     free(s);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 static bool is_ending(const struct service *s)
@@ -213,13 +213,13 @@ static int accept_client(struct service *s, bool *spare)
     int sock;
 
     *spare = false;
-    do sock = kl_chaos_accept(s->listener, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    while (sock < 0 && kl_files_make_room(errno));
-    if (sock >= 0 || !kl_loop_lend_spare(s->loop, errno)) return sock;
+    do sock = kl_inject_accept(s->listener, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    while (sock < 0 && kl_fd_limit_make_room(errno));
+    if (sock >= 0 || !kl_loop_lend_reserve_fd(s->loop, errno)) return sock;
     sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     int err = errno;
     *spare = sock >= 0;
-    if (sock < 0) kl_loop_forgo_spare(s->loop);
+    if (sock < 0) kl_loop_release_reserve_fd(s->loop);
     errno = err;
     return sock;
 }
@@ -282,13 +282,13 @@ static void install_fork_handlers(void)
 
 static ncclResult_t service_start(struct service **out)
 {
-    struct service *s = kl_chaos_calloc(1, sizeof *s);
+    struct service *s = kl_inject_calloc(1, sizeof *s);
     ncclResult_t rc;
 
     if (!s) return KL_NOMEM("the service that shares descriptors");
     s->listener = -1;
     KL_TRY_OR(rc, out, random_bytes(&s->name, sizeof s->name));
-    KL_TRY_OR(rc, out, kl_loop_hold(&s->loop));
+    KL_TRY_OR(rc, out, kl_loop_ref(&s->loop));
     /* Registered after the loop's own handlers: handlers registered later run earlier, so fork takes this lock first,
      * as the code here does. */
     pthread_once(&fork_handlers_once, install_fork_handlers);
@@ -297,7 +297,7 @@ static ncclResult_t service_start(struct service **out)
     return ncclSuccess;
 out:
     if (s->listener >= 0) close(s->listener);
-    kl_loop_drop(s->loop);
+    kl_loop_unref(s->loop);
     free(s);
     return rc;
 }
@@ -313,10 +313,10 @@ static ncclResult_t add_offer(struct offer *o, uint64_t *service)
 
 /* ---- offering ---- */
 
-ncclResult_t kl_fdshare_offer(int fd, struct kl_fd_ticket *ticket)
+ncclResult_t kl_fdshare_offer(int fd, struct kl_fd_export_handle *ticket)
 {
-    struct offer *o = kl_chaos_calloc(1, sizeof *o);
-    struct kl_fd_ticket made;
+    struct offer *o = kl_inject_calloc(1, sizeof *o);
+    struct kl_fd_export_handle made;
 
     if (!o) return KL_NOMEM("an offer of a descriptor");
     o->fd = fd;
@@ -347,7 +347,7 @@ static struct offer *remove_offer(struct service *s, const unsigned char secret[
     return found;
 }
 
-void kl_fdshare_withdraw(const struct kl_fd_ticket *ticket)
+void kl_fdshare_withdraw(const struct kl_fd_export_handle *ticket)
 {
     struct offer *o = NULL;
 
@@ -366,16 +366,17 @@ void kl_fdshare_withdraw(const struct kl_fd_ticket *ticket)
 /* ---- redeeming ---- */
 
 struct kl_fd_request {
-    struct kl_fd_ticket ticket;
+    struct kl_fd_export_handle ticket;
     uint64_t deadline;
     int sock;
     pid_t pid;  /* of the other process, once connected; 0: it is in another pid namespace */
     bool shown; /* connected, and the export handle has been sent */
 };
 
-ncclResult_t kl_fdshare_ask(const struct kl_fd_ticket *ticket, uint64_t deadline, struct kl_fd_request **request)
+ncclResult_t kl_fdshare_request(const struct kl_fd_export_handle *ticket, uint64_t deadline,
+                                struct kl_fd_request **request)
 {
-    struct kl_fd_request *r = kl_chaos_calloc(1, sizeof *r);
+    struct kl_fd_request *r = kl_inject_calloc(1, sizeof *r);
 
     if (!r) return KL_NOMEM("a request for a descriptor");
     *r = (struct kl_fd_request){.ticket = *ticket, .deadline = deadline};
@@ -388,7 +389,7 @@ ncclResult_t kl_fdshare_ask(const struct kl_fd_ticket *ticket, uint64_t deadline
     return ncclSuccess;
 }
 
-void kl_fdshare_end(struct kl_fd_request *r)
+void kl_fdshare_request_free(struct kl_fd_request *r)
 {
     if (!r) return;
     close(r->sock);
@@ -444,7 +445,7 @@ static bool has_answer(const struct kl_fd_request *r)
     return poll(&p, 1, 0) > 0;
 }
 
-ncclResult_t kl_fdshare_answer(struct kl_fd_request *r, int *fd)
+ncclResult_t kl_fdshare_poll(struct kl_fd_request *r, int *fd)
 {
     if (!r->shown) KL_TRY(show_ticket(r));
     if (has_answer(r)) return take_answer(r, fd);

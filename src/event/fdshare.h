@@ -21,28 +21,29 @@
 
 #include <stdint.h>
 
-struct kl_fd_ticket {
+struct kl_fd_export_handle {
     unsigned char secret[16];
     uint64_t service; /* names the socket of the offering process */
 };
-_Static_assert(sizeof(struct kl_fd_ticket) == 24, "sent to other processes");
+_Static_assert(sizeof(struct kl_fd_export_handle) == 24, "sent to other processes");
 
 /** Offer `fd`, which stays the caller's and must stay open until kl_fdshare_withdraw. Starts the service if needed. */
-ncclResult_t kl_fdshare_offer(int fd, struct kl_fd_ticket *ticket);
+ncclResult_t kl_fdshare_offer(int fd, struct kl_fd_export_handle *ticket);
 
 /** End an offer; a request being served is finished first. */
-void kl_fdshare_withdraw(const struct kl_fd_ticket *ticket);
+void kl_fdshare_withdraw(const struct kl_fd_export_handle *ticket);
 
 /** An export handle that is being redeemed without blocking. Used by one thread at a time. */
 struct kl_fd_request;
 
 /** Begin to redeem an export handle, until `deadline`. */
-ncclResult_t kl_fdshare_ask(const struct kl_fd_ticket *ticket, uint64_t deadline, struct kl_fd_request **request);
+ncclResult_t kl_fdshare_request(const struct kl_fd_export_handle *ticket, uint64_t deadline,
+                                struct kl_fd_request **request);
 
 /** The descriptor (close-on-exec), then owned by the caller. ncclInProgress: call again later. Never blocks. */
-ncclResult_t kl_fdshare_answer(struct kl_fd_request *request, int *fd);
+ncclResult_t kl_fdshare_poll(struct kl_fd_request *request, int *fd);
 
 /** End a request, answered or not. NULL is fine. */
-void kl_fdshare_end(struct kl_fd_request *request);
+void kl_fdshare_request_free(struct kl_fd_request *request);
 
 #endif

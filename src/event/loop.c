@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "os/bell.h"
-#include "os/chaos.h"
-#include "os/files.h"
+#include "os/wakeup_fd.h"
+#include "os/fault_inject.h"
+#include "os/fd_limit.h"
 #include "os/thread.h"
 
 #include <errno.h>
@@ -46,7 +46,7 @@ struct errand {
 struct kl_loop {
     struct kl_thread thread;
     int epoll;
-    int wake; /* a bell (os/bell.h): wakes the thread */
+    int wake; /* a bell (os/wakeup_fd.h): wakes the thread */
     /* the reserve descriptor; -1: lent, or none could be opened. Used on the loop's thread once that runs */
     int spare;
     bool lent;
@@ -130,7 +130,7 @@ static void arm(struct kl_loop *loop, struct kl_source *s, uint64_t deadline)
 
 static void wake(struct kl_loop *loop)
 {
-    if (!loop->inherited && !kl_loop_inside(loop)) kl_bell_ring(loop->wake);
+    if (!loop->inherited && !kl_loop_inside(loop)) kl_wakeup_signal(loop->wake);
 }
 
 /* Called with the lock held, which is released during the callback. */
@@ -150,7 +150,7 @@ static void call_ready(struct kl_loop *loop, const struct epoll_event *events, i
     for (int i = 0; i < n; i++) {
         struct kl_source *s = events[i].data.ptr;
         if (!s) {
-            kl_bell_hear(loop->wake);
+            kl_wakeup_clear(loop->wake);
             continue;
         }
         /* An earlier callback of this batch may have removed the source, or changed its events. */
@@ -240,9 +240,9 @@ static ncclResult_t open_descriptors(struct kl_loop *loop)
     struct epoll_event e = {.events = EPOLLIN}; /* data.ptr NULL: the wake event */
 
     do loop->epoll = epoll_create1(EPOLL_CLOEXEC);
-    while (loop->epoll < 0 && kl_files_make_room(errno));
-    loop->wake = kl_bell_open();
-    loop->spare = kl_bell_open();
+    while (loop->epoll < 0 && kl_fd_limit_make_room(errno));
+    loop->wake = kl_wakeup_open();
+    loop->spare = kl_wakeup_open();
     if (loop->epoll < 0 || loop->wake < 0 || loop->spare < 0)
         return KL_FAIL_ERRNO("cannot open the descriptors of the event loop");
     if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->wake, &e)) return KL_FAIL_ERRNO("cannot watch a bell");
@@ -251,7 +251,7 @@ static ncclResult_t open_descriptors(struct kl_loop *loop)
 
 static ncclResult_t loop_create(struct kl_loop **out)
 {
-    struct kl_loop *loop = kl_chaos_calloc(1, sizeof *loop);
+    struct kl_loop *loop = kl_inject_calloc(1, sizeof *loop);
     ncclResult_t rc;
 
     if (!loop) return KL_NOMEM("the event loop");
@@ -305,7 +305,7 @@ static void install_fork_handlers(void)
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-ncclResult_t kl_loop_hold(struct kl_loop **loop)
+ncclResult_t kl_loop_ref(struct kl_loop **loop)
 {
     ncclResult_t rc = ncclSuccess;
 
@@ -320,7 +320,7 @@ ncclResult_t kl_loop_hold(struct kl_loop **loop)
     return rc;
 }
 
-bool kl_loop_hold_existing(struct kl_loop **loop)
+bool kl_loop_ref_existing(struct kl_loop **loop)
 {
     pthread_mutex_lock(&registry.lock);
     bool here = registry.loop;
@@ -355,7 +355,7 @@ static void loop_end(struct kl_loop *loop)
     loop_free(loop);
 }
 
-void kl_loop_drop(struct kl_loop *loop)
+void kl_loop_unref(struct kl_loop *loop)
 {
     if (!loop) return;
     pthread_mutex_lock(&registry.lock);
@@ -382,10 +382,10 @@ static bool is_lack(int err)
     return err == EMFILE || err == ENFILE;
 }
 
-bool kl_loop_lend_spare(struct kl_loop *loop, int err)
+bool kl_loop_lend_reserve_fd(struct kl_loop *loop, int err)
 {
     if (!is_lack(err) || loop->lent) return false;
-    if (loop->spare < 0) loop->spare = kl_bell_open(); /* could not be reopened when it was returned */
+    if (loop->spare < 0) loop->spare = kl_wakeup_open(); /* could not be reopened when it was returned */
     if (loop->spare < 0) return false;
     const int spare = loop->spare;
     loop->spare = -1; /* before close: a forked child closes the descriptor found here */
@@ -394,16 +394,16 @@ bool kl_loop_lend_spare(struct kl_loop *loop, int err)
     return true;
 }
 
-bool kl_loop_return_spare(struct kl_loop *loop)
+bool kl_loop_restore_reserve_fd(struct kl_loop *loop)
 {
-    loop->spare = kl_bell_open();
+    loop->spare = kl_wakeup_open();
     loop->lent = loop->lent && loop->spare < 0;
     return !loop->lent;
 }
 
-void kl_loop_forgo_spare(struct kl_loop *loop)
+void kl_loop_release_reserve_fd(struct kl_loop *loop)
 {
-    loop->spare = kl_bell_open();
+    loop->spare = kl_wakeup_open();
     loop->lent = false;
 }
 
@@ -425,7 +425,7 @@ static ncclResult_t apply(struct kl_source *s, uint32_t events)
 ncclResult_t kl_loop_add(struct kl_loop *loop, int fd, uint32_t events, kl_source_fn *fn, void *ctx,
                          struct kl_source **source)
 {
-    struct kl_source *s = kl_chaos_calloc(1, sizeof *s);
+    struct kl_source *s = kl_inject_calloc(1, sizeof *s);
 
     if (!s) return KL_NOMEM("a source of the event loop");
     *s = (struct kl_source){.loop = loop, .fn = fn, .ctx = ctx, .fd = fd, .deadline = KL_NO_DEADLINE};

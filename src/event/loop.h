@@ -31,13 +31,13 @@ struct kl_source;
 typedef void kl_source_fn(void *ctx, uint32_t events);
 
 /** Take a reference to the process's loop; the first one starts it. */
-ncclResult_t kl_loop_hold(struct kl_loop **loop);
+ncclResult_t kl_loop_ref(struct kl_loop **loop);
 
 /** Take a reference to the loop if it runs; false: it does not. */
-bool kl_loop_hold_existing(struct kl_loop **loop);
+bool kl_loop_ref_existing(struct kl_loop **loop);
 
 /** Drop a reference; all own sources have been removed. The last one ends the thread. NULL is fine. */
-void kl_loop_drop(struct kl_loop *loop);
+void kl_loop_unref(struct kl_loop *loop);
 
 /** Is the calling thread the loop's, that is, is this a callback? */
 bool kl_loop_inside(const struct kl_loop *loop);
@@ -59,16 +59,16 @@ ncclResult_t kl_loop_add(struct kl_loop *loop, int fd, uint32_t events, kl_sourc
  * accept(2) failed with errno `err`. True: no descriptor was left, and the reserve has been freed for one: accept
  * again.
  */
-bool kl_loop_lend_spare(struct kl_loop *loop, int err);
+bool kl_loop_lend_reserve_fd(struct kl_loop *loop, int err);
 
 /**
  * The accepted connection is to stay open. True: another reserve was opened. False: close the connection, then call
- * kl_loop_forgo_spare.
+ * kl_loop_release_reserve_fd.
  */
-bool kl_loop_return_spare(struct kl_loop *loop);
+bool kl_loop_restore_reserve_fd(struct kl_loop *loop);
 
 /** The connection accepted with the reserve has been closed, or none was accepted. */
-void kl_loop_forgo_spare(struct kl_loop *loop);
+void kl_loop_release_reserve_fd(struct kl_loop *loop);
 
 /** Change the watched events. 0: none, not even errors. */
 void kl_source_watch(struct kl_source *source, uint32_t events);

@@ -41,7 +41,7 @@ static struct kl_loop *hold(void)
 {
     struct kl_loop *loop = NULL;
 
-    assert_int_equal(kl_loop_hold(&loop), ncclSuccess);
+    assert_int_equal(kl_loop_ref(&loop), ncclSuccess);
     return loop;
 }
 
@@ -64,15 +64,15 @@ static void only_a_loop_that_exists_is_held(void **state)
     struct kl_loop *loop, *same;
 
     (void)state;
-    assert_false(kl_loop_hold_existing(&loop));
+    assert_false(kl_loop_ref_existing(&loop));
     loop = hold();
-    assert_true(kl_loop_hold_existing(&same));
+    assert_true(kl_loop_ref_existing(&same));
     assert_ptr_equal(same, loop);
-    kl_loop_drop(loop);
-    assert_true(kl_loop_hold_existing(&loop)); /* it lives on */
-    kl_loop_drop(loop);
-    kl_loop_drop(same);
-    assert_false(kl_loop_hold_existing(&loop));
+    kl_loop_unref(loop);
+    assert_true(kl_loop_ref_existing(&loop)); /* it lives on */
+    kl_loop_unref(loop);
+    kl_loop_unref(same);
+    assert_false(kl_loop_ref_existing(&loop));
 }
 
 /* A source that counts its callbacks, and consumes its event. */
@@ -113,17 +113,17 @@ static void counter_remove(struct counter *c)
 static void holders_share_one_loop_and_the_last_ends_it(void **state)
 {
     (void)state;
-    kl_loop_drop(hold()); /* sanitizers start a thread of their own with the process's first */
+    kl_loop_unref(hold()); /* sanitizers start a thread of their own with the process's first */
     int fds = count_fds(), threads = count_entries("/proc/self/task");
     struct kl_loop *a = hold(), *b = hold();
 
     assert_ptr_equal(a, b);
     assert_int_equal(count_entries("/proc/self/task"), threads + 1);
     assert_false(kl_loop_inside(a));
-    kl_loop_drop(a);
+    kl_loop_unref(a);
     assert_int_equal(count_entries("/proc/self/task"), threads + 1);
-    kl_loop_drop(b);
-    kl_loop_drop(NULL);
+    kl_loop_unref(b);
+    kl_loop_unref(NULL);
     while (count_entries("/proc/self/task") != threads) sched_yield(); /* a joined thread is listed a moment longer */
     assert_int_equal(count_fds(), fds);
 }
@@ -149,7 +149,7 @@ static void the_thread_has_a_name(void **state)
     kl_source_deadline(c.source, 0);
     sem_wait(&c.called);
     counter_remove(&c);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
     assert_string_equal(thread_name, "kolo-loop");
 }
 
@@ -166,7 +166,7 @@ static void end_from_inside(void *ctx, uint32_t events)
     (void)events;
     assert_true(kl_loop_inside(e->loop));
     kl_source_remove(e->source);
-    kl_loop_drop(e->loop);
+    kl_loop_unref(e->loop);
     sem_post(&e->ended);
 }
 
@@ -182,7 +182,7 @@ static void a_callback_may_end_the_loop(void **state)
         assert_int_equal(kl_loop_add(e.loop, -1, 0, end_from_inside, &e, &e.source), ncclSuccess);
         kl_source_deadline(e.source, 0);
         sem_wait(&e.ended);
-        kl_loop_drop(hold());
+        kl_loop_unref(hold());
         sem_destroy(&e.ended);
     }
     while (count_fds() != fds) sched_yield(); /* the last thread closes them on its way out */
@@ -206,7 +206,7 @@ static void events_reach_their_callback(void **state)
     assert_int_equal(kl_load_relaxed(&b.calls), 0);
     counter_remove(&a);
     counter_remove(&b);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 static void leave_event(void *ctx, uint32_t events)
@@ -235,7 +235,7 @@ static void an_event_comes_again_until_it_is_not_watched(void **state)
     sem_wait(&c.called);
     counter_remove(&c);
     counter_remove(&later);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 static void note_events(void *ctx, uint32_t events)
@@ -260,7 +260,7 @@ static void the_end_of_a_connection_is_seen_unasked(void **state)
     sem_wait(&c.called);
     assert_true(kl_load_relaxed(&c.calls) & EPOLLHUP);
     counter_remove(&c);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 static void a_descriptor_that_cannot_be_watched_is_refused(void **state)
@@ -273,7 +273,7 @@ static void a_descriptor_that_cannot_be_watched_is_refused(void **state)
     assert_int_equal(kl_loop_add(loop, fileno(file), EPOLLIN, count_call, NULL, &source), ncclSystemError);
     assert_ptr_equal(source, &loop);
     fclose(file);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 /* ---- deadlines ---- */
@@ -320,7 +320,7 @@ static void deadlines_pass_in_order_and_once(void **state)
     kl_source_deadline(timers[4].source, KL_NO_DEADLINE);
     for (int i = 0; i < 4; i++) sem_wait(&order.done);
     for (int i = 0; i < 5; i++) kl_source_remove(timers[i].source);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
     assert_string_equal(order.text, "abcd");
     assert_in_range(kl_now_ns() - start, 20000000, UINT64_MAX);
 }
@@ -339,7 +339,7 @@ static void a_source_may_have_both(void **state)
     assert_int_equal(kl_load_relaxed(&c.expired), 1);
     assert_int_equal(kl_load_relaxed(&c.calls), 1);
     counter_remove(&c);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 /* ---- removal ---- */
@@ -395,7 +395,7 @@ static void removal_waits_for_the_callback(void **state)
     sem_wait(&w.entered);
     kl_source_remove(w.source);
     kl_store_release(&w.removed, true);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
     assert_false(kl_load_relaxed(&w.too_early));
     close(w.fd);
 }
@@ -446,7 +446,7 @@ static void a_callback_removes_itself_and_others(void **state)
     }
     kl_source_remove(gate.source);
     close(gate.fd);
-    kl_loop_drop(loop); /* every callback has returned */
+    kl_loop_unref(loop); /* every callback has returned */
     FOR_EACH_CASE(t, all) assert_int_equal(kl_load_relaxed(&t->calls), 1);
 }
 
@@ -505,7 +505,7 @@ static void errands_run_one_by_one_on_the_loops_thread(void **state)
     assert_int_equal(l.errands, ERRANDS * ERRAND_THREADS);
     assert_false(l.outside);
     assert_false(l.wrong);
-    kl_loop_drop(l.loop);
+    kl_loop_unref(l.loop);
 }
 
 static void churn(void *arg)
@@ -531,7 +531,7 @@ static void sources_come_and_go_under_fire(void **state)
     (void)state;
     for (int i = 0; i < 4; i++) assert_int_equal(kl_thread_start(&threads[i], "churn", churn, loop), ncclSuccess);
     for (int i = 0; i < 4; i++) kl_thread_join(&threads[i]);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 static void holders_come_and_go_under_fire(void **state)
@@ -544,7 +544,7 @@ static void holders_come_and_go_under_fire(void **state)
         struct kl_loop *loop = hold();
         for (int i = 0; i < 2; i++) assert_int_equal(kl_thread_start(&threads[i], "churn", churn, loop), ncclSuccess);
         for (int i = 0; i < 2; i++) kl_thread_join(&threads[i]);
-        kl_loop_drop(loop);
+        kl_loop_unref(loop);
     }
     assert_int_equal(count_fds(), fds);
 }
@@ -574,14 +574,14 @@ static int child_of_fork(struct kl_loop *inherited, struct counter *c)
     kl_source_watch(c->source, 0);             /* all without effect on the parent */
     kl_source_deadline(c->source, 0);
     kl_source_remove(c->source);
-    if (kl_loop_hold(&own) || own == inherited || kl_loop_inherited(own)) return 3;
+    if (kl_loop_ref(&own) || own == inherited || kl_loop_inherited(own)) return 3;
     sem_init(&mine.called, 0, 0);
     if (kl_loop_add(own, mine.fd, EPOLLIN, count_call, &mine, &mine.source)) return 4;
     signal_event(mine.fd);
     sem_wait(&mine.called);
     kl_source_remove(mine.source);
-    kl_loop_drop(own);
-    kl_loop_drop(inherited);
+    kl_loop_unref(own);
+    kl_loop_unref(inherited);
     return 0;
 }
 
@@ -603,7 +603,7 @@ static void a_child_starts_afresh(void **state)
     signal_event(c.fd);
     sem_wait(&c.called); /* the parent's source still works */
     counter_remove(&c);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 static void forks_do_not_stumble_over_locks(void **state)
@@ -620,15 +620,15 @@ static void forks_do_not_stumble_over_locks(void **state)
         assert_int_not_equal(child, -1);
         if (!child) {
             struct kl_loop *own = NULL;
-            int rc = kl_loop_hold(&own);
-            kl_loop_drop(own);
+            int rc = kl_loop_ref(&own);
+            kl_loop_unref(own);
             _exit(rc);
         }
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_int_equal(status, 0);
     }
     for (int i = 0; i < 2; i++) kl_thread_join(&threads[i]);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 /* ---- cost ---- */
@@ -671,7 +671,7 @@ static void an_idle_loop_sleeps(void **state)
         now = switches();
     }
     counter_remove(&c);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 int main(void)

@@ -22,7 +22,7 @@
 enum { KL_BUDGET_PERFECT = -1 }; /* the budget after a solution that cannot be improved */
 
 struct kl_net_lists;
-struct kl_laying;
+struct kl_channel_placement;
 struct kl_stage;
 
 struct kl_backtrack {
@@ -41,7 +41,7 @@ struct kl_backtrack {
     bool tree;        /* the way back must be as good */
 
     struct kl_reserve reserve;
-    struct kl_laying *laying; /* by channel */
+    struct kl_channel_placement *laying; /* by channel */
     int max_channels;
     int64_t *key; /* room for sorting candidates */
     struct kl_orders orders;

@@ -156,7 +156,7 @@ int kl_bound_hops(const struct kl_routes *r)
     return n;
 }
 
-bool kl_bound_can_win(const struct kl_graph *w, const struct kl_graph *b, int n, int hops)
+bool kl_bound_can_improve(const struct kl_graph *w, const struct kl_graph *b, int n, int hops)
 {
     float here = (float)n * w->bw_intra, there = (float)b->nchannels * b->bw_intra;
 

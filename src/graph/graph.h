@@ -82,7 +82,7 @@ enum kl_attempt_end {
     KL_ATTEMPT_PERFECT,   /* it stored a solution with max_channels */
     KL_ATTEMPT_EXHAUSTED, /* nothing left to try */
     KL_ATTEMPT_TIMEOUT,   /* its budget of steps is used up */
-    KL_ATTEMPT_HOPELESS   /* not made: the machine can't carry a better solution */
+    KL_ATTEMPT_PRUNED     /* not made: the machine can't carry a better solution */
 };
 
 /** The change after an attempt, in the order in which the search relaxes its limits. */
@@ -118,7 +118,7 @@ enum kl_doubling {
     KL_DOUBLING_FULL    /* the maximum of channels */
 };
 
-struct kl_attempt {
+struct kl_conn_request {
     int pass; /* 1: relax until there is a solution; 2: raise its bandwidth */
     int pattern, cross_nic, same_channels, type_intra, type_inter;
     float bw_intra, bw_inter;
@@ -132,7 +132,7 @@ struct kl_attempt {
 };
 
 struct kl_graph_why {
-    struct kl_attempt *attempt;
+    struct kl_conn_request *attempt;
     int nattempts;
     int end;         /* enum kl_search_end: of the first pass */
     int doubling;    /* enum kl_doubling */

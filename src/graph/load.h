@@ -2,7 +2,7 @@
 /**
  * load.h - the load of a finished graph's channels on every link, and the load of one more channel.
  *
- * The channels are walked as the search placed them (graph/legs.h), along the same routes and with the same charges: 6/5
+ * The channels are walked as the search placed them (graph/segments.h), along the same routes and with the same charges: 6/5
  * through Intel host bridges, an eighth back for old GPUs, half for each exit of a balanced tree, and so on.
  *
  * Units:   GB/s.

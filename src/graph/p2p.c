@@ -226,7 +226,7 @@ static void fewest_recorded(const struct kl_connect *c, struct kl_p2p_channels_w
         if (record->p2p_wanted >= why->wanted) continue;
         why->wanted = record->p2p_wanted;
         why->gpu = r;
-        why->far = kl_shifted(record->p2p_far, kl_shift(&c->ranks, r));
+        why->far = kl_shifted_rank(record->p2p_far, kl_record_shift(&c->ranks, r));
     }
 }
 

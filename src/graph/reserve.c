@@ -15,7 +15,7 @@ static bool take_link(struct kl_reserve *r, int link, int column)
 void kl_reserve_give_hops(struct kl_reserve *r, const struct kl_route *p, int n, enum kl_charge charge)
 {
     for (uint32_t k = p->first; k < p->first + (uint32_t)n; k++) {
-        const struct kl_back *b = &r->routes->back[k];
+        const struct kl_reverse_demand *b = &r->routes->back[k];
 
         take_link(r, r->routes->link[k], charge + KL_GIVE + r->routes->share[k]);
         if (b->link >= 0) take_link(r, b->link, charge + KL_GIVE + b->share);
@@ -25,7 +25,7 @@ void kl_reserve_give_hops(struct kl_reserve *r, const struct kl_route *p, int n,
 /* Has a hop enough bandwidth in both directions? Then reserve it. */
 static bool take_hop(struct kl_reserve *r, uint32_t k, enum kl_charge charge)
 {
-    const struct kl_back *b = &r->routes->back[k];
+    const struct kl_reverse_demand *b = &r->routes->back[k];
     struct kl_levels *v = &r->routes->levels;
 
     if (b->link >= 0 && kl_level_next(v, r->routes->level[b->link], charge + b->share) < 0) return false;

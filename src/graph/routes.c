@@ -30,12 +30,12 @@ static bool through_intel(const struct kl_topo *t, const struct kl_path *p, enum
     return false;
 }
 
-static struct kl_back back_of(const struct kl_topo *t, int link, enum kl_node_type from, uint8_t share)
+static struct kl_reverse_demand back_of(const struct kl_topo *t, int link, enum kl_node_type from, uint8_t share)
 {
     uint8_t back = back_share(t, &t->link[link], from, share);
 
-    if (back == KL_SHARES) return (struct kl_back){.link = -1};
-    return (struct kl_back){.link = t->link[link].reverse, .share = back};
+    if (back == KL_SHARES) return (struct kl_reverse_demand){.link = -1};
+    return (struct kl_reverse_demand){.link = t->link[link].reverse, .share = back};
 }
 
 /* Fill the hops of a route. It is plain unless a hop is special, or the path uses a link twice. */

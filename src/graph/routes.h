@@ -27,7 +27,7 @@ enum kl_share {
 };
 
 /** The demand of a hop on the opposite direction of its link; link -1: none. */
-struct kl_back {
+struct kl_reverse_demand {
     int32_t link;
     uint8_t share;
 };
@@ -78,7 +78,7 @@ struct kl_routes {
     struct kl_route *gpu_nvs, *nvs_gpu;           /* of the first NVSwitch, by GPU; NULL without */
     int32_t *link;                                /* by hop: of the topology */
     uint8_t *share;                               /* by hop: enum kl_share */
-    struct kl_back *back;                         /* by hop */
+    struct kl_reverse_demand *back;               /* by hop */
     int32_t *pci_up, *pci_down;                   /* by GPU: its first PCI link and the reverse of it; -1 */
     int32_t *way_out, *way_in; /* by GPU: the link that all routes to, or from, other GPUs use; -1 if there is none */
 

@@ -82,7 +82,7 @@ bool kl_run_raise(struct kl_run *run);
 /** One attempt with the current limits; sets run->budget. */
 ncclResult_t kl_run_attempt(struct kl_run *run);
 
-static inline struct kl_attempt *kl_run_last(struct kl_run *run)
+static inline struct kl_conn_request *kl_run_last(struct kl_run *run)
 {
     return &run->why->attempt[run->why->nattempts - 1];
 }

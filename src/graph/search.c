@@ -115,7 +115,7 @@ static void set_types(struct kl_run *run)
     }
 }
 
-static void set_wishes(struct kl_run *run, const struct kl_graph_request *q)
+static void set_round_limits(struct kl_run *run, const struct kl_graph_request *q)
 {
     const struct kl_routes *r = run->routes;
     struct kl_graph *w = run->work;
@@ -219,7 +219,7 @@ ncclResult_t kl_search_run(struct kl_search *s, const struct kl_graph_request *r
     run.backtrack->thorough = s->thorough;
     run.work = run.backtrack->work;
     run.best = run.backtrack->best;
-    set_wishes(&run, request);
+    set_round_limits(&run, request);
     KL_TRY_OR(rc, out, run_search(&run));
     KL_TRY_OR(rc, out, publish(&run, graph));
 done:

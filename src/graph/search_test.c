@@ -98,7 +98,7 @@ static void attempts_say_what_was_tried(void **state)
     assert_true(why->attempt[0].bw_intra == 12 && why->attempt[0].same_channels == 1);
     assert_int_equal(why->attempt[0].stored, 1);
     for (int i = 0; i < why->nattempts; i++) {
-        const struct kl_attempt *a = &why->attempt[i];
+        const struct kl_conn_request *a = &why->attempt[i];
 
         assert_true(a->steps >= 0 && a->limiting_link < t->nlinks);
         assert_true(a->refusals == 0 || a->limiting_link >= 0);

@@ -45,7 +45,7 @@ static inline enum kl_charge kl_exit_charge(int pattern)
 }
 
 /** The demand of a channel on the port of its entry NET: whole GB/s. */
-static inline int kl_entry_bw(float bw_inter)
+static inline int kl_entry_demand(float bw_inter)
 {
     return kl_whole(bw_inter);
 }
@@ -57,20 +57,22 @@ static inline float kl_head_share(const struct kl_routes *r, int pattern)
 }
 
 /** One of the 2 * ngpus routes of a head's test: the first half leads from the head, or the switch, to every GPU. */
-struct kl_spoke {
+struct kl_head_route {
     const struct kl_route *route;
     enum kl_charge charge;
     float m; /* factor of the bandwidth */
 };
 
-static inline struct kl_spoke kl_spoke_of(const struct kl_routes *r, int pattern, float head_share, int head, int i)
+static inline struct kl_head_route kl_head_route_of(const struct kl_routes *r, int pattern, float head_share, int head,
+                                                    int i)
 {
     int ng = r->ngpus, d = i % ng;
 
     if (pattern == KL_PATTERN_NVLS)
-        return (struct kl_spoke){i < ng ? &r->nvs_gpu[d] : &r->gpu_nvs[d],
-                                 d == head ? KL_CHARGE_HEADS : KL_CHARGE_INTRA, d == head ? head_share : 1};
-    return (struct kl_spoke){i < ng ? kl_gpu_gpu(r, head, d) : kl_gpu_gpu(r, d, head), KL_CHARGE_HEADS, head_share};
+        return (struct kl_head_route){i < ng ? &r->nvs_gpu[d] : &r->gpu_nvs[d],
+                                      d == head ? KL_CHARGE_HEADS : KL_CHARGE_INTRA, d == head ? head_share : 1};
+    return (struct kl_head_route){i < ng ? kl_gpu_gpu(r, head, d) : kl_gpu_gpu(r, d, head), KL_CHARGE_HEADS,
+                                  head_share};
 }
 
 #endif

@@ -47,8 +47,8 @@ enum kl_algo {
     KL_ALGO_FLAT,                     /* the same */
     KL_ALGOS,                         /* number of modelled algorithms */
     KL_ALGO_ORDERED = KL_ALGOS,
-    KL_ALGO_ORDERED_RING, /* on request only (coll/ordered.h) */
-    KL_ALGO_MAPPED,       /* tried before the choice (coll/mapped.h) */
+    KL_ALGO_ORDERED_RING, /* on request only (coll/schedule/ordered.h) */
+    KL_ALGO_MAPPED,       /* tried before the choice (coll/zcopy/peer_direct.h) */
     KL_ALGO_NAMES
 };
 
@@ -85,10 +85,10 @@ struct kl_tuning_constants {
     float small_ring_bw;             /* GB/s of all channels up to which a ring uses 256 threads */
     double pat_base, pat_rank;       /* latency of PAT: to start, and for each rank */
     float one_shot_peer[2];          /* OneShot: microseconds for each peer within the node, and outside */
-    float one_shot_turn; /* OneShot, of a node: us for each other rank on a core, in each further exchange */
-    float one_shot_bw;   /* GB/s, of all messages to peers within the node, at most */
-    float flat_peer;     /* Flat: microseconds for each other rank */
-    float flat_bw;       /* GB/s that a rank writes to and reads from shared memory */
+    float one_shot_round; /* OneShot, of a node: us for each other rank on a core, in each further exchange */
+    float one_shot_bw;    /* GB/s, of all messages to peers within the node, at most */
+    float flat_peer;      /* Flat: microseconds for each other rank */
+    float flat_bw;        /* GB/s that a rank writes to and reads from shared memory */
     float flat_moved
         [KL_FUNCS]
         [4]; /* bytes that are moved per byte of the operation: with 2, to 4, and 8 ranks; for each further rank */
@@ -164,31 +164,31 @@ struct kl_tuning_input kl_tuning_input_of(const struct kl_connect *connect, cons
 enum kl_tuning_refusal {
     KL_TUNING_ALLOWED,
     /* Whatever the operation. */
-    KL_REFUSED_ONE_RANK,       /* nothing is sent, so there is no model */
-    KL_REFUSED_FUNC,           /* the algorithm is not made for the function */
-    KL_REFUSED_PROTO,          /* nor for the protocol */
-    KL_REFUSED_PAT_OFF,        /* NCCL_PAT_ENABLE=0 */
-    KL_REFUSED_PAT_SM,         /* a GPU before sm 60 */
-    KL_REFUSED_PAT_RANKS,      /* by default: one rank per node only */
-    KL_REFUSED_PAT_NET,        /* by default: ordinary network devices only */
-    KL_REFUSED_NO_GRID,        /* OneShot */
-    KL_REFUSED_NO_BOARD,       /* Flat: several nodes, or more than KL_FLAT_RANKS */
-    KL_REFUSED_NO_COLLNET,     /* see kl_tuning_input.no_collnet */
-    KL_REFUSED_CHAIN_HEADS,    /* CollNetChain: see kl_tuning_input.chains_elsewhere */
-    KL_REFUSED_NO_NVLS,        /* see kl_tuning_input.no_nvls */
-    KL_REFUSED_NO_NVSWITCH,    /* CollNetDirect */
-    KL_REFUSED_NVLS_NODES,     /* NVLS leaves a node through CollNet only */
-    KL_REFUSED_ONE_NODE,       /* NVLSTree */
-    KL_REFUSED_BY_ALGO,        /* NCCL_ALGO */
-    KL_REFUSED_BY_PROTO,       /* NCCL_PROTO */
-    KL_REFUSED_LL128_INTER,    /* the path to a NIC may tear stores */
-    KL_REFUSED_LL128_INTRA,    /* or the path between GPUs */
-    KL_REFUSED_LL128_MIXED,    /* GPUs of different generations */
-    KL_REFUSED_LL128_SM,       /* a generation that is not known to keep stores whole */
-    KL_REFUSED_LL128_CUDA11,   /* two ranks' ring on sm 90, built for CUDA 11 */
-    KL_REFUSED_COLLNET_GATHER, /* the network can't gather or scatter */
-    KL_REFUSED_COLLNET_HEADS,  /* more ranks per node than heads */
-    KL_REFUSED_NO_GRAPH,       /* the search found no channels */
+    KL_REFUSED_ONE_RANK,        /* nothing is sent, so there is no model */
+    KL_REFUSED_FUNC,            /* the algorithm is not made for the function */
+    KL_REFUSED_PROTO,           /* nor for the protocol */
+    KL_REFUSED_PAT_OFF,         /* NCCL_PAT_ENABLE=0 */
+    KL_REFUSED_PAT_SM,          /* a GPU before sm 60 */
+    KL_REFUSED_PAT_RANKS,       /* by default: one rank per node only */
+    KL_REFUSED_PAT_NET,         /* by default: ordinary network devices only */
+    KL_REFUSED_NO_GRID,         /* OneShot */
+    KL_REFUSED_NO_SHM_EXCHANGE, /* Flat: several nodes, or more than KL_FLAT_RANKS */
+    KL_REFUSED_NO_COLLNET,      /* see kl_tuning_input.no_collnet */
+    KL_REFUSED_CHAIN_HEADS,     /* CollNetChain: see kl_tuning_input.chains_elsewhere */
+    KL_REFUSED_NO_NVLS,         /* see kl_tuning_input.no_nvls */
+    KL_REFUSED_NO_NVSWITCH,     /* CollNetDirect */
+    KL_REFUSED_NVLS_NODES,      /* NVLS leaves a node through CollNet only */
+    KL_REFUSED_ONE_NODE,        /* NVLSTree */
+    KL_REFUSED_BY_ALGO,         /* NCCL_ALGO */
+    KL_REFUSED_BY_PROTO,        /* NCCL_PROTO */
+    KL_REFUSED_LL128_INTER,     /* the path to a NIC may tear stores */
+    KL_REFUSED_LL128_INTRA,     /* or the path between GPUs */
+    KL_REFUSED_LL128_MIXED,     /* GPUs of different generations */
+    KL_REFUSED_LL128_SM,        /* a generation that is not known to keep stores whole */
+    KL_REFUSED_LL128_CUDA11,    /* two ranks' ring on sm 90, built for CUDA 11 */
+    KL_REFUSED_COLLNET_GATHER,  /* the network can't gather or scatter */
+    KL_REFUSED_COLLNET_HEADS,   /* more ranks per node than heads */
+    KL_REFUSED_NO_GRAPH,        /* the search found no channels */
     /* For this operation. */
     KL_REFUSED_COLLNET_OP,    /* the network can't reduce this type so */
     KL_REFUSED_COLLNET_LOCAL, /* CollNetDirect, in newer releases also the chain: more than eight ranks of a node */

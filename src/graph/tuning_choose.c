@@ -236,7 +236,7 @@ static void add_settings(const struct kl_tuning *t, struct kl_text *text)
 static ncclResult_t nothing_left(const struct kl_tuning *t, const struct kl_tuning_op *op)
 {
     char set[2 * KL_TUNING_TEXT + 32], there[256];
-    struct kl_text settings = kl_text_over(set, sizeof set), candidates = kl_text_over(there, sizeof there);
+    struct kl_text settings = kl_text_in(set, sizeof set), candidates = kl_text_in(there, sizeof there);
 
     if (!t->forced) return KL_FAIL(ncclInternalError, "no algorithm can do %s here", kl_func_name[op->func]);
     add_settings(t, &settings);

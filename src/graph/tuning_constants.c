@@ -144,7 +144,7 @@ const struct kl_tuning_constants
             .pat_base = 0.5,
             .pat_rank = 0.05,
             .one_shot_peer = {0.1f, 3},
-            .one_shot_turn = 1,
+            .one_shot_round = 1,
             .one_shot_bw = 100,
             .flat_peer = 0.05f,
             .flat_bw = 40,

@@ -73,7 +73,7 @@ static void sums(const struct kl_tuning *t, const struct kl_tuning_op *op, int a
 static void candidate_is_explained(const struct kl_tuning *t, const struct kl_tuning_op *op, int a, int p)
 {
     char text[200];
-    struct kl_text why = kl_text_over(text, sizeof text);
+    struct kl_text why = kl_text_in(text, sizeof text);
     float cost = cost_alone(t, op, a, p);
     enum kl_tuning_refusal refusal = kl_tuning_refused(t, op, a, p);
 
@@ -405,7 +405,7 @@ static void each_rule_gives_its_reason(void **state)
         struct kl_tuning t = changed(plain, &c->change);
         struct kl_tuning_op op = c->change.op;
         char text[200];
-        struct kl_text why = kl_text_over(text, sizeof text);
+        struct kl_text why = kl_text_in(text, sizeof text);
 
         op.npipe = 1;
         if (!op.bytes) op.bytes = 1 << 20;

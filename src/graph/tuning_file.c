@@ -2,7 +2,7 @@
 #include "graph/tuning_file.h"
 
 #include "base/error.h"
-#include "base/filelimit.h"
+#include "base/file_size_limit.h"
 #include "base/hash.h"
 
 #include <errno.h>
@@ -174,7 +174,7 @@ ncclResult_t kl_tuning_file_check(const char *path)
 ncclResult_t kl_tuning_file_write(const char *path, const struct kl_tuning_measured *m)
 {
     char text[KL_MEASURED_TEXT], machine[KL_MEASURED_MACHINE], beside[KL_TUNING_PATH + 32];
-    struct kl_filelimit_guard guard;
+    struct kl_file_size_limit_guard guard;
     ncclResult_t rc;
 
     machine_key(machine);
@@ -182,9 +182,9 @@ ncclResult_t kl_tuning_file_write(const char *path, const struct kl_tuning_measu
     if (!bytes) return KL_FAIL(ncclInternalError, "the measured times do not fit into %d bytes", KL_MEASURED_TEXT);
     name_beside(path, beside);
     KL_TRY(make_folders(path));
-    kl_filelimit_begin(&guard);
+    kl_file_size_limit_begin(&guard);
     rc = write_text(beside, text, bytes);
-    kl_filelimit_end(&guard);
+    kl_file_size_limit_end(&guard);
     if (!rc && rename(beside, path)) rc = KL_FAIL_ERRNO("%s", path);
     if (rc) unlink(beside);
     return rc;

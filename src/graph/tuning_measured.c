@@ -72,7 +72,7 @@ static void print_line(struct kl_text *t, int func, int algo, int ranks, const f
 
 size_t kl_tuning_measured_print(const struct kl_tuning_measured *m, const char *machine, char *text, size_t room)
 {
-    struct kl_text t = kl_text_over(text, room);
+    struct kl_text t = kl_text_in(text, room);
 
     kl_text_add(&t, "%s%s\n", first_line, machine);
     for (int f = 0; f < KL_FUNCS; f++)

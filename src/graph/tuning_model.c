@@ -349,7 +349,7 @@ static float waits_for_cores(const struct terms *m, int exchanges)
 {
     const int others = m->t->in.ranks_per_cpu - 1;
 
-    return exchanges > 1 && others > 0 ? (float)((exchanges - 1) * others) * m->t->at.one_shot_turn : 0;
+    return exchanges > 1 && others > 0 ? (float)((exchanges - 1) * others) * m->t->at.one_shot_round : 0;
 }
 
 /* An exchange for each dimension of the grid, and in each a message to every peer. */
@@ -471,7 +471,7 @@ static void model_func(struct kl_tuning *t, const struct kl_tuning_params *p, in
 /* The text that errors quote. */
 static void keep_text(char to[KL_TUNING_TEXT], const char *text)
 {
-    struct kl_text t = kl_text_over(to, KL_TUNING_TEXT);
+    struct kl_text t = kl_text_in(to, KL_TUNING_TEXT);
 
     if (text) kl_text_add(&t, "%s", text);
 }
@@ -481,9 +481,9 @@ ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, cons
 {
     int nccl = constants->follows_nccl ? in->nccl : KL_NCCL_2_26_3;
     struct kl_tuning t = {.constants = constants, .at = kl_tuning_constants_at(constants, nccl), .in = *in};
-    struct kl_tuning_wishes wishes;
+    struct kl_tuning_filter wishes;
 
-    KL_TRY(kl_tuning_wishes_read(params, constants->algos, &wishes));
+    KL_TRY(kl_tuning_filter_read(params, constants->algos, &wishes));
     t.in.nccl = nccl;
     t.ll128_c2c = params->ll128_c2c != 0;
     t.forced = wishes.any;

@@ -26,7 +26,7 @@ enum kl_log_code {
     KL_FOUND_DIVIDED_HOST,    /* text: a host with n of x ranks counts as several of a nodes, of m ranks each */
     KL_FOUND_CONTAINERS,      /* n ranks, one per node, look like containers of m hosts; a: 1 if all go over sockets */
     KL_FOUND_FALLBACK,        /* a graph at 0.1 GB/s */
-    KL_FOUND_MACHINE,         /* text: a part that differs from its like; fault: enum kl_fault_code */
+    KL_FOUND_MACHINE,         /* text: a part that differs from its like; fault: enum kl_anomaly_code */
     KL_FOUND_VIRTUAL_PCI,     /* n switches with GPUs below a link of x GB/s */
     KL_FOUND_MACHINES_DIFFER, /* text, other: hosts whose machines differ */
     KL_FOUND_GRAPHS_DIFFER,   /* x GB/s on text, y on other; n, m channels; a: pattern */
@@ -56,7 +56,7 @@ struct kl_log_finding {
     enum kl_log_weight weight;
     struct kl_log_at at;
     enum kl_log_cause cause;
-    int fault; /* enum kl_fault_code */
+    int fault; /* enum kl_anomaly_code */
     int n, m, a;
     double x, y;
     const char *text, *other; /* of the log, or of the findings */

@@ -2,7 +2,7 @@
 #include "logs/findings.h"
 #include "logs/remedy.h"
 #include "logs/settings.h"
-#include "topo/fault.h"
+#include "topo/anomaly.h"
 
 #include <string.h>
 
@@ -119,7 +119,7 @@ static const char *unfinished_remedy(const struct kl_log_finding *f)
 static const char *remedy_of(const struct kl_log_finding *f)
 {
     if (f->code == KL_FOUND_CAUSE) return kl_cause_facts(f->cause)->remedy;
-    if (f->code == KL_FOUND_MACHINE) return kl_fault_remedy(f->fault);
+    if (f->code == KL_FOUND_MACHINE) return kl_anomaly_remedy(f->fault);
     if (f->code == KL_FOUND_UNFINISHED) return unfinished_remedy(f);
     if (f->code == KL_FOUND_AFFINITY && f->m)
         return "2.29.2 reads masks wrongly where threads share a process: use another release, or "

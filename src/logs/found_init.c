@@ -63,7 +63,7 @@ static void describe(struct kl_finding_list *list, const struct kl_log_comm *c, 
                      bool others)
 {
     char text[512];
-    struct kl_text t = kl_text_over(text, sizeof text);
+    struct kl_text t = kl_text_in(text, sizeof text);
 
     add_ranks(&t, rank, f->n);
     kl_text_add(&t, " of %d began init and never finished it%s; %s: %s", c->nranks, others ? ", the others did" : "",

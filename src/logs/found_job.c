@@ -64,7 +64,7 @@ static const char *origins_of(struct kl_finding_list *list, const struct trouble
 {
     enum { SHOWN = 3 };
     char text[SHOWN * KL_LOG_ORIGIN_TEXT + 32] = "", who[KL_LOG_ORIGIN_TEXT];
-    struct kl_text o = kl_text_over(text, sizeof text);
+    struct kl_text o = kl_text_in(text, sizeof text);
     int last = -1;
 
     *norigins = 0;

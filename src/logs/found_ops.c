@@ -167,7 +167,7 @@ static void add_difference(struct kl_finding_list *list, const struct call *comm
                            enum difference d, bool devices)
 {
     char text[512];
-    struct kl_text t = kl_text_over(text, sizeof text);
+    struct kl_text t = kl_text_in(text, sizeof text);
     const bool watchdog = odd->op->from == KL_LOG_OP_WATCHDOG;
 
     if (watchdog) {

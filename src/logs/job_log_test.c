@@ -274,12 +274,12 @@ static void list_findings(const char *text, char *list, size_t size)
 {
     struct kl_log log = read_text(text);
     struct kl_log_findings f;
-    struct kl_text t = kl_text_over(list, size);
+    struct kl_text t = kl_text_in(list, size);
 
     assert_int_equal(kl_log_findings_make(&log, &f), ncclSuccess);
     for (int i = 0; i < f.n; i++) {
         char sentence[1024];
-        struct kl_text s = kl_text_over(sentence, sizeof sentence);
+        struct kl_text s = kl_text_in(sentence, sizeof sentence);
 
         kl_log_finding_text(&f.finding[i], &s);
         assert_true(s.length > 0);
@@ -420,7 +420,7 @@ static void findings_weigh_what_they_cost(void **state)
         expect_case(c->text, !strcmp(kl_log_finding_name(&f.finding[0]), c->name));
         expect_case(c->text, !strcmp(kl_log_weight_name(f.finding[0].weight), c->weight));
         char remedy[1024];
-        struct kl_text r = kl_text_over(remedy, sizeof remedy);
+        struct kl_text r = kl_text_in(remedy, sizeof remedy);
 
         kl_log_finding_remedy(&log, &f.finding[0], &r);
         expect_case(c->text, strstr(remedy, c->remedy) != NULL);
@@ -434,7 +434,7 @@ static void findings_weigh_what_they_cost(void **state)
 /* A message that has all that a row asks for. */
 static void message_for(const struct kl_log_pattern *p, char text[256], char where[64], struct kl_log_message *m)
 {
-    struct kl_text t = kl_text_over(text, 256);
+    struct kl_text t = kl_text_in(text, 256);
 
     for (int i = 0; i < KL_PATTERN_WORDS && p->word[i]; i++) kl_text_add(&t, "%s ", p->word[i]);
     if (p->cuda > 0) kl_text_add(&t, "Cuda failure %d 'x'", p->cuda);
@@ -516,7 +516,7 @@ static void applied_remedies_are_left_out(void **state)
     FOR_EACH_CASE(c, cases)
     {
         char text[128];
-        struct kl_text t = kl_text_over(text, sizeof text);
+        struct kl_text t = kl_text_in(text, sizeof text);
 
         kl_remedy_add(&log, c->remedy, &t);
         assert_string_equal(text, c->rest);
@@ -532,7 +532,7 @@ static char *repeat(int n, void (*line)(int i, struct kl_text *t))
     char *text = malloc(size);
 
     assert_non_null(text);
-    struct kl_text t = kl_text_over(text, size);
+    struct kl_text t = kl_text_in(text, size);
 
     for (int i = 0; i < n; i++) line(i, &t);
     assert_false(t.cut);

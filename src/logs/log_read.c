@@ -247,7 +247,7 @@ const struct kl_log_setting *kl_log_find_setting(const struct kl_log *log, const
 
 const char *kl_log_origin_text(const struct kl_log *log, int origin, char text[KL_LOG_ORIGIN_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_LOG_ORIGIN_TEXT);
+    struct kl_text t = kl_text_in(text, KL_LOG_ORIGIN_TEXT);
 
     if (origin < 0 || origin >= log->norigin) return text;
     const struct kl_log_origin *s = &log->origin[origin];
@@ -260,7 +260,7 @@ const char *kl_log_origin_text(const struct kl_log *log, int origin, char text[K
 
 const char *kl_log_at_text(const struct kl_log *log, struct kl_log_at at, char text[KL_LOG_AT])
 {
-    struct kl_text t = kl_text_over(text, KL_LOG_AT);
+    struct kl_text t = kl_text_in(text, KL_LOG_AT);
 
     if (at.line && at.file < log->nfile) kl_text_add(&t, "%s:%d", log->file[at.file].name, at.line);
     return text;

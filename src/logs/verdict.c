@@ -142,7 +142,7 @@ static int count_further(const struct kl_log_findings *f)
 static void add_remedy(const struct kl_log *log, const struct kl_log_finding *f, struct kl_text *t)
 {
     char remedy[1024];
-    struct kl_text r = kl_text_over(remedy, sizeof remedy);
+    struct kl_text r = kl_text_in(remedy, sizeof remedy);
 
     kl_log_finding_remedy(log, f, &r);
     char *end = strstr(remedy, "; ");

@@ -111,7 +111,7 @@ struct kl_collnet {
 };
 
 /** Reductions done by the members themselves, over any net. */
-extern const struct kl_collnet kl_collnet_heads;
+extern const struct kl_collnet kl_collnet_software;
 
 /** All of them, best first; ends with NULL. A new one is a folder and a line in nets.c. */
 extern const struct kl_collnet *const kl_collnets[];

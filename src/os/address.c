@@ -121,7 +121,7 @@ static unsigned long long get_u64(const unsigned char *from)
     return value;
 }
 
-union kl_address kl_address_of_door(uint64_t place)
+union kl_address kl_address_new_unix(uint64_t place)
 {
     union kl_address a = {.any = {0}};
 
@@ -130,14 +130,14 @@ union kl_address kl_address_of_door(uint64_t place)
     return a;
 }
 
-bool kl_address_is_door(const union kl_address *address)
+bool kl_address_is_unix(const union kl_address *address)
 {
     return address->any.sa_family == AF_UNIX;
 }
 
-bool kl_address_is_door_of(const union kl_address *address, uint64_t place)
+bool kl_address_is_unix_of(const union kl_address *address, uint64_t place)
 {
-    return kl_address_is_door(address) && get_u64(address->door.place) == place;
+    return kl_address_is_unix(address) && get_u64(address->door.place) == place;
 }
 
 static void name_door(const union kl_address *address, char text[KL_ADDRESS_TEXT])
@@ -158,12 +158,12 @@ const char *kl_address_format(const union kl_address *address, char text[KL_ADDR
         inet_ntop(AF_INET6, &address->v6.sin6_addr, host, sizeof host);
         bool scoped = address->v6.sin6_scope_id && if_indextoname(address->v6.sin6_scope_id, scope);
         snprintf(text, KL_ADDRESS_TEXT, "[%s%s%s]:%d", host, scoped ? "%" : "", scope, kl_address_port(address));
-    } else if (kl_address_is_door(address) && kl_address_is_bound(address)) {
+    } else if (kl_address_is_unix(address) && kl_address_is_bound(address)) {
         char name[KL_ADDRESS_TEXT];
         name_door(address, name);
         snprintf(text, KL_ADDRESS_TEXT, "unix:@%.32s", name);
     } else {
-        snprintf(text, KL_ADDRESS_TEXT, "%s", kl_address_is_door(address) ? "this host" : "none");
+        snprintf(text, KL_ADDRESS_TEXT, "%s", kl_address_is_unix(address) ? "this host" : "none");
     }
     return text;
 }
@@ -197,26 +197,26 @@ static socklen_t door_sockaddr(const union kl_address *address, struct sockaddr_
 socklen_t kl_address_sockaddr(const union kl_address *address, struct sockaddr_storage *system)
 {
     memset(system, 0, sizeof *system);
-    if (kl_address_is_door(address)) return door_sockaddr(address, system);
+    if (kl_address_is_unix(address)) return door_sockaddr(address, system);
     memcpy(system, address, sizeof *address);
     return kl_address_bytes(address);
 }
 
 bool kl_address_is_bound(const union kl_address *address)
 {
-    return kl_address_is_door(address) ? get_u64(address->door.number) != 0 : kl_address_port(address) != 0;
+    return kl_address_is_unix(address) ? get_u64(address->door.number) != 0 : kl_address_port(address) != 0;
 }
 
 void kl_address_unbind(union kl_address *address)
 {
     kl_address_set_port(address, 0);
-    if (kl_address_is_door(address)) put_u64(address->door.number, 0);
+    if (kl_address_is_unix(address)) put_u64(address->door.number, 0);
 }
 
 bool kl_address_same_port(const union kl_address *a, const union kl_address *b)
 {
-    if (kl_address_is_door(a) != kl_address_is_door(b)) return false;
-    return kl_address_is_door(a) ? !memcmp(a->door.number, b->door.number, sizeof a->door.number)
+    if (kl_address_is_unix(a) != kl_address_is_unix(b)) return false;
+    return kl_address_is_unix(a) ? !memcmp(a->door.number, b->door.number, sizeof a->door.number)
                                  : kl_address_port(a) == kl_address_port(b);
 }
 
@@ -301,7 +301,7 @@ void kl_address_pack(const union kl_address *address, unsigned char wire[KL_ADDR
         memcpy(wire + 4, &address->v6.sin6_addr, 16);
         put_u16(wire + 20, address->v6.sin6_scope_id & 0xffff);
         put_u16(wire + 22, address->v6.sin6_scope_id >> 16);
-    } else if (kl_address_is_door(address)) {
+    } else if (kl_address_is_unix(address)) {
         put_u16(wire, 1);
         memcpy(wire + 4, address->door.number, 8);
         memcpy(wire + 12, address->door.place, 8);

@@ -2,7 +2,7 @@
 /**
  * address.h - address of a stream socket: IPv4 or IPv6 with a port, or an abstract Unix socket of this host.
  *
- * A Unix address is a random number, and a place: a boot and a network namespace (kl_hostinfo_door_hash). Processes of
+ * A Unix address is a random number, and a place: a boot and a network namespace (kl_hostinfo_netns_hash). Processes of
  * the same place reach it, without a network.
  *
  * Text:     1.2.3.4:port   [v6]:port   [v6%interface]:port   host:port (the first answer of the resolver, which may
@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-struct kl_address_door {
+struct kl_address_unix {
     sa_family_t family; /* AF_UNIX */
     unsigned char zero[2];
     unsigned char number[8], place[8]; /* little-endian; number 0: the system chooses one */
@@ -33,7 +33,7 @@ union kl_address {
     struct sockaddr any;
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
-    struct kl_address_door door;
+    struct kl_address_unix door;
 };
 _Static_assert(sizeof(union kl_address) == 28, "the largest of them");
 
@@ -47,7 +47,7 @@ ncclResult_t kl_address_parse(const char *text, union kl_address *address);
 const char *kl_address_format(const union kl_address *address, char text[KL_ADDRESS_TEXT]);
 
 /** A Unix address of this place, without a number yet. */
-union kl_address kl_address_of_door(uint64_t place);
+union kl_address kl_address_new_unix(uint64_t place);
 
 /** Bytes of the address inside; 0 for none. */
 socklen_t kl_address_bytes(const union kl_address *address);
@@ -64,8 +64,8 @@ void kl_address_unbind(union kl_address *address);
 bool kl_address_same_port(const union kl_address *a, const union kl_address *b);
 
 bool kl_address_is_none(const union kl_address *address);
-bool kl_address_is_door(const union kl_address *address);
-bool kl_address_is_door_of(const union kl_address *address, uint64_t place);
+bool kl_address_is_unix(const union kl_address *address);
+bool kl_address_is_unix_of(const union kl_address *address, uint64_t place);
 bool kl_address_is_loopback(const union kl_address *address);
 
 /** An IPv6 address that is valid on one link only (fe80::/10). */

@@ -179,7 +179,7 @@ static void kinds_of_addresses_are_told_apart(void **state)
 /* Unix addresses differ by number and place, and have neither a port nor a sockaddr_in. */
 static void doors_are_addresses(void **state)
 {
-    union kl_address door = kl_address_of_door(7), other = kl_address_of_door(8), back;
+    union kl_address door = kl_address_new_unix(7), other = kl_address_new_unix(8), back;
     const union kl_address none = {.any = {0}};
     unsigned char wire[KL_ADDRESS_WIRE];
     struct sockaddr_storage system;
@@ -190,8 +190,8 @@ static void doors_are_addresses(void **state)
     assert_false(kl_address_is_none(&door) || kl_address_is_bound(&door) || kl_address_is_loopback(&door));
     door.door.number[0] = other.door.number[0] = 0xab;
     assert_string_equal(kl_address_format(&door, text), "unix:@kolo-00000000000000ab");
-    assert_true(kl_address_is_bound(&door) && kl_address_is_door_of(&door, 7) && !kl_address_is_door_of(&door, 8));
-    assert_false(kl_address_is_door_of(&none, 0));
+    assert_true(kl_address_is_bound(&door) && kl_address_is_unix_of(&door, 7) && !kl_address_is_unix_of(&door, 8));
+    assert_false(kl_address_is_unix_of(&none, 0));
     assert_true(kl_address_same_port(&door, &other) && !kl_address_same_host(&door, &other));
 
     kl_address_pack(&door, wire);

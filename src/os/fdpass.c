@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "os/files.h"
+#include "os/fd_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -114,7 +114,7 @@ static void make_room_for_one(int sock)
     int fd;
 
     do fd = fcntl(sock, F_DUPFD_CLOEXEC, 0);
-    while (fd < 0 && kl_files_make_room(errno));
+    while (fd < 0 && kl_fd_limit_make_room(errno));
     if (fd >= 0) close(fd);
 }
 

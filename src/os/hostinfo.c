@@ -89,7 +89,7 @@ static uint64_t inode_of(const char *namespace)
     return stat(namespace, &st) ? 0 : (uint64_t)st.st_ino;
 }
 
-ncclResult_t kl_hostinfo_door_hash(uint64_t *hash)
+ncclResult_t kl_hostinfo_netns_hash(uint64_t *hash)
 {
     const uint64_t inode = inode_of("/proc/self/ns/net");
     char place[PLACE], boot_id[BOOT_ID];
@@ -108,7 +108,7 @@ ncclResult_t kl_hostinfo_memory_hash(uint64_t *hash)
     char place[PLACE], user[PLACE];
     uint64_t door;
 
-    KL_TRY(kl_hostinfo_door_hash(&door));
+    KL_TRY(kl_hostinfo_netns_hash(&door));
     snprintf(place, sizeof place, "%" PRIu64, door);
     snprintf(user, sizeof user, "%" PRIu64 " %ld", inode_of("/proc/self/ns/user"), (long)geteuid());
     return hash_texts("memory", place, user, hash);

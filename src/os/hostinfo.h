@@ -32,7 +32,7 @@ ncclResult_t kl_hostinfo_host_hash(const char *hostid, uint64_t *hash);
  * Equal in processes of one boot and one network namespace: each can connect to abstract Unix sockets of the other. 0:
  * unknown, as without /proc.
  */
-ncclResult_t kl_hostinfo_door_hash(uint64_t *hash);
+ncclResult_t kl_hostinfo_netns_hash(uint64_t *hash);
 
 /** Equal in processes that also have the same user and user namespace: they can pass each other descriptors. */
 ncclResult_t kl_hostinfo_memory_hash(uint64_t *hash);

@@ -93,7 +93,7 @@ static uint64_t door_hash(void)
 {
     uint64_t hash = 0;
 
-    assert_int_equal(kl_hostinfo_door_hash(&hash), ncclSuccess);
+    assert_int_equal(kl_hostinfo_netns_hash(&hash), ncclSuccess);
     return hash;
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "os/chaos.h"
+#include "os/fault_inject.h"
 #include "os/sysfs.h"
 
 #include <string.h>
@@ -51,7 +51,7 @@ ncclResult_t kl_hugepages_create(const struct kl_hugepages_system *system, struc
 {
     *pages = NULL;
     if (!system->block_bytes) return ncclSuccess;
-    *pages = kl_chaos_calloc(1, sizeof **pages);
+    *pages = kl_inject_calloc(1, sizeof **pages);
     if (!*pages) return KL_NOMEM("the table of huge pages");
     (*pages)->system = *system;
     (*pages)->expected_ns = (int64_t)KL_HUGEPAGES_EXPECTED_US * 1000;

@@ -236,7 +236,7 @@ static void the_system_says_whether_it_has_them(void **state)
 }
 
 /* On this machine: contents stay, and addresses without memory do no harm. */
-static void what_is_collapsed_keeps_its_contents(void **state)
+static void collapsed_blocks_keep_their_contents(void **state)
 {
     const struct kl_hugepages_system system = kl_hugepages_system_of("/sys/kernel/mm/transparent_hugepage");
     const size_t bytes = 4 * system.block_bytes, words = bytes / sizeof(uint32_t);
@@ -269,7 +269,7 @@ int main(void)
         cmocka_unit_test(where_none_are_given_no_more_are_asked_for),
         cmocka_unit_test(a_few_failures_do_not_matter),
         cmocka_unit_test(the_system_says_whether_it_has_them),
-        cmocka_unit_test(what_is_collapsed_keeps_its_contents),
+        cmocka_unit_test(collapsed_blocks_keep_their_contents),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

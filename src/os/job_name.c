@@ -32,7 +32,7 @@ static unsigned long long stat_field(pid_t pid, int number)
 
 /* Does `entry` of an environment set a variable of `own` to another value than here, or one that is not set here?
  * Counts equal ones in `*found`. */
-static bool tells_another(const char *entry, const char *const *own, int *found)
+static bool differs_from_own(const char *entry, const char *const *own, int *found)
 {
     for (; *own; own++) {
         const char *mine = getenv(*own);
@@ -57,7 +57,7 @@ static bool is_of_this_rank(pid_t pid, const char *const *own)
     snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
     FILE *f = expected ? fopen(path, "re") : NULL;
     if (!f) return false;
-    while (!another && getdelim(&entry, &room, 0, f) > 0) another = tells_another(entry, own, &found);
+    while (!another && getdelim(&entry, &room, 0, f) > 0) another = differs_from_own(entry, own, &found);
     fclose(f);
     free(entry);
     return !another && found == expected;

@@ -43,7 +43,7 @@ enum kl_netdev_role {
 enum kl_netdev_role kl_netdev_role(const char *sysfs, const char *name, char master[KL_NETDEV_TEXT]);
 
 /** Does it only connect or carry other interfaces? */
-static inline bool kl_netdev_is_plumbing(const char *sysfs, const char *name)
+static inline bool kl_netdev_is_infrastructure(const char *sysfs, const char *name)
 {
     return kl_netdev_role(sysfs, name, NULL) > KL_NETDEV_LOOPBACK;
 }

@@ -87,7 +87,7 @@ static void roles_are_recognised(void **state)
     {
         expect_case(c->name, kl_netdev_role(root, c->name, master) == c->role);
         expect_case(c->name, !strcmp(master, c->master));
-        expect_case(c->name, kl_netdev_is_plumbing(root, c->name) == (c->role > KL_NETDEV_LOOPBACK));
+        expect_case(c->name, kl_netdev_is_infrastructure(root, c->name) == (c->role > KL_NETDEV_LOOPBACK));
     }
 }
 

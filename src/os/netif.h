@@ -33,7 +33,7 @@ struct kl_netif {
 };
 
 /** The user's constraints. */
-struct kl_netif_wish {
+struct kl_netif_constraints {
     const char *names;            /* NCCL_SOCKET_IFNAME; NULL or "": no constraint */
     int family;                   /* AF_INET or AF_INET6 (NCCL_SOCKET_FAMILY); 0: both */
     const union kl_address *near; /* NCCL_COMM_ID; NULL: no constraint */
@@ -54,10 +54,10 @@ static inline bool kl_netif_names_some(const char *names)
 ncclResult_t kl_netif_list(struct kl_netif *list, int max, int *count);
 
 /** Choose among `n` of them: returns how many were written to `chosen`, at most KL_NETIF_MAX. Pure, silent. */
-int kl_netif_select(const struct kl_netif *list, int n, const struct kl_netif_wish *wish,
+int kl_netif_select(const struct kl_netif *list, int n, const struct kl_netif_constraints *wish,
                     struct kl_netif chosen[KL_NETIF_MAX]);
 
 /** List and select; at least one on success. */
-ncclResult_t kl_netif_choose(const struct kl_netif_wish *wish, struct kl_netif chosen[KL_NETIF_MAX], int *count);
+ncclResult_t kl_netif_choose(const struct kl_netif_constraints *wish, struct kl_netif chosen[KL_NETIF_MAX], int *count);
 
 #endif

@@ -41,7 +41,7 @@ static bool is_own_page(struct kl_pagemap *map, uintptr_t page)
     return true;
 }
 
-bool kl_pagemap_is_own(struct kl_pagemap *map, const void *at, size_t bytes)
+bool kl_pagemap_is_private(struct kl_pagemap *map, const void *at, size_t bytes)
 {
     const uintptr_t first = (uintptr_t)at >> map->bits, last = ((uintptr_t)at + (bytes ? bytes - 1 : 0)) >> map->bits;
 

@@ -30,6 +30,6 @@ bool kl_pagemap_init(struct kl_pagemap *map);
 /**
  * Are the first and the last page of `bytes` present and private? Some system calls for each page that is not cached.
  */
-bool kl_pagemap_is_own(struct kl_pagemap *map, const void *at, size_t bytes);
+bool kl_pagemap_is_private(struct kl_pagemap *map, const void *at, size_t bytes);
 
 #endif

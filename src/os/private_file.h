@@ -41,12 +41,12 @@ bool kl_private_file_is_at(const char *path, int fd);
  * Lock it, until the descriptor is closed, without waiting. False: another descriptor has the lock (EWOULDBLOCK), or
  * another error (errno).
  */
-bool kl_private_file_claim(int fd);
+bool kl_private_file_trylock(int fd);
 
 /**
  * Remove the files of this user in a folder whose names contain `part`, if `is_stale` (which takes the lock) returns
  * true. The file `except`, or NULL, is not even opened.
  */
-void kl_private_files_sweep(const char *folder, const char *part, const char *except, bool (*is_stale)(int fd));
+void kl_private_files_remove_stale(const char *folder, const char *part, const char *except, bool (*is_stale)(int fd));
 
 #endif

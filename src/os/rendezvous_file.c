@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/filelimit.h"
+#include "base/file_size_limit.h"
 #include "os/private_file.h"
 
 #include <errno.h>
@@ -111,7 +111,7 @@ static enum found open_held(const char *path, int *out, char why[WHY])
             snprintf(why, WHY, "%s is somebody else's, or open to others; remove it", path);
         return UNUSABLE;
     }
-    if (!kl_private_file_claim(fd)) {
+    if (!kl_private_file_trylock(fd)) {
         *out = fd;
         return HELD;
     }
@@ -152,7 +152,7 @@ static bool write_all(int fd, const void *data, size_t bytes)
                      .bytes = bytes};
     memcpy(h.mark, mark, sizeof mark);
     struct iovec parts[] = {{&h, sizeof h}, {(void *)(uintptr_t)data, bytes}};
-    ssize_t n = kl_filelimit_allows(sizeof h + bytes) ? writev(fd, parts, 2) : -1;
+    ssize_t n = kl_file_size_limit_allows(sizeof h + bytes) ? writev(fd, parts, 2) : -1;
     if (n >= 0 && n != (ssize_t)(sizeof h + bytes)) errno = ENOSPC;
     return n == (ssize_t)(sizeof h + bytes);
 }
@@ -231,7 +231,7 @@ static enum found try_to_write(struct kl_rendezvous_file *file, const void *data
 
 static bool is_stale(int fd)
 {
-    return kl_private_file_claim(fd);
+    return kl_private_file_trylock(fd);
 }
 
 /* In the first folder that can be used. NOTHING: none can; `why` gives the reason for each. */
@@ -246,7 +246,7 @@ static ncclResult_t write_somewhere(struct kl_rendezvous_file *file, const char 
         long ns = LOOK_NS;
 
         name_file(*folders, name, file->path);
-        kl_private_files_sweep(*folders, SUFFIX, strrchr(file->path, '/') + 1, is_stale);
+        kl_private_files_remove_stale(*folders, SUFFIX, strrchr(file->path, '/') + 1, is_stale);
         while ((there = try_to_write(file, data->iov_base, data->iov_len, why)) == HELD || there == NOTHING) {
             if (kl_deadline_passed(deadline))
                 return KL_FAIL(ncclRemoteError, "another program of this job still waits for its ranks: it holds %s",

@@ -229,7 +229,7 @@ static void all_find_the_next_folder(void **state)
 
 /* Objects at the path: a link, a file that others can read, a pipe, a folder. None is touched, and no call blocks on
  * them. */
-static void what_is_in_the_way_is_left_alone(void **state)
+static void obstacles_are_left_alone(void **state)
 {
     char path[KL_PRIVATE_PATH];
 
@@ -364,7 +364,7 @@ int main(void)
         TEST(leftovers_of_other_jobs_are_removed),
         TEST(the_next_writer_waits),
         TEST(all_find_the_next_folder),
-        TEST(what_is_in_the_way_is_left_alone),
+        TEST(obstacles_are_left_alone),
         TEST(no_room_is_said),
         TEST(a_child_does_not_keep_it),
         TEST(what_is_refused_is_looked_at_again),

@@ -2,9 +2,9 @@
 #include "os/segment.h"
 
 #include "base/error.h"
-#include "base/filelimit.h"
-#include "os/chaos.h"
-#include "os/files.h"
+#include "base/file_size_limit.h"
+#include "os/fault_inject.h"
+#include "os/fd_limit.h"
 #include "os/overcommit.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static ncclResult_t map(struct kl_segment *seg, int fd, size_t bytes)
 {
     void *room = find_room(bytes), *base = MAP_FAILED;
 
-    if (!kl_chaos_no_memory())
+    if (!kl_inject_no_memory())
         base = mmap(room, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (room ? MAP_FIXED : 0), fd, 0);
     if (base == MAP_FAILED && room) munmap(room, bytes);
     if (base == MAP_FAILED) return KL_FAIL_ERRNO("cannot map a shared segment of %zu bytes", bytes);
@@ -61,7 +61,7 @@ static ncclResult_t map(struct kl_segment *seg, int fd, size_t bytes)
  * overcommit, where pages are reserved. */
 static ncclResult_t set_size(int fd, const char *label, size_t bytes)
 {
-    if (!kl_filelimit_allows(bytes))
+    if (!kl_file_size_limit_allows(bytes))
         return KL_FAIL_ERRNO("cannot give segment %s its %zu bytes; raise `ulimit -f`", label, bytes);
     if (ftruncate(fd, (off_t)bytes)) return KL_FAIL_ERRNO("cannot give segment %s its %zu bytes", label, bytes);
     if (kl_overcommit_is_strict() && fallocate(fd, 0, 0, (off_t)bytes))
@@ -79,8 +79,8 @@ ncclResult_t kl_segment_create(struct kl_segment *seg, const char *label, size_t
 
     if (!size) return KL_FAIL(ncclInvalidArgument, "shared segment %s of %zu bytes", label, bytes);
     snprintf(name, sizeof name, "%s", label);
-    do made.fd = kl_chaos_no_descriptor() ? -1 : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    while (made.fd < 0 && kl_files_make_room(errno));
+    do made.fd = kl_inject_no_descriptor() ? -1 : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    while (made.fd < 0 && kl_fd_limit_make_room(errno));
     if (made.fd < 0) return KL_FAIL_ERRNO("cannot create shared segment %s of %zu bytes", name, size);
     KL_TRY_OR(rc, out, set_size(made.fd, name, size));
     KL_TRY_OR(rc, out, map(&made, made.fd, size));

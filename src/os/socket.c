@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "os/chaos.h"
-#include "os/files.h"
+#include "os/fault_inject.h"
+#include "os/fd_limit.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -25,17 +25,17 @@ enum {
 
 /* ---- waiting ---- */
 
-static enum kl_io wait_for(int fd, short events, const struct kl_wait *wait)
+static enum kl_io wait_for(int fd, short events, const struct kl_io_wait *wait)
 {
     struct pollfd p[2] = {{.fd = fd, .events = events}, {.fd = wait->stop ? wait->stop->fd : -1, .events = POLLIN}};
 
     for (;;) {
         int left = wait->deadline == KL_NO_DEADLINE ? -1 : kl_deadline_left_ms(wait->deadline, INT_MAX);
         int ready = poll(p, 2, left);
-        if (ready < 0 && errno != EINTR) return KL_IO_BROKEN;
-        if (ready > 0 && p[1].revents) return KL_IO_STOPPED;
+        if (ready < 0 && errno != EINTR) return KL_IO_ERROR;
+        if (ready > 0 && p[1].revents) return KL_IO_CANCELLED;
         if (ready > 0) return KL_IO_DONE;
-        if (kl_deadline_passed(wait->deadline)) return KL_IO_LATE;
+        if (kl_deadline_passed(wait->deadline)) return KL_IO_TIMEOUT;
     }
 }
 
@@ -74,8 +74,8 @@ static int open_socket(const union kl_address *address)
 {
     int fd;
 
-    do fd = kl_chaos_socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC);
-    while (fd < 0 && kl_files_make_room(errno));
+    do fd = kl_inject_socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC);
+    while (fd < 0 && kl_fd_limit_make_room(errno));
     return fd;
 }
 
@@ -95,7 +95,7 @@ static union kl_address name_of(int fd, kl_name_fn *fn)
     socklen_t bytes = sizeof a;
 
     if (fn(fd, &a.any, &bytes)) memset(&a, 0, sizeof a);
-    return kl_address_is_door(&a) ? kl_address_of_door(0) : a;
+    return kl_address_is_unix(&a) ? kl_address_new_unix(0) : a;
 }
 
 union kl_address kl_socket_local(int fd)
@@ -115,7 +115,7 @@ static bool is_own(int fd)
     socklen_t bytes = sizeof(struct ucred);
     struct ucred peer;
 
-    if (!kl_address_is_door(&here)) return true;
+    if (!kl_address_is_unix(&here)) return true;
     return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.uid == geteuid();
 }
 
@@ -123,11 +123,11 @@ static bool is_bound(int s, union kl_address *address)
 {
     struct sockaddr_storage system;
 
-    if (kl_address_is_door(address) && !kl_address_is_bound(address))
+    if (kl_address_is_unix(address) && !kl_address_is_bound(address))
         randombytes_buf(address->door.number, sizeof address->door.number);
     const socklen_t bytes = kl_address_sockaddr(address, &system);
     if (bind(s, (const struct sockaddr *)(const void *)&system, bytes)) return false;
-    if (!kl_address_is_door(address)) *address = kl_socket_local(s);
+    if (!kl_address_is_unix(address)) *address = kl_socket_local(s);
     return true;
 }
 
@@ -170,12 +170,12 @@ static bool accept_may_go_on(int err)
     return false;
 }
 
-enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd)
+enum kl_io kl_socket_accept(int listener, const struct kl_io_wait *wait, int *fd)
 {
     for (;;) {
         enum kl_io io = wait_for(listener, POLLIN, wait);
         if (io) return io;
-        int s = kl_chaos_accept(listener, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int s = kl_inject_accept(listener, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (s >= 0 && !is_own(s)) {
             close(s);
             continue;
@@ -186,7 +186,7 @@ enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd)
             *fd = s;
             return KL_IO_DONE;
         }
-        if (!accept_may_go_on(errno) && !kl_files_make_room(errno)) return KL_IO_BROKEN;
+        if (!accept_may_go_on(errno) && !kl_fd_limit_make_room(errno)) return KL_IO_ERROR;
     }
 }
 
@@ -198,7 +198,7 @@ static bool met_itself(int fd)
 {
     union kl_address here = kl_socket_local(fd), there = kl_socket_peer(fd);
 
-    return !kl_address_is_door(&here) && !memcmp(&here, &there, sizeof here);
+    return !kl_address_is_unix(&here) && !memcmp(&here, &there, sizeof here);
 }
 
 static void close_quietly(int fd)
@@ -215,11 +215,11 @@ enum kl_io kl_socket_connect_begin(const union kl_address *address, int *fd)
     const socklen_t bytes = kl_address_sockaddr(address, &system);
     int s = open_socket(address);
 
-    if (s < 0) return KL_IO_BROKEN;
+    if (s < 0) return KL_IO_ERROR;
     set_nodelay(s);
     if (connect(s, (const struct sockaddr *)(const void *)&system, bytes) && errno != EINPROGRESS && errno != EINTR) {
         close_quietly(s);
-        return KL_IO_BROKEN;
+        return KL_IO_ERROR;
     }
     *fd = s;
     return KL_IO_DONE;
@@ -230,15 +230,15 @@ enum kl_io kl_socket_connect_finish(int fd)
     int err = 0;
     socklen_t bytes = sizeof err;
 
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &bytes)) return KL_IO_BROKEN;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &bytes)) return KL_IO_ERROR;
     if (!err && met_itself(fd)) err = ECONNREFUSED;
     if (!err && !is_own(fd)) err = EACCES;
     if (!err) probe_while_silent(fd);
     errno = err;
-    return err ? KL_IO_BROKEN : KL_IO_DONE;
+    return err ? KL_IO_ERROR : KL_IO_DONE;
 }
 
-bool kl_retry_worth(int err)
+bool kl_retry_is_transient(int err)
 {
     return err == ECONNREFUSED || err == ETIMEDOUT || err == EHOSTUNREACH || err == ENETUNREACH || err == ECONNRESET ||
            err == EAGAIN;
@@ -256,7 +256,7 @@ int kl_retry_pause_ms(const struct kl_retry *retry, int tries)
 
 static enum kl_io verdict_of(int err)
 {
-    return err == EPIPE || err == ECONNRESET ? KL_IO_CLOSED : KL_IO_BROKEN;
+    return err == EPIPE || err == ECONNRESET ? KL_IO_CLOSED : KL_IO_ERROR;
 }
 
 static bool must_wait(int err)
@@ -264,13 +264,13 @@ static bool must_wait(int err)
     return err == EAGAIN || err == EWOULDBLOCK;
 }
 
-enum kl_io kl_socket_send(int fd, const void *data, size_t bytes, const struct kl_wait *wait)
+enum kl_io kl_socket_send(int fd, const void *data, size_t bytes, const struct kl_io_wait *wait)
 {
     const unsigned char *from = data;
     enum kl_io io = KL_IO_DONE;
 
     while (bytes && !io) {
-        ssize_t n = kl_chaos_send(fd, from, bytes, MSG_NOSIGNAL);
+        ssize_t n = kl_inject_send(fd, from, bytes, MSG_NOSIGNAL);
         if (n >= 0) {
             from += n;
             bytes -= (size_t)n;
@@ -283,13 +283,13 @@ enum kl_io kl_socket_send(int fd, const void *data, size_t bytes, const struct k
     return io;
 }
 
-enum kl_io kl_socket_recv(int fd, void *data, size_t bytes, const struct kl_wait *wait)
+enum kl_io kl_socket_recv(int fd, void *data, size_t bytes, const struct kl_io_wait *wait)
 {
     unsigned char *to = data;
     enum kl_io io = KL_IO_DONE;
 
     while (bytes && !io) {
-        ssize_t n = kl_chaos_recv(fd, to, bytes, 0);
+        ssize_t n = kl_inject_recv(fd, to, bytes, 0);
         if (n > 0) {
             to += n;
             bytes -= (size_t)n;
@@ -320,14 +320,14 @@ ncclResult_t kl_io_fail(enum kl_io io, const char *doing, ...)
         return ncclSuccess;
     case KL_IO_CLOSED:
         return KL_FAIL(ncclRemoteError, "%s: the other side closed the connection", text);
-    case KL_IO_LATE:
+    case KL_IO_TIMEOUT:
         return KL_FAIL(ncclRemoteError, "%s: no answer before the deadline", text);
-    case KL_IO_STOPPED:
+    case KL_IO_CANCELLED:
         return KL_FAIL(ncclInternalError, "%s: aborted", text);
-    case KL_IO_BROKEN:
+    case KL_IO_ERROR:
         break;
     }
-    bool theirs = kl_retry_worth(err) || err == EPROTO;
+    bool theirs = kl_retry_is_transient(err) || err == EPROTO;
     return KL_FAIL(theirs ? ncclRemoteError : ncclSystemError, "%s: %s%s", text, strerror_r(err, reason, sizeof reason),
                    kl_errno_remedy(err));
 }

@@ -25,7 +25,7 @@ static void *trampoline(void *arg)
     struct kl_thread *thread = arg;
 
     pthread_setname_np(pthread_self(), thread->name);
-    kl_error_apart(true);
+    kl_error_mark_internal(true);
     thread->run(thread->arg);
     return NULL;
 }
@@ -84,12 +84,12 @@ static void *alone(void *arg)
     free(thread);
     pthread_detach(pthread_self());
     pthread_setname_np(pthread_self(), mine.name);
-    kl_error_apart(true);
+    kl_error_mark_internal(true);
     mine.run(mine.arg);
     return NULL;
 }
 
-ncclResult_t kl_thread_detached(const char *name, void (*run)(void *arg), void *arg)
+ncclResult_t kl_thread_start_detached(const char *name, void (*run)(void *arg), void *arg)
 {
     struct kl_thread *thread = calloc(1, sizeof *thread);
     pthread_t handle;

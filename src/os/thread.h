@@ -48,7 +48,7 @@ struct kl_thread {
 ncclResult_t kl_thread_start(struct kl_thread *thread, const char *name, void (*run)(void *arg), void *arg);
 
 /** The same in a thread that is never joined: its last act is to return from `run`. */
-ncclResult_t kl_thread_detached(const char *name, void (*run)(void *arg), void *arg);
+ncclResult_t kl_thread_start_detached(const char *name, void (*run)(void *arg), void *arg);
 
 /** Wait until `run` has returned. Works on a zeroed struct, after a failed start, and a second time. */
 void kl_thread_join(struct kl_thread *thread);

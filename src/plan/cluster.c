@@ -108,7 +108,7 @@ static int by_dev(const void *x, const void *y)
 static ncclResult_t look_at_nics(struct kl_cluster *c, const char *sysfs)
 {
     struct kl_setting ifname;
-    struct kl_nics_wish wish = {.hca = c->config.ib_hca, .ib_disable = c->config.ib_disable};
+    struct kl_nics_filter wish = {.hca = c->config.ib_hca, .ib_disable = c->config.ib_disable};
     struct kl_nics_seen seen;
 
     if (kl_settings_find(&c->settings, "NCCL_SOCKET_IFNAME", &ifname)) wish.ifname = ifname.text;
@@ -292,7 +292,7 @@ static ncclResult_t use_settings(struct kl_cluster *c, const struct kl_cluster_r
     c->params = q->edits.params;
     if (n || q->nccl) KL_TRY(kl_edit_settings(&q->edits, &c->over));
     if (q->nccl) c->over[n++] = (struct kl_setting){.name = release_name, .text = q->nccl, .file = "--nccl"};
-    if (n) c->settings = kl_settings_over(kl_settings_process(), c->over, n);
+    if (n) c->settings = kl_settings_overlay(kl_settings_process(), c->over, n);
     return check_release(c);
 }
 

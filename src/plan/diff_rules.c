@@ -24,7 +24,7 @@ static ncclResult_t transport_of(const struct kl_diff_side *side, int x, int y, 
     struct kl_pair_facts facts = {.a = &a, .b = &b, .mappable = gpus || kl_host_devices.mappable};
 
     if (kl_diff_topo(side, y, &gy) != t) return ncclSuccess; /* different domains communicate over the network */
-    KL_TRY(kl_pair_ask_topo(t, gpus, &facts));
+    KL_TRY(kl_pair_apply_topo(t, gpus, &facts));
     v->transport.by = kl_transport_first(&facts);
     if (v->transport.by == &kl_transport_p2p && facts.why.p2p.via >= 0)
         v->transport.via = through(side, facts.why.p2p.via);

@@ -122,7 +122,7 @@ static ncclResult_t add_nic(const struct kl_nics_source *q, int net, struct kl_n
     struct kl_net_usage usage;
 
     KL_TRY(kl_topo_net_usage(q->whole, net, &usage));
-    if (usage.use == KL_NET_TWIN) {
+    if (usage.use == KL_NET_DUPLICATE) {
         n->repeated++;
         return ncclSuccess;
     }

@@ -55,7 +55,7 @@ static ncclResult_t ask_live(const struct kl_topo *t, struct kl_pair_route *r)
     struct kl_peer a = peer_of(&r->a, 1), b = peer_of(&r->b, 2);
     struct kl_pair_facts facts = {.a = &a, .b = &b, .network = true, .mappable = kl_host_devices.mappable};
 
-    KL_TRY(kl_pair_ask_topo(t, false, &facts));
+    KL_TRY(kl_pair_apply_topo(t, false, &facts));
     r->processes = kl_transport_first(&facts);
     b.process = a.process;
     r->threads = kl_transport_first(&facts);
@@ -69,7 +69,7 @@ static ncclResult_t ask_transports(const struct kl_topo *common, struct kl_pair_
     struct kl_pair_facts facts = {.a = &a, .b = &b, .mappable = r->gpus};
 
     facts.why.p2p.via = -1;
-    if (common) KL_TRY(kl_pair_ask_topo(common, r->gpus, &facts));
+    if (common) KL_TRY(kl_pair_apply_topo(common, r->gpus, &facts));
     r->why = facts.why;
     r->via = r->why.p2p.via < 0 ? -1 : r->why.p2p.via + r->a.shift;
     for (int i = 0; kl_transports[i] && i < KL_PAIR_TRANSPORTS - 1; i++)

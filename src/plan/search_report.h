@@ -14,9 +14,9 @@
 #define KL_PLAN_SEARCH_REPORT_H
 
 #include "graph/load.h"
-#include "graph/story.h"
+#include "graph/search_log.h"
 #include "plan/planned.h"
-#include "topo/fault.h"
+#include "topo/anomaly.h"
 
 /** A graph in a few numbers. */
 struct kl_graph_result {
@@ -27,7 +27,7 @@ struct kl_graph_result {
 
 /** A fault of the machine, and whether it costs anything. */
 struct kl_fault_cost {
-    struct kl_fault fault;
+    struct kl_anomaly fault;
     bool mended, costs; /* could the document be mended; are the graphs better then */
     bool together;      /* they are better only when all mendable faults are mended */
     int hosts;          /* number of hosts of the trial: the requested one, or 2 where only the network is concerned */
@@ -47,7 +47,7 @@ struct kl_graph_report {
     int id;
     const struct kl_graph *graph;
     const struct kl_graph_why *why;
-    struct kl_story *story;
+    struct kl_search_log *story;
     struct kl_load *load;
     struct kl_link_group *group; /* incomplete ones first, then the fullest */
     int ngroups;

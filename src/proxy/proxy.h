@@ -26,32 +26,32 @@
 struct kl_proxy;
 
 /** The conditions that end a sleep. */
-struct kl_rest;
+struct kl_proxy_sleep;
 
 /** A task. The caller owns it; it must stay in place until it is removed or `end` is called. */
-struct kl_duty {
+struct kl_proxy_task {
     /** Make progress. DONE: the duty is finished; the proxy forgets it and calls `end`. */
-    enum kl_progress (*progress)(struct kl_duty *duty);
+    enum kl_progress (*progress)(struct kl_proxy_task *duty);
 
     /** Before a sleep: make producers of work ring from now on, and name descriptors. Another `progress` follows. */
-    void (*rest)(struct kl_duty *duty, struct kl_rest *rest);
+    void (*rest)(struct kl_proxy_task *duty, struct kl_proxy_sleep *rest);
 
-    void (*end)(struct kl_duty *duty);
+    void (*end)(struct kl_proxy_task *duty);
 
     bool orphan; /* its owner is gone: the process waits for it at exit; under the lock */
-    struct kl_duty *next;
+    struct kl_proxy_task *next;
 };
 
 /** Take a reference to the process's proxy, starting it if there is none. */
-ncclResult_t kl_proxy_hold(struct kl_proxy **proxy);
+ncclResult_t kl_proxy_ref(struct kl_proxy **proxy);
 
 /** Drop the reference. Also in a duty's `end`. NULL is fine. */
-void kl_proxy_drop(struct kl_proxy *proxy);
+void kl_proxy_unref(struct kl_proxy *proxy);
 
-void kl_proxy_add(struct kl_proxy *proxy, struct kl_duty *duty);
+void kl_proxy_add(struct kl_proxy *proxy, struct kl_proxy_task *duty);
 
 /** After the return its functions never run again. Not from a duty's own functions. */
-void kl_proxy_remove(struct kl_proxy *proxy, struct kl_duty *duty);
+void kl_proxy_remove(struct kl_proxy *proxy, struct kl_proxy_task *duty);
 
 /** No duty runs while the lock is held: take it to change data that duties read. Helpers and the proxy wait. */
 void kl_proxy_lock(struct kl_proxy *proxy);
@@ -60,14 +60,14 @@ void kl_proxy_unlock(struct kl_proxy *proxy);
 /** Announce work. Costs a system call if the proxy sleeps. */
 void kl_proxy_wake(struct kl_proxy *proxy);
 
-/** The proxy's bell (os/bell.h), which other processes may ring too. */
-int kl_proxy_bell(const struct kl_proxy *proxy);
+/** The proxy's bell (os/wakeup_fd.h), which other processes may ring too. */
+int kl_proxy_wakeup_fd(const struct kl_proxy *proxy);
 
 /** A round by a thread that waits. STALLED: nothing moved; DONE: another thread is running one. */
 enum kl_progress kl_proxy_help(struct kl_proxy *proxy);
 
 /** In `rest`: wake up when `fd` is readable; after `ms` at the latest. */
-void kl_rest_until(struct kl_rest *rest, int fd);
-void kl_rest_at_most(struct kl_rest *rest, int ms);
+void kl_proxy_sleep_on(struct kl_proxy_sleep *rest, int fd);
+void kl_proxy_sleep_at_most(struct kl_proxy_sleep *rest, int ms);
 
 #endif

@@ -35,15 +35,15 @@ struct kl_rma_window;
 enum kl_rma_reach { KL_RMA_PROCESS, KL_RMA_HOST, KL_RMA_NET };
 
 /** A rank's description of its table of signals, sent to all others. */
-struct kl_rma_card {
-    struct kl_range_ticket signals;
+struct kl_rma_connect_info {
+    struct kl_range_export_handle signals;
 };
 
 /** Of its part of a window. */
 struct kl_rma_part {
     uint64_t address, bytes;
     uint32_t exported, reserved; /* is there a ticket? */
-    struct kl_range_ticket ticket;
+    struct kl_range_export_handle ticket;
 };
 
 struct kl_rma_config {
@@ -80,7 +80,7 @@ struct kl_rma_op {
     /* the operation */
     bool waits; /* for signals; else it puts */
     int peer;
-    struct kl_rma_window *window; /* of the target; NULL: only a signal. By kl_rma_aim */
+    struct kl_rma_window *window; /* of the target; NULL: only a signal. By kl_rma_op_set_window */
     size_t offset, bytes;
     const char *data;
     uint32_t counter; /* kl_rma_counter */
@@ -88,7 +88,7 @@ struct kl_rma_op {
     struct {
         uint32_t counter;
         int peer, count;
-        uint64_t until; /* by kl_rma_expect */
+        uint64_t until; /* by kl_rma_op_reserve_signals */
     } wait[KL_RMA_WAITS];
 
     /* progress */
@@ -105,18 +105,18 @@ struct kl_rma_op {
 ncclResult_t kl_rma_create(const struct kl_rma_config *config, struct kl_rma **rma);
 
 /** For the others. */
-void kl_rma_describe(const struct kl_rma *rma, struct kl_rma_card *card);
+void kl_rma_describe(const struct kl_rma *rma, struct kl_rma_connect_info *card);
 
 /** No operation is in progress, or all were cancelled. NULL is fine. */
 void kl_rma_free(struct kl_rma *rma);
 
 /** A rank, this one included: its card, and the best way to reach it. The first call for a rank holds. */
-void kl_rma_meet(struct kl_rma *rma, int peer, enum kl_rma_reach reach, const struct kl_rma_card *card);
+void kl_rma_add_peer(struct kl_rma *rma, int peer, enum kl_rma_reach reach, const struct kl_rma_connect_info *card);
 
 /** Listen, for peers that are reachable over the net only. `device`: of the net. Once. */
 ncclResult_t kl_rma_listen(struct kl_rma *rma, const struct kl_net *net, int device, struct kl_net_handle *address);
 bool kl_rma_listens(const struct kl_rma *rma);
-void kl_rma_meet_net(struct kl_rma *rma, int peer, const struct kl_net_handle *address);
+void kl_rma_add_net_peer(struct kl_rma *rma, int peer, const struct kl_net_handle *address);
 
 /* ---- windows ---- */
 
@@ -141,14 +141,14 @@ void kl_rma_close(struct kl_rma *rma, struct kl_rma_window *window);
 /* ---- operations ---- */
 
 /** An operation of the pool, zeroed. NULL: out of memory. */
-struct kl_rma_op *kl_rma_take(struct kl_rma *rma);
-void kl_rma_give(struct kl_rma_op *op);
+struct kl_rma_op *kl_rma_op_alloc(struct kl_rma *rma);
+void kl_rma_op_free(struct kl_rma_op *op);
 
 /** Withdraw an operation: its buffer is not touched any more. No thread may progress it. */
-void kl_rma_give_up(struct kl_rma *rma, struct kl_rma_op *op);
+void kl_rma_op_withdraw(struct kl_rma *rma, struct kl_rma_op *op);
 
 /** The operation puts into this window, which stays until the operation is given back. */
-void kl_rma_aim(struct kl_rma_op *op, struct kl_rma_window *window);
+void kl_rma_op_set_window(struct kl_rma_op *op, struct kl_rma_window *window);
 
 /** The counter of this context and signal, where each context has `signals`. */
 static inline uint32_t kl_rma_counter(int signals, int context, int signal)
@@ -157,13 +157,13 @@ static inline uint32_t kl_rma_counter(int signals, int context, int signal)
 }
 
 /** The operation waits for the next signals from here on. Called in the order in which operations are launched. */
-void kl_rma_expect(struct kl_rma *rma, struct kl_rma_op *op);
+void kl_rma_op_reserve_signals(struct kl_rma *rma, struct kl_rma_op *op);
 
 /** Continue. *rc is set on failure, with DONE. */
 enum kl_progress kl_rma_progress(struct kl_rma *rma, struct kl_rma_op *op, ncclResult_t *rc);
 
 /** For a waiting thread: receive, if there is a net. MOVED: some data arrived. */
-enum kl_progress kl_rma_help(struct kl_rma *rma);
+enum kl_progress kl_rma_receive_some(struct kl_rma *rma);
 
 /** For a thread that is about to sleep (device/host/idle.h): true if a descriptor becomes ready when a stalled
  * operation may go on. */
@@ -173,7 +173,7 @@ bool kl_rma_sleep_on(struct kl_rma *rma, struct kl_rma_op *op);
 int kl_rma_blocked_on(const struct kl_rma *rma, const struct kl_rma_op *op, uint64_t *missing);
 
 /** Of a rank that has left: may signals of its still be on their way? They come, or the connection ends, in no time. */
-bool kl_rma_may_come(const struct kl_rma *rma, int peer);
+bool kl_rma_may_arrive(const struct kl_rma *rma, int peer);
 
 /** After a failure: memory of other ranks is not touched any more. Any thread, while no operation is in progress. */
 void kl_rma_cancel(struct kl_rma *rma);

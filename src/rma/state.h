@@ -12,7 +12,7 @@ enum { KL_RMA_CONNECTION = 0x524d41 }; /* the number of the connection between t
 enum { KL_RMA_OPS = 256 };             /* of a block */
 
 /** The part of a rank in a window. Under that rank's `busy`. */
-struct kl_rma_far {
+struct kl_rma_remote_part {
     struct kl_rma_part part;
     struct kl_import *import; /* once it was begun */
     void *memory;             /* NULL: not mapped yet */
@@ -26,9 +26,9 @@ struct kl_rma_window {
     char *own; /* NULL: closed. Under the proxy's lock where there is one */
     size_t bytes;
     bool exported;
-    struct kl_range_ticket ticket;
-    struct kl_rma_far *far; /* by rank */
-    _Atomic uint32_t users; /* operations that put into it */
+    struct kl_range_export_handle ticket;
+    struct kl_rma_remote_part *far; /* by rank */
+    _Atomic uint32_t users;         /* operations that put into it */
     struct kl_rma_window *next;
 };
 
@@ -37,7 +37,7 @@ struct kl_rma_out {
     _Atomic bool busy; /* a thread is using the following fields */
     bool met;
     enum kl_rma_reach reach;
-    struct kl_rma_card card;
+    struct kl_rma_connect_info card;
     struct kl_import *import;  /* of its signals */
     _Atomic uint64_t *signals; /* NULL: not mapped yet */
     struct kl_net_handle address;
@@ -70,10 +70,10 @@ struct kl_rma_block {
 };
 
 struct kl_rma {
-    struct kl_duty duty; /* first */
+    struct kl_proxy_task duty; /* first */
     struct kl_rma_config config;
     _Atomic uint64_t *signals; /* [counter][source]; shareable memory */
-    struct kl_range_ticket ticket;
+    struct kl_range_export_handle ticket;
     uint64_t *expected; /* alike; the user's */
     uint32_t counters;
     _Atomic(struct kl_rma_window *) window; /* the last one */
@@ -100,8 +100,8 @@ static inline void kl_rma_signal(_Atomic uint64_t *signals, const struct kl_rma 
 }
 
 /** incoming.c: the duty's functions. */
-enum kl_progress kl_rma_receive(struct kl_duty *duty);
-void kl_rma_rest(struct kl_duty *duty, struct kl_rest *rest);
+enum kl_progress kl_rma_receive(struct kl_proxy_task *duty);
+void kl_rma_rest(struct kl_proxy_task *duty, struct kl_proxy_sleep *rest);
 
 /** window.c. */
 void kl_rma_free_windows(struct kl_rma *rma);

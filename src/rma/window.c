@@ -51,7 +51,7 @@ static void sweep(struct kl_rma *r)
     lock(r);
     for (struct kl_rma_window *w = kl_load_relaxed(&r->window); w; w = next) {
         next = w->next;
-        if (w->own || kl_load_acquire(&w->users)) { /* pairs with kl_rma_give */
+        if (w->own || kl_load_acquire(&w->users)) { /* pairs with kl_rma_op_free */
             *end = w;
             end = &w->next;
         } else {

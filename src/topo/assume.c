@@ -40,7 +40,7 @@ static const struct {
 } from_words[] = {
     [KL_FROM_OPTION] = {"option", "as --machine or KOLO_MACHINE says"},
     [KL_FROM_IDS] = {"device_id", "by PCI device id"},
-    [KL_FROM_FORM] = {"form", "by the file's contents"},
+    [KL_FROM_CONTENTS] = {"form", "by the file's contents"},
     [KL_FROM_NAME] = {"file_name", "by the file's name"},
     [KL_FROM_PRODUCT] = {"product", "by the GPUs' names"},
     [KL_FROM_MACHINE] = {"machine", "as that machine has them"},
@@ -152,7 +152,7 @@ static void say(const struct kl_assumption *a, struct kl_text *t)
 
 const char *kl_assumed_text(const struct kl_assumption *what, char text[KL_ASSUMED_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_ASSUMED_TEXT);
+    struct kl_text t = kl_text_in(text, KL_ASSUMED_TEXT);
 
     say(what, &t);
     return text;

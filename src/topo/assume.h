@@ -39,12 +39,12 @@ enum kl_assumed_code {
 
 /** The evidence for an assumption. */
 enum kl_assumed_from {
-    KL_FROM_OPTION,  /* --machine, or KOLO_MACHINE */
-    KL_FROM_IDS,     /* PCI vendor and device */
-    KL_FROM_FORM,    /* the file's contents: number of GPUs and NICs, CPU models */
-    KL_FROM_NAME,    /* the file's name */
-    KL_FROM_PRODUCT, /* the GPUs' names in the text */
-    KL_FROM_MACHINE, /* the machine that it was taken for */
+    KL_FROM_OPTION,   /* --machine, or KOLO_MACHINE */
+    KL_FROM_IDS,      /* PCI vendor and device */
+    KL_FROM_CONTENTS, /* the file's contents: number of GPUs and NICs, CPU models */
+    KL_FROM_NAME,     /* the file's name */
+    KL_FROM_PRODUCT,  /* the GPUs' names in the text */
+    KL_FROM_MACHINE,  /* the machine that it was taken for */
     KL_FROM_DEFAULT
 };
 
@@ -52,7 +52,7 @@ struct kl_assumption {
     enum kl_assumed_code code;
     enum kl_assumed_from from;
     int n, more, gbps;
-    const struct kl_known *machine, *other;
+    const struct kl_known_machine *machine, *other;
     const struct kl_gpu_product *product;
     const struct kl_nic_product *nic;
 };

@@ -45,7 +45,7 @@ ncclResult_t kl_machine_check_file(const struct kl_xml *file)
         "the <pci> elements of GPUs");
 }
 
-static ncclResult_t find_machine(const char *name, const struct kl_known **machine, int *trays)
+static ncclResult_t find_machine(const char *name, const struct kl_known_machine **machine, int *trays)
 {
     *machine = name && *name ? kl_known_named(name, trays) : NULL;
     if (*machine || !name || !*name) return ncclSuccess;
@@ -70,7 +70,7 @@ static ncclResult_t read_text(const char *path, const char *text, size_t bytes, 
                    use ? "; use it with " : "", use ? use : "");
 }
 
-static ncclResult_t load_text(const char *path, const struct kl_known *machine, struct kl_assumed *assumed,
+static ncclResult_t load_text(const char *path, const struct kl_known_machine *machine, struct kl_assumed *assumed,
                               struct kl_xml **xml)
 {
     char *text;
@@ -93,7 +93,7 @@ static ncclResult_t load_text(const char *path, const struct kl_known *machine, 
 ncclResult_t kl_machine_load(const char *path, const char *name, struct kl_assumed *assumed, struct kl_xml **file)
 {
     struct kl_assumed unasked = {.n = 0};
-    const struct kl_known *machine;
+    const struct kl_known_machine *machine;
     struct kl_xml *xml = NULL;
     int trays;
 
@@ -115,8 +115,8 @@ static void log_assumed(const char *path, const struct kl_assumed *assumed)
 }
 
 /* Without GPUs, or with unidentified ones, a file only describes the places of devices. */
-static ncclResult_t complete_or_drop(const char *path, const struct kl_known *machine, struct kl_assumed *assumed,
-                                     struct kl_xml **xml)
+static ncclResult_t complete_or_drop(const char *path, const struct kl_known_machine *machine,
+                                     struct kl_assumed *assumed, struct kl_xml **xml)
 {
     ncclResult_t rc = kl_xml_empty(*xml) ? ncclSuccess : kl_xml_check_system(*xml);
     const char *why = "it has no <gpu> element";
@@ -140,7 +140,7 @@ static ncclResult_t complete_or_drop(const char *path, const struct kl_known *ma
 ncclResult_t kl_machine_read_file(const char *path, const char *name, struct kl_assumed *assumed, struct kl_xml **file)
 {
     struct kl_assumed unasked = {.n = 0};
-    const struct kl_known *machine;
+    const struct kl_known_machine *machine;
     struct kl_xml *xml = NULL;
     int trays;
 

@@ -23,10 +23,10 @@ struct recorded {
     struct kl_machine machine;
 };
 
-static const struct kl_nics_wish no_wish;
+static const struct kl_nics_filter no_wish;
 
 /* NICs as a plan would have them. */
-static void look_at_nics(struct recorded *r, const struct kl_nics_wish *wish)
+static void look_at_nics(struct recorded *r, const struct kl_nics_filter *wish)
 {
     struct kl_nics_seen seen;
 
@@ -525,7 +525,7 @@ static void interfaces_are_taken_as_the_sockets_do(void **state)
 /* Which devices of the machines are used under each setting. */
 static const struct wish_case {
     const char *machine;
-    struct kl_nics_wish wish;
+    struct kl_nics_filter wish;
     const char *used, *skips;
 } wish_cases[] = {
     {"cluster-node",
@@ -594,7 +594,7 @@ static void wishes_choose_devices(void **state)
     {
         struct kl_nics_seen s;
         char root[64], used[512], skips[1024];
-        struct kl_text u = kl_text_over(used, sizeof used), k = kl_text_over(skips, sizeof skips);
+        struct kl_text u = kl_text_in(used, sizeof used), k = kl_text_in(skips, sizeof skips);
 
         sysfs_tree_make(c->machine, root);
         assert_int_equal(kl_nics_read(root, &c->wish, &s), ncclSuccess);

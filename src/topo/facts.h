@@ -123,7 +123,7 @@ struct kl_machine {
 };
 
 /** Do host devices emulate the GPUs of a file? Then no other data of this machine are used. */
-static inline bool kl_machine_plays_file(const struct kl_machine *machine)
+static inline bool kl_machine_emulates_file(const struct kl_machine *machine)
 {
     return machine->file && !machine->ngpus;
 }

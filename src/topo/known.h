@@ -41,7 +41,7 @@ struct kl_known_cpu {
     int family, model;
 };
 
-struct kl_known {
+struct kl_known_machine {
     const char *name, *title;
     const char *hints; /* words of file names that mean this machine, separated by blanks; NULL */
     const char *gpu;   /* enum kl_gpu_product's name */
@@ -58,24 +58,24 @@ struct kl_known {
 };
 
 /** The i-th machine; NULL when there are no more. */
-const struct kl_known *kl_known_at(int i);
+const struct kl_known_machine *kl_known_at(int i);
 
 /** "dgx-h100"; `trays` receives the number in "gb200-nvl72:4", else all. NULL for an unknown name or too many trays. */
-const struct kl_known *kl_known_named(const char *name, int *trays);
+const struct kl_known_machine *kl_known_named(const char *name, int *trays);
 
 /** GPUs and NICs of one host, and switches, by its layout. */
 struct kl_known_parts {
     int gpus, nics, switches, nodes;
 };
-struct kl_known_parts kl_known_count(const struct kl_known *machine);
+struct kl_known_parts kl_known_count(const struct kl_known_machine *machine);
 
-const struct kl_gpu_product *kl_known_product(const struct kl_known *machine);
+const struct kl_gpu_product *kl_known_product(const struct kl_known_machine *machine);
 
 /** "read in a file of such a machine". */
-const char *kl_known_certainty(const struct kl_known *machine);
+const char *kl_known_certainty(const struct kl_known_machine *machine);
 
 /** A document of the machine: GPUs with their NVLinks, NICs with their nets, hosts told apart where it has several. */
-ncclResult_t kl_known_document(const struct kl_known *machine, int trays, struct kl_xml **xml);
+ncclResult_t kl_known_document(const struct kl_known_machine *machine, int trays, struct kl_xml **xml);
 
 /**
  * Give n GPUs (`pci` lists their pci elements, each with a gpu element) the NVLinks of a product's wiring.

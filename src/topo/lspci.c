@@ -285,7 +285,7 @@ static ncclResult_t finish(struct reader *r, struct kl_assumed *assumed)
                        r->file);
     drop_bare(r->xml, KL_XML_ROOT);
     if (!assumed) return ncclSuccess;
-    struct kl_text t = kl_text_over(assumed->summary, sizeof assumed->summary);
+    struct kl_text t = kl_text_in(assumed->summary, sizeof assumed->summary);
 
     assumed->read_as = kl_input_name(KL_INPUT_LSPCI);
     kl_text_add(&t, "%d GPU%s (%s), %d NIC%s", r->gpus, kl_plural(r->gpus), r->first, r->nics, kl_plural(r->nics));

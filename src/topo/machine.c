@@ -318,7 +318,7 @@ ncclResult_t kl_machine_document(const struct kl_machine *m, const struct kl_top
     if (hosts_of_devices(m) > 1 && (!m->file || m->ngpus))
         return KL_FAIL(ncclInvalidUsage, "several hosts in one NVLink domain need a topology file that describes one");
     KL_TRY(kl_xml_create(m->file ? kl_xml_name(m->file) : "this machine", &xml));
-    if (kl_machine_plays_file(m))
+    if (kl_machine_emulates_file(m))
         rc = fuse_file(m, options->nccl, xml);
     else
         rc = fuse_detected(m, options, xml);
@@ -377,7 +377,7 @@ fail:
     return rc;
 }
 
-ncclResult_t kl_machine_narrow(struct kl_topo **topo, int rank, int nranks)
+ncclResult_t kl_machine_trim(struct kl_topo **topo, int rank, int nranks)
 {
     KL_TRY(kl_topo_trim(topo, rank, nranks));
     if (!kl_topo_has_paths(*topo)) KL_TRY(kl_topo_paths(*topo));
@@ -405,7 +405,7 @@ ncclResult_t kl_machine_topo(const struct kl_machine *m, const struct kl_topo_op
     struct kl_topo *t = NULL;
 
     KL_TRY(kl_machine_whole(m, options, &t, &xml));
-    ncclResult_t rc = kl_machine_narrow(&t, rank, nranks);
+    ncclResult_t rc = kl_machine_trim(&t, rank, nranks);
     if (rc)
         kl_topo_free(t);
     else

@@ -32,7 +32,7 @@ ncclResult_t kl_machine_graph(const struct kl_machine *machine, const struct kl_
                               const struct kl_topo_options *options, struct kl_topo **topo);
 
 /** Trim to the nodes that `rank` of a communicator of `nranks` reaches without the network. On failure free it. */
-ncclResult_t kl_machine_narrow(struct kl_topo **topo, int rank, int nranks);
+ncclResult_t kl_machine_trim(struct kl_topo **topo, int rank, int nranks);
 
 /** The whole machine: document and graph, for tools; `document` as below. */
 ncclResult_t kl_machine_whole(const struct kl_machine *machine, const struct kl_topo_options *options,

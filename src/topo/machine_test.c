@@ -481,7 +481,7 @@ static struct kl_topo *out_of_text(const struct kl_machine *m, const struct kl_x
     assert_int_equal(kl_xml_text(document, &text, &bytes), ncclSuccess);
     assert_int_equal(kl_xml_parse("text", text, bytes, kl_xml_topo_schema, &xml), ncclSuccess);
     assert_int_equal(kl_machine_graph(m, xml, &options, &t), ncclSuccess);
-    assert_int_equal(kl_machine_narrow(&t, rank, nranks), ncclSuccess);
+    assert_int_equal(kl_machine_trim(&t, rank, nranks), ncclSuccess);
     kl_xml_free(xml);
     free(text);
     return t;

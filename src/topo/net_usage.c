@@ -70,10 +70,11 @@ ncclResult_t kl_topo_net_usage(const struct kl_topo *t, int net, struct kl_net_u
     if (!list) return KL_NOMEM("a list of NETs");
     *usage = (struct kl_net_usage){.use = KL_NET_UNREACHED, .gpu = -1, .instead = -1};
     if (named(t, net) != net) {
-        usage->use = KL_NET_TWIN;
+        usage->use = KL_NET_DUPLICATE;
         usage->instead = named(t, net);
     }
-    for (int g = 0; g < t->count[KL_NODE_GPU] && usage->use != KL_NET_TWIN && usage->use != KL_NET_CHOSEN && !rc; g++)
+    for (int g = 0; g < t->count[KL_NODE_GPU] && usage->use != KL_NET_DUPLICATE && usage->use != KL_NET_CHOSEN && !rc;
+         g++)
         rc = ask_gpu(t, g, net, list, usage);
     if (usage->use == KL_NET_UNREACHED) usage->use = compare(t, usage, net);
     free(list);

@@ -156,7 +156,7 @@ static void auto_groups(struct merge *g)
 
 enum kl_merge_why kl_net_merge_why(const struct kl_machine *m)
 {
-    if (kl_machine_plays_file(m)) return KL_MERGE_FROM_FILE;
+    if (kl_machine_emulates_file(m)) return KL_MERGE_FROM_FILE;
     for (int i = 0; i < m->nnets; i++)
         if (m->net[i].nmembers) return KL_MERGE_GIVEN;
     return m->merge_nets ? KL_MERGE_POSSIBLE : KL_MERGE_NO_PLUGIN;

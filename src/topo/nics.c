@@ -16,7 +16,7 @@
 struct list {
     struct kl_nics_seen *seen;
     const char *sysfs;
-    const struct kl_nics_wish *wish;
+    const struct kl_nics_filter *wish;
     char ib_first[KL_NET_NAME_TEXT]; /* an interface named ib* that is up; "" for none */
 };
 
@@ -227,7 +227,7 @@ void kl_nics_seen_fini(struct kl_nics_seen *s)
     *s = (struct kl_nics_seen){0};
 }
 
-ncclResult_t kl_nics_read(const char *sysfs, const struct kl_nics_wish *wish, struct kl_nics_seen *seen)
+ncclResult_t kl_nics_read(const char *sysfs, const struct kl_nics_filter *wish, struct kl_nics_seen *seen)
 {
     struct kl_nics_seen s = {0};
     struct list l = {.seen = &s, .sysfs = sysfs ? sysfs : "/sys", .wish = wish};

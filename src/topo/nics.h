@@ -22,7 +22,7 @@
 enum { KL_NICS_MAX_PORTS = 32, KL_NICS_MAX_INTERFACES = 16, KL_NET_SKIP_TEXT = 1280 };
 
 /** The user's settings. */
-struct kl_nics_wish {
+struct kl_nics_filter {
     const char *ifname, *hca; /* NCCL_SOCKET_IFNAME, NCCL_IB_HCA; NULL or "": not set */
     bool ib_disable;          /* NCCL_IB_DISABLE */
 };
@@ -60,7 +60,7 @@ struct kl_nics_seen {
 };
 
 /** Look below `sysfs` (NULL: "/sys"). No devices are no failure. Free with kl_nics_seen_fini. */
-ncclResult_t kl_nics_read(const char *sysfs, const struct kl_nics_wish *wish, struct kl_nics_seen *seen);
+ncclResult_t kl_nics_read(const char *sysfs, const struct kl_nics_filter *wish, struct kl_nics_seen *seen);
 void kl_nics_seen_fini(struct kl_nics_seen *seen);
 
 /* ---- joining ---- */

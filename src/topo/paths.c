@@ -62,8 +62,8 @@ static ncclResult_t compute(struct kl_topo *t)
 
 ncclResult_t kl_topo_paths(struct kl_topo *t)
 {
-    kl_topo_drop_paths(t);
+    kl_topo_free_paths(t);
     ncclResult_t rc = compute(t);
-    if (rc) kl_topo_drop_paths(t);
+    if (rc) kl_topo_free_paths(t);
     return rc;
 }

@@ -6,7 +6,7 @@
 #include "topo/paths.h"
 
 /** Do paths start and end at nodes of this type? */
-static inline bool kl_path_base(enum kl_node_type type)
+static inline bool kl_path_is_endpoint_type(enum kl_node_type type)
 {
     return type == KL_NODE_GPU || type == KL_NODE_NVS || type == KL_NODE_CPU || type == KL_NODE_NET;
 }

@@ -21,7 +21,8 @@
  * the user's name for it, or NULL. ncclInvalidUsage, naming the missing part, if GPUs cannot be identified; a file
  * without any device stays as it is.
  */
-ncclResult_t kl_placement_complete(struct kl_xml *xml, const struct kl_known *machine, struct kl_assumed *assumed);
+ncclResult_t kl_placement_complete(struct kl_xml *xml, const struct kl_known_machine *machine,
+                                   struct kl_assumed *assumed);
 
 /** The product of the GPU of this pci element, by its ids; NULL if they are unknown. */
 const struct kl_gpu_product *kl_placement_product(const struct kl_xml *xml, int pci);

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "tests/kolo_test.h"
-#include "topo/fault.h"
+#include "topo/anomaly.h"
 #include "topo/machine.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ static int links_of(const struct kl_xml *xml, int gpu)
 
 /* ---- known machines ---- */
 
-static void check_links(const struct kl_known *m, const struct kl_xml *xml)
+static void check_links(const struct kl_known_machine *m, const struct kl_xml *xml)
 {
     int want = m->wiring == KL_WIRING_NONE ? 0 : kl_known_product(m)->links;
 
@@ -49,16 +49,16 @@ static void check_links(const struct kl_known *m, const struct kl_xml *xml)
 }
 
 /* Both ends of a link see it, and nothing differs from its like. */
-static void check_sound(const struct kl_known *m, const struct kl_xml *xml)
+static void check_sound(const struct kl_known_machine *m, const struct kl_xml *xml)
 {
-    struct kl_faults faults;
+    struct kl_anomalies faults;
 
-    assert_int_equal(kl_faults_find(xml, KL_NCCL_DEFAULT, &faults), ncclSuccess);
+    assert_int_equal(kl_anomalies_find(xml, KL_NCCL_DEFAULT, &faults), ncclSuccess);
     if (faults.n) fail_msg("%s: %s", m->name, faults.fault[0].text);
-    kl_faults_fini(&faults);
+    kl_anomalies_fini(&faults);
 }
 
-static void check_machine(const struct kl_known *m)
+static void check_machine(const struct kl_known_machine *m)
 {
     struct kl_host_device device[144];
     struct kl_topo_options options = KL_TOPO_OPTIONS;
@@ -122,7 +122,7 @@ static void names_are_found(void **state)
 
 static void every_row_names_a_product_and_a_source(void **state)
 {
-    const struct kl_known *m;
+    const struct kl_known_machine *m;
     int trays;
 
     (void)state;
@@ -231,7 +231,7 @@ static void files_are_completed_or_refused(void **state)
     FOR_EACH_CASE(c, cases)
     {
         int trays;
-        const struct kl_known *machine = c->machine ? kl_known_named(c->machine, &trays) : NULL;
+        const struct kl_known_machine *machine = c->machine ? kl_known_named(c->machine, &trays) : NULL;
         struct kl_assumed assumed = {.n = 0};
         struct kl_xml *xml = parse(c->text);
         ncclResult_t rc = kl_placement_complete(xml, machine, &assumed);
@@ -289,11 +289,11 @@ static const struct {
     const char *name, *text;
     int code, links; /* of the fault, and of a GPU of the mended machine */
 } boards[] = {
-    {"none", SYSTEM(CPU("6", "143") SXM("01", "") SXM("02", "") "</cpu>"), KL_FAULT_NO_NVLINK, 18},
+    {"none", SYSTEM(CPU("6", "143") SXM("01", "") SXM("02", "") "</cpu>"), KL_ANOMALY_NO_NVLINK, 18},
     {"one GPU alone", SYSTEM(CPU("6", "143") SXM("01", "") "</cpu>"), -1, 0},
     {"as they should be", SYSTEM(CPU("6", "143") SXM("01", LINKS("18")) SXM("02", LINKS("18")) "</cpu>"), -1, 18},
     {"too many", SYSTEM(CPU("6", "143") SXM("01", LINKS("126")) SXM("02", LINKS("126")) "</cpu>"),
-     KL_FAULT_MANY_NVLINKS, 18},
+     KL_ANOMALY_MANY_NVLINKS, 18},
 };
 
 static void boards_are_compared_with_their_product(void **state)
@@ -302,14 +302,15 @@ static void boards_are_compared_with_their_product(void **state)
     FOR_EACH_CASE(c, boards)
     {
         struct kl_xml *xml = parse(c->text);
-        struct kl_faults faults;
+        struct kl_anomalies faults;
         bool mended = false;
 
-        assert_int_equal(kl_faults_find(xml, KL_NCCL_DEFAULT, &faults), ncclSuccess);
+        assert_int_equal(kl_anomalies_find(xml, KL_NCCL_DEFAULT, &faults), ncclSuccess);
         expect_case(c->name, c->code < 0 ? !faults.n : faults.n == 1 && faults.fault[0].code == c->code);
-        kl_faults_fini(&faults);
+        kl_anomalies_fini(&faults);
         if (c->code >= 0)
-            assert_int_equal(kl_fault_mend(xml, (enum kl_fault_code)c->code, KL_NCCL_DEFAULT, &mended), ncclSuccess);
+            assert_int_equal(kl_anomaly_repair(xml, (enum kl_anomaly_code)c->code, KL_NCCL_DEFAULT, &mended),
+                             ncclSuccess);
         expect_case(c->name, mended == (c->code >= 0));
         expect_case(c->name, links_of(xml, kl_xml_find(xml, "gpu", NULL, NULL)) == c->links);
         kl_xml_free(xml);

@@ -14,7 +14,7 @@
 
 enum { KL_PRODUCT_IDS = 6, KL_VENDOR_ID_NVIDIA = 0x10de, KL_VENDOR_ID_AMD = 0x1002 };
 
-enum kl_form {
+enum kl_form_factor {
     KL_FORM_CARD,   /* PCIe, without NVLink */
     KL_FORM_BRIDGE, /* PCIe; a bridge joins two or four cards, or none */
     KL_FORM_BOARD,  /* soldered or plugged onto a board that has NVLinks: SXM, superchips */
@@ -25,7 +25,7 @@ struct kl_gpu_product {
     const char *name;
     int device[KL_PRODUCT_IDS]; /* PCI device ids; 0 where there are no more */
     int sm;
-    enum kl_form form;
+    enum kl_form_factor form;
     int links;     /* NVLinks of one GPU, where all are connected */
     bool switched; /* to NVSwitches; else to other GPUs */
     int pcie;      /* generation of its x16 link */

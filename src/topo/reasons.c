@@ -48,7 +48,7 @@ const char *kl_p2p_why_name(enum kl_p2p_why why)
 
 const char *kl_p2p_why_text(const struct kl_p2p *p, char text[KL_WHY_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_WHY_TEXT);
+    struct kl_text t = kl_text_in(text, KL_WHY_TEXT);
 
     if (p->why == KL_P2P_ALLOWED)
         kl_text_add(&t, "the path is %s and the limit is %s (%s)", kl_path_type_name[p->type],
@@ -116,7 +116,7 @@ const char *kl_gdr_why_name(enum kl_gdr_why why)
 
 const char *kl_gdr_why_text(const struct kl_gdr *g, char text[KL_WHY_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_WHY_TEXT);
+    struct kl_text t = kl_text_in(text, KL_WHY_TEXT);
     const char *from = g->level_set ? "set by NCCL_NET_GDR_LEVEL" : "the default";
 
     if (g->why == KL_GDR_ALLOWED)
@@ -162,7 +162,7 @@ const char *kl_pxn_why_name(enum kl_pxn_why why)
 
 const char *kl_pxn_why_text(enum kl_pxn_why why, int relay, char text[KL_WHY_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_WHY_TEXT);
+    struct kl_text t = kl_text_in(text, KL_WHY_TEXT);
 
     if (why == KL_PXN_DISABLED)
         kl_text_add(&t, "NCCL_PXN_DISABLE=1 forbids it");
@@ -215,7 +215,7 @@ const char *kl_p2p_net_why_text(enum kl_p2p_net_why why)
 
 const char *kl_net_choice_text(const struct kl_net_choice *c, char text[KL_WHY_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_WHY_TEXT);
+    struct kl_text t = kl_text_in(text, KL_WHY_TEXT);
 
     if (c->near == 1)
         kl_text_add(&t, "the nearest (%s, %g GB/s)", kl_path_type_name[c->type], (double)c->bw);

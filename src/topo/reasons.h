@@ -148,7 +148,7 @@ const char *kl_net_choice_text(const struct kl_net_choice *choice, char text[KL_
 /** Does any GPU choose a NET, for any channel? */
 enum kl_net_use {
     KL_NET_CHOSEN,
-    KL_NET_TWIN,      /* it has the number of a NET before it, which counts */
+    KL_NET_DUPLICATE, /* it has the number of a NET before it, which counts */
     KL_NET_UNREACHED, /* no GPU reaches it */
     KL_NET_SLOWER,    /* every GPU has NETs to which its path is wider */
     KL_NET_FARTHER,   /* every GPU has nearer NETs; one of them as wide */

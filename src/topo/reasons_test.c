@@ -305,7 +305,7 @@ static struct kl_topo *parsed(const char *text)
 
 static void nics_that_no_gpu_chooses(void **state)
 {
-    static const enum kl_net_use uses[] = {KL_NET_CHOSEN, KL_NET_SLOWER, KL_NET_FARTHER, KL_NET_TWIN};
+    static const enum kl_net_use uses[] = {KL_NET_CHOSEN, KL_NET_SLOWER, KL_NET_FARTHER, KL_NET_DUPLICATE};
     struct kl_topo *t = parsed(nics);
 
     (void)state;

@@ -367,7 +367,7 @@ bool kl_nccl_unread(int nccl, enum kl_change change)
     return nccl >= facts[change].unread_from && nccl < facts[change].unread_to;
 }
 
-int kl_nccl_otherwise(int nccl, enum kl_change change)
+int kl_nccl_toggle_change(int nccl, enum kl_change change)
 {
     int other = kl_nccl_has(nccl, change) ? releases[0] : releases[NRELEASES - 1];
 
@@ -376,7 +376,7 @@ int kl_nccl_otherwise(int nccl, enum kl_change change)
 
 const char *kl_nccl_expected(char text[KL_NCCL_EXPECTED])
 {
-    struct kl_text to = kl_text_over(text, KL_NCCL_EXPECTED);
+    struct kl_text to = kl_text_in(text, KL_NCCL_EXPECTED);
     char one[KL_NCCL_TEXT];
 
     kl_text_add(&to, "expected a known release of NCCL:");

@@ -153,7 +153,7 @@ int kl_nccl_mix(int nccl, int other, int first, int last);
 bool kl_nccl_unread(int nccl, enum kl_change change);
 
 /** A mixed release: `nccl` with one change toggled. */
-int kl_nccl_otherwise(int nccl, enum kl_change change);
+int kl_nccl_toggle_change(int nccl, enum kl_change change);
 
 /**
  * The release of a text: "2.29.7"; "2.29" is the last of that line. A version between two known ones of a line counts as the

@@ -53,7 +53,7 @@ static void unread_code_is_named(void **state)
     assert_true(kl_nccl_unread(23102, KL_CHANGE_RING_PLATEAU) && !kl_nccl_unread(23203, KL_CHANGE_RING_PLATEAU));
     assert_true(!kl_nccl_unread(23102, KL_CHANGE_AMD_SOCKETS) && kl_nccl_unread(23203, KL_CHANGE_AMD_SOCKETS));
     for (int i = 0; i < KL_CHANGES; i++) {
-        int other = kl_nccl_otherwise(23102, (enum kl_change)i);
+        int other = kl_nccl_toggle_change(23102, (enum kl_change)i);
 
         assert_false(kl_nccl_unread(23007, (enum kl_change)i));
         for (int k = 0; k < KL_CHANGES; k++)

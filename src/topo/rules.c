@@ -16,7 +16,7 @@ static void copy_hops(struct kl_topo *t, const struct kl_path *p)
     t->nhops += p->hops;
 }
 
-static uint8_t type_of_legs(const struct kl_topo *t, uint8_t x, uint8_t y)
+static uint8_t type_of_segments(const struct kl_topo *t, uint8_t x, uint8_t y)
 {
     if (kl_nccl_has(t->options.nccl, KL_CHANGE_P2C_LEGS) &&
         ((x == KL_PATH_C2C && y == KL_PATH_PHB) || (x == KL_PATH_PHB && y == KL_PATH_C2C)))
@@ -38,7 +38,7 @@ static ncclResult_t reroute(struct kl_topo *t, int a, int via, int b, enum kl_pa
     *path_at(t, from, kl_topo_index(t, a), to, kl_topo_index(t, b)) =
         (struct kl_path){.first = first,
                          .hops = (uint16_t)hops,
-                         .type = t->node[via].type == KL_NODE_GPU ? KL_PATH_PXN : type_of_legs(t, x.type, y.type),
+                         .type = t->node[via].type == KL_NODE_GPU ? KL_PATH_PXN : type_of_segments(t, x.type, y.type),
                          .rule = (uint8_t)(rule & 15),
                          .was = old.was,
                          .bw = x.bw < y.bw ? x.bw : y.bw};

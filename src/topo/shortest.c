@@ -42,7 +42,7 @@ static ncclResult_t make_tables(struct kl_topo *t)
 {
     int ends = 0;
 
-    for (int type = 0; type < KL_NODE_TYPES; type++) ends += kl_path_base(type) ? t->count[type] : 0;
+    for (int type = 0; type < KL_NODE_TYPES; type++) ends += kl_path_is_endpoint_type(type) ? t->count[type] : 0;
     if (ends > MAX_ENDS || (uint64_t)ends * (uint64_t)t->nlinks > max_steps)
         return KL_FAIL(ncclInternalError,
                        "%d GPUs, NETs and CPUs with %d links: too many for paths; describe fewer hosts", ends,
@@ -53,7 +53,7 @@ static ncclResult_t make_tables(struct kl_topo *t)
     if (!t->touched || !t->near_net || !t->pxn) return KL_NOMEM("paths");
     for (int from = 0; from < KL_NODE_TYPES; from++)
         for (int to = 0; to < KL_NODE_TYPES; to++)
-            if (kl_path_base(from) && kl_path_base(to)) KL_TRY(make_table(t, from, to));
+            if (kl_path_is_endpoint_type(from) && kl_path_is_endpoint_type(to)) KL_TRY(make_table(t, from, to));
     return ncclSuccess;
 }
 
@@ -205,7 +205,7 @@ static ncclResult_t store(const struct search *s, int from)
     const struct way *w = &s->way[from];
     enum kl_node_type type = t->node[from].type, to = t->node[s->named].type;
 
-    if (!kl_path_base(type) || (from != s->base && !w->listed)) return ncclSuccess;
+    if (!kl_path_is_endpoint_type(type) || (from != s->base && !w->listed)) return ncclSuccess;
     KL_TRY(kl_path_reserve(t, (uint32_t)w->hops));
     t->path[type][to][(size_t)kl_topo_index(t, from) * (size_t)t->count[to] + (size_t)kl_topo_index(t, s->named)] =
         (struct kl_path){
@@ -226,7 +226,7 @@ static ncclResult_t search_all(struct search *s)
     struct kl_topo *t = s->t;
 
     for (int base = 0; base < t->nnodes; base++) {
-        if (!kl_path_base(t->node[base].type) || s->repeats[base]) continue;
+        if (!kl_path_is_endpoint_type(t->node[base].type) || s->repeats[base]) continue;
         for (int same = base; same >= 0; same = s->same[same]) KL_TRY(search_and_store(s, same, base));
     }
     return ncclSuccess;

@@ -335,7 +335,7 @@ static void note(const struct making *m, struct kl_assumed *assumed)
     if (!assumed) return;
     kl_assume(assumed, (struct kl_assumption){.code = KL_ASSUMED_BUSIDS, .from = KL_FROM_DEFAULT});
     kl_assume(assumed, (struct kl_assumption){.code = KL_ASSUMED_SM,
-                                              .from = named ? KL_FROM_PRODUCT : KL_FROM_FORM,
+                                              .from = named ? KL_FROM_PRODUCT : KL_FROM_CONTENTS,
                                               .n = gpus,
                                               .more = m->sm,
                                               .product = m->product});
@@ -346,12 +346,12 @@ static void note(const struct making *m, struct kl_assumed *assumed)
     kl_assume(assumed, (struct kl_assumption){.code = KL_ASSUMED_CPUS, .from = KL_FROM_DEFAULT, .n = m->cpus});
     if (m->switched)
         kl_assume(assumed, (struct kl_assumption){
-                               .code = KL_ASSUMED_SWITCHED, .from = KL_FROM_FORM, .n = wiring_of(m->smi).most});
+                               .code = KL_ASSUMED_SWITCHED, .from = KL_FROM_CONTENTS, .n = wiring_of(m->smi).most});
     if (nics)
         kl_assume(assumed,
                   (struct kl_assumption){
                       .code = KL_ASSUMED_USUAL_SPEED, .from = KL_FROM_DEFAULT, .n = nics, .gbps = usual_gbps(m->sm)});
-    struct kl_text t = kl_text_over(assumed->summary, sizeof assumed->summary);
+    struct kl_text t = kl_text_in(assumed->summary, sizeof assumed->summary);
 
     assumed->read_as = "the matrix of nvidia-smi topo -m";
     summarize(m, &t);

@@ -118,7 +118,7 @@ ncclResult_t kl_topo_build(const struct kl_xml *xml, const struct kl_topo_option
 void kl_topo_free(struct kl_topo *topo);
 
 /** Free the paths of kl_topo_paths. Harmless if there are none. */
-void kl_topo_drop_paths(struct kl_topo *topo);
+void kl_topo_free_paths(struct kl_topo *topo);
 
 /**
  * Drop the GPUs that can be reached from `own_rank` only through the network, and, when the GPUs left are all

@@ -15,7 +15,7 @@ typedef void kl_topo_warning(void *ctx, const char *text);
 
 /**
  * Look at a document: unknown NUMA nodes and PCI links, NETs without speed, the same NET at several places, probable faults
- * (topo/fault.h), and in a virtual machine devices that hang on the CPU directly. `cpu` says whether this is a virtual
+ * (topo/anomaly.h), and in a virtual machine devices that hang on the CPU directly. `cpu` says whether this is a virtual
  * machine; NULL if the document describes another one.
  */
 void kl_topo_warn(const struct kl_xml *xml, int nccl, const struct kl_cpu_facts *cpu, kl_topo_warning *warn, void *ctx);

@@ -8,7 +8,7 @@
 #include "event/fdshare.h"
 #include "topo/reasons.h"
 #include "transport/fifo.h"
-#include "transport/net/home.h"
+#include "transport/net/context.h"
 #include "transport/peer.h"
 
 #include <stdbool.h>
@@ -42,45 +42,45 @@ enum kl_refusal {
 };
 
 /** Connection information, from receiver to sender. Raw bytes between processes of one job. */
-struct kl_card {
+struct kl_address_record {
     uint32_t transport; /* index in kl_transports[], filled and checked by the core */
     uint32_t version;   /* of this record */
     uint64_t bytes;     /* of the memory to map */
     uint64_t offset;    /* of the fifo in it */
     union {
-        uint64_t number;            /* p2p: of the block, in the common process */
-        struct kl_fd_ticket ticket; /* shm */
+        uint64_t number;                   /* p2p: of the block, in the common process */
+        struct kl_fd_export_handle ticket; /* shm */
         struct kl_net_handle net;
         unsigned char room[232];
     };
 };
-_Static_assert(sizeof(struct kl_card) == 256, "wire format");
+_Static_assert(sizeof(struct kl_address_record) == 256, "wire format");
 
 /** The sender's answer. */
-struct kl_card_reply {
+struct kl_connect_reply {
     uint64_t pool_bytes; /* of the pool of message slots; 0: it has none for this receiver */
-    struct kl_fd_ticket pool;
+    struct kl_fd_export_handle pool;
     unsigned char room[32];
 };
-_Static_assert(sizeof(struct kl_card_reply) == 64, "wire format");
+_Static_assert(sizeof(struct kl_connect_reply) == 64, "wire format");
 
-enum { KL_CARD_VERSION = 4 };
+enum { KL_CONNECT_INFO_VERSION = 4 };
 
-struct kl_fifo_block; /* p2p: a fifo in ordinary memory, counted by its two users */
-struct kl_shm_region; /* shm: memory of this process that fifos lie in */
-struct kl_fd_map;     /* shm: memory of another process, mapped here once for all its users */
-struct kl_shm_home;   /* shm: where the receiving fifos of messages lie together */
-struct kl_net_link;   /* net: a fifo of this side, and a connection */
-struct kl_handover;   /* net: a fifo of the relay */
+struct kl_fifo_block;   /* p2p: a fifo in ordinary memory, counted by its two users */
+struct kl_shm_region;   /* shm: memory of this process that fifos lie in */
+struct kl_fd_map;       /* shm: memory of another process, mapped here once for all its users */
+struct kl_shm_slab;     /* shm: where the receiving fifos of messages lie together */
+struct kl_net_link;     /* net: a fifo of this side, and a connection */
+struct kl_relay_sender; /* net: a fifo of the relay */
 
 /** Shared by all connectors of a communicator. */
 struct kl_common {
-    struct kl_shm_home *home; /* made by shm when first needed, as the pool; freed by kl_common_fini */
+    struct kl_shm_slab *home; /* made by shm when first needed, as the pool; freed by kl_common_fini */
     struct kl_pool *pool;     /* of message slots */
     int cache_ranks;          /* ranks that share the caches of this machine; set by the connectors' owner */
-    struct kl_fd_ticket pool_ticket;
+    struct kl_fd_export_handle pool_export_handle;
     bool pool_offered;
-    struct kl_net_home net; /* set by the connectors' owner */
+    struct kl_net_context net; /* set by the connectors' owner */
 };
 
 /** One half of a connector; zero before setup or connect, and after free. */
@@ -98,7 +98,7 @@ struct kl_connector {
     int proxy;            /* if relayed: rank of the proxy */
     struct kl_fifo_tx tx; /* if it sends */
     struct kl_fifo_rx rx; /* if it receives */
-    size_t lends_from;    /* of tx, if the other rank is in this process; 0: default */
+    size_t zcopy_from;    /* of tx, if the other rank is in this process; 0: default */
     struct kl_common *common;
     struct kl_connector *opposite; /* the other direction of the same pair, with the same number; NULL: there is none */
 
@@ -109,7 +109,7 @@ struct kl_connector {
     struct kl_fd_request *request; /* for a descriptor in transit */
     bool settled;                  /* the sender has mapped the region */
     struct kl_net_link *link;
-    struct kl_handover *handover;
+    struct kl_relay_sender *handover;
     uint64_t deadline; /* until it is connected; 0: not begun */
 };
 
@@ -123,15 +123,16 @@ struct kl_transport {
     enum kl_refusal (*refuses)(const struct kl_pair_facts *facts);
 
     /** Receiver: make the memory, attach `connector->rx`, fill in the card. */
-    ncclResult_t (*setup)(struct kl_connector *connector, const struct kl_fifo_shape *shape, struct kl_card *card);
+    ncclResult_t (*setup)(struct kl_connector *connector, const struct kl_fifo_shape *shape,
+                          struct kl_address_record *card);
 
     /** Sender: map it, attach `connector->tx`, answer. ncclInProgress: call again until `deadline`. Never blocks. */
-    ncclResult_t (*connect)(struct kl_connector *connector, const struct kl_card *card, uint64_t deadline,
-                            struct kl_card_reply *reply);
+    ncclResult_t (*connect)(struct kl_connector *connector, const struct kl_address_record *card, uint64_t deadline,
+                            struct kl_connect_reply *reply);
 
     /** Receiver: handle the sender's answer, after it has mapped the memory. As connect. A transport with `progress` has no
      * answer to wait for, and the sender may come late: `deadline` is unused then. */
-    ncclResult_t (*settle)(struct kl_connector *connector, uint64_t deadline, const struct kl_card_reply *reply);
+    ncclResult_t (*settle)(struct kl_connector *connector, uint64_t deadline, const struct kl_connect_reply *reply);
 
     /**
      * Move data out of or into the fifo of this side. *rc is set on failure, with DONE. NULL: both sides share the fifo, and

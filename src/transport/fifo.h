@@ -30,10 +30,10 @@
 #define KL_FIFO_INLINE 104u /* bytes of payload in a line */
 
 /** Bytes below which copying is cheaper than waiting for a reader that runs. */
-#define KL_FIFO_LENDS_FROM 4096
+#define KL_FIFO_ZCOPY_FROM 4096
 
-#define KL_FIFO_CELL_TIMES 4  /* factor of the number of cells for the smallest steps */
-#define KL_FIFO_ODD_LINES  17 /* between slots */
+#define KL_FIFO_CELL_TIMES         4  /* factor of the number of cells for the smallest steps */
+#define KL_FIFO_SLOT_PADDING_LINES 17 /* between slots */
 
 #define KL_FIFO_TIMED (256u << 10) /* bytes between two timed reads of head */
 
@@ -57,12 +57,12 @@
  */
 enum kl_fifo_claim {
     KL_CLAIM_NONE,
-    KL_CLAIM_LINES,    /* in the flagged lines of the step: the receiver must look for them */
+    KL_CLAIM_LL,       /* in the flagged lines of the step: the receiver must look for them */
     KL_CLAIM_POOL,     /* in the sender's pool */
     KL_CLAIM_PLACED,   /* where the receiver wanted them (kl_fifo_want) */
     KL_CLAIM_OFFERED,  /* in the sender's own memory, not read yet */
     KL_CLAIM_READING,  /* offered, and being read, or read */
-    KL_CLAIM_LENT,     /* in memory of the sender that the receiver may map, not read yet */
+    KL_CLAIM_ZCOPY,    /* in memory of the sender that the receiver may map, not read yet */
     KL_CLAIM_COPYING,  /* lent, and being copied by another process */
     KL_CLAIM_DECLINED, /* lent, could not be mapped, was not read */
     KL_CLAIM_REVOKED   /* must not be read any more */
@@ -127,8 +127,8 @@ struct kl_fifo_tx {
     uint64_t head_seen; /* lags behind the true head; that is safe, the fifo only looks fuller */
     uint64_t direct;    /* steps below this may still carry addresses that the receiver has not finished with */
     struct kl_fifo_shape shape;
-    size_t lends_from;      /* bytes from which data are read in place; SIZE_MAX: never */
-    bool lends_all;         /* the other end is this side's network link: a step ends only when it was sent */
+    size_t zcopy_from;      /* bytes from which data are read in place; SIZE_MAX: never */
+    bool zcopy_all;         /* the other end is this side's network link: a step ends only when it was sent */
     uint64_t signature;     /* of the current operation */
     struct kl_pool *pool;   /* NULL: none */
     bool pool_mapped;       /* the receiver has mapped the pool: final, so its line is not read again */
@@ -141,10 +141,10 @@ struct kl_fifo_rx {
     struct kl_fifo *fifo;
     uint64_t step; /* next to consume */
     struct kl_fifo_shape shape;
-    uint32_t lines_seen; /* flagged lines of this step that had arrived at the last poll */
-    bool shares_memory;  /* addresses are accepted */
-    bool places;         /* the sending side, a transport of this process, can write to `want` */
-    void *want;          /* destination of step want_step and the rest of its message; NULL: none */
+    uint32_t ll_lines_seen; /* flagged lines of this step that had arrived at the last poll */
+    bool shares_memory;     /* addresses are accepted */
+    bool places;            /* the sending side, a transport of this process, can write to `want` */
+    void *want;             /* destination of step want_step and the rest of its message; NULL: none */
     size_t want_bytes;
     uint64_t want_step;
     const unsigned char *pool; /* the sender's pool, pool_bytes long; NULL: none */
@@ -155,7 +155,7 @@ struct kl_fifo_rx {
 size_t kl_fifo_size(const struct kl_fifo_shape *shape);
 
 /** Are a peer's numbers of cells and places valid? */
-bool kl_fifo_places_are_sound(const struct kl_fifo_shape *shape);
+bool kl_fifo_places_are_valid(const struct kl_fifo_shape *shape);
 
 /** Prepare zeroed memory aligned to KL_LINE, of kl_fifo_size bytes. Before any attach. */
 void kl_fifo_init(struct kl_fifo *fifo, const struct kl_fifo_shape *shape);
@@ -172,7 +172,7 @@ static inline struct kl_fifo_line *kl_fifo_line(struct kl_fifo *fifo, uint64_t s
 }
 
 /** The flagged lines of a step: ll_bytes. */
-static inline void *kl_fifo_lines(struct kl_fifo *fifo, uint64_t step, const struct kl_fifo_shape *shape)
+static inline void *kl_fifo_ll_lines(struct kl_fifo *fifo, uint64_t step, const struct kl_fifo_shape *shape)
 {
     return (unsigned char *)&fifo->lines[shape->nslots] + (step & (shape->nslots - 1)) * shape->ll_bytes;
 }
@@ -180,7 +180,7 @@ static inline void *kl_fifo_lines(struct kl_fifo *fifo, uint64_t step, const str
 /** Distance of slots. Sizes are powers of two: without an odd number of lines between, all slots would share cache sets. */
 static inline size_t kl_fifo_stride(const struct kl_fifo_shape *shape)
 {
-    return shape->slot_bytes + (size_t)KL_FIFO_ODD_LINES * KL_LINE;
+    return shape->slot_bytes + (size_t)KL_FIFO_SLOT_PADDING_LINES * KL_LINE;
 }
 
 /** The number of all cells. */
@@ -242,12 +242,12 @@ static inline void *kl_fifo_slot(struct kl_fifo *fifo, uint64_t step, size_t byt
 /* ---- sender ---- */
 
 /** Read head, and time the transfer from the receiver's core. Rarely called: it is on the path of operations. */
-__attribute__((noinline)) void kl_fifo_look_timed(struct kl_fifo_tx *tx);
+__attribute__((noinline)) void kl_fifo_read_head_timed(struct kl_fifo_tx *tx);
 
-static inline void kl_fifo_look(struct kl_fifo_tx *tx)
+static inline void kl_fifo_read_head(struct kl_fifo_tx *tx)
 {
     if (tx->sent >= KL_FIFO_TIMED)
-        kl_fifo_look_timed(tx);
+        kl_fifo_read_head_timed(tx);
     else
         tx->head_seen = kl_load_acquire(&tx->fifo->head); /* pairs with kl_fifo_release */
 }
@@ -256,15 +256,15 @@ static inline void kl_fifo_look(struct kl_fifo_tx *tx)
 static inline bool kl_fifo_waiting_below(struct kl_fifo_tx *tx, uint32_t most)
 {
     if (tx->step - tx->head_seen < most && tx->sent < KL_FIFO_TIMED) return true;
-    kl_fifo_look(tx);
+    kl_fifo_read_head(tx);
     return tx->step - tx->head_seen < most;
 }
 
 /** Has the receiver finished with this step? */
-static inline bool kl_fifo_is_behind(struct kl_fifo_tx *tx, uint64_t step)
+static inline bool kl_fifo_has_passed(struct kl_fifo_tx *tx, uint64_t step)
 {
     if (tx->head_seen > step) return true;
-    kl_fifo_look(tx);
+    kl_fifo_read_head(tx);
     return tx->head_seen > step;
 }
 
@@ -337,9 +337,9 @@ static inline void *kl_fifo_next_payload(struct kl_fifo_tx *tx)
 }
 
 /** Hand over `bytes` of own memory that the payload describes; they must not change until kl_fifo_drained. */
-static inline void kl_fifo_publish_lent(struct kl_fifo_tx *tx, size_t bytes, bool more)
+static inline void kl_fifo_publish_zcopy(struct kl_fifo_tx *tx, size_t bytes, bool more)
 {
-    kl_fifo_publish_as(tx, KL_CLAIM_LENT, bytes, more);
+    kl_fifo_publish_as(tx, KL_CLAIM_ZCOPY, bytes, more);
     tx->direct = tx->step;
 }
 
@@ -359,10 +359,10 @@ static inline void kl_fifo_publish_placed(struct kl_fifo_tx *tx, void *data, siz
 /** Has the receiver finished with all addresses that it received? */
 static inline bool kl_fifo_drained(struct kl_fifo_tx *tx)
 {
-    uint64_t lent = tx->lends_all ? tx->step : tx->direct;
+    uint64_t lent = tx->zcopy_all ? tx->step : tx->direct;
 
     if (tx->head_seen >= lent) return true;
-    kl_fifo_look(tx);
+    kl_fifo_read_head(tx);
     return tx->head_seen >= lent;
 }
 
@@ -443,11 +443,11 @@ static inline size_t kl_fifo_bytes(const struct kl_fifo_rx *rx, bool *more)
 }
 
 /** Is the next step lent, and was not revoked yet? After kl_fifo_ready. */
-static inline bool kl_fifo_is_lent(const struct kl_fifo_rx *rx)
+static inline bool kl_fifo_is_zcopy(const struct kl_fifo_rx *rx)
 {
     uint32_t claim = kl_load_relaxed(&kl_fifo_line(rx->fifo, rx->step, &rx->shape)->claim);
 
-    return claim == KL_CLAIM_LENT || claim == KL_CLAIM_COPYING;
+    return claim == KL_CLAIM_ZCOPY || claim == KL_CLAIM_COPYING;
 }
 
 /** The note of the next step, if it is pooled; else 0. After kl_fifo_ready. */

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 
-ncclResult_t kl_pair_ask_topo(const struct kl_topo *t, bool network, struct kl_pair_facts *facts)
+ncclResult_t kl_pair_apply_topo(const struct kl_topo *t, bool network, struct kl_pair_facts *facts)
 {
     int a = facts->a->rank, b = facts->b->rank;
     struct kl_pair_why *why = &facts->why;

@@ -14,7 +14,7 @@
 enum { KL_PEER_VERSION = 8, KL_PEER_HOST_TEXT = 48, KL_PEER_CPU_WORDS = 16 };
 
 struct kl_peer {
-    uint64_t version; /* KL_PEER_VERSION and the NCCL API level, see comm/peers.c */
+    uint64_t version; /* KL_PEER_VERSION and the NCCL API level, see comm/setup/peers.c */
     int32_t rank;
     int32_t device;   /* ordinal on its host; -1: it gets the next free one */
     int32_t pid;      /* for texts only: it means nothing across pid namespaces */
@@ -26,7 +26,7 @@ struct kl_peer {
     uint64_t job;     /* random; rank 0's names the communicator */
     uint64_t memory;  /* equal on ranks that can, and may, share memory */
 
-    uint64_t settings;      /* hash of the settings that all ranks must share (comm/settings.h) */
+    uint64_t settings;      /* hash of the settings that all ranks must share (comm/setup/settings.h) */
     uint64_t host_settings; /* hash of the settings that the ranks of a host must share */
 
     uint64_t cpus[KL_PEER_CPU_WORDS]; /* affinity mask of the process, lowest CPUs first */

@@ -2,7 +2,7 @@
 #include "transport/pool.h"
 
 #include "base/error.h"
-#include "os/chaos.h"
+#include "os/fault_inject.h"
 
 #include <stdlib.h>
 
@@ -26,18 +26,18 @@ struct kl_pool {
 /* Has the receiver read it? */
 static bool is_free(const struct taken *t)
 {
-    return !t->by || kl_fifo_is_behind(t->by, t->step);
+    return !t->by || kl_fifo_has_passed(t->by, t->step);
 }
 
 ncclResult_t kl_pool_create(uint32_t nslots, size_t slot_bytes, size_t cycle_bytes, struct kl_pool **pool)
 {
-    struct kl_pool *p = kl_chaos_calloc(1, sizeof *p);
+    struct kl_pool *p = kl_inject_calloc(1, sizeof *p);
     ncclResult_t rc;
 
     if (!p) return KL_NOMEM("a pool of message slots");
     *p = (struct kl_pool){
         .segment = KL_SEGMENT_NONE, .slot_bytes = slot_bytes, .cycle_bytes = cycle_bytes, .nslots = nslots};
-    p->taken = kl_chaos_calloc(nslots, sizeof *p->taken);
+    p->taken = kl_inject_calloc(nslots, sizeof *p->taken);
     rc = p->taken ? kl_segment_create(&p->segment, "kolo-messages", nslots * slot_bytes)
                   : KL_NOMEM("a pool of message slots");
     if (rc) {

@@ -23,7 +23,7 @@ static void check(const struct kl_bench *b)
         if (b->row[i].size < 1) abort();
     for (int i = 0; i < b->nfinding; i++) {
         char text[1024];
-        struct kl_text t = kl_text_over(text, sizeof text);
+        struct kl_text t = kl_text_in(text, sizeof text);
 
         if (b->finding[i].table < -1 || b->finding[i].table >= b->ntable) abort();
         kl_bench_finding_text(&b->finding[i], &t);

@@ -29,16 +29,16 @@ static void check_text(const char *text, size_t room)
     for (; *text; text++) CHECK((unsigned char)*text >= ' ' && *text != 127);
 }
 
-static void check_card(const struct kl_card *card)
+static void check_card(const struct kl_address_record *card)
 {
-    unsigned char wire[KL_CARD_WIRE];
-    struct kl_card again;
+    unsigned char wire[KL_ADDRESS_RECORD_WIRE];
+    struct kl_address_record again;
 
     CHECK(card->rank >= 0 && card->rank < KL_MAX_RANKS);
     CHECK(card->naddresses >= 0 && card->naddresses <= KL_ADDRESSES);
     check_text(card->host, sizeof card->host);
-    kl_card_encode(card, wire);
-    CHECK(kl_card_decode(wire, &again) && again.rank == card->rank && again.naddresses == card->naddresses);
+    kl_address_record_encode(card, wire);
+    CHECK(kl_address_record_decode(wire, &again) && again.rank == card->rank && again.naddresses == card->naddresses);
 }
 
 static void read_announce(const struct kl_frame *m)
@@ -55,9 +55,9 @@ static void read_introduction(const struct kl_frame *m)
     struct kl_introduction i;
 
     if (!kl_introduction_decode(m->body, m->head.length, &i)) return;
-    CHECK(i.npartners <= KL_MAX_PARTNERS && i.nspeakers <= KL_MAX_PARTNERS);
+    CHECK(i.npartners <= KL_MAX_PARTNERS && i.nleaders <= KL_MAX_PARTNERS);
     CHECK(i.placement.process < i.placement.nprocesses && i.placement.place < i.placement.nmembers);
-    for (int k = 0; k < i.npartners + i.nspeakers; k++) check_card(&i.partner[k]);
+    for (int k = 0; k < i.npartners + i.nleaders; k++) check_card(&i.partner[k]);
 }
 
 static void read_notice(const struct kl_frame *m)

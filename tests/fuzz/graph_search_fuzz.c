@@ -260,9 +260,9 @@ static int64_t steps_of(const struct kl_graph_why *why)
     int64_t steps = 0;
 
     for (int i = 0; i < why->nattempts; i++) {
-        const struct kl_attempt *a = &why->attempt[i];
+        const struct kl_conn_request *a = &why->attempt[i];
 
-        steps += a->end == KL_ATTEMPT_HOPELESS ? a->budget : a->steps;
+        steps += a->end == KL_ATTEMPT_PRUNED ? a->budget : a->steps;
     }
     return steps;
 }

@@ -19,7 +19,7 @@ static void check_verdict(const struct kl_log *log, const struct kl_log_findings
 {
     const struct kl_log_compare none = {.made = false};
     char text[4096];
-    struct kl_text t = kl_text_over(text, sizeof text);
+    struct kl_text t = kl_text_in(text, sizeof text);
 
     kl_log_verdict(log, f, &none, &t);
     if (!*text) abort();
@@ -33,7 +33,7 @@ static void check_findings(const struct kl_log *log)
     if (kl_log_findings_make(log, &f)) abort();
     for (int i = 0; i < f.n; i++) {
         char text[2048], at[KL_LOG_AT];
-        struct kl_text t = kl_text_over(text, sizeof text);
+        struct kl_text t = kl_text_in(text, sizeof text);
 
         kl_log_finding_text(&f.finding[i], &t);
         kl_log_finding_remedy(log, &f.finding[i], &t);
@@ -56,7 +56,7 @@ static void compare(const struct kl_log *log)
     if (kl_log_compare_make(log, &none, &compared)) abort(); /* there was no wrong question */
     for (int i = 0; i < compared.n; i++) {
         char text[512];
-        struct kl_text t = kl_text_over(text, sizeof text);
+        struct kl_text t = kl_text_in(text, sizeof text);
 
         kl_log_difference_text(&compared.difference[i], &t);
     }

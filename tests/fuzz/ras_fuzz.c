@@ -3,8 +3,8 @@
  * Input from a client that asks about the state of the job: its lines, in pieces of any size, and records of other
  * ranks, which are reported as text and as JSON. The first byte selects the kind.
  */
-#include "comm/watch/protocol.h"
-#include "comm/watch/report.h"
+#include "comm/diagnosis/protocol.h"
+#include "comm/diagnosis/report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void talk(const uint8_t *data, size_t size)
 
     for (size_t taken; size; data += taken, size -= taken) {
         size_t n = size < piece ? size : piece;
-        enum kl_ras_turn turn = kl_ras_hear(&s, (const char *)data, n, &taken, reply);
+        enum kl_ras_result turn = kl_ras_parse(&s, (const char *)data, n, &taken, reply);
         CHECK(taken && taken <= n && strlen(reply) < KL_RAS_REPLY);
         CHECK(turn != KL_RAS_MORE || (taken == n && !*reply));
         CHECK(turn != KL_RAS_ANSWER || reply[strlen(reply) - 1] == '\n');
@@ -33,10 +33,10 @@ static void talk(const uint8_t *data, size_t size)
     }
 }
 
-static const char *describe(uint64_t communicator, int rank, char who[KL_REPORT_WHO])
+static const char *describe(uint64_t communicator, int rank, char who[KL_REPORT_NAME_BYTES])
 {
     (void)communicator;
-    snprintf(who, KL_REPORT_WHO, "rank %d", rank);
+    snprintf(who, KL_REPORT_NAME_BYTES, "rank %d", rank);
     return who;
 }
 

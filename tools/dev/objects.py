@@ -12,7 +12,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PRODUCT = ("src/", "tools/kolo/")
-ASIDE = {"tools/kolo/faults.c"}  # makes the tool err on purpose, for its tests
+ASIDE = {"tools/kolo/faulty_library.c"}  # makes the tool err on purpose, for its tests
 
 Symbols = collections.namedtuple("Symbols", "defines uses")  # sets of names with external linkage
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 /** Print the first lines of an answer: the followed release, and the finding, if there is one. */
-void kl_answer_begin(const struct kl_cluster *cluster, FILE *to);
+void kl_print_preamble(const struct kl_cluster *cluster, FILE *to);
 
 /** The finding alone. */
 void kl_finding_print(const struct kl_cluster *cluster, FILE *to);

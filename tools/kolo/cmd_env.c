@@ -156,14 +156,14 @@ static void print_value(const struct entry *e)
 {
     const char *text = e->state == KL_PARAM_IS_SET ? e->setting.text : e->param->dfl;
 
-    put_plain(*text ? kl_param_shown(e->param, text) : "(unset)");
+    put_plain(*text ? kl_param_display(e->param, text) : "(unset)");
     if (e->state == KL_PARAM_IS_DEFAULT) {
         printf(*text ? " (default)\n" : "\n");
         return;
     }
     printf(e->state == KL_PARAM_IS_SET ? " (" : " (default; refused: \"");
     if (e->state == KL_PARAM_IS_REFUSED) {
-        put_plain(kl_param_shown(e->param, e->setting.text));
+        put_plain(kl_param_display(e->param, e->setting.text));
         printf("\" from ");
     }
     put_origin(&e->setting);
@@ -272,10 +272,10 @@ static void add_entry(void *ctx, const struct entry *e)
                   kl_param_scope_name[p->scope], "type", type_names[p->type], "default", p->dfl, "accepts",
                   kl_param_expected(p, expected, sizeof expected), "meaning", p->doc, "state", states[e->state]);
 
-    json_object_set_new(row, "value", json_text(kl_param_shown(p, text)));
+    json_object_set_new(row, "value", json_text(kl_param_display(p, text)));
     json_object_set_new(row, "source", e->state == KL_PARAM_IS_DEFAULT ? json_null() : json_origin(&e->setting));
     if (e->state == KL_PARAM_IS_REFUSED)
-        json_object_set_new(row, "refused", json_text(kl_param_shown(p, e->setting.text)));
+        json_object_set_new(row, "refused", json_text(kl_param_display(p, e->setting.text)));
     if (p->choices) json_object_set_new(row, "choices", json_choices(p->choices));
     if (p->type == KL_PARAM_TYPE_INT || p->type == KL_PARAM_TYPE_SIZE) {
         json_object_set_new(row, "min", json_integer(p->min));

@@ -134,7 +134,7 @@ static int start(const struct run_options *o, const char *path, char **argv)
         fprintf(stderr, "kolo run: --cuda: %s\n", why);
         return EXIT_PROBLEM;
     }
-    kl_checks_by_default();
+    kl_checks_enable_by_default();
     return kl_launch(&job);
 }
 

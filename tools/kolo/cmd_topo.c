@@ -82,7 +82,7 @@ static void look(const struct view *v, kl_topo_warning *warn, void *ctx)
 static ncclResult_t print_text(const struct view *v)
 {
     look(v, print_warning, NULL);
-    kl_answer_begin(v->cluster, stdout);
+    kl_print_preamble(v->cluster, stdout);
     kl_topo_text(v->topo, v->cluster, stdout);
     if (v->cluster->assumed.n || v->cluster->uncertain.n) printf("\n");
     kl_assumed_print(v->cluster, "", stdout);

@@ -138,7 +138,7 @@ static void say_noise(const struct outcome *o, bool keep)
     fprintf(stderr,
             "%s: other programs had %.0f %% of the CPUs meanwhile, and %d of %d times did not repeat (median above %g "
             "times the least): %s\n",
-            keep ? "warning" : "kolo tune", o->others * 100, o->spread.apart, o->spread.times, KL_TUNE_APART,
+            keep ? "warning" : "kolo tune", o->others * 100, o->spread.apart, o->spread.times, KL_TUNE_SPREAD_LIMIT,
             keep ? "kept all the same" : "not kept; measure when nothing else runs, or keep them with --keep");
 }
 

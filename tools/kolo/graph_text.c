@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "graph/story.h"
+#include "graph/search_log.h"
 #include "plan/finding.h"
 #include "tools/kolo/assumed.h"
 #include "tools/kolo/channels.h"
@@ -214,9 +214,9 @@ static void print_limit(const struct kl_topo *t, int link, FILE *to)
 
 static ncclResult_t print_why(const struct kl_topo *t, int id, const struct kl_graph_why *why, FILE *to)
 {
-    struct kl_chapter all;
+    struct kl_search_log_entry all;
 
-    KL_TRY(kl_story_whole(why, t, &all));
+    KL_TRY(kl_search_log_total(why, t, &all));
     fprintf(to, "  %s: %s", kl_graph_name(id), kl_search_end_name(why->end));
     if (why->nattempts)
         fprintf(to, ", after %d attempt%s, %d of them searched (%lld steps, %.3g ms)", why->nattempts,
@@ -241,9 +241,9 @@ ncclResult_t kl_plan_text(const struct kl_plan_view *v, FILE *to)
     const struct kl_plan *p = v->plan;
     const struct kl_plan_domain *own = &p->domain[p->domain_of[0]];
     char words[128];
-    struct kl_text size = kl_text_over(words, sizeof words);
+    struct kl_text size = kl_text_in(words, sizeof words);
 
-    kl_answer_begin(v->cluster, to);
+    kl_print_preamble(v->cluster, to);
     kl_cluster_size(v->cluster, &size);
     fprintf(to, "%s: %s", v->cluster->name, words);
     if (v->cluster->assumed.read_as) print_bandwidth(p, to);

@@ -5,7 +5,7 @@
  * Output:   lines of the ranks' stdout and stderr go to the launcher's own, tagged on request.
  * Input:    rank 0 reads the launcher's stdin unless that is a terminal; the others read nothing.
  * Signals:  INT, TERM, HUP, QUIT, USR1, USR2, TSTP and CONT are passed on to every rank's process group.
- * Endings:  endings.h has the rules; a report lists how each rank ended if one died.
+ * Endings:  exit_tracker.h has the rules; a report lists how each rank ended if one died.
  * Leftover: nothing. Ranks end with the launcher, and so do processes that they left in their process group.
  * Threads:  call from the main thread of a process that has no other threads yet; it blocks signals.
  */
@@ -33,7 +33,7 @@ struct kl_launch {
     uint64_t timeout_ms;   /* for all of it; 0: none */
     uint64_t grace_ms;     /* for the others, after a rank died */
     int kept_fd;           /* a descriptor that ranks inherit under its number; 0: none */
-    int verdict;           /* an exit code of ranks that is no death, see endings.h; 0: none */
+    int verdict;           /* an exit code of ranks that is no death, see exit_tracker.h; 0: none */
     FILE *out, *err;
 
     /* Makes the job's id in this process, once the network is in place; NULL: ranks get no KOLO_COMM_ID. */
@@ -44,7 +44,7 @@ struct kl_launch {
     void *context;
 };
 
-/** Returns the job's exit code (endings.h), or EXIT_PROBLEM after an error message if it could not be started. */
+/** Returns the job's exit code (exit_tracker.h), or EXIT_PROBLEM after an error message if it could not be started. */
 int kl_launch(const struct kl_launch *job);
 
 #endif

@@ -15,7 +15,7 @@
 
 /* ---- the list ---- */
 
-static json_t *machine_json(const struct kl_known *m)
+static json_t *machine_json(const struct kl_known_machine *m)
 {
     struct kl_known_parts parts = kl_known_count(m);
     json_t *o = json_pack("{s:s,s:s,s:s,s:i,s:i,s:i}", "name", m->name, "title", m->title, "gpu", m->gpu, "gpus",
@@ -38,7 +38,7 @@ static ncclResult_t list_json(FILE *to)
 
 ncclResult_t kl_machines_list(bool json, FILE *to)
 {
-    const struct kl_known *m;
+    const struct kl_known_machine *m;
 
     if (json) return list_json(to);
     for (int i = 0; (m = kl_known_at(i)); i++) {
@@ -55,7 +55,7 @@ ncclResult_t kl_machines_list(bool json, FILE *to)
 
 /* ---- files ---- */
 
-static ncclResult_t write_machine(const struct kl_known *m, const char *path)
+static ncclResult_t write_machine(const struct kl_known_machine *m, const char *path)
 {
     struct kl_xml *xml = NULL;
     ncclResult_t rc;

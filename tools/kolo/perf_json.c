@@ -53,7 +53,8 @@ static bool may_be_shown(const struct kl_setting *s)
 {
     const struct kl_param *param = kl_param_find(&kl_param_registry, s->name);
 
-    return param ? kl_param_shown(param, s->text) == s->text : kl_param_find_other(&kl_param_registry, s->name) != NULL;
+    return param ? kl_param_display(param, s->text) == s->text
+                 : kl_param_find_other(&kl_param_registry, s->name) != NULL;
 }
 
 struct listing {

@@ -21,23 +21,23 @@ static size_t table_bytes(const struct kl_perf_op *op)
 
 /* ---- the ranks of a thread together ---- */
 
-static void begin_step(struct kl_perf_thread *t, enum kl_watch_phase phase)
+static void begin_step(struct kl_perf_thread *t, enum kl_watchdog_phase phase)
 {
     for (int i = 0; i < t->config->ndevices; i++) {
         const struct kl_perf_rank *r = &t->rank[i];
-        struct kl_watch_step step = {
+        struct kl_watchdog_step step = {
             .phase = phase,
             .bytes = table_bytes(&r->op),
             .type = r->op.type,
             .in_place = r->in_place,
         };
-        kl_watch_begin(r->slot, &step);
+        kl_watchdog_begin(r->slot, &step);
     }
 }
 
 static void end_step(struct kl_perf_thread *t)
 {
-    for (int i = 0; i < t->config->ndevices; i++) kl_watch_end(t->rank[i].slot);
+    for (int i = 0; i < t->config->ndevices; i++) kl_watchdog_end(t->rank[i].slot);
 }
 
 static ncclResult_t synchronize(struct kl_perf_thread *t)

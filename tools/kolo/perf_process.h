@@ -13,7 +13,7 @@
 #define KOLO_TOOL_PERF_PROCESS_H
 
 #include "tools/kolo/perf_config.h"
-#include "tools/kolo/perf_watch.h"
+#include "tools/kolo/perf_watchdog.h"
 
 enum { KL_PERF_FAILED = 3 }; /* exit code after the failure of a rank; EXIT_PROBLEM is a verdict */
 
@@ -21,6 +21,6 @@ enum { KL_PERF_FAILED = 3 }; /* exit code after the failure of a rank; EXIT_PROB
  * Measure. `slots`: of all ranks, watched by the launcher; NULL: this process watches its own. `argv`: for the JSON file.
  * Returns an exit code, the same in all processes as far as results are concerned.
  */
-int kl_perf_process(const struct kl_perf_config *config, struct kl_watch_slot *slots, int argc, char **argv);
+int kl_perf_process(const struct kl_perf_config *config, struct kl_watchdog_slot *slots, int argc, char **argv);
 
 #endif

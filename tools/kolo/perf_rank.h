@@ -14,7 +14,7 @@
 #include "include/kolo.h"
 #include "tools/kolo/perf_data.h"
 #include "tools/kolo/perf_issue.h"
-#include "tools/kolo/perf_watch.h"
+#include "tools/kolo/perf_watchdog.h"
 
 enum { KL_PERF_GUARD = 64, KL_PERF_SCRATCH = 1024 };
 
@@ -25,7 +25,7 @@ struct kl_perf_rank {
     int rank, nranks, device;
     ncclComm_t comm;
     koloStream_t stream;
-    struct kl_watch_slot *slot;
+    struct kl_watchdog_slot *slot;
 
     size_t room, bytes; /* of a buffer, and of the memory that it is in */
     void *send_memory, *recv_memory;

@@ -266,7 +266,7 @@ static void write_tuning(struct writer *w, const struct kl_tuning *t)
 
 /* ---- why ---- */
 
-static json_t *attempt_json(const struct kl_topo *t, const struct kl_attempt *a)
+static json_t *attempt_json(const struct kl_topo *t, const struct kl_conn_request *a)
 {
     static const char *const ends[] = {"perfect", "exhausted", "step limit reached", "pruned"};
     char from[KL_NODE_TEXT], to[KL_NODE_TEXT];

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "comm/watch/ras.h"
+#include "comm/diagnosis/ras.h"
 #include "os/socket.h"
 
 #include <errno.h>
@@ -126,7 +126,7 @@ static ncclResult_t hear(int fd, uint64_t deadline, const char *who, FILE *to)
 
 static ncclResult_t talk(int fd, const char *question, uint64_t deadline, const char *who, char **answer)
 {
-    const struct kl_wait wait = {.deadline = deadline};
+    const struct kl_io_wait wait = {.deadline = deadline};
     size_t bytes = 0;
     FILE *to = open_memstream(answer, &bytes);
 

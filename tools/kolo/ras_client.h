@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * ras_client.h - query processes with communicators for their state (comm/watch/ras.h), in NCCL's text protocol.
+ * ras_client.h - query processes with communicators for their state (comm/diagnosis/ras.h), in NCCL's text protocol.
  *
  * Errors: reported with KL_FAIL.
  */

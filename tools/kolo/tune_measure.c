@@ -122,7 +122,7 @@ static void note_spread(struct kl_tune_spread *spread, double *times, int n)
 {
     qsort(times, (size_t)n, sizeof *times, by_time);
     spread->times++;
-    spread->apart += times[n / 2] > KL_TUNE_APART * times[0];
+    spread->apart += times[n / 2] > KL_TUNE_SPREAD_LIMIT * times[0];
 }
 
 /*

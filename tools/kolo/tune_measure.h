@@ -12,9 +12,10 @@
 
 /** How well times repeat. */
 struct kl_tune_spread {
-    int times, apart; /* measured; of these, the median of the blocks is more than KL_TUNE_APART times the least */
+    int times,
+        apart; /* measured; of these, the median of the blocks is more than KL_TUNE_SPREAD_LIMIT times the least */
 };
-#define KL_TUNE_APART 1.5
+#define KL_TUNE_SPREAD_LIMIT 1.5
 
 /**
  * Fill in the measurements with kl_measured_ranks[at] ranks, until `deadline` (base/clock.h): lines that are not begun by then

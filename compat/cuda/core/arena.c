@@ -118,7 +118,7 @@ static bool take(struct kl_cuda_arena *a, size_t at, size_t begin, size_t bytes)
 
 /* ---- pieces ---- */
 
-void *kl_cuda_arena_cut(struct kl_cuda_arena *a, size_t bytes, size_t align)
+void *kl_cuda_arena_alloc(struct kl_cuda_arena *a, size_t bytes, size_t align)
 {
     void *piece = NULL;
 

@@ -23,7 +23,7 @@ struct kl_cuda_arena *kl_cuda_arena_create(size_t bytes, const char *name);
 void kl_cuda_arena_close(struct kl_cuda_arena *arena);
 
 /** A piece, or NULL when there is no room in one piece. `align` is a power of two. bytes 0 is one byte. */
-void *kl_cuda_arena_cut(struct kl_cuda_arena *arena, size_t bytes, size_t align);
+void *kl_cuda_arena_alloc(struct kl_cuda_arena *arena, size_t bytes, size_t align);
 
 /** Give a piece back, by its first address. */
 void kl_cuda_arena_free(struct kl_cuda_arena *arena, void *piece);

@@ -2,7 +2,7 @@
 #include "compat/cuda/core/ledger.h"
 
 #include "compat/cuda/core/device.h"
-#include "base/filelimit.h"
+#include "base/file_size_limit.h"
 #include "os/job_name.h"
 #include "os/private_file.h"
 
@@ -143,7 +143,7 @@ static bool map(int fd)
     struct stat st;
     void *p = MAP_FAILED;
 
-    if (!fstat(fd, &st) && kl_filelimit_allows(sizeof(struct file)) &&
+    if (!fstat(fd, &st) && kl_file_size_limit_allows(sizeof(struct file)) &&
         (st.st_size >= (off_t)sizeof(struct file) || !ftruncate(fd, sizeof(struct file))) &&
         !posix_fallocate(fd, 0, offsetof(struct file, slot)))
         p = mmap(NULL, sizeof(struct file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -223,7 +223,7 @@ static void open_ledger(void)
     ledger.pid = getpid();
     set_lock(fd, F_SETLK, F_UNLCK, SLOTS);
     atexit(leave);
-    kl_private_files_sweep(choose_folder(), MARK, strrchr(ledger.path, '/') + 1, is_stale);
+    kl_private_files_remove_stale(choose_folder(), MARK, strrchr(ledger.path, '/') + 1, is_stale);
 }
 
 /* ---- queries ---- */

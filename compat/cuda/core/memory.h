@@ -10,7 +10,7 @@
 #ifndef KL_CUDA_MEMORY_H
 #define KL_CUDA_MEMORY_H
 
-#include "compat/cuda/core/book.h"
+#include "compat/cuda/core/ranges.h"
 #include "compat/cuda/core/device.h"
 #include "compat/cuda/core/state.h"
 
@@ -34,11 +34,11 @@ cudaError_t kl_cuda_host_unregister(void *ptr);
 bool kl_cuda_count(int device, int64_t bytes);
 
 /** Free bytes of a device of the host. `device`: its number in this process; -1: it is not visible. */
-size_t kl_cuda_memory_left(const struct kl_cuda_device *d, int device);
+size_t kl_cuda_memory_free_bytes(const struct kl_cuda_device *d, int device);
 
 /** Free and total bytes of a device; and the bytes that this process has of it. */
 cudaError_t kl_cuda_memory_info(int device, size_t *free_bytes, size_t *total_bytes);
-size_t kl_cuda_memory_here(int device);
+size_t kl_cuda_memory_of_process(int device);
 
 /** Free all that a device gave, and memory of the host that was pinned or registered while it was current, without waiting. */
 void kl_cuda_memory_reset(int device);

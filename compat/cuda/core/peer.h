@@ -6,7 +6,7 @@
 #include "compat/cuda/core/state.h"
 
 /** Never with itself. */
-cudaError_t kl_cuda_peer_can(int *can, int device, int peer);
+cudaError_t kl_cuda_peer_can_access(int *can, int device, int peer);
 
 /** One way. Errors: 1 flags, 101, 217 not possible, 704 twice, 705 not enabled. */
 cudaError_t kl_cuda_peer_enable(int device, int peer, unsigned flags);

@@ -58,7 +58,7 @@ cudaError_t kl_cuda_pool_free(void *ptr, cudaStream_t stream);
 cudaError_t kl_cuda_pool_free_now(void *ptr);
 
 /** After a synchronisation: return the pools' free memory above their thresholds to the device. */
-void kl_cuda_pool_relax(int device);
+void kl_cuda_pool_trim_to_threshold(int device);
 
 /** Forget the memory of a device's pools: it is gone. */
 void kl_cuda_pools_reset(int device);

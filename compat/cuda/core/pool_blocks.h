@@ -3,7 +3,7 @@
 #ifndef KL_CUDA_POOL_BLOCKS_H
 #define KL_CUDA_POOL_BLOCKS_H
 
-#include "compat/cuda/core/book.h"
+#include "compat/cuda/core/ranges.h"
 #include "compat/cuda/core/state.h"
 #include "compat/cuda/core/window.h"
 
@@ -40,11 +40,11 @@ struct kl_cuda_pool {
     uint8_t access[KL_CUDA_DEVICES];                              /* enum cudaMemAccessFlags */
 };
 
-/** The pool, with the lock, which kl_cuda_pool_let_go releases. Errors: 1 no pool, without it. */
-cudaError_t kl_cuda_pool_hold(cudaMemPool_t handle, struct kl_cuda_pool **pool);
+/** The pool, with the lock, which kl_cuda_pool_unref releases. Errors: 1 no pool, without it. */
+cudaError_t kl_cuda_pool_ref(cudaMemPool_t handle, struct kl_cuda_pool **pool);
 
 /** Yields `rc`. */
-cudaError_t kl_cuda_pool_let_go(cudaError_t rc);
+cudaError_t kl_cuda_pool_unref(cudaError_t rc);
 
 /** A pool of another process; takes ownership of its segment's descriptor. NULL: memory is short. */
 cudaMemPool_t kl_cuda_pool_adopt(int device, int segment);

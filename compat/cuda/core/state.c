@@ -118,7 +118,7 @@ static void use_primary(int device)
     kl_cuda_context_set(&primary[device]);
 }
 
-void kl_cuda_inside(bool inside)
+void kl_cuda_set_in_callback(bool inside)
 {
     thread.inside += inside ? 1 : -1;
 }

@@ -42,7 +42,7 @@ cudaError_t kl_cuda_ready(void);
 cudaError_t kl_cuda_enter(void);
 
 /** Enter or leave a function that a stream calls. It must not call CUDA: calls that would wait for themselves return 800. */
-void kl_cuda_inside(bool inside);
+void kl_cuda_set_in_callback(bool inside);
 
 /** The current device of the thread; 0 if it never chose one. Does not use the device. */
 int kl_cuda_current(void);

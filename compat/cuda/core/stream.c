@@ -197,9 +197,9 @@ static void run_often(void *arg)
 {
     struct call *c = arg;
 
-    kl_cuda_inside(true);
+    kl_cuda_set_in_callback(true);
     c->run(c->data);
-    kl_cuda_inside(false);
+    kl_cuda_set_in_callback(false);
 }
 
 static void drop(void *arg)

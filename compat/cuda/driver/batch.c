@@ -9,8 +9,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-KL_CU_ALIKE(CUmemcpyAttributes, struct cudaMemcpyAttributes);
-KL_CU_ALIKE(CUDA_MEMCPY3D_BATCH_OP, struct cudaMemcpy3DBatchOp);
+KL_CU_SAME_LAYOUT(CUmemcpyAttributes, struct cudaMemcpyAttributes);
+KL_CU_SAME_LAYOUT(CUDA_MEMCPY3D_BATCH_OP, struct cudaMemcpy3DBatchOp);
 
 EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
                                    CUmemcpyAttributes *attributes, size_t *first, size_t nattributes, size_t *failed,

@@ -17,7 +17,7 @@
     } while (0)
 
 /** Check a structure of the driver that is passed to the runtime unchanged. */
-#define KL_CU_ALIKE(type, runtime_type)                                                                                \
+#define KL_CU_SAME_LAYOUT(type, runtime_type)                                                                          \
     _Static_assert(sizeof(type) == sizeof(runtime_type), #type " is not as the runtime has it")
 
 /** 3 before cuInit, unless the runtime has begun. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** graph_node.c - nodes of kernels and copies, and of any kind: the runtime's, with the driver's parameters. */
 #include "compat/cuda/driver/copies.h"
-#include "compat/cuda/driver/same.h"
+#include "compat/cuda/driver/forward.h"
 
 #include <string.h>
 
@@ -11,9 +11,9 @@
 #undef cuGraphExecKernelNodeSetParams
 #undef cuGraphAddNode
 
-KL_CU_ALIKE(CUDA_KERNEL_NODE_PARAMS_v1, struct cudaKernelNodeParams);
-KL_CU_ALIKE(CUgraphNodeParams, struct cudaGraphNodeParams);
-KL_CU_ALIKE(CUlaunchAttributeValue, cudaLaunchAttributeValue);
+KL_CU_SAME_LAYOUT(CUDA_KERNEL_NODE_PARAMS_v1, struct cudaKernelNodeParams);
+KL_CU_SAME_LAYOUT(CUgraphNodeParams, struct cudaGraphNodeParams);
+KL_CU_SAME_LAYOUT(CUlaunchAttributeValue, cudaLaunchAttributeValue);
 
 /* ---- kernels ---- */
 

@@ -3,15 +3,15 @@
  * kernel.c - kernels that kolo-nvcc compiled, as functions of the driver: handles of cudaGetFuncBySymbol. Any other can only
  * come from machine code that was refused, and is refused again.
  */
-#include "compat/cuda/driver/same.h"
+#include "compat/cuda/driver/forward.h"
 
-KL_CU_ALIKE(CUlaunchAttribute, cudaLaunchAttribute);
+KL_CU_SAME_LAYOUT(CUlaunchAttribute, cudaLaunchAttribute);
 
 /* ---- launches ---- */
 
 static CUresult launch(const cudaLaunchConfig_t *config, CUfunction function, void **arguments)
 {
-    KL_CU_RETURN_SAME(kl_cu_enter(), cudaLaunchKernelExC(config, function, arguments));
+    KL_CU_RETURN_RUNTIME(kl_cu_enter(), cudaLaunchKernelExC(config, function, arguments));
 }
 
 /* Arguments that are packed already cannot be told from others. */
@@ -59,7 +59,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **a
 
 static CUresult attributes(struct cudaFuncAttributes *a, CUfunction function)
 {
-    KL_CU_RETURN_SAME(kl_cu_enter(), cudaFuncGetAttributes(a, function));
+    KL_CU_RETURN_RUNTIME(kl_cu_enter(), cudaFuncGetAttributes(a, function));
 }
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)

@@ -164,7 +164,7 @@ static void give_way_to_another(struct kl_worker *w)
     }
 }
 
-void kl_block_wait(struct kl_worker *w, enum kl_wait what, const char *file, int line)
+void kl_block_wait(struct kl_worker *w, enum kl_io_wait what, const char *file, int line)
 {
     struct kl_fibre *me = &w->fibre[w->current];
 
@@ -180,7 +180,7 @@ void kl_block_yield(struct kl_worker *w)
     struct kl_context fresh, *other;
 
     if (kl_grid_failed(w->grid)) kl_block_abandon(w, KL_CUDA_LAUNCH);
-    if (++w->yields % YIELDS_OF_BLOCK == 0) kl_grid_starved(w->grid);
+    if (++w->yields % YIELDS_OF_BLOCK == 0) kl_grid_add_worker(w->grid);
     kl_warp_stop(w, w->current);
     if (w->begun == w->threads && w->ready.first == KL_NO_THREAD) {
         __koloPatience = PATIENCE;

@@ -179,7 +179,7 @@ static void call_helpers(uint64_t wanted, unsigned limit)
     }
 }
 
-void kl_grid_starved(struct kl_grid *grid)
+void kl_grid_add_worker(struct kl_grid *grid)
 {
     if (grid->launch->cooperative || !has_blocks(grid)) return;
     (void)pthread_mutex_lock(&pool.lock);

@@ -17,7 +17,7 @@ const struct kl_engine_launch *kl_grid_launch(const struct kl_grid *grid);
 bool kl_grid_failed(const struct kl_grid *grid);
 
 /** A block waits for another thread, perhaps of a block of this grid that has no worker yet: start one for it. */
-void kl_grid_starved(struct kl_grid *grid);
+void kl_grid_add_worker(struct kl_grid *grid);
 
 /** A block has failed with `error`; only the first counts. Returns whether it is the first. */
 bool kl_grid_fail(struct kl_grid *grid, int error);

@@ -44,7 +44,7 @@ enum {
 };
 
 /** The reason why a thread waits. */
-enum kl_wait { KL_WAIT_NOTHING, KL_WAIT_BARRIER, KL_WAIT_WARP, KL_WAIT_ACTIVE };
+enum kl_io_wait { KL_WAIT_NOTHING, KL_WAIT_BARRIER, KL_WAIT_WARP, KL_WAIT_ACTIVE };
 
 /** The threads at a barrier when it opened, and how many of them voted yes. */
 struct kl_tally {
@@ -120,7 +120,7 @@ void kl_worker_give(struct kl_worker *worker);
 int kl_block_run(struct kl_worker *worker, uint64_t block);
 
 /** The running thread waits for this, at this line, until another thread readies it. */
-void kl_block_wait(struct kl_worker *worker, enum kl_wait what, const char *file, int line);
+void kl_block_wait(struct kl_worker *worker, enum kl_io_wait what, const char *file, int line);
 
 /** A thread that waited may go on. */
 void kl_block_ready(struct kl_worker *worker, uint32_t thread);

@@ -285,7 +285,7 @@ int kl_nvml_visible(const struct kl_cuda_device *d)
 
 nvmlMemory_t kl_nvml_memory(const struct kl_cuda_device *d)
 {
-    size_t free_bytes = kl_cuda_memory_left(d, kl_nvml_visible(d));
+    size_t free_bytes = kl_cuda_memory_free_bytes(d, kl_nvml_visible(d));
 
     return (nvmlMemory_t){.total = d->memory, .free = free_bytes, .used = d->memory - free_bytes};
 }

@@ -78,7 +78,7 @@ static void add_others(struct found *f, const struct kl_cuda_device *d)
 static void add_own(struct found *f, const struct kl_cuda_device *d)
 {
     int visible = kl_nvml_visible(d);
-    unsigned long long used = visible < 0 ? 0 : kl_cuda_memory_here(visible);
+    unsigned long long used = visible < 0 ? 0 : kl_cuda_memory_of_process(visible);
 
     if (visible >= 0 && (kl_cuda_primary(visible)->alive || used)) add(f, (unsigned)getpid(), used);
 }

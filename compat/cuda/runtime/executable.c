@@ -117,7 +117,7 @@ static void nothing(void *data)
 
 static void release_kept(void *data)
 {
-    kl_cudart_kept_release(data);
+    kl_cudart_reference_release(data);
 }
 
 static cudaError_t refresh(struct exec *x)
@@ -144,25 +144,25 @@ static cudaError_t queue(struct exec *x, cudaStream_t stream)
 }
 
 /* Objects stay until the launch has run, whatever becomes of the executable. */
-static cudaError_t launch_with(struct exec *x, struct kl_cudart_kept *kept, cudaStream_t stream)
+static cudaError_t launch_with(struct exec *x, struct kl_cudart_reference *kept, cudaStream_t stream)
 {
     cudaError_t rc = refresh(x);
 
     if (!rc) rc = queue(x, stream);
-    if (rc) kl_cudart_kept_release(kept);
+    if (rc) kl_cudart_reference_release(kept);
     return rc || !kept ? rc : kl_cuda_stream_call(stream, nothing, release_kept, kept);
 }
 
 static cudaError_t launch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     struct exec *x = find(exec);
-    struct kl_cudart_kept *kept = NULL;
+    struct kl_cudart_reference *kept = NULL;
 
     if (!x) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_enter());
     if (koloStreamGetInfo(stream, NULL, NULL)) return cudaErrorInvalidResourceHandle;
-    if (kl_cudart_kept_collect(&kept, x->graph)) return launch_with(x, kept, stream);
-    kl_cudart_kept_release(kept);
+    if (kl_cudart_reference_collect(&kept, x->graph)) return launch_with(x, kept, stream);
+    kl_cudart_reference_release(kept);
     return cudaErrorMemoryAllocation;
 }
 

@@ -33,10 +33,10 @@ struct kl_cudart_node {
 struct kl_cudart_object; /* a user object: user_object.c */
 struct kl_cudart_condition;
 
-struct kl_cudart_kept {
+struct kl_cudart_reference {
     struct kl_cudart_object *object;
     unsigned count;
-    struct kl_cudart_kept *next;
+    struct kl_cudart_reference *next;
 };
 
 struct kl_cudart_captured {
@@ -56,7 +56,7 @@ struct kl_cudart_graph {
     struct kl_cudart_captured *captured;
     struct kl_cudart_node **node;
     size_t nnodes;
-    struct kl_cudart_kept *kept;
+    struct kl_cudart_reference *kept;
     struct kl_cudart_condition **condition; /* the conditions with handles for it; kept */
     size_t nconditions;
 };
@@ -95,15 +95,15 @@ cudaError_t kl_cudart_graph_name_captured(struct kl_cudart_graph *graph);
 
 /* ---- objects that graphs keep ---- */
 
-void kl_cudart_kept_release(struct kl_cudart_kept *list);
+void kl_cudart_reference_release(struct kl_cudart_reference *list);
 
 /** Call `destroy(ptr)` when the last reference is gone; the list has the first one. False: memory is short. */
-bool kl_cudart_kept_own(struct kl_cudart_kept **list, void *ptr, void (*destroy)(void *ptr));
+bool kl_cudart_reference_own(struct kl_cudart_reference **list, void *ptr, void (*destroy)(void *ptr));
 
 /** One more reference to each, in front of *list. False: memory is short, and the list may have some of them. */
-bool kl_cudart_kept_copy(struct kl_cudart_kept **list, const struct kl_cudart_kept *of);
+bool kl_cudart_reference_copy(struct kl_cudart_reference **list, const struct kl_cudart_reference *of);
 
 /** The same for all that a graph keeps, and the graphs that are its nodes. */
-bool kl_cudart_kept_collect(struct kl_cudart_kept **list, const struct kl_cudart_graph *graph);
+bool kl_cudart_reference_collect(struct kl_cudart_reference **list, const struct kl_cudart_graph *graph);
 
 #endif

@@ -186,7 +186,7 @@ static ncclResult_t make_capture(struct kl_stream *s, koloCaptureMode_t mode)
     ncclResult_t rc = kl_recording_create(&c->graph);
     if (!rc) rc = add_lane(c, s);
     if (rc) {
-        kl_recording_drop(free_capture(c)); /* empty so far */
+        kl_recording_unref(free_capture(c)); /* empty so far */
         return rc;
     }
     c->id = ++all.ids;
@@ -259,7 +259,7 @@ static ncclResult_t prepare_lanes(struct kl_capture *c, struct kl_stream *const 
 }
 
 /* Merge the knowledge of all lanes with the last node, and store the result in each. */
-static void tell_lanes(struct kl_capture *c, const uint32_t *lanes, size_t n)
+static void merge_lane_knowledge(struct kl_capture *c, const uint32_t *lanes, size_t n)
 {
     struct knowledge *knows = &c->lane[lanes[n - 1]].knows;
 
@@ -280,12 +280,12 @@ static ncclResult_t add_joint(struct kl_stream *const *streams, size_t n, struct
     KL_TRY(prepare_lanes(c, streams, n, lanes));
     node->lane = lanes[n - 1];
     KL_TRY(add_node(c, node));
-    tell_lanes(c, lanes, n);
+    merge_lane_knowledge(c, lanes, n);
     return ncclSuccess;
 }
 
-ncclResult_t kl_capture_other(struct kl_stream *const *streams, size_t n, const struct kl_recorded_kind *kind,
-                              void *data, uint32_t *lanes)
+ncclResult_t kl_capture_node(struct kl_stream *const *streams, size_t n, const struct kl_recorded_kind *kind,
+                             void *data, uint32_t *lanes)
 {
     struct kl_recorded node = {.type = KL_RECORDED_OTHER, .other = {.kind = kind, .data = data}};
 
@@ -419,7 +419,7 @@ ncclResult_t kl_capture_end(struct kl_stream *s, struct kl_recording **graph)
     hold_all();
     ncclResult_t rc = release_all(end(s, &ended));
     *graph = rc ? NULL : ended;
-    if (rc) kl_recording_drop(ended);
+    if (rc) kl_recording_unref(ended);
     return rc;
 }
 
@@ -450,7 +450,7 @@ ncclResult_t kl_capture_keep(struct kl_stream *s, void (*release)(void *), void 
     return release_all(rc ? rc : kl_recording_keep(c->graph, release, object));
 }
 
-void kl_capture_leave(struct kl_stream *s)
+void kl_capture_remove_stream(struct kl_stream *s)
 {
     if (!kl_capturing(s)) return;
     struct kl_recording *graph = NULL;
@@ -463,7 +463,7 @@ void kl_capture_leave(struct kl_stream *s)
         detach(s);
     }
     pthread_mutex_unlock(&all.lock);
-    kl_recording_drop(graph);
+    kl_recording_unref(graph);
 }
 
 /* ---- refusals ---- */

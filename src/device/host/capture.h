@@ -45,8 +45,8 @@ ncclResult_t kl_capture_work(struct kl_stream *stream, const struct kl_work *wor
  * Record a node that runs on all of `streams`, which capture; it is launched on the last one. `lanes` gets their lanes.
  * On failure `data` stays the caller's. Not all of one capture: ncclInvalidUsage.
  */
-ncclResult_t kl_capture_other(struct kl_stream *const *streams, size_t n, const struct kl_recorded_kind *kind,
-                              void *data, uint32_t *lanes);
+ncclResult_t kl_capture_node(struct kl_stream *const *streams, size_t n, const struct kl_recorded_kind *kind,
+                             void *data, uint32_t *lanes);
 
 /** Do both capture into the same graph, or neither at all? */
 bool kl_capture_same(struct kl_stream *a, struct kl_stream *b);
@@ -82,7 +82,7 @@ ncclResult_t kl_capture_refuse_implicit(struct kl_stream *stream);
 /* ---- other calls ---- */
 
 /** The stream is destroyed: its capture is, too, or, if the stream only joined, invalidated. */
-void kl_capture_leave(struct kl_stream *stream);
+void kl_capture_remove_stream(struct kl_stream *stream);
 
 void kl_capture_exchange_mode(koloCaptureMode_t *mode);
 ncclResult_t kl_capture_unsafe(void);

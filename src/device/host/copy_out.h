@@ -45,7 +45,7 @@ static inline void kl_copy_out_took(struct kl_copy_out *out, uint64_t ns)
 }
 
 /** Are this many bytes copied with non-temporal stores? */
-static inline bool kl_copy_out_goes_past(const struct kl_copy_out *out, size_t bytes)
+static inline bool kl_copy_out_is_nontemporal(const struct kl_copy_out *out, size_t bytes)
 {
     return bytes >= KL_COPY_OUT_LEAST && out->past;
 }

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "device/host/follow.h"
+#include "device/host/stream_order.h"
 #include "device/host/legacy.h"
 #include "device/host/refuse.h"
 
@@ -55,7 +55,7 @@ ncclResult_t kl_event_create(unsigned flags, struct kl_event **event)
     return ncclSuccess;
 }
 
-void kl_event_hold(struct kl_event *event)
+void kl_event_ref(struct kl_event *event)
 {
     kl_fetch_add_relaxed(&event->holders, 1);
 }
@@ -180,15 +180,15 @@ ncclResult_t kl_event_order(struct kl_event *event, struct kl_stream *stream)
     if (!r.stream) return ncclSuccess;
     if (kl_capturing(stream)) return kl_capture_refuse_event(stream);
     KL_TRY(kl_legacy_order(stream));
-    kl_follow(stream, r.stream, r.ticket);
+    kl_stream_order_after(stream, r.stream, r.ticket);
     return ncclSuccess;
 }
 
-void kl_event_follow(struct kl_event *event, struct kl_stream *stream)
+void kl_event_order_after(struct kl_event *event, struct kl_stream *stream)
 {
     const struct record r = last_record(event);
 
-    if (r.stream) kl_follow(stream, r.stream, r.ticket);
+    if (r.stream) kl_stream_order_after(stream, r.stream, r.ticket);
 }
 
 ncclResult_t kl_event_refuse_mark(struct kl_event *event, const char *function)

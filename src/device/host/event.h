@@ -32,7 +32,7 @@ ncclResult_t kl_event_create(unsigned flags, struct kl_event **event);
 
 /** Drop a reference; the last one frees the event. */
 void kl_event_destroy(struct kl_event *event);
-void kl_event_hold(struct kl_event *event);
+void kl_event_ref(struct kl_event *event);
 ncclResult_t kl_event_record(struct kl_event *event, struct kl_stream *stream);
 
 /**
@@ -44,7 +44,7 @@ uint64_t kl_event_queue(struct kl_event *event, struct kl_stream *stream);
 ncclResult_t kl_event_order(struct kl_event *event, struct kl_stream *stream);
 
 /** The same, for a stream as in kl_event_queue, and an event that is not a mark. */
-void kl_event_follow(struct kl_event *event, struct kl_stream *stream);
+void kl_event_order_after(struct kl_event *event, struct kl_stream *stream);
 
 /** Fail for an event whose last record is a mark in a capture. */
 ncclResult_t kl_event_refuse_mark(struct kl_event *event, const char *function);

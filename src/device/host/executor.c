@@ -28,7 +28,7 @@ static void futex(int op, uint32_t value)
 
 /* Is there work that no thread waits for? Reads the slots with the operation that pushes publish them with, and
  * `waiter` with the one that waiters leave with: any work ordered before is found. */
-static bool anything_left(void)
+static bool has_unattended_work(void)
 {
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
         uint64_t head = kl_load_relaxed(&s->head);
@@ -43,7 +43,7 @@ static bool anything_left(void)
 static void sleep_until_work(void)
 {
     kl_swap_seq_cst(&kl_executor_state, KL_EXECUTOR_ASLEEP);
-    while (kl_load_relaxed(&kl_executor_state) == KL_EXECUTOR_ASLEEP && !anything_left())
+    while (kl_load_relaxed(&kl_executor_state) == KL_EXECUTOR_ASLEEP && !has_unattended_work())
         futex(FUTEX_WAIT_PRIVATE, KL_EXECUTOR_ASLEEP);
     kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_AWAKE);
 }
@@ -131,7 +131,7 @@ static void run_executor(void *unused)
             pushed = l.pushed;
             last_push = kl_now_ns();
         }
-        if (kl_now_ns() - last_push > SLEEP_AFTER_NS && !anything_left())
+        if (kl_now_ns() - last_push > SLEEP_AFTER_NS && !has_unattended_work())
             sleep_until_work(), pause = 1;
         else
             pause_between_looks(&pause);
@@ -147,7 +147,7 @@ void kl_executor_share(unsigned ranks_per_cpu)
 
 /* ---- starting ---- */
 
-void kl_executor_forget(void)
+void kl_executor_after_fork(void)
 {
     kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_ABSENT);
 }
@@ -160,7 +160,7 @@ void kl_executor_wake(void)
     if (before == KL_EXECUTOR_RESTING) kl_idle_wake();
     if (before != KL_EXECUTOR_ABSENT) return;
     int quiet = kl_error_quiet(1);
-    ncclResult_t rc = kl_thread_detached("kolo-executor", run_executor, NULL);
+    ncclResult_t rc = kl_thread_start_detached("kolo-executor", run_executor, NULL);
     kl_error_quiet(quiet);
     if (!rc) return;
     /* the next push tries again; waiting threads still run work */

@@ -31,7 +31,7 @@ void kl_executor_wake(void);
 void kl_executor_share(unsigned ranks_per_cpu);
 
 /** In a forked child: the parent's executor does not exist here. */
-void kl_executor_forget(void);
+void kl_executor_after_fork(void);
 
 /** Call after publishing work, by a sequentially consistent operation, so that this load comes after it. */
 static inline void kl_executor_notify(void)

@@ -13,14 +13,14 @@ static void work_for(void *arg)
     struct kl_stream *s = arg;
 
     kl_stream_attend(s);
-    while (kl_stream_take_function(s, UINT64_MAX))
+    while (kl_stream_run_offered(s, UINT64_MAX))
         while (kl_stream_run(s) == KL_MOVED) continue;
     kl_stream_leave(s);
 }
 
 static enum kl_function_state state_of(struct kl_stream *s)
 {
-    uint64_t word = kl_load_acquire(&s->function); /* pairs with kl_stream_take_function */
+    uint64_t word = kl_load_acquire(&s->function); /* pairs with kl_stream_run_offered */
 
     return word / KL_FUNCTION_STATES == s->at ? (enum kl_function_state)(word % KL_FUNCTION_STATES) : KL_FUNCTION_NEW;
 }
@@ -29,7 +29,7 @@ static enum kl_function_state state_of(struct kl_stream *s)
 static void hand_over(struct kl_stream *s)
 {
     s->function_looks = LOOKS;
-    if (!kl_workers_run(work_for, s)) kl_stream_take_function(s, UINT64_MAX);
+    if (!kl_workers_run(work_for, s)) kl_stream_run_offered(s, UINT64_MAX);
 }
 
 static enum kl_progress progress_function(struct kl_stream *s, struct kl_work *work)
@@ -41,7 +41,7 @@ static enum kl_progress progress_function(struct kl_stream *s, struct kl_work *w
     case KL_FUNCTION_NEW:
         s->function_looks = 0;
         kl_store_release(&s->function,
-                         kl_function_word(s->at, KL_FUNCTION_OFFERED)); /* pairs with kl_stream_take_function */
+                         kl_function_word(s->at, KL_FUNCTION_OFFERED)); /* pairs with kl_stream_run_offered */
         if (!kl_load_relaxed(&s->waiter)) hand_over(s);
         break;
     case KL_FUNCTION_OFFERED:
@@ -50,7 +50,7 @@ static enum kl_progress progress_function(struct kl_stream *s, struct kl_work *w
     default:
         break;
     }
-    if (kl_idle_arming()) kl_idle_told(); /* its end wakes the sleepers */
+    if (kl_idle_arming()) kl_idle_registered(); /* its end wakes the sleepers */
     return KL_STALLED;
 }
 

@@ -2,7 +2,7 @@
 #include "device/host/idle.h"
 
 #include "base/threadlocal.h"
-#include "os/bell.h"
+#include "os/wakeup_fd.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -36,7 +36,7 @@ static KL_THREAD_LOCAL struct look now;
 static bool open_bell(int epoll)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = -1};
-    int bell = kl_bell_open();
+    int bell = kl_wakeup_open();
 
     if (bell < 0) return false;
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, bell, &event)) {
@@ -70,7 +70,7 @@ static int epoll_of_process(void)
     return epoll < 0 ? make_epoll() : epoll;
 }
 
-void kl_idle_forget(void)
+void kl_idle_after_fork(void)
 {
     if (kl_load_relaxed(&process.epoll) >= 0) {
         close(kl_load_relaxed(&process.epoll));
@@ -87,7 +87,7 @@ void kl_idle_wake(void)
 {
     int bell = now.resting ? -1 : kl_load_acquire(&process.bell); /* if this thread is the resting one, it is awake */
 
-    if (bell >= 0) kl_bell_ring(bell);
+    if (bell >= 0) kl_wakeup_signal(bell);
 }
 
 /* ---- stalled work ---- */
@@ -97,7 +97,7 @@ bool kl_idle_arming(void)
     return now.arming;
 }
 
-bool kl_idle_on(int fd)
+bool kl_idle_wait_fd(int fd)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.fd = fd};
     int epoll = now.arming ? epoll_of_process() : -1;
@@ -109,7 +109,7 @@ bool kl_idle_on(int fd)
     return true;
 }
 
-void kl_idle_told(void)
+void kl_idle_registered(void)
 {
     now.told++;
 }
@@ -128,7 +128,7 @@ static void take_wakeups(int epoll)
     int n = epoll_wait(epoll, event, WOKEN_AT_ONCE, 0);
 
     for (int i = 0; i < n; i++) {
-        if (event[i].data.fd == -1) kl_bell_hear(kl_load_relaxed(&process.bell));
+        if (event[i].data.fd == -1) kl_wakeup_clear(kl_load_relaxed(&process.bell));
     }
 }
 

@@ -29,8 +29,8 @@ static enum kl_progress await(struct kl_stream *stream, struct kl_work *work)
 
     (void)stream;
     if (kl_load_acquire(&p->flag) || read(p->pipe[0], &byte, 1) == 1) return KL_DONE;
-    if (!kl_idle_arming() || !kl_idle_on(p->pipe[0])) return KL_STALLED;
-    if (p->told) kl_idle_told();
+    if (!kl_idle_arming() || !kl_idle_wait_fd(p->pipe[0])) return KL_STALLED;
+    if (p->told) kl_idle_registered();
     kl_fetch_add_acq_rel(&p->armed, 1);
     return KL_STALLED;
 }
@@ -180,7 +180,7 @@ static void a_child_sleeps_on_its_own(void **state)
 }
 
 /* The executor sleeps, because a thread waits for the stream; that thread leaves, and the executor continues. */
-static void what_a_waiter_leaves_is_done_all_the_same(void **state)
+static void work_left_by_a_waiter_is_done(void **state)
 {
     struct piece first, second;
     struct kl_stream *s = begin(&first, true), *t = begin(&second, true), *u;
@@ -210,7 +210,7 @@ int main(void)
         cmocka_unit_test(a_second_waiter_wakes_the_leader),
         cmocka_unit_test(somebody_else_may_finish_the_work),
         cmocka_unit_test(pushing_wakes_the_executor),
-        cmocka_unit_test(what_a_waiter_leaves_is_done_all_the_same),
+        cmocka_unit_test(work_left_by_a_waiter_is_done),
         cmocka_unit_test(a_child_sleeps_on_its_own),
     };
 

@@ -196,7 +196,7 @@ ncclResult_t kl_block_free(void *ptr)
         return KL_FAIL(ncclInvalidArgument,
                        "cannot free %p: no memory of ncclMemAlloc or koloMalloc begins there, or it was freed already",
                        ptr);
-    kl_block_drop(b);
+    kl_block_unref(b);
     return ncclSuccess;
 }
 
@@ -229,12 +229,12 @@ int kl_block_fd(const struct kl_block *block)
 
 /* ---- references ---- */
 
-void kl_block_hold_again(struct kl_block *block)
+void kl_block_ref_again(struct kl_block *block)
 {
     kl_fetch_add_relaxed(&block->holds, 1);
 }
 
-ncclResult_t kl_block_hold(const void *ptr, size_t bytes, struct kl_block **block)
+ncclResult_t kl_block_ref(const void *ptr, size_t bytes, struct kl_block **block)
 {
     if (!bytes || bytes - 1 > UINTPTR_MAX - (uintptr_t)ptr)
         return KL_FAIL(ncclInvalidArgument, "%zu bytes from %p are no range of memory", bytes, ptr);
@@ -243,7 +243,7 @@ ncclResult_t kl_block_hold(const void *ptr, size_t bytes, struct kl_block **bloc
     struct kl_block *b = find(ptr);
     bool within = b && !b->freed && bytes <= b->bytes - (size_t)((const char *)ptr - (const char *)b->base);
     bool foreign = !b && !any_begins_in(ptr, bytes);
-    if (within) kl_block_hold_again(b);
+    if (within) kl_block_ref_again(b);
     pthread_mutex_unlock(&book.lock);
     if (!within && !foreign)
         return KL_FAIL(ncclInvalidArgument, "%zu bytes from %p are not within one allocation, or it was freed", bytes,
@@ -252,7 +252,7 @@ ncclResult_t kl_block_hold(const void *ptr, size_t bytes, struct kl_block **bloc
     return ncclSuccess;
 }
 
-void kl_block_drop(struct kl_block *block)
+void kl_block_unref(struct kl_block *block)
 {
     if (!block) return;
     pthread_mutex_lock(&book.lock);

@@ -30,13 +30,13 @@ void kl_block_lookup(const void *ptr, struct kl_memory *memory);
  * Reference the block that contains a range; *block is NULL for foreign memory. A range that is partly in a block:
  * ncclInvalidArgument.
  */
-ncclResult_t kl_block_hold(const void *ptr, size_t bytes, struct kl_block **block);
+ncclResult_t kl_block_ref(const void *ptr, size_t bytes, struct kl_block **block);
 
 /** Add a reference to a block that has one. Takes no lock. */
-void kl_block_hold_again(struct kl_block *block);
+void kl_block_ref_again(struct kl_block *block);
 
 /** Drop a reference; the last one frees the memory. NULL is fine. */
-void kl_block_drop(struct kl_block *block);
+void kl_block_unref(struct kl_block *block);
 
 void *kl_block_base(const struct kl_block *block);
 size_t kl_block_bytes(const struct kl_block *block);

@@ -33,8 +33,8 @@ void kl_overflow_clear(struct kl_overflow *overflow);
 /** Add a copy of `work`. False: too many, or no memory. */
 bool kl_overflow_put(struct kl_overflow *overflow, uint64_t ticket, const struct kl_work *work);
 
-void kl_overflow_hold(struct kl_overflow *overflow);
-void kl_overflow_release(struct kl_overflow *overflow);
+void kl_overflow_lock(struct kl_overflow *overflow);
+void kl_overflow_unlock(struct kl_overflow *overflow);
 
 /** Remove the first; there is one, and the caller holds the lock. */
 void kl_overflow_drop_first(struct kl_overflow *overflow);

@@ -55,7 +55,7 @@ struct kl_recording {
     uint32_t n, room, lanes;
     struct kl_recorded *node;
     struct kl_kept *kept;
-    struct kl_worker_errand freeing;
+    struct kl_worker_task freeing;
 };
 
 ncclResult_t kl_recording_create(struct kl_recording **graph);
@@ -66,12 +66,12 @@ ncclResult_t kl_recording_add(struct kl_recording *graph, const struct kl_record
 /** `release(object)` is called when the graph is freed. */
 ncclResult_t kl_recording_keep(struct kl_recording *graph, void (*release)(void *object), void *object);
 
-struct kl_recording *kl_recording_hold(struct kl_recording *graph);
+struct kl_recording *kl_recording_ref(struct kl_recording *graph);
 
 /** Drop a reference; the last one frees it. NULL is fine. */
-void kl_recording_drop(struct kl_recording *graph);
+void kl_recording_unref(struct kl_recording *graph);
 
 /** The same where functions of the program must not run, as in a progress function: freed by a worker. */
-void kl_recording_drop_apart(struct kl_recording *graph);
+void kl_recording_unref_deferred(struct kl_recording *graph);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every kernel that this processor can run, against the reference and against the other tables. */
 #include "device/host/redop.h"
-#include "device/host/redop_reference.h"
+#include "device/host/test_redop_reference.h"
 #include "device/host/redop_table.h"
 #include "tests/kolo_test.h"
 

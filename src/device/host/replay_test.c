@@ -88,11 +88,11 @@ static struct kl_replay *make_replay(struct joint *joint, _Atomic uint32_t *go)
     ok(kl_capture_begin(a, koloCaptureModeGlobal));
     order(a, b);
     ok(kl_submit(b, &await));
-    ok(kl_capture_other(&a, 1, &joints, joint, &lane));
+    ok(kl_capture_node(&a, 1, &joints, joint, &lane));
     order(b, a);
     ok(kl_capture_end(a, &graph));
     ok(kl_replay_create(graph, &replay));
-    kl_recording_drop(graph);
+    kl_recording_unref(graph);
     ok(kl_stream_destroy(a));
     ok(kl_stream_destroy(b));
     return replay;
@@ -137,12 +137,12 @@ static void a_node_is_of_one_capture(void **state)
         ok(kl_capture_begin(s[1], koloCaptureModeGlobal));
         if (both) ok(kl_capture_begin(s[0], koloCaptureModeGlobal));
         assert_false(kl_capture_same(s[0], s[1]));
-        assert_int_equal(kl_capture_other(s, 2, &joints, &joint, lanes), ncclInvalidUsage);
+        assert_int_equal(kl_capture_node(s, 2, &joints, &joint, lanes), ncclInvalidUsage);
         assert_int_equal(kl_refuse_reason(), koloReasonCaptureMerge);
         for (int i = !both; i < 2; i++) {
             ok(kl_capture_end(s[i], &graph));
             assert_int_equal(graph->n, 0);
-            kl_recording_drop(graph);
+            kl_recording_unref(graph);
         }
     }
     assert_true(kl_capture_same(s[0], s[1]));
@@ -163,11 +163,11 @@ static void a_node_on_several_streams_joins_them(void **state)
     (void)state;
     ok(kl_capture_begin(s[0], koloCaptureModeGlobal));
     for (int i = 1; i < LANES; i++) order(s[0], s[i]);
-    ok(kl_capture_other(s, LANES, &joints, &joint, lanes));
+    ok(kl_capture_node(s, LANES, &joints, &joint, lanes));
     for (uint32_t i = 0; i < LANES; i++) assert_int_equal(lanes[i], i);
     ok(kl_capture_end(s[0], &graph));
     assert_int_equal(graph->node[0].lane, LANES - 1);
-    kl_recording_drop(graph);
+    kl_recording_unref(graph);
     assert_int_equal(joint.freed, 1);
     for (int i = 0; i < LANES; i++) ok(kl_stream_destroy(s[i]));
 }
@@ -202,7 +202,7 @@ static struct kl_replay *make_kept_replay(_Atomic uint32_t *go)
     ok(kl_capture_end(s, &graph));
     ok(kl_recording_keep(graph, free_slowly, go));
     ok(kl_replay_create(graph, &replay));
-    kl_recording_drop(graph);
+    kl_recording_unref(graph);
     ok(kl_stream_destroy(s));
     return replay;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device/host/redop_reference.h"
+#include "device/host/test_redop_reference.h"
 #include "device/host/smallfloat.h"
 #include "tests/kolo_test.h"
 

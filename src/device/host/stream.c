@@ -70,12 +70,12 @@ static bool refill(struct kl_stream *s)
     const struct kl_overflow_work *w;
     bool any = false;
 
-    kl_overflow_hold(&s->overflow);
+    kl_overflow_lock(&s->overflow);
     for (; (w = s->overflow.first) && has_slot(s, w->ticket); any = true) {
         publish(s, w->ticket, &w->work);
         kl_overflow_drop_first(&s->overflow);
     }
-    kl_overflow_release(&s->overflow);
+    kl_overflow_unlock(&s->overflow);
     return any;
 }
 
@@ -106,8 +106,8 @@ static void empty(struct kl_stream *s)
 
 static void after_fork_in_child(void)
 {
-    kl_executor_forget();
-    kl_idle_forget();
+    kl_executor_after_fork();
+    kl_idle_after_fork();
     kl_store_relaxed(&registry.leading, 0);
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) empty(s);
     pthread_mutex_unlock(&registry.lock);
@@ -352,12 +352,12 @@ static bool run_behind(struct kl_stream *stream, uint64_t ticket, struct kl_work
 }
 
 /* The same for overflowed work, which stays in its list. */
-static void run_aside(struct kl_stream *stream, const struct kl_work *head, enum kl_progress *got)
+static void run_overflowed(struct kl_stream *stream, const struct kl_work *head, enum kl_progress *got)
 {
-    kl_overflow_hold(&stream->overflow);
+    kl_overflow_lock(&stream->overflow);
     for (struct kl_overflow_work *w = stream->overflow.first; w && run_behind(stream, w->ticket, &w->work, head, got);)
         w = w->next;
-    kl_overflow_release(&stream->overflow);
+    kl_overflow_unlock(&stream->overflow);
 }
 
 /* Run work behind the head that is in its clique, with other owners. */
@@ -368,7 +368,7 @@ static enum kl_progress run_clique(struct kl_stream *stream, uint64_t head, cons
 
     for (uint64_t t = head + 1; t < head + KL_STREAM_SLOTS && (w = work_at(stream, t)); t++)
         if (!run_behind(stream, t, w, first, &got)) return got;
-    if (kl_load_relaxed(&stream->overflow.any)) run_aside(stream, first, &got);
+    if (kl_load_relaxed(&stream->overflow.any)) run_overflowed(stream, first, &got);
     return got;
 }
 
@@ -378,7 +378,7 @@ static void move_head(struct kl_stream *stream, uint64_t head)
 {
     if (head <= kl_load_relaxed(&stream->followed)) {
         kl_swap_seq_cst(&stream->head, head);
-        kl_idle_ring();
+        kl_idle_notify();
     } else {
         kl_store_release(&stream->head, head); /* pairs with kl_stream_reached */
         if (kl_load_relaxed(&kl_idle_resting)) kl_idle_wake();
@@ -410,9 +410,9 @@ static enum kl_progress run_held(struct kl_stream *stream)
 
 enum kl_progress kl_stream_run(struct kl_stream *stream)
 {
-    if (!kl_stream_take(stream)) return KL_STALLED;
+    if (!kl_stream_acquire_run(stream)) return KL_STALLED;
     enum kl_progress got = run_held(stream);
-    kl_stream_give_back(stream);
+    kl_stream_release_run(stream);
     return got;
 }
 
@@ -445,13 +445,13 @@ static void hand_over(void)
 }
 
 /* Is an attempt worthwhile, before the phase of long sleeps? */
-static bool may_rest(const struct kl_poll_wait *wait)
+static bool may_sleep(const struct kl_poll_wait *wait)
 {
     return wait->polls % POLLS_PER_REST == POLLS_PER_REST - 1;
 }
 
 /* The stream that this thread waits for, and those that it has pushed to. */
-static bool run_mine(void *stream)
+static bool run_own_streams(void *stream)
 {
     uint32_t me = thread_number();
     bool moved = false;
@@ -479,7 +479,7 @@ static void lead(struct kl_stream *stream, uint64_t ticket)
 
     while (!kl_stream_reached(stream, ticket)) {
         bool sleeps = wait.sleep_us;
-        bool moved = sleeps || may_rest(&wait) ? kl_idle_rest(&wait, run_all, NULL) : run_all(NULL);
+        bool moved = sleeps || may_sleep(&wait) ? kl_idle_rest(&wait, run_all, NULL) : run_all(NULL);
         if (moved)
             kl_wait_reset(&wait);
         else if (!sleeps)
@@ -495,7 +495,7 @@ static void wait_for_long(struct kl_stream *stream, uint64_t ticket)
         return;
     }
     kl_swap_seq_cst(&stream->parked, 1);
-    kl_idle_ring(); /* the leader runs this stream from now on */
+    kl_idle_notify(); /* the leader runs this stream from now on */
     if (!kl_stream_reached(stream, ticket)) kl_futex_wait(&stream->parked, 1, PARK_NS);
     kl_store_relaxed(&stream->parked, 0);
 }
@@ -514,7 +514,7 @@ void kl_stream_leave(struct kl_stream *stream)
 }
 
 /* While the word says TAKEN no other thread runs the function, and the head does not move. */
-bool kl_stream_take_function(struct kl_stream *stream, uint64_t ticket)
+bool kl_stream_run_offered(struct kl_stream *stream, uint64_t ticket)
 {
     uint64_t head = kl_load_acquire(&stream->head), offered = kl_function_word(head, KL_FUNCTION_OFFERED);
 
@@ -522,8 +522,8 @@ bool kl_stream_take_function(struct kl_stream *stream, uint64_t ticket)
     if (!kl_cas_acq_rel(&stream->function, &offered, kl_function_word(head, KL_FUNCTION_TAKEN))) return false;
     const struct kl_work *work = &stream->slots[head % KL_STREAM_SLOTS].work;
     ((kl_function)work->arg[KL_FUNCTION_FN])((void *)(uintptr_t)work->arg[KL_FUNCTION_ARG]);
-    kl_swap_seq_cst(&stream->function, kl_function_word(head, KL_FUNCTION_ENDED)); /* before kl_idle_ring looks */
-    kl_idle_ring();
+    kl_swap_seq_cst(&stream->function, kl_function_word(head, KL_FUNCTION_ENDED)); /* before kl_idle_notify looks */
+    kl_idle_notify();
     return true;
 }
 
@@ -534,12 +534,12 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
     kl_stream_attend(stream);
     /* Streams of other threads matter only when a communicator is used on several streams: run them rarely. */
     while (!kl_stream_reached(stream, ticket)) {
-        if (kl_stream_run(stream) != KL_STALLED || kl_stream_take_function(stream, ticket) ||
+        if (kl_stream_run(stream) != KL_STALLED || kl_stream_run_offered(stream, ticket) ||
             kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
             kl_wait_reset(&wait);
         else if (wait.sleep_us)
             wait_for_long(stream, ticket);
-        else if (may_rest(&wait) && kl_idle_rest(&wait, run_mine, stream))
+        else if (may_sleep(&wait) && kl_idle_rest(&wait, run_own_streams, stream))
             kl_wait_reset(&wait);
         else
             kl_wait_pause(&wait, (enum kl_wait_cores)kl_load_relaxed(&stream->cores));
@@ -552,7 +552,7 @@ ncclResult_t kl_stream_synchronize(struct kl_stream *stream, uint64_t ticket)
     uint64_t ended = kl_failures_ended(&stream->failures);
 
     kl_stream_wait(stream, ticket);
-    return kl_failures_ask(&stream->failures, ticket, ended);
+    return kl_failures_query(&stream->failures, ticket, ended);
 }
 
 ncclResult_t kl_stream_query(struct kl_stream *stream)
@@ -589,17 +589,17 @@ static int64_t replace_held(struct kl_stream *stream, const void *owner, const s
 }
 
 /* The same for overflowed work, which is behind all the rest. */
-static int64_t replace_aside(struct kl_stream *stream, const void *owner, const struct kl_work *by)
+static int64_t replace_overflowed(struct kl_stream *stream, const void *owner, const struct kl_work *by)
 {
     int64_t first = NOT_FOUND;
 
-    kl_overflow_hold(&stream->overflow);
+    kl_overflow_lock(&stream->overflow);
     for (struct kl_overflow_work *w = stream->overflow.first; w; w = w->next) {
         if (w->work.owner != owner) continue;
         w->work = *by;
         if (first == NOT_FOUND) first = (int64_t)w->ticket;
     }
-    kl_overflow_release(&stream->overflow);
+    kl_overflow_unlock(&stream->overflow);
     return first;
 }
 
@@ -609,13 +609,13 @@ static int64_t replace(struct kl_stream *stream, const void *owner, const struct
     struct kl_poll_wait wait = KL_WAIT_START;
 
     while (kl_swap_acquire(&stream->running, 1)) kl_wait_pause(&wait, KL_CORES_SHARED);
-    int64_t aside = replace_aside(stream, owner, by); /* first: it may get a slot at any time */
+    int64_t aside = replace_overflowed(stream, owner, by); /* first: it may get a slot at any time */
     int64_t first = replace_held(stream, owner, by);
     kl_store_release(&stream->running, 0); /* pairs with the exchange in the next runner */
     return first == NOT_FOUND ? aside : first;
 }
 
-void kl_streams_withdraw(void *owner, ncclResult_t code, const char *text, void (*settle)(void *owner))
+void kl_streams_cancel_owner(void *owner, ncclResult_t code, const char *text, void (*settle)(void *owner))
 {
     struct kl_work held_up = {.progress = stay, .owner = owner}, gone = {.progress = do_nothing};
 
@@ -636,10 +636,10 @@ void kl_stream_fail(struct kl_stream *stream, const void *owner, ncclResult_t co
 
 ncclResult_t kl_stream_failure(struct kl_stream *stream, uint64_t ticket)
 {
-    return kl_failures_ask(&stream->failures, ticket, kl_failures_ended(&stream->failures));
+    return kl_failures_query(&stream->failures, ticket, kl_failures_ended(&stream->failures));
 }
 
-void kl_streams_end_owner(const void *owner, bool tell)
+void kl_streams_forget_owner(const void *owner, bool tell)
 {
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) kl_failures_end(&s->failures, owner, tell);
 }

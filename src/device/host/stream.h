@@ -82,7 +82,7 @@ struct kl_stream {
     _Atomic uint32_t running;
     _Atomic uint32_t parked;                /* a waiter sleeps until the head moves */
     _Atomic uint32_t waiter;                /* a hint: a thread waits here and runs the stream, the executor need not */
-    _Atomic uint64_t followed;              /* the largest ticket that other streams wait for: follow.h */
+    _Atomic uint64_t followed;              /* the largest ticket that other streams wait for: stream_order.h */
     uint64_t seen;                          /* used by the executor: head at its last look */
     uint64_t at;                            /* used by the runner: ticket of the work that it runs */
     _Atomic uint64_t function;              /* ticket and state of the function at the head, see kl_function_word */
@@ -147,7 +147,7 @@ uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work);
 enum kl_progress kl_stream_run(struct kl_stream *stream);
 
 /** If a function is offered, and its ticket is below `ticket`: run it here. */
-bool kl_stream_take_function(struct kl_stream *stream, uint64_t ticket);
+bool kl_stream_run_offered(struct kl_stream *stream, uint64_t ticket);
 
 /**
  * Run until all work up to `ticket` (exclusive) is finished, and the process's other streams if it depends on them.
@@ -189,7 +189,7 @@ enum kl_progress kl_streams_poll(bool all);
  * no thread runs that work any more and before any waiter continues. `owner` must not push meanwhile. Waits only for
  * progress functions to return.
  */
-void kl_streams_withdraw(void *owner, ncclResult_t code, const char *text, void (*settle)(void *owner));
+void kl_streams_cancel_owner(void *owner, ncclResult_t code, const char *text, void (*settle)(void *owner));
 
 /* ---- failures ---- */
 
@@ -203,7 +203,7 @@ void kl_stream_fail(struct kl_stream *stream, const void *owner, ncclResult_t co
 ncclResult_t kl_stream_failure(struct kl_stream *stream, uint64_t ticket);
 
 /** An owner without queued work ends: streams no longer report its failures; for `tell` see kl_failures_end. */
-void kl_streams_end_owner(const void *owner, bool tell);
+void kl_streams_forget_owner(const void *owner, bool tell);
 
 /** The next stream of `device` that is in use, after `stream`; NULL: the first one, or none is left. */
 struct kl_stream *kl_streams_next_of(int device, struct kl_stream *stream);
@@ -225,13 +225,13 @@ static inline bool kl_stream_is_of(struct kl_stream *stream, const void *owner)
 }
 
 /** Release the right to run the stream. */
-static inline void kl_stream_give_back(struct kl_stream *stream)
+static inline void kl_stream_release_run(struct kl_stream *stream)
 {
     kl_store_release(&stream->running, 0); /* pairs with the exchange in the next runner */
 }
 
 /** Acquire the right to run the stream, if it is free. */
-static inline bool kl_stream_take(struct kl_stream *stream)
+static inline bool kl_stream_acquire_run(struct kl_stream *stream)
 {
     return !kl_load_relaxed(&stream->running) && !kl_swap_acquire(&stream->running, 1);
 }
@@ -240,11 +240,11 @@ static inline bool kl_stream_take(struct kl_stream *stream)
  * For work that is done at once instead of being pushed: acquire the right to run the stream, if it is empty. To be
  * held for a moment only, then given back. False: it is not empty, or another thread runs it.
  */
-static inline bool kl_stream_take_idle(struct kl_stream *stream)
+static inline bool kl_stream_acquire_if_idle(struct kl_stream *stream)
 {
-    if (kl_stream_pending(stream) || !kl_stream_take(stream)) return false;
+    if (kl_stream_pending(stream) || !kl_stream_acquire_run(stream)) return false;
     if (!kl_stream_pending(stream)) return true;
-    kl_stream_give_back(stream);
+    kl_stream_release_run(stream);
     return false;
 }
 

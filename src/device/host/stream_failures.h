@@ -61,7 +61,7 @@ static inline uint64_t kl_failures_ended(struct kl_stream_failures *failures)
 }
 
 /** The failure of the work below `end`, adopted as the calling thread's error text; ncclSuccess if there is none. */
-ncclResult_t kl_failures_ask(struct kl_stream_failures *failures, uint64_t end, uint64_t ended_before);
+ncclResult_t kl_failures_query(struct kl_stream_failures *failures, uint64_t end, uint64_t ended_before);
 
 /** Remove all: the stream has a new user. */
 void kl_failures_clear(struct kl_stream_failures *failures);

@@ -17,7 +17,7 @@ static int begin(void **state)
 
 static ncclResult_t ask(uint64_t end)
 {
-    return kl_failures_ask(&failures, end, kl_failures_ended(&failures));
+    return kl_failures_query(&failures, end, kl_failures_ended(&failures));
 }
 
 static void expect_told(uint64_t end, ncclResult_t code, const char *text)
@@ -71,9 +71,9 @@ static void who_waits_is_told_however_the_owner_ends(void **state)
         kl_failures_add(&failures, &a, 5, ncclRemoteError, "of a");
         assert_int_equal(ask(100), ncclRemoteError); /* another thread's query */
         kl_failures_end(&failures, &a, tell);
-        assert_int_equal(kl_failures_ask(&failures, 5, before), ncclSuccess);
-        assert_int_equal(kl_failures_ask(&failures, 6, before), ncclRemoteError);
-        assert_int_equal(kl_failures_ask(&failures, 6, before), ncclRemoteError); /* a second waiter */
+        assert_int_equal(kl_failures_query(&failures, 5, before), ncclSuccess);
+        assert_int_equal(kl_failures_query(&failures, 6, before), ncclRemoteError);
+        assert_int_equal(kl_failures_query(&failures, 6, before), ncclRemoteError); /* a second waiter */
         assert_int_equal(ask(100), ncclSuccess);
     }
 }

@@ -254,16 +254,16 @@ static void only_an_empty_stream_is_taken(void **state)
     struct kl_work w = {.progress = await_flag, .owner = &flag};
 
     (void)state;
-    assert_true(kl_stream_take_idle(s));
-    assert_false(kl_stream_take_idle(s));
+    assert_true(kl_stream_acquire_if_idle(s));
+    assert_false(kl_stream_acquire_if_idle(s));
     kl_stream_push(s, &w);
     assert_int_equal(kl_stream_run(s), KL_STALLED); /* another thread runs it */
-    kl_stream_give_back(s);
-    assert_false(kl_stream_take_idle(s)); /* it is not empty */
+    kl_stream_release_run(s);
+    assert_false(kl_stream_acquire_if_idle(s)); /* it is not empty */
     kl_store_release(&flag, 1);
     kl_stream_wait(s, kl_stream_tail(s));
-    assert_true(kl_stream_take_idle(s));
-    kl_stream_give_back(s);
+    assert_true(kl_stream_acquire_if_idle(s));
+    kl_stream_release_run(s);
     assert_int_equal(kl_stream_destroy(s), ncclSuccess);
 }
 
@@ -289,9 +289,9 @@ static void *produce(void *arg)
     struct kl_work w = {.progress = add, .owner = c, .arg = {1}};
 
     for (int i = 0; i < PUSHES; i++) {
-        if (i % 3 == 0 && kl_stream_take_idle(c->stream)) {
+        if (i % 3 == 0 && kl_stream_acquire_if_idle(c->stream)) {
             c->sum++;
-            kl_stream_give_back(c->stream);
+            kl_stream_release_run(c->stream);
             continue;
         }
         uint64_t ticket = kl_stream_push(c->stream, &w);
@@ -346,7 +346,7 @@ static void a_failure_is_returned_by_every_wait_behind_it(void **state)
         assert_int_equal(kl_event_query(after), ncclRemoteError);
     }
     assert_int_equal(l->n, 2); /* work of other owners runs nevertheless */
-    kl_streams_end_owner(s, true);
+    kl_streams_forget_owner(s, true);
     assert_int_equal(kl_stream_synchronize(s, kl_stream_tail(s)), ncclSuccess);
     assert_int_equal(kl_event_query(after), ncclSuccess);
     kl_event_destroy(before);
@@ -377,7 +377,7 @@ static void withdrawn_work_does_not_run_and_holds_nothing_up(void **state)
         push_append(a, other, i, 0);
     }
     push_append(b, other, 3, 0);
-    kl_streams_withdraw(mine, ncclInternalError, "no longer wanted", settle);
+    kl_streams_cancel_owner(mine, ncclInternalError, "no longer wanted", settle);
     assert_int_equal(settled, 1);
     kl_stream_wait(a, kl_stream_tail(a));
     kl_stream_wait(b, kl_stream_tail(b));

@@ -102,13 +102,13 @@ ncclResult_t kl_user_stream_of(cudaStream_t handle, int device, struct kl_stream
 
 ncclResult_t kl_user_stream_destroy(struct kl_stream *s)
 {
-    kl_capture_leave(s);
+    kl_capture_remove_stream(s);
     return kl_stream_destroy(s);
 }
 
 void kl_user_stream_release(struct kl_stream *s)
 {
-    kl_capture_leave(s);
+    kl_capture_remove_stream(s);
     kl_stream_release(s);
 }
 
@@ -143,7 +143,7 @@ static ncclResult_t reach(const struct goal *goal, size_t n)
 
     for (size_t i = 0; i < n; i++) kl_stream_wait(goal[i].stream, goal[i].ticket);
     for (size_t i = 0; i < n && !rc; i++)
-        rc = kl_failures_ask(&goal[i].stream->failures, goal[i].ticket, goal[i].ended);
+        rc = kl_failures_query(&goal[i].stream->failures, goal[i].ticket, goal[i].ended);
     return rc;
 }
 

@@ -13,10 +13,10 @@
  * for a slice keeps the awaited one from running: spinning for 2 ms made small operations 7 us in the mean where
  * spinning for 0.5 ms and then yielding made them 0.5 to 1.4, and was no faster where ranks are bound to cores. */
 enum {
-    POLLS_PER_CLOCK = 64, /* polls between readings of the clock while spinning or yielding */
-    SPIN_IN_VAIN = 128,   /* polls, about ten microseconds */
-    IN_VAIN = 3,          /* threshold of `vain` for short spins */
-    MOST_IN_VAIN = 8
+    POLLS_PER_CLOCK = 64,   /* polls between readings of the clock while spinning or yielding */
+    SHORT_SPIN_POLLS = 128, /* polls, about ten microseconds */
+    FAILED_SPINS_LIMIT = 3, /* threshold of `vain` for short spins */
+    FAILED_SPINS_MAX = 8
 };
 
 void kl_wait_lengthen(struct kl_poll_wait *wait)
@@ -59,13 +59,13 @@ static bool has_taken(struct kl_poll_wait *wait, uint64_t ns)
  * there keeps the awaited one from running, so that hardly any wait ends by spinning. Then it spins briefly and
  * yields, until spinning ends waits again. */
 static _Thread_local struct {
-    int vain; /* waits that spinning did not end, less those that it did: 0 to MOST_IN_VAIN */
+    int vain; /* waits that spinning did not end, less those that it did: 0 to FAILED_SPINS_MAX */
     bool failed;
 } spinning;
 
 static bool shares_core(void)
 {
-    return spinning.vain > IN_VAIN;
+    return spinning.vain > FAILED_SPINS_LIMIT;
 }
 
 static void begin_spinning(void)
@@ -79,7 +79,7 @@ static void end_spinning(struct kl_poll_wait *wait)
     wait->spun = wait->polls;
     wait->since = 0;
     spinning.failed = true;
-    if (spinning.vain < MOST_IN_VAIN) spinning.vain++;
+    if (spinning.vain < FAILED_SPINS_MAX) spinning.vain++;
 }
 
 /* False: spinning is over. */
@@ -88,7 +88,7 @@ static bool spin(struct kl_poll_wait *wait)
     if (wait->spun) return false;
     if (!wait->polls) begin_spinning();
     wait->polls++;
-    if (shares_core() ? wait->polls >= SPIN_IN_VAIN : has_taken(wait, KL_WAIT_SPIN_NS)) {
+    if (shares_core() ? wait->polls >= SHORT_SPIN_POLLS : has_taken(wait, KL_WAIT_SPIN_NS)) {
         end_spinning(wait);
         return false;
     }

@@ -16,7 +16,7 @@ struct kl_work {
      * DONE.
      */
     enum kl_progress (*progress)(struct kl_stream *stream, struct kl_work *work);
-    void *owner;        /* to which failures belong, until kl_streams_end_owner */
+    void *owner;        /* to which failures belong, until kl_streams_forget_owner */
     const void *clique; /* consecutive works of one clique may need each other to finish; NULL: none */
     uint64_t arg[3];
 };

@@ -16,12 +16,12 @@
 bool kl_workers_run(void (*run)(void *arg), void *arg);
 
 /** A function that waits for no other. Its memory is the caller's, until it runs. */
-struct kl_worker_errand {
-    void (*run)(struct kl_worker_errand *errand);
-    struct kl_worker_errand *next;
+struct kl_worker_task {
+    void (*run)(struct kl_worker_task *errand);
+    struct kl_worker_task *next;
 };
 
 /** Have one worker run all errands of the process, in order. If no thread can be created they run here. */
-void kl_workers_send(struct kl_worker_errand *errand);
+void kl_workers_submit(struct kl_worker_task *errand);
 
 #endif

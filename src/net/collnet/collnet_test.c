@@ -13,7 +13,7 @@
 
 enum { MOST = 5, MOST_BYTES = 1 << 18 };
 
-static const struct kl_collnet *const collnet = &kl_collnet_heads;
+static const struct kl_collnet *const collnet = &kl_collnet_software;
 static const int32_t ranks[MOST] = {3, 11, 17, 20, 31};
 
 struct member {

@@ -65,7 +65,7 @@ static int list_speed(const char *speeds, const char *name)
     return found;
 }
 
-int kl_socket_speed_told(const char *speeds, const char *name)
+int kl_socket_speed_setting(const char *speeds, const char *name)
 {
     static _Atomic int warned;
     int speed = list_speed(speeds, name);

@@ -23,7 +23,7 @@ struct kl_socket_params {
 /**
  * The speed of an interface according to KOLO_NET_SPEED; 0: not given. Warns once about a list that cannot be parsed.
  */
-int kl_socket_speed_told(const char *speeds, const char *name);
+int kl_socket_speed_setting(const char *speeds, const char *name);
 
 /** Sockets and threads of a connection. */
 struct kl_socket_shape {

@@ -12,13 +12,13 @@
 
 #include "base/error.h"
 #include "net/net.h"
-#include "net/socket/attempt.h"
-#include "net/socket/movers.h"
+#include "net/socket/connect_request.h"
+#include "net/socket/io_threads.h"
 #include "os/address.h"
 
 enum {
-    KL_SPREAD_FROM = 128 << 10, /* messages of at least this many bytes use the lanes */
-    KL_PART_LEAST = 64 << 10,   /* smallest part of such a message, bytes */
+    KL_STRIPE_MIN_BYTES = 128 << 10, /* messages of at least this many bytes use the lanes */
+    KL_PART_LEAST = 64 << 10,        /* smallest part of such a message, bytes */
 };
 
 /** A message of a request. */
@@ -42,8 +42,8 @@ struct kl_request {
 struct kl_conn {
     bool sends;
     int rank, peer;
-    char where[KL_ADDRESS_TEXT]; /* the peer's address */
-    struct kl_attempt *attempt;  /* while connecting */
+    char where[KL_ADDRESS_TEXT];     /* the peer's address */
+    struct kl_conn_request *attempt; /* while connecting */
     struct kl_socket_shape shape;
     struct kl_socket_lane *lane; /* 1 + shape.lanes */
     int turn;                    /* lane of the next part, less 1 */
@@ -58,13 +58,13 @@ struct kl_conn {
     struct kl_request_message *message; /* NULL: no receive of its tag has been posted yet */
 
     bool both_ways;       /* the other direction of its single socket is, or was, free for a twin */
-    struct kl_conn *twin; /* the connection that uses it (twin.h); NULL: none */
+    struct kl_conn *twin; /* the connection that uses it (duplex.h); NULL: none */
     bool halved;          /* a twin has, or had, the unused half of the lane */
     bool called_back;     /* sender: the receiver is about to send back; no more heads are read here */
     uint32_t back;        /* id of that connection */
 
-    struct kl_movers *movers; /* NULL: not running, for instance not needed yet */
-    int epoll;                /* for sleep_on; -1: not yet */
+    struct kl_io_threads *movers; /* NULL: not running, for instance not needed yet */
+    int epoll;                    /* for sleep_on; -1: not yet */
     struct kl_sleeper sleeper;
     struct kl_watched watched_bell;
     uint64_t looked; /* when the hosts were last checked */

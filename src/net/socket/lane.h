@@ -38,7 +38,7 @@ struct kl_socket_lane {
     _Atomic uint64_t put, taken;
     _Atomic int flow; /* result that ended it: KL_FLOW_LOST with `err`, or KL_FLOW_FORGED; written by its mover */
     int err;
-    uint64_t silent_since; /* alive.h */
+    uint64_t silent_since; /* keepalive.h */
 };
 
 /** Is there room for a part? */

@@ -4,7 +4,7 @@
 #include "net/socket/test_pairs.h"
 
 #include "net/socket/head.h"
-#include "net/socket/opening.h"
+#include "net/socket/socket_handshake.h"
 #include "os/socket.h"
 
 #include "tests/hang.h"
@@ -12,8 +12,9 @@
 #include <errno.h>
 
 enum {
-    OPENING_FORTH = KL_HELLO_BYTES + KL_PROOF_BYTES + KL_TERMS_BYTES, /* bytes before the first head, by direction */
-    HEAD = KL_GUARD_HEAD,
+    OPENING_FORTH =
+        KL_HELLO_BYTES + KL_PROOF_BYTES + KL_SESSION_PARAMS_BYTES, /* bytes before the first head, by direction */
+    HEAD = KL_CIPHER_SEALED_HEAD,
     MESSAGE = 5000, /* bytes of the first message */
 };
 
@@ -42,11 +43,11 @@ static void relay_open(struct relay *r, struct kl_net_handle *handle, const stru
     union kl_address here;
 
     *r = (struct relay){.sender_side = -1, .listener_side = -1, .plan = plan};
-    assert_true(kl_terms_get_handle(handle, &r->target));
+    assert_true(kl_session_params_get_handle(handle, &r->target));
     here = r->target;
     kl_address_set_port(&here, 0);
     assert_int_equal(kl_socket_listen(&here, &r->listener), ncclSuccess);
-    kl_terms_put_handle(&here, handle);
+    kl_session_params_put_handle(&here, handle);
 }
 
 static void relay_hang_up(struct relay *r)
@@ -65,7 +66,7 @@ static void relay_close(struct relay *r)
 
 static void pass(int to, const unsigned char *data, size_t bytes)
 {
-    const struct kl_wait wait = {.deadline = kl_deadline_in_ms(kolo_test_hang_ms())};
+    const struct kl_io_wait wait = {.deadline = kl_deadline_in_ms(kolo_test_hang_ms())};
 
     if (bytes) (void)kl_socket_send(to, data, bytes, &wait);
 }
@@ -108,7 +109,7 @@ static void relay_direction(struct relay *r, bool back)
 
 static void relay_step(struct relay *r)
 {
-    const struct kl_wait at_once = {.deadline = 0};
+    const struct kl_io_wait at_once = {.deadline = 0};
     int fd;
 
     if (r->sender_side < 0 && kl_socket_accept(r->listener, &at_once, &fd) == KL_IO_DONE) {
@@ -207,7 +208,7 @@ static void a_changed_handshake_fails(void **state)
         {"proof", false, FLIP, KL_HELLO_BYTES + 5, 1},
         {"terms", false, FLIP, KL_HELLO_BYTES + KL_PROOF_BYTES + 1, 1},
         {"lanes", false, FLIP, KL_HELLO_BYTES + KL_PROOF_BYTES + 6, 1},
-        {"terms' proof", false, FLIP, KL_HELLO_BYTES + KL_PROOF_BYTES + KL_TERMS_BODY, 1},
+        {"terms' proof", false, FLIP, KL_HELLO_BYTES + KL_PROOF_BYTES + KL_SESSION_PARAMS_BODY, 1},
         {"cut", false, CUT, KL_HELLO_BYTES + 1, 1},
         {"other side's mark", true, FLIP, 0, 1},
         {"other side's nonce", true, FLIP, 30, 1},
@@ -236,7 +237,7 @@ static void a_changed_frame_ends_the_connection(void **state)
         {"sequence", false, FLIP, OPENING_FORTH + 16, 1},
         {"MAC", false, FLIP, OPENING_FORTH + 24, 1},
         {"MAC's last byte", false, FLIP, OPENING_FORTH + 39, 1},
-        {"the second head", false, FLIP, OPENING_FORTH + HEAD + MESSAGE + 1 + KL_GUARD_TAG, 1},
+        {"the second head", false, FLIP, OPENING_FORTH + HEAD + MESSAGE + 1 + KL_CIPHER_TAG, 1},
         {"a head repeated", false, REPEAT, OPENING_FORTH, HEAD},
         {"a byte left out", false, DROP, OPENING_FORTH + 3, 1},
         {"a byte of data left out", false, DROP, OPENING_FORTH + HEAD + 77, 1},
@@ -260,7 +261,7 @@ static void a_changed_frame_ends_the_connection(void **state)
 /* A whole frame that is repeated or omitted is noticed by the sequence. */
 static void a_whole_frame_counts(void **state)
 {
-    const size_t frame = HEAD + MESSAGE + (encrypts() ? KL_GUARD_TAG : 0u);
+    const size_t frame = HEAD + MESSAGE + (encrypts() ? KL_CIPHER_TAG : 0u);
     const struct plan plans[] = {{"repeated", false, REPEAT, OPENING_FORTH, MESSAGE + HEAD},
                                  {"left out", false, DROP, OPENING_FORTH, frame}};
 
@@ -318,14 +319,14 @@ static int visit(const struct kl_net_handle *handle)
     union kl_address address;
     int fd = -1;
 
-    assert_true(kl_terms_get_handle(handle, &address));
+    assert_true(kl_session_params_get_handle(handle, &address));
     assert_int_equal(kl_socket_connect_begin(&address, &fd), KL_IO_DONE);
     return fd;
 }
 
 static void say(int fd, const void *data, size_t bytes)
 {
-    const struct kl_wait wait = {.deadline = kl_deadline_in_ms(kolo_test_hang_ms())};
+    const struct kl_io_wait wait = {.deadline = kl_deadline_in_ms(kolo_test_hang_ms())};
 
     (void)kl_socket_send(fd, data, bytes, &wait);
 }

@@ -37,7 +37,7 @@ static void speeds_are_understood(void **state)
     kl_error_quiet(1);
     FOR_EACH_CASE(c, speed_cases)
     {
-        expect_case(c->speeds, kl_socket_speed_told(c->speeds, c->name) == c->mbps);
+        expect_case(c->speeds, kl_socket_speed_setting(c->speeds, c->name) == c->mbps);
     }
 }
 

@@ -2,7 +2,7 @@
 /* Connections over sockets: messages of all sizes, order and tags, errors, deadlines, sleeping. */
 #include "net/socket/test_pairs.h"
 
-#include "net/socket/terms.h"
+#include "net/socket/session_params.h"
 #include "os/socket.h"
 
 #include "tests/hang.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/socket/receive.h"
 
-#include "net/socket/spread.h"
+#include "net/socket/stripe.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -96,10 +96,10 @@ static enum kl_flow begin(struct kl_conn *c)
     if (!c->headed && !c->first) return KL_FLOW_BLOCKED;
     enum kl_flow flow = get_head(c);
     if (flow) return flow;
-    bool spread = c->head.kind == KL_HEAD_SPREAD;
+    bool spread = c->head.kind == KL_HEAD_STRIPED;
     if (!spread && c->head.kind != KL_HEAD_MESSAGE) return KL_FLOW_FORGED;
     if (spread && (!c->shape.lanes || !c->head.bytes)) return KL_FLOW_FORGED;
-    if (spread && !kl_spread_has_room(c)) return KL_FLOW_BLOCKED;
+    if (spread && !kl_stripe_has_room(c)) return KL_FLOW_BLOCKED;
     if (!find(c)) {
         wait_for_receive(c);
         return KL_FLOW_BLOCKED;
@@ -115,7 +115,7 @@ static enum kl_flow begin(struct kl_conn *c)
 static enum kl_flow receive_data(struct kl_conn *c)
 {
     if (c->head.kind == KL_HEAD_MESSAGE) return kl_in_data(&c->lane[0].in, c->message->data, c->head.bytes);
-    return kl_spread_put(c, c->of, c->message->data, c->head.bytes) ? KL_FLOW_BLOCKED : KL_FLOW_DONE;
+    return kl_stripe_put(c, c->of, c->message->data, c->head.bytes) ? KL_FLOW_BLOCKED : KL_FLOW_DONE;
 }
 
 static enum kl_flow receive_first_lane(struct kl_conn *c)
@@ -135,10 +135,10 @@ void kl_receive_work(struct kl_conn *c)
     enum kl_flow first = receive_first_lane(c);
     int err = errno;
     if (c->failed) return;
-    enum kl_flow flow = first == KL_FLOW_BLOCKED || first == KL_FLOW_LOST ? kl_spread_work(c) : first;
+    enum kl_flow flow = first == KL_FLOW_BLOCKED || first == KL_FLOW_LOST ? kl_stripe_progress(c) : first;
     if (flow) {
         kl_conn_lost(c, flow);
-    } else if (first == KL_FLOW_LOST && (c->message || kl_spread_is_idle(c))) {
+    } else if (first == KL_FLOW_LOST && (c->message || kl_stripe_is_idle(c))) {
         errno = err;
         kl_conn_lost(c, first);
     }

@@ -5,9 +5,9 @@
 
 #include "net/socket/conn.h"
 
-ncclResult_t kl_sleep_on(struct kl_conn *c, int *fd);
+ncclResult_t kl_conn_sleep_on(struct kl_conn *c, int *fd);
 
-/** Call after work between kl_sleep_on and the sleep, which may have changed the events. */
-ncclResult_t kl_sleep_again(struct kl_conn *conn);
+/** Call after work between kl_conn_sleep_on and the sleep, which may have changed the events. */
+ncclResult_t kl_conn_sleep_again(struct kl_conn *conn);
 
 #endif

@@ -23,7 +23,7 @@ enum {
     KL_STREAM_SMALL =
         216, /* data of at most this many bytes is copied behind its head: cheaper than a second iovec entry */
     KL_STREAM_BATCH = 1024, /* bytes of small frames that are sent together */
-    KL_STREAM_BOX = KL_STREAM_BATCH + KL_GUARD_HEAD + KL_GUARD_RECORD + KL_GUARD_TAG,
+    KL_STREAM_BOX = KL_STREAM_BATCH + KL_CIPHER_SEALED_HEAD + KL_CIPHER_RECORD + KL_CIPHER_TAG,
 };
 
 enum kl_flow {
@@ -36,23 +36,23 @@ enum kl_flow {
 /** Zeroed but for `fd`, then kl_out_init. */
 struct kl_out {
     int fd;
-    struct kl_guard guard;
+    struct kl_cipher_state guard;
     uint64_t sequence; /* of the next frame */
     bool busy;         /* frames have begun */
     const unsigned char *data;
     size_t left;        /* bytes of data that are neither sent nor in the box */
     unsigned char *box; /* sealed bytes to send before the data; encrypted data passes through it completely */
     size_t box_at, box_bytes;
-    unsigned char plain[KL_STREAM_BATCH + KL_GUARD_HEAD + KL_STREAM_SMALL]; /* the box of plain frames */
+    unsigned char plain[KL_STREAM_BATCH + KL_CIPHER_SEALED_HEAD + KL_STREAM_SMALL]; /* the box of plain frames */
 };
 
 struct kl_in {
     int fd;
-    struct kl_guard guard;
+    struct kl_cipher_state guard;
     uint64_t sequence;
     size_t have; /* bytes of the current record, or of plain data, with its tag */
     size_t done; /* bytes of the current data that are opened */
-    unsigned char tag[KL_GUARD_TAG];
+    unsigned char tag[KL_CIPHER_TAG];
     size_t stage_at, stage_end;
     unsigned char stage[KL_STREAM_STAGE];
 };

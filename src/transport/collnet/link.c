@@ -29,7 +29,7 @@ static ncclResult_t attach(struct kl_collnet_link *l, const struct kl_fifo_shape
     KL_TRY(kl_fifo_attach_rx(&l->out, out, bytes, true));
     KL_TRY(kl_fifo_attach_tx(&l->in, in, bytes, false));
     KL_TRY(kl_fifo_attach_tx(&l->send.tx, out, bytes, true));
-    l->send.tx.lends_all = true;
+    l->send.tx.zcopy_all = true;
     return kl_fifo_attach_rx(&l->recv.rx, in, bytes, false);
 }
 

@@ -3,7 +3,7 @@
 #include "transport/net/link.h"
 
 #include "base/error.h"
-#include "transport/lines.h"
+#include "transport/ll.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static ncclResult_t lose(struct kl_net_link *l, ncclResult_t rc)
 {
     if (rc != ncclRemoteError) return rc;
     int quiet = kl_error_quiet(1);
-    (void)kl_net_link_say_where(l, rc, l->expected);
+    (void)kl_net_link_describe(l, rc, l->expected);
     kl_error_quiet(quiet);
     l->loss = strdup(kl_error_text());
     if (!l->loss) return KL_NOMEM("the reason of a lost connection");
@@ -62,7 +62,7 @@ static ncclResult_t read_first(struct kl_net_link *l, struct kl_net_step *s, siz
     bool inside = bytes <= KL_FIFO_INLINE;
 
     if (size != sizeof s->wire + (inside ? bytes : 0) || kind >= KL_WIRE_KINDS || (inside && kind != KL_WIRE_SLOT) ||
-        (kind == KL_WIRE_LINES && (line->bytes > KL_LINES_BYTES || !l->in.shape.ll_bytes)))
+        (kind == KL_WIRE_LINES && (line->bytes > KL_LL_BYTES || !l->in.shape.ll_bytes)))
         return KL_FAIL(ncclRemoteError, "a network message of %zu bytes is not the beginning of a step", size);
     if (kind == KL_WIRE_SLOT && !l->long_steps && bytes > l->in.shape.slot_bytes)
         return KL_FAIL(ncclRemoteError, "a step of %zu bytes came from the network, where slots have %zu", bytes,
@@ -175,7 +175,7 @@ static void publish(struct kl_net_link *l, const struct kl_net_step *s)
 
     l->in.signature = line_at(l, l->in.step)->signature; /* as it came */
     if (s->wire.kind == KL_WIRE_LINES)
-        kl_lines_publish(&l->in, s->data, bytes, false);
+        kl_ll_publish(&l->in, s->data, bytes, false);
     else if (s->in_place)
         kl_fifo_publish_placed(&l->in, s->data, bytes, more);
     else

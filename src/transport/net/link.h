@@ -77,9 +77,9 @@ ncclResult_t kl_net_link_create(const struct kl_net *net, const struct kl_fifo_s
 ncclResult_t kl_net_link_over(const struct kl_net *net, const struct kl_fifo_rx *rx, struct kl_net_link **link);
 
 /** Add the place to the thread's last error, which is `rc`: "...; channel 3, step 17". Returns `rc`. */
-ncclResult_t kl_net_link_say_where(const struct kl_net_link *link, ncclResult_t rc, uint64_t step);
+ncclResult_t kl_net_link_describe(const struct kl_net_link *link, ncclResult_t rc, uint64_t step);
 
-/** The buffer for a step in flagged lines, in one piece: KL_LINES_BYTES. */
+/** The buffer for a step in flagged lines, in one piece: KL_LL_BYTES. */
 void *kl_net_link_whole(const struct kl_net_link *link, uint64_t step);
 
 /** After a failure: stop all transfers, and never touch lent memory again. NULL and half-made links are fine. */

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "tests/kolo_test.h"
-#include "transport/lines.h"
+#include "transport/ll.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -215,12 +215,12 @@ static unsigned char pattern(int message, size_t i)
 
 static void open_pair(struct pair *p, uint32_t nslots, size_t slot, const struct message *messages, int n)
 {
-    struct kl_fifo_shape shape = {.nslots = nslots, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = slot};
+    struct kl_fifo_shape shape = {.nslots = nslots, .ll_bytes = KL_LL_LINES_BYTES, .slot_bytes = slot};
 
     *p = (struct pair){.message = messages, .n = n, .room = 1 << 18};
     p->from = malloc(p->room * (size_t)(n + 1));
     p->to = malloc(p->room);
-    p->scratch = malloc(KL_LINES_BYTES);
+    p->scratch = malloc(KL_LL_BYTES);
     for (int sends = 0; sends < 2; sends++) {
         assert_int_equal(kl_net_link_create(&fake, &shape, sends, &p->link[sends]), ncclSuccess);
         p->link[sends]->connection = &net.failed[sends];
@@ -228,7 +228,7 @@ static void open_pair(struct pair *p, uint32_t nslots, size_t slot, const struct
     }
     assert_int_equal(kl_fifo_attach_tx(&p->tx, p->link[1]->fifo, p->link[1]->mapped, true), ncclSuccess);
     assert_int_equal(kl_fifo_attach_rx(&p->rx, p->link[0]->fifo, p->link[0]->mapped, false), ncclSuccess);
-    p->tx.lends_all = true;
+    p->tx.zcopy_all = true;
     p->rx.places = p->link[0]->long_steps = true;
 }
 
@@ -252,7 +252,7 @@ static void send_step(struct pair *p)
         for (size_t i = 0; i < m->bytes; i++) data[i] = pattern(p->sent, i);
     if (m->kind == LINES) {
         bytes = left;
-        kl_lines_publish(&p->tx, data, bytes, false);
+        kl_ll_publish(&p->tx, data, bytes, false);
     } else if (m->kind == LENT_OUT) {
         kl_fifo_publish_direct(&p->tx, data + at, bytes, bytes < left);
     } else {
@@ -268,7 +268,7 @@ static void send_step(struct pair *p)
 static const unsigned char *look(struct pair *p, const struct message *m, size_t *bytes, bool *more)
 {
     *more = false;
-    if (m->kind == LINES) return kl_lines_ready(&p->rx) ? kl_lines_open(&p->rx, p->scratch, bytes) : NULL;
+    if (m->kind == LINES) return kl_ll_ready(&p->rx) ? kl_ll_open(&p->rx, p->scratch, bytes) : NULL;
     return kl_fifo_ready(&p->rx) ? kl_fifo_open(&p->rx, bytes, more) : NULL;
 }
 
@@ -567,7 +567,7 @@ static void lies_are_refused(void **state)
         {"much more, in a message that goes on", {.bytes = 0x7fffffff | KL_FIFO_MORE}, 16, true},
         {"an unknown kind", {.bytes = 500, .kind = KL_WIRE_KINDS}, 16, false},
         {"lines that fit into the first", {.bytes = 50, .kind = KL_WIRE_LINES}, 16 + 50, false},
-        {"more than lines hold", {.bytes = KL_LINES_BYTES + 1, .kind = KL_WIRE_LINES}, 16, false},
+        {"more than lines hold", {.bytes = KL_LL_BYTES + 1, .kind = KL_WIRE_LINES}, 16, false},
         {"lines that go on", {.bytes = KL_FIFO_MORE | 500, .kind = KL_WIRE_LINES}, 16, false},
         {"as much as there can be, in lines", {.bytes = 0x7fffffff, .kind = KL_WIRE_LINES}, 16, false},
     };

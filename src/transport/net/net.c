@@ -6,7 +6,7 @@
  */
 #include "base/error.h"
 #include "device/host/idle.h"
-#include "transport/net/handover.h"
+#include "transport/net/relay_sender.h"
 #include "transport/net/link.h"
 #include "transport/transport.h"
 
@@ -17,18 +17,18 @@ static enum kl_refusal net_refuses(const struct kl_pair_facts *facts)
 
 static struct kl_net_end end_of(const struct kl_connector *c, uint64_t deadline)
 {
-    const struct kl_net_home *home = &c->common->net;
+    const struct kl_net_context *home = &c->common->net;
 
     return (struct kl_net_end){
         .secret = home->secret, .rank = home->rank, .peer = c->peer, .id = c->number, .deadline = deadline};
 }
 
-static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape *shape, struct kl_card *card)
+static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape *shape, struct kl_address_record *card)
 {
-    struct kl_net_home *home = &c->common->net;
+    struct kl_net_context *home = &c->common->net;
     const struct kl_net_handle *handle;
 
-    KL_TRY(kl_net_home_listen(home, c->device, &handle));
+    KL_TRY(kl_net_context_listen(home, c->device, &handle));
     KL_TRY(kl_net_link_create(home->net, shape, false, &c->link));
     c->link->number = c->number;
     card->net = *handle;
@@ -56,7 +56,7 @@ static bool peer_begins(const struct kl_connector *c, const struct kl_connector 
     return !c->messages && c->peer < c->common->net.rank && !opposite->ready;
 }
 
-static ncclResult_t connect_link(struct kl_connector *c, const struct kl_card *card)
+static ncclResult_t connect_link(struct kl_connector *c, const struct kl_address_record *card)
 {
     const struct kl_net *net = c->common->net.net;
     const struct kl_connector *o = like_opposite(c);
@@ -74,7 +74,7 @@ static ncclResult_t connect_link(struct kl_connector *c, const struct kl_card *c
 
 static ncclResult_t accept_link(struct kl_connector *c)
 {
-    const struct kl_net_home *home = &c->common->net;
+    const struct kl_net_context *home = &c->common->net;
     const struct kl_connector *o = like_opposite(c);
     const struct kl_net_end me = end_of(c, c->deadline);
     ncclResult_t rc = home->net->accept(home->device[c->device].listener, &me, &c->link->connection);
@@ -83,22 +83,22 @@ static ncclResult_t accept_link(struct kl_connector *c)
     return home->net->recv_back(o->link->connection, &me, &c->link->connection);
 }
 
-static ncclResult_t net_connect(struct kl_connector *c, const struct kl_card *card, uint64_t deadline,
-                                struct kl_card_reply *reply)
+static ncclResult_t net_connect(struct kl_connector *c, const struct kl_address_record *card, uint64_t deadline,
+                                struct kl_connect_reply *reply)
 {
     (void)reply;
-    if (c->relayed) return kl_handover_connect(c, &kl_transport_shm, card, deadline);
+    if (c->relayed) return kl_relay_sender_connect(c, &kl_transport_shm, card, deadline);
     if (!c->link) KL_TRY(kl_net_link_create(c->common->net.net, c->shape, true, &c->link));
     c->link->number = c->number;
     if (!c->deadline) c->deadline = deadline;
     KL_TRY(connect_link(c, card));
     c->link->connected = true;
     KL_TRY(kl_fifo_attach_tx(&c->tx, c->link->fifo, c->link->mapped, true));
-    c->tx.lends_all = true;
+    c->tx.zcopy_all = true;
     return ncclSuccess;
 }
 
-static ncclResult_t net_settle(struct kl_connector *c, uint64_t deadline, const struct kl_card_reply *reply)
+static ncclResult_t net_settle(struct kl_connector *c, uint64_t deadline, const struct kl_connect_reply *reply)
 {
     (void)reply;
     if (!c->deadline) c->deadline = deadline;
@@ -111,11 +111,11 @@ static enum kl_progress net_progress(struct kl_connector *c, ncclResult_t *rc)
 {
     struct kl_net_link *l = c->link;
 
-    if (c->handover) return kl_handover_progress(c);
+    if (c->handover) return kl_relay_sender_progress(c);
     int quiet = kl_error_quiet(1);
     enum kl_progress got = c->sends ? kl_net_outgoing_progress(l, rc) : kl_net_incoming_progress(l, &c->rx, rc);
     kl_error_quiet(quiet);
-    if (*rc) *rc = kl_net_link_say_where(l, *rc, c->sends ? l->released : l->in.step);
+    if (*rc) *rc = kl_net_link_describe(l, *rc, c->sends ? l->released : l->in.step);
     return got;
 }
 
@@ -128,7 +128,7 @@ static bool net_sleep_on(struct kl_connector *c)
     quiet = kl_error_quiet(1);                       /* the next user of the connection reports it */
     ncclResult_t rc = l->net->sleep_on(l->connection, &fd);
     kl_error_quiet(quiet);
-    return !rc && fd >= 0 && kl_idle_on(fd);
+    return !rc && fd >= 0 && kl_idle_wait_fd(fd);
 }
 
 static void net_revoke(struct kl_connector *c)
@@ -144,7 +144,7 @@ static const char *net_loss(const struct kl_connector *c)
 static void net_free(struct kl_connector *c)
 {
     kl_net_link_free(c->link, c->sends);
-    if (c->handover) kl_handover_free(c);
+    if (c->handover) kl_relay_sender_free(c);
 }
 
 const struct kl_transport kl_transport_net = {

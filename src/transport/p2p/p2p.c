@@ -99,7 +99,8 @@ static struct kl_fifo_block *make_block(const struct kl_fifo_shape *shape)
     return block;
 }
 
-static ncclResult_t p2p_setup(struct kl_connector *connector, const struct kl_fifo_shape *shape, struct kl_card *card)
+static ncclResult_t p2p_setup(struct kl_connector *connector, const struct kl_fifo_shape *shape,
+                              struct kl_address_record *card)
 {
     struct kl_fifo_block *block = make_block(shape);
 
@@ -111,8 +112,8 @@ static ncclResult_t p2p_setup(struct kl_connector *connector, const struct kl_fi
     return kl_fifo_attach_rx(&connector->rx, &block->fifo, block->fifo_bytes, true);
 }
 
-static ncclResult_t p2p_connect(struct kl_connector *connector, const struct kl_card *card, uint64_t deadline,
-                                struct kl_card_reply *reply)
+static ncclResult_t p2p_connect(struct kl_connector *connector, const struct kl_address_record *card, uint64_t deadline,
+                                struct kl_connect_reply *reply)
 {
     struct kl_fifo_block *block = join(card->number);
 
@@ -123,12 +124,12 @@ static ncclResult_t p2p_connect(struct kl_connector *connector, const struct kl_
         leave(block);
         return rc;
     }
-    if (connector->lends_from) connector->tx.lends_from = connector->lends_from;
+    if (connector->zcopy_from) connector->tx.zcopy_from = connector->zcopy_from;
     connector->block = block;
     return ncclSuccess;
 }
 
-static ncclResult_t p2p_settle(struct kl_connector *connector, uint64_t deadline, const struct kl_card_reply *reply)
+static ncclResult_t p2p_settle(struct kl_connector *connector, uint64_t deadline, const struct kl_connect_reply *reply)
 {
     (void)deadline, (void)reply;
     withdraw(connector->block->number);

@@ -51,7 +51,7 @@ static json_t *findings(const struct kl_bench *b, int table)
     for (int i = 0; i < b->nfinding; i++) {
         const struct kl_bench_finding *f = &b->finding[i];
         char line[1024], remedy[1024];
-        struct kl_text t = kl_text_over(line, sizeof line), r = kl_text_over(remedy, sizeof remedy);
+        struct kl_text t = kl_text_in(line, sizeof line), r = kl_text_in(remedy, sizeof remedy);
 
         if (f->table != table) continue;
         kl_remedy_add(&b->log, kl_bench_finding_remedy(f->code), &r);

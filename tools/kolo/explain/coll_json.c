@@ -67,7 +67,7 @@ static json_t *candidates_json(const struct kl_coll_asked *a, const struct kl_op
 static json_t *refusal_json(const struct kl_op_choice *f, const struct kl_op_candidate *c)
 {
     char why[160];
-    struct kl_text text = kl_text_over(why, sizeof why);
+    struct kl_text text = kl_text_in(why, sizeof why);
 
     kl_tuning_refusal_text(f->tuning, &f->op, c->choice.algo, c->choice.proto, &text);
     return json_pack("{s:s,s:s,s:o}", "algorithm", kl_algo_name[c->choice.algo], "protocol",

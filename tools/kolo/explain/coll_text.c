@@ -249,7 +249,7 @@ enum { REFUSAL_TEXT = 160 };
 
 static const char *refusal_text(const struct kl_op_choice *f, const struct kl_op_candidate *c, char text[REFUSAL_TEXT])
 {
-    struct kl_text t = kl_text_over(text, REFUSAL_TEXT);
+    struct kl_text t = kl_text_in(text, REFUSAL_TEXT);
 
     kl_tuning_refusal_text(f->tuning, &f->op, c->choice.algo, c->choice.proto, &t);
     return text;

@@ -35,7 +35,7 @@ static json_t *place(const struct kl_log *log, struct kl_log_at at)
 static json_t *finding(const struct kl_log *log, const struct kl_log_finding *f)
 {
     char line[LINE], remedy[LINE];
-    struct kl_text t = kl_text_over(line, sizeof line), r = kl_text_over(remedy, sizeof remedy);
+    struct kl_text t = kl_text_in(line, sizeof line), r = kl_text_in(remedy, sizeof remedy);
 
     kl_log_finding_text(f, &t);
     kl_log_finding_remedy(log, f, &r);
@@ -173,7 +173,7 @@ static json_t *compared(const struct kl_log_answer *a)
     for (int i = 0; i < c->n; i++) {
         const struct kl_log_difference *d = &c->difference[i];
         char line[LINE];
-        struct kl_text t = kl_text_over(line, sizeof line);
+        struct kl_text t = kl_text_in(line, sizeof line);
 
         kl_log_difference_text(d, &t);
         json_array_append_new(list, json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:o}", "part", kl_log_part_name(d->part),
@@ -193,7 +193,7 @@ ncclResult_t kl_log_json(const struct kl_log_answer *a, FILE *to)
 {
     const struct kl_log *log = &a->log;
     char answer[LINE];
-    struct kl_text t = kl_text_over(answer, sizeof answer);
+    struct kl_text t = kl_text_in(answer, sizeof answer);
 
     kl_log_verdict(log, &a->findings, &a->compared, &t);
     json_t *o =

@@ -21,7 +21,7 @@ static const char *product(const struct kl_log *log)
 static void print_verdict(const struct kl_log_answer *a, FILE *to)
 {
     char line[LINE];
-    struct kl_text t = kl_text_over(line, sizeof line);
+    struct kl_text t = kl_text_in(line, sizeof line);
 
     kl_log_verdict(&a->log, &a->findings, &a->compared, &t);
     fprintf(to, "%s\n", line);
@@ -142,7 +142,7 @@ static void print_facts(const struct kl_log *log, FILE *to)
 static void print_finding(const struct kl_log *log, const struct kl_log_finding *f, FILE *to)
 {
     char line[LINE], remedy[LINE], at[KL_LOG_AT];
-    struct kl_text t = kl_text_over(line, sizeof line), r = kl_text_over(remedy, sizeof remedy);
+    struct kl_text t = kl_text_in(line, sizeof line), r = kl_text_in(remedy, sizeof remedy);
 
     kl_log_finding_remedy(log, f, &r);
     kl_log_finding_text(f, &t);
@@ -207,7 +207,7 @@ static void print_compared(const struct kl_log_answer *a, bool all, FILE *to)
     if (differ_hosts(a)) fprintf(to, "  the hosts differ, but the plan assumes that all are like the first\n");
     for (int i = 0; i < shown; i++) {
         char line[LINE], at[KL_LOG_AT];
-        struct kl_text t = kl_text_over(line, sizeof line);
+        struct kl_text t = kl_text_in(line, sizeof line);
 
         kl_log_difference_text(&c->difference[i], &t);
         fprintf(to, "  %s\n      %s\n", line, kl_log_at_text(&a->log, c->difference[i].at, at));

@@ -2,7 +2,7 @@
 #include "tools/kolo/picture/draw.h"
 
 #include "tools/kolo/picture/text.h"
-#include "tools/kolo/picture/words.h"
+#include "tools/kolo/picture/descriptions.h"
 
 enum { WIDTHS = 6, LEAST = 52, FIRST = 106 };
 
@@ -53,7 +53,7 @@ static const char *kind_of(const struct kl_scene *s, float bw)
 
     for (int i = 0; i < s->nwires; i++) {
         const struct kl_link *l = kl_scene_link(s, &s->wire[i]);
-        const char *this = kl_words_link(l->type);
+        const char *this = kl_describe_link(l->type);
 
         if (l->bw < bw || l->bw > bw * 1.005f) continue;
         if (word && word != this) return "";
@@ -102,7 +102,7 @@ void kl_draw_legend_widths(const struct kl_scene *s, float x, float y, FILE *to)
     }
 }
 
-void kl_draw_legend_way(float x, float y, const char *way, const char *arrows, FILE *to)
+void kl_draw_legend_channel_path(float x, float y, const char *way, const char *arrows, FILE *to)
 {
     fprintf(to, "<path class=\"leg\" d=\"M%.1f %.1fh34\" marker-end=\"url(#tip)\"/>", (double)x, (double)y + 5);
     kl_svg_text(x + 44, y + 9, "caption strong way", way, 60, to);

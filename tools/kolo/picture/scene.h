@@ -8,12 +8,12 @@
  *     wires.c    where the links run
  *     load.c     load of each graph's channels on each link
  *     legs.c     how one leg of a channel runs over the wires
- *     ways.c     the legs of each channel, and in which order it visits the GPUs
+ *     channel_paths.c     the legs of each channel, and in which order it visits the GPUs
  *     busy.c     which link is busy when
  *     words.c    texts about the cluster, its graphs and its links
  *     names.c    texts about boxes
  *     labels.c   where names of bars have room
- *     casts.c    which hosts of many are drawn
+ *     shown_hosts.c    which hosts of many are drawn
  *     draw.c     SVG of boxes, wires and ways
  *     times.c    SVG of which link is busy when
  *     captions.c, legend.c   SVG of captions and legends
@@ -78,7 +78,7 @@ struct kl_wire {
 };
 
 /** The path of a channel, and the number of each GPU in its order. */
-struct kl_way {
+struct kl_channel_path {
     char *path;        /* SVG path data, a line for each leg */
     int32_t *number;   /* by box; -1 for none */
     uint8_t *uses;     /* by link of the machine */
@@ -89,8 +89,8 @@ struct kl_picture_graph {
     int id;                       /* enum kl_graph_id */
     const struct kl_graph *graph; /* of the GPUs with rank 0 */
     double *used;                 /* GB/s, by link of the machine */
-    struct kl_way *way;
-    int nways;
+    struct kl_channel_path *way;
+    int nchannel_paths;
     struct kl_timeline *times; /* NULL: there is none */
 };
 
@@ -143,7 +143,7 @@ struct kl_scene {
 };
 
 /** Hosts to draw, ascending. */
-struct kl_cast {
+struct kl_shown_hosts {
     int n, host[KL_PICTURE_HOSTS];
 };
 
@@ -151,7 +151,8 @@ struct kl_cast {
  * Everything, ready to be drawn: with the first hosts, or with the hosts of `cast`. `cast` must have as many hosts as a scene
  * with the first ones draws; its scene has no timelines. ncclSystemError when memory is short.
  */
-ncclResult_t kl_scene_create(const struct kl_plan_view *view, const struct kl_cast *cast, struct kl_scene **scene);
+ncclResult_t kl_scene_create(const struct kl_plan_view *view, const struct kl_shown_hosts *cast,
+                             struct kl_scene **scene);
 void kl_scene_free(struct kl_scene *s);
 
 /* The steps of it, in this order. */
@@ -159,7 +160,7 @@ ncclResult_t kl_scene_tree(struct kl_scene *s);
 ncclResult_t kl_scene_layout(struct kl_scene *s);
 ncclResult_t kl_scene_wires(struct kl_scene *s);
 ncclResult_t kl_scene_load(struct kl_scene *s);
-ncclResult_t kl_scene_ways(struct kl_scene *s);
+ncclResult_t kl_scene_channel_paths(struct kl_scene *s);
 ncclResult_t kl_scene_times(struct kl_scene *s);
 
 static inline int kl_scene_box(const struct kl_scene *s, int copy, int node)
