@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logs: lines of any rank with anything in front, torn and mixed; what they mean; and the plan for the machine they show. */
+/* Logs: lines of any rank with anything in front, torn and mixed; their meaning; and the plan for the machine in them. */
 #include "logs/log.h"
 
 #include "api/param_sets.h"
@@ -7,6 +7,8 @@
 #include "logs/compare.h"
 #include "logs/findings.h"
 #include "logs/log_make.h"
+#include "logs/patterns.h"
+#include "logs/remedy.h"
 #include "tests/kolo_test.h"
 #include "topo/release.h"
 
@@ -209,7 +211,7 @@ static void torn_lines_are_two(void **state)
 
     log = read_text("n:2:2 [1] NCCL INFO a\nn:1:1 [0] NCCL INFO Connected all rings, use ring PXN 0 GDR 1n:2:2 [1] "
                     "NCCL INFO Using network IB\n");
-    assert_int_equal(log.nspeaker, 2); /* the host is the one that this process has elsewhere */
+    assert_int_equal(log.norigin, 2); /* the host is the one that this process has elsewhere */
     assert_int_equal(log.nmember, 1);
     assert_string_equal(log.member[0].network, "IB");
     kl_log_fini(&log);
@@ -291,6 +293,8 @@ static void list_findings(const char *text, char *list, size_t size)
 #define INFO(who, text) who " NCCL INFO " text "\n"
 #define START(who, rank, n)                                                                                            \
     INFO(who, "c comm 0x1 rank " rank " nranks " n " cudaDev 0 busId 10 commId 0x9 - Init START")
+#define DONE(who, rank, n)                                                                                             \
+    INFO(who, "c comm 0x1 rank " rank " nranks " n " cudaDev 0 busId 10 commId 0x9 - Init COMPLETE")
 #define NODES(who, rank, n, nodes)                                                                                     \
     INFO(who, "comm 0x1 rank " rank " nRanks " n " nNodes " nodes " localRanks 1 localRank 0")
 
@@ -298,7 +302,7 @@ static const struct {
     const char *text, *findings;
 } finding_cases[] = {
     {"", ""},
-    {two_ranks, "mixed_fabric setting"},
+    {two_ranks, "unfinished mixed_fabric setting"},
     {"a:1:1 [0] enqueue.cc:7 NCCL WARN Cuda failure 'no kernel image is available for execution on the device'\n"
      "b:1:1 [0] NCCL INFO misc/socket.cc:1 NCCL WARN Net : Connection closed by remote peer a<1>\n",
      "no_kernel peer_gone"},
@@ -322,10 +326,12 @@ static const struct {
      "alone"},
     {"#  Rank  0 Group  0 Pid    5 on a device  0 [0x1] T\n#  Rank  1 Group  0 Pid    6 on a device  0 [0x1] T\n", ""},
     {START("a:1:1 [0]", "0", "2") INFO("a:1:1 [0]", "Using network Socket") NODES("a:1:1 [0]", "0", "2", "2") INFO(
-         "a:1:1 [0]", "2 coll channels, 0 collnet channels, 0 nvls channels, 2 p2p channels, 2 p2p channels per peer"),
+         "a:1:1 [0]", "2 coll channels, 0 collnet channels, 0 nvls channels, 2 p2p channels, 2 p2p channels per peer")
+         DONE("a:1:1 [0]", "0", "2"),
      "socket"},
     {START("a:1:1 [0]", "0", "2") INFO("a:1:1 [0]", "Using network Socket") NODES("a:1:1 [0]", "0", "2", "1") INFO(
-         "a:1:1 [0]", "2 coll channels, 0 collnet channels, 0 nvls channels, 2 p2p channels, 2 p2p channels per peer"),
+         "a:1:1 [0]", "2 coll channels, 0 collnet channels, 0 nvls channels, 2 p2p channels, 2 p2p channels per peer")
+         DONE("a:1:1 [0]", "0", "2"),
      ""},
     {INFO("a:1:1 [0]", "GPU Direct RDMA Disabled for GPU 81000 / HCA 0 (distance 6 > 4)")
          INFO("a:1:1 [0]", "Channel 00/0 : 0[81000] -> 1[81000] [send] via NET/IB/0"),
@@ -413,12 +419,109 @@ static void findings_weigh_what_they_cost(void **state)
         expect_case(c->text, f.n > 0);
         expect_case(c->text, !strcmp(kl_log_finding_name(&f.finding[0]), c->name));
         expect_case(c->text, !strcmp(kl_log_weight_name(f.finding[0].weight), c->weight));
-        const char *remedy = kl_log_finding_remedy(&f.finding[0]);
+        char remedy[1024];
+        struct kl_text r = kl_text_in(remedy, sizeof remedy);
 
-        expect_case(c->text, strstr(remedy ? remedy : "", c->remedy) != NULL);
+        kl_log_finding_remedy(&log, &f.finding[0], &r);
+        expect_case(c->text, strstr(remedy, c->remedy) != NULL);
         kl_log_findings_fini(&f);
         kl_log_fini(&log);
     }
+}
+
+/* ---- the table of messages ---- */
+
+/* A message that has all that a row asks for. */
+static void message_for(const struct kl_log_pattern *p, char text[256], char where[64], struct kl_log_message *m)
+{
+    struct kl_text t = kl_text_in(text, 256);
+
+    for (int i = 0; i < KL_PATTERN_WORDS && p->word[i]; i++) kl_text_add(&t, "%s ", p->word[i]);
+    if (p->cuda > 0) kl_text_add(&t, "Cuda failure %d 'x'", p->cuda);
+    if (p->cuda < 0) kl_text_add(&t, "Cuda failure 'an error of no number'");
+    snprintf(where, 64, "%.*s", p->place ? (int)strcspn(p->place, "|") : 0, p->place ? p->place : "");
+    *m = (struct kl_log_message){.text = text, .where = where, .loud = true, .release = p->since, .when = p->when};
+}
+
+static void every_pattern_has_a_meaning_and_a_use(void **state)
+{
+    (void)state;
+    assert_true(kl_patterns() > 150);
+    for (int i = 0; i < kl_patterns(); i++) {
+        const struct kl_log_pattern *p = kl_pattern_at(i), *found;
+        struct kl_log_message m;
+        char text[256], where[64];
+
+        message_for(p, text, where, &m);
+        found = kl_pattern_of(&m);
+        if (!found || found->cause != p->cause)
+            fail_msg("row %d (\"%s\" in \"%s\") is hidden by another", i, text, where);
+        assert_true(!p->until || p->since <= p->until);
+        assert_non_null(kl_cause_facts(p->cause)->text);
+        assert_true(*kl_source_name(p->source));
+    }
+    assert_null(kl_pattern_at(kl_patterns()));
+}
+
+static void places_and_facts_decide(void **state)
+{
+    static const struct {
+        const char *text, *where;
+        int release;
+        unsigned when;
+        enum kl_log_cause cause;
+    } cases[] = {
+        {"Cuda failure 101 'invalid device ordinal'", "transport/p2p.cc:1", 0, 0, KL_CAUSE_PEER_HIDDEN},
+        {"Cuda failure 101 'invalid device ordinal'", "init.cc:1", 0, 0, KL_CAUSE_DEVICE_NUMBER},
+        {"Cuda failure 'named symbol not found'", "enqueue.cc:1", 0, 0, KL_CAUSE_NO_KERNEL},
+        {"Cuda failure 'named symbol not found'", "a.cc:1 (ncclCommRegister)", 0, 0, KL_CAUSE_REGISTER},
+        {"Cuda failure 'illegal memory access'", "", 0, 0, KL_CAUSE_PROGRAM_FAULT},
+        {"Cuda failure 'illegal memory access'", "", 0, KL_WHEN_TESTS, KL_CAUSE_TESTS_FAULT},
+        {"Message truncated : 8 bytes instead of 4", "bootstrap.cc:77", 21903, 0, KL_CAUSE_BOOTSTRAP_DEFECT},
+        {"Message truncated : 8 bytes instead of 4", "bootstrap.cc:77", 22100, 0, KL_CAUSE_BOOTSTRAP_SIZE},
+        {"Message truncated : 8 bytes instead of 4", "bootstrap.cc:77", 0, 0, KL_CAUSE_BOOTSTRAP_SIZE},
+        {"message truncated : 8 bytes instead of 4", "transport/net_socket.cc:1", 0, 0, KL_CAUSE_SIZES},
+        {"Call to ibv_reg_mr failed with error Cannot allocate memory", "", 0, 0, KL_CAUSE_REG_MEMORY},
+        {"Call to ibv_reg_mr failed with error Cannot allocate memory", "", 0, KL_WHEN_GDR_OFF, KL_CAUSE_GDR_REGISTER},
+        {"Cuda failure 1 'invalid argument'", "transport/nvls.cc:1", 0, KL_WHEN_CUMEM_OFF, KL_CAUSE_NVLS_CUMEM},
+        {"Cuda failure 1 'invalid argument'", "transport/nvls.cc:1", 0, 0, KL_CAUSE_NVLS_BIND},
+        {"Cuda failure 217 'peer access is not supported'", "transport/shm.cc:1", 0, 0, KL_CAUSE_SHM_PEER},
+    };
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        const struct kl_log_message m = {c->text, c->where, true, c->release, c->when};
+        const struct kl_log_pattern *p = kl_pattern_of(&m);
+
+        if (!p || p->cause != c->cause)
+            fail_msg("\"%s\" in \"%s\": %s", c->text, c->where, p ? kl_cause_facts(p->cause)->name : "none");
+    }
+}
+
+static void applied_remedies_are_left_out(void **state)
+{
+    static const struct {
+        const char *remedy, *rest;
+    } cases[] = {{"do this; NCCL_A_B=1 shows it; or that", "do this; or that"},
+                 {"NCCL_A_B=2 helps", "NCCL_A_B=2 helps"},
+                 {"NCCL_A_B=10 helps", "NCCL_A_B=10 helps"},
+                 {"NCCL_A_B=1", ""},
+                 {"XNCCL_A_B=1", "XNCCL_A_B=1"},
+                 {NULL, ""}};
+    struct kl_log log = read_text("$ mpirun -x \"NCCL_A_B=1\" -x NCCL_C=x ./a\n");
+
+    (void)state;
+    assert_int_equal(log.nsetting, 2);
+    FOR_EACH_CASE(c, cases)
+    {
+        char text[128];
+        struct kl_text t = kl_text_in(text, sizeof text);
+
+        kl_remedy_add(&log, c->remedy, &t);
+        assert_string_equal(text, c->rest);
+    }
+    kl_log_fini(&log);
 }
 
 /* ---- many of everything ---- */
@@ -456,7 +559,7 @@ static void ranks_by_the_thousands_are_one_communicator(void **state)
     struct kl_log_findings f;
 
     (void)state;
-    assert_int_equal(log.nspeaker, MANY);
+    assert_int_equal(log.norigin, MANY);
     assert_int_equal(log.ncomm, 1);
     assert_int_equal(log.comm[0].seen, MANY);
     assert_int_equal(kl_log_findings_make(&log, &f), ncclSuccess);
@@ -706,6 +809,9 @@ static void cut_logs_are_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_pattern_has_a_meaning_and_a_use),
+        cmocka_unit_test(places_and_facts_decide),
+        cmocka_unit_test(applied_remedies_are_left_out),
         cmocka_unit_test(prefixes_are_taken_off),
         cmocka_unit_test(torn_lines_are_two),
         cmocka_unit_test(what_is_put_around_lines_is_taken_off),

@@ -9,6 +9,7 @@ void kl_print_preamble(const struct kl_cluster *c, FILE *to)
     char nccl[KL_NCCL_TEXT];
 
     fprintf(to, "NCCL %s: ", kl_nccl_text(c->options.nccl, nccl));
+    if (c->assumed.read_as) fprintf(to, "read as %s: %s; ", c->assumed.read_as, c->assumed.summary);
     kl_finding_print(c, to);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** links.c - how devices are joined: NVLinks, PCI, the fabric. */
+/** edges.c - how devices are joined: NVLinks, PCI, the fabric. */
 #include "compat/cuda/nvml/nvml_state.h"
 #include "topo/types.h"
 

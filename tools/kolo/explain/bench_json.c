@@ -2,6 +2,8 @@
 #include "base/error.h"
 #include "tools/kolo/explain/bench_print.h"
 
+#include "logs/remedy.h"
+
 #include <jansson.h>
 
 /* Titles and names come from files: what is no UTF-8 is null. */
@@ -48,15 +50,15 @@ static json_t *findings(const struct kl_bench *b, int table)
 
     for (int i = 0; i < b->nfinding; i++) {
         const struct kl_bench_finding *f = &b->finding[i];
-        char line[1024];
-        struct kl_text t = kl_text_in(line, sizeof line);
+        char line[1024], remedy[1024];
+        struct kl_text t = kl_text_in(line, sizeof line), r = kl_text_in(remedy, sizeof remedy);
 
         if (f->table != table) continue;
+        kl_remedy_add(&b->log, kl_bench_finding_remedy(f->code), &r);
         kl_bench_finding_text(f, &t);
         json_array_append_new(list, json_pack("{s:s, s:b, s:s, s:o, s:I, s:o}", "code", kl_bench_finding_name(f->code),
-                                              "problem", f->problem, "text", line, "remedy",
-                                              text(kl_bench_finding_remedy(f->code)), "size", (json_int_t)f->size, "at",
-                                              place(b, f->at)));
+                                              "problem", f->problem, "text", line, "remedy", text(remedy), "size",
+                                              (json_int_t)f->size, "at", place(b, f->at)));
     }
     return list;
 }
@@ -93,8 +95,9 @@ ncclResult_t kl_bench_json(const struct kl_bench *b, FILE *to)
     bool problem = b->nfinding && b->finding[0].problem;
 
     for (int i = 0; i < b->ntable; i++) json_array_append_new(tables, table(b, i));
-    json_t *o = json_pack("{s:b, s:b, s:o, s:o, s:o, s:o}", "problem", problem, "dropped", b->log.full, "machine",
-                          text(b->machine), "nccl", text(b->nccl), "why", text(b->why), "tables", tables);
+    json_t *o = json_pack("{s:b, s:b, s:i, s:o, s:o, s:o, s:o, s:o}", "problem", problem, "dropped", b->log.full,
+                          "runs", b->log.nrun, "failures", findings(b, -1), "machine", text(b->machine), "nccl",
+                          text(b->nccl), "why", text(b->why), "tables", tables);
     int failed = !o || json_dumpf(o, to, JSON_INDENT(2) | JSON_REAL_PRECISION(7));
 
     json_decref(o);

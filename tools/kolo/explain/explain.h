@@ -7,8 +7,9 @@
  *     pair.c     how two GPUs talk, and why not better
  *     nics.c     which NIC serves which GPU, and which serves none
  *     diff.c     what a change would change
- *     log.c      what a log of NCCL shows, beside the plan
- *     bench.c    what a table of nccl-tests shows, beside the model
+ *     log.c      problems that a log of NCCL shows, beside the plan
+ *     bench.c    problems that a table of nccl-tests shows, beside the model
+ *     fd_limit.c    files by themselves: the question follows from their content
  *
  * A question collects its findings in plain structs, from the functions that the library itself decides with, and prints them
  * as text or as JSON: both say the same, and neither holds a rule of its own. Rules that refuse return their reason (an
@@ -71,5 +72,8 @@ ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_diff(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_log(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_bench(const struct kl_explain_request *q, FILE *to);
+
+/** Tell the kind of each file, say it, and answer the question that suits: `word` are files. */
+ncclResult_t kl_explain_files(const struct kl_explain_request *q, FILE *to);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
+#include "logs/patterns.h"
 #include "tools/kolo/explain/log_print.h"
 
 #include <jansson.h>
@@ -33,14 +34,17 @@ static json_t *place(const struct kl_log *log, struct kl_log_at at)
 
 static json_t *finding(const struct kl_log *log, const struct kl_log_finding *f)
 {
-    char line[LINE];
-    struct kl_text t = kl_text_in(line, sizeof line);
+    char line[LINE], remedy[LINE];
+    struct kl_text t = kl_text_in(line, sizeof line), r = kl_text_in(remedy, sizeof remedy);
 
     kl_log_finding_text(f, &t);
-    return json_pack("{s:s, s:s, s:o, s:o, s:i, s:o, s:o}", "code", kl_log_finding_name(f), "weight",
-                     kl_log_weight_name(f->weight), "text", text(line), "remedy", text(kl_log_finding_remedy(f)),
-                     "times", f->times, "at", place(log, f->at), "line",
-                     f->code == KL_FOUND_CAUSE ? text(f->text) : json_null());
+    kl_log_finding_remedy(log, f, &r);
+    const bool cause = f->code == KL_FOUND_CAUSE;
+
+    return json_pack("{s:s, s:s, s:o, s:o, s:i, s:o, s:o, s:o}", "code", kl_log_finding_name(f), "weight",
+                     kl_log_weight_name(f->weight), "text", text(line), "remedy", text(*remedy ? remedy : NULL),
+                     "times", f->times, "at", place(log, f->at), "line", cause ? text(f->text) : json_null(), "source",
+                     cause ? text(kl_source_name((enum kl_log_source)f->source)) : json_null());
 }
 
 static json_t *findings(const struct kl_log_answer *a)
@@ -74,11 +78,11 @@ static json_t *settings(const struct kl_log *log)
 
     for (int i = 0; i < log->nsetting; i++) {
         const struct kl_log_setting *s = &log->setting[i];
-        char who[KL_LOG_WHO] = "";
+        char who[KL_LOG_ORIGIN_TEXT] = "";
 
         json_array_append_new(list, json_pack("{s:s, s:o, s:b, s:o, s:o}", "name", s->name, "value", text(s->value),
-                                              "by_plugin", s->by_plugin, "who", text(kl_log_who(log, s->speaker, who)),
-                                              "at", place(log, s->at)));
+                                              "by_plugin", s->by_plugin, "who",
+                                              text(kl_log_origin_text(log, s->origin, who)), "at", place(log, s->at)));
     }
     return list;
 }
@@ -102,14 +106,14 @@ static json_t *ranks(const struct kl_log *log)
 
     for (int i = 0; i < log->nmember; i++) {
         const struct kl_log_member *m = &log->member[i];
-        char who[KL_LOG_WHO] = "";
+        char who[KL_LOG_ORIGIN_TEXT] = "";
         json_t *channels = json_pack("{s:o, s:o, s:o, s:o, s:o}", "coll", known(m->coll), "collnet", known(m->collnet),
                                      "nvls", known(m->nvls), "p2p", known(m->p2p), "per_peer", known(m->per_peer));
 
         json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "comm", known(m->comm), "rank",
-                                              known(m->rank), "who", text(kl_log_who(log, m->speaker, who)), "network",
-                                              text(m->network), "complete", m->completed, "channels", channels, "at",
-                                              place(log, m->at)));
+                                              known(m->rank), "who", text(kl_log_origin_text(log, m->origin, who)),
+                                              "network", text(m->network), "complete", m->completed, "channels",
+                                              channels, "at", place(log, m->at)));
     }
     return list;
 }
@@ -188,12 +192,16 @@ static json_t *compared(const struct kl_log_answer *a)
 ncclResult_t kl_log_json(const struct kl_log_answer *a, FILE *to)
 {
     const struct kl_log *log = &a->log;
-    bool problem = a->findings.n && kl_log_is_problem(&a->findings.finding[0]);
-    json_t *o = json_pack("{s:b, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "problem", problem,
-                          "lines", log->lines, "understood", log->understood, "dropped",
-                          log->full || a->findings.dropped, "versions", versions(log), "communicators",
-                          communicators(log), "ranks", ranks(log), "settings", settings(log), "graphs", graphs(log),
-                          "rings", rings(log), "connections", ways(log), "findings", findings(a), "plan", compared(a));
+    char answer[LINE];
+    struct kl_text t = kl_text_in(answer, sizeof answer);
+
+    kl_log_verdict(log, &a->findings, &a->compared, &t);
+    json_t *o =
+        json_pack("{s:o, s:b, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "answer", text(answer),
+                  "problem", kl_log_has_problem(&a->findings), "lines", log->lines, "understood", log->understood,
+                  "dropped", log->full || a->findings.dropped, "versions", versions(log), "communicators",
+                  communicators(log), "ranks", ranks(log), "settings", settings(log), "graphs", graphs(log), "rings",
+                  rings(log), "connections", ways(log), "findings", findings(a), "plan", compared(a));
     int failed = !o || json_dumpf(o, to, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
 
     json_decref(o);

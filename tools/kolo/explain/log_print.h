@@ -5,6 +5,7 @@
 
 #include "logs/compare.h"
 #include "logs/findings.h"
+#include "logs/verdict.h"
 
 #include <stdbool.h>
 #include <stdio.h>
