@@ -4,7 +4,7 @@
 #
 #   format    .clang-format is followed                      headers   public headers compile alone as C11 and C++17,
 #   clang     no warnings from clang (gcc's stop the build)            the others as C17
-#   tidy      the checks of .clang-tidy                      symbols   the library exports what the headers declare
+#   tidy      the checks of .clang-tidy                      symbols   the libraries export what the headers declare
 #   folders   includes point from high to low folders        license   every file names its license
 #   circles   no files need each other in a circle           static    nothing is known outside of its file in vain
 set -eu
@@ -53,7 +53,7 @@ headers)
     exit $bad
     ;;
 symbols)
-    python3 tools/dev/symbols.py build/release/libkolo.so
+    python3 tools/dev/symbols.py build/release/libkolo.so build/release/libkoloplan.so
     ;;
 folders)
     python3 tools/dev/folders.py
