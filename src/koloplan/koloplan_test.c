@@ -371,7 +371,7 @@ static void matrix_of_nvidia_smi_is_a_topology(void **state)
     request.bytes = sizeof matrix - 1;
     if (koloplanOpen(&request, &cluster)) fail_msg("%s", koloplanGetLastError());
     assert_int_equal(koloplanGraph(cluster, NULL, &json), ncclSuccess);
-    assert_non_null(strstr(json, "\"topology\": \"text in memory\"") ? json : strstr(json, "\"gpus_per_host\": 2"));
+    assert_non_null(strstr(json, "\"gpus_per_host\": 2"));
     koloplanFree(json);
     koloplanClose(cluster);
 }
