@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 
 sources() { # sources PATTERN...: files of the project by name
     for pattern in "$@"; do
-        find include src compat tools tests examples $([ -d bench ] && echo bench) -name "$pattern" -type f
+        find include src compat python/src python/kolocc python/tests tools tests examples $([ -d bench ] && echo bench) -name "$pattern" -type f
     done | sort
 }
 
