@@ -36,7 +36,7 @@ from ._core import (
     set_device,
 )
 from ._errors import InternalError, InvalidArgument, InvalidUsage, KoloError, RemoteError, SystemError_, Timeout
-from ._paths import get_include, get_library, get_nccl, get_tool
+from ._paths import get_cuda, get_include, get_library, get_nccl, get_tool
 from .launch import run
 from .plans import (
     Diff,
@@ -60,7 +60,7 @@ from .plans import (
 __all__ = [
     "Communicator", "Diff", "Estimate", "Event", "Explanation", "InternalError", "InvalidArgument", "InvalidUsage", "KoloError", "LogAnswer",
     "LogFinding", "Machine", "Plan", "RemoteError", "SharedMemory", "Stream", "SystemError_", "Timeout", "Topology", "Window", "device_count",
-    "diff", "empty", "estimate", "explain", "explain_bench", "explain_log", "get_device", "get_include", "get_library", "get_nccl", "get_tool",
+    "diff", "empty", "estimate", "explain", "explain_bench", "explain_log", "get_cuda", "get_device", "get_include", "get_library", "get_nccl", "get_tool",
     "get_unique_id", "group", "init", "machines", "nccl_version", "plan", "run", "set_device", "topo",
 ]
 
@@ -98,4 +98,4 @@ def empty(shape: int | tuple[int, ...], dtype: Any = "float32") -> Any:
     count = 1
     for n in dims:
         count *= n
-    return numpy.frombuffer(SharedMemory(max(count * kind.itemsize, 1)), kind, count).reshape(dims)
+    return numpy.frombuffer(memoryview(SharedMemory(max(count * kind.itemsize, 1))), kind, count).reshape(dims)

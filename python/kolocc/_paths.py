@@ -26,8 +26,13 @@ def get_include() -> str:
 
 
 def get_nccl() -> str:
-    """A folder like NCCL_HOME, with lib/libnccl.so.2: put get_nccl() + "/lib" into LD_LIBRARY_PATH of NCCL programs."""
+    """The folder of libnccl.so.2, which is Kolo: for LD_LIBRARY_PATH of programs that were linked with NCCL."""
     return _found("lib", "kolo", "nccl")
+
+
+def get_cuda() -> str:
+    """The folder of the stand-in for CUDA, like CUDA_HOME, for programs that shall run without GPUs."""
+    return _found("lib", "kolo", "cuda")
 
 
 def get_tool() -> str:
