@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is installed: the libraries and their headers, the tool, a CMake package (kolo::kolo and kolo::koloplan, which are its components),
+# Installed are the libraries and their headers, the tool, a CMake package (kolo::kolo and kolo::koloplan, which are its components),
 # pkg-config files, and the drop-in, a folder of its own with a libnccl.so.2.
 include(CMakePackageConfigHelpers)
 

@@ -47,7 +47,7 @@ function(kolo_test path)
     if(KOLO_TESTS)
         cmake_path(GET path FILENAME name)
         add_executable(${name} ${path}.c)
-        if(KOLO_WITH_PLAN) # before what it needs
+        if(KOLO_WITH_PLAN) # before the archive that it needs
             target_link_libraries(${name} PRIVATE koloplan_archive)
         endif()
         target_link_libraries(${name} PRIVATE kolo_leftovers $<IF:$<BOOL:${KOLO_WITH_COMMUNICATORS}>,kolo_objects,kolo_archive> cmocka)

@@ -6,7 +6,7 @@
  * "kolo.<kind>/<version>". A version may gain keys; it changes when a key goes away or changes its meaning.
  *
  * Units:    in answers GB/s (1e9 bytes per second), microseconds and bytes, unless a key's name says otherwise.
- * Memory:   answers belong to the caller, who frees each with koloplanFree. On failure they are set to NULL.
+ * Memory:   answers belong to the caller: free each with koloplanFree. On failure they are set to NULL.
  * Errors:   ncclInvalidArgument: an argument is missing or not understood. ncclInvalidUsage: it does not fit the cluster.
  *           ncclInternalError: a text is malformed. ncclSystemError: a file cannot be read, or memory is short.
  *           koloplanGetLastError gives the sentence; it names fields of the request by the tool's options (--nccl for `nccl`).

@@ -30,7 +30,7 @@ def _rank_main(fn: Callable[..., Any], rank: int, size: int, unique_id: bytes, a
 
 
 def run(fn: Callable[..., Any], nprocs: int, args: tuple[Any, ...] = ()) -> list[Any]:
-    """Call fn(comm, *args) in nprocs fresh processes of this machine, and return what it returned, by rank.
+    """Call fn(comm, *args) in nprocs fresh processes of this machine, and return a list of the results, by rank.
 
     fn, args and the results are pickled; fn stands at the top level of a module. When a rank fails, the others have 10 seconds to
     end, then they are terminated, and RuntimeError says which rank failed, with its traceback.

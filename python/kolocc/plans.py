@@ -15,7 +15,7 @@ Every function takes the same description of a cluster:
     without, without_link   nodes ("NET/3") and NVLinks ("GPU/0-GPU/1") to leave out
 
 Without machine and topo it is this machine. Units: GB/s (1e9 bytes per second), microseconds, bytes. Errors: InvalidArgument
-(ValueError) for what is not understood, InvalidUsage for what does not fit, InternalError for a malformed text, SystemError_ (OSError)
+(ValueError) for arguments that are not understood, InvalidUsage for those that do not fit, InternalError for a malformed text, SystemError_ (OSError)
 for a file that cannot be read. Functions release the GIL and may be called from any thread.
 """
 
@@ -184,7 +184,7 @@ class Diff(Answer):
 
 @dataclasses.dataclass(frozen=True)
 class LogFinding:
-    """A finding about a log. weight: how bad; remedy: what to do, or None; file and line: where it shows, or None."""
+    """A finding about a log. weight: how bad; remedy: advice, or None; file and line: its place, or None."""
 
     code: str
     weight: str
@@ -197,7 +197,7 @@ class LogFinding:
 
 @dataclasses.dataclass(frozen=True)
 class LogAnswer(Answer):
-    """What logs of NCCL show. problem: is the worst finding a problem; findings: worst first; versions: releases of NCCL."""
+    """The answer about logs of NCCL. problem: is the worst finding a problem; findings: worst first; versions: releases of NCCL."""
 
     problem: bool
     lines: int
@@ -311,7 +311,7 @@ def _texts(files: Iterable[str | os.PathLike[str] | bytes]) -> list[tuple[str, b
 
 
 def explain_log(*logs: str | os.PathLike[str] | bytes, machine: str | None = None, topo: Topo | None = None, **cluster: Any) -> LogAnswer:
-    """What logs of NCCL (NCCL_DEBUG=INFO) show, worst first, beside the plan. Each log is a path, or bytes with its content."""
+    """Findings about logs of NCCL (NCCL_DEBUG=INFO), worst first, and the logs beside the plan. Each log is a path, or bytes with its content."""
     opened = _open(machine, topo, **cluster) if machine or topo or cluster else None
     text = _plan.explain_log(_texts(logs), opened)
     o = json.loads(text)
@@ -323,7 +323,7 @@ def explain_log(*logs: str | os.PathLike[str] | bytes, machine: str | None = Non
 
 
 def explain_bench(*tables: str | os.PathLike[str] | bytes, machine: str | None = None, topo: Topo | None = None, **cluster: Any) -> Explanation:
-    """What tables of nccl-tests show, beside the model. Each is a path, or bytes with its content (text or JSON)."""
+    """Findings about tables of nccl-tests, beside the model. Each is a path, or bytes with its content (text or JSON)."""
     opened = _open(machine, topo, **cluster) if machine or topo or cluster else None
     text = _plan.explain_bench(_texts(tables), opened)
     return Explanation(text, json.loads(text)["schema"], "")

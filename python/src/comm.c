@@ -452,9 +452,9 @@ PyMethodDef kc_comm_methods[] = {
     {"shrink", comm_shrink, METH_O, "shrink(ranks)\n--\n\nA communicator without these ranks; the others call it."},
     {"finalize", comm_finalize, METH_NOARGS, "finalize()\n--\n\nWait until all that was issued is done on all ranks."},
     {"destroy", comm_destroy, METH_NOARGS,
-     "destroy()\n--\n\nWait for what was issued, and free the communicator. Again: nothing."},
+     "destroy()\n--\n\nWait for all issued operations, and free the communicator. Again: nothing."},
     {"abort", comm_abort, METH_NOARGS,
-     "abort()\n--\n\nEnd what is under way, without waiting for other ranks, and free the communicator. Again: "
+     "abort()\n--\n\nEnd operations under way, without waiting for other ranks, and free the communicator. Again: "
      "nothing."},
     {"set_timeout", comm_set_timeout, METH_O,
      "set_timeout(seconds)\n--\n\nHow long later operations may stand still before they fail on all ranks; 0: for "
@@ -509,11 +509,10 @@ PyMethodDef kc_comm_methods[] = {
      "put_signal(send, peer, window, *, offset=0, signal=0, context=0, stream=None)\n--\n\nWrite send into the peer's "
      "window at a byte offset, then signal it. " STREAMS},
     {"signal", FAST(kc_signal),
-     "signal(peer, *, signal=0, context=0, stream=None)\n--\n\nSignal a rank, behind what was put there "
-     "before. " STREAMS},
+     "signal(peer, *, signal=0, context=0, stream=None)\n--\n\nSignal a rank, behind earlier puts to it. " STREAMS},
     {"wait_signal", FAST(kc_wait_signal),
-     "wait_signal(peer, count=1, *, signal=0, context=0, stream=None)\n--\n\nWait for count signals of a rank; what "
-     "was put before them is there. " STREAMS},
+     "wait_signal(peer, count=1, *, signal=0, context=0, stream=None)\n--\n\nWait for count signals of a rank; the "
+     "puts before them have arrived. " STREAMS},
     {NULL, NULL, 0, NULL},
 };
 

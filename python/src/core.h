@@ -68,7 +68,7 @@ struct kc_memory {
     void (*drop)(void *tensor);
 };
 
-/** Hold the memory of an object. `name` is the argument's, for messages; `dtype` (may be NULL or None) says what its elements are. */
+/** Hold the memory of an object. `name` is the argument's, for messages; `dtype` (may be NULL or None) names the type of its elements. */
 int kc_memory_hold(PyObject *object, const char *name, bool writable, PyObject *dtype, struct kc_memory *m);
 void kc_memory_release(struct kc_memory *m);
 
@@ -83,7 +83,7 @@ int kc_type_named(PyObject *name, size_t *item);
 struct kc_stream {
     PyObject_HEAD
     koloStream_t stream;
-    PyObject *kept; /* list of owners of what is queued */
+    PyObject *kept; /* list of owners of memory that queued operations use */
     unsigned flags;
 };
 

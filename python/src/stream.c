@@ -41,7 +41,7 @@ static void stream_dealloc(PyObject *self)
 
     if (s->stream) {
         Py_BEGIN_ALLOW_THREADS
-        koloStreamDestroy(s->stream); /* waits: what is queued uses the memory that is kept */
+        koloStreamDestroy(s->stream); /* waits: queued operations use the memory that is kept */
         Py_END_ALLOW_THREADS
     }
     Py_XDECREF(s->kept);
@@ -97,8 +97,7 @@ static PyMethodDef stream_methods[] = {
      "synchronize()\n--\n\nRun and wait for all that is queued. The failure of an operation is raised here. Memory "
      "that was kept for it is released."},
     {"query", stream_query, METH_NOARGS, "query()\n--\n\nIs all that was queued done? Does not wait."},
-    {"wait", stream_wait, METH_O,
-     "wait(event)\n--\n\nLater work of this stream runs behind what the event was recorded behind."},
+    {"wait", stream_wait, METH_O, "wait(event)\n--\n\nLater work of this stream runs behind the event."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -191,7 +190,7 @@ static PyObject *event_elapsed(PyObject *self, PyObject *end)
 static PyMethodDef event_methods[] = {
     {"record", event_record, METH_O, "record(stream)\n--\n\nRecord the event behind all that is queued on the stream."},
     {"synchronize", event_synchronize, METH_NOARGS,
-     "synchronize()\n--\n\nWait until the event is done; raises the failure of what it was recorded behind."},
+     "synchronize()\n--\n\nWait until the event is done; raises the failure of the work before it."},
     {"query", event_query, METH_NOARGS, "query()\n--\n\nIs the event done? Does not wait."},
     {"elapsed", event_elapsed, METH_O, "elapsed(end)\n--\n\nSeconds from this event to another; both must be done."},
     {NULL, NULL, 0, NULL},

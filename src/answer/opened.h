@@ -33,7 +33,7 @@ void kl_opened_about_tuning(struct kl_opened *opened, const struct kl_tuning_op 
 /** "reference" or "host"; NULL stands for NULL. ncclInvalidArgument for another name. */
 ncclResult_t kl_constants_named(const char *name, const struct kl_tuning_constants **constants);
 
-/** Say what was met while the cluster was opened and is not part of any answer: a file that is not used, links that sleep. */
+/** Say the warnings of opening the cluster, which are not part of any answer: a file that is not used, links that sleep. */
 typedef void kl_opened_say(void *ctx, const char *text);
 void kl_opened_warn(const struct kl_cluster *cluster, kl_opened_say *say, void *ctx);
 

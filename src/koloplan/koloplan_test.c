@@ -564,12 +564,12 @@ struct thread {
 };
 
 /* In threads, assertions of cmocka would jump away. */
-static void check(struct thread *t, ncclResult_t rc, char **answer, const char *want, const char *what)
+static void check(struct thread *t, ncclResult_t rc, char **answer, const char *want, const char *label)
 {
     char *json = *answer;
 
     if (!rc && json) blank_times(json);
-    if (rc || !json || strcmp(json, want) != 0) t->failed = what;
+    if (rc || !json || strcmp(json, want) != 0) t->failed = label;
     koloplanFree(json);
 }
 

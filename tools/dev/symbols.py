@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Check that each library exports exactly what its public headers declare, and what its reviewed list says.
+"""Check that each library exports exactly the functions that its public headers declare, and its reviewed list names.
 
 usage: symbols.py LIBRARY...   compare the prototypes of the library's headers, its list and `nm -D LIBRARY`; exit 1 if they differ
        symbols.py --write      write the lists from the headers (then review the difference)
