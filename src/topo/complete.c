@@ -43,6 +43,20 @@ static ncclResult_t find_machine(const char *name, const struct kl_known_machine
                    name);
 }
 
+/* Takes the document. */
+static ncclResult_t complete(struct kl_xml *xml, const struct kl_known_machine *machine, struct kl_assumed *assumed,
+                             struct kl_xml **file)
+{
+    ncclResult_t rc = kl_xml_check_system(xml);
+
+    if (!rc) rc = kl_placement_complete(xml, machine, assumed);
+    if (rc)
+        kl_xml_free(xml);
+    else
+        *file = xml;
+    return rc;
+}
+
 ncclResult_t kl_machine_load(const char *path, const char *name, struct kl_assumed *assumed, struct kl_xml **file)
 {
     const struct kl_known_machine *machine;
@@ -52,13 +66,19 @@ ncclResult_t kl_machine_load(const char *path, const char *name, struct kl_assum
     KL_TRY(find_machine(name, &machine, &trays));
     if (!path || !*path) return kl_known_document(machine, trays, file);
     KL_TRY(kl_xml_load(path, kl_xml_topo_schema, &xml));
-    ncclResult_t rc = kl_xml_check_system(xml);
-    if (!rc) rc = kl_placement_complete(xml, machine, assumed);
-    if (rc)
-        kl_xml_free(xml);
-    else
-        *file = xml;
-    return rc;
+    return complete(xml, machine, assumed, file);
+}
+
+ncclResult_t kl_machine_parse(const char *label, const char *text, size_t bytes, const char *name,
+                              struct kl_assumed *assumed, struct kl_xml **file)
+{
+    const struct kl_known_machine *machine;
+    struct kl_xml *xml = NULL;
+    int trays;
+
+    KL_TRY(find_machine(name, &machine, &trays));
+    KL_TRY(kl_xml_parse(label, text, bytes, kl_xml_topo_schema, &xml));
+    return complete(xml, machine, assumed, file);
 }
 
 static void log_assumed(const char *path, const struct kl_assumed *assumed)

@@ -222,6 +222,15 @@ ncclResult_t kl_smi_parse(struct kl_smi *smi, const char *file, const char *text
 
 /* ---- files ---- */
 
+/* `text` has room for a zero behind its `n` bytes. */
+static ncclResult_t read_text(struct kl_smi *smi, const char *label, char *text, size_t n)
+{
+    text[n] = 0;
+    if (n == FILE_BYTES || memchr(text, 0, n))
+        return KL_FAIL(ncclInternalError, "%s: not the text of nvidia-smi", label);
+    return kl_smi_parse(smi, label, text);
+}
+
 static ncclResult_t read_file(struct kl_smi *smi, const char *file, char *text)
 {
     bool piped = !strcmp(file, "-");
@@ -232,10 +241,15 @@ static ncclResult_t read_file(struct kl_smi *smi, const char *file, char *text)
     ncclResult_t rc = ferror(from) ? KL_FAIL_ERRNO("%s", file) : ncclSuccess;
     if (!piped) fclose(from);
     KL_TRY(rc);
-    text[n] = 0;
-    if (n == FILE_BYTES || memchr(text, 0, n))
-        return KL_FAIL(ncclInternalError, "%s: not the text of nvidia-smi", file);
-    return kl_smi_parse(smi, file, text);
+    return read_text(smi, file, text, n);
+}
+
+static ncclResult_t make_document(const char *label, const struct kl_smi *smi, struct kl_assumed *assumed,
+                                  struct kl_xml **xml)
+{
+    if (!smi->ngpus)
+        return KL_FAIL(ncclInvalidUsage, "%s: no matrix with GPUs; expected the output of `nvidia-smi topo -m`", label);
+    return kl_smi_document(smi, assumed, xml);
 }
 
 ncclResult_t kl_smi_load(const char *const *file, int n, struct kl_assumed *assumed, struct kl_xml **xml)
@@ -246,10 +260,27 @@ ncclResult_t kl_smi_load(const char *const *file, int n, struct kl_assumed *assu
 
     if (!rc) kl_smi_init(smi);
     for (int i = 0; i < n && !rc; i++) rc = read_file(smi, file[i], text);
-    if (!rc && !smi->ngpus)
-        rc = KL_FAIL(ncclInvalidUsage, "%s: no matrix with GPUs; expected the output of `nvidia-smi topo -m`", file[0]);
-    if (!rc) rc = kl_smi_document(smi, assumed, xml);
+    if (!rc) rc = make_document(file[0], smi, assumed, xml);
     free(text);
+    free(smi);
+    return rc;
+}
+
+ncclResult_t kl_smi_load_text(const char *label, const char *text, size_t bytes, struct kl_assumed *assumed,
+                              struct kl_xml **xml)
+{
+    const size_t n = bytes < FILE_BYTES ? bytes : FILE_BYTES;
+    struct kl_smi *smi = malloc(sizeof *smi);
+    char *copy = malloc(n + 1);
+    ncclResult_t rc = smi && copy ? ncclSuccess : KL_NOMEM("the output of nvidia-smi");
+
+    if (!rc) {
+        kl_smi_init(smi);
+        memcpy(copy, text, n);
+        rc = read_text(smi, label, copy, n);
+    }
+    if (!rc) rc = make_document(label, smi, assumed, xml);
+    free(copy);
     free(smi);
     return rc;
 }

@@ -36,7 +36,9 @@ ncclResult_t kl_smi_parse(struct kl_smi *smi, const char *file, const char *text
 /** The machine as a topology file. */
 ncclResult_t kl_smi_document(const struct kl_smi *smi, struct kl_assumed *assumed, struct kl_xml **xml);
 
-/** Both, of files ("-": standard input). */
+/** Both, of files ("-": standard input), and of `bytes` of text in memory, which `label` names in errors. */
 ncclResult_t kl_smi_load(const char *const *file, int n, struct kl_assumed *assumed, struct kl_xml **xml);
+ncclResult_t kl_smi_load_text(const char *label, const char *text, size_t bytes, struct kl_assumed *assumed,
+                              struct kl_xml **xml);
 
 #endif

@@ -14,8 +14,8 @@ import pathlib
 import re
 import sys
 
-ORDER = ["base", "os", "event", "bootstrap", "device", "net", "topo", "graph", "proxy", "transport", "plan", "logs", "channel",
-         "coll", "rma", "comm", "api"]
+ORDER = ["base", "os", "event", "bootstrap", "device", "net", "topo", "graph", "proxy", "transport", "plan", "logs", "answer",
+         "channel", "coll", "rma", "comm", "api", "koloplan"]
 PURE = {"topo": {"event", "bootstrap", "device", "net"}, "graph": {"event", "bootstrap", "device", "net"}}
 TESTS = (("tests", "kolo_test.h"), ("tests", "holdings.h"), ("tests", "hang.h"))
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)

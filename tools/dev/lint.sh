@@ -4,7 +4,7 @@
 #
 #   format    .clang-format is followed                      headers   public headers compile alone as C11 and C++17,
 #   clang     no warnings from clang (gcc's stop the build)            the others as C17
-#   tidy      the checks of .clang-tidy                      symbols   the library exports what the headers declare
+#   tidy      the checks of .clang-tidy                      symbols   the libraries export what the headers declare
 #   folders   includes point from high to low folders        license   every file names its license
 #   circles   no circular dependencies between files           static    unused or needlessly global names
 set -eu
@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 
 sources() { # sources PATTERN...: files of the project by name
     for pattern in "$@"; do
-        find include src compat tools tests examples $([ -d bench ] && echo bench) -name "$pattern" -type f
+        find include src compat python/src python/kolocc python/tests tools tests examples $([ -d bench ] && echo bench) -name "$pattern" -type f
     done | sort
 }
 
@@ -53,7 +53,7 @@ headers)
     exit $bad
     ;;
 symbols)
-    python3 tools/dev/symbols.py build/release/libkolo.so
+    python3 tools/dev/symbols.py build/release/libkolo.so build/release/libkoloplan.so
     ;;
 folders)
     python3 tools/dev/folders.py

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "graph/search_log.h"
 #include "tools/kolo/assumed.h"
-#include "tools/kolo/channels.h"
+#include "answer/channels.h"
 #include "tools/kolo/cluster_options.h"
 
 /* ---- graphs ---- */
