@@ -47,7 +47,7 @@ class Diff(tool.Case):
     def test_first_line_and_totals(self):
         for name, args in CASES.items():
             first, o = self.good(*args).split("\n")[0], self.json(*args)
-            self.assertEqual(set(o), {"cause", "differences", "changes", "totals", "a", "b", "ranks_in_b", "release_changes"}, name)
+            self.assertEqual(set(o), {"schema", "cause", "differences", "changes", "totals", "a", "b", "ranks_in_b", "release_changes"}, name)
             c = o["cause"]
             if c["code"] == "changes":
                 self.assertEqual(first, f"NCCL {tool.NCCL}: {c['text']}: {c['effect']}", name)

@@ -70,7 +70,7 @@ class Graph(tool.Case):
     def test_json_has_its_keys(self):
         o = self.json("--topo", COLLNET, "--hosts", "2", NCCL_COLLNET_ENABLE="1")
         self.assertEqual(set(o), {
-            "topology", "nccl", "assumed", "uncertain", "finding", "hosts", "gpus_per_host", "ranks_total", "constants", "nnodes", "rank_to_node", "system", "max_bw", "total_bw",
+            "schema", "topology", "nccl", "assumed", "uncertain", "finding", "hosts", "gpus_per_host", "ranks_total", "constants", "nnodes", "rank_to_node", "system", "max_bw", "total_bw",
             "paths", "queries", "graphs", "graphs_aligned", "nchannels", "coll_channels", "nvls_channels", "p2p_channels",
             "p2p_channels_per_peer", "nvls_support", "collnet_support", "is_all_nvlink", "max_local_ranks", "rings",
             "trees", "tree_depth", "nvls_conn", "collnet_conn", "tuning", "search_cpu_ms_by_graph", "search_cpu_ms",

@@ -65,7 +65,7 @@ class Topo(tool.Case):
 
     def test_json_has_its_keys(self):
         o = self.json("--topo", A100)
-        self.assertEqual(set(o), {"topology", "nccl", "assumed", "uncertain", "finding", "system", "max_bw", "total_bw", "paths", "queries", "nics_unused", "warnings"})
+        self.assertEqual(set(o), {"schema", "topology", "nccl", "assumed", "uncertain", "finding", "system", "max_bw", "total_bw", "paths", "queries", "nics_unused", "warnings"})
         self.assertEqual(sum(n["type"] == "NET" for n in o["system"]), 8)  # before trimming
         self.assertEqual(o["paths"]["gpu_gpu"][0][7], {"type": "NVL", "bw": 240, "hops": 4})  # from rank to rank
         self.assertEqual(o["warnings"], [])

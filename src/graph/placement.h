@@ -4,7 +4,7 @@
  *
  *     backtrack.c    starts of channels, the steps of each stage, solutions
  *     candidates.c   the GPUs that may come next
- *     software.c        channels that have only a head
+ *     heads.c        channels that have only a head
  */
 #ifndef KL_GRAPH_PLACEMENT_H
 #define KL_GRAPH_PLACEMENT_H
@@ -67,7 +67,7 @@ int kl_candidate_nets(struct kl_backtrack *bt, int gpu, const int **net);
 ncclResult_t kl_candidates_init(struct kl_backtrack *bt);
 void kl_candidates_fini(struct kl_backtrack *bt);
 
-/* ---- software.c: no chain of GPUs, but a test that every GPU reaches the head and back ---- */
+/* ---- heads.c: no chain of GPUs, but a test that every GPU reaches the head and back ---- */
 
 /** Reserve the routes of the head test: as many of its 2 * ngpus routes as bandwidth allows. Returns their number. */
 int kl_head_take(struct kl_backtrack *bt, int head);

@@ -4,7 +4,7 @@
  *
  *     search.c    sets it up, and loops
  *     relax.c     chooses the next change after an attempt
- *     connect_request.c   makes an attempt, or proves that it is not needed
+ *     attempt.c   makes an attempt, or proves that it is not needed
  *
  * Source: the graph specification, 4.
  */
@@ -77,7 +77,7 @@ void kl_run_second_pass(struct kl_run *run);
 /** Second pass: raise the limits; false when the search is over. */
 bool kl_run_raise(struct kl_run *run);
 
-/* ---- connect_request.c ---- */
+/* ---- attempt.c ---- */
 
 /** One attempt with the current limits; sets run->budget. */
 ncclResult_t kl_run_attempt(struct kl_run *run);

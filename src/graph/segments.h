@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * segments.h - the routes of a finished graph's channels through its machine, as the search placed them (graph/stages.h).
+ * legs.h - the routes of a finished graph's channels through its machine, as the search placed them (graph/stages.h).
  *
  * A channel is made of *legs*: from the entry NET to the first GPU, from GPU to GPU, back to the network.
  *

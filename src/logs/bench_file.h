@@ -2,8 +2,6 @@
 /**
  * bench_file.h - tables from files: texts, or the JSON that nccl-tests write with -J, of any nesting.
  *
- * Users link kl_bench_files, which needs Jansson; the library does not.
- *
  * Errors:  ncclSystemError for a file that cannot be read; ncclInvalidUsage for a JSON document that is none, or cut.
  */
 #ifndef KL_LOGS_BENCH_FILE_H

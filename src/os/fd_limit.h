@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * fd_limit.h - raise the limit of open files. Many systems begin with 1,024 and allow processes to raise that; a process
+ * files.h - raise the limit of open files. Many systems begin with 1,024 and allow processes to raise that; a process
  * with many ranks needs more. The limit is raised when it is reached, and no further than needed: programs that use
  * select(2) break with high descriptors.
  *

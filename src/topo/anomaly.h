@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * anomaly.h - probable faults of a machine: parts that differ from others of their kind; and repairs of the document.
+ * fault.h - probable faults of a machine: parts that differ from others of their kind; and repairs of the document.
  *
  * A part is compared with the others of its kind in the same document, and the two ends of a link with each other. Only GPUs on
  * boards with NVLinks (SXM) are also compared with their product, by PCI device id, because there all of them may lack the

@@ -70,19 +70,13 @@ static ncclResult_t read_text(const char *path, const char *text, size_t bytes, 
                    use ? "; use it with " : "", use ? use : "");
 }
 
-static ncclResult_t load_text(const char *path, const struct kl_known_machine *machine, struct kl_assumed *assumed,
-                              struct kl_xml **xml)
+static ncclResult_t parse_text(const char *path, const char *text, size_t bytes, const struct kl_known_machine *machine,
+                               struct kl_assumed *assumed, struct kl_xml **xml)
 {
-    char *text;
-    size_t bytes;
-
-    KL_TRY(kl_xml_read(path, &text, &bytes));
     const struct kl_input in = kl_input_of(text, bytes);
-    ncclResult_t rc = read_text(path, text, bytes, in, assumed, xml);
 
-    free(text);
-    KL_TRY(rc);
-    rc = kl_xml_check_system(*xml);
+    KL_TRY(read_text(path, text, bytes, in, assumed, xml));
+    ncclResult_t rc = kl_xml_check_system(*xml);
     if (!rc && in.kind != KL_INPUT_SMI) rc = kl_placement_complete(*xml, machine, assumed);
     if (!rc) return ncclSuccess;
     kl_xml_free(*xml);
@@ -99,9 +93,26 @@ ncclResult_t kl_machine_load(const char *path, const char *name, struct kl_assum
 
     KL_TRY(find_machine(name, &machine, &trays));
     if (!path || !*path) return kl_known_document(machine, trays, file);
-    KL_TRY(load_text(path, machine, assumed ? assumed : &unasked, &xml));
-    *file = xml;
-    return ncclSuccess;
+    char *text;
+    size_t bytes;
+
+    KL_TRY(kl_xml_read(path, &text, &bytes));
+    ncclResult_t rc = parse_text(path, text, bytes, machine, assumed ? assumed : &unasked, &xml);
+
+    free(text);
+    if (!rc) *file = xml;
+    return rc;
+}
+
+ncclResult_t kl_machine_parse(const char *label, const char *text, size_t bytes, const char *name,
+                              struct kl_assumed *assumed, struct kl_xml **file)
+{
+    struct kl_assumed unasked = {.n = 0};
+    const struct kl_known_machine *machine;
+    int trays;
+
+    KL_TRY(find_machine(name, &machine, &trays));
+    return parse_text(label, text, bytes, machine, assumed ? assumed : &unasked, file);
 }
 
 static void log_assumed(const char *path, const struct kl_assumed *assumed)

@@ -45,7 +45,7 @@
  *   line            up to KL_FIFO_INLINE bytes: one line transfer carries the data and their flag.
  *   slot            protocol Simple. There may be more places than slots, used in turn, to suit the caches (kl_cache_cycle).
  *                   Small steps use a cell instead, one of `cells`; the smallest steps have more cells.
- *   flagged lines   protocols LL and LL128 (line_splitter.h): 64-byte lines, each with its own flag, so that the receiver sees a
+ *   flagged lines   protocols LL and LL128 (lines.h): 64-byte lines, each with its own flag, so that the receiver sees a
  *                   line while the next ones are being written. The first KL_FIFO_INLINE bytes are in the step's line.
  *   pool            of the sender, shared by many fifos (pool.h): the payload is an offset. Used only after the receiver has
  *                   mapped the pool: before, the sender might leave with data that cannot be reached.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * line_splitter.h - the protocols LL and LL128 over a fifo: data in lines that carry their own flag.
+ * lines.h - the protocols LL and LL128 over a fifo: data in lines that carry their own flag.
  *
  * With Simple the receiver sees a step when all of it is written. Here it sees every line of 64 bytes separately, and
  * reads the first ones while the last ones are written: less waiting, for an eighth more bytes.

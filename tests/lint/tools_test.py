@@ -184,12 +184,21 @@ class Symbols(unittest.TestCase):
                 self.assertEqual(len(list(symbols.problems(names, names, names, spelled))), 1)
 
     def test_every_public_function_is_spelled_where_it_is_defined(self):
-        self.assertEqual(sorted(symbols.defined()), sorted(n for n in symbols.listed() if not n.startswith("pnccl")))
+        for name, library in symbols.LIBRARIES.items():
+            with self.subTest(name):
+                self.assertEqual(sorted(symbols.defined(library)),
+                                 sorted(n for n in symbols.listed(library) if not n.startswith("pnccl")))
 
     def test_the_headers_declare_what_they_declare(self):
-        names = symbols.declared()
+        names = symbols.declared(symbols.LIBRARIES["libkolo.so"])
         self.assertLessEqual({"ncclAllReduce", "pncclAllReduce", "ncclGetErrorString", "koloMalloc"}, names)
         self.assertFalse(names & {"ncclResult_t", "ncclComm", "NCCL_VERSION"})
+        self.assertIn("koloplanOpen", symbols.declared(symbols.LIBRARIES["libkoloplan.so"]))
+
+    def test_the_library_has_nothing_of_the_planner(self):
+        build = pathlib.Path(os.environ["KOLO_BUILD"])
+        self.assertEqual(list(symbols.planner(build / "libkolo.so")), [])
+        self.assertGreater(len(list(symbols.planner(build / "kolo"))), 200)  # the tool has all of it
 
 
 class Words(unittest.TestCase):

@@ -14,8 +14,8 @@ import pathlib
 import re
 import sys
 
-ORDER = ["base", "os", "event", "bootstrap", "device", "net", "topo", "graph", "proxy", "transport", "plan", "logs", "channel",
-         "coll", "rma", "comm", "api"]
+ORDER = ["base", "os", "event", "bootstrap", "device", "net", "topo", "graph", "proxy", "transport", "plan", "logs", "answer",
+         "channel", "coll", "rma", "comm", "api", "koloplan"]
 # Rooms of a folder: each includes only those before it. Files of the folder itself may include any, and be included by any.
 ROOMS = {"coll": ["schedule", "select", "pipeline", "shm", "zcopy", "algorithms", "engine"], "comm": ["diagnosis", "queue", "setup"]}
 PURE = {"topo": {"event", "bootstrap", "device", "net"}, "graph": {"event", "bootstrap", "device", "net"}}

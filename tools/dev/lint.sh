@@ -4,7 +4,7 @@
 #
 #   format    .clang-format is followed                      headers   public headers compile alone as C11 and C++17,
 #   clang     no warnings from clang (gcc's stop the build)            the others as C17
-#   tidy      the checks of .clang-tidy                      symbols   the library exports what the headers declare
+#   tidy      the checks of .clang-tidy                      symbols   the libraries export what the headers declare
 #   folders   includes point from high to low folders        license   every file names its license
 #   circles   no files need each other in a circle           static    nothing is known outside of its file in vain
 #   words     retired words stay out; documents name files, functions and headings that exist
@@ -13,7 +13,7 @@ cd "$(dirname "$0")/../.."
 
 sources() { # sources PATTERN...: files of the project by name
     for pattern in "$@"; do
-        find include src compat tools tests examples $([ -d bench ] && echo bench) -name "$pattern" -type f
+        find include src compat python/src python/kolocc python/tests tools tests examples $([ -d bench ] && echo bench) -name "$pattern" -type f
     done | sort
 }
 
@@ -54,7 +54,7 @@ headers)
     exit $bad
     ;;
 symbols)
-    python3 tools/dev/symbols.py build/release/libkolo.so
+    python3 tools/dev/symbols.py build/release/libkolo.so build/release/libkoloplan.so
     ;;
 folders | words)
     python3 "tools/dev/$1.py"

@@ -16,7 +16,6 @@ import sys
 import objects
 
 FOR_TESTS = {
-    "kl_bench_add_any": "a table's text without the file",
     "kl_bootstrap_id_format": "an id that travels as text",
     "kl_conf_parse": "a file's text without the file",
     "kl_connections_count": "how many connectors a first use makes",
@@ -31,7 +30,7 @@ FOR_TESTS = {
     "kl_smi_init": "texts without the files",
     "kl_smi_parse": "the same",
 }
-PUBLIC = re.compile(r"main$|p?nccl[A-Z]|kolo[A-Z]")
+PUBLIC = re.compile(r"main$|p?nccl[A-Z]|kolo(plan)?[A-Z]")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 

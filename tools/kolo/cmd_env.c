@@ -3,7 +3,7 @@
 
 #include "api/param_sets.h"
 #include "base/error.h"
-#include "tools/kolo/output.h"
+#include "answer/output.h"
 
 #include <ctype.h>
 #include <jansson.h>

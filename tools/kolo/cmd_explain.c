@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/cmd.h"
 
+#include "answer/coll.h"
 #include "base/error.h"
 #include "tools/kolo/explain/explain.h"
 
@@ -73,7 +74,7 @@ static int usage(FILE *to)
 static const struct kl_explain_question *question_named(const char *name)
 {
     for (const struct kl_explain_question *k = questions; k->name; k++)
-        if (k->name == collective ? kl_explain_is_coll(name) : !strcmp(k->name, name)) return k;
+        if (k->name == collective ? kl_coll_is_named(name) : !strcmp(k->name, name)) return k;
     return NULL;
 }
 

@@ -6,7 +6,7 @@
 #include "graph/search_log.h"
 #include "plan/finding.h"
 #include "tools/kolo/assumed.h"
-#include "tools/kolo/channels.h"
+#include "answer/channels.h"
 #include "tools/kolo/cluster_options.h"
 
 /* ---- graphs ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * line_splitter.h - cut a rank's output into whole lines, so that the lines of several ranks never mix.
+ * lines.h - cut a rank's output into whole lines, so that the lines of several ranks never mix.
  *
  * Sizes:   a line longer than KL_LINE_SPLITTER_MAX bytes is broken into lines of that length.
  * Errors:  output that cannot be written is dropped; the caller checks ferror(to).

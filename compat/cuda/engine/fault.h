@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * anomaly.h - processor exceptions in kernels: bad accesses end the grid, divisions by zero have a result.
+ * fault.h - processor exceptions in kernels: bad accesses end the grid, divisions by zero have a result.
  *
  * Outside of kernels signals go to their previous handlers.
  */

@@ -12,7 +12,7 @@
  *     ptx.c       asm("red.global.add.u64 ...")     the instruction in C++
  *     cast.c      (int)x, int(x), int i = x;        saturates, as on devices
  *     refused.c   tex2D<float>(t, x, y)             an error, with the reason
- *     descriptions.c     __device__, __align__(8), ...     nothing, or GNU's name for it
+ *     words.c     __device__, __align__(8), ...     nothing, or GNU's name for it
  */
 #ifndef KL_NVCC_TRANSLATE_H
 #define KL_NVCC_TRANSLATE_H

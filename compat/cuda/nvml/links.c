@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** edges.c - how devices are joined: NVLinks, PCI, the fabric. */
+/** links.c - how devices are joined: NVLinks, PCI, the fabric. */
 #include "compat/cuda/nvml/nvml_state.h"
 #include "topo/types.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** fd_limit.c - `kolo explain FILE...`: the question follows from the files' content. */
+/** files.c - `kolo explain FILE...`: the question follows from the files' content. */
 #include "base/error.h"
 #include "tools/kolo/explain/explain.h"
 #include "topo/input.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** fd_limit.h - the files of picture/, made part of the tool by cmake/Embed.cmake. */
+/** files.h - the files of picture/, made part of the tool by cmake/Embed.cmake. */
 #ifndef KOLO_TOOL_PICTURE_FILES_H
 #define KOLO_TOOL_PICTURE_FILES_H
 

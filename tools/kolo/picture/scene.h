@@ -7,10 +7,10 @@
  *     layout.c   where the boxes stand
  *     wires.c    where the links run
  *     load.c     load of each graph's channels on each link
- *     segments.c     how one leg of a channel runs over the wires
+ *     legs.c     how one leg of a channel runs over the wires
  *     channel_paths.c     the legs of each channel, and in which order it visits the GPUs
  *     busy.c     which link is busy when
- *     descriptions.c    texts about the cluster, its graphs and its links
+ *     words.c    texts about the cluster, its graphs and its links
  *     names.c    texts about boxes
  *     labels.c   where names of bars have room
  *     shown_hosts.c    which hosts of many are drawn
@@ -28,7 +28,7 @@
 
 #include "graph/graph.h"
 #include "plan/timeline.h"
-#include "tools/kolo/plan_json.h"
+#include "answer/plan_json.h"
 #include "topo/paths.h"
 
 enum kl_box_kind {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * segments.h - how a leg of a channel runs over the wires of a picture: SVG path data, kept right of each wire as
+ * legs.h - how a leg of a channel runs over the wires of a picture: SVG path data, kept right of each wire as
  * on a road, so that both directions are seen.
  */
 #ifndef KOLO_TOOL_PICTURE_SEGMENTS_H
