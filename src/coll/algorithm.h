@@ -12,8 +12,8 @@
 #define KL_COLL_ALGORITHM_H
 
 #include "channel/connections.h"
-#include "coll/negotiation.h"
 #include "coll/schedule.h"
+#include "coll/select/agreement.h"
 #include "coll/steps.h"
 #include "device/host/redop.h"
 
@@ -47,9 +47,11 @@ struct kl_share {
     bool lends;         /* others may map this rank's buffers, or have them in their own memory */
     const uint64_t
         *mark; /* of this process, by which others know it (os/foreign.h); NULL: they may not read its memory */
-    struct kl_negotiation_word word; /* what this rank says when they negotiate */
-    bool wide;                       /* LL128: with stores of 64 bytes */
-    void *scratch;                   /* KL_SCRATCH_BYTES, for one hop at a time */
+    bool reads;        /* the kernel copies, if not all buffers can be mapped; the same at all ranks, as: */
+    bool hierarchical; /* ranks of a core reduce among themselves first, where Flat does it in more than a turn */
+    bool nt;           /* results go past the caches */
+    bool wide;         /* LL128: with stores of 64 bytes */
+    void *scratch;     /* KL_SCRATCH_BYTES, for one hop at a time */
     int channel;
     const struct kl_step_watch *steps; /* who wants to know of each step; NULL: nobody */
 };
@@ -95,8 +97,8 @@ struct kl_algorithm {
     /** A rank that a stalled op waits for; with `gone`, only one that has freed its communicator. -1: none. */
     int (*blocked_on)(void *op, bool gone);
 
-    /** What has come of an op that is DONE, of an algorithm that begins with a negotiation: all say so alike. NULL: it is complete. */
-    struct kl_negotiation_outcome (*outcome)(const void *op);
+    /** What has come of an op that is DONE, of an algorithm that ranks may decline: all say so alike. NULL: it is complete. */
+    enum kl_agreed (*agreed)(const void *op);
 };
 
 #endif

@@ -4,6 +4,7 @@
 #define KL_COLL_ALGORITHMS_H
 
 #include "coll/algorithm.h"
+#include "coll/board.h"
 
 extern const struct kl_algorithm kl_algorithm_ring, kl_algorithm_ring_chain, kl_algorithm_tree, kl_algorithm_nvls,
     kl_algorithm_nvls_tree, kl_algorithm_nvls_network, kl_algorithm_pat_gather, kl_algorithm_pat_scatter,
@@ -17,5 +18,8 @@ enum { KL_ALGORITHM_ROWS = 15 }; /* at most, without the NULL */
 
 /** The row for a function, algorithm and protocol; `memory`: how far does it reach? -1: there is none. */
 int kl_algorithm_find(int func, int algo, int proto, enum kl_reach memory);
+
+/** The board of ranks that have used Mapped, which carries notices as well. */
+struct kl_board *kl_mapped_board(struct kl_links *links);
 
 #endif

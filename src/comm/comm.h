@@ -198,6 +198,7 @@ struct ncclComm {
     struct kl_p2p_channels p2p;
     struct kl_p2p_round *rounds; /* nranks */
     struct kl_tuning tuning;     /* with kl_tuning_host */
+    struct kl_select_facts facts;
 
     /* cold */
     struct kl_failure failure;
@@ -296,6 +297,15 @@ ncclResult_t kl_comm_connect(ncclComm_t comm);
  * All ranks find the same.
  */
 size_t kl_comm_chain_bytes(ncclComm_t comm);
+
+/* ---- facts.c ---- */
+
+/** Of this rank, for all others; a host's leader measures the machine, if its process has not. */
+void kl_comm_describe_facts(ncclComm_t comm, struct kl_rank_record *me);
+
+/** From the records of all. */
+void kl_comm_derive_facts(ncclComm_t comm);
+void kl_comm_log_facts(ncclComm_t comm);
 void kl_comm_disconnect(ncclComm_t comm);
 
 /** With NCCL_RUNTIME_CONNECT=0: connect what algorithms need, which else happens at their first use. */

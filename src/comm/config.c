@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/config.h"
 
+#include "coll/select/model.h"
 #include "os/hostinfo.h"
 
 #include <stdio.h>
@@ -33,7 +34,12 @@ static const struct kl_param rows[] = {
     KL_PARAM_BOOL(struct kl_comm_config, lends, "KOLO_MAPPED", KL_OWN, "1",
                   "large operations and messages work in the ranks' own buffers where others can map them; 0: never"),
     KL_PARAM_ENUM(struct kl_comm_config, kernel_copies, "KOLO_KERNEL_COPIES", KL_OWN, "AUTO", kernel_copies,
-                  "the kernel copies what is large between processes; AUTO: where that has been faster than staging"),
+                  "the kernel copies what is large between processes; AUTO: where the selector's table says so (KOLO_SELECT)"),
+    KL_PARAM_LIST(struct kl_comm_config, select, "KOLO_SELECT", KL_ALIKE, "", kl_select_word_names,
+                  "force how operations on one host are done, as in \"KERNEL,NT\": staged or copied by the kernel; by "
+                  "core (hierarchical) or flat; stored past the caches (NT) or not; FIXED: the choice never changes"),
+    KL_PARAM_STRING(struct kl_comm_config, profile, "KOLO_PROFILE", KL_SETTLED, "",
+                    "what a host's first rank shall take for measured of the machine: NAME=NUMBER,... as it is logged"),
     KL_PARAM_BOOL(struct kl_comm_config, huge_pages, "KOLO_HUGE_PAGES", KL_OWN, "1",
                   "memory that large operations use again and again gets huge pages, where Linux has them; 0: never"),
     KL_PARAM_BOOL(struct kl_comm_config, ahead, "KOLO_AHEAD", KL_OWN, "1",

@@ -139,10 +139,10 @@ static ncclResult_t create_exec(ncclComm_t comm)
         .lending =
             {
                 .maps = comm->config.lends,
-                .copies = (enum kl_kernel_copies)comm->config.kernel_copies,
-                .crowded = kl_world_is_crowded_somewhere(comm->world),
+                .reads = comm->config.kernel_copies != KL_KERNEL_COPIES_NEVER,
                 .process = comm->peers[comm->rank].process,
             },
+        .facts = comm->facts,
         .processes = comm->world->roster.nprocesses > 1,
         .chain_bytes = kl_comm_chain_bytes(comm),
         .steps = {.step = *comm->config.trace ? note_step : NULL, .ctx = comm},

@@ -10,10 +10,14 @@
 #ifndef KL_DEVICE_HOST_BULK_COPY_H
 #define KL_DEVICE_HOST_BULK_COPY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /** As memmove, in pieces where that is faster: C libraries copy megabytes with non-temporal stores, even those that would stay in the caches. */
 void kl_copy_bulk(void *to, const void *from, size_t bytes);
+
+/** A whole copy of results, of which others may be told then; `nt`: with non-temporal stores. */
+void kl_copy_result(void *to, const void *from, size_t bytes, bool nt);
 
 /** As memcpy, with non-temporal stores on processors that have them. `ahead`: as many bytes, which are read next, are prefetched. NULL: nothing is. */
 void kl_copy_nontemporal(void *to, const void *from, size_t bytes, const void *ahead);
@@ -22,6 +26,9 @@ void kl_nontemporal_fence(void);
 
 /** Bytes of the last-level cache, as the system tells; a guess where it does not. */
 size_t kl_cache_bytes(void);
+
+/** CPUs of the machine. */
+int kl_cache_cores(void);
 
 /** Bytes of the caches that the cores of `nranks` ranks of this host have for themselves, together. */
 size_t kl_cache_own_bytes(int nranks);
