@@ -35,6 +35,7 @@ struct kl_exec {
     int notice_from;  /* the rank that a notice waits for; -1: none */
     int ops_used, ops_left;
     bool op_done[KL_MAX_CHANNELS];
+    uint8_t way; /* kl_exec_way */
     int linked[KL_ALGORITHM_ROWS]; /* channels whose links are ready, from 0 on */
     bool messages;                 /* an exchange is under way */
     bool wide;
@@ -330,6 +331,7 @@ static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more
     }
     e->ops_used = e->ops_left = nchannels;
     e->running = a;
+    e->way = kl_select_way(KL_COPY_STAGED, a->algo == KL_ALGO_FLAT && e->shares[0].hierarchical, false);
 }
 
 enum kl_progress kl_exec_at_once(struct kl_exec *e, const struct kl_task *t, ncclResult_t *rc)
@@ -344,6 +346,7 @@ enum kl_progress kl_exec_at_once(struct kl_exec *e, const struct kl_task *t, ncc
     share->more = false;
     share->first = 0;
     share->end = t->count;
+    e->way = kl_select_way(KL_COPY_STAGED, false, false);
     const bool done = a->at_once(e->ops, e->links[row][0], share, rc);
     if (done && !*rc) return KL_DONE;
     e->op_done[0] = false;
@@ -533,8 +536,21 @@ static int row_for(const struct kl_exec *e, const struct kl_task *t)
     return e->direct_row;
 }
 
+/* Rank 0 says why a collective is staged, if it need not be. */
+static void log_row(const struct kl_exec *e, const struct kl_task *t)
+{
+    const struct kl_select_row *row = kl_agreement_row(&e->agreement, t->func, all_bytes(e, t));
+
+    if (e->config.rank || e->agreement.over || !kl_log_on(KL_LOG_INFO, KL_TUNING)) return;
+    KL_INFO(KL_TUNING, "%s: %zu Bytes: staged%s: %s (%.0f us; by the kernel %.0f)", kl_func_info[t->func].name,
+            t->count * elem_bytes(e, t), row->hierarchical ? ", hierarchical" : "",
+            e->agreement.unreadable ? kl_select_reason_text[KL_SELECTED_NO_KERNEL] : kl_select_reason_text[row->reason],
+            (double)row->us, (double)row->other_us);
+}
+
 static void start_row(struct kl_exec *e, const struct kl_task *t, int row, bool more)
 {
+    if (t->choice.mapped && row != e->direct_row) log_row(e, t);
     if (row == e->direct_row) e->shares[0].reads = kl_agreement_reads(&e->agreement, t->func, all_bytes(e, t));
     start(e, t, row, more);
 }
@@ -556,6 +572,7 @@ static enum kl_progress end_algorithm(struct kl_exec *e, const struct kl_task *t
         log_agreed(e, t, agreed);
         kl_agreement_made(&e->agreement, agreed, e->shares[0].reads, t->number);
         if (agreed == KL_AGREED_STAGED) return KL_MOVED; /* on to the one that was chosen */
+        e->way = kl_select_way(agreed == KL_AGREED_DIRECT ? KL_COPY_DIRECT : KL_COPY_KERNEL, false, e->shares[0].nt);
     }
     kl_agreement_ended(&e->agreement);
     return KL_DONE;
@@ -574,6 +591,11 @@ enum kl_progress kl_exec_collective(struct kl_exec *e, const struct kl_task *t, 
     const struct kl_algorithm *a = e->running;
     enum kl_progress got = progress_ops(e, rc);
     return got != KL_DONE || *rc || !t->choice.mapped ? got : end_algorithm(e, t, a);
+}
+
+uint8_t kl_exec_way(const struct kl_exec *e)
+{
+    return e->way;
 }
 
 /* ---- failures ---- */

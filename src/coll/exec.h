@@ -79,6 +79,9 @@ void kl_exec_tell(struct kl_exec *exec, const struct kl_teller *to);
 /** Forget what is under way, after a failure. */
 void kl_exec_reset(struct kl_exec *exec);
 
+/** How the collective under way, or the last one, is done (kl_select_way). By the runner. */
+uint8_t kl_exec_way(const struct kl_exec *exec);
+
 /** For a thread that is about to sleep (device/host/idle.h): true if descriptors tell when what stalls may go on. */
 bool kl_exec_sleep_on(struct kl_exec *exec);
 

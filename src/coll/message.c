@@ -68,7 +68,7 @@ static size_t send_on_loan(struct kl_message *m, struct kl_connector *c, struct 
 {
     const size_t left = m->bytes - m->moved, bytes = at_most(left, KL_LOAN_MOST);
 
-    if (c->tx.lends_all || (m->moved && !m->lends)) return 0;
+    if (c->tx.lends_all || m->declined || (m->moved && !m->lends)) return 0;
     if (!kl_loan_offer(loans, c->peer, &c->tx, m->data + m->moved, bytes, bytes < left)) return 0;
     return m->on_loan = bytes;
 }
@@ -92,6 +92,7 @@ static bool all_is_back(struct kl_message *m, struct kl_connector *c, struct kl_
     if (!kl_fifo_drained(&c->tx)) return false;
     m->lends = !kl_fifo_declined(&c->tx);
     kl_loan_ended(loans, c->peer, !m->lends);
+    m->declined |= !m->lends;
     if (!m->lends) {
         m->moved -= m->on_loan;
         m->ended = false;

@@ -22,7 +22,8 @@ struct kl_message {
     size_t moved; /* bytes handed over or received so far */
     size_t
         on_loan; /* the last of these, which the receiver has not given back yet; of a receive, more: of the step that it copies */
-    bool lends;         /* loans of it were taken */
+    bool lends;         /* loans of it were taken; */
+    bool declined;      /* or one was not: no more are made */
     uint64_t signature; /* kl_message_signature */
     bool ended;         /* the last step is done */
 };

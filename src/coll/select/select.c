@@ -10,6 +10,22 @@ const char *const kl_select_reason_text[KL_SELECT_REASONS] = {
     [KL_SELECTED_FORCED] = "forced by KOLO_SELECT or KOLO_KERNEL_COPIES",
 };
 
+const char *kl_select_way_text(uint8_t way)
+{
+    static const char *const texts[] = {
+        [1] = "staged",
+        [2] = "kernel",
+        [3] = "direct",
+        [5] = "staged, hierarchical",
+        [9] = "staged, nt stores",
+        [10] = "kernel, nt stores",
+        [11] = "direct, nt stores",
+        [13] = "staged, hierarchical, nt stores",
+    };
+
+    return way < sizeof texts / sizeof texts[0] ? texts[way] : NULL;
+}
+
 static bool is_small(int func, size_t bytes)
 {
     return bytes < (func < KL_SELECT_FEW ? KL_SELECT_COLLECTIVE : KL_SELECT_LEAST);

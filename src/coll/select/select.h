@@ -46,6 +46,15 @@ struct kl_select {
     struct kl_select_row row[KL_SELECT_FUNCS][KL_SELECT_SIZES][KL_BUFFER_CLASSES];
 };
 
+/** How an operation was done, in a byte: what records keep of a row. 0: not known. */
+static inline uint8_t kl_select_way(enum kl_copy copy, bool hierarchical, bool nt)
+{
+    return (uint8_t)((unsigned)copy + 1u + (hierarchical ? 4u : 0u) + (nt ? 8u : 0u));
+}
+
+/** "kernel, nt stores"; NULL for 0. */
+const char *kl_select_way_text(uint8_t way);
+
 /** The row for `bytes`. Pure. */
 struct kl_select_row kl_select_decide(const struct kl_select_facts *facts, int func, size_t bytes,
                                       enum kl_buffers buffers);
