@@ -291,7 +291,8 @@ static void fill_way(const struct kl_exec *e, const struct kl_task *t, struct kl
     const struct kl_select_row *row = kl_agreement_row(&e->agreement, t->func, all_bytes(e, t));
 
     share->hierarchical = row->hierarchical;
-    share->nt = row->nt;
+    share->nt =
+        kl_select_row(&e->agreement.select, t->func, all_bytes(e, t), KL_BUFFERS_EXPORTED)->nt; /* as for the kernel's */
 }
 
 /* Field by field: a copy of what was just written reads it in other widths than it was written in, and has to wait for the stores. */

@@ -2,6 +2,8 @@
 /**
  * facts.c - the facts by which all ranks of a host derive how its operations are done (coll/select/model.h): the profile of the host's leader, and the settings of all.
  */
+#include "comm/facts.h"
+
 #include "comm/comm.h"
 
 #include "base/log.h"
@@ -18,7 +20,7 @@ static int leader_of(ncclComm_t comm, int rank)
 }
 
 /* What its own measuring, and the user, do not say, a table of processors does. */
-static struct kl_profile own_profile(ncclComm_t comm, int cpu_vendor)
+static struct kl_profile own_profile(const struct kl_comm_config *config, int cpu_vendor)
 {
     const struct kl_hugepages_system huge = kl_hugepages_system_of("/sys/kernel/mm/transparent_hugepage");
     const struct kl_profile known = kl_profile_known(cpu_vendor);
@@ -27,8 +29,8 @@ static struct kl_profile own_profile(ncclComm_t comm, int cpu_vendor)
 
     kl_profile_complete(&p, &known);
     if (!copies) p.cma_ns = 0;
-    p.huge_pages = comm->config.huge_pages && huge.block_bytes;
-    if (kl_profile_parse(&p, comm->config.profile)) KL_WARN("%s", kl_error_text());
+    p.huge_pages = config->huge_pages && huge.block_bytes;
+    if (kl_profile_parse(&p, config->profile)) KL_WARN("%s", kl_error_text());
     return p;
 }
 
@@ -36,7 +38,8 @@ void kl_comm_describe_facts(ncclComm_t comm, struct kl_rank_record *me)
 {
     me->no_direct = !comm->config.lends;
     me->kernel_copies = (uint32_t)comm->config.kernel_copies;
-    if (leader_of(comm, comm->rank) == comm->rank && comm->nranks > 1) me->profile = own_profile(comm, me->cpu_vendor);
+    if (leader_of(comm, comm->rank) == comm->rank && comm->nranks > 1)
+        me->profile = own_profile(&comm->config, me->cpu_vendor);
 }
 
 static bool all_may_copy(const struct kl_rank_record *record, int nranks)
@@ -69,6 +72,26 @@ void kl_comm_derive_facts(ncclComm_t comm)
         .kernel_always = record[0].kernel_copies == KL_KERNEL_COPIES_ALWAYS,
         .direct = all_map(record, n),
         .words = comm->config.select | fixed,
+    };
+}
+
+struct kl_select_facts kl_comm_facts_here(int nranks)
+{
+    struct kl_comm_config config;
+
+    kl_comm_config_load(&config);
+    const struct kl_profile profile = own_profile(&config, 0);
+    const int cpus = profile.cpus ? (int)profile.cpus : 1, per_core = (nranks + cpus - 1) / cpus;
+    return (struct kl_select_facts){
+        .profile = profile,
+        .nranks = nranks,
+        .ranks_per_core = per_core,
+        .processes = true,
+        .cores = per_core > 1 && nranks % cpus == 0,
+        .kernel = profile.cma_ns && config.kernel_copies != KL_KERNEL_COPIES_NEVER,
+        .kernel_always = config.kernel_copies == KL_KERNEL_COPIES_ALWAYS,
+        .direct = config.lends,
+        .words = config.select,
     };
 }
 

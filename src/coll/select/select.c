@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/select/select.h"
 
+#include <math.h>
+
 const char *const kl_select_reason_text[KL_SELECT_REASONS] = {
     [KL_SELECTED_SMALL] = "small operations are staged",
     [KL_SELECTED_FASTER] = "faster, as the model estimates it",
@@ -8,6 +10,11 @@ const char *const kl_select_reason_text[KL_SELECT_REASONS] = {
     [KL_SELECTED_PROCESS] = "all ranks live in one process",
     [KL_SELECTED_NO_KERNEL] = "the kernel may not copy between the ranks",
     [KL_SELECTED_FORCED] = "forced by KOLO_SELECT or KOLO_KERNEL_COPIES",
+};
+
+const char *const kl_select_reason_name[KL_SELECT_REASONS] = {
+    [KL_SELECTED_SMALL] = "small",       [KL_SELECTED_FASTER] = "faster",       [KL_SELECTED_EXPORTED] = "exported",
+    [KL_SELECTED_PROCESS] = "one_process", [KL_SELECTED_NO_KERNEL] = "no_kernel", [KL_SELECTED_FORCED] = "forced",
 };
 
 const char *kl_select_way_text(uint8_t way)
@@ -29,6 +36,18 @@ const char *kl_select_way_text(uint8_t way)
 static bool is_small(int func, size_t bytes)
 {
     return bytes < (func < KL_SELECT_FEW ? KL_SELECT_COLLECTIVE : KL_SELECT_LEAST);
+}
+
+void kl_select_row_text(const struct kl_select_row *row, struct kl_text *text)
+{
+    const enum kl_copy copy = (enum kl_copy)row->copy;
+    const bool hierarchical = row->hierarchical && copy == KL_COPY_STAGED;
+
+    kl_text_add(text, "%s: %s", kl_select_way_text(kl_select_way(copy, hierarchical, row->nt)),
+                kl_select_reason_text[row->reason]);
+    if (row->reason != KL_SELECTED_FASTER) return;
+    kl_text_add(text, " (%.0f us; %s %.0f us)", (double)row->us,
+                kl_copy_name[copy == KL_COPY_STAGED ? KL_COPY_KERNEL : KL_COPY_STAGED], (double)row->other_us);
 }
 
 static bool is_forced(const struct kl_select_facts *f, enum kl_copy *copy)
@@ -72,11 +91,20 @@ static bool is_hierarchical(const struct kl_select_facts *f, int func, size_t by
     return bytes >= KL_SELECT_COLLECTIVE && kl_select_hierarchical_saves(f, func, bytes) > 0;
 }
 
-static bool stores_nt(const struct kl_select_facts *f, int func, size_t bytes)
+/* What a collective stages is stored as the time of a line says, place by place (device/host/copy_out.h). */
+static bool stores_nt(const struct kl_select_facts *f, int func, size_t bytes, enum kl_copy copy)
 {
+    if (copy == KL_COPY_STAGED && func < KL_SELECT_FEW) return false;
     if (kl_select_says(f, KL_SELECT_TEMPORAL)) return false;
     if (kl_select_says(f, KL_SELECT_NT)) return true;
     return kl_select_touched(func, bytes, f->nranks) > kl_select_nt_from(f);
+}
+
+static float estimated(const struct kl_select_facts *f, int func, size_t bytes, enum kl_copy copy)
+{
+    const float us = kl_select_cost(f, func, bytes, copy);
+
+    return isinf(us) ? 0 : us;
 }
 
 struct kl_select_row kl_select_decide(const struct kl_select_facts *f, int func, size_t bytes, enum kl_buffers buffers)
@@ -87,10 +115,10 @@ struct kl_select_row kl_select_decide(const struct kl_select_facts *f, int func,
 
     return (struct kl_select_row){.copy = (uint8_t)copy,
                                   .hierarchical = is_hierarchical(f, func, bytes),
-                                  .nt = stores_nt(f, func, bytes),
+                                  .nt = stores_nt(f, func, bytes, copy),
                                   .reason = (uint8_t)reason,
-                                  .us = kl_select_cost(f, func, bytes, copy),
-                                  .other_us = kl_select_cost(f, func, bytes, other)};
+                                  .us = estimated(f, func, bytes, copy),
+                                  .other_us = estimated(f, func, bytes, other)};
 }
 
 static void make_rows(struct kl_select *s, bool messages, uint32_t line_ns)

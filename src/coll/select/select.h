@@ -31,11 +31,12 @@ enum kl_select_reason {
     KL_SELECT_REASONS
 };
 extern const char *const kl_select_reason_text[KL_SELECT_REASONS];
+extern const char *const kl_select_reason_name[KL_SELECT_REASONS]; /* for programs */
 
 struct kl_select_row {
     uint8_t copy; /* enum kl_copy */
     bool hierarchical;
-    bool nt;        /* results go past the caches */
+    bool nt;        /* results go past the caches; of collectives those that are not staged */
     uint8_t reason; /* of the way to copy, enum kl_select_reason */
     float us, other_us; /* as the model estimates it, and the other way; 0: it is not estimated */
 };
@@ -58,6 +59,9 @@ const char *kl_select_way_text(uint8_t way);
 /** The row for `bytes`. Pure. */
 struct kl_select_row kl_select_decide(const struct kl_select_facts *facts, int func, size_t bytes,
                                       enum kl_buffers buffers);
+
+/** "kernel, nt stores: faster, as the model estimates it (126 us; staged 141 us)". */
+void kl_select_row_text(const struct kl_select_row *row, struct kl_text *text);
 
 /** Fill in all rows; or those of collectives, or of messages, for another time of a line. */
 void kl_select_make(struct kl_select *select, const struct kl_select_facts *facts);

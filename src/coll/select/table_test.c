@@ -105,7 +105,7 @@ static void words_force_rows(void **state)
         {KL_SELECT_STAGED, KL_SELECT_FEW, 8 * MIB, {.copy = KL_COPY_STAGED, .nt = true}},
         {KL_SELECT_KERNEL, KL_FUNC_ALL_REDUCE, 64 * KIB, {.copy = KL_COPY_KERNEL}},
         {KL_SELECT_HIERARCHICAL, KL_FUNC_ALL_REDUCE, 64 * KIB, {.copy = KL_COPY_STAGED, .hierarchical = true}},
-        {KL_SELECT_NT, KL_FUNC_BROADCAST, 64 * KIB, {.copy = KL_COPY_STAGED, .nt = true}},
+        {KL_SELECT_NT, KL_SELECT_FEW, 64 * KIB, {.copy = KL_COPY_STAGED, .nt = true}},
         {KL_SELECT_TEMPORAL, KL_FUNC_BROADCAST, 8 * MIB, {.copy = KL_COPY_KERNEL}},
     };
 

@@ -98,6 +98,30 @@ static json_t *ranges_json(const struct kl_op_choice *f)
     return a;
 }
 
+static json_t *row_json(const struct kl_select_row *row, const char *buffers)
+{
+    return json_pack("{s:s,s:s,s:b,s:b,s:o,s:o,s:o}", "buffers", buffers, "copy", kl_copy_name[row->copy],
+                     "hierarchical", row->hierarchical, "nt_stores", row->nt, "us", kl_json_float(row->us), "other_us",
+                     kl_json_float(row->other_us), "reason",
+                     kl_json_reason(kl_select_reason_name[row->reason], kl_select_reason_text[row->reason]));
+}
+
+static json_t *selected_json(const struct kl_coll_asked *a)
+{
+    static const char *const names[KL_BUFFER_CLASSES] = {"ordinary", "exported"};
+    const struct kl_select_facts facts = kl_comm_facts_here(a->ranks);
+    char buffer[256];
+    struct kl_text text = kl_text_over(buffer, sizeof buffer);
+    json_t *rows = json_array();
+
+    kl_profile_text(&facts.profile, &text);
+    for (int b = 0; b < KL_BUFFER_CLASSES; b++) {
+        const struct kl_select_row row = kl_select_decide(&facts, a->func, (size_t)a->first, (enum kl_buffers)b);
+        json_array_append_new(rows, row_json(&row, names[b]));
+    }
+    return json_pack("{s:s,s:i,s:o}", "profile", buffer, "ranks_per_core", facts.ranks_per_core, "rows", rows);
+}
+
 ncclResult_t kl_coll_json(const struct kl_coll_asked *a, const struct kl_op_choice *f, FILE *to)
 {
     json_t *o = question_json(a);
@@ -107,6 +131,7 @@ ncclResult_t kl_coll_json(const struct kl_coll_asked *a, const struct kl_op_choi
     json_object_set_new(o, "candidates", candidates_json(a, f));
     json_object_set_new(o, "refused", refused_json(f));
     json_object_set_new(o, "ranges", ranges_json(f));
+    if (kl_coll_is_selected(a)) json_object_set_new(o, "selected", selected_json(a));
     return kl_output_json(o, to);
 }
 

@@ -13,6 +13,8 @@
 #ifndef KOLO_TOOL_EXPLAIN_COLL_PRINT_H
 #define KOLO_TOOL_EXPLAIN_COLL_PRINT_H
 
+#include "coll/select/select.h"
+#include "comm/facts.h"
 #include "plan/cluster.h"
 #include "plan/op_choice.h"
 #include "plan/op_rounds.h"
@@ -54,6 +56,9 @@ double kl_coll_slower(float time, float best);
 
 /** Are the tuning model's constants those of host devices? */
 bool kl_coll_for_host(const struct kl_coll_asked *asked);
+
+/** Is it of one size, of ranks of one host that are CPUs? Then the library selects how data are copied (coll/select/select.h). */
+bool kl_coll_is_selected(const struct kl_coll_asked *asked);
 
 /** What the numbers of candidates with timeless hops are worth. */
 extern const char kl_coll_timeless[];

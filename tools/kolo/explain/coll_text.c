@@ -277,6 +277,25 @@ static void print_refused(const struct kl_coll_asked *a, const struct kl_op_choi
     }
 }
 
+/* Where ranks are processes of this machine: how their data are copied. */
+static void print_selected(const struct kl_coll_asked *a, FILE *to)
+{
+    static const char *const memory[KL_BUFFER_CLASSES] = {"ordinary memory", "memory of ncclMemAlloc"};
+    const struct kl_select_facts facts = kl_comm_facts_here(a->ranks);
+    char buffer[512];
+    struct kl_text profile = kl_text_over(buffer, sizeof buffer);
+
+    fprintf(to, "\nhow %d processes of this machine copy their data\n", a->ranks);
+    kl_profile_text(&facts.profile, &profile);
+    fprintf(to, "  machine profile: %s; %d to a core\n", buffer, facts.ranks_per_core);
+    for (int b = 0; b < KL_BUFFER_CLASSES; b++) {
+        const struct kl_select_row row = kl_select_decide(&facts, a->func, (size_t)a->first, (enum kl_buffers)b);
+        struct kl_text text = kl_text_over(buffer, sizeof buffer);
+        kl_select_row_text(&row, &text);
+        fprintf(to, "  %s: %s\n", memory[b], buffer);
+    }
+}
+
 void kl_coll_text(const struct kl_coll_asked *a, const struct kl_op_choice *f, FILE *to)
 {
     print_answer(a, f, to);
@@ -284,6 +303,7 @@ void kl_coll_text(const struct kl_coll_asked *a, const struct kl_op_choice *f, F
     if (a->first == a->last) print_candidates(f, to);
     print_refused(a, f, to);
     if (f->npossible && !is_barrier(a)) kl_coll_ranges_text(a, f, to);
+    if (kl_coll_is_selected(a)) print_selected(a, to);
     fprintf(to, kl_coll_for_host(a)
                     ? "\nThis is what Kolo's own ranks, which are CPUs, would do there.\n"
                     : "\nThis is what NCCL would do there; --constants host shows what Kolo's own ranks, which are "
