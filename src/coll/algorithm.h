@@ -46,7 +46,7 @@ struct kl_share {
     size_t chain_bytes; /* of a chunk of rooted functions, at most; 0: a slot's */
     bool lends;         /* others may map this rank's buffers, or have them in their own memory */
     const uint64_t
-        *mark; /* of this process, by which others know it (os/foreign.h); NULL: they may not read its memory */
+        *mark;         /* of this process, by which others know it (os/foreign.h); NULL: they may not read its memory */
     bool reads;        /* the kernel copies, if not all buffers can be mapped; the same at all ranks, as: */
     bool hierarchical; /* ranks of a core reduce among themselves first, where Flat does it in more than a turn */
     bool nt;           /* results go past the caches */
@@ -97,7 +97,7 @@ struct kl_algorithm {
     /** A rank that a stalled op waits for; with `gone`, only one that has freed its communicator. -1: none. */
     int (*blocked_on)(void *op, bool gone);
 
-    /** What has come of an op that is DONE, of an algorithm that ranks may decline: all say so alike. NULL: it is complete. */
+    /** The outcome of an op that is DONE, of an algorithm that ranks may decline; the same at all ranks. NULL: it is complete. */
     enum kl_agreed (*agreed)(const void *op);
 };
 

@@ -253,7 +253,8 @@ bool kl_board_give_notice(struct kl_board *b, uint32_t number, uint32_t word, in
             *blocker = r;
             return false;
         }
-    kl_store_release(&b->posts[0].notice[number % 2], (uint64_t)number << 32 | word); /* pairs with kl_board_hear_notice */
+    kl_store_release(&b->posts[0].notice[number % 2],
+                     (uint64_t)number << 32 | word); /* pairs with kl_board_hear_notice */
     return true;
 }
 

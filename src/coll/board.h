@@ -150,10 +150,10 @@ struct kl_board {
     const struct kl_arena_mark *mark;        /* by rank: who has left */
     int nranks, rank;
     struct kl_board_groups groups;
-    struct kl_copy_out out;                      /* of this rank's posts; */
-    bool past;                                   /* the last one went past the caches, or some of it; */
-    size_t copied;                               /* bytes, since a line was timed, */
-    _Atomic uint32_t timed;                      /* of which there have been so many */
+    struct kl_copy_out out; /* of this rank's posts; */
+    bool past;              /* the last one went past the caches, or some of it; */
+    size_t copied;          /* bytes, since a line was timed, */
+    _Atomic uint32_t timed; /* of which there have been so many */
     size_t cell_bytes, slot_bytes;
     uint32_t nlines;    /* power of 2 */
     bool crowded;       /* ranks share cores */
@@ -193,7 +193,7 @@ static inline void kl_board_begin(struct kl_board *b, bool solo, bool rooted)
     b->scatters = !b->crowded || (rooted && !solo);
 }
 
-/** So many bytes are about to be moved: how long lines take that others have read is timed now and then, at a line of a post to be. What is there is lost. */
+/** `bytes` are about to be moved: times now and then the store to a line of a coming post, which other ranks have read. Overwrites that line. */
 __attribute__((noinline)) void kl_board_copies(struct kl_board *board, void *line, size_t bytes);
 
 /** Is everybody done with all turns before this one? If not, *blocker is a rank that is not. */
@@ -432,10 +432,10 @@ static inline enum kl_comparison kl_board_has_come(struct kl_board *b, int rank,
 
 /* ---- notices ---- */
 
-/** By rank 0: give notice `number`, counted from 1, of 32 bits. False: not yet, *blocker has not heard the one whose place it takes. */
+/** By rank 0: give notice `number`, counted from 1. False: not yet, as rank *blocker has not heard notice `number` - 2, whose place it takes. */
 bool kl_board_give_notice(struct kl_board *board, uint32_t number, uint32_t word, int *blocker);
 
-/** What rank 0 has said in that notice. False: not yet. */
+/** The word of notice `number`. False: rank 0 has not given it yet. */
 bool kl_board_hear_notice(struct kl_board *board, uint32_t number, uint32_t *word);
 
 /** A rank makes another call than this one, now or in a turn before: fails with ncclInvalidUsage. */

@@ -181,7 +181,7 @@ static void few_posts_use_few_places(void **state)
     free(seen);
 }
 
-/* Of the two last ones; who has not heard one holds up the one after the next. */
+/* Two notices may wait; a rank that has not heard one holds up the one after the next. */
 static void notices_are_heard_in_order(void **state)
 {
     enum { N = 3 };

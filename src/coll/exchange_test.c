@@ -27,8 +27,9 @@ static void make_parties(int n)
     for (int r = 0; r < n; r++) {
         struct kl_p2p_round rounds[TEST_RANKS];
         for (int i = 0; i < n; i++) rounds[i] = (struct kl_p2p_round){.send = (r + i) % n, .recv = (r + n - i) % n};
-        assert_int_equal(kl_exchange_init(&party[r].exchange, r, n, ranks.rank[r].connections, rounds, &lending, &table),
-                         ncclSuccess);
+        assert_int_equal(
+            kl_exchange_init(&party[r].exchange, r, n, ranks.rank[r].connections, rounds, &lending, &table),
+            ncclSuccess);
         assert_int_equal(kl_exchange_reserve(&party[r].exchange, MOST_TASKS), ncclSuccess);
         party[r].ntasks = 0;
     }
@@ -511,7 +512,8 @@ static void what_a_launch_is_like_decides_how_it_lends(void **state)
     char *data = calloc(4, BYTES);
 
     (void)state;
-    kl_select_make(&table, &(struct kl_select_facts){.nranks = 2, .processes = true, .kernel = true, .kernel_always = true});
+    kl_select_make(&table,
+                   &(struct kl_select_facts){.nranks = 2, .processes = true, .kernel = true, .kernel_always = true});
     begin_job(2, test_all_shm);
     for (int both = 0; both < 2; both++) {
         pass(0, 1, data, data + BYTES, BYTES);

@@ -30,12 +30,12 @@ struct kl_exec {
     size_t op_stride;
     const struct kl_algorithm *running; /* NULL: no collective has begun */
     struct kl_agreement agreement;
-    int direct_row;   /* of the algorithm that carries out what is not staged */
+    int direct_row;   /* of the algorithm for collectives that are not staged */
     bool notice_sent; /* by the leader, before the collective that begins */
     int notice_from;  /* the rank that a notice waits for; -1: none */
     int ops_used, ops_left;
     bool op_done[KL_MAX_CHANNELS];
-    uint8_t way; /* kl_exec_way */
+    uint8_t way;                   /* kl_exec_way */
     int linked[KL_ALGORITHM_ROWS]; /* channels whose links are ready, from 0 on */
     bool messages;                 /* an exchange is under way */
     bool wide;
@@ -285,14 +285,14 @@ static size_t all_bytes(const struct kl_exec *e, const struct kl_task *t)
     return kl_func_bytes(t->func, t->count * elem_bytes(e, t), e->config.nranks);
 }
 
-/* What the table says, but for how data are copied. */
+/* From the table: all but the way to copy. */
 static void fill_way(const struct kl_exec *e, const struct kl_task *t, struct kl_share *share)
 {
     const struct kl_select_row *row = kl_agreement_row(&e->agreement, t->func, all_bytes(e, t));
 
     share->hierarchical = row->hierarchical;
-    share->nt =
-        kl_select_row(&e->agreement.select, t->func, all_bytes(e, t), KL_BUFFERS_EXPORTED)->nt; /* as for the kernel's */
+    share->nt = kl_select_row(&e->agreement.select, t->func, all_bytes(e, t), KL_BUFFERS_EXPORTED)
+                    ->nt; /* as for the kernel's */
 }
 
 /* Field by field: a copy of what was just written reads it in other widths than it was written in, and has to wait for the stores. */

@@ -29,11 +29,11 @@ struct kl_exec_config {
     const struct kl_p2p_round *rounds;           /* nranks */
     const struct kl_redop (*redops)[ncclNumOps]; /* by type, by operation */
     struct kl_connections *connections;
-    enum kl_reach memory;      /* of the ranks */
-    bool ordered;              /* reductions give the bits of a loop over the ranks (ordered.h) */
+    enum kl_reach memory;         /* of the ranks */
+    bool ordered;                 /* reductions give the bits of a loop over the ranks (ordered.h) */
     struct kl_lending lending;    /* of buffers (mapped.h) and messages (loan.h) */
     struct kl_select_facts facts; /* by which it is selected how operations are done */
-    bool processes;            /* the ranks live in several */
+    bool processes;               /* the ranks live in several */
     size_t
         chain_bytes; /* of a chunk of rooted functions between processes, at most; 0: a slot's; all ranks say the same */
     struct kl_step_watch steps; /* of the runner, by its thread */

@@ -156,14 +156,14 @@ static bool is_rooted(const struct kl_share *share)
     return kl_func_info[share->func].rooted;
 }
 
-/* Where cores have several ranks each, what these bring is merged first: one partial result, not one of each rank there, comes from another core then. */
+/* Where cores have several ranks each, the data of these ranks are merged first: then one partial result comes from another core, not one of each rank there. */
 static bool goes_by_core(const struct kl_flat_op *op)
 {
     return op->share->hierarchical && op->board->groups.n > 1 &&
            (op->slices || op->share->func == KL_FUNC_REDUCE_SCATTER);
 }
 
-/* Field by field, as what a share says (exec.c). */
+/* Field by field, as in fill_share (exec.c). */
 static inline void start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share)
 {
     kl_board_begin(board, share->func == KL_FUNC_BROADCAST, is_rooted(share));

@@ -26,7 +26,9 @@
 
 #include "coll/flat_op.h"
 
-enum { KL_FLAT_PART = KL_SELECT_BOARD_PART }; /* bytes of an all-to-all for each rank: up to these a board is faster than messages */
+enum {
+    KL_FLAT_PART = KL_SELECT_BOARD_PART
+}; /* bytes of an all-to-all for each rank: up to these a board is faster than messages */
 
 void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_share *share);
 

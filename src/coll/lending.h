@@ -9,7 +9,7 @@
 /** When the kernel copies: where the table of the selector says so; never; wherever it can. */
 enum kl_kernel_copies { KL_KERNEL_COPIES_AUTO, KL_KERNEL_COPIES_NEVER, KL_KERNEL_COPIES_ALWAYS };
 
-/** What a rank lends. */
+/** Ways by which others reach a rank's memory. */
 struct kl_lending {
     bool maps;        /* memory that others may map, */
     bool reads;       /* or that the kernel copies for them */

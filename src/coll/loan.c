@@ -98,16 +98,14 @@ static bool offer_mapped(const struct kl_loans *l, const void *data, struct loan
 
 static struct loan offer_read(const struct kl_loans *l, const void *data)
 {
-    return (struct loan){.at = (uint64_t)(uintptr_t)data,
-                         .block = NO_BLOCK,
-                         .owner = kl_foreign_self(&l->lending.process)};
+    return (struct loan){
+        .at = (uint64_t)(uintptr_t)data, .block = NO_BLOCK, .owner = kl_foreign_self(&l->lending.process)};
 }
 
 /* The loan of either kind that is possible; false: none is. */
 static bool make(const struct kl_loans *l, struct kl_loan_peer *p, const void *data, size_t bytes, struct loan *loan)
 {
-    if (l->lending.maps && bytes >= mapped_least(l) && may_try(p, KL_LOAN_MAPPED) &&
-        offer_mapped(l, data, loan)) {
+    if (l->lending.maps && bytes >= mapped_least(l) && may_try(p, KL_LOAN_MAPPED) && offer_mapped(l, data, loan)) {
         p->kind = KL_LOAN_MAPPED;
         return true;
     }

@@ -4,9 +4,9 @@
  * can map (ncclMemAlloc), or any other, from which the kernel copies (os/foreign.h).
  *
  * A step of the sender's fifo carries the loan: where the data are (lent.h), and how to map that, or else whose they are. The sender waits until
- * the receiver has given the step back, copied or declined; what was declined is sent another way, and in the end so is all that follows to this receiver (KL_LOAN_REFUSALS).
+ * the receiver has given the step back, copied or declined. Declined data are sent another way; after KL_LOAN_REFUSALS in a row, so are all later ones to this receiver.
  *
- * Mapped memory is always lent. Whether the kernel copies other memory the table says (select/select.h), by what a launch sends. Neither results nor other ranks
+ * Mapped memory is always lent. The table says whether the kernel copies other memory (select/select.h), by the bytes that a launch sends. Neither results nor other ranks
  * depend on that: each rank replaces its rows for itself, when the time of a line has changed.
  *
  * A launch that only sends, and so little that it can be complete before the receives are posted, has its data staged: NCCL's programs may not
@@ -37,8 +37,8 @@ enum kl_loan_kind { KL_LOAN_MAPPED, KL_LOAN_READ, KL_LOAN_KINDS };
 /** Of one peer. */
 struct kl_loan_peer {
     uint8_t refusals[KL_LOAN_KINDS]; /* in a row */
-    enum kl_loan_kind kind;      /* of the last loan */
-    struct kl_foreign_seen seen; /* of its memory */
+    enum kl_loan_kind kind;          /* of the last loan */
+    struct kl_foreign_seen seen;     /* of its memory */
 };
 
 /** What a rank knows of loans. Stays where it is once something was lent. */
@@ -48,11 +48,11 @@ struct kl_loans {
     struct kl_lent *lent;       /* NULL: nothing has been lent yet; owned, as: */
     struct kl_loan_peer *peers; /* by rank */
 
-    struct kl_select *select; /* NULL: what cannot be mapped is staged */
+    struct kl_select *select; /* NULL: data that cannot be mapped are staged */
     struct kl_line_watch watch;
     uint32_t launches; /* that the table was asked for */
     bool reads;        /* in this launch the kernel copies, */
-    bool nt;           /* and what this rank copies goes past the caches */
+    bool nt;           /* and this rank's own copies go past the caches */
 };
 
 void kl_loans_fini(struct kl_loans *loans);

@@ -11,8 +11,8 @@ static void how_a_launch_stores_depends_on_all_that_is_moved(void **state)
     static const struct {
         size_t bytes, messages, received;
         bool nt;
-    } cases[] = {{32768, 1, 0, false},    {16384, 2, 16384, false}, {0, 0, 32768, false},
-                 {0, 0, 65536, true},     {65536, 1, 0, true},      {16384, 4, 0, true}};
+    } cases[] = {{32768, 1, 0, false}, {16384, 2, 16384, false}, {0, 0, 32768, false},
+                 {0, 0, 65536, true},  {65536, 1, 0, true},      {16384, 4, 0, true}};
     const struct kl_select_facts facts = {
         .profile = {.own_kib = 16, .last_kib = 1 << 20, .cpus = 2}, .nranks = 2, .ranks_per_core = 1};
     static struct kl_select table;
@@ -35,7 +35,7 @@ static void launches_decide_what_is_read(void **state)
         bool receives, reads;
     } cases[] = {
         {true, true, KL_POOL_DEPTH * KL_POOL_SLOT_BYTES, false, false},
-        {true, true, KL_POOL_DEPTH *KL_POOL_SLOT_BYTES + 1, false, true},
+        {true, true, KL_POOL_DEPTH * KL_POOL_SLOT_BYTES + 1, false, true},
         {true, true, KL_LOAN_LEAST, true, true},
         {true, true, KL_LOAN_LEAST - 1, true, false},
         {true, false, 64 << 20, true, false},

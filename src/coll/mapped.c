@@ -181,9 +181,9 @@ static void after_cards(struct kl_mapped_op *op, ncclResult_t *rc)
 {
     struct kl_mapped *m = op->mapped;
 
-    op->agreed = op->all                                  ? KL_AGREED_DIRECT
-                      : op->readable && op->work.share->reads ? KL_AGREED_KERNEL
-                                                               : KL_AGREED_STAGED;
+    op->agreed = op->all                                 ? KL_AGREED_DIRECT
+                 : op->readable && op->work.share->reads ? KL_AGREED_KERNEL
+                                                         : KL_AGREED_STAGED;
     if (op->agreed == KL_AGREED_STAGED) {
         decline(op);
     } else if (reads(op) && !m->proved) {

@@ -404,7 +404,8 @@ static struct kl_select kernel_table; /* a table that says so */
 static void begin_read(struct loaned *p)
 {
     begin_loan(p);
-    kl_select_make(&kernel_table, &(struct kl_select_facts){.nranks = 2, .processes = true, .kernel = true, .kernel_always = true});
+    kl_select_make(&kernel_table,
+                   &(struct kl_select_facts){.nranks = 2, .processes = true, .kernel = true, .kernel_always = true});
     lender.select = &kernel_table;
     lender.lending = (struct kl_lending){.reads = true, .process = 77};
     kl_loans_begin(&lender, ON_LOAN, 1, 1);

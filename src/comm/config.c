@@ -33,12 +33,14 @@ static const struct kl_param rows[] = {
         "reduce floating-point numbers in the order of ranks: the same bits on any machine, whatever NCCL_ALGO says"),
     KL_PARAM_BOOL(struct kl_comm_config, lends, "KOLO_MAPPED", KL_OWN, "1",
                   "large operations and messages work in the ranks' own buffers where others can map them; 0: never"),
-    KL_PARAM_ENUM(struct kl_comm_config, kernel_copies, "KOLO_KERNEL_COPIES", KL_OWN, "AUTO", kernel_copies,
-                  "the kernel copies what is large between processes; AUTO: where that is estimated to be faster than staging"),
+    KL_PARAM_ENUM(
+        struct kl_comm_config, kernel_copies, "KOLO_KERNEL_COPIES", KL_OWN, "AUTO", kernel_copies,
+        "the kernel copies what is large between processes; AUTO: where that is estimated to be faster than staging"),
     KL_PARAM_LIST(struct kl_comm_config, select, "KOLO_SELECT", KL_ALIKE, "", kl_select_word_names,
                   "force ways on one host: how data are copied, reductions by core, stores; FIXED: none ever changes"),
-    KL_PARAM_STRING(struct kl_comm_config, profile, "KOLO_PROFILE", KL_SETTLED, "",
-                    "what the first rank of a host takes for measured, as INFO shows it: line=147,cma=1500"),
+    KL_PARAM_STRING(
+        struct kl_comm_config, profile, "KOLO_PROFILE", KL_SETTLED, "",
+        "measurements that the first rank of a host takes instead of its own, as INFO shows them: line=147"),
     KL_PARAM_BOOL(struct kl_comm_config, huge_pages, "KOLO_HUGE_PAGES", KL_OWN, "1",
                   "memory that large operations use again and again gets huge pages, where Linux has them; 0: never"),
     KL_PARAM_BOOL(struct kl_comm_config, ahead, "KOLO_AHEAD", KL_OWN, "1",

@@ -19,9 +19,9 @@ struct kl_comm_config {
     bool runtime_connect; /* at first use; else when the communicator is made */
     int64_t round_peers;  /* ranks connected with at a time */
 
-    int check_mode;          /* enum kl_check_mode */
-    int kernel_copies;       /* enum kl_kernel_copies */
-    uint32_t select;         /* bits, enum kl_select_word */
+    int check_mode;              /* enum kl_check_mode */
+    int kernel_copies;           /* enum kl_kernel_copies */
+    uint32_t select;             /* bits, enum kl_select_word */
     char profile[KL_PARAM_TEXT]; /* words of kl_profile_parse; "": none */
     bool lends;              /* let others read and write what is sent and received where it lies, if they can map it */
     bool huge_pages;         /* for memory that large operations use again and again */

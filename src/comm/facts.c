@@ -19,7 +19,7 @@ static int leader_of(ncclComm_t comm, int rank)
     return r;
 }
 
-/* What its own measuring, and the user, do not say, a table of processors does. */
+/* Measured; a table of processors has the rest; the user's words count most. */
 static struct kl_profile own_profile(const struct kl_comm_config *config, int cpu_vendor)
 {
     const struct kl_hugepages_system huge = kl_hugepages_system_of("/sys/kernel/mm/transparent_hugepage");

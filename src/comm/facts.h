@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** facts.h - for who asks beforehand how operations on this host would be done (`kolo explain`). */
+/** facts.h - how operations on this host would be done, for questions beforehand (`kolo explain`). */
 #ifndef KL_COMM_FACTS_H
 #define KL_COMM_FACTS_H
 

@@ -42,11 +42,11 @@ static const struct {
     const char *name;
     size_t at;
 } words[] = {
-    {"line", offsetof(struct kl_profile, line_ns)},      {"cma", offsetof(struct kl_profile, cma_ns)},
-    {"cma_kib", offsetof(struct kl_profile, cma_kib_ns)}, {"huge_kib", offsetof(struct kl_profile, huge_kib_ns)},
+    {"line", offsetof(struct kl_profile, line_ns)},         {"cma", offsetof(struct kl_profile, cma_ns)},
+    {"cma_kib", offsetof(struct kl_profile, cma_kib_ns)},   {"huge_kib", offsetof(struct kl_profile, huge_kib_ns)},
     {"copy_kib", offsetof(struct kl_profile, copy_kib_ns)}, {"out_kib", offsetof(struct kl_profile, out_kib_ns)},
-    {"nt_kib", offsetof(struct kl_profile, nt_kib_ns)},  {"own", offsetof(struct kl_profile, own_kib)},
-    {"last", offsetof(struct kl_profile, last_kib)},     {"cpus", offsetof(struct kl_profile, cpus)},
+    {"nt_kib", offsetof(struct kl_profile, nt_kib_ns)},     {"own", offsetof(struct kl_profile, own_kib)},
+    {"last", offsetof(struct kl_profile, last_kib)},        {"cpus", offsetof(struct kl_profile, cpus)},
     {"huge", offsetof(struct kl_profile, huge_pages)},
 };
 enum { WORDS = sizeof words / sizeof words[0] };

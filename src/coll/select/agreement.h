@@ -3,10 +3,10 @@
  * agreement.h - how the ranks of a host agree on the way a collective is done.
  *
  * The table (select.h) is the same at all ranks, and so is everything here. A collective whose row says `kernel`, or whose buffers may all be exported, begins with
- * an exchange in which all ranks say where theirs are (mapped.h): what can be mapped is done directly, whatever the row says. Whether that is asked for at all, and
+ * an exchange in which all ranks say where theirs are (mapped.h): buffers that all can map are used directly, whatever the row says. Whether that is asked for at all, and
  * a new time of a line, from which the table is made anew, ranks hear from their leader, rank 0, before the collective whose number is `next`:
  *
- *     leader  kl_agreement_say   what is to hold from that collective on
+ *     leader  kl_agreement_say   the notice that holds from that collective on
  *     all     kl_agreement_hear
  *
  * With a table that is fixed nobody says anything.
@@ -29,7 +29,7 @@ enum kl_agreed {
     KL_AGREED_MENDED  /* which it refused in the middle: the rest was staged, and so are collectives from now on */
 };
 
-/** What a leader says: one word. */
+/** A leader's notice. */
 struct kl_agreement_notice {
     uint32_t line_ns; /* the table is for */
     bool asks;        /* whether buffers are exported is asked */
@@ -40,9 +40,9 @@ struct kl_agreement {
     bool over;       /* it is agreed that the collective under way is done another way */
     bool unreadable; /* the kernel has refused */
     bool asks;
-    uint64_t next;   /* collective before which ranks hear their leader; UINT64_MAX: before none */
-    uint32_t heard;  /* notices so far */
-    uint32_t direct, staged; /* collectives since then that were asked for: done directly, or not */
+    uint64_t next;              /* collective before which ranks hear their leader; UINT64_MAX: before none */
+    uint32_t heard;             /* notices so far */
+    uint32_t direct, staged;    /* collectives since then that were asked for: done directly, or not */
     struct kl_line_watch watch; /* the leader's */
 };
 
@@ -65,7 +65,7 @@ static inline bool kl_agreement_due(const struct kl_agreement *a, int func, size
     return !a->over && (a->asks || kl_agreement_reads(a, func, bytes));
 }
 
-/** What has come of the exchange before the collective of that number. */
+/** The exchange before the collective of that number has ended so. `reads`: the kernel was to copy. */
 void kl_agreement_made(struct kl_agreement *agreement, enum kl_agreed agreed, bool reads, uint64_t number);
 
 /** The collective is complete, or has failed. */
@@ -74,7 +74,7 @@ static inline void kl_agreement_ended(struct kl_agreement *a)
     a->over = false;
 }
 
-/** By the leader: what is to hold from now on. `exported`: its buffers of the collective that begins are; lines have taken `line_ns`, see kl_line_watch. */
+/** By the leader: the notice for the collective that begins. `exported`: its buffers are. line_ns, number: see kl_line_watch. */
 struct kl_agreement_notice kl_agreement_say(struct kl_agreement *agreement, bool exported, uint32_t line_ns,
                                             uint32_t number, uint64_t now);
 

@@ -6,7 +6,7 @@
 /* By 5/3, at least. */
 enum { TIMES = 3, OF = 5 };
 
-/* What is near makes no difference. */
+/* Near cores are all alike. */
 static uint64_t told_apart(uint32_t line_ns)
 {
     return line_ns > KL_SELECT_NEAR_NS ? line_ns : KL_SELECT_NEAR_NS;

@@ -2,7 +2,7 @@
 /**
  * line_watch.h - the sign that the machine has changed: lines take much longer than the table was made for, or much less, and keep doing so.
  *
- * The time is that of kl_copy_out, which who copies to other cores meters anyway (device/host/copy_out.h). Asked now and then, not at each operation.
+ * Ranks that copy to other cores meter lines anyway (device/host/copy_out.h). Looked at now and then, not at each operation.
  *
  * Threads: one at a time.
  */

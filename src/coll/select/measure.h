@@ -2,8 +2,8 @@
 /**
  * measure.h - the machine's profile (graph/profile.h), measured.
  *
- * Once per process: later calls return the same. Some milliseconds at most, of which a second thread spins for a tenth; what could not be measured
- * in that time, or at all (one CPU, no kernel copies), is 0.
+ * Once per process: later calls return the same. Some milliseconds at most, of which a second thread spins for a tenth. Fields that could not be measured
+ * in that time, or at all (one CPU, no kernel copies), are 0.
  *
  * Threads: any; one measures, the others wait for it.
  */

@@ -4,11 +4,11 @@
 #include <math.h>
 
 const char *const kl_copy_name[KL_COPIES] = {"staged", "kernel", "direct"};
-const char *const kl_select_word_names[KL_SELECT_WORDS + 1] = {
-    "FIXED", "STAGED", "KERNEL", "FLAT", "HIERARCHICAL", "TEMPORAL", "NT", NULL};
+const char *const kl_select_word_names[KL_SELECT_WORDS + 1] = {"FIXED",        "STAGED",   "KERNEL", "FLAT",
+                                                               "HIERARCHICAL", "TEMPORAL", "NT",     NULL};
 
 /*
- * What the profile does not have, fitted on an EPYC (docs/decisions/0001-one-selector.md).
+ * Constants beside the profile, fitted on an EPYC (docs/decisions/0001-one-selector.md).
  *
  * NEAR_NS       of a line's time that prefetching hides
  * HIDDEN        of the rest, one part in so many is not hidden; with m ranks on a core as many as the square of m - 1, up to MOST_SEEN
@@ -17,7 +17,7 @@ const char *const kl_select_word_names[KL_SELECT_WORDS + 1] = {
  * HUGE          bytes of a buffer from which on its pages may be huge
  * KERNEL_CALL   bytes of a reduction that the kernel copies at a time
  * MERGED_NS     for each KiB of a rank's contribution that is written once more if the ranks of each core merge first
- * MERGE_WAITS   one line of so many that come from another core is waited for, by who merges
+ * MERGE_WAITS   one line of so many that come from another core is waited for by the rank that merges
  */
 enum {
     NEAR_NS = KL_SELECT_NEAR_NS,
@@ -34,7 +34,7 @@ enum {
 static const double TOGETHER = 1.5, TANGLED = 2.5;
 
 struct moved {
-    double written, read; /* KiB per rank: to shared memory, and from it, of what only the staged way copies */
+    double written, read; /* KiB per rank: copies to shared memory, and from it, that only staging makes */
     double kernel;        /* by the kernel */
     double calls;         /* of the kernel */
     double across;        /* that a rank takes from others */
@@ -50,7 +50,7 @@ static double blocks(double bytes)
     return 1 + bytes / KERNEL_CALL;
 }
 
-/* Staged, ranks of a ring hand on what they have read; two hand on nothing. */
+/* Staged, ranks of a ring write again the data that they have read; two ranks do not. */
 static struct moved moved_in(const struct kl_select_facts *f, int func, double all)
 {
     const double n = f->nranks, others = n - 1, part = all / n;
@@ -61,8 +61,7 @@ static struct moved moved_in(const struct kl_select_facts *f, int func, double a
     case KL_FUNC_REDUCE:
         return (struct moved){kib(all) * others / n, 0, kib(part) * (others + 1), others * blocks(part), kib(all)};
     case KL_FUNC_ALL_GATHER:
-        return (struct moved){kib(part) * others, kib(part) * others, kib(part) * others, others,
-                              kib(part) * others};
+        return (struct moved){kib(part) * others, kib(part) * others, kib(part) * others, others, kib(part) * others};
     case KL_FUNC_REDUCE_SCATTER:
         return (struct moved){kib(part) * others, 0, kib(part) * others, others * blocks(part), kib(part) * others};
     case KL_FUNC_ALL_REDUCE:
@@ -92,7 +91,7 @@ static double beyond_near(const struct kl_select_facts *f)
     return f->profile.line_ns > NEAR_NS ? f->profile.line_ns - NEAR_NS : 0;
 }
 
-/* ns of a line that are waited for, where ranks exchange with each other. What one writes and all read, or what rings hand on, comes in order. */
+/* ns of a line that are waited for, where ranks exchange with each other. Broadcasts and rings read lines in order, which hides it. */
 static double line_waits(const struct kl_select_facts *f, int func, size_t bytes)
 {
     const int others = ranks_per_core(f) - 1, seen = others * others;
@@ -118,7 +117,7 @@ static double turns_ns(const struct kl_select_facts *f, int func)
     return m > 1 ? 2 * m * m * TURN_NS : TURN_NS;
 }
 
-/* What the kernel reads lies in a buffer of which a whole operation uses so much. */
+/* Are the pages huge of the buffers that the kernel reads? */
 static bool is_huge(const struct kl_select_facts *f, int func, size_t bytes)
 {
     return f->profile.huge_pages && bytes / (func == KL_FUNC_ALL_GATHER ? (size_t)f->nranks : 1) >= HUGE;
@@ -137,7 +136,7 @@ static bool reduces(int func)
     return !is_message(func) && kl_func_info[func].reduces;
 }
 
-/* What a reduction reads of the kernel's copies it has to read again, from the scratch they lie in. */
+/* A reduction reads the kernel's copies again, from the scratch. */
 static double reread_ns(const struct kl_select_facts *f, const struct moved *m, int func)
 {
     return reduces(func) ? ranks_per_core(f) * m->kernel * f->profile.copy_kib_ns : 0;

@@ -3,13 +3,13 @@
  * model.h - how long the engine takes for an operation on one host, by each way of copying, from the machine's profile.
  *
  * Pure: the same facts give the same answers at all ranks, now and in `kolo explain`. The model only has to put the ways in order: it counts copies, calls of the
- * kernel and lines, and knows nothing of what else the machine does.
+ * kernel and lines, and knows nothing of other programs.
  *
  *     staged    through shared memory: written once, and read, where a reduction reads it anyway
  *     kernel    the kernel copies between processes; ranks meet before and after a collective, and a sender waits for its receiver
  *     direct    ranks read and write each other's buffers, which all can map
  *
- * Units: bytes as kl_func_bytes has them; of messages, what a rank sends in one launch. Microseconds.
+ * Units: bytes as kl_func_bytes has them; of messages, all that a rank sends in one launch. Microseconds.
  */
 #ifndef KL_COLL_SELECT_MODEL_H
 #define KL_COLL_SELECT_MODEL_H
@@ -41,7 +41,7 @@ enum kl_select_word {
 };
 extern const char *const kl_select_word_names[KL_SELECT_WORDS + 1];
 
-/** What all ranks know alike. */
+/** Facts that all ranks have alike. */
 struct kl_select_facts {
     struct kl_profile profile;
     int nranks;         /* of the communicator */
@@ -68,7 +68,7 @@ float kl_select_hierarchical_saves(const struct kl_select_facts *facts, int func
 /** Bytes that all ranks read and write together, from which on results are written past the caches. */
 size_t kl_select_nt_from(const struct kl_select_facts *facts);
 
-/** What all ranks read and write together in an operation. */
+/** Bytes that all ranks read and write together in an operation. */
 size_t kl_select_touched(int func, size_t bytes, int nranks);
 
 #endif

@@ -13,7 +13,7 @@ const char *const kl_select_reason_text[KL_SELECT_REASONS] = {
 };
 
 const char *const kl_select_reason_name[KL_SELECT_REASONS] = {
-    [KL_SELECTED_SMALL] = "small",       [KL_SELECTED_FASTER] = "faster",       [KL_SELECTED_EXPORTED] = "exported",
+    [KL_SELECTED_SMALL] = "small",         [KL_SELECTED_FASTER] = "faster",       [KL_SELECTED_EXPORTED] = "exported",
     [KL_SELECTED_PROCESS] = "one_process", [KL_SELECTED_NO_KERNEL] = "no_kernel", [KL_SELECTED_FORCED] = "forced",
 };
 
@@ -91,7 +91,7 @@ static bool is_hierarchical(const struct kl_select_facts *f, int func, size_t by
     return bytes >= KL_SELECT_COLLECTIVE && kl_select_hierarchical_saves(f, func, bytes) > 0;
 }
 
-/* What a collective stages is stored as the time of a line says, place by place (device/host/copy_out.h). */
+/* Staged collectives follow the meter of lines, post by post (device/host/copy_out.h). */
 static bool stores_nt(const struct kl_select_facts *f, int func, size_t bytes, enum kl_copy copy)
 {
     if (copy == KL_COPY_STAGED && func < KL_SELECT_FEW) return false;

@@ -14,7 +14,7 @@
 
 #include "coll/select/model.h"
 
-/* Sizes: powers of two from KL_SELECT_LEAST on; what is less has the first row, and is staged. */
+/* Sizes: powers of two from KL_SELECT_LEAST on; less has the first row, and is staged. */
 enum { KL_SELECT_SIZES = 16, KL_SELECT_LEAST = 16 << 10 };
 enum { KL_SELECT_COLLECTIVE = 32 << 10 }; /* collectives of fewer bytes are always staged */
 
@@ -36,8 +36,8 @@ extern const char *const kl_select_reason_name[KL_SELECT_REASONS]; /* for progra
 struct kl_select_row {
     uint8_t copy; /* enum kl_copy */
     bool hierarchical;
-    bool nt;        /* results go past the caches; of collectives those that are not staged */
-    uint8_t reason; /* of the way to copy, enum kl_select_reason */
+    bool nt;            /* results go past the caches; of collectives those that are not staged */
+    uint8_t reason;     /* of the way to copy, enum kl_select_reason */
     float us, other_us; /* as the model estimates it, and the other way; 0: it is not estimated */
 };
 
@@ -47,7 +47,7 @@ struct kl_select {
     struct kl_select_row row[KL_SELECT_FUNCS][KL_SELECT_SIZES][KL_BUFFER_CLASSES];
 };
 
-/** How an operation was done, in a byte: what records keep of a row. 0: not known. */
+/** How an operation was done, in a byte, for records. 0: not known. */
 static inline uint8_t kl_select_way(enum kl_copy copy, bool hierarchical, bool nt)
 {
     return (uint8_t)((unsigned)copy + 1u + (hierarchical ? 4u : 0u) + (nt ? 8u : 0u));

@@ -128,7 +128,8 @@ static void what_is_not_possible_is_not_chosen(void **state)
     (void)state;
     never.kernel = false;
     never.words = 1u << KL_SELECT_KERNEL;
-    assert_int_equal(kl_select_decide(&never, KL_SELECT_FEW, 8 * MIB, KL_BUFFERS_ORDINARY).reason, KL_SELECTED_NO_KERNEL);
+    assert_int_equal(kl_select_decide(&never, KL_SELECT_FEW, 8 * MIB, KL_BUFFERS_ORDINARY).reason,
+                     KL_SELECTED_NO_KERNEL);
     assert_int_equal(kl_select_decide(&never, KL_SELECT_FEW, 8 * MIB, KL_BUFFERS_ORDINARY).copy, KL_COPY_STAGED);
     threads.processes = false;
     assert_int_equal(kl_select_decide(&threads, KL_FUNC_ALL_GATHER, 8 * MIB, KL_BUFFERS_EXPORTED).copy, KL_COPY_DIRECT);
@@ -185,12 +186,9 @@ static void a_profile_can_be_measured(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_faster_copy_is_taken),
-        cmocka_unit_test(reductions_go_by_core_where_lines_come_from_far),
-        cmocka_unit_test(words_force_rows),
-        cmocka_unit_test(what_is_not_possible_is_not_chosen),
-        cmocka_unit_test(rows_are_found_by_size),
-        cmocka_unit_test(a_table_is_made_anew_for_other_lines),
+        cmocka_unit_test(the_faster_copy_is_taken),  cmocka_unit_test(reductions_go_by_core_where_lines_come_from_far),
+        cmocka_unit_test(words_force_rows),          cmocka_unit_test(what_is_not_possible_is_not_chosen),
+        cmocka_unit_test(rows_are_found_by_size),    cmocka_unit_test(a_table_is_made_anew_for_other_lines),
         cmocka_unit_test(a_profile_can_be_measured),
     };
 

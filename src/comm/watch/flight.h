@@ -30,8 +30,9 @@ enum { KL_FLIGHT_RECORDS = 1024 }; /* a power of two */
 
 struct kl_flight_record {
     alignas(64) _Atomic uint64_t number; /* of the operation, from 1 on; 0: being written */
-    _Atomic uint64_t what;               /* bytes, low first: function, type, operator, algorithm, protocol, channels, way (kl_select_way) */
-    _Atomic uint64_t who;                /* root or peer; above it the number among the collectives */
+    _Atomic uint64_t
+        what; /* bytes, low first: function, type, operator, algorithm, protocol, channels, way (kl_select_way) */
+    _Atomic uint64_t who; /* root or peer; above it the number among the collectives */
     _Atomic uint64_t count, stream;
     _Atomic uint64_t issued, begun, ended; /* ticks; 0: not timed, or not yet */
 };
@@ -61,7 +62,7 @@ struct kl_flight_op {
     ncclDataType_t type;
     unsigned op;                    /* kl_task_op_code */
     int algorithm, proto, channels; /* channels 0: nothing was chosen */
-    uint8_t way; /* kl_select_way */
+    uint8_t way;                    /* kl_select_way */
     uint64_t count, stream, issued, begun, ended;
 };
 
