@@ -2,17 +2,17 @@
 /*
  * net_socket [NETNS NETNS]: connections over sockets beside bare TCP.
  *
- * First in one thread that plays both ends over the loopback: the CPU time of a message, which a busy machine does not change. Then
+ * First in one thread with both ends over the loopback: the CPU time of a message, which a busy machine does not change. Then
  * between two processes of this host, in two network namespaces if they are named.
  *
- * Half a round trip of 8 bytes, and the rate of messages of several sizes, in plain and with KOLO_NET_CRYPT=1. Both poll and yield, as who
- * waits does. Bare TCP and Kolo take turns, and the best of the rounds counts: others
- * may be using the machine.
+ * Half a round trip of 8 bytes, and the rate of messages of several sizes, in plain and with KOLO_NET_CRYPT=1. Both poll and yield, like
+ * waiting threads of the library. Bare TCP and Kolo take turns, and the best of the rounds counts: other programs may be using
+ * the machine.
  */
 #include "base/clock.h"
 #include "base/error.h"
 #include "net/net.h"
-#include "net/socket/terms.h"
+#include "net/socket/session_params.h"
 #include "os/socket.h"
 
 #include <errno.h>
@@ -85,7 +85,7 @@ static void join(struct end *e)
 /* A bare connection: rank 0 listens, beside the net's listener. */
 static void join_tcp(struct end *e)
 {
-    const struct kl_wait wait = {.deadline = kl_deadline_in_ms(20000)};
+    const struct kl_io_wait wait = {.deadline = kl_deadline_in_ms(20000)};
     struct kl_net_handle handle;
     union kl_address address;
     void *listener;
@@ -93,7 +93,7 @@ static void join_tcp(struct end *e)
 
     if (!e->rank) {
         struct kl_net_end me = {.rank = 0};
-        MUST(!net->listen(0, &me, &handle, &listener) && kl_terms_get_handle(&handle, &address));
+        MUST(!net->listen(0, &me, &handle, &listener) && kl_session_params_get_handle(&handle, &address));
         kl_address_set_port(&address, 0);
         MUST(!kl_socket_listen(&address, &fd));
         tell(e, &address, sizeof address);
@@ -290,7 +290,7 @@ static void net_alone(const struct end *e, size_t bytes)
 
 static void join_alone(struct end *e, int *other)
 {
-    const struct kl_wait wait = {.deadline = kl_deadline_in_ms(20000)};
+    const struct kl_io_wait wait = {.deadline = kl_deadline_in_ms(20000)};
     struct kl_net_end me = {.deadline = kl_deadline_in_ms(20000)};
     struct kl_net_handle handle;
     union kl_address address;
@@ -302,7 +302,7 @@ static void join_alone(struct end *e, int *other)
         if (s == ncclInProgress) s = net->connect(0, &me, &handle, &e->send);
         if (r == ncclInProgress) r = net->accept(e->listener, &me, &e->recv);
     }
-    MUST(!s && !r && kl_terms_get_handle(&handle, &address));
+    MUST(!s && !r && kl_session_params_get_handle(&handle, &address));
     kl_address_set_port(&address, 0);
     MUST(!kl_socket_listen(&address, &fd) && !kl_socket_connect_begin(&address, &e->tcp));
     MUST(!kl_socket_accept(fd, &wait, other));

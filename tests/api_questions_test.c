@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program may ask: parameters, properties, teams; and what host devices do not have.
+ * Queries of programs: parameters, properties, teams; and functions that host devices do not have.
  */
 #include "include/nccl_device.h"
 #include "tests/api_check.h"
@@ -78,7 +78,7 @@ static void all_are_listed(void **state)
     ncclParamDumpAll();
 }
 
-static void what_is_no_parameter_is_refused(void **state)
+static void unknown_parameters_are_refused(void **state)
 {
     ncclParamHandle_t handle = (ncclParamHandle_t)(void *)state;
     const char *text;
@@ -191,7 +191,7 @@ int main(void)
         cmocka_unit_test(numbers_are_read_where_they_fit),
         cmocka_unit_test(texts_are_read_but_no_secrets),
         cmocka_unit_test(all_are_listed),
-        cmocka_unit_test(what_is_no_parameter_is_refused),
+        cmocka_unit_test(unknown_parameters_are_refused),
         cmocka_unit_test(a_communicator_says_what_it_can_do),
         cmocka_unit_test(a_window_says_where_its_memory_is),
         cmocka_unit_test(teams_are_arithmetic),

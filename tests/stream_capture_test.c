@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams that capture, and graphs: what is captured does not run, and runs as often as it is launched, with what is in its buffers
- * then. What a capture cannot be is refused with the reason that CUDA has an error for.
+ * Streams that capture, and graphs: captured work does not run, and runs as often as it is launched, with the contents
+ * of its buffers then. Calls that cannot be captured are refused with the reason that CUDA has an error for.
  */
 #include "tests/hang.h"
 #include "tests/stream_check.h"
@@ -14,7 +14,7 @@
 
 enum { LAUNCHES = 100 };
 
-/* ---- what runs ---- */
+/* ---- work that runs ---- */
 
 static void nothing_runs_before_the_launch_and_all_at_each(void **state)
 {
@@ -107,7 +107,7 @@ static void launches_of_one_exec_run_one_after_the_other(void **state)
     ok(koloStreamDestroy(s));
 }
 
-static void what_is_kept_goes_when_the_last_launch_has_run(void **state)
+static void user_objects_are_released_after_the_last_launch(void **state)
 {
     koloStream_t s = begin(koloCaptureModeGlobal);
     flag go = 0, gone = 0;
@@ -139,7 +139,7 @@ static void a_graph_that_was_never_made_keeps_nothing(void **state)
     ok(koloStreamDestroy(s));
 }
 
-/* What programs do when an object goes. */
+/* Calls of programs when an object is destroyed. */
 static void ask_the_library(void *gone)
 {
     koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
@@ -151,7 +151,7 @@ static void ask_the_library(void *gone)
     raise_flag(gone);
 }
 
-static void what_is_kept_may_use_the_library_when_it_goes(void **state)
+static void user_object_destructors_may_use_the_library(void **state)
 {
     koloStream_t s;
     koloGraph_t graph;
@@ -182,7 +182,7 @@ static void launch_again(void *relaunch)
     ok(koloGraphLaunch(r->exec, r->stream));
 }
 
-static void what_an_update_drops_may_launch_the_graph(void **state)
+static void objects_dropped_by_an_update_may_launch_the_graph(void **state)
 {
     struct relaunch r = {.stream = make_stream(KOLO_STREAM_DEFAULT)};
     int n = 0;
@@ -219,7 +219,7 @@ static void pass_gate(void *gate)
 }
 
 /* It runs like any function of the program: others are not kept by it. */
-static void what_is_kept_may_take_its_time_to_go(void **state)
+static void user_object_destructors_may_block(void **state)
 {
     koloStream_t s = begin(koloCaptureModeGlobal);
     struct gate release = {0};
@@ -312,7 +312,7 @@ static void an_update_takes_another_graph_of_the_same_shape(void **state)
 
 /* ---- refusals ---- */
 
-static void what_waits_invalidates_a_capture(void **state)
+static void waiting_calls_invalidate_a_capture(void **state)
 {
     koloStream_t s;
 
@@ -438,7 +438,7 @@ static void a_thread_that_ends_takes_its_capture_along(void **state)
     ok(koloEventDestroy(e));
 }
 
-/* Its parent's captures are none of its own: the streams run what they are given, and no call is unsafe. */
+/* Its parent's captures are none of its own: the streams run the child's work, and no call is unsafe. */
 static int use_in_child(koloStream_t s, koloEvent_t e)
 {
     koloCaptureStatus_t status;
@@ -501,7 +501,7 @@ static bool allows_another_thread(koloCaptureMode_t mode)
     return !rc;
 }
 
-static void modes_say_who_may_make_unsafe_calls(void **state)
+static void capture_modes_decide_about_unsafe_calls(void **state)
 {
     static const struct {
         koloCaptureMode_t capture, caller;
@@ -535,7 +535,7 @@ static void modes_say_who_may_make_unsafe_calls(void **state)
     }
 }
 
-static void what_is_wrong_is_refused(void **state)
+static void invalid_calls_are_refused(void **state)
 {
     koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
     koloCaptureMode_t mode = (koloCaptureMode_t)9;
@@ -568,21 +568,21 @@ int main(void)
         cmocka_unit_test(nothing_runs_before_the_launch_and_all_at_each),
         cmocka_unit_test(an_empty_graph_does_nothing),
         cmocka_unit_test(launches_of_one_exec_run_one_after_the_other),
-        cmocka_unit_test(what_is_kept_goes_when_the_last_launch_has_run),
+        cmocka_unit_test(user_objects_are_released_after_the_last_launch),
         cmocka_unit_test(a_graph_that_was_never_made_keeps_nothing),
-        cmocka_unit_test(what_is_kept_may_use_the_library_when_it_goes),
-        cmocka_unit_test(what_an_update_drops_may_launch_the_graph),
-        cmocka_unit_test(what_is_kept_may_take_its_time_to_go),
+        cmocka_unit_test(user_object_destructors_may_use_the_library),
+        cmocka_unit_test(objects_dropped_by_an_update_may_launch_the_graph),
+        cmocka_unit_test(user_object_destructors_may_block),
         cmocka_unit_test(on_a_stream_that_runs_inside_the_call_a_launch_is_done_at_once),
         cmocka_unit_test(an_update_takes_another_graph_of_the_same_shape),
-        cmocka_unit_test(what_waits_invalidates_a_capture),
+        cmocka_unit_test(waiting_calls_invalidate_a_capture),
         cmocka_unit_test(a_graph_is_no_part_of_another),
         cmocka_unit_test(a_capture_ends_where_it_began),
         cmocka_unit_test(a_stream_that_goes_takes_its_capture_along),
         cmocka_unit_test(a_thread_that_ends_takes_its_capture_along),
         cmocka_unit_test(a_forked_child_captures_nothing),
-        cmocka_unit_test(modes_say_who_may_make_unsafe_calls),
-        cmocka_unit_test(what_is_wrong_is_refused),
+        cmocka_unit_test(capture_modes_decide_about_unsafe_calls),
+        cmocka_unit_test(invalid_calls_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

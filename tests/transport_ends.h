@@ -2,16 +2,16 @@
 /**
  * transport_ends.h - for transport_test: one end of a connection, in a thread or process of its own, and its steps.
  *
- * The two ends talk over a socket pair, as ranks do through the bootstrap. Through a network each end has a fifo of its own, and moves
- * it (`progress`): who waits for something pumps. What lies in the fifo is over once it has been sent, so a sender drains
- * before it leaves, as operations do.
+ * The two ends talk over a socket pair, as ranks do through the bootstrap. Through a network each end has a fifo of its
+ * own, and moves it (`progress`): a waiting end pumps. The contents of the fifo are invalid once they have been sent,
+ * so a sender drains before it leaves, as operations do.
  */
 #ifndef KOLO_TRANSPORT_ENDS_H
 #define KOLO_TRANSPORT_ENDS_H
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "transport/lines.h"
+#include "transport/ll.h"
 #include "transport/test_join.h"
 #include "transport/transport.h"
 
@@ -25,11 +25,11 @@
 
 enum { SLOTS = 8, SLOT_BYTES = 16384, EXIT_FINE = 0, EXIT_CANNOT = 77 };
 
-static const struct kl_fifo_shape shape = {.nslots = SLOTS, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = SLOT_BYTES};
+static const struct kl_fifo_shape shape = {.nslots = SLOTS, .ll_bytes = KL_LL_LINES_BYTES, .slot_bytes = SLOT_BYTES};
 
 /* ---- the two ends ---- */
 
-/* An assertion for threads and children, where those of cmocka do not work. */
+/* An assertion for threads and children, where cmocka's do not work. */
 #define must(condition)                                                                                                \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
@@ -88,20 +88,20 @@ static void reset(struct end *e)
     e->c = (struct kl_connector){.transport = e->transport,
                                  .peer = e->sends,
                                  .sends = e->sends,
-                                 .messages = e->messages || is_net(e), /* else what is lent has to fit into slots */
+                                 .messages = e->messages || is_net(e), /* else lent memory has to fit into slots */
                                  .shape = &shape,
                                  .number = e->number,
                                  .planned = -1,
                                  .common = e->common};
     if (!is_net(e) || e->common->net.net) return;
-    e->common->net = (struct kl_net_home){.net = kl_nets[0], .rank = !e->sends};
+    e->common->net = (struct kl_net_context){.net = kl_nets[0], .rank = !e->sends};
     memset(e->common->net.secret.bytes, 42, sizeof e->common->net.secret.bytes);
 }
 
 /* The steps of transport.h, as the connections of a communicator do them. */
 static void set_up(struct end *e)
 {
-    struct kl_card card = {.transport = e->index, .version = KL_CARD_VERSION};
+    struct kl_address_record card = {.transport = e->index, .version = KL_CONNECT_INFO_VERSION};
 
     reset(e);
     if (e->sends) return;
@@ -109,19 +109,19 @@ static void set_up(struct end *e)
     tell(e, &card, sizeof card);
 }
 
-static struct kl_card hear_card(struct end *e)
+static struct kl_address_record hear_card(struct end *e)
 {
-    struct kl_card card;
+    struct kl_address_record card;
 
     hear(e, &card, sizeof card);
-    must(card.transport == e->index && card.version == KL_CARD_VERSION);
+    must(card.transport == e->index && card.version == KL_CONNECT_INFO_VERSION);
     return card;
 }
 
-/* Who moves its own end waits for no reply. */
-static void settle_with(struct end *e, const struct kl_card *card)
+/* An end that moves its own data waits for no reply. */
+static void settle_with(struct end *e, const struct kl_address_record *card)
 {
-    struct kl_card_reply reply = {.pool_bytes = 0};
+    struct kl_connect_reply reply = {.pool_bytes = 0};
     bool replies = !e->transport->progress;
 
     if (e->sends) {
@@ -136,7 +136,7 @@ static void settle_with(struct end *e, const struct kl_card *card)
 
 static void settle(struct end *e)
 {
-    struct kl_card card = e->sends ? hear_card(e) : (struct kl_card){.version = 0};
+    struct kl_address_record card = e->sends ? hear_card(e) : (struct kl_address_record){.version = 0};
 
     settle_with(e, &card);
     meet(e);
@@ -148,7 +148,7 @@ static void join(struct end *e)
     settle(e);
 }
 
-/* Without a word to the other end: it may still be at work. */
+/* Silently: the other end may still be at work. */
 static void let_go(struct end *e)
 {
     kl_connector_free(&e->c);
@@ -157,7 +157,7 @@ static void let_go(struct end *e)
     kl_common_fini(e->common);
 }
 
-/* Move what this end has to move. */
+/* Move this end's data. */
 static ncclResult_t try_to_pump(struct end *e)
 {
     ncclResult_t rc = ncclSuccess;

@@ -4,14 +4,14 @@
  */
 #include "api/api.h"
 #include "api/create.h"
-#include "comm/children.h"
-#include "comm/group.h"
+#include "comm/setup/children.h"
+#include "comm/queue/group.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct making {
-    struct kl_deferred call; /* first: the group frees it */
+    struct kl_deferred call; /* first: the group frees it by this address */
     struct kl_child child;
     int color, key, nranks;
     bool abort, has_id;
@@ -25,18 +25,18 @@ static void drop(struct kl_deferred *call)
 }
 
 static ncclResult_t wish_for(struct ncclComm *parent, const ncclConfig_t *config, const char *function,
-                             struct kl_wish *wish)
+                             struct kl_nccl_config *nccl_config)
 {
-    *wish = parent->wish;
-    return config ? kl_wish_read(config, function, wish) : ncclSuccess;
+    *nccl_config = parent->nccl_config;
+    return config ? kl_nccl_config_read(config, function, nccl_config) : ncclSuccess;
 }
 
-/* The parent is entered and busy: the call's job, or given back if there is none. */
+/* The parent is entered and busy: run the call as its job, or leave if there is none. */
 static ncclResult_t prepare(struct ncclComm *parent, ncclComm_t *user, const ncclConfig_t *config, int nexcluded,
                             const char *function, struct making **out)
 {
-    struct kl_wish wish;
-    ncclResult_t rc = wish_for(parent, config, function, &wish);
+    struct kl_nccl_config nccl_config;
+    ncclResult_t rc = wish_for(parent, config, function, &nccl_config);
     struct making *m = rc ? NULL : calloc(1, sizeof *m + (size_t)nexcluded * sizeof m->excluded[0]);
 
     if (!rc && !m) rc = KL_NOMEM("a communicator's creation");
@@ -45,7 +45,7 @@ static ncclResult_t prepare(struct ncclComm *parent, ncclComm_t *user, const ncc
         return rc;
     }
     m->call = (struct kl_deferred){.drop = drop, .comm = parent, .background = !parent->blocking};
-    m->child = (struct kl_child){.parent = parent, .wish = wish, .user = user};
+    m->child = (struct kl_child){.parent = parent, .nccl_config = nccl_config, .user = user};
     *out = m;
     return ncclSuccess;
 }
@@ -61,7 +61,7 @@ static ncclResult_t run_split(struct kl_deferred *call)
 
 static ncclResult_t check_split(struct ncclComm *parent, int color)
 {
-    KL_TRY(kl_comm_trouble(parent));
+    KL_TRY(kl_comm_failure_unless_revoked(parent));
     if (kl_load_relaxed(&parent->finalized))
         return KL_FAIL(ncclInvalidArgument, "ncclCommSplit: the communicator was finalized");
     if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
@@ -92,7 +92,7 @@ static ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *newco
 KL_PNCCL(ncclCommSplit);
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config)
 {
-    return kl_group_note(split(comm, color, key, newcomm, config));
+    return kl_group_keep_error(split(comm, color, key, newcomm, config));
 }
 
 /* ---- shrink ---- */
@@ -118,7 +118,7 @@ static ncclResult_t check_excluded(const struct ncclComm *parent, const int *exc
 
 static ncclResult_t check_shrink(struct ncclComm *parent, const int *excluded, int n, int flags)
 {
-    if (flags != NCCL_SHRINK_ABORT) KL_TRY(kl_comm_trouble(parent));
+    if (flags != NCCL_SHRINK_ABORT) KL_TRY(kl_comm_failure_unless_revoked(parent));
     if (kl_load_relaxed(&parent->finalized))
         return KL_FAIL(ncclInvalidArgument, "ncclCommShrink: the communicator was finalized");
     return check_excluded(parent, excluded, n);
@@ -163,7 +163,7 @@ KL_PNCCL(ncclCommShrink);
 ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
                             ncclConfig_t *config, int shrinkFlags)
 {
-    return kl_group_note(shrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags));
+    return kl_group_keep_error(shrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags));
 }
 
 /* ---- grow ---- */
@@ -175,7 +175,7 @@ ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId)
 
     if (!uniqueId) return KL_FAIL(ncclInvalidArgument, "ncclCommGetUniqueId: the result pointer is NULL");
     KL_TRY(kl_comm_enter(comm, "ncclCommGetUniqueId", &c));
-    ncclResult_t rc = kl_comm_mint_id(c, uniqueId);
+    ncclResult_t rc = kl_comm_create_grow_id(c, uniqueId);
     kl_handle_leave(c);
     return rc;
 }
@@ -189,7 +189,7 @@ static ncclResult_t run_grow(struct kl_deferred *call)
 
 static ncclResult_t check_grow(struct ncclComm *parent, int nranks, int rank)
 {
-    KL_TRY(kl_comm_trouble(parent));
+    KL_TRY(kl_comm_failure_unless_revoked(parent));
     if (kl_load_relaxed(&parent->finalized))
         return KL_FAIL(ncclInvalidArgument, "ncclCommGrow: the communicator was finalized");
     if (rank != -1)
@@ -224,11 +224,11 @@ KL_PNCCL(ncclCommGrow);
 ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank, ncclComm_t *newcomm,
                           ncclConfig_t *config)
 {
-    if (!newcomm) return kl_group_note(KL_FAIL(ncclInvalidArgument, "ncclCommGrow: the result pointer is NULL"));
+    if (!newcomm) return kl_group_keep_error(KL_FAIL(ncclInvalidArgument, "ncclCommGrow: the result pointer is NULL"));
     kl_comm_publish(newcomm, NULL);
-    if (comm) return kl_group_note(grow(comm, nRanks, uniqueId, rank, newcomm, config));
+    if (comm) return kl_group_keep_error(grow(comm, nRanks, uniqueId, rank, newcomm, config));
     if (!uniqueId)
-        return kl_group_note(
-            KL_FAIL(ncclInvalidArgument, "ncclCommGrow: who joins needs the id of ncclCommGetUniqueId"));
-    return kl_group_note(kl_api_join(newcomm, nRanks, rank, uniqueId, config, "ncclCommGrow"));
+        return kl_group_keep_error(
+            KL_FAIL(ncclInvalidArgument, "ncclCommGrow: a rank that joins needs the id of ncclCommGetUniqueId"));
+    return kl_group_keep_error(kl_api_join(newcomm, nRanks, rank, uniqueId, config, "ncclCommGrow"));
 }

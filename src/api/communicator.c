@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * communicator.c - version, ids, what is asked about communicators, and their end.
+ * communicator.c - version, ids, queries about communicators, and their end.
  */
 #include "api/api.h"
 #include "api/create.h"
 #include "base/log.h"
-#include "comm/group.h"
+#include "comm/queue/group.h"
 #include "comm/job.h"
 
 #include <stdlib.h>
@@ -30,11 +30,11 @@ const char *ncclGetLastError(ncclComm_t comm)
     struct ncclComm *c = kl_handle_try(comm);
 
     if (c) {
-        ncclResult_t rc = kl_comm_failure(c); /* that is from now on this thread's last sentence */
+        ncclResult_t rc = kl_comm_failure(c); /* sets this thread's last error text */
         kl_handle_leave(c);
         if (rc) return kl_error_text();
     }
-    return kl_error_of_process();
+    return kl_error_process_last();
 }
 
 #pragma GCC diagnostic push
@@ -73,7 +73,7 @@ static void drop_job(struct kl_deferred *call)
     kl_job_cancel(call->comm);
 }
 
-/* What a communicator does with itself. */
+/* A call that changes a communicator. */
 struct doing {
     struct kl_deferred call; /* first: the group frees it */
     ncclResult_t (*what)(struct ncclComm *comm);
@@ -128,10 +128,10 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 
     if (!comm) return ncclSuccess;
     KL_TRY(kl_job_begin(comm, KL_BUSY_FINALIZE, "ncclCommFinalize", &c));
-    return kl_group_note(finalize(c));
+    return kl_group_keep_error(finalize(c));
 }
 
-/* It waits for nobody else, and takes place at once, as what else is in the group is to fail. */
+/* It does not wait for other ranks, and takes place at once, because the other calls of the group are to fail. */
 KL_PNCCL(ncclCommRevoke);
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags)
 {
@@ -166,7 +166,7 @@ static ncclResult_t suspend(ncclComm_t handle, int flags)
 KL_PNCCL(ncclCommSuspend);
 ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags)
 {
-    return kl_group_note(suspend(comm, flags));
+    return kl_group_keep_error(suspend(comm, flags));
 }
 
 static ncclResult_t resume(ncclComm_t handle)
@@ -180,10 +180,10 @@ static ncclResult_t resume(ncclComm_t handle)
 KL_PNCCL(ncclCommResume);
 ncclResult_t ncclCommResume(ncclComm_t comm)
 {
-    return kl_group_note(resume(comm));
+    return kl_group_keep_error(resume(comm));
 }
 
-/* An abort from another thread ends the wait for what is queued, and then frees the communicator itself. */
+/* An abort from another thread ends the wait for queued operations, and then frees the communicator itself. */
 KL_PNCCL(ncclCommDestroy);
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
@@ -192,7 +192,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     if (!comm) return ncclSuccess;
     KL_TRY(kl_comm_enter_suspended(comm, "ncclCommDestroy", &c));
     kl_group_forget(c);
-    ncclResult_t rc = kl_comm_finalize(c); /* perhaps again: an open group may have queued something since */
+    ncclResult_t rc = kl_comm_finalize(c); /* again: an open group may have queued operations since */
     bool mine = kl_handle_close(c);
     kl_handle_leave(c);
     if (mine) kl_comm_destroy(c);

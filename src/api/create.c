@@ -6,8 +6,8 @@
 
 #include "api/api.h"
 #include "api/param_sets.h"
-#include "comm/devices.h"
-#include "comm/group.h"
+#include "comm/setup/devices.h"
+#include "comm/queue/group.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,24 +16,24 @@
 
 struct creation {
     struct kl_deferred call; /* first: the group frees it */
-    struct kl_birth birth;
+    struct kl_comm_params params;
     ncclComm_t *user;
-    ncclUniqueId ids[]; /* of the birth */
+    ncclUniqueId ids[]; /* of struct kl_comm_params */
 };
 
 static ncclResult_t run_creation(struct kl_deferred *call)
 {
     struct creation *c = (struct creation *)call;
 
-    return kl_comm_complete(call->comm, &c->birth, c->user);
+    return kl_comm_complete(call->comm, &c->params, c->user);
 }
 
 static void drop_creation(struct kl_deferred *call)
 {
     struct creation *c = (struct creation *)call;
 
-    kl_bootstrap_decline(c->ids, c->birth.nids, c->birth.rank, c->birth.nranks);
-    kl_comm_drop(call->comm, c->user);
+    kl_bootstrap_decline(c->ids, c->params.nids, c->params.rank, c->params.nranks);
+    kl_comm_discard(call->comm, c->user);
 }
 
 static void undo_creation(struct kl_deferred *call)
@@ -44,21 +44,21 @@ static void undo_creation(struct kl_deferred *call)
     kl_comm_publish(c->user, NULL);
 }
 
-/* What is asked for, and the ids, are copied: the call may be made later. */
-static ncclResult_t create(ncclComm_t *user, const struct kl_birth *birth)
+/* The arguments and the ids are copied: the call may be made later. */
+static ncclResult_t create(ncclComm_t *user, const struct kl_comm_params *params)
 {
-    struct creation *c = calloc(1, sizeof *c + (size_t)birth->nids * sizeof c->ids[0]);
+    struct creation *c = calloc(1, sizeof *c + (size_t)params->nids * sizeof c->ids[0]);
 
     if (!c) return KL_NOMEM("a communicator's creation");
     kl_param_sets_check_names();
     c->call = (struct kl_deferred){.run = run_creation, .undo = undo_creation, .drop = drop_creation};
-    c->birth = *birth;
-    c->birth.ids = c->ids;
+    c->params = *params;
+    c->params.ids = c->ids;
     c->user = user;
-    memcpy(c->ids, birth->ids, (size_t)birth->nids * sizeof c->ids[0]);
-    ncclResult_t rc = kl_comm_begin(&c->birth, user, &c->call.comm);
+    memcpy(c->ids, params->ids, (size_t)params->nids * sizeof c->ids[0]);
+    ncclResult_t rc = kl_comm_begin(&c->params, user, &c->call.comm);
     if (rc) {
-        kl_bootstrap_decline(c->ids, birth->nids, birth->rank, birth->nranks);
+        kl_bootstrap_decline(c->ids, params->nids, params->rank, params->nranks);
         free(c);
         return rc;
     }
@@ -66,7 +66,8 @@ static ncclResult_t create(ncclComm_t *user, const struct kl_birth *birth)
     return kl_group_call(&c->call);
 }
 
-/* Several ranks that a thread creates in a group without choosing get a device each, whatever it had before. */
+/* Several ranks that a thread creates in a group without choosing get a device each, whatever its current device
+ * was. */
 static int chosen_device(void)
 {
     return kl_devices()->chosen(kl_group_open());
@@ -86,13 +87,13 @@ static ncclResult_t check_ranks(const ncclComm_t *comm, int nranks, int rank, co
 static ncclResult_t create_rank(ncclComm_t *comm, int nranks, int rank, const ncclUniqueId *ids, int nids,
                                 const ncclConfig_t *config, const char *function)
 {
-    struct kl_birth birth = {.ids = ids, .nids = nids, .nranks = nranks, .rank = rank};
+    struct kl_comm_params params = {.ids = ids, .nids = nids, .nranks = nranks, .rank = rank};
 
     if (comm) kl_comm_publish(comm, NULL);
     KL_TRY(check_ranks(comm, nranks, rank, function));
-    KL_TRY(kl_wish_read(config, function, &birth.wish));
-    birth.device = chosen_device();
-    return create(comm, &birth);
+    KL_TRY(kl_nccl_config_read(config, function, &params.nccl_config));
+    params.device = chosen_device();
+    return create(comm, &params);
 }
 
 ncclResult_t kl_api_join(ncclComm_t *comm, int nranks, int rank, const ncclUniqueId *id, const ncclConfig_t *config,
@@ -104,13 +105,13 @@ ncclResult_t kl_api_join(ncclComm_t *comm, int nranks, int rank, const ncclUniqu
 KL_PNCCL(ncclCommInitRank);
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
 {
-    return kl_group_note(create_rank(comm, nranks, rank, &id, 1, NULL, "ncclCommInitRank"));
+    return kl_group_keep_error(create_rank(comm, nranks, rank, &id, 1, NULL, "ncclCommInitRank"));
 }
 
 KL_PNCCL(ncclCommInitRankConfig);
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
-    return kl_group_note(create_rank(comm, nranks, rank, &id, 1, config, "ncclCommInitRankConfig"));
+    return kl_group_keep_error(create_rank(comm, nranks, rank, &id, 1, config, "ncclCommInitRankConfig"));
 }
 
 KL_PNCCL(ncclCommInitRankScalable);
@@ -118,10 +119,10 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myran
                                       ncclConfig_t *config)
 {
     if (nId < 1 || nId > nranks || !commIds)
-        return kl_group_note(KL_FAIL(ncclInvalidArgument,
-                                     "ncclCommInitRankScalable: %d ids for %d ranks%s; there may be one for each", nId,
-                                     nranks, commIds ? "" : ", and a NULL array"));
-    return kl_group_note(create_rank(newcomm, nranks, myrank, commIds, nId, config, "ncclCommInitRankScalable"));
+        return kl_group_keep_error(KL_FAIL(ncclInvalidArgument,
+                                           "ncclCommInitRankScalable: %d ids for %d ranks%s; there may be one for each",
+                                           nId, nranks, commIds ? "" : ", and a NULL array"));
+    return kl_group_keep_error(create_rank(newcomm, nranks, myrank, commIds, nId, config, "ncclCommInitRankScalable"));
 }
 
 /* ---- all ranks of one process ---- */
@@ -148,13 +149,13 @@ static ncclResult_t check_devices(int ndev, const int *devlist)
 
 static ncclResult_t create_each(ncclComm_t *comms, int ndev, const int *devlist, const ncclUniqueId *id)
 {
-    struct kl_birth birth = {.ids = id, .nids = 1, .nranks = ndev, .wish = kl_wish_none};
+    struct kl_comm_params params = {.ids = id, .nids = 1, .nranks = ndev, .nccl_config = kl_nccl_config_unset};
 
     KL_TRY(kl_group_start());
     for (int i = 0; i < ndev; i++) {
-        birth.rank = i;
-        birth.device = devlist ? devlist[i] : i;
-        kl_group_note(create(&comms[i], &birth));
+        params.rank = i;
+        params.device = devlist ? devlist[i] : i;
+        kl_group_keep_error(create(&comms[i], &params));
     }
     return kl_group_end();
 }
@@ -173,5 +174,5 @@ static ncclResult_t create_all(ncclComm_t *comms, int ndev, const int *devlist)
 KL_PNCCL(ncclCommInitAll);
 ncclResult_t ncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist)
 {
-    return kl_group_note(create_all(comms, ndev, devlist));
+    return kl_group_keep_error(create_all(comms, ndev, devlist));
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * diagnose.c - what a program may want to know when something goes wrong.
+ * diagnose.c - diagnosis functions for programs.
  */
 #include "comm/comm.h"
-#include "comm/watch/flight_file.h"
+#include "comm/diagnosis/flight_file.h"
 #include "include/kolo.h"
 
 #define MOST_TIMEOUT_MS (365ull * 24 * 3600 * 1000)

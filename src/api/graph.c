@@ -128,7 +128,7 @@ ncclResult_t koloGraphGetNodeCount(koloGraph_t graph, size_t *nodes)
 
 ncclResult_t koloGraphDestroy(koloGraph_t graph)
 {
-    kl_recording_drop(graph_of(graph));
+    kl_recording_unref(graph_of(graph));
     return ncclSuccess;
 }
 

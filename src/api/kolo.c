@@ -5,7 +5,7 @@
 #include "api/api.h"
 #include "api/check.h"
 #include "base/error.h"
-#include "comm/devices.h"
+#include "comm/setup/devices.h"
 #include "device/device.h"
 #include "include/kolo.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** onesided.c - put, signal, wait for signals: check, then hand over to the communicator. */
-#include "comm/onesided.h"
+#include "comm/queue/onesided.h"
 
 #include "api/api.h"
 #include "api/check.h"
-#include "comm/group.h"
+#include "comm/queue/group.h"
 #include "comm/job.h"
 
 #include <stdint.h>
@@ -17,7 +17,7 @@ static ncclResult_t enter(ncclComm_t handle, const char *function, cudaStream_t 
     if (!rc && kl_load_relaxed(&(*comm)->finalized))
         rc = KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
     if (!rc) rc = kl_device_stream_of((*comm)->devices, stream, (*comm)->device, s);
-    if (!rc) rc = kl_group_take(*comm, function);
+    if (!rc) rc = kl_group_enter_issuer(*comm, function);
     if (rc) kl_handle_leave_as_issuer(*comm);
     return rc;
 }
@@ -61,7 +61,7 @@ ncclResult_t ncclPutSignal(const void *localbuff, size_t count, ncclDataType_t d
                        .offset = peerWinOffset,
                        .window = peerWin};
 
-    return kl_group_note(put_elements(&p, count, datatype, flags, comm, stream));
+    return kl_group_keep_error(put_elements(&p, count, datatype, flags, comm, stream));
 }
 
 KL_PNCCL(ncclSignal);
@@ -69,7 +69,7 @@ ncclResult_t ncclSignal(int peer, int sigIdx, int ctx, unsigned int flags, ncclC
 {
     const struct kl_put p = {.function = "ncclSignal", .peer = peer, .context = ctx, .signal = sigIdx};
 
-    return kl_group_note(put(comm, &p, flags, stream));
+    return kl_group_keep_error(put(comm, &p, flags, stream));
 }
 
 static ncclResult_t await_signals(int n, const ncclWaitSignalDesc_t *wanted, ncclComm_t handle, cudaStream_t stream)
@@ -89,5 +89,5 @@ static ncclResult_t await_signals(int n, const ncclWaitSignalDesc_t *wanted, ncc
 KL_PNCCL(ncclWaitSignal);
 ncclResult_t ncclWaitSignal(int nDesc, ncclWaitSignalDesc_t *signalDescs, ncclComm_t comm, cudaStream_t stream)
 {
-    return kl_group_note(await_signals(nDesc, signalDescs, comm, stream));
+    return kl_group_keep_error(await_signals(nDesc, signalDescs, comm, stream));
 }

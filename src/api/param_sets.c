@@ -2,7 +2,7 @@
 #include "api/param_sets.h"
 
 #include "api/other_names.h"
-#include "comm/settings.h"
+#include "comm/setup/settings.h"
 
 const struct kl_param_registry kl_param_registry = {.sets = kl_comm_param_sets, .others = kl_other_names};
 

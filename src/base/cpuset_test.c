@@ -15,7 +15,7 @@ static bool parse(int form, const char *text, struct kl_cpuset *set)
 static const char *print(int form, const struct kl_cpuset *set)
 {
     static char room[4 * KL_CPUSET_CPUS];
-    struct kl_text text = kl_text_over(room, sizeof room);
+    struct kl_text text = kl_text_in(room, sizeof room);
 
     (form == LIST ? kl_cpuset_add_list : kl_cpuset_add_map)(&text, set);
     assert_false(text.cut);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/filelimit.h"
+#include "base/file_size_limit.h"
 #include "base/log.h"
 
 #include "base/log_config.h"
@@ -20,7 +20,7 @@
 
 enum { LINE_BYTES = 2304 }; /* well below PIPE_BUF, so that lines of several writers of a pipe stay whole */
 
-/* All that printing needs. Constant once published; never freed, because another thread may be printing. */
+/* Everything needed to print. Constant once published; never freed, because another thread may be printing. */
 struct output {
     const struct output *earlier; /* keeps all of them reachable */
     struct kl_log_config config;
@@ -61,13 +61,13 @@ static void expand_path(struct kl_text *path, const char *pattern, const char *h
 /* The path stays empty when standard output is meant. */
 static void name_file(struct output *out)
 {
-    struct kl_text path = kl_text_over(out->path, sizeof out->path);
+    struct kl_text path = kl_text_in(out->path, sizeof out->path);
 
     if (out->config.level > KL_LOG_VERSION) expand_path(&path, out->config.file, out->host);
 }
 
-/* Appending keeps lines whole when several processes were given one name. A file that cannot be opened is no reason to
-   lose the lines: they go to standard output. Reading NCCL_DEBUG* again must not empty the file that is in use. */
+/* Appending keeps lines whole when several processes were given one name. If a file cannot be opened, lines go to
+ * standard output. Reading NCCL_DEBUG* again must not empty the file that is in use. */
 static void open_file(struct output *out, const struct output *before)
 {
     bool same = !strcmp(out->path, before->path);
@@ -141,7 +141,7 @@ void kl_log_reset(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-    read_once(); /* so that it does not happen after us */
+    read_once(); /* so that the child does not read the configuration itself */
     pthread_mutex_lock(&lock);
     read_config();
     pthread_mutex_unlock(&lock);
@@ -175,7 +175,7 @@ static void prepare_format(struct kl_text *t, const char *format, long ns)
 static void add_time(struct kl_text *line, const char *format)
 {
     char prepared[512], text[512];
-    struct kl_text t = kl_text_over(prepared, sizeof prepared);
+    struct kl_text t = kl_text_in(prepared, sizeof prepared);
     struct timespec now;
     struct tm local;
 
@@ -186,11 +186,14 @@ static void add_time(struct kl_text *line, const char *format)
     kl_text_add(line, "%s", text);
 }
 
-/* The last folder and the name: the rest of the path says where Kolo was built. */
+/* The path below src/, or the last folder and the name: the rest of the path depends on the build. */
 static const char *short_file(const char *file)
 {
-    const char *slash = strrchr(file, '/');
+    const char *slash = strrchr(file, '/'), *below = NULL;
 
+    for (const char *at = file; (at = strstr(at, "src/")); at += 4)
+        if (at == file || at[-1] == '/') below = at + 4;
+    if (below) return below;
     while (slash && slash > file && slash[-1] != '/') slash--;
     return slash ? slash : file;
 }
@@ -218,12 +221,13 @@ static void begin_line(struct kl_text *t, const struct output *out, enum kl_log_
     }
     if (shown_device >= 0) kl_text_add(t, "[%d] ", shown_device);
     if (level == KL_LOG_TRACE) kl_text_add(t, "%f ", ms_since(&out->start));
-    if (level == KL_LOG_TRACE || level == KL_LOG_WARN) kl_text_add(t, "%s:%d ", short_file(file), line);
-    kl_text_add(t, "NCCL %s ", level == KL_LOG_WARN ? "WARN" : level == KL_LOG_TRACE ? "TRACE" : "INFO");
+    const bool placed = level == KL_LOG_WARN || level == KL_LOG_ATTN || level == KL_LOG_TRACE;
+    if (placed) kl_text_add(t, "%s:%d ", short_file(file), line);
+    kl_text_add(t, "NCCL %s ", placed ? kl_log_level_name[level] : "INFO");
 }
 
-/* A line stays a line, and a terminal stays usable, whatever a peer or a file name brought into the text. */
-static void blunt(char *text)
+/* Replace control characters, wherever the text came from: a line stays one line, and a terminal stays usable. */
+static void replace_control_characters(char *text)
 {
     for (; *text; text++)
         if (iscntrl((unsigned char)*text) && *text != '\t') *text = '?';
@@ -231,11 +235,11 @@ static void blunt(char *text)
 
 static void write_line(int fd, const char *bytes, size_t nbytes)
 {
-    struct kl_filelimit_guard guard;
+    struct kl_file_size_limit_guard guard;
 
-    kl_filelimit_begin(&guard);
+    kl_file_size_limit_begin(&guard);
     while (write(fd, bytes, nbytes) < 0 && errno == EINTR) continue;
-    kl_filelimit_end(&guard);
+    kl_file_size_limit_end(&guard);
 }
 
 static void raise_level(void)
@@ -246,20 +250,20 @@ static void raise_level(void)
     if (word >> KL_LOG_LEVEL_SHIFT < KL_LOG_INFO) kl_cas_acq_rel(&kl_log_word, &word, raised);
 }
 
-/* Wherever NCCL_DEBUG_FILE says. */
+/* Prints to the destination that NCCL_DEBUG_FILE names. */
 static const struct output *print(enum kl_log_level level, unsigned subsys, const char *file, int line, const char *fmt,
                                   va_list args)
 {
     char bytes[LINE_BYTES];
-    struct kl_text t = kl_text_over(bytes, sizeof bytes);
+    struct kl_text t = kl_text_in(bytes, sizeof bytes);
 
-    read_once(); /* makes what kl_log_on's relaxed load announced visible */
+    read_once(); /* acquires the data that kl_log_on's relaxed load announced */
     const struct output *out = kl_load_acquire(&current);
 
     begin_line(&t, out, level, subsys, file, line);
     size_t prefix = t.length;
     kl_text_vadd(&t, fmt, args);
-    blunt(bytes + prefix);
+    replace_control_characters(bytes + prefix);
     bytes[t.length++] = '\n'; /* takes the place of the final zero */
     write_line(out->fd, bytes, t.length);
     return out;

@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Hashes of what was said. Where two things share a slot, they may be said again; nothing is ever left unsaid. */
+/* Hashes of reported messages. Two messages that share a slot may be repeated; none is ever suppressed before it was
+ * printed. */
 static _Atomic uint64_t said[1024];
 
 static uint64_t hash_setting(const struct kl_setting *s)
@@ -20,7 +21,7 @@ static uint64_t hash_setting(const struct kl_setting *s)
     return kl_hash_add(hash, &s->line, sizeof s->line);
 }
 
-/* Should this be said now? From then on it has been. */
+/* Should this message be printed now? Marks it as printed. */
 static bool is_news(enum kl_log_level level, const struct kl_setting *s)
 {
     uint64_t hash = hash_setting(s);
@@ -34,7 +35,7 @@ static void report_refused(const struct kl_param *param, const struct kl_setting
     char origin[KL_ORIGIN_TEXT], expected[512];
 
     KL_WARN("%s=\"%.100s\" (%s) is refused: expected %s; the default \"%s\" stays in force", s->name,
-            kl_param_shown(param, s->text), kl_setting_origin(s, origin),
+            kl_param_display(param, s->text), kl_setting_origin(s, origin),
             kl_param_expected(param, expected, sizeof expected), param->dfl);
 }
 
@@ -45,7 +46,7 @@ void kl_param_report(const struct kl_param *param, enum kl_param_state state, co
     if (state == KL_PARAM_IS_REFUSED && is_news(KL_LOG_WARN, setting)) report_refused(param, setting);
     if (state == KL_PARAM_IS_SET && is_news(KL_LOG_INFO, setting))
         KL_INFO(KL_ENV, "%s set by %s to %s", setting->name, kl_setting_origin(setting, origin),
-                kl_param_shown(param, setting->text));
+                kl_param_display(param, setting->text));
 }
 
 static void report_file(const struct kl_conf *conf)
@@ -77,6 +78,6 @@ void kl_param_report_unknown(const struct kl_setting *setting, const char *neare
         KL_WARN("%s (%s) is unknown and has no effect; did you mean %s?", setting->name,
                 kl_setting_origin(setting, origin), nearest);
     else
-        KL_WARN("%s (%s) is unknown and has no effect; `kolo env` lists what is known", setting->name,
+        KL_WARN("%s (%s) is unknown and has no effect; `kolo env` lists the known names", setting->name,
                 kl_setting_origin(setting, origin));
 }

@@ -6,7 +6,7 @@
 static void pieces_follow_each_other(void **state)
 {
     char buffer[16];
-    struct kl_text t = kl_text_over(buffer, sizeof buffer);
+    struct kl_text t = kl_text_in(buffer, sizeof buffer);
 
     (void)state;
     assert_string_equal(buffer, "");
@@ -21,7 +21,7 @@ static void pieces_follow_each_other(void **state)
 static void what_does_not_fit_is_cut(void **state)
 {
     char buffer[] = "????????x";
-    struct kl_text t = kl_text_over(buffer, 8);
+    struct kl_text t = kl_text_in(buffer, 8);
 
     (void)state;
     kl_text_add(&t, "1234567"); /* fits exactly */
@@ -60,7 +60,7 @@ static void sizes_and_times_have_units(void **state)
     FOR_EACH_CASE(c, sizes)
     {
         char text[32];
-        struct kl_text t = kl_text_over(text, sizeof text);
+        struct kl_text t = kl_text_in(text, sizeof text);
 
         kl_text_add_size(&t, c->bytes);
         assert_string_equal(text, c->text);
@@ -68,7 +68,7 @@ static void sizes_and_times_have_units(void **state)
     FOR_EACH_CASE(c, times)
     {
         char text[32];
-        struct kl_text t = kl_text_over(text, sizeof text);
+        struct kl_text t = kl_text_in(text, sizeof text);
 
         kl_text_add_time(&t, c->us);
         assert_string_equal(text, c->text);

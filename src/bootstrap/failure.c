@@ -10,7 +10,7 @@
 
 /* ---- the first failure ---- */
 
-void kl_failure_tell(struct kl_contact *peer)
+void kl_failure_send_notice(struct kl_contact *peer)
 {
     unsigned char wire[KL_NOTICE_WIRE_MAX];
     size_t bytes = kl_notice_encode(&peer->bootstrap->failure, wire);
@@ -19,16 +19,16 @@ void kl_failure_tell(struct kl_contact *peer)
     kl_link_post(peer, &head, wire);
 }
 
-/* Every rank passes the first notice it gets on to all it is connected with; so it reaches all. Under lock. */
+/* Every rank forwards the first notice to all its connections, so that all ranks get it. Under lock. */
 static void spread(struct kl_bootstrap *b)
 {
     for (int rank = 0; rank < b->nranks; rank++) {
         struct kl_contact *peer = kl_contact_find(b, rank);
-        if (peer && peer->state == KL_LINK_UP) kl_failure_tell(peer);
+        if (peer && peer->state == KL_LINK_UP) kl_failure_send_notice(peer);
     }
 }
 
-/* False: there has been one before. Without lock. */
+/* False: there has been an earlier failure. Without lock. */
 static bool record(struct kl_bootstrap *b, const struct kl_notice *why)
 {
     pthread_mutex_lock(&b->lock);
@@ -38,7 +38,7 @@ static bool record(struct kl_bootstrap *b, const struct kl_notice *why)
         b->failure = *why;
         kl_store_release(&b->over, true); /* pairs with kl_bootstrap_poll */
         spread(b);
-        kl_stop_raise(&b->stop);
+        kl_cancel_raise(&b->stop);
         pthread_cond_broadcast(&b->changed);
     }
     pthread_mutex_unlock(&b->lock);
@@ -46,7 +46,7 @@ static bool record(struct kl_bootstrap *b, const struct kl_notice *why)
     return first;
 }
 
-void kl_failure_hear(struct kl_bootstrap *b, const struct kl_notice *why)
+void kl_failure_on_notice(struct kl_bootstrap *b, const struct kl_notice *why)
 {
     if (record(b, why) && b->on_failure) b->on_failure(b->ctx, why->culprit, why->code, why->text);
 }
@@ -66,21 +66,21 @@ void kl_bootstrap_report(struct kl_bootstrap *b, int culprit, ncclResult_t code,
     if (!kl_state_inherited(b)) (void)record(b, &why);
 }
 
-ncclResult_t kl_failure_settle(struct kl_bootstrap *b, int peer, ncclResult_t rc)
+ncclResult_t kl_failure_report_result(struct kl_bootstrap *b, int peer, ncclResult_t rc)
 {
     if (rc == ncclRemoteError) kl_bootstrap_report(b, peer, rc, kl_error_text());
     if (rc == ncclSystemError) kl_bootstrap_report(b, b->rank, rc, kl_error_text());
     return rc;
 }
 
-/* ---- what may be the wake of another failure ---- */
+/* ---- possible consequences of another failure ---- */
 
 enum {
-    WAKE_MS = 1000,       /* word of a failure reaches everybody in much less, over connections that exist */
-    LATE_WAKE_MS = 13000, /* more than who waits needs to find out why (KL_SILENCE_MS) */
+    WAKE_MS = 1000,       /* a failure notice reaches all ranks in much less, over existing connections */
+    LATE_WAKE_MS = 13000, /* more than the diagnosis of a timeout takes (KL_TIMEOUT_DIAGNOSIS_MS) */
 };
 
-ncclResult_t kl_bootstrap_cause(struct kl_bootstrap *b, ncclResult_t rc)
+ncclResult_t kl_bootstrap_await_cause(struct kl_bootstrap *b, ncclResult_t rc)
 {
     uint64_t deadline = kl_deadline_in_ms(rc == ncclRemoteError ? WAKE_MS : 0);
 
@@ -114,12 +114,12 @@ void kl_failure_suspect_late(struct kl_bootstrap *b, int culprit, ncclResult_t c
     suspect(b, culprit, code, text, LATE_WAKE_MS);
 }
 
-void kl_failure_trust(struct kl_bootstrap *b, int rank)
+void kl_failure_clear_suspicion(struct kl_bootstrap *b, int rank)
 {
     if (b->suspects && b->suspicion.culprit == rank) b->suspects = false;
 }
 
-void kl_failure_on_clock(void *ctx, uint32_t events)
+void kl_failure_on_timer(void *ctx, uint32_t events)
 {
     struct kl_bootstrap *b = ctx;
 
@@ -128,7 +128,7 @@ void kl_failure_on_clock(void *ctx, uint32_t events)
     bool suspects = b->suspects;
     struct kl_notice why = b->suspicion;
     pthread_mutex_unlock(&b->lock);
-    if (suspects) kl_failure_hear(b, &why);
+    if (suspects) kl_failure_on_notice(b, &why);
 }
 
 /* ---- abort ---- */
@@ -139,7 +139,7 @@ void kl_bootstrap_abort(struct kl_bootstrap *b)
     pthread_mutex_lock(&b->lock);
     b->aborted = true;
     kl_store_release(&b->over, true); /* pairs with kl_bootstrap_poll */
-    kl_stop_raise(&b->stop);
+    kl_cancel_raise(&b->stop);
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
 }

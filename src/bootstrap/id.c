@@ -33,7 +33,7 @@ void kl_id_pack(const struct kl_id *id, ncclUniqueId *bytes)
     }
 }
 
-/* The used addresses come first, then there are none. */
+/* Used addresses come first; the rest are empty. */
 static bool unpack_addresses(struct kl_reader *r, struct kl_id *id)
 {
     for (int i = 0; i < KL_ADDRESSES; i++) {
@@ -49,6 +49,15 @@ static bool unpack_addresses(struct kl_reader *r, struct kl_id *id)
     return id->naddresses > 0;
 }
 
+void kl_id_add_psk(struct kl_id *id)
+{
+    struct kl_bootstrap_params params;
+
+    kl_param_load(&kl_bootstrap_param_set, &params);
+    if (*params.psk) id->secret = kl_key_derive(&id->secret, "kolo psk", params.psk, strlen(params.psk));
+    explicit_bzero(&params, sizeof params);
+}
+
 bool kl_id_unpack(const ncclUniqueId *bytes, struct kl_id *id)
 {
     struct kl_reader r = kl_reader_on(bytes->internal, sizeof bytes->internal);
@@ -61,6 +70,7 @@ bool kl_id_unpack(const ncclUniqueId *bytes, struct kl_id *id)
     if (found.kind != KL_ID_ROOT_RUNS && found.kind != KL_ID_RANK0_OPENS) return false;
     kl_get_bytes(&r, found.secret.bytes, KL_KEY_BYTES);
     if (!unpack_addresses(&r, &found) || kl_get_u32(&r)) return false;
+    kl_id_add_psk(&found);
     *id = found;
     return true;
 }
@@ -91,7 +101,7 @@ void kl_bootstrap_id_format(const ncclUniqueId *id, char text[2 * NCCL_UNIQUE_ID
     for (size_t i = 0; i < sizeof id->internal; i++) snprintf(text + 2 * i, 3, "%02x", (unsigned char)id->internal[i]);
 }
 
-/* What is no address may be a damaged id, which nobody shall read in a log. */
+/* Text that is not an address may be a damaged id, and must not appear in a log. */
 static ncclResult_t parse_rendezvous(const char *text, ncclUniqueId *bytes)
 {
     struct kl_bootstrap_params params;
@@ -123,10 +133,10 @@ ncclResult_t kl_bootstrap_id_parse(const char *text, ncclUniqueId *out)
 
 /* ---- making ids ---- */
 
-/* All who know the rendezvous know its number. */
+/* The number follows from the id, so that all ranks of the host know it. */
 static union kl_address door_of_rendezvous(const struct kl_id *id, uint64_t place)
 {
-    union kl_address door = kl_address_of_door(place);
+    union kl_address door = kl_address_new_unix(place);
     unsigned char wire[KL_ADDRESS_WIRE];
 
     kl_address_pack(&id->address[0], wire);
@@ -144,7 +154,7 @@ ncclResult_t kl_id_rendezvous(const char *address, const char *secret, struct kl
     if (!kl_address_port(&made.address[0]))
         return KL_FAIL(ncclInvalidArgument, "the rendezvous \"%s\" needs a port that all ranks know, not 0", address);
     made.secret = kl_key_from_text(secret);
-    KL_TRY(kl_hostinfo_door_hash(&place));
+    KL_TRY(kl_hostinfo_netns_hash(&place));
     if (place) made.address[made.naddresses++] = door_of_rendezvous(&made, place);
     *id = made;
     return ncclSuccess;
@@ -165,8 +175,8 @@ bool kl_id_is_public(const struct kl_id *id)
     return !memcmp(&known, &id->secret, sizeof known);
 }
 
-/* Ranks of one host, which have its door, need none. */
-static ncclResult_t choose_interfaces(const struct kl_netif_wish *wish, bool has_door,
+/* Ranks of one host, which have its Unix address, need no interface. */
+static ncclResult_t choose_interfaces(const struct kl_netif_constraints *wish, bool has_door,
                                       struct kl_netif chosen[KL_NETIF_MAX], int *n)
 {
     const bool asked = !has_door || (wish->names && *wish->names) || wish->family;
@@ -184,17 +194,17 @@ ncclResult_t kl_id_listen_addresses(const struct kl_bootstrap_params *params, co
                                     union kl_address addresses[KL_ADDRESSES], int *count)
 {
     static const int families[] = {[KL_SOCKET_IPV4] = AF_INET, [KL_SOCKET_IPV6] = AF_INET6};
-    struct kl_netif_wish wish = {.names = params->socket_ifname, .near = near};
+    struct kl_netif_constraints wish = {.names = params->socket_ifname, .near = near};
     struct kl_netif chosen[KL_NETIF_MAX];
     uint64_t place;
     int n = 0;
 
     if (params->socket_family != KL_SOCKET_ANY) wish.family = families[params->socket_family];
-    KL_TRY(kl_hostinfo_door_hash(&place));
+    KL_TRY(kl_hostinfo_netns_hash(&place));
     KL_TRY(choose_interfaces(&wish, place != 0, chosen, &n));
     if (n > KL_ADDRESSES) n = KL_ADDRESSES;
     for (int i = 0; i < n; i++) addresses[i] = chosen[i].address;
-    if (place && n < KL_ADDRESSES) addresses[n++] = kl_address_of_door(place);
+    if (place && n < KL_ADDRESSES) addresses[n++] = kl_address_new_unix(place);
     *count = n;
     return ncclSuccess;
 }

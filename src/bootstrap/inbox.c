@@ -2,12 +2,12 @@
 #include "bootstrap/inbox.h"
 
 #include "base/error.h"
-#include "os/chaos.h"
+#include "os/fault_inject.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* An empty frame is not free either. */
+/* An empty frame takes memory, too. */
 static size_t weight(const struct kl_frame *f)
 {
     return sizeof *f + f->head.length;
@@ -35,7 +35,7 @@ ncclResult_t kl_inbox_put_own(struct kl_bootstrap *b, const struct kl_frame_head
     struct kl_frame *f;
 
     KL_TRY(kl_contact_make(b, b->rank, &me));
-    f = kl_chaos_malloc(sizeof *f + head->length);
+    f = kl_inject_malloc(sizeof *f + head->length);
     if (!f) return KL_NOMEM("a message");
     f->head = *head;
     if (head->length) memcpy(f->body, data, head->length);
@@ -64,11 +64,11 @@ static struct kl_frame *take(struct kl_contact *peer, const struct kl_frame_head
 static ncclResult_t unpack(const struct kl_contact *peer, const struct kl_frame *f, uint32_t length, void *data)
 {
     const struct kl_bootstrap *b = peer->bootstrap;
-    char who[KL_WHO_TEXT];
+    char who[KL_RANK_DESCRIPTION];
 
     if (f->head.length != length)
         return KL_FAIL(ncclInternalError, "rank %d expected a message of %u bytes from %s in phase %s, and got %u",
-                       b->rank, length, kl_who(b, peer->rank, who), b->phase, f->head.length);
+                       b->rank, length, kl_rank_describe(b, peer->rank, who), b->phase, f->head.length);
     if (length) memcpy(data, f->body, length);
     return ncclSuccess;
 }
@@ -76,10 +76,10 @@ static ncclResult_t unpack(const struct kl_contact *peer, const struct kl_frame 
 static ncclResult_t nothing_will_come(const struct kl_contact *peer)
 {
     const struct kl_bootstrap *b = peer->bootstrap;
-    char who[KL_WHO_TEXT];
+    char who[KL_RANK_DESCRIPTION];
 
     return KL_FAIL(ncclRemoteError, "rank %d: %s has left without the message that phase %s waits for", b->rank,
-                   kl_who(b, peer->rank, who), b->phase);
+                   kl_rank_describe(b, peer->rank, who), b->phase);
 }
 
 ncclResult_t kl_inbox_take(struct kl_contact *peer, const struct kl_frame_head *head, void *data, bool *here)

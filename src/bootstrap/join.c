@@ -4,16 +4,16 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "bootstrap/census.h"
+#include "bootstrap/status_query.h"
 #include "bootstrap/failure.h"
 #include "bootstrap/process_table.h"
 #include "bootstrap/join.h"
 #include "bootstrap/link.h"
 #include "bootstrap/partners.h"
-#include "bootstrap/reach.h"
+#include "bootstrap/peer_connect.h"
 #include "bootstrap/rendezvous.h"
-#include "bootstrap/vigil.h"
-#include "os/files.h"
+#include "bootstrap/liveness.h"
+#include "os/fd_limit.h"
 #include "os/hostinfo.h"
 
 #include <errno.h>
@@ -23,31 +23,34 @@
 #include <string.h>
 #include <unistd.h>
 
-/* For telling the others why we do not join, all of them together; and for their calls that are on the way when we leave. */
+/* For telling the other ranks that this one does not join, all together; and for their connection attempts that are
+ * under way when this rank leaves. */
 enum { TELL_MS = 1000 };
 
 /* ---- connecting with the others ---- */
 
-/* Partners know each other from the root; afterwards everybody is connected with them, and knows everybody. */
+/* Partners' addresses come from the root; the first exchange connects with them, and distributes the addresses of
+ * all. */
 static ncclResult_t meet_partners(struct kl_bootstrap *b)
 {
     KL_TRY(kl_bootstrap_barrier(b));
     return kl_process_table_gather(b);
 }
 
-/* Partners may not be connected with us yet: without a word from us, they would take us for the one who failed. */
+/* Partners may not be connected yet: without a notice they would blame this rank. */
 static void tell_partners(struct kl_bootstrap *b)
 {
     int partner[KL_MAX_PARTNERS], n = kl_partners(b->rank, b->nranks, partner);
-    char why[KL_ERROR_TEXT], text[KL_ERROR_TEXT], me[KL_WHO_TEXT];
+    char why[KL_ERROR_TEXT], text[KL_ERROR_TEXT], me[KL_RANK_DESCRIPTION];
 
     snprintf(why, sizeof why, "%s", kl_error_text());
-    snprintf(text, sizeof text, "%s did not join: %.800s", kl_who(b, b->rank, me), why);
-    kl_bootstrap_report(b, b->rank, ncclRemoteError, text); /* unless the failure is known already */
+    snprintf(text, sizeof text, "%s did not join: %.800s", kl_rank_describe(b, b->rank, me), why);
+    kl_bootstrap_report(b, b->rank, ncclRemoteError, text); /* ignored if the failure is known already */
     pthread_mutex_lock(&b->lock);
     for (int i = 0; i < n; i++) {
         struct kl_contact *peer;
-        if (!kl_contact_make(b, partner[i], &peer)) (void)kl_reach_begin(peer); /* kl_bootstrap_leave lets it finish */
+        if (!kl_contact_make(b, partner[i], &peer))
+            (void)kl_peer_connect_begin(peer); /* kl_bootstrap_leave lets it finish */
     }
     pthread_mutex_unlock(&b->lock);
     kl_error_adopt(why);
@@ -79,16 +82,16 @@ ncclResult_t kl_join_begin(const struct kl_bootstrap_config *c, struct kl_bootst
 
     KL_TRY(kl_state_create(c->rank, c->nranks, &b));
     b->on_failure = c->on_failure;
-    b->on_aside = c->on_aside;
+    b->on_control_msg = c->on_control_msg;
     b->ctx = c->ctx;
     b->timeout_ms = c->timeout_ms;
-    b->on_bad_news = kl_failure_hear;
-    b->on_census = kl_census_hear;
+    b->on_bad_news = kl_failure_on_notice;
+    b->on_status_frame = kl_status_query_on_frame;
     *out = b;
-    KL_TRY(kl_loop_hold(&b->loop));
-    KL_TRY(kl_loop_add(b->loop, -1, 0, kl_failure_on_clock, b, &b->clock));
-    KL_TRY(kl_loop_add(b->loop, -1, 0, kl_vigil_on_clock, b, &b->vigil));
-    return kl_census_create(b);
+    KL_TRY(kl_loop_ref(&b->loop));
+    KL_TRY(kl_loop_add(b->loop, -1, 0, kl_failure_on_timer, b, &b->clock));
+    KL_TRY(kl_loop_add(b->loop, -1, 0, kl_liveness_on_timer, b, &b->vigil));
+    return kl_status_query_create(b);
 }
 
 static void on_outer_stop(void *ctx, uint32_t events)
@@ -100,17 +103,17 @@ static void on_outer_stop(void *ctx, uint32_t events)
     kl_bootstrap_abort(b);
 }
 
-/* Several bootstraps may obey one stop, and the loop takes a descriptor only once. */
-static ncclResult_t obey(struct kl_bootstrap *b, const struct kl_stop *stop)
+/* Several bootstraps may share one stop, and the loop takes a descriptor only once. */
+static ncclResult_t obey(struct kl_bootstrap *b, const struct kl_cancel *stop)
 {
     if (!stop) return ncclSuccess;
     do b->outer.fd = fcntl(stop->fd, F_DUPFD_CLOEXEC, 0);
-    while (b->outer.fd < 0 && kl_files_make_room(errno));
+    while (b->outer.fd < 0 && kl_fd_limit_make_room(errno));
     if (b->outer.fd < 0) return KL_FAIL_ERRNO("cannot duplicate an event descriptor");
     return kl_loop_add(b->loop, b->outer.fd, EPOLLIN, on_outer_stop, b, &b->outer_source);
 }
 
-static uint32_t scope_of(const struct kl_card *card)
+static uint32_t scope_of(const struct kl_address_record *card)
 {
     for (int i = 0; i < card->naddresses; i++)
         if (kl_address_is_link_local(&card->address[i])) return card->address[i].v6.sin6_scope_id;
@@ -119,7 +122,7 @@ static uint32_t scope_of(const struct kl_card *card)
 
 static ncclResult_t describe_me(struct kl_bootstrap *b, const struct kl_id *id)
 {
-    struct kl_card *me = &b->cards[b->rank];
+    struct kl_address_record *me = &b->cards[b->rank];
     const union kl_address *near = id->kind == KL_ID_RANK0_OPENS ? &id->address[0] : NULL;
     struct kl_bootstrap_params params;
     char host[KL_HOSTNAME];
@@ -130,7 +133,7 @@ static ncclResult_t describe_me(struct kl_bootstrap *b, const struct kl_id *id)
     snprintf(me->host, sizeof me->host, "%.*s", KL_HOST_TEXT - 1, host);
     me->rank = b->rank;
     me->pid = (uint64_t)getpid();
-    KL_TRY(kl_hostinfo_door_hash(&b->place));
+    KL_TRY(kl_hostinfo_netns_hash(&b->place));
     KL_TRY(kl_id_listen_addresses(&params, near, me->address, &me->naddresses));
     b->scope = scope_of(me);
     return ncclSuccess;
@@ -138,20 +141,20 @@ static ncclResult_t describe_me(struct kl_bootstrap *b, const struct kl_id *id)
 
 ncclResult_t kl_join_listen(struct kl_bootstrap *b)
 {
-    struct kl_card *card = &b->cards[b->rank];
+    struct kl_address_record *card = &b->cards[b->rank];
     const struct kl_hello me = {.version = KL_PROTOCOL,
                                 .type = KL_CONNECTION_PEER,
                                 .side = KL_HOST,
                                 .from = (uint32_t)b->rank,
                                 .name = b->name};
-    return kl_acceptor_create(b->loop, card->address, &card->naddresses, &me, kl_reach_called, b, &b->acceptor);
+    return kl_acceptor_create(b->loop, card->address, &card->naddresses, &me, kl_peer_connect_on_call, b, &b->acceptor);
 }
 
-/* Only the rendezvous waits on sockets; a descriptor for each rank is not nothing. */
+/* Only joining waits on sockets; afterwards it would cost one descriptor per rank. */
 static void end_stop(struct kl_bootstrap *b)
 {
     pthread_mutex_lock(&b->lock);
-    kl_stop_fini(&b->stop);
+    kl_cancel_fini(&b->stop);
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -173,12 +176,12 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
 
     KL_TRY(check_config(config, &id));
     KL_TRY_OR(rc, out, kl_join_begin(config, &b));
-    KL_TRY_OR(rc, out, kl_stop_init(&b->stop));
+    KL_TRY_OR(rc, out, kl_cancel_init(&b->stop));
     if (config->on_life) config->on_life(config->ctx, b);
     KL_TRY_OR(rc, out, obey(b, config->stop));
     KL_TRY_OR(rc, out, describe_me(b, &id));
     b->name = kl_id_name(&id);
-    KL_TRY_OR(rc, out, kl_join_listen(b)); /* others hear where from the root */
+    KL_TRY_OR(rc, out, kl_join_listen(b)); /* the root tells the address to other ranks */
     KL_TRY_OR(rc, out, kl_rendezvous_open(b, &id, &root));
     KL_TRY_OR(rc, out, kl_rendezvous_meet(b, &id));
     KL_TRY_OR(rc, out, join_partners(b));
@@ -215,15 +218,15 @@ void kl_bootstrap_leave(struct kl_bootstrap *b)
     if (!b) return;
     if (kl_state_inherited(b)) return;
     kl_source_remove(b->outer_source);
-    kl_reach_finish(b, kl_deadline_in_ms(TELL_MS));
-    if (b->loop) kl_reach_stop(b);
+    kl_peer_connect_finish(b, kl_deadline_in_ms(TELL_MS));
+    if (b->loop) kl_peer_connect_cancel_all(b);
     kl_acceptor_close(b->acceptor);
-    kl_census_stop(b);
+    kl_status_query_stop(b);
     kl_source_remove(b->vigil);
     leave_links(b);
     kl_source_remove(b->clock);
-    kl_census_free(b);
-    kl_loop_drop(b->loop);
+    kl_status_query_free(b);
+    kl_loop_unref(b->loop);
     kl_process_table_leave(b);
     kl_state_free(b);
 }

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/inbox.h"
-#include "os/chaos.h"
+#include "os/fault_inject.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,9 +13,9 @@
 #include <sys/uio.h>
 
 enum {
-    READ_AT_ONCE = 1 << 20, /* bytes from one peer before the loop looks at the others */
-    READ_MORE = 4096,       /* bytes beyond what the assembler wants next */
-    NO_MEMORY_MS = 50,      /* before writing again when the system had none */
+    READ_AT_ONCE = 1 << 20, /* bytes from one peer before the loop serves others */
+    READ_MORE = 4096,       /* bytes read beyond the assembler's next piece */
+    NO_MEMORY_MS = 50,      /* before writing again when the kernel had no memory */
 };
 
 /* ---- outgoing; under lock ---- */
@@ -25,7 +25,7 @@ bool kl_link_flushing(const struct kl_contact *peer)
     return peer->state == KL_LINK_UP && peer->out.first && !peer->mute;
 }
 
-/* What the reader wants, and the writer. A peer that is not read is still watched for its end. */
+/* Events of interest to the reader and the writer. A peer that is not read is still watched for its end. */
 static uint32_t wanted(const struct kl_contact *peer)
 {
     uint32_t events = peer->paused ? EPOLLRDHUP : EPOLLIN;
@@ -36,10 +36,10 @@ static uint32_t wanted(const struct kl_contact *peer)
 
 static void watch(struct kl_contact *peer)
 {
-    if (peer->source) kl_source_watch(peer->source, wanted(peer)); /* else we are leaving */
+    if (peer->source) kl_source_watch(peer->source, wanted(peer)); /* NULL while leaving */
 }
 
-/* What errno means after a write. The end of the connection is news for the reader, who may have more to read before it. */
+/* Map errno after a write. The end of the connection is left to the reader, which may have more to read before it. */
 static void after_write(struct kl_contact *peer, int err)
 {
     bool ended = err == EPIPE || err == ECONNRESET;
@@ -49,7 +49,7 @@ static void after_write(struct kl_contact *peer, int err)
     peer->mute = !peer->rests;
     if (ended || !peer->source) return;
     if (peer->mute) peer->broken = err;
-    kl_source_deadline(peer->source, peer->rests ? kl_deadline_in_ms(NO_MEMORY_MS) : 0); /* on_link goes on */
+    kl_source_deadline(peer->source, peer->rests ? kl_deadline_in_ms(NO_MEMORY_MS) : 0); /* on_link continues */
 }
 
 static void flush(struct kl_contact *peer)
@@ -73,20 +73,20 @@ bool kl_link_post(struct kl_contact *peer, const struct kl_frame_head *head, con
 ncclResult_t kl_link_ended(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
-    char who[KL_WHO_TEXT];
+    char who[KL_RANK_DESCRIPTION];
 
     KL_TRY(kl_state_check(b));
     return KL_FAIL(ncclRemoteError, "rank %d: %s has left; nothing can be sent to it in phase %s", b->rank,
-                   kl_who(b, peer->rank, who), b->phase);
+                   kl_rank_describe(b, peer->rank, who), b->phase);
 }
 
 static ncclResult_t not_taken(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
-    char who[KL_WHO_TEXT], text[KL_ERROR_TEXT];
+    char who[KL_RANK_DESCRIPTION], text[KL_ERROR_TEXT];
 
     snprintf(text, sizeof text, "rank %d: %s has not taken a message within %g s in phase %s; is it stuck?", b->rank,
-             kl_who(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
+             kl_rank_describe(b, peer->rank, who), (double)b->timeout_ms / 1000, b->phase);
     return kl_state_late(text);
 }
 
@@ -94,7 +94,7 @@ ncclResult_t kl_link_send(struct kl_contact *peer, const struct kl_frame_head *h
                           uint64_t deadline)
 {
     struct kl_bootstrap *b = peer->bootstrap;
-    struct kl_queued_frame *q = kl_outbox_lend(&peer->out, head, body);
+    struct kl_queued_frame *q = kl_outbox_add_borrowed(&peer->out, head, body);
     ncclResult_t rc = ncclSuccess;
 
     if (!q) return KL_NOMEM("a message");
@@ -103,8 +103,8 @@ ncclResult_t kl_link_send(struct kl_contact *peer, const struct kl_frame_head *h
     while (kl_queued_state(q) == KL_QUEUED && !b->failed && !b->aborted && !rc)
         if (!kl_state_wait(b, deadline)) rc = not_taken(peer);
     if (!rc && kl_queued_state(q) != KL_QUEUED_SENT) rc = kl_link_ended(peer);
-    if (!kl_outbox_take_back(&peer->out, q)) {
-        shutdown(peer->fd, SHUT_RDWR); /* which its reader notices */
+    if (!kl_outbox_reclaim(&peer->out, q)) {
+        shutdown(peer->fd, SHUT_RDWR); /* the reader notices */
         pthread_cond_broadcast(&b->changed);
     }
     return rc;
@@ -143,7 +143,7 @@ void kl_link_resume_all(struct kl_bootstrap *b)
 
 /* ---- incoming; on the event loop, without lock ---- */
 
-/* Source and descriptor stay until the owner leaves: removing the source is how it waits for this callback. */
+/* Source and descriptor stay until the owner leaves: it waits for this callback by removing the source. */
 static void end_link(struct kl_contact *peer, enum kl_link_state state)
 {
     struct kl_bootstrap *b = peer->bootstrap;
@@ -160,7 +160,7 @@ static void end_link(struct kl_contact *peer, enum kl_link_state state)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* The news first, so that a sender that sees the link end knows why. */
+/* Report first, so that a sender that sees the end of the link knows the reason. */
 static void give_up(struct kl_contact *peer, const struct kl_notice *why)
 {
     peer->bootstrap->on_bad_news(peer->bootstrap, why);
@@ -171,27 +171,27 @@ static void lose(struct kl_contact *peer, const char *how)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     struct kl_notice why = {.culprit = peer->rank, .code = ncclRemoteError};
-    char who[KL_WHO_TEXT];
+    char who[KL_RANK_DESCRIPTION];
 
     pthread_mutex_lock(&b->lock);
-    snprintf(why.text, sizeof why.text, "%s is gone: %s at rank %d in phase %s", kl_who(b, peer->rank, who), how,
-             b->rank, b->phase);
+    snprintf(why.text, sizeof why.text, "%s is gone: %s at rank %d in phase %s", kl_rank_describe(b, peer->rank, who),
+             how, b->rank, b->phase);
     pthread_mutex_unlock(&b->lock);
     give_up(peer, &why);
 }
 
-/* It may be well, and so may we; but what comes from there cannot be told from what somebody else says. */
+/* Both ranks may be fine; but data from this connection can no longer be trusted. */
 static void distrust(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     union kl_address from = kl_socket_peer(peer->fd);
     struct kl_notice why = {.culprit = peer->rank, .code = ncclRemoteError};
-    char who[KL_WHO_TEXT], address[KL_ADDRESS_TEXT];
+    char who[KL_RANK_DESCRIPTION], address[KL_ADDRESS_TEXT];
 
     pthread_mutex_lock(&b->lock);
     snprintf(why.text, sizeof why.text,
-             "a frame from %s at %s was altered on the way to rank %d in phase %s; find out what is between them",
-             kl_who(b, peer->rank, who), kl_address_format(&from, address), b->rank, b->phase);
+             "a frame from %s at %s was altered on the way to rank %d in phase %s; check the network between them",
+             kl_rank_describe(b, peer->rank, who), kl_address_format(&from, address), b->rank, b->phase);
     pthread_mutex_unlock(&b->lock);
     give_up(peer, &why);
 }
@@ -210,10 +210,10 @@ static void hear_notice(struct kl_contact *peer, const struct kl_frame *f)
     peer->bootstrap->on_bad_news(peer->bootstrap, &why);
 }
 
-/* With its last words, for a census. */
-static void hear_bye(struct kl_contact *peer, const struct kl_frame *f)
+/* Carries the final status, for status queries. */
+static void on_bye(struct kl_contact *peer, const struct kl_frame *f)
 {
-    peer->bootstrap->on_census(peer, f);
+    peer->bootstrap->on_status_frame(peer, f);
     end_link(peer, KL_LINK_LEFT);
 }
 
@@ -221,7 +221,7 @@ static void hear_aside(struct kl_contact *peer, const struct kl_frame *f)
 {
     struct kl_bootstrap *b = peer->bootstrap;
 
-    if (b->on_aside) b->on_aside(b->ctx, b, peer->rank, f->body, f->head.length);
+    if (b->on_control_msg) b->on_control_msg(b->ctx, b, peer->rank, f->body, f->head.length);
 }
 
 static void deliver(struct kl_contact *peer, struct kl_frame *f)
@@ -237,28 +237,28 @@ static void deliver(struct kl_contact *peer, struct kl_frame *f)
 /* False: the connection has ended. Takes over the frame. */
 static bool hear(struct kl_contact *peer, struct kl_frame *f)
 {
-    bool census = f->head.type == KL_FRAME_QUESTION || f->head.type == KL_FRAME_ANSWERS;
-    bool goes_on = census || f->head.type == KL_FRAME_NOTICE || f->head.type == KL_FRAME_ASIDE;
+    bool census = f->head.type == KL_FRAME_STATUS_QUERY || f->head.type == KL_FRAME_STATUS_REPLIES;
+    bool goes_on = census || f->head.type == KL_FRAME_NOTICE || f->head.type == KL_FRAME_CONTROL;
 
     if (f->head.type == KL_FRAME_DATA || f->head.type == KL_FRAME_STEP) {
         deliver(peer, f);
         return true;
     }
     if (census)
-        peer->bootstrap->on_census(peer, f);
-    else if (f->head.type == KL_FRAME_ASIDE)
+        peer->bootstrap->on_status_frame(peer, f);
+    else if (f->head.type == KL_FRAME_CONTROL)
         hear_aside(peer, f);
     else if (f->head.type == KL_FRAME_NOTICE)
         hear_notice(peer, f);
     else if (f->head.type == KL_FRAME_BYE)
-        hear_bye(peer, f);
+        on_bye(peer, f);
     else
         lose(peer, "it sent a frame that does not belong between ranks");
     free(f);
     return goes_on;
 }
 
-/* `n` bytes are where the assembler wants them. False: the connection has ended. */
+/* `n` bytes have been read to the place that the assembler gave. False: the connection has ended. */
 static bool filled(struct kl_contact *peer, size_t n)
 {
     struct kl_frame *frame;
@@ -291,17 +291,15 @@ static void broke(struct kl_contact *peer, ssize_t n)
     lose(peer, how);
 }
 
-/*
- * One system call for what is there: large bodies go where they belong, and a few small frames that follow are copied. False:
- * nothing more to read now, or ever.
- */
+/* Read available bytes with one system call: large bodies go to their final place, and a few small frames that
+ * follow are copied. False: nothing more to read now, or ever. */
 static bool read_some(struct kl_contact *peer, size_t *total)
 {
     unsigned char more[READ_MORE];
     size_t room;
     unsigned char *to = kl_assembler_room(&peer->assembler, &room);
     struct iovec parts[2] = {{.iov_base = to, .iov_len = room}, {.iov_base = more, .iov_len = sizeof more}};
-    ssize_t n = kl_chaos_readv(peer->fd, parts, 2);
+    ssize_t n = kl_inject_readv(peer->fd, parts, 2);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
     if (n <= 0) {
@@ -313,7 +311,7 @@ static bool read_some(struct kl_contact *peer, size_t *total)
     return filled(peer, first) && fill(peer, more, got - first) && got == room + sizeof more;
 }
 
-/* Write what there is room for, or memory again. False: the connection has ended. */
+/* Write as much as the kernel takes. False: the connection has ended. */
 static bool write_on(struct kl_contact *peer)
 {
     char how[160], reason[128];
@@ -333,7 +331,7 @@ static void on_link(void *ctx, uint32_t events)
     struct kl_contact *peer = ctx;
     size_t total = 0;
 
-    if (peer->ended) return; /* while we are leaving, events still come that are no longer wanted */
+    if (peer->ended) return; /* while leaving, events may arrive that are no longer wanted */
     if ((!events || events & EPOLLOUT) && !write_on(peer)) return;
     if (!(events & ~(uint32_t)EPOLLOUT)) return;
     while (total < READ_AT_ONCE && read_some(peer, &total)) continue;
@@ -360,14 +358,14 @@ ncclResult_t kl_link_begin(struct kl_contact *peer, const struct kl_connection *
     return rc;
 }
 
-/* The last words. What was sent before stays deliverable after the close, if nothing unread is in its way. */
-static void say_bye(struct kl_contact *peer)
+/* Send the goodbye. Data sent before stays deliverable after the close, unless received data is unread. */
+static void send_bye(struct kl_contact *peer)
 {
     const struct kl_bootstrap *b = peer->bootstrap;
-    struct kl_frame_head bye = {.type = KL_FRAME_BYE, .length = b->has_last_words ? KL_STANDING_BYTES : 0};
+    struct kl_frame_head bye = {.type = KL_FRAME_BYE, .length = b->has_last_words ? KL_STATUS_BYTES : 0};
     char rest[4096];
 
-    kl_link_post(peer, &bye, b->last_words);
+    kl_link_post(peer, &bye, b->final_status);
     shutdown(peer->fd, SHUT_WR);
     while (recv(peer->fd, rest, sizeof rest, 0) > 0) continue;
 }
@@ -383,10 +381,10 @@ void kl_link_stop(struct kl_contact *peer)
 
 void kl_link_fini(struct kl_contact *peer)
 {
-    if (peer->state == KL_LINK_UP) say_bye(peer);
+    if (peer->state == KL_LINK_UP) send_bye(peer);
     kl_socket_close(peer->fd);
     kl_outbox_fini(&peer->out);
     kl_inbox_fini(peer);
-    free(peer->last_words);
+    free(peer->final_status);
     kl_assembler_fini(&peer->assembler);
 }

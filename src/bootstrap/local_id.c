@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** local_id.c - an id on its way from rank 0 to the other ranks of its host: in a file, which the root removes. */
+/** local_id.c - pass an id from rank 0 to the other ranks of its host: in a file, which the root removes. */
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/root.h"
@@ -9,14 +9,14 @@
 #include <errno.h>
 #include <string.h>
 
-ncclResult_t kl_bootstrap_id_leave(const ncclUniqueId *bytes, const char *job, uint64_t deadline)
+ncclResult_t kl_bootstrap_id_publish(const ncclUniqueId *bytes, const char *job, uint64_t deadline)
 {
     struct kl_rendezvous_file *file;
     struct kl_id id;
 
     if (!kl_id_unpack(bytes, &id)) return KL_FAIL(ncclInvalidArgument, "these 128 bytes are no unique id");
     ncclResult_t rc = kl_rendezvous_file_write(kl_private_folders(), job, bytes, sizeof *bytes, deadline, &file);
-    if (!rc) kl_root_own_file(&id, file);
+    if (!rc) kl_root_take_file(&id, file);
     kl_key_wipe(&id.secret);
     return rc;
 }
@@ -26,23 +26,23 @@ void kl_bootstrap_id_withdraw(const ncclUniqueId *bytes)
     struct kl_id id;
 
     if (!kl_id_unpack(bytes, &id)) return;
-    kl_root_own_file(&id, NULL);
+    kl_root_take_file(&id, NULL);
     kl_key_wipe(&id.secret);
 }
 
-/* On its own host a connection is refused at once. */
+/* Within a host a connection is refused at once. */
 static bool is_refused(const union kl_address *address)
 {
     int fd = -1;
     enum kl_io io = kl_socket_connect_begin(address, &fd);
-    bool refused = io == KL_IO_BROKEN && errno == ECONNREFUSED;
+    bool refused = io == KL_IO_ERROR && errno == ECONNREFUSED;
 
-    if (!io) refused = kl_socket_connect_finish(fd) == KL_IO_BROKEN && errno == ECONNREFUSED;
+    if (!io) refused = kl_socket_connect_finish(fd) == KL_IO_ERROR && errno == ECONNREFUSED;
     kl_socket_close(fd);
     return refused;
 }
 
-/* Its writer's lock may have passed to a child that lives on: does anybody listen there? */
+/* The writer's lock may have passed to a child that lives on: check for a listener. */
 static bool has_root(const void *data)
 {
     int nrefused = 0;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bootstrap/outbox.h"
 
-#include "os/chaos.h"
+#include "os/fault_inject.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-/* In the list while it is KL_QUEUED. Then the sender of a lent one has it; others are freed. */
+/* In the list while it is KL_QUEUED. Afterwards the sender owns a lent one; others are freed. */
 struct kl_queued_frame {
     struct kl_queued_frame *next;
     struct kl_frame_head head;
     const unsigned char *body; /* the sender's, or `copy` */
     unsigned char *copy;
-    size_t done;         /* bytes of the body that have been sealed */
-    size_t sealed, sent; /* bytes in `wire`, and how many of them have gone; nothing is sealed before its turn */
+    size_t done; /* bytes of the body that have been sealed */
+    /* bytes in `wire`, and how many of them have been written; pieces are sealed only when their turn comes */
+    size_t sealed, sent;
     bool lent;
     enum kl_queued_state state;
     unsigned char wire[]; /* the head and the first piece, then one piece after the other */
@@ -77,7 +78,7 @@ bool kl_outbox_add(struct kl_outbox *o, const struct kl_frame_head *head, const 
     return true;
 }
 
-struct kl_queued_frame *kl_outbox_lend(struct kl_outbox *o, const struct kl_frame_head *head, const void *body)
+struct kl_queued_frame *kl_outbox_add_borrowed(struct kl_outbox *o, const struct kl_frame_head *head, const void *body)
 {
     struct kl_queued_frame *q = frame_create(head, body);
 
@@ -92,7 +93,7 @@ enum kl_queued_state kl_queued_state(const struct kl_queued_frame *q)
     return q->state;
 }
 
-bool kl_outbox_take_back(struct kl_outbox *o, struct kl_queued_frame *q)
+bool kl_outbox_reclaim(struct kl_outbox *o, struct kl_queued_frame *q)
 {
     bool kept = q->state != KL_QUEUED || copy_body(q);
 
@@ -104,14 +105,14 @@ bool kl_outbox_take_back(struct kl_outbox *o, struct kl_queued_frame *q)
     return kept;
 }
 
-/* ---- sealed, piece by piece ---- */
+/* ---- sealing, piece by piece ---- */
 
 static bool all_sealed(const struct kl_queued_frame *q)
 {
     return q->sealed && q->done == q->head.length;
 }
 
-/* What was sealed before has gone. */
+/* The previous piece has been written. */
 static void seal_next(struct kl_outbox *o, struct kl_queued_frame *q)
 {
     bool begins = !q->sealed;
@@ -128,7 +129,7 @@ int kl_outbox_flush(struct kl_outbox *o, int fd, bool *gone)
 {
     for (struct kl_queued_frame *q; (q = o->first);) {
         if (q->sent == q->sealed) seal_next(o, q);
-        ssize_t n = kl_chaos_send(fd, q->wire + q->sent, q->sealed - q->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = kl_inject_send(fd, q->wire + q->sent, q->sealed - q->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno != EINTR) return errno;
         if (n > 0) q->sent += (size_t)n;
         if (q->sent < q->sealed || !all_sealed(q)) continue;

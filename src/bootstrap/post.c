@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages without waiting: what goes out is queued, what comes in is looked for. Also beside an exchange of another thread. */
+/* Non-blocking messages: outgoing ones are queued, incoming ones polled. Also beside an exchange of another thread. */
 #include "base/error.h"
 #include "bootstrap/failure.h"
 #include "bootstrap/inbox.h"
 #include "bootstrap/link.h"
-#include "bootstrap/reach.h"
+#include "bootstrap/peer_connect.h"
 
 static bool has_left(const struct kl_bootstrap *b, int peer)
 {
@@ -22,7 +22,7 @@ static ncclResult_t post_locked(struct kl_bootstrap *b, int peer, const struct k
     KL_TRY(kl_contact_make(b, peer, &to));
     if (to->state == KL_LINK_LEFT || to->state == KL_LINK_LOST) return kl_link_ended(to);
     if (!kl_link_post(to, head, data)) return KL_NOMEM("a message");
-    return kl_reach_begin(to);
+    return kl_peer_connect_begin(to);
 }
 
 ncclResult_t kl_bootstrap_post(struct kl_bootstrap *b, int peer, uint32_t tag, const void *data, size_t bytes)
@@ -34,7 +34,7 @@ ncclResult_t kl_bootstrap_post(struct kl_bootstrap *b, int peer, uint32_t tag, c
     ncclResult_t rc = post_locked(b, peer, &head, data);
     bool left = has_left(b, peer);
     pthread_mutex_unlock(&b->lock);
-    return left ? rc : kl_failure_settle(b, peer, rc);
+    return left ? rc : kl_failure_report_result(b, peer, rc);
 }
 
 static ncclResult_t poll_locked(struct kl_bootstrap *b, int peer, const struct kl_frame_head *head, void *data,
@@ -48,14 +48,14 @@ static ncclResult_t poll_locked(struct kl_bootstrap *b, int peer, const struct k
     if (*here) {
         from->polled = false;
         kl_link_resume_all(b);
-    } else if (from->paused) { /* what is looked for may be behind what filled the inbox */
+    } else if (from->paused) { /* the wanted message may be behind those that filled the inbox */
         from->polled = true;
         kl_link_resume(from);
     }
     return rc;
 }
 
-/* Has anything happened that a poll has to look at? */
+/* True: no event that a poll has to handle. */
 static bool silent(const struct kl_bootstrap *b, int peer)
 {
     const struct kl_contact *from = kl_contact_find(b, peer);
@@ -75,7 +75,7 @@ ncclResult_t kl_bootstrap_poll(struct kl_bootstrap *b, int peer, uint32_t tag, v
     bool left = has_left(b, peer);
     pthread_mutex_unlock(&b->lock);
     if (rc) *here = false;
-    return left ? rc : kl_failure_settle(b, peer, rc);
+    return left ? rc : kl_failure_report_result(b, peer, rc);
 }
 
 bool kl_bootstrap_has_left(struct kl_bootstrap *b, int peer)
@@ -86,7 +86,7 @@ bool kl_bootstrap_has_left(struct kl_bootstrap *b, int peer)
     return left;
 }
 
-/* One that has left may have posted before all that we need: polls find out. */
+/* A peer that has left may have posted all messages before: polls find out. */
 static ncclResult_t watch_locked(struct kl_bootstrap *b, int peer)
 {
     struct kl_contact *contact;
@@ -94,7 +94,7 @@ static ncclResult_t watch_locked(struct kl_bootstrap *b, int peer)
     KL_TRY(kl_state_check(b));
     KL_TRY(kl_contact_make(b, peer, &contact));
     if (contact->state == KL_LINK_LEFT || contact->state == KL_LINK_LOST) return ncclSuccess;
-    return kl_reach_begin(contact);
+    return kl_peer_connect_begin(contact);
 }
 
 ncclResult_t kl_bootstrap_watch(struct kl_bootstrap *b, int peer)
@@ -104,7 +104,7 @@ ncclResult_t kl_bootstrap_watch(struct kl_bootstrap *b, int peer)
     pthread_mutex_lock(&b->lock);
     ncclResult_t rc = watch_locked(b, peer);
     pthread_mutex_unlock(&b->lock);
-    return kl_failure_settle(b, peer, rc);
+    return kl_failure_report_result(b, peer, rc);
 }
 
 void kl_bootstrap_on_message(struct kl_bootstrap *b, void (*fn)(void *ctx), void *ctx)

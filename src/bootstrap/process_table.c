@@ -7,7 +7,7 @@
 #include "bootstrap/failure.h"
 #include "bootstrap/partners.h"
 #include "bootstrap/processes.h"
-#include "bootstrap/silence.h"
+#include "bootstrap/timeout_diagnosis.h"
 #include "bootstrap/wire.h"
 
 #include <stdalign.h>
@@ -16,47 +16,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * A speaker waits for its members, and then once for all that other speakers have to say, a little longer; its members
- * wait longer than that: who knows best complains first.
- */
+/* Time limits. A leader waits for its members, and then a little longer for other leaders; its members wait longer
+ * than that, so that the rank that knows the cause reports first. */
 enum {
     GRACE_MS = 1000,
-    REMEMBER_MS = 600000, /* what all have left, for who has not come yet */
+    REMEMBER_MS = 600000, /* how long an exchange that all members present have left is kept for late members */
 };
 
 enum { GATHERING, COMPLETE, DONE, BROKEN };
 
 /* One exchange. */
 struct exchange {
-    struct kl_records records; /* `all` is `row`; the first member */
+    struct kl_records records; /* `all` points to `row`. Must stay the first member: pointers to it are cast */
     struct exchange *next;
     struct kl_process_table *table;
-    uint32_t number; /* of the exchange */
+    uint32_t number; /* sequence number */
     size_t bytes;
-    _Atomic uint32_t state; /* above; changed under the table's lock */
+    _Atomic uint32_t state; /* enum above; changed under the table's lock */
     /* under the table's lock: */
     int arrived, holders;
     bool *here; /* by member */
     ncclResult_t rc;
-    char text[KL_ERROR_TEXT];                 /* where it is broken */
+    char text[KL_ERROR_TEXT];                 /* for the state BROKEN */
     alignas(max_align_t) unsigned char row[]; /* by rank */
 };
 
 struct kl_process_table {
-    struct kl_process_table *next; /* in the list of those that not all have entered */
+    struct kl_process_table *next; /* list of the tables that not all members have entered */
     struct kl_key name;
     int nranks, process, nprocesses, nmembers;
 
     pthread_mutex_t lock;
-    /* Once all ranks are known; written under lock, read so by who may not have seen an exchange end since: */
-    struct kl_card *cards;         /* by rank */
-    struct kl_processes processes; /* of the first that enters, or as the speakers tell each other */
+    /* Set once all ranks are known; written under lock, and read under lock by members that may not have seen an
+     * exchange end since: */
+    struct kl_address_record *cards; /* by rank */
+    struct kl_processes processes;   /* from the first member's records, or as the leaders tell each other */
     /* under lock: */
-    struct kl_bootstrap **member; /* by place; NULL: not here */
+    struct kl_bootstrap **member; /* by place; NULL: not entered */
     int entered, left;            /* so far */
-    int gone;                     /* the rank that left first; -1 */
-    uint64_t forgotten;           /* until when it waits for those who have not come; 0: somebody is here */
+    int gone;                     /* the rank that left first; -1: none */
+    uint64_t forgotten;           /* until when it is kept for members that have not entered; 0: a member is present */
     struct exchange *exchanges;
 };
 
@@ -73,7 +72,7 @@ static void after_fork_in_parent(void)
     pthread_mutex_unlock(&list_lock);
 }
 
-/* The other threads, which were entering, do not exist here. */
+/* The other threads, which were entering, do not exist in the child. */
 static void after_fork_in_child(void)
 {
     waiting = NULL;
@@ -114,8 +113,8 @@ static void unlist(const struct kl_process_table *table)
     if (*link) *link = table->next;
 }
 
-/* Those who never came to what the others left. Under list_lock, as the following. */
-static void forget_deserted(void)
+/* Free tables whose last member left before others came, after a while. Under list_lock, as the following. */
+static void free_abandoned(void)
 {
     for (struct kl_process_table *t = waiting, *next; t; t = next) {
         next = t->next;
@@ -125,13 +124,13 @@ static void forget_deserted(void)
     }
 }
 
-/* For whoever has the placement `l`. */
+/* Create the table for the members of placement `l`. */
 static ncclResult_t create(int nranks, const struct kl_placement *l, const struct kl_key *name,
                            struct kl_process_table **out)
 {
     struct kl_process_table *t = calloc(1, sizeof *t);
 
-    if (!t) return KL_NOMEM("what the ranks of a process share");
+    if (!t) return KL_NOMEM("the process table");
     *t = (struct kl_process_table){.name = *name,
                                    .nranks = nranks,
                                    .process = l->process,
@@ -161,7 +160,7 @@ static void take_place(struct kl_bootstrap *b, struct kl_process_table *t)
     b->table = t;
 }
 
-/* The process's cards instead of the own ones, which a new table has taken. */
+/* Use the process's records instead of the own ones, which a new table has taken over. */
 static void use_cards(struct kl_bootstrap *b, struct kl_process_table *t)
 {
     pthread_mutex_lock(&b->lock);
@@ -191,7 +190,7 @@ static ncclResult_t enter(struct kl_bootstrap *b)
     return ncclSuccess;
 }
 
-/* Its placement is not known yet, but all cards are: they say which process's ranks these are. */
+/* Find the table of a process whose placement is not known yet, from the records of all ranks. */
 static struct kl_process_table *find_known(const struct kl_bootstrap *b, const struct kl_key *name)
 {
     struct kl_process_table *t = waiting;
@@ -200,7 +199,7 @@ static struct kl_process_table *find_known(const struct kl_bootstrap *b, const s
     return t;
 }
 
-/* With the cards of the first that enters. */
+/* With the records of the first member that enters. */
 static ncclResult_t create_known(struct kl_bootstrap *b, const struct kl_key *name, struct kl_process_table **out)
 {
     struct kl_processes p;
@@ -235,7 +234,7 @@ static ncclResult_t with_list_lock(struct kl_bootstrap *b, ncclResult_t (*how)(s
 
     pthread_once(&once, install_fork_handlers);
     pthread_mutex_lock(&list_lock);
-    forget_deserted();
+    free_abandoned();
     ncclResult_t rc = how(b);
     pthread_mutex_unlock(&list_lock);
     return rc;
@@ -248,7 +247,7 @@ ncclResult_t kl_process_table_share(struct kl_bootstrap *b)
 
 /* ---- exchanges; under the table's lock ---- */
 
-/* Whoever waits sees it: they look at the state under their own lock. */
+/* Wakes the waiting members, each under its own lock: they check the state there. */
 static void set_state(struct exchange *x, uint32_t state)
 {
     struct kl_process_table *t = x->table;
@@ -256,7 +255,7 @@ static void set_state(struct exchange *x, uint32_t state)
     kl_store_release(&x->state, state); /* pairs with await */
     for (int i = 0; i < t->nmembers; i++) {
         struct kl_bootstrap *b = t->member[i];
-        if (!b || (state == COMPLETE && i)) continue; /* only the speaker works then */
+        if (!b || (state == COMPLETE && i)) continue; /* only the leader has work in this state */
         pthread_mutex_lock(&b->lock);
         pthread_cond_broadcast(&b->changed);
         pthread_mutex_unlock(&b->lock);
@@ -325,7 +324,8 @@ static void drop(struct exchange *x)
     free(x);
 }
 
-/* What all have left, before others came, stays for them: in a new one they would wait for who is gone. */
+/* An exchange that all present members have left stays for late ones: a new one would make them wait for ranks that
+ * are gone. */
 void kl_process_table_leave(struct kl_bootstrap *b)
 {
     struct kl_process_table *t = b->table;
@@ -349,10 +349,8 @@ void kl_process_table_leave(struct kl_bootstrap *b)
 
 /* ---- waiting ---- */
 
-/*
- * Until the exchange is at `state`, or further; or the deadline: *late. A member that has left may have heard of a failure
- * whose notice is still under way to this rank: the notice names the cause, so wait for it.
- */
+/* Wait for the exchange to reach `state`; at the deadline set *late. A member that has left may have learned of a
+ * failure whose notice is still under way to this rank: the notice names the cause, so wait for it. */
 static ncclResult_t await(struct kl_bootstrap *b, struct exchange *x, uint32_t state, uint64_t deadline, bool *late)
 {
     ncclResult_t rc = ncclSuccess;
@@ -364,10 +362,10 @@ static ncclResult_t await(struct kl_bootstrap *b, struct exchange *x, uint32_t s
     pthread_mutex_unlock(&b->lock);
     if (rc || *late || kl_load_acquire(&x->state) != BROKEN) return rc;
     kl_error_adopt(x->text);
-    return kl_bootstrap_cause(b, x->rc);
+    return kl_bootstrap_await_cause(b, x->rc);
 }
 
-/* A rank of this process; -1: it has not come here, and before all know each other nobody can say who it is. */
+/* The rank of a member of this process; -1: it has not entered, and its rank is unknown before all records are. */
 static int rank_at(struct kl_process_table *t, int place)
 {
     int rank = -1;
@@ -381,13 +379,13 @@ static int rank_at(struct kl_process_table *t, int place)
     return rank;
 }
 
-/* It may wait for another process in the meantime. */
+/* The missing member may itself wait for another process. */
 static ncclResult_t nothing_came(struct kl_bootstrap *b, int rank)
 {
-    char who[KL_WHO_TEXT] = "another rank", text[KL_ERROR_TEXT];
+    char who[KL_RANK_DESCRIPTION] = "another rank", text[KL_ERROR_TEXT];
 
     pthread_mutex_lock(&b->lock);
-    if (rank >= 0) kl_who(b, rank, who);
+    if (rank >= 0) kl_rank_describe(b, rank, who);
     snprintf(text, sizeof text,
              "rank %d: nothing came from %s, of the same process, within %g s in phase %s; see whether it is stuck, or "
              "raise "
@@ -396,9 +394,9 @@ static ncclResult_t nothing_came(struct kl_bootstrap *b, int rank)
     ncclResult_t rc = kl_state_late(text);
     b->waits_for = rank;
     pthread_mutex_unlock(&b->lock);
-    rc = kl_silence_explain(b, rank, rc);
+    rc = kl_timeout_diagnose(b, rank, rc);
     kl_state_waits_for(b, -1);
-    return kl_failure_settle(b, rank, rc);
+    return kl_failure_report_result(b, rank, rc);
 }
 
 static int first_missing(struct exchange *x)
@@ -414,13 +412,13 @@ static int first_missing(struct exchange *x)
 
 /* ---- between processes ---- */
 
-/* Of an exchange: `units` of records by process, and how many bytes a unit has. */
+/* Data of an exchange: `units` of records by process, and the size of a unit. */
 struct parcels {
-    const int32_t *first; /* by process: where its units begin; NULL: one each */
+    const int32_t *first; /* by process: index of its first unit; NULL: one unit each */
     size_t bytes;
 };
 
-/* Bytes of `count` processes from the own one on. */
+/* Bytes of `count` processes, beginning with the own one. */
 static size_t bytes_from_here(const struct kl_process_table *t, const struct parcels *p, int count)
 {
     int own = t->process, end = own + count, n = t->nprocesses;
@@ -430,19 +428,19 @@ static size_t bytes_from_here(const struct kl_process_table *t, const struct par
     return (size_t)(p->first[n] - p->first[own] + p->first[end - n]) * p->bytes;
 }
 
-/* The rank that speaks for the process so many further on; before all cards are known, that is what the root has said. */
-static int speaker_at(const struct kl_bootstrap *b, int distance)
+/* The leader of the process at a distance; before all records are known, as the root has sent it. */
+static int leader_at(const struct kl_bootstrap *b, int distance)
 {
     const struct kl_process_table *t = b->table;
     int process = kl_rank_at(t->process, distance, t->nprocesses), partner[KL_MAX_PARTNERS], i = 0;
 
-    if (t->processes.n) return kl_processes_speaker(&t->processes, process);
+    if (t->processes.n) return kl_processes_leader(&t->processes, process);
     kl_partners(t->process, t->nprocesses, partner);
     while (partner[i] != process) i++;
     return b->speakers[i];
 }
 
-/* Bruck: after each step there are twice as many processes' records, the own ones and those after them, in order. */
+/* Bruck: each step doubles the number of processes whose records are here: the own one and those after it, in order. */
 static ncclResult_t gather_onwards(struct kl_bootstrap *b, const struct parcels *p, unsigned char *mine,
                                    uint64_t deadline)
 {
@@ -451,8 +449,8 @@ static ncclResult_t gather_onwards(struct kl_bootstrap *b, const struct parcels 
     for (int have = 1; have < t->nprocesses; have *= 2) {
         int more = have < t->nprocesses - have ? have : t->nprocesses - have;
         size_t had = bytes_from_here(t, p, have);
-        struct kl_step s = {.to = speaker_at(b, -have),
-                            .from = speaker_at(b, have),
+        struct kl_step s = {.to = leader_at(b, -have),
+                            .from = leader_at(b, have),
                             .out = mine,
                             .in = mine + had,
                             .out_bytes = bytes_from_here(t, p, more),
@@ -462,7 +460,7 @@ static ncclResult_t gather_onwards(struct kl_bootstrap *b, const struct parcels 
     return ncclSuccess;
 }
 
-/* All members' records are in the table; then those of all ranks. */
+/* All members' records are in the table; fetch those of all ranks. */
 static ncclResult_t exchange_records(struct kl_bootstrap *b, struct exchange *x, uint64_t deadline)
 {
     const struct kl_process_table *t = x->table;
@@ -483,7 +481,7 @@ static ncclResult_t exchange_records(struct kl_bootstrap *b, struct exchange *x,
     return rc;
 }
 
-/* ---- cards ---- */
+/* ---- address records ---- */
 
 enum { COUNT_WIRE = 4 };
 
@@ -492,7 +490,7 @@ static ncclResult_t no_sense(const struct kl_bootstrap *b)
     return KL_FAIL(ncclInternalError, "rank %d: the addresses of all ranks are damaged", b->rank);
 }
 
-/* `wire` has a number for each process, from the own one on. */
+/* `wire` has a number for each process, beginning with the own one. */
 static ncclResult_t read_counts(const struct kl_bootstrap *b, const unsigned char *wire, struct kl_processes *p)
 {
     const struct kl_process_table *t = b->table;
@@ -525,15 +523,16 @@ static ncclResult_t count_members(struct kl_bootstrap *b, struct kl_processes *p
     return rc;
 }
 
-/* What came is in the order of processes, from the own one on. */
+/* Store received records, which are in the order of processes beginning with the own one. */
 static ncclResult_t note_cards(struct kl_bootstrap *b, const unsigned char *wire, struct kl_processes *p,
-                               struct kl_card *cards)
+                               struct kl_address_record *cards)
 {
     size_t n = (size_t)b->nranks, first = (size_t)p->first[b->table->process];
 
     for (size_t i = 0; i < n; i++) {
-        struct kl_card card;
-        if (!kl_card_decode(wire + i * KL_CARD_WIRE, &card) || card.rank >= b->nranks || cards[card.rank].naddresses)
+        struct kl_address_record card;
+        if (!kl_address_record_decode(wire + i * KL_ADDRESS_RECORD_WIRE, &card) || card.rank >= b->nranks ||
+            cards[card.rank].naddresses)
             return no_sense(b);
         cards[card.rank] = card;
         p->rank[(first + i) % n] = card.rank;
@@ -543,7 +542,7 @@ static ncclResult_t note_cards(struct kl_bootstrap *b, const unsigned char *wire
     return ncclSuccess;
 }
 
-/* By place, as the members have them. All have been here; who has left since took its card along. */
+/* By place, from the members' own tables. All have entered; if one has left since, its record is gone: fail. */
 static ncclResult_t write_own_cards(struct kl_bootstrap *b, unsigned char *wire)
 {
     struct kl_process_table *t = b->table;
@@ -552,17 +551,18 @@ static ncclResult_t write_own_cards(struct kl_bootstrap *b, unsigned char *wire)
     int gone = t->gone;
     for (int i = 0; i < t->nmembers && gone < 0; i++) {
         const struct kl_bootstrap *m = t->member[i];
-        kl_card_encode(&m->cards[m->rank], wire + (size_t)i * KL_CARD_WIRE);
+        kl_address_record_encode(&m->cards[m->rank], wire + (size_t)i * KL_ADDRESS_RECORD_WIRE);
     }
     pthread_mutex_unlock(&t->lock);
     if (gone < 0) return ncclSuccess;
-    return kl_failure_settle(b, gone, KL_FAIL(ncclRemoteError, "rank %d has left while the others were joining", gone));
+    return kl_failure_report_result(b, gone,
+                                    KL_FAIL(ncclRemoteError, "rank %d has left while the others were joining", gone));
 }
 
 static ncclResult_t gather_cards(struct kl_bootstrap *b, struct kl_processes *p, unsigned char *wire,
-                                 struct kl_card *cards, uint64_t deadline)
+                                 struct kl_address_record *cards, uint64_t deadline)
 {
-    struct parcels parcels = {.first = p->first, .bytes = KL_CARD_WIRE};
+    struct parcels parcels = {.first = p->first, .bytes = KL_ADDRESS_RECORD_WIRE};
 
     KL_TRY(count_members(b, p, deadline));
     KL_TRY(write_own_cards(b, wire));
@@ -574,8 +574,8 @@ static ncclResult_t exchange_cards(struct kl_bootstrap *b, struct exchange *x, u
 {
     struct kl_process_table *t = x->table;
     size_t n = (size_t)t->nranks;
-    unsigned char *wire = malloc(n * KL_CARD_WIRE);
-    struct kl_card *cards = calloc(n, sizeof *cards);
+    unsigned char *wire = malloc(n * KL_ADDRESS_RECORD_WIRE);
+    struct kl_address_record *cards = calloc(n, sizeof *cards);
     struct kl_processes p = {.n = t->nprocesses,
                              .of_rank = malloc(n * sizeof *p.of_rank),
                              .first = calloc((size_t)t->nprocesses + 1, sizeof *p.first),
@@ -615,7 +615,7 @@ static ncclResult_t speak(struct kl_bootstrap *b, struct exchange *x,
     return rc;
 }
 
-/* The speaker waits for its members, and then for other speakers. */
+/* The leader waits for its members, and then for other leaders. */
 static ncclResult_t hear(struct kl_bootstrap *b, struct exchange *x)
 {
     bool late;
@@ -640,7 +640,7 @@ static ncclResult_t run_exchange(struct kl_bootstrap *b, const void *record, siz
     if (!x) return KL_NOMEM("the records of all ranks");
     ncclResult_t rc = b->placement.place ? hear(b, x) : speak(b, x, fn);
     if (rc)
-        kl_records_drop(&x->records);
+        kl_records_unref(&x->records);
     else
         *out = x;
     return rc;
@@ -653,7 +653,7 @@ ncclResult_t kl_process_table_gather(struct kl_bootstrap *b)
     KL_TRY(with_list_lock(b, enter));
     KL_TRY(run_exchange(b, NULL, 0, exchange_cards, &x));
     use_cards(b, b->table);
-    kl_records_drop(&x->records);
+    kl_records_unref(&x->records);
     return ncclSuccess;
 }
 
@@ -667,7 +667,7 @@ ncclResult_t kl_bootstrap_gather(struct kl_bootstrap *b, const void *record, siz
     return ncclSuccess;
 }
 
-void kl_records_drop(struct kl_records *records)
+void kl_records_unref(struct kl_records *records)
 {
     struct exchange *x = (struct exchange *)(void *)records;
     struct kl_process_table *t = x->table;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Any order that brings those of one process together. */
-static int compare(const struct kl_card *a, const struct kl_card *b)
+/* An order that groups ranks of one process. */
+static int compare(const struct kl_address_record *a, const struct kl_address_record *b)
 {
     if (a->pid != b->pid) return a->pid < b->pid ? -1 : 1;
     if (a->naddresses != b->naddresses) return a->naddresses < b->naddresses ? -1 : 1;
@@ -17,14 +17,14 @@ static int compare(const struct kl_card *a, const struct kl_card *b)
 
 static int by_process(const void *a, const void *b)
 {
-    const struct kl_card *const *x = a, *const *y = b;
+    const struct kl_address_record *const *x = a, *const *y = b;
     int order = compare(*x, *y);
 
     return order ? order : ((*x)->rank > (*y)->rank) - ((*x)->rank < (*y)->rank);
 }
 
-/* of_rank: the lowest rank of the same process, for a start. */
-static void find_speakers(const struct kl_card **sorted, int n, int32_t *speaker)
+/* of_rank: at first the lowest rank of the same process. */
+static void find_leaders(const struct kl_address_record **sorted, int n, int32_t *speaker)
 {
     for (int i = 0, begin = 0; i < n; i++) {
         if (compare(sorted[i], sorted[begin])) begin = i;
@@ -32,7 +32,7 @@ static void find_speakers(const struct kl_card **sorted, int n, int32_t *speaker
     }
 }
 
-/* A speaker comes before its other ranks: its number is there when they come. */
+/* A leader comes before its other ranks: its number is known when they are reached. */
 int kl_processes_number(int32_t *of_rank, int nranks)
 {
     int n = 0;
@@ -51,10 +51,10 @@ void kl_processes_list(const int32_t *of_rank, int nranks, int n, int32_t *first
     first[0] = 0;
 }
 
-ncclResult_t kl_processes_find(const struct kl_card *cards, int nranks, struct kl_processes *p)
+ncclResult_t kl_processes_find(const struct kl_address_record *cards, int nranks, struct kl_processes *p)
 {
     size_t n = (size_t)nranks;
-    const struct kl_card **sorted = malloc(n * sizeof(const struct kl_card *));
+    const struct kl_address_record **sorted = malloc(n * sizeof(const struct kl_address_record *));
 
     *p = (struct kl_processes){.of_rank = malloc(n * sizeof *p->of_rank),
                                .first = malloc((n + 1) * sizeof *p->first),
@@ -65,8 +65,8 @@ ncclResult_t kl_processes_find(const struct kl_card *cards, int nranks, struct k
         return KL_NOMEM("which ranks share a process");
     }
     for (size_t r = 0; r < n; r++) sorted[r] = &cards[r];
-    qsort(sorted, n, sizeof(const struct kl_card *), by_process);
-    find_speakers(sorted, nranks, p->of_rank);
+    qsort(sorted, n, sizeof(const struct kl_address_record *), by_process);
+    find_leaders(sorted, nranks, p->of_rank);
     free(sorted);
     p->n = kl_processes_number(p->of_rank, nranks);
     kl_processes_list(p->of_rank, nranks, p->n, p->first, p->rank);

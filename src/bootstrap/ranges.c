@@ -20,7 +20,7 @@ static void append(struct kl_text *text, int first, int last)
 
 int kl_ranges_format(int n, bool (*member)(const void *ctx, int rank), const void *ctx, char *to, size_t room)
 {
-    struct kl_text text = kl_text_over(to, room);
+    struct kl_text text = kl_text_in(to, room);
     int count = 0;
     bool fits = true;
 

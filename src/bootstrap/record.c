@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A text of at most `room` bytes, zero included, that is fit to be printed. */
+/* A text of at most `room` bytes, zero included, with unprintable characters replaced. */
 static void get_text(struct kl_reader *r, char *text, size_t bytes, size_t room)
 {
     if (bytes >= room) r->bad = true;
@@ -17,9 +17,9 @@ static void get_text(struct kl_reader *r, char *text, size_t bytes, size_t room)
         if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
 }
 
-/* ---- card ---- */
+/* ---- address record ---- */
 
-static void put_card(struct kl_writer *w, const struct kl_card *card)
+static void put_card(struct kl_writer *w, const struct kl_address_record *card)
 {
     char host[KL_HOST_TEXT] = "";
 
@@ -34,7 +34,7 @@ static void put_card(struct kl_writer *w, const struct kl_card *card)
     }
 }
 
-static void get_address(struct kl_reader *r, struct kl_card *card)
+static void get_address(struct kl_reader *r, struct kl_address_record *card)
 {
     unsigned char wire[KL_ADDRESS_WIRE];
     union kl_address address;
@@ -46,7 +46,7 @@ static void get_address(struct kl_reader *r, struct kl_card *card)
         card->address[card->naddresses++] = address;
 }
 
-static void get_card(struct kl_reader *r, struct kl_card *card)
+static void get_card(struct kl_reader *r, struct kl_address_record *card)
 {
     char host[KL_HOST_TEXT];
 
@@ -62,16 +62,16 @@ static void get_card(struct kl_reader *r, struct kl_card *card)
     for (int i = 0; i < KL_ADDRESSES; i++) get_address(r, card);
 }
 
-void kl_card_encode(const struct kl_card *card, unsigned char wire[KL_CARD_WIRE])
+void kl_address_record_encode(const struct kl_address_record *card, unsigned char wire[KL_ADDRESS_RECORD_WIRE])
 {
-    struct kl_writer w = kl_writer_on(wire, KL_CARD_WIRE);
+    struct kl_writer w = kl_writer_on(wire, KL_ADDRESS_RECORD_WIRE);
 
     put_card(&w, card);
 }
 
-bool kl_card_decode(const unsigned char wire[KL_CARD_WIRE], struct kl_card *card)
+bool kl_address_record_decode(const unsigned char wire[KL_ADDRESS_RECORD_WIRE], struct kl_address_record *card)
 {
-    struct kl_reader r = kl_reader_on(wire, KL_CARD_WIRE);
+    struct kl_reader r = kl_reader_on(wire, KL_ADDRESS_RECORD_WIRE);
 
     get_card(&r, card);
     return !r.bad;
@@ -131,13 +131,13 @@ static void get_placement(struct kl_reader *r, struct kl_placement *l)
 
 void kl_introduction_encode(const struct kl_introduction *introduction, unsigned char *wire)
 {
-    int ncards = introduction->npartners + introduction->nspeakers;
+    int ncards = introduction->npartners + introduction->nleaders;
     struct kl_writer w = kl_writer_on(wire, KL_INTRODUCTION_WIRE(ncards));
 
     kl_put_bytes(&w, introduction->session, KL_SESSION);
     put_placement(&w, &introduction->placement);
     kl_put_u32(&w, (uint32_t)introduction->npartners);
-    kl_put_u32(&w, (uint32_t)introduction->nspeakers);
+    kl_put_u32(&w, (uint32_t)introduction->nleaders);
     for (int i = 0; i < ncards; i++) put_card(&w, &introduction->partner[i]);
 }
 
@@ -148,8 +148,8 @@ bool kl_introduction_decode(const void *wire, size_t bytes, struct kl_introducti
     kl_get_bytes(&r, introduction->session, KL_SESSION);
     get_placement(&r, &introduction->placement);
     introduction->npartners = get_below(&r, KL_MAX_PARTNERS + 1);
-    introduction->nspeakers = get_below(&r, KL_MAX_PARTNERS + 1);
-    int n = introduction->npartners + introduction->nspeakers;
+    introduction->nleaders = get_below(&r, KL_MAX_PARTNERS + 1);
+    int n = introduction->npartners + introduction->nleaders;
     if (r.bad || bytes != KL_INTRODUCTION_WIRE(n)) return false;
     for (int i = 0; i < n; i++) get_card(&r, &introduction->partner[i]);
     return !r.bad;

@@ -10,8 +10,8 @@
 #include "bootstrap/partners.h"
 #include "bootstrap/processes.h"
 #include "bootstrap/ranges.h"
-#include "os/chaos.h"
-#include "os/files.h"
+#include "os/fault_inject.h"
+#include "os/fd_limit.h"
 #include "os/socket.h"
 
 #include <errno.h>
@@ -22,57 +22,58 @@
 #include <unistd.h>
 
 enum {
-    ANNOUNCE_MS = 60000,          /* between a right proof and the announcement: it may have to wait for a core */
-    TELL_MS = 60000,              /* for telling a failure to the ranks, when none has said how long it waits */
-    PATIENCE_MAX_MS = 1000000000, /* eleven days */
-    SPARE_DESCRIPTORS = 100,      /* of the process, beside one for each rank: asked for, */
-    LEAST_DESCRIPTORS = 10,       /* and needed: the standard ones, the event loop's, listeners, a segment */
+    ANNOUNCE_MS = 60000, /* between a right proof and the announcement: its process may have to wait for a core */
+    TELL_MS = 60000,     /* for telling ranks of a failure, if none has announced how long it waits */
+    WAIT_LIMIT_MAX_MS = 1000000000, /* eleven days */
+    SPARE_DESCRIPTORS = 100,        /* descriptors in addition to one for each rank: requested, */
+    LEAST_DESCRIPTORS = 10,         /* and required: the standard ones, the event loop's, listeners, a segment */
 };
 
-/* The connection of one rank. Belongs to the event loop, as everything here. */
+/* The connection of one rank. Used on the event loop only, like all code here. */
 struct visitor {
     struct kl_root *root;
     struct visitor *prev, *next;
     struct kl_source *source;
     int fd;
     int rank;   /* -1 until announced */
-    int proved; /* the rank that it came as */
+    int proved; /* the rank in its hello */
     struct kl_assembler assembler;
     struct kl_outbox out;
     bool answered;
 };
 
 struct kl_root {
-    struct kl_root *next; /* of this process's */
+    struct kl_root *next; /* list of this process's roots */
     struct kl_id id;
-    /* Everybody knows its key: of other hosts only those in this list come (admission.h). NULL: only ranks know it. */
+    /* Public key: hosts that may come, besides this one (admission.h). NULL: the key is secret. */
     char *open_to;
-    bool has_warned; /* of somebody else who came */
+    bool has_warned; /* about a host that is not admitted */
     struct kl_loop *loop;
-    struct kl_source *clock; /* armed with the deadline, once somebody waits */
-    uint64_t deadline;       /* of the least patient rank, who gives it patience_ms */
+    struct kl_source *clock; /* armed with the deadline, while a rank waits */
+    uint64_t deadline;       /* the least patient_ms of all announcements, from its arrival */
     uint64_t patience_ms;
     struct visitor *visitors;
     int nranks; /* 0 until the first announcement */
     int nannounced;
-    int ndone;             /* visitors who had announced and have ended: told, or gone */
-    uint32_t library;      /* version, of the first rank */
-    struct kl_card first;  /* who announced first */
-    struct kl_card *cards; /* by rank; those without an address have not announced */
-    bool introduced;       /* all is well; answers may still be on their way */
+    int ndone;                       /* announced visitors whose connection has ended: answered, or lost */
+    uint32_t library;                /* library version of the first rank */
+    struct kl_address_record first;  /* record of the first rank that announced */
+    struct kl_address_record *cards; /* by rank; those without an address have not announced */
+    bool introduced;                 /* all have announced; answers may still be on their way */
     bool failed;
     struct kl_notice failure;
     struct kl_acceptor *acceptor;    /* NULL when no longer listening */
     struct kl_rendezvous_file *file; /* NULL: none, or removed */
-    bool held;                       /* until kl_root_stop, who frees it if it has retired */
+    bool held;                       /* until kl_root_stop, which frees it if it has retired */
     bool stopping;
     bool retired;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool over; /* retired; under lock, for its holder */
+    bool over; /* retired; protected by the lock, for its holder */
 };
 
-/* Those that live. Belongs to the event loop; after a fork the child has another one, and what is in the list is its parent's. */
+/* The live roots. Used on the event loop only; after a fork the child has another loop, and the entries in the list
+ * are the parent's. */
 static struct {
     struct kl_loop *loop;
     struct kl_root *first;
@@ -116,7 +117,7 @@ static void visitor_end(struct visitor *v)
     free(v);
 }
 
-/* The loop may be gone afterwards, too. */
+/* The loop may be freed afterwards, too. */
 static void root_free(struct kl_root *root)
 {
     struct kl_loop *loop = root->loop;
@@ -127,10 +128,10 @@ static void root_free(struct kl_root *root)
     pthread_mutex_destroy(&root->lock);
     free(root->cards);
     free(root);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
-/* At the end of a callback: the root may be gone afterwards. */
+/* At the end of a callback: the root may be freed afterwards. */
 static void retire(struct kl_root *root)
 {
     stop_listening(root);
@@ -174,7 +175,7 @@ static void answer(struct visitor *v, enum kl_frame_type type, const void *body,
     if (kl_outbox_add(&v->out, &head, body))
         push_answer(v);
     else
-        visitor_end(v); /* the rank sees its connection end */
+        visitor_end(v); /* the rank notices the end of the connection */
 }
 
 static void refuse(struct visitor *v)
@@ -189,19 +190,19 @@ static void introduce(struct visitor *v, const struct kl_processes *p, struct kl
     struct kl_root *root = v->root;
     int partner[KL_MAX_PARTNERS], n = kl_partners(v->rank, root->nranks, partner);
     unsigned char wire[KL_INTRODUCTION_WIRE(2 * KL_MAX_PARTNERS)];
-    struct kl_card *card = introduction->partner;
+    struct kl_address_record *card = introduction->partner;
 
     introduction->placement = kl_processes_placement(p, v->rank);
     introduction->npartners = n;
     for (int i = 0; i < n; i++) *card++ = root->cards[partner[i]];
     n = introduction->placement.place ? 0 : kl_partners(introduction->placement.process, p->n, partner);
-    introduction->nspeakers = n;
-    for (int i = 0; i < n; i++) *card++ = root->cards[kl_processes_speaker(p, partner[i])];
+    introduction->nleaders = n;
+    for (int i = 0; i < n; i++) *card++ = root->cards[kl_processes_leader(p, partner[i])];
     kl_introduction_encode(introduction, wire);
-    answer(v, KL_FRAME_INTRODUCE, wire, KL_INTRODUCTION_WIRE(introduction->npartners + introduction->nspeakers));
+    answer(v, KL_FRAME_INTRODUCE, wire, KL_INTRODUCTION_WIRE(introduction->npartners + introduction->nleaders));
 }
 
-/* Nobody else may come: whoever has been introduced may open the next rendezvous at the same address. */
+/* Close the acceptor first: a rank that was introduced may open the next rendezvous at the same address. */
 static void introduce_all(struct kl_root *root, const struct kl_processes *processes)
 {
     struct kl_introduction introduction = {0};
@@ -219,7 +220,7 @@ static void introduce_all(struct kl_root *root, const struct kl_processes *proce
     }
 }
 
-/* The first failure counts. Who has announced is told now, who announces later then. */
+/* The first failure counts. Ranks that have announced are told now, later ones when they announce. */
 static void fail(struct kl_root *root, int culprit, ncclResult_t code, const char *text)
 {
     if (root->failed || root->introduced) return;
@@ -259,16 +260,16 @@ static void name_the_missing(struct kl_root *root)
     fail(root, first, ncclRemoteError, text);
 }
 
-static void card_text(const struct kl_card *card, char text[128])
+static void card_text(const struct kl_address_record *card, char text[128])
 {
     snprintf(text, 128, "rank %d (host %s, pid %llu)", card->rank, card->host, (unsigned long long)card->pid);
 }
 
-/* All ranks stay connected until the last has come: a limit of 1024 open files is too low for as many ranks. */
+/* All ranks stay connected until the last has announced: a limit of 1024 open files is too low for that many ranks. */
 static void need_descriptors(struct kl_root *root)
 {
     uint64_t need = (uint64_t)root->nranks + LEAST_DESCRIPTORS;
-    uint64_t have = kl_files_allow((uint64_t)root->nranks + SPARE_DESCRIPTORS);
+    uint64_t have = kl_fd_limit_raise((uint64_t)root->nranks + SPARE_DESCRIPTORS);
     char text[KL_ERROR_TEXT];
 
     if (have >= need) return;
@@ -278,7 +279,7 @@ static void need_descriptors(struct kl_root *root)
     fail(root, -1, ncclSystemError, text);
 }
 
-/* The first announcement fixes what the others have to say. */
+/* The first announcement fixes the values that others must agree with. */
 static bool begin(struct kl_root *root, const struct kl_announce *a)
 {
     if (root->nranks) return true;
@@ -293,10 +294,10 @@ static bool begin(struct kl_root *root, const struct kl_announce *a)
     return true;
 }
 
-/* Does it contradict what others said? Then that is the end for all. */
+/* If an announcement contradicts earlier ones, fail. */
 static bool contradicts(struct kl_root *root, const struct kl_announce *a)
 {
-    const struct kl_card *same = a->nranks == root->nranks ? &root->cards[a->card.rank] : NULL;
+    const struct kl_address_record *same = a->nranks == root->nranks ? &root->cards[a->card.rank] : NULL;
     char text[KL_ERROR_TEXT] = "", me[128], other[128];
 
     card_text(&a->card, me);
@@ -336,14 +337,14 @@ static void set_deadline(struct kl_root *root, uint64_t patience_ms)
     kl_source_deadline(root->clock, deadline);
 }
 
-/* False: it was no announcement. Otherwise the visitor may have ended. */
+/* False: not an announcement. Otherwise the visitor may have ended. */
 static bool hear(struct visitor *v, const struct kl_frame *f)
 {
     struct kl_root *root = v->root;
     struct kl_announce a;
 
     if (f->head.type != KL_FRAME_ANNOUNCE || !kl_announce_decode(f->body, f->head.length, &a)) return false;
-    if (a.patience_ms > PATIENCE_MAX_MS) a.patience_ms = PATIENCE_MAX_MS;
+    if (a.patience_ms > WAIT_LIMIT_MAX_MS) a.patience_ms = WAIT_LIMIT_MAX_MS;
     if (!begin(root, &a)) return false;
     v->rank = a.card.rank;
     kl_source_deadline(v->source, KL_NO_DEADLINE);
@@ -373,7 +374,7 @@ static void lost(struct visitor *v)
     fail(root, rank, ncclRemoteError, text);
 }
 
-/* A rank that holds the key has spoken, and somebody changed what it said. It is among those who are told. */
+/* A rank that holds the key has announced, and its message was altered: fail. It is among the ranks to be told. */
 static void altered(struct visitor *v)
 {
     union kl_address from = kl_socket_peer(v->fd);
@@ -382,7 +383,7 @@ static void altered(struct visitor *v)
     v->rank = v->proved;
     kl_source_deadline(v->source, KL_NO_DEADLINE);
     snprintf(text, sizeof text,
-             "a frame from rank %d at %s was altered on the way to the rendezvous; find out what is between them",
+             "a frame from rank %d at %s was altered on the way to the rendezvous; check the network between them",
              v->rank, kl_address_format(&from, address));
     if (v->root->failed)
         refuse(v);
@@ -390,19 +391,19 @@ static void altered(struct visitor *v)
         fail(v->root, v->rank, ncclRemoteError, text);
 }
 
-/* Returns when the visitor has ended, or has no more to say at the moment. */
+/* Returns when the visitor has ended, or has sent no more for now. */
 static void listen_to(struct visitor *v)
 {
     for (;;) {
         struct kl_frame *frame;
         size_t room;
         unsigned char *to = kl_assembler_room(&v->assembler, &room);
-        ssize_t n = kl_chaos_recv(v->fd, to, room, 0);
+        ssize_t n = kl_inject_recv(v->fd, to, room, 0);
 
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return;
         if (n <= 0 || v->rank >= 0) {
-            lost(v); /* gone, or talking on */
+            lost(v); /* closed, or unexpected bytes */
             return;
         }
         enum kl_frame_fault fault = kl_assembler_filled(&v->assembler, (size_t)n, KL_ANNOUNCE_WIRE, &frame);
@@ -433,7 +434,7 @@ static void on_visitor(void *ctx, uint32_t events)
     retire_if_done(root);
 }
 
-/* Has it a right to be here? Strangers can knock as often as they like: only the first is worth a warning. */
+/* Is its host admitted? Strangers may connect often: only the first gets a warning. */
 static bool is_welcome(struct kl_root *root, int fd)
 {
     union kl_address from = kl_socket_peer(fd);
@@ -586,7 +587,7 @@ ncclResult_t kl_root_start(struct kl_id *id, struct kl_root **out)
     if (!root) return KL_NOMEM("a rendezvous");
     root->held = out != NULL;
     KL_TRY_OR(rc, out, load_admission(root, id));
-    KL_TRY_OR(rc, out, kl_loop_hold(&root->loop));
+    KL_TRY_OR(rc, out, kl_loop_ref(&root->loop));
     KL_TRY_OR(rc, out, kl_loop_run(root->loop, start, &s));
     *id = opened;
     if (out) *out = root; /* else it may be gone already */
@@ -608,7 +609,7 @@ static ncclResult_t give_up(void *ctx)
 
     if (g->root->retired) return ncclSuccess;
     fail(g->root, 0, ncclRemoteError, g->why);
-    if (!g->announced) g->root->ndone++; /* it will not come to hear it */
+    if (!g->announced) g->root->ndone++; /* it will not connect to be told */
     retire_if_done(g->root);
     return ncclSuccess;
 }
@@ -647,7 +648,7 @@ static ncclResult_t decline(void *ctx)
 
     if (!root) return ncclSuccess;
     fail(root, d->rank, ncclRemoteError, d->why);
-    root->ndone++; /* it will not come to hear it */
+    root->ndone++; /* it will not connect to be told */
     retire_if_done(root);
     return ncclSuccess;
 }
@@ -658,9 +659,9 @@ void kl_root_decline(const struct kl_id *id, int rank)
     struct declining d = {.id = id, .rank = rank, .why = why};
 
     snprintf(why, sizeof why, "rank %d did not join: %.900s", rank, kl_error_text());
-    if (!kl_loop_hold_existing(&d.loop)) return; /* then there is no root either */
+    if (!kl_loop_ref_existing(&d.loop)) return; /* no loop, hence no root */
     (void)kl_loop_run(d.loop, decline, &d);
-    kl_loop_drop(d.loop);
+    kl_loop_unref(d.loop);
 }
 
 struct owning {
@@ -681,13 +682,13 @@ static ncclResult_t own_file(void *ctx)
     return ncclSuccess;
 }
 
-void kl_root_own_file(const struct kl_id *id, struct kl_rendezvous_file *file)
+void kl_root_take_file(const struct kl_id *id, struct kl_rendezvous_file *file)
 {
     struct owning o = {.id = id, .file = file};
 
-    if (kl_loop_hold_existing(&o.loop)) {
+    if (kl_loop_ref_existing(&o.loop)) {
         (void)kl_loop_run(o.loop, own_file, &o);
-        kl_loop_drop(o.loop);
+        kl_loop_unref(o.loop);
     }
     kl_rendezvous_file_remove(o.file);
 }
@@ -707,7 +708,7 @@ void kl_root_give_up(struct kl_root *root, bool announced, uint64_t deadline)
     pthread_mutex_unlock(&root->lock);
 }
 
-/* Who has been answered gets the answer; the others see their connection end. */
+/* Answered ranks get their answers; the others notice the end of the connection. */
 static ncclResult_t stop(void *ctx)
 {
     struct kl_root *root = ctx;
@@ -731,7 +732,7 @@ void kl_root_stop(struct kl_root *root)
 {
     struct kl_loop *loop;
 
-    if (!root || kl_loop_hold(&loop)) return; /* the root's own, which outlives this call so */
+    if (!root || kl_loop_ref(&loop)) return; /* a reference of its own, for the duration of this call */
     (void)kl_loop_run(loop, stop, root);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }

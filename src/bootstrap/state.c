@@ -28,7 +28,7 @@ ncclResult_t kl_state_create(int rank, int nranks, struct kl_bootstrap **out)
     if (!b) return KL_NOMEM("a bootstrap");
     b->rank = rank;
     b->nranks = nranks;
-    b->stop = b->outer = KL_STOP_NONE;
+    b->stop = b->outer = KL_CANCEL_NONE;
     b->phase = "join";
     b->awaited = b->waits_for = -1;
     init_lock(b);
@@ -51,8 +51,8 @@ void kl_state_free(struct kl_bootstrap *b)
 {
     if (!b) return;
     for (int rank = 0; b->contacts && rank < b->nranks; rank++) free(kl_contact_find(b, rank));
-    kl_stop_fini(&b->outer);
-    kl_stop_fini(&b->stop);
+    kl_cancel_fini(&b->outer);
+    kl_cancel_fini(&b->stop);
     kl_key_wipe(&b->key);
     pthread_cond_destroy(&b->changed);
     pthread_mutex_destroy(&b->lock);
@@ -77,7 +77,7 @@ ncclResult_t kl_contact_make(struct kl_bootstrap *b, int rank, struct kl_contact
     return ncclSuccess;
 }
 
-/* ---- questions ---- */
+/* ---- checks ---- */
 
 void kl_state_count_message(struct kl_bootstrap *b, size_t bytes)
 {
@@ -96,14 +96,15 @@ struct kl_bootstrap_traffic kl_bootstrap_traffic(struct kl_bootstrap *b)
     return traffic;
 }
 
-const char *kl_who(const struct kl_bootstrap *b, int rank, char text[KL_WHO_TEXT])
+const char *kl_rank_describe(const struct kl_bootstrap *b, int rank, char text[KL_RANK_DESCRIPTION])
 {
-    const struct kl_card *card = &b->cards[rank];
+    const struct kl_address_record *card = &b->cards[rank];
 
     if (card->host[0])
-        snprintf(text, KL_WHO_TEXT, "rank %d (host %s, pid %llu)", rank, card->host, (unsigned long long)card->pid);
+        snprintf(text, KL_RANK_DESCRIPTION, "rank %d (host %s, pid %llu)", rank, card->host,
+                 (unsigned long long)card->pid);
     else
-        snprintf(text, KL_WHO_TEXT, "rank %d", rank);
+        snprintf(text, KL_RANK_DESCRIPTION, "rank %d", rank);
     return text;
 }
 

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory order: left is stored with release last, loaded with acquire: all earlier stores of a member are visible then.
+ * A toucher announces itself before it reads `revoked`, a revoker the other way round, both sequentially consistent: one
+ * of the two sees the other.
+ */
 #include "channel/arena.h"
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
-#include "channel/doubt.h"
+#include "channel/unreachable.h"
 #include "event/fdmap.h"
 #include "os/yield.h"
 #include "transport/shm/region.h"
@@ -13,12 +18,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { STOPPED_MS = 1000 }; /* who takes longer for a piece has been stopped or killed */
+enum { STOPPED_MS = 1000 }; /* a rank that takes longer for a piece has been stopped or killed */
 
-/** What the first member tells the others. Raw bytes between processes of one job. */
+/** Sent by the first member to the others. Raw bytes between processes of one job. */
 struct card {
     uint64_t bytes; /* of the segment */
-    struct kl_fd_ticket ticket;
+    struct kl_fd_export_handle ticket;
 };
 _Static_assert(sizeof(struct card) == 32, "wire format");
 
@@ -44,20 +49,20 @@ static void lay_out(struct kl_arena *a, void *base)
 static ncclResult_t invite(const struct kl_arena *a)
 {
     const struct kl_arena_config *c = &a->config;
-    struct card card = {.bytes = segment_bytes(a), .ticket = *kl_shm_region_ticket(a->region)};
+    struct card card = {.bytes = segment_bytes(a), .ticket = *kl_shm_region_export_handle(a->region)};
 
     for (int i = 0; i < c->n; i++)
         if (i != c->own) KL_TRY(kl_bootstrap_post(c->bootstrap, c->ranks[i], c->tag, &card, sizeof card));
     return ncclSuccess;
 }
 
-/* Ranks of one process use one map, the first of them as well: what orders them (base/atomic.h) is then one variable for whoever watches
- * addresses. */
+/* Ranks of one process use one map, the first of them as well: the variable that orders them (base/atomic.h) then has
+ * one address for tools that watch addresses. */
 static ncclResult_t map_own(struct kl_arena *a)
 {
     if (a->map) return ncclSuccess;
-    KL_TRY(kl_fdmap_get(kl_shm_region_ticket(a->region), segment_bytes(a), kl_deadline_in_ms(a->config.patience_ms),
-                        &a->request, &a->map));
+    KL_TRY(kl_fdmap_get(kl_shm_region_export_handle(a->region), segment_bytes(a),
+                        kl_deadline_in_ms(a->config.patience_ms), &a->request, &a->map));
     kl_shm_region_unmap(a->region); /* its own: a board is large */
     lay_out(a, kl_fdmap_base(a->map));
     return ncclSuccess;
@@ -81,7 +86,7 @@ static ncclResult_t await_replies(struct kl_arena *a)
 
 /* ---- others ---- */
 
-static ncclResult_t await_card(struct kl_arena *a)
+static ncclResult_t await_connect_info(struct kl_arena *a)
 {
     const struct kl_arena_config *c = &a->config;
     struct card card;
@@ -99,14 +104,15 @@ static ncclResult_t await_card(struct kl_arena *a)
     return ncclSuccess;
 }
 
-/* Whose memory is out of reach has ended or failed. The bootstrap knows why, or will in a moment: that is the news. */
-static ncclResult_t hear_why(struct kl_arena *a)
+/* A peer with unreachable memory has ended or failed. The bootstrap knows the reason, or will in a moment: report
+ * that. */
+static ncclResult_t fail_with_reason(struct kl_arena *a)
 {
     const struct kl_arena_config *c = &a->config;
     char nothing;
     bool here;
 
-    if (!a->doubt) a->doubt = kl_deadline_in_ms(KL_DOUBT_MS);
+    if (!a->doubt) a->doubt = kl_deadline_in_ms(KL_UNREACHABLE_MS);
     KL_TRY(kl_bootstrap_poll(c->bootstrap, c->ranks[0], KL_TAG_NONE, &nothing, 0, &here));
     return ncclInProgress;
 }
@@ -116,13 +122,13 @@ static ncclResult_t map_it(struct kl_arena *a)
     const struct kl_arena_config *c = &a->config;
     char text[KL_ERROR_TEXT];
 
-    if (a->doubt && !kl_deadline_passed(a->doubt)) return hear_why(a);
+    if (a->doubt && !kl_deadline_passed(a->doubt)) return fail_with_reason(a);
     int quiet = kl_error_quiet(1);
     ncclResult_t rc =
         kl_fdmap_get(&a->ticket, segment_bytes(a), kl_deadline_in_ms(c->patience_ms), &a->request, &a->map);
     kl_error_quiet(quiet);
     if (!rc || rc == ncclInProgress) return rc;
-    if (rc == ncclRemoteError && !a->doubt) return hear_why(a);
+    if (rc == ncclRemoteError && !a->doubt) return fail_with_reason(a);
     snprintf(text, sizeof text, "%s", kl_error_text());
     return KL_FAIL(rc, "rank %d cannot map the memory that rank %d shares: %.900s", c->ranks[c->own], c->ranks[0],
                    text);
@@ -133,7 +139,7 @@ static ncclResult_t enter(struct kl_arena *a)
     const struct kl_arena_config *c = &a->config;
     const uint8_t reply = 1;
 
-    if (!a->invited) KL_TRY(await_card(a));
+    if (!a->invited) KL_TRY(await_connect_info(a));
     KL_TRY(map_it(a));
     lay_out(a, kl_fdmap_base(a->map));
     return kl_bootstrap_post(c->bootstrap, c->ranks[0], c->tag, &reply, sizeof reply);
@@ -175,21 +181,21 @@ bool kl_arena_touch(struct kl_arena_mark *mark, int own, int n)
     kl_swap_seq_cst(&mark[own].touching, 1);
     for (int m = 0; m < n; m++) {
         if (!kl_load_seq_cst(&mark[m].revoked)) continue; /* pairs with kl_arena_revoke */
-        kl_arena_let_go(mark, own);
+        kl_arena_untouch(mark, own);
         return false;
     }
     return true;
 }
 
-/* Threads of this process end their piece. Another process may have been stopped or killed in the middle of it: what it writes
- * later goes into its own map of the memory. */
+/* Threads of this process end their piece. Another process may have been stopped or killed in the middle of it: its
+ * later writes go into its own map of the memory. */
 static void wait_for_toucher(const struct kl_arena_mark *mark)
 {
     const bool here = kl_load_relaxed(&mark->process) == (int32_t)getpid();
     const uint64_t deadline = kl_deadline_in_ms(STOPPED_MS);
 
     while (kl_load_seq_cst(&mark->touching) && (here || !kl_deadline_passed(deadline)))
-        kl_yield(); /* pairs with kl_arena_let_go */
+        kl_yield(); /* pairs with kl_arena_untouch */
 }
 
 void kl_arena_revoke(struct kl_arena *a)
@@ -202,7 +208,7 @@ void kl_arena_revoke(struct kl_arena *a)
 void kl_arena_fini(struct kl_arena *a)
 {
     if (a->region) kl_shm_region_release(a->region, a->ready);
-    kl_fdshare_end(a->request);
+    kl_fdshare_request_free(a->request);
     if (a->map) kl_fdmap_put(a->map);
     *a = (struct kl_arena){0};
 }

@@ -2,7 +2,7 @@
 /* Ranks are threads, so that all share their process's map of the memory. */
 #include "channel/arena.h"
 
-#include "bootstrap/jobs.h"
+#include "bootstrap/test_jobs.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -87,15 +87,15 @@ static void sizes_must_agree(void **state)
     run_job(2, expect_another_size);
 }
 
-/* The first offers memory and takes the offer back, as one that fails does; nothing else is heard of it. */
+/* The first member offers memory and withdraws the offer, as one that fails does; it sends nothing else. */
 static void find_the_offer_withdrawn(struct rank *me, struct kl_bootstrap *b)
 {
     struct kl_arena_config config = config_of(me, b, BYTES);
-    struct kl_fd_ticket other;
+    struct kl_fd_export_handle other;
     struct kl_arena a;
 
     if (me->config.rank == 0) {
-        must(!kl_fdshare_offer(STDERR_FILENO, &other)); /* it is there to ask */
+        must(!kl_fdshare_offer(STDERR_FILENO, &other)); /* the offer exists */
         must(!kl_arena_begin(&a, &config));
         kl_arena_fini(&a);
     }
@@ -110,7 +110,7 @@ static void find_the_offer_withdrawn(struct rank *me, struct kl_bootstrap *b)
     if (me->config.rank == 0) kl_fdshare_withdraw(&other);
 }
 
-static void who_shared_what_is_out_of_reach_is_named(void **state)
+static void unreachable_memory_names_its_owner(void **state)
 {
     (void)state;
     run_job(2, find_the_offer_withdrawn);
@@ -132,7 +132,7 @@ static void *take_back(void *arg)
     return NULL;
 }
 
-static void who_revokes_waits_for_a_piece_that_is_touched(void **state)
+static void revoking_waits_for_a_touched_piece(void **state)
 {
     static struct kl_arena_mark mark[2];
     struct lending l = {.arena = {.config = {.own = 1, .n = 2}, .mark = mark}};
@@ -147,13 +147,13 @@ static void who_revokes_waits_for_a_piece_that_is_touched(void **state)
         assert_false(kl_load_acquire(&l.revoked));
         sched_yield();
     }
-    kl_arena_let_go(mark, 0);
+    kl_arena_untouch(mark, 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_false(kl_arena_touch(mark, 0, 2));
     assert_int_equal(kl_load_relaxed(&mark[0].touching), 0);
 }
 
-/* It fails while others are about to map what it offered: what they hear of it is the news. */
+/* It fails while others are about to map its memory: they report the reason of that failure. */
 static void find_the_offer_withdrawn_and_hear_why(struct rank *me, struct kl_bootstrap *b)
 {
     struct kl_arena_config config = config_of(me, b, BYTES);
@@ -164,7 +164,7 @@ static void find_the_offer_withdrawn_and_hear_why(struct rank *me, struct kl_boo
         must(!kl_arena_begin(&a, &config));
         kl_arena_fini(&a);
     }
-    (void)kl_bootstrap_barrier(b); /* the last step may already hear of the failure */
+    (void)kl_bootstrap_barrier(b); /* the last step may already return the failure */
     if (me->config.rank == 0) return kl_bootstrap_report(b, 0, ncclRemoteError, "rank 0 has had enough");
     must(!kl_arena_begin(&a, &config));
     must(progress_until_ready(&a) == ncclRemoteError);
@@ -172,7 +172,7 @@ static void find_the_offer_withdrawn_and_hear_why(struct rank *me, struct kl_boo
     kl_arena_fini(&a);
 }
 
-static void the_reason_is_heard_before(void **state)
+static void the_reason_arrives_first(void **state)
 {
     (void)state;
     run_job(3, find_the_offer_withdrawn_and_hear_why);
@@ -183,9 +183,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         leak_test(all_see_the_same),
         leak_test(sizes_must_agree),
-        leak_test(who_shared_what_is_out_of_reach_is_named),
-        leak_test(the_reason_is_heard_before),
-        cmocka_unit_test(who_revokes_waits_for_a_piece_that_is_touched),
+        leak_test(unreachable_memory_names_its_owner),
+        leak_test(the_reason_arrives_first),
+        cmocka_unit_test(revoking_waits_for_a_touched_piece),
     };
 
     for (int r = 0; r < MAX_RANKS; r++) everybody[r] = r;

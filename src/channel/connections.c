@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
-#include "channel/doubt.h"
-#include "os/chaos.h"
+#include "channel/unreachable.h"
+#include "os/fault_inject.h"
 #include "transport/net/relay.h"
 #include "transport/tags.h"
 
@@ -22,13 +22,13 @@ struct connection {
     enum state state;
     uint32_t transport; /* index in the table; once begun */
     struct kl_connector connector;
-    uint64_t doubt; /* until when it is not known why the peer's memory is out of reach; 0: it is not */
-    uint64_t left;  /* until when a peer that has left may still be heard of; 0: it has not */
-    union {         /* once answered: what the peer says */
-        struct kl_card card;
-        struct kl_card_reply reply;
+    uint64_t doubt; /* how long to wait for the reason why the peer's memory is unreachable; 0: it is reachable */
+    uint64_t left;  /* how long to wait for messages of a peer that has left; 0: it has not */
+    union {         /* once answered: the peer's message */
+        struct kl_address_record card;
+        struct kl_connect_reply reply;
     };
-    struct connection *next; /* in a list of those that are not ready */
+    struct connection *next; /* in a list of connections that are not ready */
 };
 
 /** A queue of connections that are not ready. */
@@ -39,17 +39,17 @@ struct list {
 struct kl_connections {
     struct kl_connections_config config;
     struct kl_common common;
-    struct kl_relays *relays;  /* NULL: this rank sends for nobody else */
+    struct kl_relays *relays;  /* NULL: this rank relays for no other */
     struct connection **table; /* open addressing; room is a power of two, more than half of it free */
     size_t room, used;
     struct kl_arena *arenas;
     uint32_t narenas;
     struct kl_reducer *reducers;
     struct list asked; /* of collectives, not begun */
-    struct list begun; /* on the way */
-    uint16_t *busy;    /* by peer: connections of collectives on the way; NULL until needed */
+    struct list begun; /* in progress */
+    uint16_t *busy;    /* by peer: connections of collectives in progress; NULL until needed */
     int busy_peers;    /* of them, not zero */
-    bool started;      /* what is in `asked` may begin */
+    bool started;      /* the edges in `asked` may begin */
 };
 
 /* ---- lists ---- */
@@ -86,7 +86,7 @@ static struct connection **slot_of(struct connection **table, size_t room, const
 static ncclResult_t grow(struct kl_connections *cs)
 {
     size_t room = cs->room ? 2 * cs->room : FIRST_ROOM;
-    struct connection **table = kl_chaos_calloc(room, sizeof(void *));
+    struct connection **table = kl_inject_calloc(room, sizeof(void *));
 
     if (!table) return KL_NOMEM("connections");
     for (size_t i = 0; i < cs->room; i++)
@@ -116,7 +116,7 @@ static void join_opposite(struct kl_connections *cs, struct connection *c)
 static ncclResult_t add(struct kl_connections *cs, const struct kl_edge *edge, struct connection **added)
 {
     if (2 * cs->used >= cs->room) KL_TRY(grow(cs));
-    struct connection *c = kl_chaos_aligned_alloc(KL_LINE, (sizeof *c + KL_LINE - 1) / KL_LINE * KL_LINE);
+    struct connection *c = kl_inject_aligned_alloc(KL_LINE, (sizeof *c + KL_LINE - 1) / KL_LINE * KL_LINE);
     if (!c) return KL_NOMEM("a connection");
     *c = (struct connection){.edge = *edge};
     c->connector = (struct kl_connector){
@@ -139,10 +139,11 @@ static ncclResult_t add(struct kl_connections *cs, const struct kl_edge *edge, s
 static ncclResult_t set_up(struct kl_connections *cs, struct connection *c)
 {
     const struct kl_transport *transport = c->connector.transport;
-    struct kl_card card = {.transport = c->transport, .version = KL_CARD_VERSION};
+    struct kl_address_record card = {.transport = c->transport, .version = KL_CONNECT_INFO_VERSION};
 
     KL_TRY(transport->setup(&c->connector, c->connector.shape, &card));
-    return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, KL_TAG_CARD), &card, sizeof card);
+    return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, KL_TAG_CONNECT_INFO), &card,
+                             sizeof card);
 }
 
 static ncclResult_t begin(struct kl_connections *cs, struct connection *c)
@@ -159,16 +160,17 @@ static uint64_t deadline_of(const struct kl_connections *cs)
     return kl_deadline_in_ms(cs->config.patience_ms);
 }
 
-static ncclResult_t check_card(const struct kl_connections *cs, const struct connection *c, const struct kl_card *card)
+static ncclResult_t check_card(const struct kl_connections *cs, const struct connection *c,
+                               const struct kl_address_record *card)
 {
-    if (card->version == KL_CARD_VERSION && card->transport == c->transport) return ncclSuccess;
+    if (card->version == KL_CONNECT_INFO_VERSION && card->transport == c->transport) return ncclSuccess;
     return KL_FAIL(ncclInternalError,
                    "rank %d chose transport %u for the connection from rank %d, which chose %s: do NCCL_P2P_* and "
                    "NCCL_SHM_* agree on all ranks?",
                    c->edge.peer, card->transport, cs->config.rank, c->connector.transport->name);
 }
 
-/* Has the peer's message come? ncclInProgress: not yet. */
+/* Has the peer's message arrived? ncclInProgress: not yet. */
 static ncclResult_t await(struct kl_connections *cs, struct connection *c, uint32_t what, void *message, size_t bytes)
 {
     bool here;
@@ -180,7 +182,7 @@ static ncclResult_t await(struct kl_connections *cs, struct connection *c, uint3
     return ncclSuccess;
 }
 
-/* Nothing is to be had from the peer now: has it ended, or failed? */
+/* No message of the peer has arrived: has it ended, or failed? */
 static ncclResult_t ask_after(struct kl_connections *cs, const struct connection *c)
 {
     char nothing;
@@ -190,45 +192,47 @@ static ncclResult_t ask_after(struct kl_connections *cs, const struct connection
     return ncclInProgress;
 }
 
-/* A peer whose memory is out of reach has ended or failed. The bootstrap knows why, or will in a moment: that is the news. */
-static ncclResult_t hear_why(struct kl_connections *cs, struct connection *c)
+/* A peer with unreachable memory has ended or failed. The bootstrap knows the reason, or will in a moment: report
+ * that. */
+static ncclResult_t fail_with_reason(struct kl_connections *cs, struct connection *c)
 {
-    if (!c->doubt) c->doubt = kl_deadline_in_ms(KL_DOUBT_MS);
+    if (!c->doubt) c->doubt = kl_deadline_in_ms(KL_UNREACHABLE_MS);
     return ask_after(cs, c);
 }
 
-/* Connect, or settle: what takes the peer's memory. */
-static ncclResult_t reach(struct kl_connections *cs, struct connection *c, struct kl_card_reply *reply)
+/* Connect, or settle: the step that maps the peer's memory. */
+static ncclResult_t reach(struct kl_connections *cs, struct connection *c, struct kl_connect_reply *reply)
 {
     const struct kl_transport *t = c->connector.transport;
     char text[KL_ERROR_TEXT];
 
-    if (c->doubt && !kl_deadline_passed(c->doubt)) return hear_why(cs, c);
+    if (c->doubt && !kl_deadline_passed(c->doubt)) return fail_with_reason(cs, c);
     int quiet = kl_error_quiet(1);
     ncclResult_t rc = c->edge.sends
                           ? t->connect(&c->connector, &c->card, deadline_of(cs), reply)
                           : t->settle(&c->connector, t->progress ? KL_NO_DEADLINE : deadline_of(cs), &c->reply);
     kl_error_quiet(quiet);
     if (!rc || rc == ncclInProgress) return rc;
-    if (rc == ncclRemoteError && !c->doubt) return hear_why(cs, c);
+    if (rc == ncclRemoteError && !c->doubt) return fail_with_reason(cs, c);
     snprintf(text, sizeof text, "%s", kl_error_text());
     return KL_FAIL(rc, "cannot connect with rank %d: %.900s", c->edge.peer, text);
 }
 
 static ncclResult_t try_to_send(struct kl_connections *cs, struct connection *c)
 {
-    struct kl_card_reply reply = {.pool_bytes = 0};
+    struct kl_connect_reply reply = {.pool_bytes = 0};
 
-    KL_TRY(await(cs, c, KL_TAG_CARD, &c->card, sizeof c->card));
+    KL_TRY(await(cs, c, KL_TAG_CONNECT_INFO, &c->card, sizeof c->card));
     KL_TRY(check_card(cs, c, &c->card));
     KL_TRY(reach(cs, c, &reply));
     if (c->connector.transport->progress) return ncclSuccess;
-    return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, KL_TAG_REPLY), &reply, sizeof reply);
+    return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, KL_TAG_CONNECT_REPLY), &reply,
+                             sizeof reply);
 }
 
 /*
- * A peer may have connected, sent all, and left. Its goodbye comes by another connection than that, and can be heard first: only when
- * nothing comes for a while after it, nothing will.
+ * A peer may have connected, sent all, and left. Its goodbye arrives by another connection and may be first: only when
+ * nothing arrives for a while after it, nothing will.
  */
 static ncclResult_t ask_after_sender(struct kl_connections *cs, struct connection *c)
 {
@@ -246,7 +250,7 @@ static ncclResult_t ask_after_sender(struct kl_connections *cs, struct connectio
 static ncclResult_t try_to_receive(struct kl_connections *cs, struct connection *c)
 {
     if (!c->connector.transport->progress) {
-        KL_TRY(await(cs, c, KL_TAG_REPLY, &c->reply, sizeof c->reply));
+        KL_TRY(await(cs, c, KL_TAG_CONNECT_REPLY, &c->reply, sizeof c->reply));
         return reach(cs, c, NULL);
     }
     ncclResult_t rc = reach(cs, c, NULL);
@@ -281,7 +285,12 @@ static ncclResult_t begin_round(struct kl_connections *cs)
     return ncclSuccess;
 }
 
-/* Where an edge comes in an order that all ranks have: by distance, by channel, every other one along the ranks, by sender. */
+/*
+ * The position of an edge in an order that all ranks compute alike: by distance, by channel, every other one along the
+ * ranks, by sender. All ranks need the edges of collectives at about the same time: in this order both ends of the first
+ * missing edge work on it. Of edges with equal distances every other one comes first, so that one peer at a time is enough
+ * for half of them at once.
+ */
 static void place_of(const struct kl_connections *cs, const struct kl_edge *e, int place[4])
 {
     int from = e->sends ? cs->config.rank : e->peer, to = e->sends ? e->peer : cs->config.rank;
@@ -303,7 +312,7 @@ static bool comes_before(const struct kl_connections *cs, const struct connectio
     return x[i] < y[i];
 }
 
-/* Insertion: an algorithm has few edges per channel, and asks for near ones first more often than not. */
+/* Insertion sort: an algorithm has few edges per channel, and mostly asks for near ones first. */
 static void insert(const struct kl_connections *cs, struct list *sorted, struct connection *c)
 {
     struct connection **link = &sorted->first;
@@ -330,8 +339,8 @@ void kl_connections_start(struct kl_connections *cs)
 
 /* ---- shared memory ---- */
 
-ncclResult_t kl_connections_share(struct kl_connections *cs, const int32_t *ranks, int n, int own, size_t bytes,
-                                  struct kl_arena **arena)
+ncclResult_t kl_connections_get_arena(struct kl_connections *cs, const int32_t *ranks, int n, int own, size_t bytes,
+                                      struct kl_arena **arena)
 {
     struct kl_arena_config config = {
         .bootstrap = cs->config.bootstrap,
@@ -342,7 +351,7 @@ ncclResult_t kl_connections_share(struct kl_connections *cs, const int32_t *rank
         .bytes = bytes,
         .patience_ms = cs->config.patience_ms,
     };
-    struct kl_arena *a = kl_chaos_calloc(1, sizeof *a);
+    struct kl_arena *a = kl_inject_calloc(1, sizeof *a);
 
     if (!a) return KL_NOMEM("memory that ranks share");
     ncclResult_t rc = kl_arena_begin(a, &config);
@@ -395,8 +404,8 @@ static ncclResult_t add_reducer(struct kl_connections *cs, struct kl_reducer *r)
     return kl_reducer_begin(r, c->device);
 }
 
-ncclResult_t kl_connections_reduce(struct kl_connections *cs, enum kl_edge_use use, int channel, const int32_t *ranks,
-                                   int n, int own, struct kl_collnet_link **link)
+ncclResult_t kl_connections_get_reducer(struct kl_connections *cs, enum kl_edge_use use, int channel,
+                                        const int32_t *ranks, int n, int own, struct kl_collnet_link **link)
 {
     const struct kl_edge edge = {.peer = ranks[own], .channel = (uint8_t)channel, .use = (uint8_t)use, .sends = true};
     struct kl_reducer_config config = {
@@ -418,12 +427,12 @@ ncclResult_t kl_connections_reduce(struct kl_connections *cs, enum kl_edge_use u
     kl_key_wipe(&config.secret);
     KL_TRY(rc);
     *link = r->link;
-    if (r->edge.sends) return ncclSuccess; /* it was there */
+    if (r->edge.sends) return ncclSuccess; /* it was made before */
     r->edge = edge;
     return add_reducer(cs, r);
 }
 
-static void tell_reducer(const struct kl_connections *cs, const struct kl_reducer *r)
+static void log_reducer(const struct kl_connections *cs, const struct kl_reducer *r)
 {
     struct kl_edge in = r->edge;
 
@@ -442,7 +451,7 @@ static enum kl_progress progress_reducers(struct kl_connections *cs, ncclResult_
         if (r->ready) continue;
         bool done = kl_reducer_progress(r, rc) == KL_DONE;
         if (*rc) return KL_DONE;
-        if (done) tell_reducer(cs, r);
+        if (done) log_reducer(cs, r);
         moved |= done;
         all = all && done;
     }
@@ -474,16 +483,16 @@ static ncclResult_t relay(struct kl_connections *cs)
 
 ncclResult_t kl_connections_create(const struct kl_connections_config *config, struct kl_connections **connections)
 {
-    struct kl_connections *cs = kl_chaos_calloc(1, sizeof *cs);
+    struct kl_connections *cs = kl_inject_calloc(1, sizeof *cs);
 
-    if (cs) cs->busy = kl_chaos_calloc((size_t)config->nranks, sizeof *cs->busy);
+    if (cs) cs->busy = kl_inject_calloc((size_t)config->nranks, sizeof *cs->busy);
     if (!cs || !cs->busy) {
         free(cs);
         return KL_NOMEM("connections");
     }
     cs->config = *config;
     cs->common.cache_ranks = config->cache_ranks;
-    cs->common.net = (struct kl_net_home){
+    cs->common.net = (struct kl_net_context){
         .net = config->net, .secret = config->net_key, .rank = config->rank, .bootstrap = config->bootstrap};
     clear(&cs->asked);
     clear(&cs->begun);
@@ -590,7 +599,7 @@ int kl_connections_blocked_on(const struct kl_connections *cs)
     return peer;
 }
 
-const char *kl_connections_loss(const struct kl_connections *cs, int peer)
+const char *kl_connections_loss_reason(const struct kl_connections *cs, int peer)
 {
     for (size_t i = 0; i < cs->room; i++) {
         const struct connection *c = cs->table[i];
@@ -635,7 +644,7 @@ size_t kl_connections_count(const struct kl_connections *cs)
     return cs->used;
 }
 
-enum kl_progress kl_connections_help(struct kl_connections *cs)
+enum kl_progress kl_connections_relay(struct kl_connections *cs)
 {
     if (!kl_relays_busy(cs->relays)) return KL_STALLED;
     return kl_proxy_help(kl_relays_proxy(cs->relays)) == KL_MOVED ? KL_MOVED : KL_STALLED;

@@ -56,7 +56,7 @@ ncclResult_t kl_reducer_begin(struct kl_reducer *r, int device)
     return rc;
 }
 
-static ncclResult_t hear_handles(struct kl_reducer *r)
+static ncclResult_t receive_handles(struct kl_reducer *r)
 {
     const struct kl_reducer_config *c = &r->config;
     bool here;
@@ -71,7 +71,7 @@ static ncclResult_t hear_handles(struct kl_reducer *r)
     return ncclSuccess;
 }
 
-/* The others may have failed, which the bootstrap knows better than the network. */
+/* The others may have failed, and the bootstrap has better reasons than the network. */
 static ncclResult_t ask_after(const struct kl_reducer *r)
 {
     const struct kl_reducer_config *c = &r->config;
@@ -87,7 +87,7 @@ static ncclResult_t join(struct kl_reducer *r)
 {
     const struct kl_reducer_config *c = &r->config;
 
-    KL_TRY(hear_handles(r));
+    KL_TRY(receive_handles(r));
     struct kl_collnet_end me = end_of(r);
     ncclResult_t rc = c->collnet->connect(r->device, &me, r->handle, r->listener, &r->link->group);
     kl_key_wipe(&me.secret);

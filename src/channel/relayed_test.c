@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PXN: rank 0 sends to rank 2 through the proxy of rank 1, over real bootstraps, memory and sockets. */
 #include "channel/test_ranks.h"
-#include "coll/message.h"
+#include "coll/engine/message.h"
 #include "tests/holdings.h"
 #include "transport/net/relay.h"
 
@@ -150,7 +150,7 @@ static void send_message(size_t bytes)
     for (size_t i = 0; i < bytes; i++) from[i] = (char)(i * 7 + i / 253);
     while (!sent || !received) {
         bool moved = move(pair.out);
-        kl_message_want(&in, pair.in);
+        kl_message_set_target(&in, pair.in);
         moved |= move(pair.in);
         if (!sent) sent = kl_message_send(&out, pair.out, &loans) == KL_DONE;
         if (!received) received = kl_message_recv(&in, pair.in, &loans, &rc) == KL_DONE;
@@ -173,7 +173,7 @@ static void messages_of_all_sizes_arrive(void **state)
 
 /* ---- ends ---- */
 
-/* The relay's rank may be gone; what it took on goes on until the sender leaves, and then nothing is left. */
+/* The relay's rank may be gone; its relaying goes on until the sender leaves, and then nothing is left. */
 static void a_relay_outlives_its_rank(void **state)
 {
     int fds = count_fds(), segments = count_segments();
@@ -188,11 +188,11 @@ static void a_relay_outlives_its_rank(void **state)
     end_rank(RECEIVER, false);
     test_ranks_leave(&ranks);
     struct test_patience patience = {0};
-    while (count_fds() > fds || count_segments() > segments) test_wait(&patience, false, "the end of what was relayed");
+    while (count_fds() > fds || count_segments() > segments) test_wait(&patience, false, "the end of the relaying");
 }
 
-/* What the sender published before it left arrives. */
-static void what_was_published_is_sent_when_the_sender_has_left(void **state)
+/* Data that the sender published before it left arrive. */
+static void published_data_are_sent_after_the_sender_left(void **state)
 {
     struct test_patience patience = {0};
 
@@ -208,7 +208,7 @@ static void what_was_published_is_sent_when_the_sender_has_left(void **state)
     destroy();
 }
 
-/* The first step may be on its way before the loss is known here. */
+/* The first step may be in flight before the loss is known here. */
 static void send_until_failure(uint64_t step, int rank)
 {
     struct test_patience patience = {0};
@@ -252,11 +252,11 @@ static void a_failed_rank_cancels_what_it_relays(void **state)
 
 /* ---- nonsense ---- */
 
-static void expect_refusal(const struct kl_relay_ask *ask)
+static void expect_refusal(const struct kl_relay_request *ask)
 {
     create(false);
     kl_store_release(&ranks.rank[RELAY].failed, false);
-    assert_int_equal(kl_bootstrap_post(ranks.rank[SENDER].bootstrap, RELAY, KL_TAG_RELAY_ASK, ask, sizeof *ask),
+    assert_int_equal(kl_bootstrap_post(ranks.rank[SENDER].bootstrap, RELAY, KL_TAG_RELAY_REQUEST, ask, sizeof *ask),
                      ncclSuccess);
     struct test_patience patience = {0};
     while (!kl_load_acquire(&ranks.rank[RELAY].failed)) test_wait(&patience, false, "a refusal");
@@ -266,10 +266,10 @@ static void expect_refusal(const struct kl_relay_ask *ask)
 
 static void what_cannot_be_is_refused(void **state)
 {
-    const struct kl_relay_ask good = {.version = KL_RELAY_VERSION,
-                                      .receiver = RECEIVER,
-                                      .shape = {.nslots = 4, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = 1024}};
-    struct kl_relay_ask bad[11];
+    const struct kl_relay_request good = {.version = KL_RELAY_VERSION,
+                                          .receiver = RECEIVER,
+                                          .shape = {.nslots = 4, .ll_bytes = KL_LL_LINES_BYTES, .slot_bytes = 1024}};
+    struct kl_relay_request bad[11];
 
     (void)state;
     for (int i = 0; i < 11; i++) bad[i] = good;
@@ -281,7 +281,7 @@ static void what_cannot_be_is_refused(void **state)
     bad[5].shape.nslots = 0;
     bad[6].shape.slot_bytes = UINT64_MAX - 127;
     bad[7].shape.ll_bytes = 64;
-    bad[8].handover = KL_RELAY_HANDOVERS;
+    bad[8].handover = KL_RELAY_CONNECTIONS;
     bad[9].shape.cells = 4;
     bad[10].shape.places = 3;
     for (int i = 0; i < 11; i++) expect_refusal(&bad[i]);
@@ -293,7 +293,7 @@ int main(void)
         cmocka_unit_test(steps_arrive_by_the_bell_and_by_help),
         cmocka_unit_test(messages_of_all_sizes_arrive),
         cmocka_unit_test(a_relay_outlives_its_rank),
-        cmocka_unit_test(what_was_published_is_sent_when_the_sender_has_left),
+        cmocka_unit_test(published_data_are_sent_after_the_sender_left),
         cmocka_unit_test(a_receiver_that_is_lost_fails_the_relay_which_says_for_whom_it_sends),
         cmocka_unit_test(a_failed_rank_cancels_what_it_relays),
         cmocka_unit_test(what_cannot_be_is_refused),

@@ -4,18 +4,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What a rank says of its buffer. */
+/* A rank's record of its buffer. */
 struct offer {
     uint64_t bytes;
     int32_t flags;
     int32_t failed;   /* an ncclResult_t */
     int32_t contexts; /* of one-sided operations */
-    int32_t listens;  /* for those of ranks that cannot map it */
-    struct kl_rma_card card;
+    int32_t listens;  /* for ranks that cannot map it */
+    struct kl_rma_connect_info card;
     struct kl_rma_part part;
 };
 
-/* How a rank is reached over the net. */
+/* How to reach a rank over the net. */
 struct door {
     struct kl_net_handle address;
     int32_t failed;
@@ -33,7 +33,8 @@ static ncclResult_t prepare_rma(struct ncclComm *comm)
     const struct kl_rma_config config = {
         .rank = comm->rank,
         .nranks = comm->nranks,
-        .contexts = kl_wish_or(comm->wish.rma_contexts, 1),
+        .contexts = kl_nccl_config_or(comm->nccl_config.rma_contexts, 1),
+        .signals = kl_nccl_config_or(comm->nccl_config.rma_signals, KL_RMA_SIGNALS),
         .device = comm->device,
         .devices = comm->devices,
         .secret = kl_bootstrap_key(comm->bootstrap, "kolo rma"),
@@ -50,7 +51,7 @@ static ncclResult_t prepare_rma(struct ncclComm *comm)
     return kl_rma_create(&config, &comm->rma);
 }
 
-/* Others may write to it from here on, before this rank knows theirs. */
+/* Others may write to it from here on, before this rank has their records. */
 static ncclResult_t make_offer(struct ncclComm *comm, int number, void *ptr, struct offer *mine,
                                struct kl_rma_window **window)
 {
@@ -89,7 +90,7 @@ static enum kl_rma_reach reach_of(const struct ncclComm *comm, int rank)
     return me->process == peer->process ? KL_RMA_PROCESS : KL_RMA_HOST;
 }
 
-/* Can some rank only be reached over the net, and has not all been done for that? The same on all ranks. */
+/* Is some rank reachable over the net only, and is its set-up incomplete? The same on all ranks. */
 static bool needs_net(const struct ncclComm *comm, const struct offer *offers)
 {
     bool alone = true, mapped = true, all_listen = true;
@@ -119,12 +120,12 @@ static ncclResult_t exchange_doors(struct ncclComm *comm, struct door *doors)
     KL_TRY(kl_bootstrap_allgather(comm->bootstrap, doors, sizeof *doors));
     for (int r = 0; r < comm->nranks; r++) {
         if (doors[r].failed) return KL_FAIL(ncclRemoteError, "ncclCommWindowRegister: rank %d could not listen", r);
-        kl_rma_meet_net(comm->rma, r, &doors[r].address);
+        kl_rma_add_net_peer(comm->rma, r, &doors[r].address);
     }
     return ncclSuccess;
 }
 
-static ncclResult_t meet_over_net(struct ncclComm *comm)
+static ncclResult_t connect_over_net(struct ncclComm *comm)
 {
     struct door *doors = calloc((unsigned)comm->nranks, sizeof *doors);
 
@@ -141,11 +142,11 @@ static ncclResult_t complete(struct ncclComm *comm, const struct offer *offers, 
     if (!parts) return KL_NOMEM("a window");
     for (int r = 0; r < comm->nranks; r++) {
         parts[r] = offers[r].part;
-        kl_rma_meet(comm->rma, r, reach_of(comm, r), &offers[r].card);
+        kl_rma_add_peer(comm->rma, r, reach_of(comm, r), &offers[r].card);
     }
     ncclResult_t rc = kl_rma_complete(window, parts);
     free(parts);
-    return !rc && needs_net(comm, offers) ? meet_over_net(comm) : rc;
+    return !rc && needs_net(comm, offers) ? connect_over_net(comm) : rc;
 }
 
 static ncclResult_t meet(struct ncclComm *comm, const struct offer *mine, struct kl_rma_window *window)
@@ -171,8 +172,9 @@ static ncclResult_t open_window(struct ncclComm *comm, void *ptr, size_t bytes, 
     char text[KL_ERROR_TEXT];
     uintptr_t handle = 0;
     struct kl_rma_window *memory = NULL;
-    struct offer mine = {.bytes = bytes, .flags = flags, .contexts = kl_wish_or(comm->wish.rma_contexts, 1)};
-    const int number = comm->windows_asked++; /* the same at all ranks, whatever comes of it */
+    struct offer mine = {
+        .bytes = bytes, .flags = flags, .contexts = kl_nccl_config_or(comm->nccl_config.rma_contexts, 1)};
+    const int number = comm->windows_attempted++; /* the same at all ranks, whether it succeeds or not */
     ncclResult_t rc = kl_registry_add(&comm->windows, kl_handle_number(comm), comm->devices, ptr, bytes, &handle);
     const ncclResult_t added = rc;
 

@@ -2,7 +2,7 @@
 #include "event/fdmap.h"
 
 #include "base/error.h"
-#include "os/chaos.h"
+#include "os/fault_inject.h"
 #include "os/segment.h"
 
 #include <pthread.h>
@@ -12,27 +12,27 @@
 #include <unistd.h>
 
 struct kl_fd_map {
-    struct kl_fd_map *next; /* guarded by the lock, as users */
+    struct kl_fd_map *next; /* protected by the lock, as is `users` */
     uint32_t users;
-    struct kl_fd_ticket ticket;
+    struct kl_fd_export_handle ticket;
     struct kl_segment segment; /* constant once listed */
 };
 
 enum { BUCKETS = 1024 };
 
-/* A ticket is random, so its first bytes are a hash of it. */
+/* An export handle is random: its first bytes serve as the hash. */
 static struct {
     pthread_mutex_t lock;
     struct kl_fd_map *bucket[BUCKETS]; /* under lock */
 } maps = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static struct kl_fd_map **bucket_of(const struct kl_fd_ticket *ticket)
+static struct kl_fd_map **bucket_of(const struct kl_fd_export_handle *ticket)
 {
     return &maps.bucket[(ticket->secret[0] | ticket->secret[1] << 8) % BUCKETS];
 }
 
 /* Under the lock. */
-static struct kl_fd_map *find(const struct kl_fd_ticket *ticket)
+static struct kl_fd_map *find(const struct kl_fd_export_handle *ticket)
 {
     struct kl_fd_map *m = *bucket_of(ticket);
 
@@ -40,9 +40,9 @@ static struct kl_fd_map *find(const struct kl_fd_ticket *ticket)
     return m;
 }
 
-static ncclResult_t map_now(const struct kl_fd_ticket *ticket, int fd, size_t bytes, struct kl_fd_map **map)
+static ncclResult_t map_now(const struct kl_fd_export_handle *ticket, int fd, size_t bytes, struct kl_fd_map **map)
 {
-    struct kl_fd_map *m = kl_chaos_calloc(1, sizeof *m);
+    struct kl_fd_map *m = kl_inject_calloc(1, sizeof *m);
 
     if (!m) {
         close(fd);
@@ -59,18 +59,18 @@ static ncclResult_t map_now(const struct kl_fd_ticket *ticket, int fd, size_t by
     return ncclSuccess;
 }
 
-static ncclResult_t redeem(const struct kl_fd_ticket *ticket, uint64_t deadline, struct kl_fd_request **request,
+static ncclResult_t redeem(const struct kl_fd_export_handle *ticket, uint64_t deadline, struct kl_fd_request **request,
                            int *fd)
 {
-    if (!*request) KL_TRY(kl_fdshare_ask(ticket, deadline, request));
-    ncclResult_t rc = kl_fdshare_answer(*request, fd);
+    if (!*request) KL_TRY(kl_fdshare_request(ticket, deadline, request));
+    ncclResult_t rc = kl_fdshare_poll(*request, fd);
     if (rc == ncclInProgress) return rc;
-    kl_fdshare_end(*request); /* refused or not: who asks again makes another one */
+    kl_fdshare_request_free(*request); /* success or failure: the next call makes a new request */
     *request = NULL;
     return rc;
 }
 
-/* Two threads may map the same at the same time: the second one throws its map away. */
+/* Two threads may map the same segment at the same time: the second one discards its map. */
 static struct kl_fd_map *list(struct kl_fd_map *mine)
 {
     pthread_mutex_lock(&maps.lock);
@@ -88,7 +88,7 @@ static struct kl_fd_map *list(struct kl_fd_map *mine)
     return there;
 }
 
-ncclResult_t kl_fdmap_get(const struct kl_fd_ticket *ticket, size_t bytes, uint64_t deadline,
+ncclResult_t kl_fdmap_get(const struct kl_fd_export_handle *ticket, size_t bytes, uint64_t deadline,
                           struct kl_fd_request **request, struct kl_fd_map **map)
 {
     pthread_mutex_lock(&maps.lock);

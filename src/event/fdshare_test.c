@@ -50,14 +50,14 @@ static int same_file(int a, int b)
     return !fstat(a, &sa) && !fstat(b, &sb) && sa.st_ino == sb.st_ino && sa.st_dev == sb.st_dev;
 }
 
-static ncclResult_t redeem(const struct kl_fd_ticket *ticket, uint64_t deadline, int *fd)
+static ncclResult_t redeem(const struct kl_fd_export_handle *ticket, uint64_t deadline, int *fd)
 {
     struct kl_fd_request *r;
-    ncclResult_t rc = kl_fdshare_ask(ticket, deadline, &r);
+    ncclResult_t rc = kl_fdshare_request(ticket, deadline, &r);
 
     if (rc) return rc;
-    while ((rc = kl_fdshare_answer(r, fd)) == ncclInProgress) sched_yield();
-    kl_fdshare_end(r);
+    while ((rc = kl_fdshare_poll(r, fd)) == ncclInProgress) sched_yield();
+    kl_fdshare_request_free(r);
     return rc;
 }
 
@@ -66,13 +66,13 @@ static ncclResult_t redeem(const struct kl_fd_ticket *ticket, uint64_t deadline,
 static void a_ticket_gets_the_descriptor(void **state)
 {
     int fds = count_fds(), a = memory_file("a"), b = memory_file("b"), got = -1;
-    struct kl_fd_ticket ta, tb;
+    struct kl_fd_export_handle ta, tb;
 
     (void)state;
     assert_int_equal(kl_fdshare_offer(a, &ta), ncclSuccess);
     assert_int_equal(kl_fdshare_offer(b, &tb), ncclSuccess);
     assert_int_equal(ta.service, tb.service);
-    for (int i = 0; i < 3; i++) { /* as often as one likes */
+    for (int i = 0; i < 3; i++) { /* repeatedly */
         assert_int_equal(redeem(i == 1 ? &tb : &ta, soon(), &got), ncclSuccess);
         assert_true(same_file(got, i == 1 ? b : a));
         assert_true(fcntl(got, F_GETFD) & FD_CLOEXEC);
@@ -91,7 +91,7 @@ static void a_ticket_gets_the_descriptor(void **state)
 static void a_wrong_or_used_up_ticket_gets_nothing(void **state)
 {
     int fds = count_fds(), a = memory_file("a"), b = memory_file("b"), got = -7;
-    struct kl_fd_ticket ta, tb, wrong;
+    struct kl_fd_export_handle ta, tb, wrong;
 
     (void)state;
     kl_error_quiet(1);
@@ -113,7 +113,7 @@ static void a_wrong_or_used_up_ticket_gets_nothing(void **state)
     await_fds(fds);
 }
 
-static int connect_raw(const struct kl_fd_ticket *ticket)
+static int connect_raw(const struct kl_fd_export_handle *ticket)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -126,13 +126,13 @@ static int connect_raw(const struct kl_fd_ticket *ticket)
     return sock;
 }
 
-/* More silent clients than are served at a time: the others get through once there is room again. */
+/* More silent clients than are served at a time: other clients get through once the silent ones are dropped. */
 static void silent_and_talkative_clients_do_no_harm(void **state)
 {
     enum { N = 300, SERVED = 256 };
     int fds = count_fds(), a = memory_file("a"), got = -1, silent[N];
     char garbage[100] = "GET / HTTP/1.1", reply;
-    struct kl_fd_ticket ticket;
+    struct kl_fd_export_handle ticket;
 
     (void)state;
     assert_int_equal(kl_fdshare_offer(a, &ticket), ncclSuccess);
@@ -140,7 +140,7 @@ static void silent_and_talkative_clients_do_no_harm(void **state)
     assert_int_equal(send(sock, garbage, sizeof garbage, MSG_NOSIGNAL), sizeof garbage);
     assert_in_range(recv(sock, &reply, 1, 0) + 1, 0, 2); /* dropped, or refused */
     close(sock);
-    await_fds(fds + 5); /* the file, the loop's three, the listener */
+    await_fds(fds + 5); /* the file, the event loop's three, the listener */
     int idle = count_fds();
     for (int i = 0; i < N; i++) silent[i] = connect_raw(&ticket);
     await_fds(idle + N + SERVED);
@@ -160,7 +160,7 @@ static void offer_and_redeem(void *arg)
 
     for (int i = 0; i < 50; i++) {
         int fd = memfd_create("fdshare-test", MFD_CLOEXEC), got = -1;
-        struct kl_fd_ticket ticket;
+        struct kl_fd_export_handle ticket;
 
         if (kl_fdshare_offer(fd, &ticket) || redeem(&ticket, soon(), &got))
             ++*failures;
@@ -202,10 +202,10 @@ static void from_hex(const char *text, void *bytes, size_t n)
     }
 }
 
-/* The other program: redeem the ticket and write through it. Exit code: the result. */
+/* The other program: redeem the export handle and write through it. Exit code: the result. */
 static int redeemer(const char *hex)
 {
-    struct kl_fd_ticket ticket;
+    struct kl_fd_export_handle ticket;
     int fd = -1;
 
     from_hex(hex, &ticket, sizeof ticket);
@@ -215,7 +215,7 @@ static int redeemer(const char *hex)
     return rc;
 }
 
-static int run_redeemer(const struct kl_fd_ticket *ticket)
+static int run_redeemer(const struct kl_fd_export_handle *ticket)
 {
     char hex[2 * sizeof *ticket + 1];
     int status = -1;
@@ -235,7 +235,7 @@ static int run_redeemer(const struct kl_fd_ticket *ticket)
 static void another_process_redeems(void **state)
 {
     int fds = count_fds(), a = memory_file("from the parent");
-    struct kl_fd_ticket ticket;
+    struct kl_fd_export_handle ticket;
     char content[16] = "";
 
     (void)state;
@@ -249,7 +249,7 @@ static void another_process_redeems(void **state)
     await_fds(fds);
 }
 
-static int redeem_as_another_user(const struct kl_fd_ticket *ticket)
+static int redeem_as_another_user(const struct kl_fd_export_handle *ticket)
 {
     int got = -1;
 
@@ -257,11 +257,11 @@ static int redeem_as_another_user(const struct kl_fd_ticket *ticket)
     return redeem(ticket, soon(), &got) != ncclRemoteError;
 }
 
-/* The ticket is right, the user is not: neither side talks to the other. */
+/* The export handle is valid, the user differs: both sides refuse. */
 static void another_user_gets_nothing(void **state)
 {
     int fds = count_fds(), a = memory_file("a"), status = -1;
-    struct kl_fd_ticket ticket;
+    struct kl_fd_export_handle ticket;
     char reply;
 
     (void)state;
@@ -289,7 +289,7 @@ static void another_user_gets_nothing(void **state)
 static void a_forked_child_is_another_process(void **state)
 {
     int fds = count_fds(), a = memory_file("a"), status = -1;
-    struct kl_fd_ticket ticket;
+    struct kl_fd_export_handle ticket;
 
     (void)state;
     assert_int_equal(kl_fdshare_offer(a, &ticket), ncclSuccess);
@@ -297,7 +297,7 @@ static void a_forked_child_is_another_process(void **state)
     assert_int_not_equal(child, -1);
     if (!child) {
         int got = -1, rc = redeem(&ticket, soon(), &got);
-        kl_fdshare_withdraw(&ticket); /* not its own: nothing happens */
+        kl_fdshare_withdraw(&ticket); /* not its own offer: no effect */
         _exit(rc ? rc : !same_file(a, got));
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -316,7 +316,7 @@ enum { FEW = 40 };
 static int live_at_the_limit(int ticket_to, int until)
 {
     const struct rlimit few = {FEW, FEW};
-    struct kl_fd_ticket ticket;
+    struct kl_fd_export_handle ticket;
     char byte;
     int a = memory_file("a");
 
@@ -329,7 +329,7 @@ static int live_at_the_limit(int ticket_to, int until)
 static void a_process_at_its_limit_hands_out(void **state)
 {
     int there[2], back[2], got = -1, status;
-    struct kl_fd_ticket ticket;
+    struct kl_fd_export_handle ticket;
 
     (void)state;
     assert_false(pipe2(there, O_CLOEXEC) || pipe2(back, O_CLOEXEC));
@@ -343,7 +343,7 @@ static void a_process_at_its_limit_hands_out(void **state)
         assert_int_equal(redeem(&ticket, soon(), &got), ncclSuccess);
         close(got);
     }
-    int silent = connect_raw(&ticket); /* has the descriptor in reserve for a moment, not for ever */
+    int silent = connect_raw(&ticket); /* holds the reserve descriptor until it is dropped */
     assert_int_equal(redeem(&ticket, soon(), &got), ncclSuccess);
     close(got);
     close(silent);

@@ -41,7 +41,7 @@ static struct kl_loop *hold(void)
 {
     struct kl_loop *loop = NULL;
 
-    assert_int_equal(kl_loop_hold(&loop), ncclSuccess);
+    assert_int_equal(kl_loop_ref(&loop), ncclSuccess);
     return loop;
 }
 
@@ -58,21 +58,21 @@ static void signal_event(int fd)
     assert_int_equal(eventfd_write(fd, 1), 0);
 }
 
-/* Who only asks starts nothing. */
+/* Asking for an existing loop does not start one. */
 static void only_a_loop_that_exists_is_held(void **state)
 {
     struct kl_loop *loop, *same;
 
     (void)state;
-    assert_false(kl_loop_hold_existing(&loop));
+    assert_false(kl_loop_ref_existing(&loop));
     loop = hold();
-    assert_true(kl_loop_hold_existing(&same));
+    assert_true(kl_loop_ref_existing(&same));
     assert_ptr_equal(same, loop);
-    kl_loop_drop(loop);
-    assert_true(kl_loop_hold_existing(&loop)); /* it lives on */
-    kl_loop_drop(loop);
-    kl_loop_drop(same);
-    assert_false(kl_loop_hold_existing(&loop));
+    kl_loop_unref(loop);
+    assert_true(kl_loop_ref_existing(&loop)); /* it lives on */
+    kl_loop_unref(loop);
+    kl_loop_unref(same);
+    assert_false(kl_loop_ref_existing(&loop));
 }
 
 /* A source that counts its callbacks, and consumes its event. */
@@ -113,17 +113,17 @@ static void counter_remove(struct counter *c)
 static void holders_share_one_loop_and_the_last_ends_it(void **state)
 {
     (void)state;
-    kl_loop_drop(hold()); /* sanitizers start a thread of their own with the first */
+    kl_loop_unref(hold()); /* sanitizers start a thread of their own with the process's first */
     int fds = count_fds(), threads = count_entries("/proc/self/task");
     struct kl_loop *a = hold(), *b = hold();
 
     assert_ptr_equal(a, b);
     assert_int_equal(count_entries("/proc/self/task"), threads + 1);
     assert_false(kl_loop_inside(a));
-    kl_loop_drop(a);
+    kl_loop_unref(a);
     assert_int_equal(count_entries("/proc/self/task"), threads + 1);
-    kl_loop_drop(b);
-    kl_loop_drop(NULL);
+    kl_loop_unref(b);
+    kl_loop_unref(NULL);
     while (count_entries("/proc/self/task") != threads) sched_yield(); /* a joined thread is listed a moment longer */
     assert_int_equal(count_fds(), fds);
 }
@@ -149,7 +149,7 @@ static void the_thread_has_a_name(void **state)
     kl_source_deadline(c.source, 0);
     sem_wait(&c.called);
     counter_remove(&c);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
     assert_string_equal(thread_name, "kolo-loop");
 }
 
@@ -166,11 +166,11 @@ static void end_from_inside(void *ctx, uint32_t events)
     (void)events;
     assert_true(kl_loop_inside(e->loop));
     kl_source_remove(e->source);
-    kl_loop_drop(e->loop);
+    kl_loop_unref(e->loop);
     sem_post(&e->ended);
 }
 
-/* As a rendezvous does that is over. The next holder gets a new loop. */
+/* As a finished rendezvous does. The next holder gets a new loop. */
 static void a_callback_may_end_the_loop(void **state)
 {
     int fds = count_fds();
@@ -182,7 +182,7 @@ static void a_callback_may_end_the_loop(void **state)
         assert_int_equal(kl_loop_add(e.loop, -1, 0, end_from_inside, &e, &e.source), ncclSuccess);
         kl_source_deadline(e.source, 0);
         sem_wait(&e.ended);
-        kl_loop_drop(hold());
+        kl_loop_unref(hold());
         sem_destroy(&e.ended);
     }
     while (count_fds() != fds) sched_yield(); /* the last thread closes them on its way out */
@@ -206,7 +206,7 @@ static void events_reach_their_callback(void **state)
     assert_int_equal(kl_load_relaxed(&b.calls), 0);
     counter_remove(&a);
     counter_remove(&b);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 static void leave_event(void *ctx, uint32_t events)
@@ -228,14 +228,14 @@ static void an_event_comes_again_until_it_is_not_watched(void **state)
     counter_add(&later, loop, event(), count_call);
     signal_event(c.fd);
     for (int i = 0; i < 3; i++) sem_wait(&c.called);
-    signal_event(later.fd); /* a whole turn of the loop */
+    signal_event(later.fd); /* a whole iteration of the loop */
     sem_wait(&later.called);
     assert_int_equal(kl_load_relaxed(&c.calls), 3);
     kl_source_watch(c.source, EPOLLIN);
     sem_wait(&c.called);
     counter_remove(&c);
     counter_remove(&later);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 static void note_events(void *ctx, uint32_t events)
@@ -260,7 +260,7 @@ static void the_end_of_a_connection_is_seen_unasked(void **state)
     sem_wait(&c.called);
     assert_true(kl_load_relaxed(&c.calls) & EPOLLHUP);
     counter_remove(&c);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 static void a_descriptor_that_cannot_be_watched_is_refused(void **state)
@@ -273,7 +273,7 @@ static void a_descriptor_that_cannot_be_watched_is_refused(void **state)
     assert_int_equal(kl_loop_add(loop, fileno(file), EPOLLIN, count_call, NULL, &source), ncclSystemError);
     assert_ptr_equal(source, &loop);
     fclose(file);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 /* ---- deadlines ---- */
@@ -320,7 +320,7 @@ static void deadlines_pass_in_order_and_once(void **state)
     kl_source_deadline(timers[4].source, KL_NO_DEADLINE);
     for (int i = 0; i < 4; i++) sem_wait(&order.done);
     for (int i = 0; i < 5; i++) kl_source_remove(timers[i].source);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
     assert_string_equal(order.text, "abcd");
     assert_in_range(kl_now_ns() - start, 20000000, UINT64_MAX);
 }
@@ -339,7 +339,7 @@ static void a_source_may_have_both(void **state)
     assert_int_equal(kl_load_relaxed(&c.expired), 1);
     assert_int_equal(kl_load_relaxed(&c.calls), 1);
     counter_remove(&c);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 /* ---- removal ---- */
@@ -368,7 +368,7 @@ struct witness {
     _Atomic bool removed, too_early;
 };
 
-/* Whoever removes the source has 50 ms to come back too early. */
+/* The thread that removes the source has 50 ms to return too early. */
 static void watch_the_remover(void *ctx, uint32_t events)
 {
     struct witness *w = ctx;
@@ -395,7 +395,7 @@ static void removal_waits_for_the_callback(void **state)
     sem_wait(&w.entered);
     kl_source_remove(w.source);
     kl_store_release(&w.removed, true);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
     assert_false(kl_load_relaxed(&w.too_early));
     close(w.fd);
 }
@@ -417,7 +417,7 @@ static void remove_both(void *ctx, uint32_t events)
     sem_post(&t->done);
 }
 
-/* Both are ready in one batch: whichever is called first, the other must not be called any more. */
+/* Both are ready in one batch: the callback that runs first removes the other source, which must not be called. */
 static void a_callback_removes_itself_and_others(void **state)
 {
     struct kl_loop *loop = hold();
@@ -435,7 +435,7 @@ static void a_callback_removes_itself_and_others(void **state)
 
         sem_init(&t->done, 0, 0);
         signal_event(gate.fd);
-        sem_wait(&gate.entered); /* the loop is busy: what follows becomes ready together */
+        sem_wait(&gate.entered); /* the loop is busy: the following events become ready together */
         assert_int_equal(kl_loop_add(loop, fd, EPOLLIN, remove_both, t, &t->a), ncclSuccess);
         assert_int_equal(kl_loop_add(loop, twin, EPOLLIN, remove_both, t, &t->b), ncclSuccess);
         signal_event(fd);
@@ -446,7 +446,7 @@ static void a_callback_removes_itself_and_others(void **state)
     }
     kl_source_remove(gate.source);
     close(gate.fd);
-    kl_loop_drop(loop); /* every callback has returned */
+    kl_loop_unref(loop); /* every callback has returned */
     FOR_EACH_CASE(t, all) assert_int_equal(kl_load_relaxed(&t->calls), 1);
 }
 
@@ -457,9 +457,9 @@ enum { ERRANDS = 500, ERRAND_THREADS = 4 };
 
 struct ledger {
     struct kl_loop *loop;
-    int errands; /* no lock: all on one thread */
+    int errands; /* no lock: all run on one thread */
     bool outside;
-    _Atomic int wrong; /* result or sentence */
+    _Atomic int wrong; /* wrong results or texts */
 };
 
 static ncclResult_t note_errand(void *ctx)
@@ -476,7 +476,7 @@ static ncclResult_t nest_errand(void *ctx)
     struct ledger *l = ctx;
     int before = l->errands;
 
-    (void)kl_loop_run(l->loop, note_errand, l); /* would wait for itself if it did not run at once */
+    (void)kl_loop_run(l->loop, note_errand, l); /* would deadlock if it did not run at once */
     if (l->errands != before + 1) l->outside = true;
     return KL_FAIL(ncclInvalidUsage, "errand %d", l->errands);
 }
@@ -485,7 +485,7 @@ static void run_errands(void *arg)
 {
     struct ledger *l = arg;
 
-    kl_error_quiet(1); /* the loop, too, when it fails for us */
+    kl_error_quiet(1); /* on the loop's thread, too, while it fails for this one */
     for (int i = 0; i < ERRANDS; i++) {
         ncclResult_t rc = kl_loop_run(l->loop, i % 2 ? note_errand : nest_errand, l);
         bool right = i % 2 ? !rc : rc == ncclInvalidUsage && !strncmp(kl_error_text(), "errand ", 7);
@@ -505,7 +505,7 @@ static void errands_run_one_by_one_on_the_loops_thread(void **state)
     assert_int_equal(l.errands, ERRANDS * ERRAND_THREADS);
     assert_false(l.outside);
     assert_false(l.wrong);
-    kl_loop_drop(l.loop);
+    kl_loop_unref(l.loop);
 }
 
 static void churn(void *arg)
@@ -531,7 +531,7 @@ static void sources_come_and_go_under_fire(void **state)
     (void)state;
     for (int i = 0; i < 4; i++) assert_int_equal(kl_thread_start(&threads[i], "churn", churn, loop), ncclSuccess);
     for (int i = 0; i < 4; i++) kl_thread_join(&threads[i]);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 static void holders_come_and_go_under_fire(void **state)
@@ -544,7 +544,7 @@ static void holders_come_and_go_under_fire(void **state)
         struct kl_loop *loop = hold();
         for (int i = 0; i < 2; i++) assert_int_equal(kl_thread_start(&threads[i], "churn", churn, loop), ncclSuccess);
         for (int i = 0; i < 2; i++) kl_thread_join(&threads[i]);
-        kl_loop_drop(loop);
+        kl_loop_unref(loop);
     }
     assert_int_equal(count_fds(), fds);
 }
@@ -570,18 +570,18 @@ static int child_of_fork(struct kl_loop *inherited, struct counter *c)
     struct counter mine = {.fd = event()};
 
     if (!kl_loop_inherited(inherited)) return 1;
-    if (fcntl(c->fd, F_GETFD) != -1) return 2; /* the parent's connection is not kept alive here */
+    if (fcntl(c->fd, F_GETFD) != -1) return 2; /* the child has closed its copy of the parent's connection */
     kl_source_watch(c->source, 0);             /* all without effect on the parent */
     kl_source_deadline(c->source, 0);
     kl_source_remove(c->source);
-    if (kl_loop_hold(&own) || own == inherited || kl_loop_inherited(own)) return 3;
+    if (kl_loop_ref(&own) || own == inherited || kl_loop_inherited(own)) return 3;
     sem_init(&mine.called, 0, 0);
     if (kl_loop_add(own, mine.fd, EPOLLIN, count_call, &mine, &mine.source)) return 4;
     signal_event(mine.fd);
     sem_wait(&mine.called);
     kl_source_remove(mine.source);
-    kl_loop_drop(own);
-    kl_loop_drop(inherited);
+    kl_loop_unref(own);
+    kl_loop_unref(inherited);
     return 0;
 }
 
@@ -603,7 +603,7 @@ static void a_child_starts_afresh(void **state)
     signal_event(c.fd);
     sem_wait(&c.called); /* the parent's source still works */
     counter_remove(&c);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 static void forks_do_not_stumble_over_locks(void **state)
@@ -620,15 +620,15 @@ static void forks_do_not_stumble_over_locks(void **state)
         assert_int_not_equal(child, -1);
         if (!child) {
             struct kl_loop *own = NULL;
-            int rc = kl_loop_hold(&own);
-            kl_loop_drop(own);
+            int rc = kl_loop_ref(&own);
+            kl_loop_unref(own);
             _exit(rc);
         }
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_int_equal(status, 0);
     }
     for (int i = 0; i < 2; i++) kl_thread_join(&threads[i]);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 /* ---- cost ---- */
@@ -671,7 +671,7 @@ static void an_idle_loop_sleeps(void **state)
         now = switches();
     }
     counter_remove(&c);
-    kl_loop_drop(loop);
+    kl_loop_unref(loop);
 }
 
 int main(void)

@@ -3,14 +3,14 @@
 
 #include "base/error.h"
 #include "graph/bound.h"
-#include "graph/laying.h"
+#include "graph/placement.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* How the next GPU of a channel is chosen. */
 enum mode {
-    ANY_ORDER, /* all that are left, the most promising first */
+    ANY_ORDER, /* all remaining GPUs, the most promising first */
     PCI_ORDER, /* the next index */
     REPLAY     /* as in the channel before */
 };
@@ -27,7 +27,7 @@ static inline bool visit(struct kl_backtrack *bt)
     return true;
 }
 
-/* Follow a route with the whole bandwidth; leave() takes it back. */
+/* Follow a route and reserve the whole bandwidth; leave() releases it. */
 static inline bool follow(struct kl_backtrack *bt, const struct kl_route *p, enum kl_charge charge, int limit)
 {
     if (!kl_route_fits(bt, p, limit) || !kl_reserve_take(&bt->reserve, p, charge)) return false;
@@ -68,7 +68,7 @@ static void channel_complete(struct kl_backtrack *bt)
         kl_graph_copy(bt->best, g);
         bt->stored = g->nchannels;
         if (g->nchannels == g->max_channels) {
-            bt->steps -= bt->budget + 1; /* kept right: what is left will read as KL_BUDGET_PERFECT */
+            bt->steps -= bt->budget + 1; /* keeps the count right: the budget is set to KL_BUDGET_PERFECT */
             bt->budget = KL_BUDGET_PERFECT;
         }
     }
@@ -76,11 +76,11 @@ static void channel_complete(struct kl_backtrack *bt)
     g->nchannels--;
 }
 
-/* ---- laying a channel ---- */
+/* ---- placing a channel ---- */
 
-/* Prepare to try what may follow at a stage. */
-static inline void open_stage(struct kl_backtrack *bt, struct kl_laying *l, const struct kl_stage *s, enum mode mode,
-                              struct kl_frame *f, int gpu)
+/* Prepare to try the candidates of a stage. */
+static inline void open_stage(struct kl_backtrack *bt, struct kl_channel_placement *l, const struct kl_stage *s,
+                              enum mode mode, struct kl_frame *f, int gpu)
 {
     f->gpu = gpu;
     f->next = 0;
@@ -95,7 +95,7 @@ static inline void open_stage(struct kl_backtrack *bt, struct kl_laying *l, cons
     }
 }
 
-static inline bool try_gpu(struct kl_backtrack *bt, struct kl_laying *l, struct kl_frame *f)
+static inline bool try_gpu(struct kl_backtrack *bt, struct kl_channel_placement *l, struct kl_frame *f)
 {
     int gpu = f->list[f->next++];
     const struct kl_route *p = kl_gpu_gpu(bt->routes, f->gpu, gpu);
@@ -104,17 +104,17 @@ static inline bool try_gpu(struct kl_backtrack *bt, struct kl_laying *l, struct 
         !follow(bt, p, KL_CHARGE_INTRA, bt->work->type_intra))
         return false;
     f->taken = p;
-    kl_laying_toggle(l, gpu);
+    kl_channel_placement_toggle(l, gpu);
     return true;
 }
 
-static inline void undo_gpu(struct kl_backtrack *bt, struct kl_laying *l, struct kl_frame *f)
+static inline void undo_gpu(struct kl_backtrack *bt, struct kl_channel_placement *l, struct kl_frame *f)
 {
-    kl_laying_toggle(l, f->list[f->next - 1]);
+    kl_channel_placement_toggle(l, f->list[f->next - 1]);
     leave(bt, f->taken, KL_CHARGE_INTRA);
 }
 
-static bool may_leave_through(struct kl_backtrack *bt, const struct kl_laying *l, int net, bool same_exit)
+static bool may_leave_through(struct kl_backtrack *bt, const struct kl_channel_placement *l, int net, bool same_exit)
 {
     const struct kl_graph *g = bt->work;
     int64_t entry = l->nets[0], id = bt->routes->same_net[net];
@@ -129,7 +129,8 @@ static bool may_leave_through(struct kl_backtrack *bt, const struct kl_laying *l
     return !same_exit || id == l->nets[1];
 }
 
-static bool try_net(struct kl_backtrack *bt, struct kl_laying *l, const struct kl_stage *s, struct kl_frame *f)
+static bool try_net(struct kl_backtrack *bt, struct kl_channel_placement *l, const struct kl_stage *s,
+                    struct kl_frame *f)
 {
     int net = f->list[f->next++];
     const struct kl_route *p = kl_gpu_net(bt->routes, f->gpu, net);
@@ -141,7 +142,7 @@ static bool try_net(struct kl_backtrack *bt, struct kl_laying *l, const struct k
     return true;
 }
 
-static void close_ring(struct kl_backtrack *bt, const struct kl_laying *l, int gpu)
+static void close_ring(struct kl_backtrack *bt, const struct kl_channel_placement *l, int gpu)
 {
     const struct kl_route *p = kl_gpu_gpu(bt->routes, gpu, l->order[0]);
 
@@ -150,14 +151,14 @@ static void close_ring(struct kl_backtrack *bt, const struct kl_laying *l, int g
     leave(bt, p, KL_CHARGE_INTRA);
 }
 
-static void list_others(const struct kl_backtrack *bt, struct kl_laying *l, int head)
+static void list_others(const struct kl_backtrack *bt, struct kl_channel_placement *l, int head)
 {
     for (int g = 0, k = 1; g < bt->routes->ngpus; g++)
         if (g != head) l->order[k++] = bt->routes->same_rank[g];
 }
 
-/* Lay a channel that is nothing but its head. */
-static void lay_head(struct kl_backtrack *bt, struct kl_laying *l, int head)
+/* Place a channel that has only a head. */
+static void place_head(struct kl_backtrack *bt, struct kl_channel_placement *l, int head)
 {
     int taken = kl_head_take(bt, head);
 
@@ -169,12 +170,12 @@ static void lay_head(struct kl_backtrack *bt, struct kl_laying *l, int head)
 }
 
 /* A stage that completes the channel. */
-static void finish(struct kl_backtrack *bt, struct kl_laying *l, enum kl_stage_kind kind, int gpu)
+static void finish(struct kl_backtrack *bt, struct kl_channel_placement *l, enum kl_stage_kind kind, int gpu)
 {
     if (kind == KL_STAGE_FIRST)
         close_ring(bt, l, gpu);
     else if (kind == KL_STAGE_HEADS)
-        lay_head(bt, l, gpu);
+        place_head(bt, l, gpu);
     else if (visit(bt))
         channel_complete(bt);
 }
@@ -184,10 +185,10 @@ static inline bool is_final(const struct kl_stage *s)
     return s->kind >= KL_STAGE_FIRST;
 }
 
-/* Lay a channel that begins at `gpu`, which is reached: all ways on from there. */
+/* Place a channel that begins at `gpu`, which is entered already: try all continuations. */
 static void lay(struct kl_backtrack *bt, int gpu, enum mode mode)
 {
-    struct kl_laying *l = &bt->laying[bt->work->nchannels];
+    struct kl_channel_placement *l = &bt->laying[bt->work->nchannels];
     const struct kl_stage *s = bt->stage;
     struct kl_frame *f = l->frame;
 
@@ -235,13 +236,13 @@ static void lay(struct kl_backtrack *bt, int gpu, enum mode mode)
 /* Begin at a GPU, reached from a NET or (-1) from nowhere. */
 static void enter(struct kl_backtrack *bt, int net, int gpu, enum mode mode)
 {
-    struct kl_laying *l = &bt->laying[bt->work->nchannels];
+    struct kl_channel_placement *l = &bt->laying[bt->work->nchannels];
     const struct kl_route *p = net < 0 ? NULL : kl_net_gpu(bt->routes, net, gpu);
 
     if (p && !follow(bt, p, KL_CHARGE_INTER, bt->work->type_inter)) return;
-    kl_laying_toggle(l, gpu);
+    kl_channel_placement_toggle(l, gpu);
     lay(bt, gpu, mode);
-    kl_laying_toggle(l, gpu);
+    kl_channel_placement_toggle(l, gpu);
     if (p) leave(bt, p, KL_CHARGE_INTER);
 }
 
@@ -262,7 +263,7 @@ static void start_without_net(struct kl_backtrack *bt)
     for (int i = 0; i < bt->routes->ngpus; i++) enter(bt, -1, i, ANY_ORDER);
 }
 
-/* What a channel takes from a NET itself is taken from all NETs of the port. */
+/* A reservation on a NET counts for all NETs of its port. */
 static void charge_port(struct kl_backtrack *bt, int net, float bw)
 {
     const struct kl_routes *r = bt->routes;
@@ -336,27 +337,27 @@ static bool may_enter_through(const struct kl_backtrack *bt, int net)
 }
 
 /*
- * All that PCI order can change is the best solution, its budget being its own, and what rounding leaves behind. So
- * where nothing can be better and rounding leaves no traces, it need not be tried; but nobody knows then how many channels
- * it would have completed, in orders that begin where no others do.
+ * PCI order has a budget of its own, so it can only change the best solution and the rounding errors on links. If nothing
+ * can be better and there are no rounding errors, it is skipped. The number of channels that it would have completed, in
+ * orders with other starts, stays unknown then.
  */
 static void try_pci_order_if_it_may_win(struct kl_backtrack *bt, int net)
 {
     if (bt->routes->nvs) return;
-    if (bt->bound < 0 || kl_bound_can_win(bt->work, bt->best, bt->bound, 0))
+    if (bt->bound < 0 || kl_bound_can_improve(bt->work, bt->best, bt->bound, 0))
         try_pci_order(bt, net);
     else if (bt->bound > bt->most)
         bt->most = bt->bound;
 }
 
-/* Before anything is taken; where PCI order is tried from many NETs, or not going to win at all. */
+/* Only before any reservation; if PCI order is tried from many NETs, or cannot win. */
 static void set_bound(struct kl_backtrack *bt)
 {
     if (bt->routes->nvs || !bt->reserve.exact || (bt->routes->nnets < 8 && !bt->best->nchannels)) return;
     bt->bound = kl_bound_channels(bt->routes, bt->work);
 }
 
-/* False: what was taken from the NET's port is not given back. */
+/* False: the reservation on the NET's port stays. */
 static bool start_at_net(struct kl_backtrack *bt, int net)
 {
     const struct kl_graph *g = bt->work;
@@ -397,10 +398,10 @@ static void start_from_net(struct kl_backtrack *bt)
     }
 }
 
-/* What a channel needs is made when it is first reached. */
-static bool make_laying(struct kl_backtrack *bt, int channel)
+/* The state of a channel is allocated when the search first reaches it. */
+static bool make_placement(struct kl_backtrack *bt, int channel)
 {
-    struct kl_laying *l = &bt->laying[channel];
+    struct kl_channel_placement *l = &bt->laying[channel];
     size_t ng = (size_t)bt->routes->ngpus, words = (ng + 63) / 64, pool = bt->routes->nvs ? 0 : ng * ng;
     size_t frames = (ng + 3) * sizeof *l->frame;
 
@@ -415,7 +416,7 @@ static bool make_laying(struct kl_backtrack *bt, int channel)
 
 static void start_channel(struct kl_backtrack *bt)
 {
-    if (!bt->laying[bt->work->nchannels].frame && !make_laying(bt, bt->work->nchannels))
+    if (!bt->laying[bt->work->nchannels].frame && !make_placement(bt, bt->work->nchannels))
         kl_backtrack_out_of_memory(bt);
     else if (bt->routes->nnets)
         start_from_net(bt);
@@ -430,7 +431,7 @@ static void set_charges(struct kl_backtrack *bt)
     const struct kl_graph *g = bt->work;
 
     bt->tree = kl_is_tree(g->pattern);
-    bt->entry_bw = kl_entry_bw(g->bw_inter);
+    bt->entry_bw = kl_entry_demand(g->bw_inter);
     bt->head_share = kl_head_share(bt->routes, g->pattern);
     kl_stages_charge(bt->routes, g->pattern, g->bw_intra, g->bw_inter);
 }
@@ -438,7 +439,7 @@ static void set_charges(struct kl_backtrack *bt)
 ncclResult_t kl_backtrack_round(struct kl_backtrack *bt, int budget)
 {
     size_t levels = (size_t)bt->routes->topo->nlinks * sizeof *bt->before;
-    struct kl_wishes wishes = kl_wishes_of(bt->work);
+    struct kl_round_limits wishes = kl_round_limits_of(bt->work);
 
     bt->work->nchannels = 0;
     bt->budget = budget;

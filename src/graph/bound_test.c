@@ -12,7 +12,7 @@ static float round3(float x)
     return roundf(x * 1000) / 1000;
 }
 
-/* Below 2048 GB/s, thousandths less thousandths and back is where it began, and means what it says. */
+/* Below 2048 GB/s, subtracting thousandths and adding them back is exact. */
 static void thousandths_are_exact(void **state)
 {
     uint32_t seed = 7;
@@ -82,14 +82,14 @@ static void only_more_or_shorter_channels_win(void **state)
     struct kl_graph work = {.pattern = KL_PATTERN_RING, .min_channels = 1, .bw_intra = 6};
 
     (void)state;
-    assert_false(kl_bound_can_win(&work, &best, 7, 1));
-    assert_true(kl_bound_can_win(&work, &best, 9, 100));
-    assert_true(kl_bound_can_win(&work, &best, 8, 9));   /* as much, and 72 hops are fewer */
-    assert_false(kl_bound_can_win(&work, &best, 8, 10)); /* 80 are not */
+    assert_false(kl_bound_can_improve(&work, &best, 7, 1));
+    assert_true(kl_bound_can_improve(&work, &best, 9, 100));
+    assert_true(kl_bound_can_improve(&work, &best, 8, 9));   /* as much, and 72 hops are fewer */
+    assert_false(kl_bound_can_improve(&work, &best, 8, 10)); /* 80 are not */
     work.cross_nic = 2;
-    assert_false(kl_bound_can_win(&work, &best, 8, 9)); /* hops count among equals only */
+    assert_false(kl_bound_can_improve(&work, &best, 8, 9)); /* hops count among equals only */
     work.min_channels = 10;
-    assert_false(kl_bound_can_win(&work, &best, 9, 1));
+    assert_false(kl_bound_can_improve(&work, &best, 9, 1));
 }
 
 /* 24 GB/s carries one channel at 15 to 24, two at 12: between these a link accepts the same. */
@@ -111,11 +111,11 @@ static void speeds_between_steps_are_alike(void **state)
     assert_int_equal(kl_sums_create(r, KL_PATTERN_RING, &sums), ncclSuccess);
     FOR_EACH_CASE(c, alikes)
     {
-        struct kl_wishes a = {KL_PATTERN_RING, KL_PATH_SYS, KL_PATH_SYS, c->a, c->a}, b = a;
+        struct kl_round_limits a = {KL_PATTERN_RING, KL_PATH_SYS, KL_PATH_SYS, c->a, c->a}, b = a;
 
         b.bw_intra = b.bw_inter = c->b;
         assert_true(kl_is_exact(r, &a) && kl_is_exact(r, &b));
-        assert_int_equal(kl_rounds_alike(r, sums, &a, &b, true), c->alike);
+        assert_int_equal(kl_rounds_equivalent(r, sums, &a, &b, true), c->alike);
     }
     kl_sums_free(sums);
     kl_routes_free(r);
@@ -140,7 +140,7 @@ static void only_what_leaves_no_traces_is_exact(void **state)
     FOR_EACH_CASE(c, exacts)
     {
         struct kl_topo *t = host_devices(2);
-        struct kl_wishes w = {KL_PATTERN_RING, KL_PATH_SYS, KL_PATH_SYS, c->bw, c->bw};
+        struct kl_round_limits w = {KL_PATTERN_RING, KL_PATH_SYS, KL_PATH_SYS, c->bw, c->bw};
         struct kl_routes *r = NULL;
 
         t->link[0].bw = c->link;

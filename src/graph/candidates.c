@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
-#include "graph/laying.h"
+#include "graph/placement.h"
 #include "topo/paths.h"
 
 #include <stdlib.h>
 
 /* ---- NETs ---- */
 
-/* Ordered NETs by type limit: for all GPUs (row 0) and each GPU (row 1 + g). Filled when first asked for. */
+/* Ordered NETs by type limit: for all GPUs (row 0) and each GPU (row 1 + g). Filled at first use. */
 struct kl_net_lists {
     struct {
         int *count, *net; /* net: rows of nnets */
@@ -45,14 +45,16 @@ int kl_candidate_nets(struct kl_backtrack *bt, int gpu, const int **net)
 /* ---- GPUs ---- */
 
 /* Append a candidate that is free and can be reached. */
-static inline void add_if_free(const struct kl_backtrack *bt, const struct kl_laying *l, struct kl_frame *f, int gpu)
+static inline void add_if_free(const struct kl_backtrack *bt, const struct kl_channel_placement *l, struct kl_frame *f,
+                               int gpu)
 {
     f->own[f->n] = gpu;
-    f->n += !kl_laying_uses(l, gpu) && kl_gpu_gpu(bt->routes, f->gpu, gpu)->hops;
+    f->n += !kl_channel_placement_uses(l, gpu) && kl_gpu_gpu(bt->routes, f->gpu, gpu)->hops;
 }
 
 /* With an NVSwitch only neighbours by index follow: rings look back first, balanced trees ahead. */
-static inline void list_neighbours(const struct kl_backtrack *bt, const struct kl_laying *l, struct kl_frame *f)
+static inline void list_neighbours(const struct kl_backtrack *bt, const struct kl_channel_placement *l,
+                                   struct kl_frame *f)
 {
     int ng = bt->routes->ngpus, prev = f->gpu ? f->gpu - 1 : ng - 1, next = f->gpu + 1 < ng ? f->gpu + 1 : 0;
     bool ring = bt->work->pattern == KL_PATTERN_RING, chain = bt->work->pattern == KL_PATTERN_TREE;
@@ -84,14 +86,14 @@ static void reverse(int32_t *list, int n)
     }
 }
 
-/* The entries of an order whose GPUs are free, as indices into it; `left` of them at most. */
-static inline int list_free(const struct kl_laying *l, const struct kl_order *o, int left, int32_t *list)
+/* The entries of an order with free GPUs, as indices into it; `left` of them at most. */
+static inline int list_free(const struct kl_channel_placement *l, const struct kl_order *o, int left, int32_t *list)
 {
     int n = 0;
 
     for (int i = 0; i < o->n && n < left; i++) {
         list[n] = i;
-        n += !kl_laying_uses(l, o->entry[i].gpu);
+        n += !kl_channel_placement_uses(l, o->entry[i].gpu);
     }
     return n;
 }
@@ -104,8 +106,8 @@ static bool are_alike(const struct kl_order *o, const int32_t *list, int n)
 }
 
 /*
- * Sort by what is left of the candidates' PCI links, behind the bandwidth from the entry NET: a stable insertion into
- * the order that everything else decides.
+ * Sort by the bandwidth left on the candidates' PCI links, after the bandwidth from the entry NET: a stable insertion into
+ * the order of all other criteria.
  */
 static inline void sort_by_pci(struct kl_backtrack *bt, const struct kl_order *o, int32_t *list, int n)
 {
@@ -123,8 +125,8 @@ static inline void sort_by_pci(struct kl_backtrack *bt, const struct kl_order *o
     }
 }
 
-/* The one GPU that is left. */
-static inline void list_last(const struct kl_backtrack *bt, const struct kl_laying *l, struct kl_frame *f)
+/* The last remaining GPU. */
+static inline void list_last(const struct kl_backtrack *bt, const struct kl_channel_placement *l, struct kl_frame *f)
 {
     int words = (bt->routes->ngpus + 63) / 64, k = 0;
 
@@ -135,7 +137,8 @@ static inline void list_last(const struct kl_backtrack *bt, const struct kl_layi
 }
 
 /* GPUs that are all alike are tried last first, while a return to the network is ahead but not next. */
-void kl_candidate_gpus(struct kl_backtrack *bt, struct kl_laying *l, const struct kl_stage *s, struct kl_frame *f)
+void kl_candidate_gpus(struct kl_backtrack *bt, struct kl_channel_placement *l, const struct kl_stage *s,
+                       struct kl_frame *f)
 {
     int32_t *list = l->pool + l->step * bt->routes->ngpus;
     const struct kl_order *o;

@@ -10,7 +10,7 @@ const char *kl_attempt_end_code(int end)
         [KL_ATTEMPT_PERFECT] = "perfect",
         [KL_ATTEMPT_EXHAUSTED] = "exhausted",
         [KL_ATTEMPT_TIMEOUT] = "timeout",
-        [KL_ATTEMPT_HOPELESS] = "hopeless",
+        [KL_ATTEMPT_PRUNED] = "hopeless",
     };
 
     return KL_NAME_IN(codes, end);

@@ -14,7 +14,7 @@ int kl_connect_chain_head(const struct kl_connect *c, int channel, int node)
 {
     int first = c->nodes.head[node];
 
-    return kl_shifted(chain_record(c, channel, first)->chain_head, kl_shift(&c->ranks, first));
+    return kl_shifted_rank(chain_record(c, channel, first)->chain_head, kl_record_shift(&c->ranks, first));
 }
 
 int kl_connect_collnet_heads(const struct kl_connect *c)
@@ -28,7 +28,7 @@ int kl_connect_direct_head(const struct kl_connect *c, int head, int node)
     int first = c->nodes.head[node];
 
     if (kl_connect_shares_heads(c)) return kl_connect_nvls_head(c, head, node);
-    return kl_shifted(kl_record(&c->ranks, first)->direct[head], kl_shift(&c->ranks, first));
+    return kl_shifted_rank(kl_record(&c->ranks, first)->direct[head], kl_record_shift(&c->ranks, first));
 }
 
 static bool is_head(const struct kl_connect *c, int rank, int node)
@@ -51,10 +51,10 @@ bool kl_connect_chains_begin_at_heads(const struct kl_connect *c)
 static void chain_links(const struct kl_connect *c, int channel, int rank, struct kl_collnet_links *l)
 {
     const struct kl_channel_record *r = chain_record(c, channel, rank);
-    int shift = kl_shift(&c->ranks, rank);
+    int shift = kl_record_shift(&c->ranks, rank);
 
-    l->chain_up = r->chain_prev < 0 ? c->ranks.nranks : kl_shifted(r->chain_prev, shift);
-    l->chain_down = kl_shifted(r->chain_next, shift);
+    l->chain_up = r->chain_prev < 0 ? c->ranks.nranks : kl_shifted_rank(r->chain_prev, shift);
+    l->chain_down = kl_shifted_rank(r->chain_next, shift);
 }
 
 static void recorded_downs(const struct kl_connect *c, int rank, struct kl_collnet_links *l)
@@ -62,7 +62,7 @@ static void recorded_downs(const struct kl_connect *c, int rank, struct kl_colln
     const int32_t *down = kl_record(&c->ranks, rank)->direct_down;
 
     while (l->ndown < KL_COLLNET_ARITY && down[l->ndown] >= 0) {
-        l->down[l->ndown] = kl_shifted(down[l->ndown], kl_shift(&c->ranks, rank));
+        l->down[l->ndown] = kl_shifted_rank(down[l->ndown], kl_record_shift(&c->ranks, rank));
         l->ndown++;
     }
 }

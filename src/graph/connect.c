@@ -58,7 +58,7 @@ static void record_chain(const struct kl_graph *chain, int channel, int rank, st
     neighbours(chain, channel, rank, &r->chain_prev, &r->chain_next);
 }
 
-/* A head reduces what the other ranks of its channel send. */
+/* A head reduces the data of the other ranks of its channel. */
 static void record_down(const struct kl_graph *direct, int head, int rank, struct kl_rank_record *r)
 {
     const int32_t *order = direct->intra + (size_t)head * (size_t)direct->ngpus;
@@ -67,7 +67,7 @@ static void record_down(const struct kl_graph *direct, int head, int rank, struc
         if (order[i] != rank) r->direct_down[n++] = order[i];
 }
 
-/* Different first ranks of the channels, in channel order; the k-th head is that of channel k. */
+/* Different first ranks of the channels, in channel order; the k-th head is the head of channel k. */
 static void record_direct(const struct kl_graph *direct, int rank, struct kl_rank_record *r)
 {
     for (int i = 0; i < KL_COLLNET_ARITY; i++) r->direct_down[i] = -1;
@@ -119,7 +119,7 @@ void kl_connect_record(const struct kl_graphs *graphs, int rank, int cpu_arch, i
         record_chain(chain, c, rank, &r->channel[c]);
 }
 
-/* ---- what all agree on ---- */
+/* ---- agreement of all ranks ---- */
 
 static void align_graph(struct kl_graph_facts *all, const struct kl_graph_facts *one)
 {
@@ -177,14 +177,14 @@ static int ring_end(const struct kl_connect *c, int channel, int node, bool send
     int head = c->nodes.head[node];
     const struct kl_channel_record *r = ring_record(c, channel, head);
 
-    return kl_shifted(send ? r->ring_send : r->ring_recv, kl_shift(&c->ranks, head));
+    return kl_shifted_rank(send ? r->ring_send : r->ring_recv, kl_record_shift(&c->ranks, head));
 }
 
 struct kl_ring_links kl_connect_ring(const struct kl_connect *c, int channel, int rank)
 {
     const struct kl_channel_record *r = ring_record(c, channel, rank);
-    int node = c->nodes.of_rank[rank], n = c->nodes.nnodes, shift = kl_shift(&c->ranks, rank);
-    struct kl_ring_links links = {kl_shifted(r->ring_prev, shift), kl_shifted(r->ring_next, shift)};
+    int node = c->nodes.of_rank[rank], n = c->nodes.nnodes, shift = kl_record_shift(&c->ranks, rank);
+    struct kl_ring_links links = {kl_shifted_rank(r->ring_prev, shift), kl_shifted_rank(r->ring_next, shift)};
 
     if (rank == ring_end(c, channel, node, false)) links.prev = ring_end(c, channel, (node + n - 1) % n, true);
     if (rank == ring_end(c, channel, node, true)) links.next = ring_end(c, channel, (node + 1) % n, false);
@@ -262,7 +262,8 @@ static int tree_rank(const struct kl_connect *c, int channel, int node, enum pla
     int head = c->nodes.head[node];
     const struct kl_channel_record *r = &kl_record(&c->ranks, head)->channel[c->source[channel] % c->base];
 
-    return kl_shifted(place == TO_PARENT ? r->to_parent : r->to_child[place - TO_CHILD0], kl_shift(&c->ranks, head));
+    return kl_shifted_rank(place == TO_PARENT ? r->to_parent : r->to_child[place - TO_CHILD0],
+                           kl_record_shift(&c->ranks, head));
 }
 
 static void add_down(struct kl_tree_neighbours *t, int rank)
@@ -276,10 +277,11 @@ static void add_down(struct kl_tree_neighbours *t, int rank)
 
 struct kl_tree_neighbours kl_connect_tree(const struct kl_connect *c, int channel, int rank)
 {
-    int source = c->source[channel], node = c->nodes.of_rank[rank], shift = kl_shift(&c->ranks, rank);
+    int source = c->source[channel], node = c->nodes.of_rank[rank], shift = kl_record_shift(&c->ranks, rank);
     const struct kl_channel_record *r = &kl_record(&c->ranks, rank)->channel[source % c->base];
     struct kl_tree_links nodes = kl_double_tree(c->nodes.nnodes, node, source / c->base);
-    struct kl_tree_neighbours t = {kl_shifted(r->tree_prev, shift), {kl_shifted(r->tree_next, shift), -1, -1}};
+    struct kl_tree_neighbours t = {kl_shifted_rank(r->tree_prev, shift),
+                                   {kl_shifted_rank(r->tree_next, shift), -1, -1}};
 
     if (rank == tree_rank(c, channel, node, TO_PARENT) && nodes.up >= 0)
         t.up = tree_rank(c, channel, nodes.up, TO_CHILD0 + nodes.which);
@@ -300,7 +302,7 @@ int kl_connect_nvls_head(const struct kl_connect *c, int head, int node)
 {
     int first = c->nodes.head[node];
 
-    return kl_shifted(kl_record(&c->ranks, first)->head[head], kl_shift(&c->ranks, first));
+    return kl_shifted_rank(kl_record(&c->ranks, first)->head[head], kl_record_shift(&c->ranks, first));
 }
 
 static void nvls_tree(const struct kl_connect *c, int channel, int head, int node, struct kl_nvls_links *l)
@@ -394,7 +396,7 @@ static bool scalars_fit(const struct kl_rank_record *r)
 
 static bool is_rank(const struct kl_connect *c, int rank, int shift)
 {
-    return rank >= -1 && kl_shifted(rank, shift) < c->ranks.nranks;
+    return rank >= -1 && kl_shifted_rank(rank, shift) < c->ranks.nranks;
 }
 
 static bool collnet_fits(const struct kl_connect *c, const struct kl_rank_record *r, int shift)
@@ -438,7 +440,7 @@ static ncclResult_t check_scalars(const struct kl_connect *c)
     return ncclSuccess;
 }
 
-/* Whoever follows another release has other channels. */
+/* A rank that follows another release has other channels. */
 static ncclResult_t check_releases(const struct kl_connect *c)
 {
     char one[KL_NCCL_TEXT], other[KL_NCCL_TEXT];
@@ -457,7 +459,7 @@ static ncclResult_t check_releases(const struct kl_connect *c)
 static ncclResult_t check_channels(const struct kl_connect *c)
 {
     for (int r = 0; r < c->ranks.nranks; r++)
-        if (!channels_fit(c, kl_record(&c->ranks, r), kl_shift(&c->ranks, r)))
+        if (!channels_fit(c, kl_record(&c->ranks, r), kl_record_shift(&c->ranks, r)))
             return KL_FAIL(ncclInternalError, "the graph record of rank %d names ranks beyond %d", r,
                            c->ranks.nranks - 1);
     return ncclSuccess;

@@ -46,7 +46,7 @@ static bool is_exact_for(float left, float need)
     return in_thousandths(left) && in_thousandths(need);
 }
 
-/* What one channel takes from a link; `n` of them. */
+/* The reservations of one channel on a link; `n` of them. */
 struct needs {
     float need[12];
     int n;
@@ -61,7 +61,7 @@ static void add_shares(const struct kl_routes *r, float bw, struct needs *needs)
 }
 
 /* Links that are too fast to be sure of are no PCI links: nothing but the whole bandwidth or half of it is taken. */
-static bool is_exact_if_fast(const struct kl_link *l, float left, const struct kl_wishes *w)
+static bool is_exact_if_fast(const struct kl_link *l, float left, const struct kl_round_limits *w)
 {
     bool balanced = w->pattern == KL_PATTERN_BALANCED_TREE;
     float unit = balanced ? w->bw_inter / 2 : w->bw_inter;
@@ -70,7 +70,7 @@ static bool is_exact_if_fast(const struct kl_link *l, float left, const struct k
     return try_all(left, unit, unit) && try_all(left, unit, w->bw_inter);
 }
 
-bool kl_is_exact(const struct kl_routes *r, const struct kl_wishes *w)
+bool kl_is_exact(const struct kl_routes *r, const struct kl_round_limits *w)
 {
     struct needs needs = {.n = 0};
     bool back = r->shares >> KL_SHARE_EIGHTH & 3;

@@ -2,20 +2,20 @@
 #include "graph/load.h"
 
 #include "base/error.h"
-#include "graph/legs.h"
+#include "graph/segments.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Where to add up what channels take. */
+/* The sums of the channels' reservations. */
 struct account {
-    struct kl_legs *legs;
+    struct kl_route_segments *legs;
     float *link, *port;
 };
 
 /* ---- one channel ---- */
 
-static void charge_leg(const struct account *a, const struct kl_leg *leg)
+static void charge_segment(const struct account *a, const struct kl_route_segment *leg)
 {
     const struct kl_routes *r = a->legs->routes;
     const struct kl_route *p = leg->route;
@@ -31,22 +31,22 @@ static void charge_port(const struct account *a, int net)
     const struct kl_routes *r = a->legs->routes;
 
     for (int i = r->same_port[net]; i >= 0; i = r->next_port[i])
-        a->port[i] += (float)kl_entry_bw(a->legs->graph->bw_inter);
+        a->port[i] += (float)kl_entry_demand(a->legs->graph->bw_inter);
 }
 
 static void charge_channel(const struct account *a, int channel)
 {
     const struct kl_topo *t = a->legs->routes->topo;
-    const struct kl_leg *leg = a->legs->leg;
+    const struct kl_route_segment *leg = a->legs->leg;
 
-    kl_legs_look(a->legs, channel);
+    kl_route_segments_look(a->legs, channel);
     if (a->legs->n && t->node[leg->from].type == KL_NODE_NET) charge_port(a, kl_topo_index(t, leg->from));
-    for (int i = 0; i < a->legs->n; i++) charge_leg(a, &leg[i]);
+    for (int i = 0; i < a->legs->n; i++) charge_segment(a, &leg[i]);
 }
 
 /* ---- one more ---- */
 
-/* Less is what rounding leaves: the search keeps three decimals. */
+/* Smaller differences are rounding errors: the search keeps three decimals. */
 static float lack(float used, float more, float bw)
 {
     float over = used + more - bw;
@@ -80,7 +80,7 @@ static void clear_more(struct kl_load *l)
     memset(l->port_more, 0, (size_t)l->nnets * sizeof *l->port_more);
 }
 
-/* Try another of each channel, and leave the one in `more` that lacks least. */
+/* Try one more of each channel; `more` receives the one that lacks least. */
 static void try_one_more(struct kl_load *l, const struct account *a)
 {
     struct account more = *a;
@@ -109,14 +109,14 @@ static void try_one_more(struct kl_load *l, const struct account *a)
 
 static ncclResult_t account_for(struct kl_load *l, struct kl_routes *routes, const struct kl_graph *g)
 {
-    struct kl_legs legs;
+    struct kl_route_segments legs;
     struct account a = {&legs, l->used, l->port_used};
 
-    KL_TRY(kl_legs_init(&legs, routes, g));
+    KL_TRY(kl_route_segments_init(&legs, routes, g));
     kl_stages_charge(routes, g->pattern, g->bw_intra, g->bw_inter);
     for (int c = 0; c < g->nchannels; c++) charge_channel(&a, c);
     try_one_more(l, &a);
-    kl_legs_fini(&legs);
+    kl_route_segments_fini(&legs);
     return ncclSuccess;
 }
 

@@ -9,7 +9,7 @@
 /* The first rank of a rank's first ring: the key that ranks of one node have in common. */
 static int key_of(const struct kl_ranks *ranks, int rank)
 {
-    return kl_shifted(kl_record(ranks, rank)->channel[0].ring_recv, kl_shift(ranks, rank));
+    return kl_shifted_rank(kl_record(ranks, rank)->channel[0].ring_recv, kl_record_shift(ranks, rank));
 }
 
 /* Give every rank a node; `node_of_key` is indexed by rank, as keys are ranks. */

@@ -38,7 +38,7 @@ static void what_is_logged_can_be_given(void **state)
 {
     struct kl_profile before = kl_profile_known(KL_VENDOR_INTEL), after = {0};
     char buffer[256];
-    struct kl_text text = kl_text_over(buffer, sizeof buffer);
+    struct kl_text text = kl_text_in(buffer, sizeof buffer);
 
     (void)state;
     kl_profile_text(&before, &text);

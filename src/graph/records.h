@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** records.h - reading what ranks said about themselves, where one record may stand for many ranks. */
+/** records.h - access to the records of ranks, where one record may serve many ranks. */
 #ifndef KL_GRAPH_RECORDS_H
 #define KL_GRAPH_RECORDS_H
 
@@ -10,13 +10,13 @@ static inline const struct kl_rank_record *kl_record(const struct kl_ranks *rank
     return &ranks->record[ranks->which ? ranks->which[rank] : rank];
 }
 
-static inline int kl_shift(const struct kl_ranks *ranks, int rank)
+static inline int kl_record_shift(const struct kl_ranks *ranks, int rank)
 {
     return ranks->shift ? ranks->shift[rank] : 0;
 }
 
 /** A rank out of a record, seen from a machine `shift` ranks further; -1 stays. */
-static inline int kl_shifted(int rank, int shift)
+static inline int kl_shifted_rank(int rank, int shift)
 {
     return rank < 0 ? rank : rank + shift;
 }

@@ -6,12 +6,12 @@
 
 #include <stdlib.h>
 
-/* What a hop takes from the opposite direction, for traffic that begins at a node of type `from`; KL_SHARES: nothing. */
+/* The share of a hop on the opposite direction, for traffic from a node of type `from`; KL_SHARES: none. */
 static uint8_t back_share(const struct kl_topo *t, const struct kl_link *l, enum kl_node_type from, uint8_t share)
 {
     const struct kl_node *far = &t->node[l->to];
 
-    /* GPUs before sm 80 acknowledge what others write to them. */
+    /* GPUs before sm 80 acknowledge writes of others. */
     if (far->type == KL_NODE_GPU && far->gpu.sm < 80 && from != KL_NODE_GPU)
         return share == KL_SHARE_COSTLY ? KL_SHARE_COSTLY_EIGHTH : KL_SHARE_EIGHTH;
     /* NVLink of POWER CPUs is counted for both directions together. */
@@ -30,12 +30,12 @@ static bool through_intel(const struct kl_topo *t, const struct kl_path *p, enum
     return false;
 }
 
-static struct kl_back back_of(const struct kl_topo *t, int link, enum kl_node_type from, uint8_t share)
+static struct kl_reverse_demand back_of(const struct kl_topo *t, int link, enum kl_node_type from, uint8_t share)
 {
     uint8_t back = back_share(t, &t->link[link], from, share);
 
-    if (back == KL_SHARES) return (struct kl_back){.link = -1};
-    return (struct kl_back){.link = t->link[link].reverse, .share = back};
+    if (back == KL_SHARES) return (struct kl_reverse_demand){.link = -1};
+    return (struct kl_reverse_demand){.link = t->link[link].reverse, .share = back};
 }
 
 /* Fill the hops of a route. It is plain unless a hop is special, or the path uses a link twice. */

@@ -60,7 +60,7 @@ static ncclResult_t search_loop(struct kl_run *run)
     }
 }
 
-/* The NETs of the first and the last GPU, which older releases do not ask for. */
+/* The NETs of the first and the last GPU; older releases do not use them. */
 static void fall_back_nets(struct kl_run *run)
 {
     const struct kl_routes *r = run->routes;
@@ -80,7 +80,7 @@ static void fall_back_nets(struct kl_run *run)
     kl_error_quiet(quiet);
 }
 
-/* Nothing found: the devices as they come, so that a communicator can be made at all. */
+/* No solution: the devices in their order, so that a communicator can be made at all. */
 static void fall_back(struct kl_run *run)
 {
     struct kl_graph *b = run->best;
@@ -115,7 +115,7 @@ static void set_types(struct kl_run *run)
     }
 }
 
-static void set_wishes(struct kl_run *run, const struct kl_graph_request *q)
+static void set_round_limits(struct kl_run *run, const struct kl_graph_request *q)
 {
     const struct kl_routes *r = run->routes;
     struct kl_graph *w = run->work;
@@ -219,7 +219,7 @@ ncclResult_t kl_search_run(struct kl_search *s, const struct kl_graph_request *r
     run.backtrack->thorough = s->thorough;
     run.work = run.backtrack->work;
     run.best = run.backtrack->best;
-    set_wishes(&run, request);
+    set_round_limits(&run, request);
     KL_TRY_OR(rc, out, run_search(&run));
     KL_TRY_OR(rc, out, publish(&run, graph));
 done:

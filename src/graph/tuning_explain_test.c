@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a time consists of, why a candidate is out, and where the choice changes: on whole machines. */
+/* Terms of a time, reasons against candidates, and sizes where the choice changes: on whole machines. */
 #include "graph/tuning_ranges.h"
 
 #include "base/error.h"
@@ -69,11 +69,11 @@ static void sums(const struct kl_tuning *t, const struct kl_tuning_op *op, int a
     assert_true(x.time == cost_alone(t, op, a, p));
 }
 
-/* Refused is what the choice leaves out, and the other way round. */
+/* A candidate has a refusal if and only if the choice leaves it out. */
 static void candidate_is_explained(const struct kl_tuning *t, const struct kl_tuning_op *op, int a, int p)
 {
     char text[200];
-    struct kl_text why = kl_text_over(text, sizeof text);
+    struct kl_text why = kl_text_in(text, sizeof text);
     float cost = cost_alone(t, op, a, p);
     enum kl_tuning_refusal refusal = kl_tuning_refused(t, op, a, p);
 
@@ -241,7 +241,7 @@ static void extreme_sizes_have_ranges(void **state)
 
 /* ---- reasons ---- */
 
-/* Two hosts of eight A100, and what each rule sees changed. */
+/* Two hosts of eight A100, with one change per rule. */
 struct change {
     int nccl, nnodes, sm, max_sm, type_intra, type_inter, local;
     bool nvls, collnet, chains_elsewhere;
@@ -405,7 +405,7 @@ static void each_rule_gives_its_reason(void **state)
         struct kl_tuning t = changed(plain, &c->change);
         struct kl_tuning_op op = c->change.op;
         char text[200];
-        struct kl_text why = kl_text_over(text, sizeof text);
+        struct kl_text why = kl_text_in(text, sizeof text);
 
         op.npipe = 1;
         if (!op.bytes) op.bytes = 1 << 20;

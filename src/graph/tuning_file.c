@@ -2,7 +2,7 @@
 #include "graph/tuning_file.h"
 
 #include "base/error.h"
-#include "base/filelimit.h"
+#include "base/file_size_limit.h"
 #include "base/hash.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 /* ---- which machine, which file ---- */
 
-/* What /proc/cpuinfo calls the first CPU, without what would not stand in a line. */
+/* The model name of the first CPU in /proc/cpuinfo, without its line end. */
 static bool cpu_model(char *model, size_t room)
 {
     FILE *file = fopen("/proc/cpuinfo", "re");
@@ -99,7 +99,7 @@ static bool read_quietly(const char *setting, struct kl_tuning_measured *m)
     char path[KL_TUNING_PATH], folder[KL_TUNING_PATH];
     struct stat st;
 
-    /* Most machines have none: then nobody has to find out what machine this is. */
+    /* Most machines have no such folder: skip identifying the machine. */
     if (!strcmp(setting, "none") || (!*setting && (!cache_folder(folder) || stat(folder, &st)))) return false;
     int quiet = kl_error_quiet(1);
     bool there = !kl_tuning_file_path(setting, path) && !stat(path, &st) && S_ISREG(st.st_mode);
@@ -138,7 +138,7 @@ static ncclResult_t make_folders(const char *path)
     return ncclSuccess;
 }
 
-/* Nobody waits for the disk: what a crash of the machine leaves half of has no checksum. */
+/* No sync to the disk: a file that a crash cuts short has no valid checksum. */
 static ncclResult_t write_text(const char *path, const char *text, size_t bytes)
 {
     FILE *file = fopen(path, "we");
@@ -174,7 +174,7 @@ ncclResult_t kl_tuning_file_check(const char *path)
 ncclResult_t kl_tuning_file_write(const char *path, const struct kl_tuning_measured *m)
 {
     char text[KL_MEASURED_TEXT], machine[KL_MEASURED_MACHINE], beside[KL_TUNING_PATH + 32];
-    struct kl_filelimit_guard guard;
+    struct kl_file_size_limit_guard guard;
     ncclResult_t rc;
 
     machine_key(machine);
@@ -182,9 +182,9 @@ ncclResult_t kl_tuning_file_write(const char *path, const struct kl_tuning_measu
     if (!bytes) return KL_FAIL(ncclInternalError, "the measured times do not fit into %d bytes", KL_MEASURED_TEXT);
     name_beside(path, beside);
     KL_TRY(make_folders(path));
-    kl_filelimit_begin(&guard);
+    kl_file_size_limit_begin(&guard);
     rc = write_text(beside, text, bytes);
-    kl_filelimit_end(&guard);
+    kl_file_size_limit_end(&guard);
     if (!rc && rename(beside, path)) rc = KL_FAIL_ERRNO("%s", path);
     if (rc) unlink(beside);
     return rc;

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "graph/grid.h"
 
-/* ---- what exists ---- */
+/* ---- limits of the algorithms ---- */
 
 static enum kl_tuning_refusal refuse_pat(const struct kl_tuning_input *in, int64_t param)
 {
@@ -21,9 +21,9 @@ static enum kl_tuning_refusal refuse_grid(const struct kl_tuning_input *in)
     return grid.dimensions ? KL_TUNING_ALLOWED : KL_REFUSED_NO_GRID;
 }
 
-static enum kl_tuning_refusal refuse_board(const struct kl_tuning_input *in)
+static enum kl_tuning_refusal refuse_shm_exchange(const struct kl_tuning_input *in)
 {
-    return in->nnodes == 1 && in->nranks <= KL_FLAT_RANKS ? KL_TUNING_ALLOWED : KL_REFUSED_NO_BOARD;
+    return in->nnodes == 1 && in->nranks <= KL_FLAT_RANKS ? KL_TUNING_ALLOWED : KL_REFUSED_NO_SHM_EXCHANGE;
 }
 
 static bool can_do(int algo, int func)
@@ -41,11 +41,11 @@ enum kl_tuning_refusal kl_tuning_not_modelled(const struct kl_tuning_input *in, 
     if (!can_do(algo, func)) return KL_REFUSED_FUNC;
     if (simple_only && proto != KL_PROTO_SIMPLE) return KL_REFUSED_PROTO;
     if (algo == KL_ALGO_ONE_SHOT) return refuse_grid(in);
-    if (algo == KL_ALGO_FLAT) return refuse_board(in);
+    if (algo == KL_ALGO_FLAT) return refuse_shm_exchange(in);
     return algo == KL_ALGO_PAT ? refuse_pat(in, pat) : KL_TUNING_ALLOWED;
 }
 
-/* ---- what the machine allows ---- */
+/* ---- limits of the machine ---- */
 
 static enum kl_tuning_refusal refuse_generation(const struct kl_tuning_input *in, int func, int algo)
 {
@@ -103,7 +103,7 @@ static enum kl_tuning_refusal refuse_algo(const struct kl_tuning_input *in, int 
     return algo == KL_ALGO_COLLNET_DIRECT && !in->nvs && !gpus_alone(in) ? KL_REFUSED_NO_NVSWITCH : KL_TUNING_ALLOWED;
 }
 
-/* ---- what the user allows ---- */
+/* ---- the user's limits ---- */
 
 enum { AUTOMATIC = 2 };
 
@@ -112,9 +112,9 @@ static bool given(const char *text)
     return text && *text;
 }
 
-ncclResult_t kl_tuning_wishes_read(const struct kl_tuning_params *p, int algos, struct kl_tuning_wishes *w)
+ncclResult_t kl_tuning_filter_read(const struct kl_tuning_params *p, int algos, struct kl_tuning_filter *w)
 {
-    *w = (struct kl_tuning_wishes){.any = given(p->algo) || given(p->proto)};
+    *w = (struct kl_tuning_filter){.any = given(p->algo) || given(p->proto)};
     for (int f = 0; f < KL_FUNCS; f++) {
         for (int a = 0; a < KL_ALGOS; a++) w->algo[f][a] = 1;
         w->proto[f][KL_PROTO_LL] = w->proto[f][KL_PROTO_SIMPLE] = 1;
@@ -127,7 +127,7 @@ ncclResult_t kl_tuning_wishes_read(const struct kl_tuning_params *p, int algos, 
 
 /* ---- for every operation ---- */
 
-static enum kl_tuning_refusal exclude(const struct kl_tuning *t, const struct kl_tuning_wishes *w, int func, int algo,
+static enum kl_tuning_refusal exclude(const struct kl_tuning *t, const struct kl_tuning_filter *w, int func, int algo,
                                       int proto)
 {
     enum kl_tuning_refusal why = refuse_algo(&t->in, algo);
@@ -158,7 +158,7 @@ static bool loses_latency(const struct kl_tuning_input *in, int algo, int why)
     return why && why != KL_REFUSED_BY_ALGO && why != KL_REFUSED_BY_PROTO;
 }
 
-static void exclude_one(struct kl_tuning *t, const struct kl_tuning_wishes *w, int func, int algo, int proto)
+static void exclude_one(struct kl_tuning *t, const struct kl_tuning_filter *w, int func, int algo, int proto)
 {
     uint8_t *refusal = &t->refusal[func][algo][proto];
     float *bandwidth = &t->bandwidth[func][algo][proto];
@@ -174,7 +174,7 @@ static void exclude_one(struct kl_tuning *t, const struct kl_tuning_wishes *w, i
     }
 }
 
-void kl_tuning_exclude(struct kl_tuning *t, const struct kl_tuning_wishes *w)
+void kl_tuning_exclude(struct kl_tuning *t, const struct kl_tuning_filter *w)
 {
     for (int f = 0; f < KL_FUNCS; f++)
         for (int a = 0; a < KL_ALGOS; a++)

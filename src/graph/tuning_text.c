@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Refusals in words. A text with %s takes what `fact` says, one with %d the number of `number`. */
+/* Texts of refusals. %s stands for the result of `fact`, %d for the result of `number`. */
 #include "graph/tuning_rules.h"
 
 /* clang-format off */
@@ -7,7 +7,7 @@ static const struct {
     const char *name, *text;
 } refusals[KL_REFUSALS] = {
     [KL_TUNING_ALLOWED]         = {"allowed", "nothing speaks against it"},
-    [KL_REFUSED_ONE_RANK]       = {"one_rank", "one rank has nobody to send to"},
+    [KL_REFUSED_ONE_RANK]       = {"one_rank", "one rank has no peer"},
     [KL_REFUSED_FUNC]           = {"function", "not made for %s"},
     [KL_REFUSED_PROTO]          = {"protocol", "made for Simple only"},
     [KL_REFUSED_PAT_OFF]        = {"pat_off", "NCCL_PAT_ENABLE is 0"},
@@ -15,7 +15,7 @@ static const struct {
     [KL_REFUSED_PAT_RANKS]      = {"pat_ranks", "off by default with several ranks per node, here %d; NCCL_PAT_ENABLE=1 switches it on"},
     [KL_REFUSED_PAT_NET]        = {"pat_net", "off by default with this network device; NCCL_PAT_ENABLE=1 switches it on"},
     [KL_REFUSED_NO_GRID]        = {"no_grid", "%d ranks make no grid: their prime factors are too large"},
-    [KL_REFUSED_NO_BOARD]       = {"no_board", "made for up to 64 ranks of one node, here %d of several or more"},
+    [KL_REFUSED_NO_SHM_EXCHANGE]       = {"no_board", "made for up to 64 ranks of one node, here %d of several or more"},
     [KL_REFUSED_NO_COLLNET]     = {"no_collnet", "no reductions in the network: %s"},
     [KL_REFUSED_CHAIN_HEADS]    = {"chain_heads", "its chains begin at other GPUs than those that lead to the network"},
     [KL_REFUSED_NO_NVLS]        = {"no_nvls", "no reductions in the NVSwitch: %s"},
@@ -52,7 +52,7 @@ static int number(const struct kl_tuning_input *in, enum kl_tuning_refusal why)
     case KL_REFUSED_COLLNET_LOCAL:
         return in->max_local_ranks;
     case KL_REFUSED_NO_GRID:
-    case KL_REFUSED_NO_BOARD:
+    case KL_REFUSED_NO_SHM_EXCHANGE:
         return in->nranks;
     case KL_REFUSED_COLLNET_HEADS:
         return in->collnet_heads;
@@ -61,7 +61,7 @@ static int number(const struct kl_tuning_input *in, enum kl_tuning_refusal why)
     }
 }
 
-/* The way to the NIC, and what it would have to be. */
+/* The type of the path to the NIC, and the required type. */
 static const char *inter_fact(const struct kl_tuning_input *in, int type)
 {
     if (type == KL_PATH_PXN) return "a path of type PXN, and GPUs before sm 90 need PXB or better";

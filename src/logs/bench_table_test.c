@@ -238,9 +238,9 @@ static struct kl_cluster_request a_machine(void)
 /* A table with the times that the model itself has for a request. `kind`: type and operation. */
 static void write_model(const struct kl_cluster_request *q, const char *kind, char *text, size_t size)
 {
-    struct kl_text asked = kl_text_over(text, size);
+    struct kl_text asked = kl_text_in(text, size);
     char table[4096];
-    struct kl_text t = kl_text_over(table, sizeof table);
+    struct kl_text t = kl_text_in(table, sizeof table);
 
     for (int i = 22; i < 34; i++) kl_text_add(&asked, "%lld 1 %s -1 1000 1 1.875 0\n", 1LL << i, kind);
     struct kl_bench b = read_for(text, q);

@@ -21,7 +21,7 @@ enum kl_log_code {
     KL_FOUND_UNFINISHED,      /* n ranks began init and did not end it; of m that are silent; a: the first of these */
     KL_FOUND_SPLIT_HOST,      /* ranks of one host count as nodes */
     KL_FOUND_FALLBACK,        /* a graph at 0.1 GB/s */
-    KL_FOUND_MACHINE,         /* text: a part that differs from its like; fault: enum kl_fault_code */
+    KL_FOUND_MACHINE,         /* text: a part that differs from its like; fault: enum kl_anomaly_code */
     KL_FOUND_VIRTUAL_PCI,     /* n switches with GPUs below a link of x GB/s */
     KL_FOUND_MACHINES_DIFFER, /* text, other: hosts whose machines differ */
     KL_FOUND_GRAPHS_DIFFER,   /* x GB/s on text, y on other; n, m channels; a: pattern */
@@ -51,7 +51,7 @@ struct kl_log_finding {
     enum kl_log_weight weight;
     struct kl_log_at at;
     enum kl_log_cause cause;
-    int fault; /* enum kl_fault_code */
+    int fault; /* enum kl_anomaly_code */
     int n, m, a;
     double x, y;
     const char *text, *other; /* of the log, or of the findings */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "logs/findings.h"
 #include "logs/settings.h"
-#include "topo/fault.h"
+#include "topo/anomaly.h"
 
 #include <string.h>
 
@@ -97,7 +97,7 @@ static const char *slow_phase_remedy(const char *phase)
 const char *kl_log_finding_remedy(const struct kl_log_finding *f)
 {
     if (f->code == KL_FOUND_CAUSE) return kl_cause_facts(f->cause)->remedy;
-    if (f->code == KL_FOUND_MACHINE) return kl_fault_remedy(f->fault);
+    if (f->code == KL_FOUND_MACHINE) return kl_anomaly_remedy(f->fault);
     if (f->code == KL_FOUND_AFFINITY && f->m)
         return "2.29.2 reads masks wrongly where threads share a process: use another release, or "
                "NCCL_IGNORE_CPU_AFFINITY=1";

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "logs/findings_make.h"
 #include "logs/machine.h"
-#include "topo/fault.h"
+#include "topo/anomaly.h"
 #include "topo/release.h"
 
 #include <stdlib.h>
@@ -14,12 +14,12 @@ static void find_faults(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
     int system = kl_log_system_of(log, NULL), nccl = kl_log_release(log, kl_log_main(log));
-    struct kl_faults faults = {.n = 0};
+    struct kl_anomalies faults = {.n = 0};
     struct kl_log_assumed assumed;
     struct kl_xml *xml;
 
     if (system < 0 || kl_log_machine(log, system, nccl, &xml, &assumed)) return;
-    ncclResult_t rc = kl_faults_find(xml, nccl, &faults);
+    ncclResult_t rc = kl_anomalies_find(xml, nccl, &faults);
 
     for (int i = 0; !rc && i < faults.n; i++)
         kl_finding_add(list, (struct kl_log_finding){.code = KL_FOUND_MACHINE,
@@ -27,7 +27,7 @@ static void find_faults(struct kl_finding_list *list)
                                                      .at = log->system[system].at,
                                                      .fault = faults.fault[i].code,
                                                      .text = kl_finding_keep(list, faults.fault[i].text)});
-    kl_faults_fini(&faults);
+    kl_anomalies_fini(&faults);
     kl_xml_free(xml);
 }
 

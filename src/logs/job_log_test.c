@@ -272,12 +272,12 @@ static void list_findings(const char *text, char *list, size_t size)
 {
     struct kl_log log = read_text(text);
     struct kl_log_findings f;
-    struct kl_text t = kl_text_over(list, size);
+    struct kl_text t = kl_text_in(list, size);
 
     assert_int_equal(kl_log_findings_make(&log, &f), ncclSuccess);
     for (int i = 0; i < f.n; i++) {
         char sentence[1024];
-        struct kl_text s = kl_text_over(sentence, sizeof sentence);
+        struct kl_text s = kl_text_in(sentence, sizeof sentence);
 
         kl_log_finding_text(&f.finding[i], &s);
         assert_true(s.length > 0);
@@ -429,7 +429,7 @@ static char *repeat(int n, void (*line)(int i, struct kl_text *t))
     char *text = malloc(size);
 
     assert_non_null(text);
-    struct kl_text t = kl_text_over(text, size);
+    struct kl_text t = kl_text_in(text, size);
 
     for (int i = 0; i < n; i++) line(i, &t);
     assert_false(t.cut);

@@ -235,7 +235,7 @@ const struct kl_log_setting *kl_log_find_setting(const struct kl_log *log, const
 
 const char *kl_log_who(const struct kl_log *log, int speaker, char text[KL_LOG_WHO])
 {
-    struct kl_text t = kl_text_over(text, KL_LOG_WHO);
+    struct kl_text t = kl_text_in(text, KL_LOG_WHO);
 
     if (speaker < 0 || speaker >= log->nspeaker) return text;
     const struct kl_log_speaker *s = &log->speaker[speaker];
@@ -248,7 +248,7 @@ const char *kl_log_who(const struct kl_log *log, int speaker, char text[KL_LOG_W
 
 const char *kl_log_at_text(const struct kl_log *log, struct kl_log_at at, char text[KL_LOG_AT])
 {
-    struct kl_text t = kl_text_over(text, KL_LOG_AT);
+    struct kl_text t = kl_text_in(text, KL_LOG_AT);
 
     if (at.line && at.file < log->nfile) kl_text_add(&t, "%s:%d", log->file[at.file].name, at.line);
     return text;

@@ -14,7 +14,7 @@
 
 enum { HOST_TEXT = 256 }; /* the longest name of the DNS, 253, and a zero */
 
-/* What a text consists of, before anything is looked up. */
+/* The parts of an address text, before any lookup. */
 struct parts {
     char host[HOST_TEXT];
     char scope[IF_NAMESIZE];
@@ -60,7 +60,8 @@ static bool split(const char *text, struct parts *p)
 
     memset(p, 0, sizeof *p);
     if (text[0] == '[') return split_brackets(text, p);
-    if (!colon || strchr(text, ':') != colon) return false; /* IPv6 needs brackets: whose is the last colon? */
+    /* an IPv6 address needs brackets: otherwise the last colon is ambiguous */
+    if (!colon || strchr(text, ':') != colon) return false;
     return parse_port(colon + 1, &p->port) && copy_part(p->host, sizeof p->host, text, colon);
 }
 
@@ -105,7 +106,7 @@ ncclResult_t kl_address_parse(const char *text, union kl_address *address)
     return ncclSuccess;
 }
 
-/* ---- doors ---- */
+/* ---- Unix addresses ---- */
 
 static void put_u64(unsigned char *to, uint64_t value)
 {
@@ -120,7 +121,7 @@ static unsigned long long get_u64(const unsigned char *from)
     return value;
 }
 
-union kl_address kl_address_of_door(uint64_t place)
+union kl_address kl_address_new_unix(uint64_t place)
 {
     union kl_address a = {.any = {0}};
 
@@ -129,14 +130,14 @@ union kl_address kl_address_of_door(uint64_t place)
     return a;
 }
 
-bool kl_address_is_door(const union kl_address *address)
+bool kl_address_is_unix(const union kl_address *address)
 {
     return address->any.sa_family == AF_UNIX;
 }
 
-bool kl_address_is_door_of(const union kl_address *address, uint64_t place)
+bool kl_address_is_unix_of(const union kl_address *address, uint64_t place)
 {
-    return kl_address_is_door(address) && get_u64(address->door.place) == place;
+    return kl_address_is_unix(address) && get_u64(address->door.place) == place;
 }
 
 static void name_door(const union kl_address *address, char text[KL_ADDRESS_TEXT])
@@ -157,12 +158,12 @@ const char *kl_address_format(const union kl_address *address, char text[KL_ADDR
         inet_ntop(AF_INET6, &address->v6.sin6_addr, host, sizeof host);
         bool scoped = address->v6.sin6_scope_id && if_indextoname(address->v6.sin6_scope_id, scope);
         snprintf(text, KL_ADDRESS_TEXT, "[%s%s%s]:%d", host, scoped ? "%" : "", scope, kl_address_port(address));
-    } else if (kl_address_is_door(address) && kl_address_is_bound(address)) {
+    } else if (kl_address_is_unix(address) && kl_address_is_bound(address)) {
         char name[KL_ADDRESS_TEXT];
         name_door(address, name);
         snprintf(text, KL_ADDRESS_TEXT, "unix:@%.32s", name);
     } else {
-        snprintf(text, KL_ADDRESS_TEXT, "%s", kl_address_is_door(address) ? "this host" : "none");
+        snprintf(text, KL_ADDRESS_TEXT, "%s", kl_address_is_unix(address) ? "this host" : "none");
     }
     return text;
 }
@@ -188,33 +189,34 @@ static socklen_t door_sockaddr(const union kl_address *address, struct sockaddr_
 
     name_door(address, name);
     un->sun_family = AF_UNIX;
-    snprintf(un->sun_path + 1, sizeof un->sun_path - 1, "%s", name); /* after a zero: it is in no folder */
+    /* after a zero byte: an abstract address, not in the file system */
+    snprintf(un->sun_path + 1, sizeof un->sun_path - 1, "%s", name);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
 }
 
 socklen_t kl_address_sockaddr(const union kl_address *address, struct sockaddr_storage *system)
 {
     memset(system, 0, sizeof *system);
-    if (kl_address_is_door(address)) return door_sockaddr(address, system);
+    if (kl_address_is_unix(address)) return door_sockaddr(address, system);
     memcpy(system, address, sizeof *address);
     return kl_address_bytes(address);
 }
 
 bool kl_address_is_bound(const union kl_address *address)
 {
-    return kl_address_is_door(address) ? get_u64(address->door.number) != 0 : kl_address_port(address) != 0;
+    return kl_address_is_unix(address) ? get_u64(address->door.number) != 0 : kl_address_port(address) != 0;
 }
 
 void kl_address_unbind(union kl_address *address)
 {
     kl_address_set_port(address, 0);
-    if (kl_address_is_door(address)) put_u64(address->door.number, 0);
+    if (kl_address_is_unix(address)) put_u64(address->door.number, 0);
 }
 
 bool kl_address_same_port(const union kl_address *a, const union kl_address *b)
 {
-    if (kl_address_is_door(a) != kl_address_is_door(b)) return false;
-    return kl_address_is_door(a) ? !memcmp(a->door.number, b->door.number, sizeof a->door.number)
+    if (kl_address_is_unix(a) != kl_address_is_unix(b)) return false;
+    return kl_address_is_unix(a) ? !memcmp(a->door.number, b->door.number, sizeof a->door.number)
                                  : kl_address_port(a) == kl_address_port(b);
 }
 
@@ -299,7 +301,7 @@ void kl_address_pack(const union kl_address *address, unsigned char wire[KL_ADDR
         memcpy(wire + 4, &address->v6.sin6_addr, 16);
         put_u16(wire + 20, address->v6.sin6_scope_id & 0xffff);
         put_u16(wire + 22, address->v6.sin6_scope_id >> 16);
-    } else if (kl_address_is_door(address)) {
+    } else if (kl_address_is_unix(address)) {
         put_u16(wire, 1);
         memcpy(wire + 4, address->door.number, 8);
         memcpy(wire + 12, address->door.place, 8);

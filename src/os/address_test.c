@@ -27,7 +27,7 @@ static const struct text_case {
     {"1.2.3.4:-1", ncclInvalidArgument, NULL},
     {"1.2.3.4: 80", ncclInvalidArgument, NULL},
     {"1.2.3.4:80x", ncclInvalidArgument, NULL},
-    {"::1:80", ncclInvalidArgument, NULL}, /* whose is the last colon? */
+    {"::1:80", ncclInvalidArgument, NULL}, /* the last colon is ambiguous */
     {"[::1]", ncclInvalidArgument, NULL},
     {"[::1]80", ncclInvalidArgument, NULL},
     {"[::1:80", ncclInvalidArgument, NULL},
@@ -58,7 +58,7 @@ static void text_is_parsed_and_formatted(void **state)
     }
 }
 
-/* Where somebody knows a name. A system without /etc/hosts need not. */
+/* If the name resolves: a system without /etc/hosts may know no localhost. */
 static void names_are_looked_up(void **state)
 {
     struct addrinfo *known = NULL;
@@ -158,7 +158,7 @@ static void hosts_are_compared_without_ports(void **state)
         union kl_address a = address(c->a), b = address(c->b);
         expect_case(c->b, kl_address_same_host(&a, &b) == c->same);
     }
-    assert_false(kl_address_same_host(&none, &none)); /* nobody knows */
+    assert_false(kl_address_same_host(&none, &none)); /* no address */
     assert_false(kl_address_same_host(&none, &some) || kl_address_same_host(&some, &none));
 }
 
@@ -176,10 +176,10 @@ static void kinds_of_addresses_are_told_apart(void **state)
     assert_int_equal(kl_address_port(&none), 0);
 }
 
-/* By its number and its place, and neither a port nor a sockaddr of the network. */
+/* Unix addresses differ by number and place, and have neither a port nor a sockaddr_in. */
 static void doors_are_addresses(void **state)
 {
-    union kl_address door = kl_address_of_door(7), other = kl_address_of_door(8), back;
+    union kl_address door = kl_address_new_unix(7), other = kl_address_new_unix(8), back;
     const union kl_address none = {.any = {0}};
     unsigned char wire[KL_ADDRESS_WIRE];
     struct sockaddr_storage system;
@@ -190,8 +190,8 @@ static void doors_are_addresses(void **state)
     assert_false(kl_address_is_none(&door) || kl_address_is_bound(&door) || kl_address_is_loopback(&door));
     door.door.number[0] = other.door.number[0] = 0xab;
     assert_string_equal(kl_address_format(&door, text), "unix:@kolo-00000000000000ab");
-    assert_true(kl_address_is_bound(&door) && kl_address_is_door_of(&door, 7) && !kl_address_is_door_of(&door, 8));
-    assert_false(kl_address_is_door_of(&none, 0));
+    assert_true(kl_address_is_bound(&door) && kl_address_is_unix_of(&door, 7) && !kl_address_is_unix_of(&door, 8));
+    assert_false(kl_address_is_unix_of(&none, 0));
     assert_true(kl_address_same_port(&door, &other) && !kl_address_same_host(&door, &other));
 
     kl_address_pack(&door, wire);

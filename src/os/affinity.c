@@ -9,7 +9,7 @@ _Static_assert(sizeof(unsigned long) == sizeof(uint64_t), "the words of a cpu_se
 
 static bool get(struct kl_cpuset *set)
 {
-    *set = (struct kl_cpuset){0}; /* the kernel fills in only as much as it has CPUs */
+    *set = (struct kl_cpuset){0}; /* the kernel fills in only as many bytes as it has CPUs */
     return !sched_getaffinity(0, sizeof *set, (cpu_set_t *)set->words);
 }
 
@@ -25,7 +25,7 @@ ncclResult_t kl_affinity_get(struct kl_cpuset *set)
 ncclResult_t kl_affinity_pin(const struct kl_cpuset *set, struct kl_cpuset *before)
 {
     char room[128];
-    struct kl_text list = kl_text_over(room, sizeof room);
+    struct kl_text list = kl_text_in(room, sizeof room);
     struct kl_cpuset was;
 
     if (!kl_cpuset_count(set)) return KL_FAIL(ncclInvalidArgument, "cannot run on an empty set of CPUs");

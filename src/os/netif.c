@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIST_MAX = 256 }; /* addresses looked at by kl_netif_choose */
+enum { LIST_MAX = 256 }; /* addresses that kl_netif_choose considers */
 
 /* ---- names ---- */
 
@@ -70,7 +70,7 @@ static struct kl_netif *find(struct kl_netif *chosen, int n, const char *name)
     return NULL;
 }
 
-/* The interface appears once, with its best address. */
+/* The interface is added once, with its best address. */
 static int add(struct kl_netif *chosen, int n, const struct kl_netif *netif)
 {
     struct kl_netif *same = find(chosen, n, netif->name);
@@ -89,7 +89,8 @@ static bool usable(const struct kl_netif *netif, int family)
     return !family || has == family;
 }
 
-static int select_near(const struct kl_netif *list, int n, const struct kl_netif_wish *wish, struct kl_netif *chosen)
+static int select_near(const struct kl_netif *list, int n, const struct kl_netif_constraints *wish,
+                       struct kl_netif *chosen)
 {
     for (int i = 0; i < n; i++)
         if (kl_address_same_subnet(&list[i].address, wish->near, &list[i].mask)) {
@@ -99,7 +100,8 @@ static int select_near(const struct kl_netif *list, int n, const struct kl_netif
     return 0;
 }
 
-static int select_named(const struct kl_netif *list, int n, const struct kl_netif_wish *wish, struct kl_netif *chosen)
+static int select_named(const struct kl_netif *list, int n, const struct kl_netif_constraints *wish,
+                        struct kl_netif *chosen)
 {
     int count = 0;
 
@@ -109,7 +111,7 @@ static int select_named(const struct kl_netif *list, int n, const struct kl_neti
     return count;
 }
 
-/* What is left where there is nothing but loopback, and that without IPv4. */
+/* The remaining case: only loopback, and without IPv4. */
 static int select_loopback(const struct kl_netif *list, int n, int family, struct kl_netif *chosen)
 {
     int count = 0;
@@ -121,8 +123,8 @@ static int select_loopback(const struct kl_netif *list, int n, int family, struc
     return count;
 }
 
-static int select_class(const struct kl_netif *list, int n, const struct kl_netif_wish *wish, enum name_class class,
-                        struct kl_netif *chosen)
+static int select_class(const struct kl_netif *list, int n, const struct kl_netif_constraints *wish,
+                        enum name_class class, struct kl_netif *chosen)
 {
     int count = 0;
 
@@ -131,7 +133,7 @@ static int select_class(const struct kl_netif *list, int n, const struct kl_neti
     return count;
 }
 
-int kl_netif_select(const struct kl_netif *list, int n, const struct kl_netif_wish *wish,
+int kl_netif_select(const struct kl_netif *list, int n, const struct kl_netif_constraints *wish,
                     struct kl_netif chosen[KL_NETIF_MAX])
 {
     bool named = wish->names && *wish->names;
@@ -146,7 +148,7 @@ int kl_netif_select(const struct kl_netif *list, int n, const struct kl_netif_wi
 
 /* ---- the system ---- */
 
-/* getifaddrs gives no scope with a mask, and the scope of addresses only where there is one: comparable as they are. */
+/* getifaddrs gives masks without scope, and scopes of addresses only where one exists: comparable as they are. */
 static bool take(const struct ifaddrs *from, struct kl_netif *to)
 {
     union kl_address family = {.any = {.sa_family = from->ifa_addr ? from->ifa_addr->sa_family : AF_UNSPEC}};
@@ -185,12 +187,12 @@ static void describe(const struct kl_netif *list, int n, struct kl_text *text)
     }
 }
 
-static ncclResult_t none_left(const struct kl_netif *list, int n, const struct kl_netif_wish *wish)
+static ncclResult_t none_left(const struct kl_netif *list, int n, const struct kl_netif_constraints *wish)
 {
     bool named = wish->names && *wish->names;
     const char *family = wish->family == AF_INET ? " with IPv4" : wish->family == AF_INET6 ? " with IPv6" : "";
     char exist[512];
-    struct kl_text text = kl_text_over(exist, sizeof exist);
+    struct kl_text text = kl_text_in(exist, sizeof exist);
 
     describe(list, n, &text);
     return KL_FAIL(ncclSystemError,
@@ -199,7 +201,7 @@ static ncclResult_t none_left(const struct kl_netif *list, int n, const struct k
                    exist);
 }
 
-ncclResult_t kl_netif_choose(const struct kl_netif_wish *wish, struct kl_netif chosen[KL_NETIF_MAX], int *count)
+ncclResult_t kl_netif_choose(const struct kl_netif_constraints *wish, struct kl_netif chosen[KL_NETIF_MAX], int *count)
 {
     int n = 0;
     struct kl_netif *list = calloc(LIST_MAX, sizeof *list);

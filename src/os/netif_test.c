@@ -102,7 +102,7 @@ static void interfaces_are_chosen_in_order(void **state)
         struct kl_netif list[16], chosen[KL_NETIF_MAX];
         char got[256] = "", text[KL_ADDRESS_TEXT];
         union kl_address near = {0};
-        struct kl_netif_wish wish = {.names = c->names, .family = c->family, .near = c->near ? &near : NULL};
+        struct kl_netif_constraints wish = {.names = c->names, .family = c->family, .near = c->near ? &near : NULL};
 
         if (c->near) near = address(c->near);
         int count = kl_netif_select(list, build(c->host, list), &wish, chosen);
@@ -116,7 +116,7 @@ static void interfaces_are_chosen_in_order(void **state)
 static void no_more_than_the_most_are_chosen(void **state)
 {
     struct kl_netif list[KL_NETIF_MAX + 4], chosen[KL_NETIF_MAX];
-    struct kl_netif_wish wish = {0};
+    struct kl_netif_constraints wish = {0};
 
     (void)state;
     for (int i = 0; i < KL_NETIF_MAX + 4; i++) {
@@ -129,7 +129,7 @@ static void no_more_than_the_most_are_chosen(void **state)
 static void this_host_has_an_interface(void **state)
 {
     struct kl_netif list[64], chosen[KL_NETIF_MAX];
-    struct kl_netif_wish wish = {0};
+    struct kl_netif_constraints wish = {0};
     int n = 0, count = 0;
 
     (void)state;
@@ -142,7 +142,7 @@ static void this_host_has_an_interface(void **state)
 static void a_failed_choice_says_what_exists(void **state)
 {
     struct kl_netif chosen[KL_NETIF_MAX];
-    struct kl_netif_wish wish = {.names = "=no-such-one"};
+    struct kl_netif_constraints wish = {.names = "=no-such-one"};
     int count = 77;
 
     (void)state;

@@ -34,13 +34,13 @@ static void private_memory_that_was_written_is_its_own(void **state)
     char *p = map_pages(MAP_PRIVATE);
 
     (void)state;
-    assert_false(kl_pagemap_is_own(&map, p, 8)); /* there is no page yet */
+    assert_false(kl_pagemap_is_private(&map, p, 8)); /* not present yet */
     p[0] = 1;
-    assert_true(kl_pagemap_is_own(&map, p, 8));
-    assert_true(kl_pagemap_is_own(&map, p + page - 8, 8));
-    assert_false(kl_pagemap_is_own(&map, p + page - 8, 9)); /* into the next page, of which there is none */
+    assert_true(kl_pagemap_is_private(&map, p, 8));
+    assert_true(kl_pagemap_is_private(&map, p + page - 8, 8));
+    assert_false(kl_pagemap_is_private(&map, p + page - 8, 9)); /* reaches into the next page, which is not present */
     p[page] = 1;
-    assert_true(kl_pagemap_is_own(&map, p + page - 8, 9));
+    assert_true(kl_pagemap_is_private(&map, p + page - 8, 9));
     munmap(p, PAGES * page);
 }
 
@@ -50,7 +50,7 @@ static void shared_memory_is_not(void **state)
 
     (void)state;
     memset(p, 1, PAGES * page);
-    assert_false(kl_pagemap_is_own(&map, p, page));
+    assert_false(kl_pagemap_is_private(&map, p, page));
     munmap(p, PAGES * page);
 }
 
@@ -63,12 +63,12 @@ static void nor_is_that_of_a_file(void **state)
     char *p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_ptr_not_equal(p, MAP_FAILED);
     p[0] = 1;
-    assert_false(kl_pagemap_is_own(&map, p, page));
+    assert_false(kl_pagemap_is_private(&map, p, page));
     munmap(p, page);
     close(fd);
 }
 
-/* What is known is forgotten now and then. */
+/* The cache is cleared now and then. */
 static void other_memory_in_its_place_is_noticed(void **state)
 {
     char *p = map_pages(MAP_PRIVATE);
@@ -76,11 +76,11 @@ static void other_memory_in_its_place_is_noticed(void **state)
 
     (void)state;
     p[0] = 1;
-    assert_true(kl_pagemap_is_own(&map, p, 8));
+    assert_true(kl_pagemap_is_private(&map, p, 8));
     void *q = mmap(p, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     assert_ptr_equal(q, p);
     p[0] = 1;
-    while (kl_pagemap_is_own(&map, p, 8) && questions < 1 << 20) questions++;
+    while (kl_pagemap_is_private(&map, p, 8) && questions < 1 << 20) questions++;
     assert_in_range(questions, 1, 1 << 12);
     munmap(p, PAGES * page);
 }

@@ -28,7 +28,7 @@ const char *const *kl_private_folders(void)
     return folders;
 }
 
-/* Somebody else may have put a pipe there, which must not keep us waiting. */
+/* A pipe of another user at this path must not block the open. */
 static int open_at(int folder, const char *path)
 {
     int fd = openat(folder, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -58,7 +58,7 @@ bool kl_private_file_is_at(const char *path, int fd)
     return names(AT_FDCWD, path, fd);
 }
 
-bool kl_private_file_claim(int fd)
+bool kl_private_file_trylock(int fd)
 {
     int rc;
 
@@ -76,7 +76,7 @@ static void remove_if_stale(int folder, const char *name, bool (*is_stale)(int f
     close(fd);
 }
 
-void kl_private_files_sweep(const char *folder, const char *part, const char *except, bool (*is_stale)(int fd))
+void kl_private_files_remove_stale(const char *folder, const char *part, const char *except, bool (*is_stale)(int fd))
 {
     char prefix[KL_JOB_NAME];
     const struct dirent *entry;

@@ -2,9 +2,9 @@
 #include "os/segment.h"
 
 #include "base/error.h"
-#include "base/filelimit.h"
-#include "os/chaos.h"
-#include "os/files.h"
+#include "base/file_size_limit.h"
+#include "os/fault_inject.h"
+#include "os/fd_limit.h"
 #include "os/overcommit.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    HUGE = 2 << 20,  /* of most processors with pages of 4 KiB */
+    HUGE = 2 << 20,  /* bytes of a huge page of most processors with pages of 4 KiB */
     LABEL_MAX = 200, /* memfd_create refuses 250 and more */
     SIZE_SEALS = F_SEAL_SHRINK | F_SEAL_GROW,
     WRITE_SEALS = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE,
@@ -30,7 +30,8 @@ static size_t whole_pages(size_t bytes)
     return bytes > SIZE_MAX / 2 ? 0 : (bytes + page - 1) / page * page;
 }
 
-/* Where a huge page could begin, so that all of this memory can have them (hugepages.h); NULL: wherever the kernel likes. */
+/* A free address aligned to huge pages, so that all of this memory can have them (hugepages.h); NULL: wherever the
+ * kernel likes. */
 static void *find_room(size_t bytes)
 {
     char *room = bytes < HUGE ? MAP_FAILED
@@ -47,7 +48,7 @@ static ncclResult_t map(struct kl_segment *seg, int fd, size_t bytes)
 {
     void *room = find_room(bytes), *base = MAP_FAILED;
 
-    if (!kl_chaos_no_memory())
+    if (!kl_inject_no_memory())
         base = mmap(room, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (room ? MAP_FIXED : 0), fd, 0);
     if (base == MAP_FAILED && room) munmap(room, bytes);
     if (base == MAP_FAILED) return KL_FAIL_ERRNO("cannot map a shared segment of %zu bytes", bytes);
@@ -56,10 +57,11 @@ static ncclResult_t map(struct kl_segment *seg, int fd, size_t bytes)
     return ncclSuccess;
 }
 
-/* Sparse on purpose: a staging buffer that no message ever fills should not cost memory. Unless its pages are promised to others. */
+/* Sparse on purpose: a staging buffer that no message ever fills should not cost memory. Except under strict
+ * overcommit, where pages are reserved. */
 static ncclResult_t set_size(int fd, const char *label, size_t bytes)
 {
-    if (!kl_filelimit_allows(bytes))
+    if (!kl_file_size_limit_allows(bytes))
         return KL_FAIL_ERRNO("cannot give segment %s its %zu bytes; raise `ulimit -f`", label, bytes);
     if (ftruncate(fd, (off_t)bytes)) return KL_FAIL_ERRNO("cannot give segment %s its %zu bytes", label, bytes);
     if (kl_overcommit_is_strict() && fallocate(fd, 0, 0, (off_t)bytes))
@@ -77,8 +79,8 @@ ncclResult_t kl_segment_create(struct kl_segment *seg, const char *label, size_t
 
     if (!size) return KL_FAIL(ncclInvalidArgument, "shared segment %s of %zu bytes", label, bytes);
     snprintf(name, sizeof name, "%s", label);
-    do made.fd = kl_chaos_no_descriptor() ? -1 : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    while (made.fd < 0 && kl_files_make_room(errno));
+    do made.fd = kl_inject_no_descriptor() ? -1 : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    while (made.fd < 0 && kl_fd_limit_make_room(errno));
     if (made.fd < 0) return KL_FAIL_ERRNO("cannot create shared segment %s of %zu bytes", name, size);
     KL_TRY_OR(rc, out, set_size(made.fd, name, size));
     KL_TRY_OR(rc, out, map(&made, made.fd, size));
@@ -90,7 +92,7 @@ out:
     return rc;
 }
 
-/* Whoever sent the descriptor may be confused or hostile: an access to what it gave us must never fault later. */
+/* The sender of the descriptor may be confused or hostile: an access to its memory must never fault later. */
 static ncclResult_t check_sealed(int fd, size_t bytes)
 {
     struct stat st;

@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "os/chaos.h"
-#include "os/files.h"
+#include "os/fault_inject.h"
+#include "os/fd_limit.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -25,23 +25,24 @@ enum {
 
 /* ---- waiting ---- */
 
-static enum kl_io wait_for(int fd, short events, const struct kl_wait *wait)
+static enum kl_io wait_for(int fd, short events, const struct kl_io_wait *wait)
 {
     struct pollfd p[2] = {{.fd = fd, .events = events}, {.fd = wait->stop ? wait->stop->fd : -1, .events = POLLIN}};
 
     for (;;) {
         int left = wait->deadline == KL_NO_DEADLINE ? -1 : kl_deadline_left_ms(wait->deadline, INT_MAX);
         int ready = poll(p, 2, left);
-        if (ready < 0 && errno != EINTR) return KL_IO_BROKEN;
-        if (ready > 0 && p[1].revents) return KL_IO_STOPPED;
+        if (ready < 0 && errno != EINTR) return KL_IO_ERROR;
+        if (ready > 0 && p[1].revents) return KL_IO_CANCELLED;
         if (ready > 0) return KL_IO_DONE;
-        if (kl_deadline_passed(wait->deadline)) return KL_IO_LATE;
+        if (kl_deadline_passed(wait->deadline)) return KL_IO_TIMEOUT;
     }
 }
 
 /* ---- opening and closing ---- */
 
-/* None of these can fail on a TCP socket of Linux; without them the connection is slower to use or to die, not wrong. */
+/* None of these fails on a TCP socket of Linux; without them the connection is slower to use or to be declared dead,
+ * not wrong. */
 static void set_nodelay(int fd)
 {
     const int on = 1;
@@ -56,8 +57,8 @@ static bool is_within_host(int fd)
     return kl_address_same_host(&here, &there);
 }
 
-/* A host tells its own sockets when the other end has gone. And of thousands that fall silent together it would send all probes
- * in one moment, lose most in a queue of 1000 packets (netdev_max_backlog), and break connections that nothing is wrong with. */
+/* Not within a host: the kernel reports the end of the other side. And of thousands of silent connections it would send
+ * all probes at once, lose most in a queue of 1000 packets (netdev_max_backlog), and break healthy connections. */
 static void probe_while_silent(int fd)
 {
     const int on = 1, idle = KEEPALIVE_IDLE_S, interval = KEEPALIVE_INTERVAL_S, count = KEEPALIVE_COUNT;
@@ -73,8 +74,8 @@ static int open_socket(const union kl_address *address)
 {
     int fd;
 
-    do fd = kl_chaos_socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC);
-    while (fd < 0 && kl_files_make_room(errno));
+    do fd = kl_inject_socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC);
+    while (fd < 0 && kl_fd_limit_make_room(errno));
     return fd;
 }
 
@@ -87,14 +88,14 @@ void kl_socket_close(int fd)
 
 typedef int kl_name_fn(int fd, struct sockaddr *restrict name, socklen_t *restrict bytes);
 
-/* Which door it is does not matter to who asks. */
+/* A caller does not need the number of a Unix socket, so it is left out. */
 static union kl_address name_of(int fd, kl_name_fn *fn)
 {
     union kl_address a = {0};
     socklen_t bytes = sizeof a;
 
     if (fn(fd, &a.any, &bytes)) memset(&a, 0, sizeof a);
-    return kl_address_is_door(&a) ? kl_address_of_door(0) : a;
+    return kl_address_is_unix(&a) ? kl_address_new_unix(0) : a;
 }
 
 union kl_address kl_socket_local(int fd)
@@ -107,14 +108,14 @@ union kl_address kl_socket_peer(int fd)
     return name_of(fd, getpeername);
 }
 
-/* The other end of a door is a process of the same user. */
+/* The other end of a Unix socket is a process of the same user. */
 static bool is_own(int fd)
 {
     const union kl_address here = kl_socket_local(fd);
     socklen_t bytes = sizeof(struct ucred);
     struct ucred peer;
 
-    if (!kl_address_is_door(&here)) return true;
+    if (!kl_address_is_unix(&here)) return true;
     return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.uid == geteuid();
 }
 
@@ -122,11 +123,11 @@ static bool is_bound(int s, union kl_address *address)
 {
     struct sockaddr_storage system;
 
-    if (kl_address_is_door(address) && !kl_address_is_bound(address))
+    if (kl_address_is_unix(address) && !kl_address_is_bound(address))
         randombytes_buf(address->door.number, sizeof address->door.number);
     const socklen_t bytes = kl_address_sockaddr(address, &system);
     if (bind(s, (const struct sockaddr *)(const void *)&system, bytes)) return false;
-    if (!kl_address_is_door(address)) *address = kl_socket_local(s);
+    if (!kl_address_is_unix(address)) *address = kl_socket_local(s);
     return true;
 }
 
@@ -137,8 +138,9 @@ ncclResult_t kl_socket_listen(union kl_address *address, int *fd)
     int s = open_socket(address);
 
     if (s < 0) return KL_FAIL_ERRNO("cannot create a socket to listen on %s", kl_address_format(address, text));
-    /* Connections of an earlier listener may still linger on the port: they and we must have said that we do not mind. With
-       port 0 we do, until we have one of our own. A living listener refuses us in any case. */
+    /* Connections of an earlier listener may still linger on the port: both sockets must have set SO_REUSEADDR. With
+     * port 0 it is not set until the system has chosen a port, so that it chooses an unused one. A live listener causes
+     * EADDRINUSE in any case. */
     if (kl_address_port(address)) setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     const union kl_address asked = *address;
     bool bound = is_bound(s, address);
@@ -156,7 +158,8 @@ ncclResult_t kl_socket_listen(union kl_address *address, int *fd)
     return ncclSuccess;
 }
 
-/* The connection ended before we took it, or the network is unwell: the next one may be fine. accept(2) lists them. */
+/* The connection ended before it was accepted, or the network has a problem: the next accept may succeed. accept(2)
+ * lists the errors. */
 static bool accept_may_go_on(int err)
 {
     static const int passing[] = {EINTR,     EAGAIN,       ECONNABORTED, ENETDOWN,    EPROTO,     ENOPROTOOPT,
@@ -167,12 +170,12 @@ static bool accept_may_go_on(int err)
     return false;
 }
 
-enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd)
+enum kl_io kl_socket_accept(int listener, const struct kl_io_wait *wait, int *fd)
 {
     for (;;) {
         enum kl_io io = wait_for(listener, POLLIN, wait);
         if (io) return io;
-        int s = kl_chaos_accept(listener, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int s = kl_inject_accept(listener, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (s >= 0 && !is_own(s)) {
             close(s);
             continue;
@@ -183,18 +186,19 @@ enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd)
             *fd = s;
             return KL_IO_DONE;
         }
-        if (!accept_may_go_on(errno) && !kl_files_make_room(errno)) return KL_IO_BROKEN;
+        if (!accept_may_go_on(errno) && !kl_fd_limit_make_room(errno)) return KL_IO_ERROR;
     }
 }
 
 /* ---- connecting ---- */
 
-/* While nobody listens on a port that the system also hands out to clients, a connection can meet itself there. */
+/* A client connecting to a port of the ephemeral range without a listener may be assigned that port, and connect to
+ * itself. */
 static bool met_itself(int fd)
 {
     union kl_address here = kl_socket_local(fd), there = kl_socket_peer(fd);
 
-    return !kl_address_is_door(&here) && !memcmp(&here, &there, sizeof here);
+    return !kl_address_is_unix(&here) && !memcmp(&here, &there, sizeof here);
 }
 
 static void close_quietly(int fd)
@@ -211,11 +215,11 @@ enum kl_io kl_socket_connect_begin(const union kl_address *address, int *fd)
     const socklen_t bytes = kl_address_sockaddr(address, &system);
     int s = open_socket(address);
 
-    if (s < 0) return KL_IO_BROKEN;
+    if (s < 0) return KL_IO_ERROR;
     set_nodelay(s);
     if (connect(s, (const struct sockaddr *)(const void *)&system, bytes) && errno != EINPROGRESS && errno != EINTR) {
         close_quietly(s);
-        return KL_IO_BROKEN;
+        return KL_IO_ERROR;
     }
     *fd = s;
     return KL_IO_DONE;
@@ -226,15 +230,15 @@ enum kl_io kl_socket_connect_finish(int fd)
     int err = 0;
     socklen_t bytes = sizeof err;
 
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &bytes)) return KL_IO_BROKEN;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &bytes)) return KL_IO_ERROR;
     if (!err && met_itself(fd)) err = ECONNREFUSED;
     if (!err && !is_own(fd)) err = EACCES;
     if (!err) probe_while_silent(fd);
     errno = err;
-    return err ? KL_IO_BROKEN : KL_IO_DONE;
+    return err ? KL_IO_ERROR : KL_IO_DONE;
 }
 
-bool kl_retry_worth(int err)
+bool kl_retry_is_transient(int err)
 {
     return err == ECONNREFUSED || err == ETIMEDOUT || err == EHOSTUNREACH || err == ENETUNREACH || err == ECONNRESET ||
            err == EAGAIN;
@@ -252,7 +256,7 @@ int kl_retry_pause_ms(const struct kl_retry *retry, int tries)
 
 static enum kl_io verdict_of(int err)
 {
-    return err == EPIPE || err == ECONNRESET ? KL_IO_CLOSED : KL_IO_BROKEN;
+    return err == EPIPE || err == ECONNRESET ? KL_IO_CLOSED : KL_IO_ERROR;
 }
 
 static bool must_wait(int err)
@@ -260,13 +264,13 @@ static bool must_wait(int err)
     return err == EAGAIN || err == EWOULDBLOCK;
 }
 
-enum kl_io kl_socket_send(int fd, const void *data, size_t bytes, const struct kl_wait *wait)
+enum kl_io kl_socket_send(int fd, const void *data, size_t bytes, const struct kl_io_wait *wait)
 {
     const unsigned char *from = data;
     enum kl_io io = KL_IO_DONE;
 
     while (bytes && !io) {
-        ssize_t n = kl_chaos_send(fd, from, bytes, MSG_NOSIGNAL);
+        ssize_t n = kl_inject_send(fd, from, bytes, MSG_NOSIGNAL);
         if (n >= 0) {
             from += n;
             bytes -= (size_t)n;
@@ -279,13 +283,13 @@ enum kl_io kl_socket_send(int fd, const void *data, size_t bytes, const struct k
     return io;
 }
 
-enum kl_io kl_socket_recv(int fd, void *data, size_t bytes, const struct kl_wait *wait)
+enum kl_io kl_socket_recv(int fd, void *data, size_t bytes, const struct kl_io_wait *wait)
 {
     unsigned char *to = data;
     enum kl_io io = KL_IO_DONE;
 
     while (bytes && !io) {
-        ssize_t n = kl_chaos_recv(fd, to, bytes, 0);
+        ssize_t n = kl_inject_recv(fd, to, bytes, 0);
         if (n > 0) {
             to += n;
             bytes -= (size_t)n;
@@ -316,14 +320,14 @@ ncclResult_t kl_io_fail(enum kl_io io, const char *doing, ...)
         return ncclSuccess;
     case KL_IO_CLOSED:
         return KL_FAIL(ncclRemoteError, "%s: the other side closed the connection", text);
-    case KL_IO_LATE:
+    case KL_IO_TIMEOUT:
         return KL_FAIL(ncclRemoteError, "%s: no answer before the deadline", text);
-    case KL_IO_STOPPED:
+    case KL_IO_CANCELLED:
         return KL_FAIL(ncclInternalError, "%s: aborted", text);
-    case KL_IO_BROKEN:
+    case KL_IO_ERROR:
         break;
     }
-    bool theirs = kl_retry_worth(err) || err == EPROTO;
+    bool theirs = kl_retry_is_transient(err) || err == EPROTO;
     return KL_FAIL(theirs ? ncclRemoteError : ncclSystemError, "%s: %s%s", text, strerror_r(err, reason, sizeof reason),
                    kl_errno_remedy(err));
 }

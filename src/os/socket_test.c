@@ -19,9 +19,9 @@
 
 static const char *loopback; /* of the family under test */
 
-static struct kl_wait within(int ms)
+static struct kl_io_wait within(int ms)
 {
-    return (struct kl_wait){.deadline = kl_deadline_in_ms((uint64_t)ms)};
+    return (struct kl_io_wait){.deadline = kl_deadline_in_ms((uint64_t)ms)};
 }
 
 static int lowest_fd(void)
@@ -52,7 +52,7 @@ static int listen_on(union kl_address *address)
     return listen_at(loopback, address);
 }
 
-/* KL_IO_BROKEN: errno says why. */
+/* KL_IO_ERROR: see errno. */
 static enum kl_io connect_to(const union kl_address *address, int *fd)
 {
     enum kl_io io = kl_socket_connect_begin(address, fd);
@@ -66,7 +66,7 @@ static enum kl_io connect_to(const union kl_address *address, int *fd)
 static struct pair connect_pair_at(const char *text)
 {
     struct pair p;
-    struct kl_wait wait = within(10000);
+    struct kl_io_wait wait = within(10000);
 
     p.listener = listen_at(text, &p.address);
     assert_int_equal(connect_to(&p.address, &p.a), KL_IO_DONE);
@@ -99,7 +99,7 @@ struct transfer {
 static void send_all(void *arg)
 {
     struct transfer *t = arg;
-    struct kl_wait wait = within(20000);
+    struct kl_io_wait wait = within(20000);
 
     t->io = kl_socket_send(t->fd, t->data, t->bytes, &wait);
 }
@@ -115,7 +115,7 @@ static void bytes_arrive_whole_and_in_order(void **state)
     {
         struct transfer t = {.fd = p.a, .bytes = *bytes, .data = malloc(*bytes + 1)};
         unsigned char *got = calloc(1, *bytes + 1);
-        struct kl_wait wait = within(20000);
+        struct kl_io_wait wait = within(20000);
 
         for (size_t i = 0; i < *bytes; i++) t.data[i] = (unsigned char)(i * 31 >> 3);
         assert_int_equal(kl_thread_start(&t.thread, "sender", send_all, &t), ncclSuccess);
@@ -133,13 +133,13 @@ static void bytes_arrive_whole_and_in_order(void **state)
 static void a_closed_peer_is_told_from_a_silent_one(void **state)
 {
     struct pair p = connect_pair();
-    struct kl_wait wait = within(10000), brief = within(1);
+    struct kl_io_wait wait = within(10000), brief = within(1);
     char c, much[65536] = {0};
     enum kl_io io = KL_IO_DONE;
 
     (void)state;
-    assert_int_equal(kl_socket_recv(p.a, &c, 1, &brief), KL_IO_LATE);
-    assert_int_equal(kl_socket_accept(p.listener, &brief, &p.listener), KL_IO_LATE);
+    assert_int_equal(kl_socket_recv(p.a, &c, 1, &brief), KL_IO_TIMEOUT);
+    assert_int_equal(kl_socket_accept(p.listener, &brief, &p.listener), KL_IO_TIMEOUT);
     assert_int_equal(kl_socket_send(p.b, "x", 1, &wait), KL_IO_DONE);
     kl_socket_close(p.b);
     p.b = -1;
@@ -152,12 +152,12 @@ static void a_closed_peer_is_told_from_a_silent_one(void **state)
 static void nobody_reading_makes_a_sender_late(void **state)
 {
     struct pair p = connect_pair();
-    struct kl_wait brief = within(20);
+    struct kl_io_wait brief = within(20);
     size_t bytes = 64 << 20;
     char *much = calloc(1, bytes);
 
     (void)state;
-    assert_int_equal(kl_socket_send(p.a, much, bytes, &brief), KL_IO_LATE);
+    assert_int_equal(kl_socket_send(p.a, much, bytes, &brief), KL_IO_TIMEOUT);
     free(much);
     close_pair(&p);
 }
@@ -227,7 +227,7 @@ static void a_taken_port_is_named(void **state)
     assert_int_equal(lowest_fd(), before);
 }
 
-/* A port on which nobody listens, for as long as nobody else takes it. */
+/* A port without a listener, unless another process takes it. */
 static union kl_address free_address(void)
 {
     union kl_address address;
@@ -242,7 +242,7 @@ static void nobody_there_is_broken_by_refusal(void **state)
     int before = lowest_fd(), fd = -1;
 
     (void)state;
-    assert_int_equal(connect_to(&address, &fd), KL_IO_BROKEN);
+    assert_int_equal(connect_to(&address, &fd), KL_IO_ERROR);
     assert_int_equal(errno, ECONNREFUSED);
     kl_socket_close(fd);
     assert_int_equal(lowest_fd(), before);
@@ -276,25 +276,25 @@ static void ends_know_their_addresses(void **state)
 
 static void raise_stop(void *arg)
 {
-    kl_stop_raise(arg);
+    kl_cancel_raise(arg);
 }
 
 static void a_stop_ends_every_wait(void **state)
 {
     struct pair p = connect_pair();
-    struct kl_stop stop;
+    struct kl_cancel stop;
     struct kl_thread thread;
     char c;
 
     (void)state;
-    assert_int_equal(kl_stop_init(&stop), ncclSuccess);
-    struct kl_wait wait = {.deadline = KL_NO_DEADLINE, .stop = &stop};
+    assert_int_equal(kl_cancel_init(&stop), ncclSuccess);
+    struct kl_io_wait wait = {.deadline = KL_NO_DEADLINE, .stop = &stop};
     assert_int_equal(kl_thread_start(&thread, "stopper", raise_stop, &stop), ncclSuccess);
-    assert_int_equal(kl_socket_recv(p.a, &c, 1, &wait), KL_IO_STOPPED);
+    assert_int_equal(kl_socket_recv(p.a, &c, 1, &wait), KL_IO_CANCELLED);
     kl_thread_join(&thread);
-    assert_int_equal(kl_socket_accept(p.listener, &wait, &p.b), KL_IO_STOPPED);
-    kl_stop_fini(&stop);
-    kl_stop_fini(&stop);
+    assert_int_equal(kl_socket_accept(p.listener, &wait, &p.b), KL_IO_CANCELLED);
+    kl_cancel_fini(&stop);
+    kl_cancel_fini(&stop);
     close_pair(&p);
 }
 
@@ -309,11 +309,11 @@ static const struct error_case {
 } error_cases[] = {
     {"done", KL_IO_DONE, 0, ncclSuccess, NULL},
     {"closed", KL_IO_CLOSED, 0, ncclRemoteError, "calling 3: the other side closed the connection"},
-    {"late", KL_IO_LATE, 0, ncclRemoteError, "calling 3: no answer before the deadline"},
-    {"stopped", KL_IO_STOPPED, 0, ncclInternalError, "calling 3: aborted"},
-    {"refused", KL_IO_BROKEN, ECONNREFUSED, ncclRemoteError, "calling 3: Connection refused"},
-    {"another protocol", KL_IO_BROKEN, EPROTO, ncclRemoteError, "calling 3: Protocol error"},
-    {"no descriptors", KL_IO_BROKEN, EMFILE, ncclSystemError,
+    {"late", KL_IO_TIMEOUT, 0, ncclRemoteError, "calling 3: no answer before the deadline"},
+    {"stopped", KL_IO_CANCELLED, 0, ncclInternalError, "calling 3: aborted"},
+    {"refused", KL_IO_ERROR, ECONNREFUSED, ncclRemoteError, "calling 3: Connection refused"},
+    {"another protocol", KL_IO_ERROR, EPROTO, ncclRemoteError, "calling 3: Protocol error"},
+    {"no descriptors", KL_IO_ERROR, EMFILE, ncclSystemError,
      "calling 3: Too many open files; raise `ulimit -n` (it is "},
 };
 
@@ -362,12 +362,12 @@ static int has_v6(void)
     return 1;
 }
 
-/* ---- doors ---- */
+/* ---- Unix sockets ---- */
 
 static void a_door_is_a_connection(void **state)
 {
-    const struct kl_wait wait = within(10000);
-    union kl_address door = kl_address_of_door(1), other = door;
+    const struct kl_io_wait wait = within(10000);
+    union kl_address door = kl_address_new_unix(1), other = door;
     char word[6] = "";
     int listener, second, a, b;
 
@@ -390,22 +390,22 @@ static void a_door_is_a_connection(void **state)
     kl_socket_close(b);
     kl_socket_close(second);
     kl_socket_close(listener);
-    assert_int_equal(connect_to(&door, &a), KL_IO_BROKEN);
+    assert_int_equal(connect_to(&door, &a), KL_IO_ERROR);
     assert_int_equal(errno, ECONNREFUSED);
 }
 
-/* Of another user. */
+/* As another user. */
 static int knock(const union kl_address *door)
 {
     int fd;
 
     if (setgid(65534) || setuid(65534)) return 2;
-    return connect_to(door, &fd) != KL_IO_BROKEN || errno != EACCES;
+    return connect_to(door, &fd) != KL_IO_ERROR || errno != EACCES;
 }
 
 static void a_door_is_open_to_one_user(void **state)
 {
-    union kl_address door = kl_address_of_door(1);
+    union kl_address door = kl_address_new_unix(1);
     int listener, fd, status;
 
     (void)state;
@@ -416,10 +416,10 @@ static void a_door_is_open_to_one_user(void **state)
     assert_int_equal(kl_socket_listen(&door, &listener), ncclSuccess);
     pid_t child = fork();
     if (!child) _exit(knock(&door));
-    const struct kl_wait wait = within(200);
+    const struct kl_io_wait wait = within(200);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_int_equal(kl_socket_accept(listener, &wait, &fd), KL_IO_LATE);
+    assert_int_equal(kl_socket_accept(listener, &wait, &fd), KL_IO_TIMEOUT);
     kl_socket_close(listener);
 }
 

@@ -31,7 +31,7 @@ static ncclResult_t check_value(const struct kl_param_registry *params, const st
 {
     const struct kl_settings none = {
         .environment = (char *const[]){NULL}, .user = KL_CONF_NONE, .system = KL_CONF_NONE};
-    const struct kl_settings only = kl_settings_over(&none, over, 1);
+    const struct kl_settings only = kl_settings_overlay(&none, over, 1);
     void *config = calloc(1, set_with(params, param)->config_bytes);
     struct kl_setting found;
     char expected[512];
@@ -131,7 +131,7 @@ static void add_names(const struct machine *m, enum kl_node_type type, struct kl
 static ncclResult_t find_node(const struct machine *m, const char *asked, const char *name, int *node)
 {
     char there[640];
-    struct kl_text text = kl_text_over(there, sizeof there);
+    struct kl_text text = kl_text_in(there, sizeof there);
 
     *node = kl_topo_named(m->topo, name);
     if (*node < 0 && !strcmp(name, "NVS") && m->topo->count[KL_NODE_NVS]) *node = kl_topo_at(m->topo, KL_NODE_NVS, 0);
@@ -201,7 +201,7 @@ static ncclResult_t no_such_link(const struct machine *m, const char *spec, int 
 {
     const struct kl_topo *t = m->topo;
     char name[KL_NODE_TEXT], there[640];
-    struct kl_text text = kl_text_over(there, sizeof there);
+    struct kl_text text = kl_text_in(there, sizeof there);
 
     for (int k = t->node[from].first_link; k < t->node[from].first_link + t->node[from].nlinks; k++) {
         if (t->link[k].to == to)
@@ -229,7 +229,7 @@ static bool leads_to(const struct machine *m, int elem, int to)
     return end != KL_NODE_GPU || (target && kl_busid_parse(target) == kl_id_local(n->id));
 }
 
-/* Remove `count` links (0: all) that lead from a GPU to a node; `had`: how many there were. */
+/* Remove `count` links (0: all) from a GPU to a node; `had`: their number before. */
 static ncclResult_t take_links(struct machine *m, int gpu, int to, int count, int64_t *had)
 {
     struct kl_xml *xml = m->cluster->file;
@@ -269,7 +269,7 @@ static ncclResult_t cut(struct machine *m, const char *spec, int a, int b, int c
     return ncclSuccess;
 }
 
-/* Cut `A-B` in two: names may hold dashes themselves, as GPU/0-17000 does, so the dash is the one that makes two nodes. */
+/* Split `A-B` in two: names may hold dashes themselves, as GPU/0-17000 does; the right dash gives two nodes. */
 static ncclResult_t split_pair(const struct machine *m, const char *spec, char *pair, int *a, int *b)
 {
     for (char *dash = strchr(pair, '-'); dash; dash = strchr(dash + 1, '-')) {

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "plan/op_choice.h"
 #include "plan/planned.h"
-#include "topo/fault.h"
+#include "topo/anomaly.h"
 #include "topo/parts.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ static ncclResult_t measure_request(const struct kl_cluster_request *q, float *b
     return rc;
 }
 
-/* What --topo, --gpus and --without meant is in the document. */
+/* The document includes the effect of --topo, --gpus and --without. */
 static struct kl_cluster_request request_of(const struct kl_cluster_request *q, const struct kl_xml *document)
 {
     struct kl_cluster_request r = *q;
@@ -69,7 +69,7 @@ static ncclResult_t compare(const struct kl_cluster_request *q, struct kl_xml *d
     bool mended;
 
     KL_TRY(measure_request(&r, &f->now));
-    KL_TRY(kl_fault_mend(document, (enum kl_fault_code)code, nccl, &mended));
+    KL_TRY(kl_anomaly_repair(document, (enum kl_anomaly_code)code, nccl, &mended));
     return mended ? measure_request(&r, &f->mended) : ncclSuccess;
 }
 
@@ -80,7 +80,7 @@ static ncclResult_t look_at_boards(const struct kl_xml *document, int nccl, stru
     struct kl_parts parts = {0};
     ncclResult_t rc;
 
-    if (kl_xml_count(document) > KL_FAULT_ELEMENTS) return ncclSuccess;
+    if (kl_xml_count(document) > KL_ANOMALY_ELEMENTS) return ncclSuccess;
     KL_TRY_OR(rc, out, kl_parts_gather(document, nccl, &parts));
     if ((f->product = kl_parts_board(document, &parts, false, &f->n)))
         f->code = KL_FINDING_NO_NVLINK;
@@ -110,8 +110,8 @@ ncclResult_t kl_finding_look(const struct kl_cluster_request *q, const struct kl
     machine.hosts = 1;
     KL_TRY(kl_machine_document(&machine, &c->options, &document));
     KL_TRY_OR(rc, out, look_at_boards(document, c->options.nccl, f));
-    if (f->code == KL_FINDING_NO_NVLINK) rc = compare(q, document, KL_FAULT_NO_NVLINK, c->options.nccl, f);
-    if (f->code == KL_FINDING_MANY_NVLINKS) rc = compare(q, document, KL_FAULT_MANY_NVLINKS, c->options.nccl, f);
+    if (f->code == KL_FINDING_NO_NVLINK) rc = compare(q, document, KL_ANOMALY_NO_NVLINK, c->options.nccl, f);
+    if (f->code == KL_FINDING_MANY_NVLINKS) rc = compare(q, document, KL_ANOMALY_MANY_NVLINKS, c->options.nccl, f);
 out:
     kl_xml_free(document);
     return rc;
@@ -154,7 +154,7 @@ static void say_links(const struct kl_finding *f, struct kl_text *t)
 
 const char *kl_finding_text(const struct kl_finding *f, char text[KL_FINDING_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_FINDING_TEXT);
+    struct kl_text t = kl_text_in(text, KL_FINDING_TEXT);
 
     if (f->code == KL_FINDING_AMD)
         kl_text_add(

@@ -47,7 +47,7 @@ static void add_same_port(const struct kl_nic_idle *x, struct kl_text *to)
 
 const char *kl_nic_idle_text(const struct kl_nics *n, const struct kl_nic_idle *idle, char text[KL_NIC_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_NIC_TEXT);
+    struct kl_text t = kl_text_in(text, KL_NIC_TEXT);
 
     switch (idle->why) {
     case KL_NIC_ONE_HOST:

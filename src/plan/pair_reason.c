@@ -27,7 +27,7 @@ static void add_p2p(const struct kl_p2p *p2p, struct kl_text *to)
 const char *kl_pair_transport_text(const struct kl_pair_route *r, const struct kl_pair_transport *x,
                                    char text[KL_PAIR_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_PAIR_TEXT);
+    struct kl_text t = kl_text_in(text, KL_PAIR_TEXT);
     char rule[KL_WHY_TEXT];
 
     if (x->no_nic)
@@ -80,7 +80,7 @@ const char *kl_pair_nic_text(const struct kl_pair_nic_why *why, char text[KL_PAI
                                  [KL_PAIR_NIC_SEARCH] = "the search gave it to these channels",
                                  [KL_PAIR_NIC_SENDER] = kl_p2p_net_why_text(why->rule),
                                  [KL_PAIR_NIC_RECEIVER] = "the receiver's own"};
-    struct kl_text t = kl_text_over(text, KL_PAIR_TEXT);
+    struct kl_text t = kl_text_in(text, KL_PAIR_TEXT);
     char choice[KL_WHY_TEXT];
 
     kl_text_add(&t, "%s", texts[why->from]);

@@ -11,7 +11,7 @@ struct trial {
     const struct kl_search_report *report;
     struct kl_host_device *device; /* one for each GPU of the document */
     const struct kl_xml *document; /* of one host */
-    struct kl_plan *two_hosts;     /* as the machine is, but for 2 hosts; NULL until needed */
+    struct kl_plan *two_hosts;     /* the machine unchanged, but with 2 hosts; NULL until needed */
 };
 
 static ncclResult_t plan_mended(const struct trial *t, const struct kl_xml *mended, int hosts, struct kl_plan **plan)
@@ -28,7 +28,7 @@ static ncclResult_t plan_mended(const struct trial *t, const struct kl_xml *mend
     return kl_plan_create(&request, plan);
 }
 
-/* The first graph that is asked for and better in `after` than in `now`; else the first. */
+/* The first requested graph that is better in `after` than in `now`; else the first. */
 static void compare(const struct kl_search_report *report, const struct kl_plan *now, const struct kl_plan *after,
                     struct kl_fault_cost *cost)
 {
@@ -56,7 +56,7 @@ static ncclResult_t try_hosts(const struct trial *t, const struct kl_xml *mended
     return ncclSuccess;
 }
 
-/* On one host the network is not used: what is wrong with NICs shows with two. */
+/* On one host the network is not used: faults of NICs show with two. */
 static ncclResult_t try_network(struct trial *t, const struct kl_xml *mended, struct kl_fault_cost *cost)
 {
     const struct kl_cluster *c = t->report->cluster;
@@ -78,10 +78,10 @@ static ncclResult_t try_network(struct trial *t, const struct kl_xml *mended, st
 /* Mend all faults of some kinds at once. */
 static ncclResult_t mend(struct kl_xml *xml, unsigned codes, int nccl, bool *any)
 {
-    for (int code = 0; code < KL_FAULTS; code++) {
+    for (int code = 0; code < KL_ANOMALIES; code++) {
         bool mended = false;
 
-        if (codes >> code & 1) KL_TRY(kl_fault_mend(xml, (enum kl_fault_code)code, nccl, &mended));
+        if (codes >> code & 1) KL_TRY(kl_anomaly_repair(xml, (enum kl_anomaly_code)code, nccl, &mended));
         *any |= mended;
     }
     return ncclSuccess;
@@ -110,7 +110,7 @@ static ncclResult_t try_all(struct trial *t, struct kl_search_report *report)
         struct kl_fault_cost *c = &report->fault[i];
 
         if (i && c[-1].fault.code == c->fault.code) {
-            struct kl_fault own = c->fault;
+            struct kl_anomaly own = c->fault;
 
             *c = c[-1];
             c->fault = own;
@@ -137,10 +137,10 @@ bool kl_fault_outweighs(const struct kl_search_report *report, const struct kl_f
     return pa != pb ? pa < pb : kl_graph_result_total(&a->without) > 1.01f * kl_graph_result_total(&b->without);
 }
 
-/* Leave out the kinds that the rest does as well without. */
+/* Leave out the kinds that do not improve the result. */
 static ncclResult_t drop_needless(struct trial *t, unsigned *codes, const struct kl_fault_cost *together)
 {
-    for (int code = 0; code < KL_FAULTS; code++) {
+    for (int code = 0; code < KL_ANOMALIES; code++) {
         struct kl_fault_cost without = {.mended = false};
 
         if (!(*codes >> code & 1)) continue;
@@ -173,7 +173,7 @@ static ncclResult_t try_together(struct trial *t, struct kl_search_report *repor
 
 /* ---- all of them ---- */
 
-static ncclResult_t take_faults(struct kl_search_report *report, const struct kl_faults *faults)
+static ncclResult_t take_faults(struct kl_search_report *report, const struct kl_anomalies *faults)
 {
     report->fault = calloc((size_t)faults->n + 1, sizeof *report->fault);
     if (!report->fault) return KL_NOMEM("the causes of a result");
@@ -193,14 +193,14 @@ static ncclResult_t one_host(const struct kl_cluster *c, struct kl_xml **documen
 ncclResult_t kl_search_find_faults(struct kl_search_report *report)
 {
     const struct kl_cluster *c = report->cluster;
-    struct kl_faults faults = {.n = 0};
+    struct kl_anomalies faults = {.n = 0};
     struct kl_xml *document = NULL;
     struct trial t = {.report = report};
     ncclResult_t rc;
 
     KL_TRY(one_host(c, &document));
     t.document = document;
-    KL_TRY_OR(rc, out, kl_faults_find(document, c->options.nccl, &faults));
+    KL_TRY_OR(rc, out, kl_anomalies_find(document, c->options.nccl, &faults));
     KL_TRY_OR(rc, out, take_faults(report, &faults));
     t.device = calloc((size_t)c->gpus + 1, sizeof *t.device);
     KL_TRY_OR(rc, out, t.device ? ncclSuccess : KL_NOMEM("devices"));
@@ -209,7 +209,7 @@ ncclResult_t kl_search_find_faults(struct kl_search_report *report)
     rc = try_together(&t, report);
 out:
     kl_plan_free(t.two_hosts);
-    kl_faults_fini(&faults);
+    kl_anomalies_fini(&faults);
     kl_xml_free(document);
     free(t.device);
     return rc;

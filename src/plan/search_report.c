@@ -12,7 +12,7 @@ static ncclResult_t report_graph(struct kl_search_report *r, int id)
     struct kl_graph_report *g = &r->graph[r->ngraphs++];
 
     *g = (struct kl_graph_report){.id = id, .graph = d->graphs.graph[id], .why = d->graphs.why[id]};
-    KL_TRY(kl_story_create(g->why, d->topo, &g->story));
+    KL_TRY(kl_search_log_create(g->why, d->topo, &g->story));
     KL_TRY(kl_load_create(d->topo, g->graph, &g->load));
     return kl_search_group_links(d->topo, g);
 }
@@ -33,7 +33,7 @@ static ncclResult_t report_graphs(struct kl_search_report *r, unsigned graphs)
     return r->ngraphs ? ncclSuccess : not_computed(r->domain, graphs);
 }
 
-/* A search in place of the graph file, to tell what the file costs. */
+/* A search in place of the graph file, to find the file's cost. */
 static ncclResult_t search_instead(struct kl_search_report *r)
 {
     struct kl_plan_request request = kl_planned_request(r->cluster, &r->planned);

@@ -51,7 +51,7 @@ static void try_machine(struct kl_cluster *c, const struct kl_topo *as_assumed, 
 {
     struct kl_topo *otherwise;
 
-    if (build(c, kl_nccl_otherwise(c->options.nccl, (enum kl_change)change), &otherwise)) return;
+    if (build(c, kl_nccl_toggle_change(c->options.nccl, (enum kl_change)change), &otherwise)) return;
     if (!same_machine(as_assumed, otherwise)) add(&c->uncertain, change);
     kl_topo_free(otherwise);
 }
@@ -72,7 +72,7 @@ void kl_uncertain_machine(struct kl_cluster *c)
 
 /* ---- tuning ---- */
 
-/* What cannot be chosen has no time; what the model says of it does not count. */
+/* A refused choice has no time; the model's value for it does not count. */
 static bool same_choice(const struct kl_tuning *a, const struct kl_tuning *b, const struct kl_tuning_op *op)
 {
     float x[KL_ALGOS][KL_PROTOS], y[KL_ALGOS][KL_PROTOS];
@@ -117,7 +117,7 @@ void kl_uncertain_tuning(const struct kl_planned *p, const struct kl_tuning_op *
         struct kl_tuning_input in = as_assumed->in;
 
         if (!is_unread(c, i)) continue;
-        in.nccl = kl_nccl_otherwise(c->options.nccl, (enum kl_change)i);
+        in.nccl = kl_nccl_toggle_change(c->options.nccl, (enum kl_change)i);
         if (kl_tuning_compute(as_assumed->constants, &in, &p->config.tuning, otherwise)) continue;
         if (!same_tuning(as_assumed, otherwise, op)) add(&c->uncertain, i);
     }

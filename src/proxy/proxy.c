@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "os/bell.h"
+#include "os/wakeup_fd.h"
 #include "os/process.h"
 #include "os/thread.h"
 #include "os/yield.h"
@@ -15,7 +15,7 @@
 
 enum { SPIN_NS = 50000, LONGEST_SLEEP_MS = 1000, LAST_WAIT_MS = 5000 };
 
-struct kl_rest {
+struct kl_proxy_sleep {
     struct pollfd *fd;
     nfds_t n, room;
     int ms;
@@ -26,12 +26,12 @@ struct kl_proxy {
     uint32_t generation; /* of the process that started it */
     int users;           /* under the registry's lock */
     int bell;
-    _Atomic bool asleep; /* or about to; who clears it rings */
+    _Atomic bool asleep; /* or about to; the thread that clears it rings */
     _Atomic bool stop;
     _Atomic bool alone; /* the thread itself was the last user: it frees everything */
     pthread_mutex_t running;
-    struct kl_duty *duties; /* under `running` */
-    struct kl_rest rest;    /* the thread's */
+    struct kl_proxy_task *duties; /* under `running` */
+    struct kl_proxy_sleep rest;   /* the thread's */
 };
 
 static struct {
@@ -42,19 +42,19 @@ static struct {
 
 /* ---- rounds ---- */
 
-static void forget(struct kl_proxy *p, const struct kl_duty *duty)
+static void forget(struct kl_proxy *p, const struct kl_proxy_task *duty)
 {
-    struct kl_duty **link = &p->duties;
+    struct kl_proxy_task **link = &p->duties;
 
     while (*link && *link != duty) link = &(*link)->next;
     if (*link) *link = duty->next;
 }
 
-static bool go_round(struct kl_proxy *p)
+static bool run_proxy_round(struct kl_proxy *p)
 {
     bool moved = false;
 
-    for (struct kl_duty *d = p->duties, *next; d; d = next) {
+    for (struct kl_proxy_task *d = p->duties, *next; d; d = next) {
         enum kl_progress got = d->progress(d);
         next = d->next;
         moved |= got != KL_STALLED;
@@ -68,14 +68,14 @@ static bool go_round(struct kl_proxy *p)
 static bool locked_round(struct kl_proxy *p)
 {
     pthread_mutex_lock(&p->running);
-    bool moved = go_round(p);
+    bool moved = run_proxy_round(p);
     pthread_mutex_unlock(&p->running);
     return moved;
 }
 
 /* ---- sleep ---- */
 
-static bool has_room(struct kl_rest *r)
+static bool has_room(struct kl_proxy_sleep *r)
 {
     if (r->n < r->room) return true;
     nfds_t room = r->room ? 2 * r->room : 16;
@@ -86,40 +86,40 @@ static bool has_room(struct kl_rest *r)
     return true;
 }
 
-void kl_rest_until(struct kl_rest *r, int fd)
+void kl_proxy_sleep_on(struct kl_proxy_sleep *r, int fd)
 {
     if (has_room(r))
         r->fd[r->n++] = (struct pollfd){.fd = fd, .events = POLLIN};
     else
-        kl_rest_at_most(r, 1);
+        kl_proxy_sleep_at_most(r, 1);
 }
 
-void kl_rest_at_most(struct kl_rest *r, int ms)
+void kl_proxy_sleep_at_most(struct kl_proxy_sleep *r, int ms)
 {
     if (ms < r->ms) r->ms = ms;
 }
 
-/* Whoever gives work from now on rings; what was given before is seen by this round. */
+/* From now on a thread that adds work rings the bell; this round sees work that was added before. */
 static bool prepare_sleep(struct kl_proxy *p)
 {
-    struct kl_rest *r = &p->rest;
+    struct kl_proxy_sleep *r = &p->rest;
 
     r->n = 0;
     r->ms = LONGEST_SLEEP_MS;
     (void)kl_swap_acq_rel(&p->asleep, true); /* pairs with kl_proxy_wake */
-    kl_rest_until(r, p->bell);
+    kl_proxy_sleep_on(r, p->bell);
     pthread_mutex_lock(&p->running);
-    for (struct kl_duty *d = p->duties; d; d = d->next) d->rest(d, r);
-    bool moved = go_round(p);
+    for (struct kl_proxy_task *d = p->duties; d; d = d->next) d->rest(d, r);
+    bool moved = run_proxy_round(p);
     pthread_mutex_unlock(&p->running);
     return !moved;
 }
 
-static void sleep_until_rung(struct kl_proxy *p)
+static void sleep_until_woken(struct kl_proxy *p)
 {
     if (!prepare_sleep(p)) return;
     poll(p->rest.fd, p->rest.n, p->rest.ms);
-    kl_bell_hear(p->bell);
+    kl_wakeup_clear(p->bell);
 }
 
 /* ---- life ---- */
@@ -148,7 +148,7 @@ static void run(void *arg)
             kl_yield();
             continue;
         }
-        sleep_until_rung(p);
+        sleep_until_woken(p);
         idle_since = 0;
     }
     if (!kl_load_acquire(&p->alone)) return;
@@ -164,7 +164,7 @@ static ncclResult_t start(struct kl_proxy **proxy)
     p->generation = kl_process_generation();
     kl_store_relaxed(&process.generation, p->generation);
     pthread_mutex_init(&p->running, NULL);
-    p->bell = kl_bell_open();
+    p->bell = kl_wakeup_open();
     ncclResult_t rc =
         p->bell < 0 ? KL_FAIL_ERRNO("cannot start the proxy") : kl_thread_start(&p->thread, "kolo proxy", run, p);
     if (rc)
@@ -174,7 +174,7 @@ static ncclResult_t start(struct kl_proxy **proxy)
     return rc;
 }
 
-ncclResult_t kl_proxy_hold(struct kl_proxy **proxy)
+ncclResult_t kl_proxy_ref(struct kl_proxy **proxy)
 {
     ncclResult_t rc = ncclSuccess;
 
@@ -197,14 +197,14 @@ static bool is_last_user(struct kl_proxy *p)
     return last;
 }
 
-void kl_proxy_drop(struct kl_proxy *p)
+void kl_proxy_unref(struct kl_proxy *p)
 {
     if (!p || !kl_process_is(p->generation) || !is_last_user(p)) return;
     bool inside = pthread_equal(pthread_self(), p->thread.handle);
     if (inside) kl_store_release(&p->alone, true); /* pairs with run */
     kl_store_release(&p->stop, true);              /* pairs with run */
     if (inside) return;
-    kl_bell_ring(p->bell);
+    kl_wakeup_signal(p->bell);
     kl_thread_join(&p->thread);
     free_proxy(p);
 }
@@ -221,7 +221,7 @@ void kl_proxy_unlock(struct kl_proxy *p)
     pthread_mutex_unlock(&p->running);
 }
 
-void kl_proxy_add(struct kl_proxy *p, struct kl_duty *duty)
+void kl_proxy_add(struct kl_proxy *p, struct kl_proxy_task *duty)
 {
     pthread_mutex_lock(&p->running);
     duty->next = p->duties;
@@ -230,21 +230,21 @@ void kl_proxy_add(struct kl_proxy *p, struct kl_duty *duty)
     kl_proxy_wake(p);
 }
 
-void kl_proxy_remove(struct kl_proxy *p, struct kl_duty *duty)
+void kl_proxy_remove(struct kl_proxy *p, struct kl_proxy_task *duty)
 {
     if (!kl_process_is(p->generation)) return;
     pthread_mutex_lock(&p->running);
     forget(p, duty);
     pthread_mutex_unlock(&p->running);
-    kl_proxy_wake(p); /* it may be sleeping on descriptors that end now */
+    kl_proxy_wake(p); /* it may sleep on descriptors that are closed now */
 }
 
 void kl_proxy_wake(struct kl_proxy *p)
 {
-    if (kl_swap_acq_rel(&p->asleep, false)) kl_bell_ring(p->bell); /* pairs with prepare_sleep */
+    if (kl_swap_acq_rel(&p->asleep, false)) kl_wakeup_signal(p->bell); /* pairs with prepare_sleep */
 }
 
-int kl_proxy_bell(const struct kl_proxy *p)
+int kl_proxy_wakeup_fd(const struct kl_proxy *p)
 {
     return p->bell;
 }
@@ -252,20 +252,20 @@ int kl_proxy_bell(const struct kl_proxy *p)
 enum kl_progress kl_proxy_help(struct kl_proxy *p)
 {
     if (pthread_mutex_trylock(&p->running)) return KL_DONE;
-    bool moved = go_round(p);
+    bool moved = run_proxy_round(p);
     pthread_mutex_unlock(&p->running);
     return moved ? KL_MOVED : KL_STALLED;
 }
 
 /* ---- the end of the process ---- */
 
-/* Do others still rely on it? */
+/* Is an orphaned duty left, on which other ranks rely? */
 static bool has_orphans(struct kl_proxy *p)
 {
     bool found = false;
 
     pthread_mutex_lock(&p->running);
-    for (const struct kl_duty *d = p->duties; d; d = d->next) found |= d->orphan;
+    for (const struct kl_proxy_task *d = p->duties; d; d = d->next) found |= d->orphan;
     pthread_mutex_unlock(&p->running);
     return found;
 }
@@ -291,7 +291,7 @@ static bool is_needed(void)
     struct kl_proxy *p = hold_existing();
     bool needed = p && has_orphans(p);
 
-    kl_proxy_drop(p);
+    kl_proxy_unref(p);
     return needed;
 }
 

@@ -15,24 +15,24 @@
 #include <time.h>
 #include <unistd.h>
 
-/** Work that is counted, and what was seen of it. */
+/** A duty that counts its calls. */
 struct chore {
-    struct kl_duty duty;
+    struct kl_proxy_task duty;
     struct kl_proxy *held;     /* to be dropped at its end; NULL: none */
     _Atomic int left;          /* to do */
     _Atomic int done, rested;  /* so often */
     _Atomic bool over;         /* then it says that it is done */
-    int fd, told;              /* to sleep on: -1: none; to write to at its end: -1: none */
-    _Atomic pthread_t by;      /* who did it last */
+    int fd, told;              /* descriptors to sleep on, and to write to at its end; -1: none */
+    _Atomic pthread_t by;      /* the thread that ran it last */
     sem_t worked, sleeps, end; /* posted for each */
 };
 
-static struct chore *chore_of(struct kl_duty *duty)
+static struct chore *chore_of(struct kl_proxy_task *duty)
 {
     return (struct chore *)(void *)duty;
 }
 
-static enum kl_progress progress(struct kl_duty *duty)
+static enum kl_progress progress(struct kl_proxy_task *duty)
 {
     struct chore *c = chore_of(duty);
 
@@ -46,28 +46,28 @@ static enum kl_progress progress(struct kl_duty *duty)
     return kl_load_acquire(&c->over) ? KL_DONE : KL_STALLED;
 }
 
-static void rest(struct kl_duty *duty, struct kl_rest *r)
+static void rest(struct kl_proxy_task *duty, struct kl_proxy_sleep *r)
 {
     struct chore *c = chore_of(duty);
 
-    if (c->fd >= 0) kl_rest_until(r, c->fd);
+    if (c->fd >= 0) kl_proxy_sleep_on(r, c->fd);
     kl_fetch_add_acq_rel(&c->rested, 1);
     sem_post(&c->sleeps);
 }
 
-static void end(struct kl_duty *duty)
+static void end(struct kl_proxy_task *duty)
 {
     struct chore *c = chore_of(duty);
 
     if (c->told >= 0) (void)!write(c->told, "e", 1);
-    if (c->held) kl_proxy_drop(c->held);
+    if (c->held) kl_proxy_unref(c->held);
     sem_post(&c->end);
 }
 
 static void prepare(struct chore *c)
 {
     memset(c, 0, sizeof *c);
-    c->duty = (struct kl_duty){.progress = progress, .rest = rest, .end = end};
+    c->duty = (struct kl_proxy_task){.progress = progress, .rest = rest, .end = end};
     c->fd = c->told = -1;
     sem_init(&c->worked, 0, 0);
     sem_init(&c->sleeps, 0, 0);
@@ -78,7 +78,7 @@ static struct kl_proxy *hold(void)
 {
     struct kl_proxy *proxy;
 
-    assert_int_equal(kl_proxy_hold(&proxy), ncclSuccess);
+    assert_int_equal(kl_proxy_ref(&proxy), ncclSuccess);
     return proxy;
 }
 
@@ -87,15 +87,15 @@ static struct kl_proxy *hold(void)
 static void there_is_one_proxy_while_somebody_holds_it(void **state)
 {
     (void)state;
-    kl_proxy_drop(hold()); /* a sanitizer has a thread of its own from the first one on */
+    kl_proxy_unref(hold()); /* a sanitizer has a thread of its own from the first one on */
     int fds = count_fds(), tasks = count_entries("/proc/self/task");
     struct kl_proxy *a = hold(), *b = hold();
     assert_ptr_equal(a, b);
     assert_int_equal(count_entries("/proc/self/task"), tasks + 1);
-    kl_proxy_drop(a);
+    kl_proxy_unref(a);
     assert_int_equal(count_fds(), fds + 1);
-    kl_proxy_drop(b);
-    kl_proxy_drop(NULL);
+    kl_proxy_unref(b);
+    kl_proxy_unref(NULL);
     assert_int_equal(count_fds(), fds);
     assert_int_equal(count_entries("/proc/self/task"), tasks);
 }
@@ -116,16 +116,16 @@ static void who_sleeps_is_woken_by_what_there_is_to_do(void **state)
         if (i % 2)
             kl_proxy_wake(proxy);
         else
-            assert_int_equal(write(kl_proxy_bell(proxy), &one, sizeof one), sizeof one);
+            assert_int_equal(write(kl_proxy_wakeup_fd(proxy), &one, sizeof one), sizeof one);
         sem_wait(&c.worked);
         assert_false(pthread_equal(kl_load_acquire(&c.by), pthread_self()));
     }
     assert_int_equal(kl_load_acquire(&c.done), 200);
     kl_proxy_remove(proxy, &c.duty);
-    kl_proxy_drop(proxy);
+    kl_proxy_unref(proxy);
 }
 
-/* Given at any moment, also between its last look and its sleep. */
+/* Work is added at any moment, also between the last poll and the sleep. */
 static void no_work_is_missed(void **state)
 {
     struct kl_proxy *proxy = hold();
@@ -145,7 +145,7 @@ static void no_work_is_missed(void **state)
     }
     assert_int_equal(kl_load_acquire(&c.done), 3000);
     kl_proxy_remove(proxy, &c.duty);
-    kl_proxy_drop(proxy);
+    kl_proxy_unref(proxy);
 }
 
 static void a_descriptor_wakes_it(void **state)
@@ -164,7 +164,7 @@ static void a_descriptor_wakes_it(void **state)
     assert_int_equal(write(pipes[1], "x", 1), 1);
     sem_wait(&c.worked);
     kl_proxy_remove(proxy, &c.duty);
-    kl_proxy_drop(proxy);
+    kl_proxy_unref(proxy);
     close(pipes[0]);
     close(pipes[1]);
 }
@@ -189,7 +189,7 @@ static void what_is_done_ends_and_is_forgotten(void **state)
     kl_proxy_wake(proxy);
     sem_wait(&b.worked);
     kl_proxy_remove(proxy, &b.duty);
-    kl_proxy_drop(proxy);
+    kl_proxy_unref(proxy);
     assert_int_equal(kl_load_acquire(&a.done), 0);
 }
 
@@ -207,7 +207,7 @@ static void the_last_user_may_be_a_duty_that_ends(void **state)
     kl_proxy_add(c.held, &c.duty);
     sem_wait(&c.sleeps);
     kl_store_release(&c.over, true);
-    assert_int_equal(write(pipes[1], "x", 1), 1); /* who does not hold the proxy does not touch it */
+    assert_int_equal(write(pipes[1], "x", 1), 1); /* without a reference, the proxy is not used */
     sem_wait(&c.end);
     while (count_fds() != fds) sched_yield();
     close(pipes[0]);
@@ -226,7 +226,7 @@ static void who_waits_helps(void **state)
     for (int i = 0; i < 100; i++) {
         enum kl_progress got = KL_DONE;
         kl_fetch_add_acq_rel(&c.left, 1);
-        while (got == KL_DONE) got = kl_proxy_help(proxy); /* while the proxy goes round itself */
+        while (got == KL_DONE) got = kl_proxy_help(proxy); /* while the proxy runs a round itself */
         assert_true(got == KL_MOVED || kl_load_acquire(&c.done) == i + 1);
     }
     assert_int_equal(kl_load_acquire(&c.done), 100);
@@ -235,7 +235,7 @@ static void who_waits_helps(void **state)
     kl_proxy_unlock(proxy);
     kl_proxy_remove(proxy, &c.duty);
     assert_int_equal(kl_proxy_help(proxy), KL_STALLED);
-    kl_proxy_drop(proxy);
+    kl_proxy_unref(proxy);
 }
 
 /* ---- processes ---- */
@@ -248,7 +248,7 @@ static void need_threads_in_children(void)
 #endif
 }
 
-/* The child's: an orphan that is over after some more work, and tells so. */
+/* The child's: an orphan that reports its end after some more work. */
 static void leave_an_orphan(int told, int work)
 {
     static struct chore c;
@@ -300,19 +300,19 @@ static void a_child_has_its_own_proxy(void **state)
         struct chore mine;
 
         prepare(&mine);
-        kl_proxy_drop(proxy); /* nothing happens */
-        if (kl_proxy_hold(&own) || own == proxy) _exit(1);
+        kl_proxy_unref(proxy); /* nothing happens */
+        if (kl_proxy_ref(&own) || own == proxy) _exit(1);
         kl_fetch_add_acq_rel(&mine.left, 1);
         kl_proxy_add(own, &mine.duty);
         sem_wait(&mine.worked);
         kl_proxy_remove(own, &mine.duty);
-        kl_proxy_drop(own);
+        kl_proxy_unref(own);
         exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     kl_proxy_remove(proxy, &c.duty);
-    kl_proxy_drop(proxy);
+    kl_proxy_unref(proxy);
 }
 
 int main(void)

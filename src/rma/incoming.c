@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** incoming.c - the proxy's part: what others put over the net is received in its window, and counted. */
+/** incoming.c - the proxy's part: data that others put over the net are received in its window, and counted. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "device/host/idle.h"
@@ -39,7 +39,7 @@ static void end_put(struct kl_rma *r, struct kl_rma_in *in, int peer)
 {
     in->data = false;
     kl_rma_signal(r->signals, r, in->header.counter, peer);
-    kl_idle_ring();
+    kl_idle_notify();
 }
 
 static ncclResult_t take_header(struct kl_rma *r, struct kl_rma_in *in, int peer, size_t size)
@@ -97,23 +97,23 @@ static bool receive(struct kl_rma *r, struct kl_rma_in *in, int peer, ncclResult
     return true;
 }
 
-/* Between two puts a connection may end: its sender has left, or the bootstrap knows better why. */
+/* Between two puts a connection may end: its sender has left, or the bootstrap knows a better reason. */
 static void lose(struct kl_rma *r, struct kl_rma_in *in, int peer, ncclResult_t rc)
 {
     char text[KL_ERROR_TEXT];
     bool between = in->connection && !in->data && in->request;
 
-    kl_store_release(&in->ended, true); /* pairs with kl_rma_may_come: what came before is counted */
+    kl_store_release(&in->ended, true); /* pairs with kl_rma_may_arrive: earlier arrivals are counted */
     if (between) return;
     snprintf(text, sizeof text, "a put of rank %d into a window of rank %d: %.900s", peer, r->config.rank,
              kl_error_text());
     r->config.fail(r->config.ctx, peer, rc, text);
 }
 
-/* ---- who comes ---- */
+/* ---- arriving senders ---- */
 
-/* Has anything happened at the door? One system call, however many have not come yet. */
-static bool somebody_knocks(struct kl_rma *r)
+/* Is a connection waiting at the listener? One system call, however many have not come yet. */
+static bool has_pending_connection(struct kl_rma *r)
 {
     struct pollfd door = {.fd = -1, .events = POLLIN};
 
@@ -141,10 +141,10 @@ static ncclResult_t accept_peer(struct kl_rma *r, struct kl_rma_in *in, int peer
 
 /* ---- the duty ---- */
 
-enum kl_progress kl_rma_receive(struct kl_duty *duty)
+enum kl_progress kl_rma_receive(struct kl_proxy_task *duty)
 {
     struct kl_rma *r = (struct kl_rma *)duty;
-    bool moved = false, knocks = !r->cancelled && somebody_knocks(r);
+    bool moved = false, knocks = !r->cancelled && has_pending_connection(r);
     int quiet = kl_error_quiet(1);
 
     /* A sender puts only because of an operation that this rank called after it had read the window: that read comes before this
@@ -162,27 +162,27 @@ enum kl_progress kl_rma_receive(struct kl_duty *duty)
     return moved ? KL_MOVED : KL_STALLED;
 }
 
-static void rest_at_door(struct kl_rma *r, struct kl_rest *rest)
+static void pause_listener(struct kl_rma *r, struct kl_proxy_sleep *rest)
 {
     int fd = -1;
 
     r->look_again = r->net->sleep_on_listener(r->listener, &fd) || fd < 0;
     if (r->look_again)
-        kl_rest_at_most(rest, KL_NET_AGAIN_MS);
+        kl_proxy_sleep_at_most(rest, KL_NET_AGAIN_MS);
     else
-        kl_rest_until(rest, fd);
+        kl_proxy_sleep_on(rest, fd);
 }
 
-void kl_rma_rest(struct kl_duty *duty, struct kl_rest *rest)
+void kl_rma_rest(struct kl_proxy_task *duty, struct kl_proxy_sleep *rest)
 {
     struct kl_rma *r = (struct kl_rma *)duty;
     int fd = -1;
 
     if (r->cancelled) return;
-    if (r->unconnected) rest_at_door(r, rest);
+    if (r->unconnected) pause_listener(r, rest);
     for (int i = 0; i < r->config.nranks; i++) {
         struct kl_rma_in *in = &r->in[i];
         if (in->connection && !kl_load_relaxed(&in->ended) && !r->net->sleep_on(in->connection, &fd) && fd >= 0)
-            kl_rest_until(rest, fd);
+            kl_proxy_sleep_on(rest, fd);
     }
 }

@@ -37,7 +37,7 @@ ncclResult_t kl_rma_create(const struct kl_rma_config *config, struct kl_rma **r
 
     if (!r) return KL_NOMEM("one-sided operations");
     r->config = *config;
-    r->counters = (uint32_t)(config->contexts * KL_RMA_SIGNALS);
+    r->counters = (uint32_t)(config->contexts * config->signals);
     ncclResult_t rc = make_tables(r);
     if (rc)
         kl_rma_free(r);
@@ -56,7 +56,7 @@ static void free_net(struct kl_rma *r)
         if (r->in) r->net->close_recv(r->in[i].connection);
     }
     if (r->listener) r->net->close_listen(r->listener);
-    kl_proxy_drop(proxy);
+    kl_proxy_unref(proxy);
     free(r->in);
 }
 
@@ -87,12 +87,12 @@ void kl_rma_free(struct kl_rma *r)
     free(r);
 }
 
-void kl_rma_describe(const struct kl_rma *r, struct kl_rma_card *card)
+void kl_rma_describe(const struct kl_rma *r, struct kl_rma_connect_info *card)
 {
-    *card = (struct kl_rma_card){.signals = r->ticket};
+    *card = (struct kl_rma_connect_info){.signals = r->ticket};
 }
 
-void kl_rma_meet(struct kl_rma *r, int peer, enum kl_rma_reach reach, const struct kl_rma_card *card)
+void kl_rma_add_peer(struct kl_rma *r, int peer, enum kl_rma_reach reach, const struct kl_rma_connect_info *card)
 {
     struct kl_rma_out *out = &r->out[peer];
 
@@ -116,9 +116,9 @@ ncclResult_t kl_rma_listen(struct kl_rma *r, const struct kl_net *net, int devic
         r->in[i].comes = r->out[i].reach != KL_RMA_PROCESS;
         r->unconnected += r->in[i].comes;
     }
-    KL_TRY(kl_proxy_hold(&proxy));
-    r->duty = (struct kl_duty){.progress = kl_rma_receive, .rest = kl_rma_rest};
-    kl_store_release(&r->proxy, proxy); /* pairs with kl_rma_help, among others */
+    KL_TRY(kl_proxy_ref(&proxy));
+    r->duty = (struct kl_proxy_task){.progress = kl_rma_receive, .rest = kl_rma_rest};
+    kl_store_release(&r->proxy, proxy); /* pairs with kl_rma_receive_some, among others */
     kl_proxy_add(proxy, &r->duty);
     return ncclSuccess;
 }
@@ -128,7 +128,7 @@ bool kl_rma_listens(const struct kl_rma *r)
     return kl_load_relaxed(&r->proxy) != NULL;
 }
 
-void kl_rma_meet_net(struct kl_rma *r, int peer, const struct kl_net_handle *address)
+void kl_rma_add_net_peer(struct kl_rma *r, int peer, const struct kl_net_handle *address)
 {
     r->out[peer].address = *address;
 }
@@ -153,7 +153,7 @@ static struct kl_rma_op *take_of(struct kl_rma_block *b)
 {
     for (int i = 0; i < KL_RMA_OPS; i++) {
         struct kl_rma_op *op = &b->op[b->at++ % KL_RMA_OPS];
-        if (kl_load_acquire(&op->taken)) continue; /* pairs with kl_rma_give */
+        if (kl_load_acquire(&op->taken)) continue; /* pairs with kl_rma_op_free */
         memset(op, 0, offsetof(struct kl_rma_op, wire));
         kl_store_relaxed(&op->taken, true);
         return op;
@@ -161,8 +161,9 @@ static struct kl_rma_op *take_of(struct kl_rma_block *b)
     return NULL;
 }
 
-/* A thread may queue many for one rank before it comes to what another one needs to go on: nobody waits here. */
-struct kl_rma_op *kl_rma_take(struct kl_rma *r)
+/* A thread may queue many for one rank before it queues the one that another rank needs to go on: this does not
+ * wait. */
+struct kl_rma_op *kl_rma_op_alloc(struct kl_rma *r)
 {
     struct kl_rma_block *b = &r->block;
     struct kl_rma_op *op;
@@ -173,27 +174,27 @@ struct kl_rma_op *kl_rma_take(struct kl_rma *r)
     return b->next ? take_of(b->next) : NULL;
 }
 
-void kl_rma_aim(struct kl_rma_op *op, struct kl_rma_window *window)
+void kl_rma_op_set_window(struct kl_rma_op *op, struct kl_rma_window *window)
 {
     kl_fetch_add_relaxed(&window->users, 1);
     op->window = window;
 }
 
-void kl_rma_give(struct kl_rma_op *op)
+void kl_rma_op_free(struct kl_rma_op *op)
 {
-    if (op->window) kl_fetch_sub_acq_rel(&op->window->users, 1); /* the last look at it; pairs with kl_rma_close */
+    if (op->window) kl_fetch_sub_acq_rel(&op->window->users, 1); /* the last access to it; pairs with kl_rma_close */
     kl_store_release(&op->taken, false);
 }
 
-/* The connection is lost to the others too: after a failure nobody goes on. */
-void kl_rma_give_up(struct kl_rma *r, struct kl_rma_op *op)
+/* The connection is lost to other operations too: after a failure none continues. */
+void kl_rma_op_withdraw(struct kl_rma *r, struct kl_rma_op *op)
 {
     struct kl_rma_out *out = op->waits ? NULL : &r->out[op->peer];
 
     while (out && kl_swap_acquire(&out->busy, true)) kl_cpu_pause(); /* a copy of one piece at most */
     if (out && out->sender == op) r->net->cancel(out->connection);
     if (out) kl_store_release(&out->busy, false);
-    kl_rma_give(op);
+    kl_rma_op_free(op);
 }
 
 /* ---- waiting ---- */
@@ -203,7 +204,7 @@ static size_t place_of(const struct kl_rma *r, uint32_t counter, int source)
     return (size_t)counter * (size_t)r->config.nranks + (size_t)source;
 }
 
-void kl_rma_expect(struct kl_rma *r, struct kl_rma_op *op)
+void kl_rma_op_reserve_signals(struct kl_rma *r, struct kl_rma_op *op)
 {
     for (int i = 0; i < op->nwaits; i++)
         op->wait[i].until = r->expected[place_of(r, op->wait[i].counter, op->wait[i].peer)] +=
@@ -247,7 +248,7 @@ static enum kl_progress wait_for_signals(const struct kl_rma *r, struct kl_rma_o
 
 /* ---- putting ---- */
 
-enum { COPY_BYTES = 512 << 10 }; /* before others get a turn */
+enum { COPY_BYTES = 512 << 10 }; /* a piece, before others get a turn */
 
 static bool is_mappable(const struct kl_rma_op *op, const struct kl_rma_out *out)
 {
@@ -263,7 +264,7 @@ static ncclResult_t choose_way(struct kl_rma *r, struct kl_rma_op *op, struct kl
     return ncclSuccess;
 }
 
-static ncclResult_t import(struct kl_rma *r, struct kl_rma_out *out, const struct kl_range_ticket *ticket,
+static ncclResult_t import(struct kl_rma *r, struct kl_rma_out *out, const struct kl_range_export_handle *ticket,
                            struct kl_import **import, void **memory)
 {
     if (!out->deadline) out->deadline = kl_deadline_in_ms(r->config.patience_ms);
@@ -272,7 +273,7 @@ static ncclResult_t import(struct kl_rma *r, struct kl_rma_out *out, const struc
     return rc;
 }
 
-/* ncclInProgress: not yet. What cannot be exported is written to where it is, in the same process. */
+/* ncclInProgress: not yet. Memory that cannot be exported is written directly, in the same process. */
 static ncclResult_t map(struct kl_rma *r, struct kl_rma_op *op, struct kl_rma_out *out)
 {
     void *signals = NULL;
@@ -283,7 +284,7 @@ static ncclResult_t map(struct kl_rma *r, struct kl_rma_op *op, struct kl_rma_ou
         out->signals = signals;
     }
     if (!op->window) return ncclSuccess;
-    struct kl_rma_far *far = &op->window->far[op->peer];
+    struct kl_rma_remote_part *far = &op->window->far[op->peer];
     if (!far->memory && !far->part.exported) far->memory = (void *)(uintptr_t)far->part.address;
     if (!far->memory) {
         ncclResult_t rc = import(r, out, &far->part.ticket, &far->import, &far->memory);
@@ -297,7 +298,7 @@ static enum kl_progress copy(const struct kl_rma *r, struct kl_rma_op *op, const
 {
     size_t left = op->bytes - op->done, n = left < COPY_BYTES ? left : COPY_BYTES;
 
-    if (n) memmove(op->to + op->done, op->data + op->done, n); /* into the own window it may overlap */
+    if (n) memmove(op->to + op->done, op->data + op->done, n); /* into its own window it may overlap */
     op->done += n;
     if (op->done < op->bytes) return KL_MOVED;
     kl_rma_signal(out->signals, r, op->counter, r->config.rank);
@@ -328,7 +329,7 @@ enum kl_progress kl_rma_progress(struct kl_rma *r, struct kl_rma_op *op, ncclRes
     return got;
 }
 
-/* ---- for who waits ---- */
+/* ---- waiting ---- */
 
 bool kl_rma_sleep_on(struct kl_rma *r, struct kl_rma_op *op)
 {
@@ -338,16 +339,16 @@ bool kl_rma_sleep_on(struct kl_rma *r, struct kl_rma_op *op)
     if (!out || op->stage != KL_RMA_SEND || kl_swap_acquire(&out->busy, true)) return false;
     bool known = out->sender == op && !r->net->sleep_on(out->connection, &fd) && fd >= 0;
     kl_store_release(&out->busy, false);
-    return known && kl_idle_on(fd);
+    return known && kl_idle_wait_fd(fd);
 }
 
-bool kl_rma_may_come(const struct kl_rma *r, int peer)
+bool kl_rma_may_arrive(const struct kl_rma *r, int peer)
 {
     if (!kl_load_acquire(&r->proxy)) return false;
     return r->in[peer].comes && !kl_load_acquire(&r->in[peer].ended); /* pairs with lose */
 }
 
-enum kl_progress kl_rma_help(struct kl_rma *r)
+enum kl_progress kl_rma_receive_some(struct kl_rma *r)
 {
     struct kl_proxy *proxy = kl_load_acquire(&r->proxy); /* pairs with kl_rma_listen */
 

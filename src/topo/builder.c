@@ -157,7 +157,7 @@ static void number_nodes(const struct kl_builder *b, struct kl_topo *t, int *pla
     t->nnodes = next;
 }
 
-static void lay_out_links(const struct kl_builder *b, struct kl_topo *t, const int *place)
+static void place_links(const struct kl_builder *b, struct kl_topo *t, const int *place)
 {
     for (int type = 0; type < KL_NODE_TYPES; type++)
         for (int i = 0; i < b->nnodes; i++) {
@@ -238,7 +238,7 @@ ncclResult_t kl_builder_finish(struct kl_builder *b, struct kl_topo **out)
     t->ncpusets = b->ncpusets;
     t->nhosts = b->nhosts;
     number_nodes(b, t, place);
-    lay_out_links(b, t, place);
+    place_links(b, t, place);
     pair_links(t);
     KL_TRY_OR(rc, out, sort_ranks(t));
     *out = t;

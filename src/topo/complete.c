@@ -33,7 +33,7 @@ ncclResult_t kl_machine_check_file(const struct kl_xml *file)
         "the <pci> elements of GPUs");
 }
 
-static ncclResult_t find_machine(const char *name, const struct kl_known **machine, int *trays)
+static ncclResult_t find_machine(const char *name, const struct kl_known_machine **machine, int *trays)
 {
     *machine = name && *name ? kl_known_named(name, trays) : NULL;
     if (*machine || !name || !*name) return ncclSuccess;
@@ -45,7 +45,7 @@ static ncclResult_t find_machine(const char *name, const struct kl_known **machi
 
 ncclResult_t kl_machine_load(const char *path, const char *name, struct kl_assumed *assumed, struct kl_xml **file)
 {
-    const struct kl_known *machine;
+    const struct kl_known_machine *machine;
     struct kl_xml *xml = NULL;
     int trays;
 
@@ -71,9 +71,9 @@ static void log_assumed(const char *path, const struct kl_assumed *assumed)
     }
 }
 
-/* Without GPUs, or with some that cannot be told, it describes where devices are, not which. */
-static ncclResult_t complete_or_drop(const char *path, const struct kl_known *machine, struct kl_assumed *assumed,
-                                     struct kl_xml **xml)
+/* Without GPUs, or with unidentified ones, a file only describes the places of devices. */
+static ncclResult_t complete_or_drop(const char *path, const struct kl_known_machine *machine,
+                                     struct kl_assumed *assumed, struct kl_xml **xml)
 {
     ncclResult_t rc = kl_xml_empty(*xml) ? ncclSuccess : kl_xml_check_system(*xml);
     const char *why = "it has no <gpu> element";
@@ -97,7 +97,7 @@ static ncclResult_t complete_or_drop(const char *path, const struct kl_known *ma
 ncclResult_t kl_machine_read_file(const char *path, const char *name, struct kl_assumed *assumed, struct kl_xml **file)
 {
     struct kl_assumed unasked = {.n = 0};
-    const struct kl_known *machine;
+    const struct kl_known_machine *machine;
     struct kl_xml *xml = NULL;
     int trays;
 
@@ -227,7 +227,7 @@ static int by_order(const void *x, const void *y)
     return ((const struct gpu *)x)->order - ((const struct gpu *)y)->order;
 }
 
-/* Which of `rank` and `dev` puts the GPUs in order has to be looked at before the defaults are filled in. */
+/* Decide whether `rank` or `dev` orders the GPUs before the defaults are filled in. */
 static void sort_gpus(const struct kl_xml *xml, struct gpu *gpu, int n)
 {
     if (sort_by(xml, gpu, n, "rank") || sort_by(xml, gpu, n, "dev")) return;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Families and models as dumps of NCCL write them: those of AMD shifted. Cloud files written by hand say 23/49, 25/17. */
+/* Families and models as dumps of NCCL write them, shifted for AMD. Cloud files written by hand say 23/49, 25/17. */
 static const struct kl_known_cpu broadwell = {"x86_64", "GenuineIntel", 6, 79},
                                  skylake = {"x86_64", "GenuineIntel", 6, 85},
                                  icelake = {"x86_64", "GenuineIntel", 6, 106},
@@ -32,13 +32,13 @@ static const struct kl_known_cpu broadwell = {"x86_64", "GenuineIntel", 6, 79},
 #define OCI    "oracle-quickstart/oci-hpc and oci-hpc-oke"
 #define NVIDIA "docs.nvidia.com, user guides of DGX and DGX BasePOD"
 
-static const struct kl_known machines[] = {
+static const struct kl_known_machine machines[] = {
     {"dgx-1p", "NVIDIA DGX-1 with P100", NULL, "P100 SXM2", KL_WIRING_CUBE, &broadwell, "2(2GN)|2(2GN)", IB(100), ALONE,
      KL_KNOWN_RECALLED, "NVIDIA's data sheet"},
     {"dgx-1v", "NVIDIA DGX-1 with V100", NULL, "V100 SXM2 32 GB", KL_WIRING_CUBE_V100, &broadwell, "2(2GN)|2(2GN)",
      IB(100), ALONE, KL_KNOWN_READ, "wiring and CPUs: a dump; the four cards: NVIDIA's data sheet"},
     {"dgx-2", "NVIDIA DGX-2", NULL, "V100 SXM3 32 GB", KL_WIRING_SWITCH, &skylake, "4(2GN)|4(2GN)", IB(100), ALONE,
-     KL_KNOWN_READ, "a record of hwloc, NVIDIA/nccl #507; its PCI tree is told simpler here"},
+     KL_KNOWN_READ, "a record of hwloc, NVIDIA/nccl #507; its PCI tree is simplified here"},
     {"dgx-a100", "NVIDIA DGX A100", NULL, "A100 SXM4 80 GB", KL_WIRING_SWITCH, &rome,
      "3:(2G2N)|1:(2G2N)|7:(2G2N)|5:(2G2N)", IB(200), ALONE, KL_KNOWN_PUBLISHED, NVIDIA},
     {"dgx-h100", "NVIDIA DGX H100", NULL, "H100 SXM5", KL_WIRING_SWITCH, &sapphire, "4(GN)|4(GN)", IB(400), ALONE,
@@ -169,17 +169,17 @@ static const struct kl_known machines[] = {
     {.name = NULL},
 };
 
-const struct kl_known *kl_known_at(int i)
+const struct kl_known_machine *kl_known_at(int i)
 {
     return machines[i].name ? &machines[i] : NULL;
 }
 
-const struct kl_known *kl_known_named(const char *name, int *trays)
+const struct kl_known_machine *kl_known_named(const char *name, int *trays)
 {
     const char *colon = strchr(name, ':');
     size_t length = colon ? (size_t)(colon - name) : strlen(name);
 
-    for (const struct kl_known *m = machines; m->name; m++) {
+    for (const struct kl_known_machine *m = machines; m->name; m++) {
         char *end;
 
         if (strlen(m->name) != length || strncasecmp(m->name, name, length) != 0) continue;
@@ -222,7 +222,7 @@ static struct kl_known_parts count_group(const char **at, char end)
     return sum;
 }
 
-struct kl_known_parts kl_known_count(const struct kl_known *machine)
+struct kl_known_parts kl_known_count(const struct kl_known_machine *machine)
 {
     const char *at = machine->layout;
     struct kl_known_parts parts = count_group(&at, 0);
@@ -231,12 +231,12 @@ struct kl_known_parts kl_known_count(const struct kl_known *machine)
     return parts;
 }
 
-const struct kl_gpu_product *kl_known_product(const struct kl_known *machine)
+const struct kl_gpu_product *kl_known_product(const struct kl_known_machine *machine)
 {
     return kl_gpu_product_named(machine->gpu);
 }
 
-const char *kl_known_certainty(const struct kl_known *machine)
+const char *kl_known_certainty(const struct kl_known_machine *machine)
 {
     static const char *const words[] = {[KL_KNOWN_READ] = "read in a file of such a machine",
                                         [KL_KNOWN_PUBLISHED] = "published, but no file of one was at hand",

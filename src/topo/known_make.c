@@ -124,7 +124,7 @@ ncclResult_t kl_known_nets(struct kl_xml *xml, int pci, enum kl_nic_kind kind, i
 /* ---- the tree ---- */
 
 struct maker {
-    const struct kl_known *machine;
+    const struct kl_known_machine *machine;
     const struct kl_gpu_product *product;
     struct kl_xml *xml;
     int host;
@@ -181,7 +181,7 @@ static ncclResult_t add_gpu(struct maker *m, int parent)
 
 static ncclResult_t add_nic(struct maker *m, int parent)
 {
-    const struct kl_known *k = m->machine;
+    const struct kl_known_machine *k = m->machine;
     const struct kl_nic_traits *traits = &kl_nic_traits[k->nic];
     int pci;
 
@@ -217,7 +217,7 @@ static const char *end_of(const char *item)
 
 static ncclResult_t add_item(struct maker *m, int parent, const char *item);
 
-/* What stands from `at` to `end`, where a number repeats what follows it. */
+/* Add the items from `at` to `end`; a number repeats the item after it. */
 static ncclResult_t add_items(struct maker *m, int parent, const char *at, char end)
 {
     for (int times = 1; *at && *at != end;) {
@@ -271,7 +271,7 @@ static ncclResult_t make(struct maker *m, int trays)
     return ncclSuccess;
 }
 
-ncclResult_t kl_known_document(const struct kl_known *machine, int trays, struct kl_xml **xml)
+ncclResult_t kl_known_document(const struct kl_known_machine *machine, int trays, struct kl_xml **xml)
 {
     struct maker m = {.machine = machine, .product = kl_known_product(machine)};
     char name[64];

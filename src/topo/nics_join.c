@@ -5,7 +5,7 @@
 
 static ncclResult_t join_names(const struct kl_net_facts *all, const int *member, int n, char name[KL_NET_NAME_TEXT])
 {
-    struct kl_text text = kl_text_over(name, KL_NET_NAME_TEXT);
+    struct kl_text text = kl_text_in(name, KL_NET_NAME_TEXT);
 
     for (int i = 0; i < n; i++) kl_text_add(&text, "%s%s", i ? "+" : "", all[member[i]].name);
     if (!text.cut) return ncclSuccess;

@@ -20,13 +20,13 @@ struct leaf {
     uint64_t busid;
 };
 
-/* A file, its pci elements without others below, and what is known of them. */
+/* A file, its pci elements without others below, and their identity. */
 struct work {
     struct kl_xml *xml;
     struct kl_assumed *assumed;
     struct leaf *leaf; /* by bus id */
     int nleaves, ngpus, nnics, nunknown, nswitches;
-    const struct kl_known *machine;
+    const struct kl_known_machine *machine;
     int *pci; /* of the GPUs, by bus id */
 };
 
@@ -46,7 +46,7 @@ const struct kl_gpu_product *kl_placement_product(const struct kl_xml *xml, int 
     return kl_gpu_product_of(id_of(xml, pci, "vendor"), id_of(xml, pci, "device"));
 }
 
-/* ---- what the file holds ---- */
+/* ---- the file's contents ---- */
 
 /* A display of the mainboard is no GPU: its vendor is neither NVIDIA nor AMD. */
 static enum kind kind_of(const struct kl_xml *xml, int elem)
@@ -125,7 +125,7 @@ static bool cpu_agrees(const struct kl_xml *xml, const struct kl_known_cpu *cpu)
 }
 
 /* Do all GPUs and NICs allow the machine's: by their ids and class, and sm where there are gpu elements? */
-static bool leaves_agree(const struct work *w, const struct kl_known *m)
+static bool leaves_agree(const struct work *w, const struct kl_known_machine *m)
 {
     const struct kl_gpu_product *product = kl_known_product(m);
     const char *class = kl_nic_traits[m->nic].pci_class;
@@ -142,7 +142,7 @@ static bool leaves_agree(const struct work *w, const struct kl_known *m)
 }
 
 /* Where no class is given: are the devices where the machine has them? */
-static bool places_agree(const struct work *w, const struct kl_known *m)
+static bool places_agree(const struct work *w, const struct kl_known_machine *m)
 {
     int gpus = kl_known_count(m).gpus, nics = m->nic_at ? kl_known_count(m).nics : 0;
 
@@ -159,7 +159,7 @@ static bool places_agree(const struct work *w, const struct kl_known *m)
     return true;
 }
 
-static bool looks_like(const struct work *w, const struct kl_known *m)
+static bool looks_like(const struct work *w, const struct kl_known_machine *m)
 {
     struct kl_known_parts parts = kl_known_count(m);
 
@@ -169,7 +169,7 @@ static bool looks_like(const struct work *w, const struct kl_known *m)
 }
 
 /* Is one of the machine's words in the file's name? */
-static bool name_means(const struct kl_xml *xml, const struct kl_known *m)
+static bool file_name_matches(const struct kl_xml *xml, const struct kl_known_machine *m)
 {
     const char *slash = strrchr(kl_xml_name(xml), '/'), *file = slash ? slash + 1 : kl_xml_name(xml);
     char word[32];
@@ -181,27 +181,27 @@ static bool name_means(const struct kl_xml *xml, const struct kl_known *m)
 }
 
 /* Other clouds have other GPUs where a few bare bus ids are: the file's name must say so. */
-static bool needs_name(const struct kl_known *m)
+static bool needs_name(const struct kl_known_machine *m)
 {
     return m->gpu_at && !m->nic_at;
 }
 
-static bool same_plan(const struct kl_known *a, const struct kl_known *b)
+static bool same_plan(const struct kl_known_machine *a, const struct kl_known_machine *b)
 {
     const struct kl_gpu_product *p = kl_known_product(a), *q = kl_known_product(b);
 
     return p->sm == q->sm && p->links == q->links && a->wiring == b->wiring && a->gbps == b->gbps;
 }
 
-/* The first machine that it looks like, but rather one that its name means. */
+/* The first machine that fits the file; one with a word of the file's name is preferred. */
 static void find_machine(struct work *w)
 {
-    const struct kl_known *found = NULL, *other = NULL, *m;
+    const struct kl_known_machine *found = NULL, *other = NULL, *m;
     bool named = false;
 
     for (int i = 0; (m = kl_known_at(i)); i++) {
         if (!looks_like(w, m)) continue;
-        bool means = name_means(w->xml, m);
+        bool means = file_name_matches(w->xml, m);
 
         if (!means && needs_name(m)) continue;
         if (found && !(means && !named)) {
@@ -214,10 +214,11 @@ static void find_machine(struct work *w)
     }
     w->machine = found;
     if (found)
-        kl_assume(w->assumed, (struct kl_assumption){.code = KL_ASSUMED_MACHINE,
-                                                     .from = named && needs_name(found) ? KL_FROM_NAME : KL_FROM_FORM,
-                                                     .machine = found,
-                                                     .other = other});
+        kl_assume(w->assumed,
+                  (struct kl_assumption){.code = KL_ASSUMED_MACHINE,
+                                         .from = named && needs_name(found) ? KL_FROM_NAME : KL_FROM_CONTENTS,
+                                         .machine = found,
+                                         .other = other});
 }
 
 /* ---- GPUs ---- */
@@ -265,7 +266,7 @@ static ncclResult_t fill(struct kl_xml *xml, int elem, const char *key, const ch
     return kl_xml_attr(xml, elem, key) ? ncclSuccess : kl_xml_set(xml, elem, key, value);
 }
 
-/* What the ids of a GPU would be: they name its product to whoever reads the document. */
+/* Write the PCI ids of a product, so that later readers of the document find it. */
 static ncclResult_t set_ids(struct kl_xml *xml, int pci, const struct kl_gpu_product *product)
 {
     if (kl_placement_product(xml, pci)) return ncclSuccess;
@@ -313,7 +314,7 @@ static ncclResult_t make_gpus(struct work *w, int *n)
     return ncclSuccess;
 }
 
-/* Boards of one product with a switch are wired as the product says, others as the machine has it. */
+/* Boards of one product with a switch are wired by product, others by machine. */
 static ncclResult_t wire(struct work *w, int n)
 {
     const struct kl_gpu_product *product = product_of(w, w->pci[0]);
@@ -341,7 +342,7 @@ static ncclResult_t wire(struct work *w, int n)
 
 /* ---- NICs ---- */
 
-/* Nets that stand in the file need a speed only: that of their card. */
+/* Nets of the file only need a speed: the card's. */
 static ncclResult_t fill_speeds(struct work *w, int nic, int gbps, int *n)
 {
     for (int net = kl_xml_child(w->xml, nic, "net"); net != KL_XML_NONE; net = kl_xml_next_same(w->xml, net)) {
@@ -357,12 +358,12 @@ struct nics {
     const struct kl_nic_product *product;
 };
 
-/* A card as its machine has it, or as its ids tell. */
+/* A card by its machine, or by its ids. */
 static ncclResult_t make_nic(struct work *w, int pci, struct nics *n)
 {
     const struct kl_nic_product *product =
         kl_nic_product_of(id_of(w->xml, pci, "vendor"), id_of(w->xml, pci, "device"));
-    const struct kl_known *m = w->machine;
+    const struct kl_known_machine *m = w->machine;
     int nic = kl_xml_child(w->xml, pci, "nic"), gbps = m ? m->gbps : product ? product->gbps : 10;
     enum kl_nic_kind kind = m ? m->nic : product ? product->kind : KL_NIC_SOCKETS;
 
@@ -377,7 +378,7 @@ static ncclResult_t make_nic(struct work *w, int pci, struct nics *n)
 
 static ncclResult_t make_nics(struct work *w)
 {
-    const struct kl_known *m = w->machine;
+    const struct kl_known_machine *m = w->machine;
     struct nics n = {.made = 0};
 
     for (int i = 0; i < w->nleaves; i++)
@@ -447,10 +448,10 @@ static ncclResult_t fill_cpus(struct work *w)
     return ncclSuccess;
 }
 
-/* Devices without a class are what the machine has there: NICs where it has one, else GPUs. */
+/* Devices without a class are NICs where the known machine has one, else GPUs. */
 static void classify(struct work *w)
 {
-    const struct kl_known *m = w->machine;
+    const struct kl_known_machine *m = w->machine;
 
     for (int i = 0; m && w->nunknown && i < w->nleaves; i++) {
         unsigned device = (unsigned)(w->leaf[i].busid >> 4) & 0xff;
@@ -461,8 +462,8 @@ static void classify(struct work *w)
     }
 }
 
-/* The first GPU that its ids do not tell; KL_XML_NONE: there is none. */
-static int untold_gpu(const struct work *w)
+/* The first GPU with unknown ids; KL_XML_NONE: there is none. */
+static int unidentified_gpu(const struct work *w)
 {
     for (int i = 0; i < w->nleaves; i++)
         if (w->leaf[i].kind == IS_GPU && !kl_placement_product(w->xml, w->leaf[i].elem)) return w->leaf[i].elem;
@@ -479,7 +480,7 @@ static ncclResult_t refuse_file(const struct work *w)
     return ncclSuccess;
 }
 
-/* What has no class is taken for a GPU only where the machine has so many. */
+/* Devices without a class count as GPUs only if the machine has so many. */
 static ncclResult_t check_count(const struct work *w)
 {
     const int gpus = w->machine ? kl_known_count(w->machine).gpus : w->ngpus;
@@ -503,7 +504,7 @@ static ncclResult_t complete_placement(struct work *w)
     classify(w);
     if (!w->ngpus) return refuse_file(w);
     KL_TRY(check_count(w));
-    if (!w->machine && untold_gpu(w) != KL_XML_NONE) return refuse_gpu(w, untold_gpu(w));
+    if (!w->machine && unidentified_gpu(w) != KL_XML_NONE) return refuse_gpu(w, unidentified_gpu(w));
     KL_TRY(make_gpus(w, &n));
     KL_TRY(wire(w, n));
     KL_TRY(make_nics(w));
@@ -513,7 +514,7 @@ static ncclResult_t complete_placement(struct work *w)
 
 /* ---- files with GPUs ---- */
 
-/* Their `sm` counts compute units: as a compute capability it would mean rules that are not theirs. */
+/* Their `sm` counts compute units: as a compute capability it would select the wrong rules. */
 static ncclResult_t translate_amd(struct work *w)
 {
     int n = 0;
@@ -539,12 +540,12 @@ static bool any_amd(const struct kl_xml *xml)
     return false;
 }
 
-/* GPUs without ids and NVLinks in a file that looks like a provider's: what they are tells what is missing. */
+/* GPUs without ids and NVLinks in a file that looks like a provider's: note the product, which implies the NVLinks. */
 static ncclResult_t note_products(struct work *w)
 {
     int n = 0;
 
-    if (any_nvlink(w->xml) || any_amd(w->xml) || (w->ngpus && untold_gpu(w) == KL_XML_NONE)) return ncclSuccess;
+    if (any_nvlink(w->xml) || any_amd(w->xml) || (w->ngpus && unidentified_gpu(w) == KL_XML_NONE)) return ncclSuccess;
     if (!w->machine)
         find_machine(w);
     else
@@ -563,7 +564,8 @@ static ncclResult_t note_products(struct work *w)
     return ncclSuccess;
 }
 
-ncclResult_t kl_placement_complete(struct kl_xml *xml, const struct kl_known *machine, struct kl_assumed *assumed)
+ncclResult_t kl_placement_complete(struct kl_xml *xml, const struct kl_known_machine *machine,
+                                   struct kl_assumed *assumed)
 {
     bool has_gpus = !kl_xml_empty(xml) && kl_xml_find(xml, "gpu", NULL, NULL) != KL_XML_NONE;
     struct work w = {.xml = xml, .assumed = assumed, .machine = machine};

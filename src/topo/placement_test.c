@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "tests/kolo_test.h"
-#include "topo/fault.h"
+#include "topo/anomaly.h"
 #include "topo/machine.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ static int links_of(const struct kl_xml *xml, int gpu)
 
 /* ---- known machines ---- */
 
-static void check_links(const struct kl_known *m, const struct kl_xml *xml)
+static void check_links(const struct kl_known_machine *m, const struct kl_xml *xml)
 {
     int want = m->wiring == KL_WIRING_NONE ? 0 : kl_known_product(m)->links;
 
@@ -49,16 +49,16 @@ static void check_links(const struct kl_known *m, const struct kl_xml *xml)
 }
 
 /* Both ends of a link see it, and nothing differs from its like. */
-static void check_sound(const struct kl_known *m, const struct kl_xml *xml)
+static void check_sound(const struct kl_known_machine *m, const struct kl_xml *xml)
 {
-    struct kl_faults faults;
+    struct kl_anomalies faults;
 
-    assert_int_equal(kl_faults_find(xml, KL_NCCL_DEFAULT, &faults), ncclSuccess);
+    assert_int_equal(kl_anomalies_find(xml, KL_NCCL_DEFAULT, &faults), ncclSuccess);
     if (faults.n) fail_msg("%s: %s", m->name, faults.fault[0].text);
-    kl_faults_fini(&faults);
+    kl_anomalies_fini(&faults);
 }
 
-static void check_machine(const struct kl_known *m)
+static void check_machine(const struct kl_known_machine *m)
 {
     struct kl_host_device device[144];
     struct kl_topo_options options = KL_TOPO_OPTIONS;
@@ -122,7 +122,7 @@ static void names_are_found(void **state)
 
 static void every_row_names_a_product_and_a_source(void **state)
 {
-    const struct kl_known *m;
+    const struct kl_known_machine *m;
     int trays;
 
     (void)state;
@@ -153,7 +153,7 @@ static void every_row_names_a_product_and_a_source(void **state)
 static const struct {
     const char *name, *text, *machine;
     int gpus, nets, sm, links; /* gpus 0: refused */
-    const char *codes;         /* of the assumptions; or what the refusal says */
+    const char *codes;         /* of the assumptions; or a part of the error message */
     const char *link;          /* speed of the first GPU's PCI link */
     int mbps;                  /* of each NIC */
 } cases[] = {
@@ -161,13 +161,13 @@ static const struct {
      "gpus gpu_order nvlinks_to_switches pci_links", "16.0 GT/s PCIe", 0},
     {"ids and a NIC", SYSTEM("<cpu>" A100("01") PCI("02", "0x020700", IDS("0x15b3", "0x1021")) "</cpu>"), NULL, 1, 1,
      80, 0, "gpus gpu_order nic_speed pci_links", "16.0 GT/s PCIe", 400000},
-    {"a NIC that nobody knows", SYSTEM("<cpu>" A100("01") PCI("02", "0x020000", IDS("0x1234", "0x1")) "</cpu>"), NULL,
-     1, 1, 80, 0, "gpus gpu_order nics_unknown pci_links", "16.0 GT/s PCIe", 10000},
+    {"an unknown NIC", SYSTEM("<cpu>" A100("01") PCI("02", "0x020000", IDS("0x1234", "0x1")) "</cpu>"), NULL, 1, 1, 80,
+     0, "gpus gpu_order nics_unknown pci_links", "16.0 GT/s PCIe", 10000},
     {"cards that may have a bridge",
      SYSTEM("<cpu>" PCI("01", "0x030200", IDS("0x10de", "0x20b5"))
                 PCI("02", "0x030200", IDS("0x10de", "0x20b5")) "</cpu>"),
      NULL, 2, 0, 80, 0, "gpus gpu_order no_bridge pci_links", "16.0 GT/s PCIe", 0},
-    {"boards wired nobody knows how",
+    {"boards with unknown wiring",
      SYSTEM("<cpu>" PCI("01", "0x030200", IDS("0x10de", "0x1db5"))
                 PCI("02", "0x030200", IDS("0x10de", "0x1db5")) "</cpu>"),
      NULL, 2, 0, 70, 0, "gpus gpu_order no_nvlinks pci_links", "8.0 GT/s PCIe", 0},
@@ -231,7 +231,7 @@ static void files_are_completed_or_refused(void **state)
     FOR_EACH_CASE(c, cases)
     {
         int trays;
-        const struct kl_known *machine = c->machine ? kl_known_named(c->machine, &trays) : NULL;
+        const struct kl_known_machine *machine = c->machine ? kl_known_named(c->machine, &trays) : NULL;
         struct kl_assumed assumed = {.n = 0};
         struct kl_xml *xml = parse(c->text);
         ncclResult_t rc = kl_placement_complete(xml, machine, &assumed);
@@ -277,7 +277,7 @@ static void what_a_file_states_stays(void **state)
     kl_xml_free(xml);
 }
 
-/* ---- boards whose file lacks NVLinks, or has too many ---- */
+/* ---- files with too few or too many NVLinks for the board ---- */
 
 #define SXM(busid, link)                                                                                               \
     "<pci busid=\"0000:" busid                                                                                         \
@@ -289,11 +289,11 @@ static const struct {
     const char *name, *text;
     int code, links; /* of the fault, and of a GPU of the mended machine */
 } boards[] = {
-    {"none", SYSTEM(CPU("6", "143") SXM("01", "") SXM("02", "") "</cpu>"), KL_FAULT_NO_NVLINK, 18},
+    {"none", SYSTEM(CPU("6", "143") SXM("01", "") SXM("02", "") "</cpu>"), KL_ANOMALY_NO_NVLINK, 18},
     {"one GPU alone", SYSTEM(CPU("6", "143") SXM("01", "") "</cpu>"), -1, 0},
     {"as they should be", SYSTEM(CPU("6", "143") SXM("01", LINKS("18")) SXM("02", LINKS("18")) "</cpu>"), -1, 18},
     {"too many", SYSTEM(CPU("6", "143") SXM("01", LINKS("126")) SXM("02", LINKS("126")) "</cpu>"),
-     KL_FAULT_MANY_NVLINKS, 18},
+     KL_ANOMALY_MANY_NVLINKS, 18},
 };
 
 static void boards_are_compared_with_their_product(void **state)
@@ -302,14 +302,15 @@ static void boards_are_compared_with_their_product(void **state)
     FOR_EACH_CASE(c, boards)
     {
         struct kl_xml *xml = parse(c->text);
-        struct kl_faults faults;
+        struct kl_anomalies faults;
         bool mended = false;
 
-        assert_int_equal(kl_faults_find(xml, KL_NCCL_DEFAULT, &faults), ncclSuccess);
+        assert_int_equal(kl_anomalies_find(xml, KL_NCCL_DEFAULT, &faults), ncclSuccess);
         expect_case(c->name, c->code < 0 ? !faults.n : faults.n == 1 && faults.fault[0].code == c->code);
-        kl_faults_fini(&faults);
+        kl_anomalies_fini(&faults);
         if (c->code >= 0)
-            assert_int_equal(kl_fault_mend(xml, (enum kl_fault_code)c->code, KL_NCCL_DEFAULT, &mended), ncclSuccess);
+            assert_int_equal(kl_anomaly_repair(xml, (enum kl_anomaly_code)c->code, KL_NCCL_DEFAULT, &mended),
+                             ncclSuccess);
         expect_case(c->name, mended == (c->code >= 0));
         expect_case(c->name, links_of(xml, kl_xml_find(xml, "gpu", NULL, NULL)) == c->links);
         kl_xml_free(xml);

@@ -48,7 +48,7 @@ const char *kl_p2p_why_name(enum kl_p2p_why why)
 
 const char *kl_p2p_why_text(const struct kl_p2p *p, char text[KL_WHY_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_WHY_TEXT);
+    struct kl_text t = kl_text_in(text, KL_WHY_TEXT);
 
     if (p->why == KL_P2P_ALLOWED)
         kl_text_add(&t, "the path is %s and the limit is %s (%s)", kl_path_type_name[p->type],
@@ -116,7 +116,7 @@ const char *kl_gdr_why_name(enum kl_gdr_why why)
 
 const char *kl_gdr_why_text(const struct kl_gdr *g, char text[KL_WHY_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_WHY_TEXT);
+    struct kl_text t = kl_text_in(text, KL_WHY_TEXT);
     const char *from = g->level_set ? "set by NCCL_NET_GDR_LEVEL" : "the default";
 
     if (g->why == KL_GDR_ALLOWED)
@@ -162,7 +162,7 @@ const char *kl_pxn_why_name(enum kl_pxn_why why)
 
 const char *kl_pxn_why_text(enum kl_pxn_why why, int relay, char text[KL_WHY_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_WHY_TEXT);
+    struct kl_text t = kl_text_in(text, KL_WHY_TEXT);
 
     if (why == KL_PXN_DISABLED)
         kl_text_add(&t, "NCCL_PXN_DISABLE=1 forbids it");
@@ -189,17 +189,18 @@ static const char *const p2p_net_names[] = {
 
 static const char *const p2p_net_texts[] = {
     [KL_P2P_NET_RAIL] =
-        "that of the receiver's rail (of the GPU here with its device number), through the GPU next to it",
-    [KL_P2P_NET_CROSS_NIC] = "that of the receiver's rail, as NCCL_CROSS_NIC=0 demands",
+        "the NIC of the receiver's rail (of the GPU here with its device number), through the GPU next to it",
+    [KL_P2P_NET_CROSS_NIC] = "the NIC of the receiver's rail, as NCCL_CROSS_NIC=0 demands",
     [KL_P2P_NET_NO_PXN] = "the sender's own NIC: NCCL_PXN_DISABLE=1 or NCCL_P2P_PXN_LEVEL=0",
     [KL_P2P_NET_NO_RAIL] = "the sender's own NIC: no GPU of its host has the receiver's device number",
-    [KL_P2P_NET_RAIL_FAR] = "the sender's own NIC: that of the receiver's rail is farther than PXN",
-    [KL_P2P_NET_NO_RELAY] = "the sender's own NIC: no GPU uses that of the receiver's rail first",
+    [KL_P2P_NET_RAIL_FAR] = "the sender's own NIC: the one of the receiver's rail is farther than PXN",
+    [KL_P2P_NET_NO_RELAY] = "the sender's own NIC: no GPU uses the one of the receiver's rail first",
     [KL_P2P_NET_NO_NVLINK] =
-        "the sender's own NIC: NVLink does not lead to the GPU next to that of the receiver's rail",
-    [KL_P2P_NET_RELAY_FAR] = "the sender's own NIC: that of the receiver's rail is farther than PXB from its own GPU",
+        "the sender's own NIC: NVLink does not lead to the GPU next to the NIC of the receiver's rail",
+    [KL_P2P_NET_RELAY_FAR] =
+        "the sender's own NIC: the one of the receiver's rail is farther than PXB from its own GPU",
     [KL_P2P_NET_RELAY_NO_GDR] =
-        "the sender's own NIC: that of the receiver's rail may not use GPUDirect with its own GPU",
+        "the sender's own NIC: the one of the receiver's rail may not use GPUDirect with its own GPU",
 };
 
 const char *kl_p2p_net_why_name(enum kl_p2p_net_why why)
@@ -214,7 +215,7 @@ const char *kl_p2p_net_why_text(enum kl_p2p_net_why why)
 
 const char *kl_net_choice_text(const struct kl_net_choice *c, char text[KL_WHY_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_WHY_TEXT);
+    struct kl_text t = kl_text_in(text, KL_WHY_TEXT);
 
     if (c->near == 1)
         kl_text_add(&t, "the nearest (%s, %g GB/s)", kl_path_type_name[c->type], (double)c->bw);

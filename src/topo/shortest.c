@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * shortest.c - shortest paths: for every end a breadth-first search, and tables for what it finds.
+ * shortest.c - shortest paths: a breadth-first search for every end, and tables of the results.
  */
 #include "base/error.h"
 #include "topo/paths_make.h"
@@ -42,7 +42,7 @@ static ncclResult_t make_tables(struct kl_topo *t)
 {
     int ends = 0;
 
-    for (int type = 0; type < KL_NODE_TYPES; type++) ends += kl_path_base(type) ? t->count[type] : 0;
+    for (int type = 0; type < KL_NODE_TYPES; type++) ends += kl_path_is_endpoint_type(type) ? t->count[type] : 0;
     if (ends > MAX_ENDS || (uint64_t)ends * (uint64_t)t->nlinks > max_steps)
         return KL_FAIL(ncclInternalError,
                        "%d GPUs, NETs and CPUs with %d links: too many for paths; describe fewer hosts", ends,
@@ -53,13 +53,13 @@ static ncclResult_t make_tables(struct kl_topo *t)
     if (!t->touched || !t->near_net || !t->pxn) return KL_NOMEM("paths");
     for (int from = 0; from < KL_NODE_TYPES; from++)
         for (int to = 0; to < KL_NODE_TYPES; to++)
-            if (kl_path_base(from) && kl_path_base(to)) KL_TRY(make_table(t, from, to));
+            if (kl_path_is_endpoint_type(from) && kl_path_is_endpoint_type(to)) KL_TRY(make_table(t, from, to));
     return ncclSuccess;
 }
 
 /* ---- breadth-first search ---- */
 
-/* What one search knows about a node: the way from there to the base it started at. */
+/* Result of a search for one node: the path from there to the search's start. */
 struct way {
     float bw; /* 0: not found yet */
     int hops;
@@ -68,7 +68,7 @@ struct way {
     int listed; /* round in which it was put on the frontier */
 };
 
-/* A link of a way, and the rest of the way: ways share their ends, and stay as they were when they were found. */
+/* A link of a way, and the rest of the way: paths share their ends, and never change once found. */
 struct cell {
     int32_t link, next;
 };
@@ -165,7 +165,7 @@ static ncclResult_t take_step(struct search *s, int node, const struct kl_link *
     return ncclSuccess;
 }
 
-/* Nodes with one id are one end: what is known about the first is where the search from the next starts. */
+/* Nodes with the same id are one end: the search from the next starts with the results of the first. */
 static void begin(struct search *s, int base, int named)
 {
     s->base = base;
@@ -205,7 +205,7 @@ static ncclResult_t store(const struct search *s, int from)
     const struct way *w = &s->way[from];
     enum kl_node_type type = t->node[from].type, to = t->node[s->named].type;
 
-    if (!kl_path_base(type) || (from != s->base && !w->listed)) return ncclSuccess;
+    if (!kl_path_is_endpoint_type(type) || (from != s->base && !w->listed)) return ncclSuccess;
     KL_TRY(kl_path_reserve(t, (uint32_t)w->hops));
     t->path[type][to][(size_t)kl_topo_index(t, from) * (size_t)t->count[to] + (size_t)kl_topo_index(t, s->named)] =
         (struct kl_path){
@@ -226,7 +226,7 @@ static ncclResult_t search_all(struct search *s)
     struct kl_topo *t = s->t;
 
     for (int base = 0; base < t->nnodes; base++) {
-        if (!kl_path_base(t->node[base].type) || s->repeats[base]) continue;
+        if (!kl_path_is_endpoint_type(t->node[base].type) || s->repeats[base]) continue;
         for (int same = base; same >= 0; same = s->same[same]) KL_TRY(search_and_store(s, same, base));
     }
     return ncclSuccess;

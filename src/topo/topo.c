@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void kl_topo_drop_paths(struct kl_topo *t)
+void kl_topo_free_paths(struct kl_topo *t)
 {
     for (int from = 0; from < KL_NODE_TYPES; from++)
         for (int to = 0; to < KL_NODE_TYPES; to++) {
@@ -26,7 +26,7 @@ void kl_topo_drop_paths(struct kl_topo *t)
 void kl_topo_free(struct kl_topo *t)
 {
     if (!t) return;
-    kl_topo_drop_paths(t);
+    kl_topo_free_paths(t);
     free(t->node);
     free(t->link);
     free(t->cpuset);

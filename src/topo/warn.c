@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "topo/warn.h"
 
-#include "topo/fault.h"
+#include "topo/anomaly.h"
 #include "topo/release.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ELEMENTS = KL_FAULT_ELEMENTS }; /* of more nobody reads warnings, and looking takes long */
+enum {
+    MAX_ELEMENTS = KL_ANOMALY_ELEMENTS
+}; /* larger documents take long to check, and their warnings would be unreadable */
 
 struct look {
     const struct kl_xml *xml;
@@ -90,7 +92,7 @@ static void look_at_net(const struct look *l, int elem, struct tally *slow, stru
     if (first != KL_XML_NONE && first != elem && same_net(l, first, elem)) count(repeated, elem);
 }
 
-/* ---- what NCCL has no room for ---- */
+/* ---- limits of NCCL ---- */
 
 static int room(int nccl)
 {
@@ -112,13 +114,13 @@ static void look_at_room(const struct look *l, const char *tag, const char *what
 
 /* ---- parts that differ from their like ---- */
 
-static void look_for_faults(const struct look *l, int nccl)
+static void look_for_anomalies(const struct look *l, int nccl)
 {
-    struct kl_faults faults;
+    struct kl_anomalies faults;
 
-    if (kl_faults_find(l->xml, nccl, &faults)) return;
-    for (int i = 0; i < faults.n; i++) say(l, "%s. %s", faults.fault[i].text, kl_fault_remedy(faults.fault[i].code));
-    kl_faults_fini(&faults);
+    if (kl_anomalies_find(l->xml, nccl, &faults)) return;
+    for (int i = 0; i < faults.n; i++) say(l, "%s. %s", faults.fault[i].text, kl_anomaly_remedy(faults.fault[i].code));
+    kl_anomalies_fini(&faults);
 }
 
 /* ---- the whole ---- */
@@ -164,6 +166,6 @@ void kl_topo_warn(const struct kl_xml *xml, int nccl, const struct kl_cpu_facts 
     say_tally(&l, &repeated, "name", "NETs", "there is another one with this name and number before it, which counts");
     look_at_room(&l, "gpu", "GPUs", nccl);
     look_at_room(&l, "net", "NETs", nccl);
-    look_for_faults(&l, nccl);
+    look_for_anomalies(&l, nccl);
     look_for_switches(&l, cpu);
 }

@@ -25,13 +25,13 @@ void kl_fifo_init(struct kl_fifo *fifo, const struct kl_fifo_shape *shape)
     fifo->magic = FIFO_MAGIC;
 }
 
-/* So many in turn for steps of which nslots are under way. */
+/* The number of places to use in turn, for nslots pending steps. */
 static bool is_a_cycle(const struct kl_fifo_shape *s, uint32_t n)
 {
     return n >= s->nslots && !(n & (n - 1)) && n <= MOST_SLOTS;
 }
 
-bool kl_fifo_places_are_sound(const struct kl_fifo_shape *s)
+bool kl_fifo_places_are_valid(const struct kl_fifo_shape *s)
 {
     if (!is_a_cycle(s, places_of(s))) return false;
     if (!s->cell_bytes) return !s->cells;
@@ -42,7 +42,7 @@ static bool is_sound(const struct kl_fifo_shape *s, size_t size)
 {
     return s->nslots && !(s->nslots & (s->nslots - 1)) && s->nslots <= MOST_SLOTS && s->slot_bytes &&
            s->slot_bytes % KL_LINE == 0 && s->slot_bytes <= MOST_SLOT_BYTES && s->ll_bytes % KL_LINE == 0 &&
-           s->ll_bytes <= MOST_LL_BYTES && s->places && kl_fifo_places_are_sound(s) && kl_fifo_size(s) <= size;
+           s->ll_bytes <= MOST_LL_BYTES && s->places && kl_fifo_places_are_valid(s) && kl_fifo_size(s) <= size;
 }
 
 /* The shape is read once and then checked: the shared copy may change under us if the peer misbehaves. */
@@ -70,7 +70,7 @@ ncclResult_t kl_fifo_attach_tx(struct kl_fifo_tx *tx, struct kl_fifo *fifo, size
 
     KL_TRY(read_shape(fifo, size, &shape));
     *tx =
-        (struct kl_fifo_tx){.fifo = fifo, .shape = shape, .lends_from = shares_memory ? KL_FIFO_LENDS_FROM : SIZE_MAX};
+        (struct kl_fifo_tx){.fifo = fifo, .shape = shape, .zcopy_from = shares_memory ? KL_FIFO_ZCOPY_FROM : SIZE_MAX};
     return ncclSuccess;
 }
 
@@ -84,7 +84,7 @@ ncclResult_t kl_fifo_attach_rx(struct kl_fifo_rx *rx, struct kl_fifo *fifo, size
 }
 
 /* One that has changed comes from the receiver's cache. */
-void kl_fifo_look_timed(struct kl_fifo_tx *tx)
+void kl_fifo_read_head_timed(struct kl_fifo_tx *tx)
 {
     const uint64_t began = kl_copy_out_time(), head = kl_load_acquire(&tx->fifo->head); /* pairs with kl_fifo_release */
 
@@ -105,14 +105,14 @@ bool kl_fifo_sender_gone(const struct kl_fifo_rx *rx)
     return kl_load_acquire(&rx->fifo->sender_left) && !kl_fifo_ready(rx); /* pairs with kl_fifo_leave_tx */
 }
 
-/* Until the receiver is past `step`, or has left it unclaimed. Reading one step takes microseconds and never waits. What another process copies
- * stays mapped there: it is not waited for, and finds the step revoked. */
+/* Wait until the receiver is past `step`, or has left it unclaimed: reading a step takes microseconds and never blocks. A copy
+ * by another process is not waited for: the memory stays mapped there, and the copier finds the step revoked. */
 static void revoke_step(struct kl_fifo_tx *tx, uint64_t step)
 {
     struct kl_fifo_line *line = kl_fifo_line(tx->fifo, step, &tx->shape);
     uint32_t claim = kl_load_relaxed(&line->claim);
 
-    while (claim == KL_CLAIM_OFFERED || claim == KL_CLAIM_LENT || claim == KL_CLAIM_COPYING)
+    while (claim == KL_CLAIM_OFFERED || claim == KL_CLAIM_ZCOPY || claim == KL_CLAIM_COPYING)
         if (kl_cas_acq_rel(&line->claim, &claim, KL_CLAIM_REVOKED)) return;
     if (claim != KL_CLAIM_READING) return;
     while (kl_load_acquire(&tx->fifo->head) <= step) kl_yield(); /* pairs with kl_fifo_release */
@@ -140,8 +140,8 @@ const void *kl_fifo_open_other(struct kl_fifo_rx *rx, struct kl_fifo_line *line,
         return *bytes <= rx->shape.slot_bytes ? kl_fifo_slot(rx->fifo, rx->step, *bytes, &rx->shape) : NULL;
     if (claim == KL_CLAIM_POOL) return open_pooled(rx, line, *bytes);
     if (claim == KL_CLAIM_PLACED) return rx->places ? *(const void **)(void *)line->payload : NULL;
-    if (claim == KL_CLAIM_LINES) return NULL; /* the ranks chose different protocols */
-    if (claim >= KL_CLAIM_LENT) return NULL;  /* kl_fifo_is_lent */
+    if (claim == KL_CLAIM_LL) return NULL;    /* the ranks chose different protocols */
+    if (claim >= KL_CLAIM_ZCOPY) return NULL; /* kl_fifo_is_zcopy */
     claim = KL_CLAIM_OFFERED;
     if (!rx->shares_memory || !kl_cas_acq_rel(&line->claim, &claim, KL_CLAIM_READING)) return NULL;
     return *(const void **)(void *)line->payload;

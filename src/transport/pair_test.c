@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a topology tells the transports: refusals that hold, and none of those that only a network makes. */
+/* The topology's rules on transports: refusals hold, except the ones that only concern a network. */
 #include "base/error.h"
 #include "tests/kolo_test.h"
 #include "transport/pair.h"
@@ -49,7 +49,7 @@ static void refusals_are_those_of_the_topology(void **state)
         options.p2p_disable = c->p2p_disable;
         options.shm_disable = c->shm_disable;
         struct kl_topo *t = machine(&options);
-        assert_int_equal(kl_pair_ask_topo(t, c->network, &facts), ncclSuccess);
+        assert_int_equal(kl_pair_apply_topo(t, c->network, &facts), ncclSuccess);
         expect_case(c->label, refuses(&kl_transport_p2p, &facts, c->p2p));
         expect_case(c->label, refuses(&kl_transport_shm, &facts, c->shm));
         kl_topo_free(t);
@@ -70,7 +70,7 @@ static void who_was_trimmed_is_reached_over_the_network(void **state)
     struct kl_topo *t = machine(&options);
     assert_int_equal(kl_topo_trim(&t, 0, t->count[KL_NODE_GPU]), ncclSuccess);
     assert_int_equal(kl_topo_gpu_of_rank(t, 3), -1);
-    assert_int_equal(kl_pair_ask_topo(t, false, &facts), ncclSuccess);
+    assert_int_equal(kl_pair_apply_topo(t, false, &facts), ncclSuccess);
     assert_int_equal(kl_transport_choose(&facts, &chosen, &index), ncclSuccess);
     assert_ptr_equal(chosen, &kl_transport_net);
     kl_topo_free(t);
@@ -103,7 +103,7 @@ static void nvlink_joins_hosts(void **state)
 
         options.p2p_disable = c->p2p_disable;
         struct kl_topo *t = machine(&options);
-        assert_int_equal(kl_pair_ask_topo(t, false, &facts), ncclSuccess);
+        assert_int_equal(kl_pair_apply_topo(t, false, &facts), ncclSuccess);
         expect_case(c->label, refuses(&kl_transport_p2p, &facts, c->p2p));
         expect_case(c->label, refuses(&kl_transport_shm, &facts, "other_host"));
         assert_int_equal(kl_transport_choose(&facts, &chosen, &index), ncclSuccess);

@@ -2,13 +2,13 @@
 #include "transport/pool.h"
 
 #include "base/error.h"
-#include "os/chaos.h"
+#include "os/fault_inject.h"
 
 #include <stdlib.h>
 
 enum { FIRST_SLOTS = 8, TAKES_PER_SLOT = 2 };
 
-/** A slot in use: by which fifo, until its receiver is past which step. */
+/** A slot in use: its fifo, and the step that the receiver must pass. */
 struct taken {
     struct kl_fifo_tx *by; /* NULL: free */
     uint64_t step;
@@ -23,21 +23,21 @@ struct kl_pool {
     struct taken *taken;
 };
 
-/* Is it not read any more? */
+/* Has the receiver read it? */
 static bool is_free(const struct taken *t)
 {
-    return !t->by || kl_fifo_is_behind(t->by, t->step);
+    return !t->by || kl_fifo_has_passed(t->by, t->step);
 }
 
 ncclResult_t kl_pool_create(uint32_t nslots, size_t slot_bytes, size_t cycle_bytes, struct kl_pool **pool)
 {
-    struct kl_pool *p = kl_chaos_calloc(1, sizeof *p);
+    struct kl_pool *p = kl_inject_calloc(1, sizeof *p);
     ncclResult_t rc;
 
     if (!p) return KL_NOMEM("a pool of message slots");
     *p = (struct kl_pool){
         .segment = KL_SEGMENT_NONE, .slot_bytes = slot_bytes, .cycle_bytes = cycle_bytes, .nslots = nslots};
-    p->taken = kl_chaos_calloc(nslots, sizeof *p->taken);
+    p->taken = kl_inject_calloc(nslots, sizeof *p->taken);
     rc = p->taken ? kl_segment_create(&p->segment, "kolo-messages", nslots * slot_bytes)
                   : KL_NOMEM("a pool of message slots");
     if (rc) {
@@ -66,8 +66,7 @@ size_t kl_pool_slot_bytes(const struct kl_pool *pool)
     return pool->slot_bytes;
 }
 
-/*
- * Slots that are gone through before the first one is taken again, if so many bytes are written to each: few at first, more the more were taken, so that first
+/* The number of slots to use in turn, if so many bytes are written to each: few at first, more after many messages, so that first
  * touching memory stays a small part of the time.
  */
 static size_t slots_in_turn(const struct kl_pool *pool, size_t bytes)
@@ -79,7 +78,7 @@ static size_t slots_in_turn(const struct kl_pool *pool, size_t bytes)
     return n < 1 ? 1 : n < pool->nslots ? n : pool->nslots;
 }
 
-/* From the one whose turn it is on; nslots: none. */
+/* Search from the next slot in turn; nslots: none is free. */
 static uint32_t find_free(const struct kl_pool *pool, size_t bytes)
 {
     const uint32_t first = pool->next < slots_in_turn(pool, bytes) ? pool->next : 0;

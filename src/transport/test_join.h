@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** test_join.h - for tests: the steps of transport.h that may be in progress for a while, to their end. */
+/** test_join.h - for tests: run the steps of transport.h that may return ncclInProgress to their end. */
 #ifndef KL_TRANSPORT_TEST_JOIN_H
 #define KL_TRANSPORT_TEST_JOIN_H
 
@@ -10,8 +10,8 @@
 
 #include <sched.h>
 
-__attribute__((unused)) static ncclResult_t test_connect(struct kl_connector *c, const struct kl_card *card,
-                                                         struct kl_card_reply *reply)
+__attribute__((unused)) static ncclResult_t test_connect(struct kl_connector *c, const struct kl_address_record *card,
+                                                         struct kl_connect_reply *reply)
 {
     uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     ncclResult_t rc;
@@ -20,7 +20,7 @@ __attribute__((unused)) static ncclResult_t test_connect(struct kl_connector *c,
     return rc;
 }
 
-__attribute__((unused)) static ncclResult_t test_settle(struct kl_connector *c, const struct kl_card_reply *reply)
+__attribute__((unused)) static ncclResult_t test_settle(struct kl_connector *c, const struct kl_connect_reply *reply)
 {
     uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     ncclResult_t rc;

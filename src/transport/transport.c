@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* Best first. */
+/* In order of preference. */
 const struct kl_transport *const kl_transports[] = {
     &kl_transport_p2p,
     &kl_transport_shm,
@@ -34,7 +34,7 @@ ncclResult_t kl_transport_choose(const struct kl_pair_facts *facts, const struct
                                  uint32_t *index)
 {
     char refusals[512];
-    struct kl_text text = kl_text_over(refusals, sizeof refusals);
+    struct kl_text text = kl_text_in(refusals, sizeof refusals);
 
     for (uint32_t i = 0; kl_transports[i]; i++) {
         enum kl_refusal why = kl_transports[i]->refuses(facts);
@@ -116,9 +116,9 @@ const char *kl_connector_state(const struct kl_connector *c, char *text, size_t 
 
 void kl_common_fini(struct kl_common *common)
 {
-    kl_shm_home_free(common->home);
-    if (common->pool_offered) kl_fdshare_withdraw(&common->pool_ticket);
+    kl_shm_slab_free(common->home);
+    if (common->pool_offered) kl_fdshare_withdraw(&common->pool_export_handle);
     kl_pool_free(common->pool);
-    kl_net_home_fini(&common->net);
+    kl_net_context_fini(&common->net);
     *common = (struct kl_common){.pool = NULL};
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a table of nccl-tests, text or JSON: reading and judging must be safe, and keep what bench.h promises. */
+/* Any bytes as a table of nccl-tests, text or JSON: reading and judging must be safe, and keep the contract of
+ * bench.h. */
 #include "api/param_sets.h"
 #include "base/error.h"
 #include "logs/bench_file.h"
@@ -22,7 +23,7 @@ static void check(const struct kl_bench *b)
         if (b->row[i].size < 1) abort();
     for (int i = 0; i < b->nfinding; i++) {
         char text[1024];
-        struct kl_text t = kl_text_over(text, sizeof text);
+        struct kl_text t = kl_text_in(text, sizeof text);
 
         if (b->finding[i].table < 0 || b->finding[i].table >= b->ntable) abort();
         kl_bench_finding_text(&b->finding[i], &t);

@@ -19,7 +19,7 @@ static void check_findings(const struct kl_log *log)
     if (kl_log_findings_make(log, &f)) abort();
     for (int i = 0; i < f.n; i++) {
         char text[2048], at[KL_LOG_AT];
-        struct kl_text t = kl_text_over(text, sizeof text);
+        struct kl_text t = kl_text_in(text, sizeof text);
 
         kl_log_finding_text(&f.finding[i], &t);
         if (i && f.finding[i].weight < f.finding[i - 1].weight) abort(); /* worst first */
@@ -37,10 +37,10 @@ static void compare(const struct kl_log *log)
     struct kl_log_compare compared;
 
     if (log->nnode > PLANNED) return;
-    if (kl_log_compare_make(log, &none, &compared)) abort(); /* nothing was asked for that could be wrong */
+    if (kl_log_compare_make(log, &none, &compared)) abort(); /* there was no wrong question */
     for (int i = 0; i < compared.n; i++) {
         char text[512];
-        struct kl_text t = kl_text_over(text, sizeof text);
+        struct kl_text t = kl_text_in(text, sizeof text);
 
         kl_log_difference_text(&compared.difference[i], &t);
     }

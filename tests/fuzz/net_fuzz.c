@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as what the socket net reads: a handle, a stranger's handshake, terms, and frames, those of strangers and those of a peer
-   who has the keys and says what it likes. The first byte says which. */
+/* Any bytes as input of the socket net: a handle, a stranger's handshake, terms, and frames, from strangers and from a
+   hostile peer that has the keys. The first byte selects the kind. */
 #include "base/error.h"
-#include "net/socket/opening.h"
+#include "net/socket/socket_handshake.h"
 #include "net/socket/receive.h"
 
 #include <stdint.h>
@@ -35,10 +35,10 @@ static void read_handle(const uint8_t *data, size_t size)
     union kl_address address, same;
 
     memcpy(&handle, data, size < sizeof handle ? size : sizeof handle);
-    if (!kl_terms_get_handle(&handle, &address)) return;
+    if (!kl_session_params_get_handle(&handle, &address)) return;
     CHECK(!kl_address_is_none(&address) && kl_address_port(&address));
-    kl_terms_put_handle(&address, &again);
-    CHECK(kl_terms_get_handle(&again, &same) && !memcmp(&address, &same, sizeof same));
+    kl_session_params_put_handle(&address, &again);
+    CHECK(kl_session_params_get_handle(&again, &same) && !memcmp(&address, &same, sizeof same));
 }
 
 /* ---- strangers ---- */
@@ -47,26 +47,26 @@ static void read_handle(const uint8_t *data, size_t size)
 static void shake_hands(const uint8_t *data, size_t size, bool calls)
 {
     const struct kl_hello me = {.version = KL_PROTOCOL, .type = KL_CONNECTION_NET, .side = KL_HOST, .from = 1};
-    const struct kl_terms terms = {.lanes = 2};
-    struct kl_opening o;
-    enum kl_opened opened = KL_OPENED_NOT_YET;
+    const struct kl_session_params terms = {.lanes = 2};
+    struct kl_socket_handshake o;
+    enum kl_socket_handshake_result opened = KL_HANDSHAKE_PENDING;
     int fd[2];
 
     socket_pair(fd);
     if (calls) {
-        kl_opening_call(&o, fd[0], &me, &key, &terms);
-        o.stage = KL_OPENING_AWAITS_HELLO; /* a socket of a pair is connected */
+        kl_socket_handshake_call(&o, fd[0], &me, &key, &terms);
+        o.stage = KL_HANDSHAKE_AWAITS_HELLO; /* a socket of a pair is connected */
         kl_hello_encode(&me, o.handshake.caller);
     } else {
-        kl_opening_host(&o, fd[0], &me, &key, true);
+        kl_socket_handshake_host(&o, fd[0], &me, &key, true);
     }
-    for (size_t at = 0; at < size && opened == KL_OPENED_NOT_YET; at += (size + 1) / 2) {
+    for (size_t at = 0; at < size && opened == KL_HANDSHAKE_PENDING; at += (size + 1) / 2) {
         size_t n = size - at < (size + 1) / 2 ? size - at : (size + 1) / 2;
         if (write(fd[1], data + at, n) < 0) break;
-        opened = kl_opening_move(&o);
+        opened = kl_socket_handshake_progress(&o);
     }
-    CHECK(opened != KL_OPENED);
-    kl_opening_close(&o);
+    CHECK(opened != KL_HANDSHAKE_OK);
+    kl_socket_handshake_close(&o);
     close(fd[1]);
 }
 
@@ -84,17 +84,17 @@ static void be_visited(const uint8_t *data, size_t size)
 
 static void read_terms(const uint8_t *data, size_t size)
 {
-    unsigned char wire[KL_TERMS_BYTES] = {0}, again[KL_TERMS_BYTES];
-    struct kl_terms terms;
+    unsigned char wire[KL_SESSION_PARAMS_BYTES] = {0}, again[KL_SESSION_PARAMS_BYTES];
+    struct kl_session_params terms;
 
-    memcpy(wire, data, size < KL_TERMS_BODY ? size : KL_TERMS_BODY);
-    CHECK(!kl_terms_decode(wire, &key, KL_CALLER, &terms));
-    kl_key_prove(&key, "kolo net sender's terms", wire, KL_TERMS_BODY, wire + KL_TERMS_BODY);
-    if (!kl_terms_decode(wire, &key, KL_CALLER, &terms)) return;
+    memcpy(wire, data, size < KL_SESSION_PARAMS_BODY ? size : KL_SESSION_PARAMS_BODY);
+    CHECK(!kl_session_params_decode(wire, &key, KL_CALLER, &terms));
+    kl_key_prove(&key, "kolo net sender's terms", wire, KL_SESSION_PARAMS_BODY, wire + KL_SESSION_PARAMS_BODY);
+    if (!kl_session_params_decode(wire, &key, KL_CALLER, &terms)) return;
     CHECK(terms.lane <= terms.lanes && terms.lanes <= KL_SOCKET_MAX_LANES);
-    kl_terms_encode(&terms, &key, KL_CALLER, again);
-    CHECK(kl_terms_decode(again, &key, KL_CALLER, &terms));
-    CHECK(!kl_terms_decode(again, &key, KL_HOST, &terms));
+    kl_session_params_encode(&terms, &key, KL_CALLER, again);
+    CHECK(kl_session_params_decode(again, &key, KL_CALLER, &terms));
+    CHECK(!kl_session_params_decode(again, &key, KL_HOST, &terms));
 }
 
 /* ---- frames ---- */
@@ -127,7 +127,7 @@ static void hang_up(struct kl_conn *c, const int peer[2])
     close(peer[1]);
 }
 
-/* Nobody without the keys gets a frame in. */
+/* A peer without the keys gets no frame in. */
 static void hear_stranger(const uint8_t *data, size_t size)
 {
     int peer[2];
@@ -135,13 +135,13 @@ static void hear_stranger(const uint8_t *data, size_t size)
 
     if (write(peer[0], data, size) == (ssize_t)size) {
         kl_receive_work(c);
-        CHECK(c->failed == (size >= KL_GUARD_HEAD ? ncclRemoteError : ncclSuccess));
+        CHECK(c->failed == (size >= KL_CIPHER_SEALED_HEAD ? ncclRemoteError : ncclSuccess));
         CHECK(!c->message);
     }
     hang_up(c, peer);
 }
 
-/* A piece of the input: its first byte says how long it is at most. */
+/* A piece of the input: its first byte limits its length. */
 static size_t piece(const uint8_t **data, size_t *size, const uint8_t **at)
 {
     size_t n = *size ? (*data)[0] : 0;
@@ -162,12 +162,12 @@ static void hear_peer(const uint8_t *data, size_t size)
 {
     int peer[2];
     struct kl_conn *c = receiver(KL_CIPHER_PLAIN, peer);
-    struct kl_guard guard;
+    struct kl_cipher_state guard;
     uint64_t sequence[2] = {0, 0};
 
-    kl_guard_init(&guard, KL_CIPHER_PLAIN, &key, "kolo net sender to listener");
+    kl_cipher_init(&guard, KL_CIPHER_PLAIN, &key, "kolo net sender to listener");
     while (size && !c->failed) {
-        unsigned char plain[KL_GUARD_PLAIN_HEAD] = {0}, wire[KL_GUARD_HEAD];
+        unsigned char plain[KL_CIPHER_PLAIN_HEAD] = {0}, wire[KL_CIPHER_SEALED_HEAD];
         int lane = data[0] & 1;
         const uint8_t *at;
         size_t n = piece(&data, &size, &at);
@@ -175,7 +175,7 @@ static void hear_peer(const uint8_t *data, size_t size)
         memcpy(plain, at, n < 16 ? n : 16);
         for (int i = 0; i < 8; i++) plain[16 + i] = (unsigned char)(sequence[lane] >> (8 * i));
         sequence[lane]++;
-        kl_guard_head(&guard, plain, wire);
+        kl_cipher_seal_head(&guard, plain, wire);
         if (write(peer[lane], wire, sizeof wire) < 0) break;
         n = piece(&data, &size, &at);
         if (n && write(peer[lane], at, n) < 0) break;

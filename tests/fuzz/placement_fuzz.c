@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-static void complete(const uint8_t *data, size_t bytes, const struct kl_known *machine)
+static void complete(const uint8_t *data, size_t bytes, const struct kl_known_machine *machine)
 {
     struct kl_assumed assumed = {.n = 0}, again = {.n = 0};
     char text[KL_ASSUMED_TEXT];
@@ -29,7 +29,7 @@ static void complete(const uint8_t *data, size_t bytes, const struct kl_known *m
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static int n;
-    const struct kl_known *machine;
+    const struct kl_known_machine *machine;
 
     complete(data, bytes, NULL);
     if (bytes) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What reaches a process from whoever asks about the state of the job: the lines of a client, in pieces of any size, and records of
- * other ranks, which are told on as text and as JSON. The first byte says which.
+ * Input from a client that asks about the state of the job: its lines, in pieces of any size, and records of other
+ * ranks, which are reported as text and as JSON. The first byte selects the kind.
  */
-#include "comm/watch/protocol.h"
-#include "comm/watch/report.h"
+#include "comm/diagnosis/protocol.h"
+#include "comm/diagnosis/report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void talk(const uint8_t *data, size_t size)
 
     for (size_t taken; size; data += taken, size -= taken) {
         size_t n = size < piece ? size : piece;
-        enum kl_ras_turn turn = kl_ras_hear(&s, (const char *)data, n, &taken, reply);
+        enum kl_ras_result turn = kl_ras_parse(&s, (const char *)data, n, &taken, reply);
         CHECK(taken && taken <= n && strlen(reply) < KL_RAS_REPLY);
         CHECK(turn != KL_RAS_MORE || (taken == n && !*reply));
         CHECK(turn != KL_RAS_ANSWER || reply[strlen(reply) - 1] == '\n');
@@ -33,10 +33,10 @@ static void talk(const uint8_t *data, size_t size)
     }
 }
 
-static const char *describe(uint64_t communicator, int rank, char who[KL_REPORT_WHO])
+static const char *describe(uint64_t communicator, int rank, char who[KL_REPORT_NAME_BYTES])
 {
     (void)communicator;
-    snprintf(who, KL_REPORT_WHO, "rank %d", rank);
+    snprintf(who, KL_REPORT_NAME_BYTES, "rank %d", rank);
     return who;
 }
 
@@ -48,7 +48,7 @@ static int by_rank(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* As gather.c hands them over: by communicator and rank, each once. */
+/* As gather.c passes them: by communicator and rank, each once. */
 static size_t in_order(struct kl_status *s, size_t n)
 {
     size_t kept = 0;

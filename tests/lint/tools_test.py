@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tools_test.py - the checks of tools/dev find what they are for."""
+"""tools_test.py - the checks of tools/dev find their faults."""
 import contextlib
 import io
 import os
@@ -23,8 +23,8 @@ import symbols  # noqa: E402
 
 
 class Folders(unittest.TestCase):
-    CASES = [  # file, what it includes, whether that is a fault
-        ("comm/init.c", "os/socket.h", False),
+    CASES = [  # file, its includes, whether that is a fault
+        ("comm/setup/init.c", "os/socket.h", False),
         ("os/socket.c", "os/socket.h", False),
         ("os/socket.c", "include/nccl.h", False),
         ("os/socket.c", "comm/comm.h", True),
@@ -78,7 +78,7 @@ build/b.c.o: local t 0 8
 
     def test_what_belongs_to_kolo(self):
         for source, want in (("src/os/socket.c", True), ("tools/kolo/main.c", True), ("src/os/socket_test.c", False),
-                             ("tests/api_test.c", False), ("bench/redop_bench.c", False), ("tools/kolo/faults.c", False)):
+                             ("tests/api_test.c", False), ("bench/redop_bench.c", False), ("tools/kolo/faulty_library.c", False)):
             self.assertEqual(objects.is_product(source), want, source)
 
 

@@ -4,7 +4,7 @@
 #include "plan/finding.h"
 #include "tools/kolo/graph_json.h"
 
-void kl_answer_begin(const struct kl_cluster *c, FILE *to)
+void kl_print_preamble(const struct kl_cluster *c, FILE *to)
 {
     char nccl[KL_NCCL_TEXT];
 

@@ -12,7 +12,7 @@ static bool has(uint64_t channels, int c)
 
 const char *kl_channels_text(uint64_t channels, char *text, size_t size)
 {
-    struct kl_text t = kl_text_over(text, size);
+    struct kl_text t = kl_text_in(text, size);
 
     for (int c = 0; c < 64; c++) {
         int last = c;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void kl_checks_by_default(void)
+void kl_checks_enable_by_default(void)
 {
     struct kl_setting found;
 

@@ -36,9 +36,9 @@ static const char *const type_names[] = {
     [KL_PARAM_TYPE_ENUM] = "choice", [KL_PARAM_TYPE_LIST] = "list", [KL_PARAM_TYPE_STRING] = "text",
 };
 
-/* ---- what there is to show ---- */
+/* ---- entries ---- */
 
-/* A row and what became of it. */
+/* A row and its value. */
 struct entry {
     const char *module;
     const struct kl_param *param;
@@ -46,7 +46,7 @@ struct entry {
     struct kl_setting setting; /* unless the state is "default" */
 };
 
-/* A name that is no parameter: `other` says what it is; without it the name is unknown. */
+/* A name that is no parameter: `other` describes it; NULL: the name is unknown. */
 struct stray {
     struct kl_setting setting; /* without text if the name was asked for and is not set */
     const struct kl_param_name *other;
@@ -156,21 +156,21 @@ static void print_value(const struct entry *e)
 {
     const char *text = e->state == KL_PARAM_IS_SET ? e->setting.text : e->param->dfl;
 
-    put_plain(*text ? kl_param_shown(e->param, text) : "(unset)");
+    put_plain(*text ? kl_param_display(e->param, text) : "(unset)");
     if (e->state == KL_PARAM_IS_DEFAULT) {
         printf(*text ? " (default)\n" : "\n");
         return;
     }
     printf(e->state == KL_PARAM_IS_SET ? " (" : " (default; refused: \"");
     if (e->state == KL_PARAM_IS_REFUSED) {
-        put_plain(kl_param_shown(e->param, e->setting.text));
+        put_plain(kl_param_display(e->param, e->setting.text));
         printf("\" from ");
     }
     put_origin(&e->setting);
     printf(")\n");
 }
 
-/* What was printed last, for the empty lines between groups. */
+/* The entry that was printed last, for the empty lines between groups. */
 struct page {
     const char *module;
     bool strays;
@@ -231,7 +231,7 @@ struct document {
     json_t *parameters, *others, *unknown, *problems;
 };
 
-/* JSON is UTF-8; the environment is what it is. */
+/* JSON is UTF-8; the environment may be anything. */
 static json_t *json_text(const char *text)
 {
     json_t *json = json_string(text);
@@ -272,10 +272,10 @@ static void add_entry(void *ctx, const struct entry *e)
                   kl_param_scope_name[p->scope], "type", type_names[p->type], "default", p->dfl, "accepts",
                   kl_param_expected(p, expected, sizeof expected), "meaning", p->doc, "state", states[e->state]);
 
-    json_object_set_new(row, "value", json_text(kl_param_shown(p, text)));
+    json_object_set_new(row, "value", json_text(kl_param_display(p, text)));
     json_object_set_new(row, "source", e->state == KL_PARAM_IS_DEFAULT ? json_null() : json_origin(&e->setting));
     if (e->state == KL_PARAM_IS_REFUSED)
-        json_object_set_new(row, "refused", json_text(kl_param_shown(p, e->setting.text)));
+        json_object_set_new(row, "refused", json_text(kl_param_display(p, e->setting.text)));
     if (p->choices) json_object_set_new(row, "choices", json_choices(p->choices));
     if (p->type == KL_PARAM_TYPE_INT || p->type == KL_PARAM_TYPE_SIZE) {
         json_object_set_new(row, "min", json_integer(p->min));
@@ -363,7 +363,7 @@ static void print_page(void)
         "May ranks have different values? *all alike*: no. They compare them when a communicator is made, and each\n"
         "of them fails with ncclInvalidUsage and a sentence that names the variable, its values and the ranks.\n"
         "*a host's alike*: the ranks of one host (or NVLink domain) need the same, which is compared as well; hosts\n"
-        "may differ. *settled*: yes, and one counts: that of the first rank of a host, or what all have in common.\n"
+        "may differ. *settled*: yes, and one counts: the first rank's of a host, or the one that suits all.\n"
         "*own*: yes, each rank uses its own.\n");
     for (const struct kl_param_set *const *set = kl_param_registry.sets; *set; set++) page_set(*set);
 

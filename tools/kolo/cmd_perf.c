@@ -2,7 +2,7 @@
 #include "tools/kolo/cmd.h"
 
 #include "base/clock.h"
-#include "base/filelimit.h"
+#include "base/file_size_limit.h"
 #include "base/parse.h"
 #include "topo/config.h"
 #include "tools/kolo/checks.h"
@@ -58,7 +58,7 @@ int cmd_perf_rank(int argc, char **argv)
 
 struct watched {
     const struct kl_perf_config *config;
-    struct kl_watch_slot *slots;
+    struct kl_watchdog_slot *slots;
     int nranks;
 };
 
@@ -67,8 +67,8 @@ static bool is_stuck(void *context)
     const struct watched *w = context;
     char text[512];
 
-    if (!kl_watch_stuck(w->slots, w->nranks, 0, kl_now_ns(), w->config->timeout_ms, w->config->coll->name, text,
-                        sizeof text))
+    if (!kl_watchdog_stuck(w->slots, w->nranks, 0, kl_now_ns(), w->config->timeout_ms, w->config->coll->name, text,
+                           sizeof text))
         return false;
     fprintf(stderr, "kolo perf: %s\n", text);
     return true;
@@ -79,12 +79,12 @@ static int share_slots(struct watched *w)
     size_t bytes = (size_t)w->nranks * sizeof *w->slots;
     int fd = memfd_create("kolo-perf", MFD_CLOEXEC);
 
-    if (fd < 0 || !kl_filelimit_allows(bytes) || ftruncate(fd, (off_t)bytes)) return -1;
+    if (fd < 0 || !kl_file_size_limit_allows(bytes) || ftruncate(fd, (off_t)bytes)) return -1;
     w->slots = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return w->slots == MAP_FAILED ? -1 : fd;
 }
 
-/* A file that cannot be read or written shows now, in one line, rather than in the middle of a job. */
+/* Check files now, for an error in one line instead of in the middle of a job. */
 static int check_files(const struct kl_perf_config *c, char topo[PATH_MAX])
 {
     FILE *f = NULL;
@@ -159,7 +159,7 @@ static int start_processes(const struct kl_perf_config *c, int argc, char **argv
     return code;
 }
 
-/* Something that starts the ranks of jobs has started this process: what koloInitFromEnv looks for is there. */
+/* Did a job launcher start this process: are the variables of koloInitFromEnv there? */
 static bool is_in_a_job(void)
 {
     static const char *const pairs[][2] = {{"KOLO_RANK", "KOLO_SIZE"},
@@ -185,7 +185,7 @@ int cmd_perf(int argc, char **argv)
     }
     if (!kl_follow_release("perf", config.nccl)) return EXIT_USAGE;
     config.release = kl_topo_config_release();
-    kl_checks_by_default();
+    kl_checks_enable_by_default();
     if (!config.nprocesses && is_in_a_job()) {
         if (config.nhosts > 1 || config.netns || config.topo || config.machine)
             return wrong_usage(

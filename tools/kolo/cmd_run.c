@@ -65,7 +65,8 @@ static void print_help(FILE *to)
         "to all "
         "ranks.\n"
         "When a rank dies, the others get the grace period, then SIGTERM, and SIGKILL 2 seconds later; a report says\n"
-        "how each rank ended. Exit code: 0 when all ranks ended with 0; else that of the rank that failed first, or "
+        "how each rank ended. Exit code: 0 when all ranks ended with 0; else the code of the rank that failed first, "
+        "or "
         "128 and\n"
         "the number of the signal that ended it; 1 after --timeout or if the job cannot be set up, 2 for wrong usage, "
         "126\n"
@@ -133,7 +134,7 @@ static int start(const struct run_options *o, const char *path, char **argv)
         fprintf(stderr, "kolo run: --cuda: %s\n", why);
         return EXIT_PROBLEM;
     }
-    kl_checks_by_default();
+    kl_checks_enable_by_default();
     return kl_launch(&job);
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "graph/story.h"
+#include "graph/search_log.h"
 #include "tools/kolo/assumed.h"
 #include "tools/kolo/channels.h"
 #include "tools/kolo/cluster_options.h"
@@ -113,7 +113,7 @@ static void print_ring(const struct kl_connect *c, int channel, FILE *to)
     fprintf(to, "\n");
 }
 
-/* From `rank` down: the chain of first children, then what hangs on the chain besides. `left` ranks are still shown. */
+/* From `rank` down: the chain of first children, then the other branches of the chain. `left` ranks are still shown. */
 static void print_branch(const struct kl_connect *c, int channel, int rank, int *left, FILE *to)
 {
     for (int r = rank; r >= 0 && *left > 0; r = kl_connect_tree(c, channel, r).down[0], --*left)
@@ -176,7 +176,7 @@ static void print_size(int64_t bytes, FILE *to)
     fprintf(to, "%lld %c%s", (long long)bytes, unit ? units[unit] : 'B', unit ? "B" : "");
 }
 
-/* What is chosen for sizes from 8 B to 1 GiB, neighbours with the same choice together. */
+/* The choices for sizes from 8 B to 1 GiB, neighbours with the same choice together. */
 static void print_choices(const struct kl_tuning *t, int func, FILE *to)
 {
     struct kl_tuning_choice before = {.algo = -1};
@@ -213,9 +213,9 @@ static void print_limit(const struct kl_topo *t, int link, FILE *to)
 
 static ncclResult_t print_why(const struct kl_topo *t, int id, const struct kl_graph_why *why, FILE *to)
 {
-    struct kl_chapter all;
+    struct kl_search_log_entry all;
 
-    KL_TRY(kl_story_whole(why, t, &all));
+    KL_TRY(kl_search_log_total(why, t, &all));
     fprintf(to, "  %s: %s", kl_graph_name(id), kl_search_end_name(why->end));
     if (why->nattempts)
         fprintf(to, ", after %d attempt%s, %d of them searched (%lld steps, %.3g ms)", why->nattempts,
@@ -231,9 +231,9 @@ ncclResult_t kl_plan_text(const struct kl_plan_view *v, FILE *to)
     const struct kl_plan *p = v->plan;
     const struct kl_plan_domain *own = &p->domain[p->domain_of[0]];
     char words[128];
-    struct kl_text size = kl_text_over(words, sizeof words);
+    struct kl_text size = kl_text_in(words, sizeof words);
 
-    kl_answer_begin(v->cluster, to);
+    kl_print_preamble(v->cluster, to);
     kl_cluster_size(v->cluster, &size);
     fprintf(to, "%s: %s\n\n", v->cluster->name, words);
     for (int i = 0; i < p->ndomains; i++) print_domain(v, &p->domain[i], to);

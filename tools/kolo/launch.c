@@ -4,12 +4,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "os/affinity.h"
-#include "os/chaos.h"
+#include "os/fault_inject.h"
 #include "tools/kolo/cmd.h"
-#include "tools/kolo/endings.h"
+#include "tools/kolo/exit_tracker.h"
 #include "tools/kolo/fabric.h"
 #include "tools/kolo/jobid.h"
-#include "tools/kolo/lines.h"
+#include "tools/kolo/line_splitter.h"
 #include "tools/kolo/netns.h"
 #include "tools/kolo/rankenv.h"
 #include "tools/kolo/spawn.h"
@@ -29,10 +29,10 @@
 enum { WATCH_MS = 100, POLL_MAX_MS = 60000, PER_RANK = 2, NETNS_PORT = 29500 };
 enum { CHUNK = 65536, PIPE_CHUNKS = 16 }; /* together more than a pipe holds */
 
-/* One of a rank's two outputs on its way to ours. */
+/* One of a rank's two outputs, which is passed on. */
 struct output {
     int fd; /* -1: closed */
-    struct kl_lines lines;
+    struct kl_line_splitter lines;
 };
 
 struct process {
@@ -45,15 +45,15 @@ struct launcher {
     const struct kl_launch *job;
     struct process *process;
     struct pollfd *polled; /* the signals, then the outputs of each rank */
-    struct kl_endings endings;
+    struct kl_exit_tracker endings;
     struct kl_netns netns;
     struct kl_janitor janitor;
     sigset_t inherited_mask;
     int signals;         /* signalfd */
-    int asked;           /* the signal that asked us to end; 0: none did */
+    int asked;           /* the signal that asked the launcher to end; 0: none */
     int null;            /* /dev/null */
     uint64_t deadline;   /* of the whole job */
-    uint64_t next_watch; /* when is_stuck is asked again */
+    uint64_t next_watch; /* time of the next call of is_stuck */
     char id[KL_JOBID_TEXT];
     int domain_hosts; /* of each NVLink domain */
     char hostname[64], master_addr[32];
@@ -163,7 +163,7 @@ static int allocate(struct launcher *l)
     l->polled = calloc(1 + PER_RANK * (size_t)n, sizeof *l->polled);
     for (int r = 0; l->process && r < n; r++)
         for (int i = 0; i < PER_RANK; i++) l->process[r].output[i].fd = -1;
-    if (kl_endings_init(&l->endings, n, l->job->grace_ms) || !l->process || !l->polled)
+    if (kl_exit_tracker_init(&l->endings, n, l->job->grace_ms) || !l->process || !l->polled)
         return complain(l, "starting ranks", "out of memory");
     l->endings.verdict = l->job->verdict;
     return 0;
@@ -171,7 +171,7 @@ static int allocate(struct launcher *l)
 
 static int prepare(struct launcher *l)
 {
-    kl_chaos_spare(); /* whoever ends the ranks that hang must not hang itself */
+    kl_inject_disable(); /* the launcher ends hanging ranks, so it must not hang itself */
     if (allocate(l)) return -1;
     gethostname(l->hostname, sizeof l->hostname - 1);
     if (find_domains(l) || open_null(l) || catch_signals(l) || make_network(l) || make_id(l)) return -1;
@@ -219,7 +219,7 @@ static int open_output(struct output *o, const char *prefix, int *theirs)
     return 0;
 }
 
-/* The CPUs of a rank: an equal share of this process's, side by side; where there are fewer than ranks one of them, in turn, or none. */
+/* The CPUs of a rank: an equal, contiguous share of this process's; if there are fewer than ranks, one in turn, or none. */
 static bool share_of(const struct kl_cpuset *all, const struct kl_launch *job, int rank, struct kl_cpuset *share)
 {
     int ncpus = kl_cpuset_count(all), each = ncpus / job->nranks, i = 0;
@@ -290,13 +290,13 @@ static void signal_ranks(const struct launcher *l, int signal)
 static void close_output(struct output *o, FILE *to)
 {
     if (o->fd < 0) return;
-    kl_lines_end(&o->lines, to);
+    kl_line_splitter_end(&o->lines, to);
     close(o->fd);
     o->fd = -1;
 }
 
-/* Pass on some of what is there; bounded, since others wait while a rank writes faster than we read. When ours cannot
- * be written any more, theirs is closed: they see what they would see without us. */
+/* Pass on available output; bounded, because other ranks wait while one writes faster than we read. If our stream cannot be
+ * written any more, close the ranks' pipes: they get the error that they would get without us. */
 static void pass_output(struct output *o, FILE *to, int chunks)
 {
     static char chunk[CHUNK];
@@ -305,7 +305,7 @@ static void pass_output(struct output *o, FILE *to, int chunks)
         ssize_t n = read(o->fd, chunk, sizeof chunk);
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-        if (n <= 0 || kl_lines_feed(&o->lines, chunk, (size_t)n, to) || ferror(to)) close_output(o, to);
+        if (n <= 0 || kl_line_splitter_feed(&o->lines, chunk, (size_t)n, to) || ferror(to)) close_output(o, to);
     }
 }
 
@@ -321,7 +321,7 @@ static void announce_death(const struct launcher *l, int rank)
 {
     char how[160];
 
-    kl_endings_describe(&l->endings, rank, l->job->who, how, sizeof how);
+    kl_exit_tracker_describe(&l->endings, rank, l->job->who, how, sizeof how);
     if (l->endings.nrunning)
         fprintf(l->job->err, "%s: %s; the others have %g s to end\n", l->job->who, how,
                 (double)l->endings.grace_ms / 1000);
@@ -336,8 +336,8 @@ static void note_endings(struct launcher *l)
         if (l->endings.rank[r].ended || !l->process[r].pid) continue;
         if (waitid(P_PID, (id_t)l->process[r].pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid) continue;
         bool exited = info.si_code == CLD_EXITED;
-        bool first =
-            kl_endings_ended(&l->endings, r, exited ? info.si_status : 0, exited ? 0 : info.si_status, kl_now_ns());
+        bool first = kl_exit_tracker_ended(&l->endings, r, exited ? info.si_status : 0, exited ? 0 : info.si_status,
+                                           kl_now_ns());
         if (first) announce_death(l, r);
     }
 }
@@ -348,7 +348,7 @@ static void pass_signal(struct launcher *l, int signal)
     if (signal == SIGTSTP) raise(SIGSTOP); /* ours was caught */
     if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) {
         l->asked = signal;
-        kl_endings_asked(&l->endings, signal, kl_now_ns());
+        kl_exit_tracker_asked(&l->endings, signal, kl_now_ns());
     }
 }
 
@@ -369,15 +369,15 @@ static void look_at_the_clock(struct launcher *l)
     if (kl_deadline_passed(l->deadline)) {
         fprintf(l->job->err, "%s: not finished after %g s\n", l->job->who, (double)l->job->timeout_ms / 1000);
         l->deadline = KL_NO_DEADLINE;
-        kl_endings_time_is_up(&l->endings, kl_now_ns());
+        kl_exit_tracker_time_is_up(&l->endings, kl_now_ns());
     }
     if (kl_deadline_passed(l->next_watch)) {
         bool stuck = l->job->is_stuck(l->job->context);
 
         l->next_watch = stuck ? KL_NO_DEADLINE : kl_deadline_in_ms(WATCH_MS);
-        if (stuck) kl_endings_time_is_up(&l->endings, kl_now_ns());
+        if (stuck) kl_exit_tracker_time_is_up(&l->endings, kl_now_ns());
     }
-    int signal = kl_endings_due(&l->endings, kl_now_ns());
+    int signal = kl_exit_tracker_due(&l->endings, kl_now_ns());
     if (signal) {
         signal_ranks(l, signal);
         if (signal != SIGKILL) signal_ranks(l, SIGCONT); /* a stopped rank would not see it */
@@ -431,15 +431,15 @@ static void report(const struct launcher *l)
 {
     char how[160];
 
-    if (!kl_endings_worth_telling(&l->endings)) return;
+    if (!kl_exit_tracker_should_report(&l->endings)) return;
     for (int r = 0; r < l->job->nranks; r++) {
-        kl_endings_describe(&l->endings, r, l->job->who, how, sizeof how);
+        kl_exit_tracker_describe(&l->endings, r, l->job->who, how, sizeof how);
         fprintf(l->job->err, "%s: %s\n", l->job->who, how);
     }
 }
 
-/* A signal that came when there was nobody left to pass it to has had its effect: it must not end us, who have an exit
- * code to return. Nor must one that comes twice (timeout(1) signals its child, then its group), however late. */
+/* A signal that came after the last rank's end has no receiver left, and must not end the launcher, which has an exit code
+ * to return. Nor must one that comes twice (timeout(1) signals its child, then its group), however late. */
 static void drop_signals(const struct launcher *l)
 {
     struct signalfd_siginfo info;
@@ -452,7 +452,7 @@ static void release(struct launcher *l)
 {
     drop_signals(l);
     kl_netns_close(&l->netns);
-    kl_endings_fini(&l->endings);
+    kl_exit_tracker_fini(&l->endings);
     if (l->signals >= 0) close(l->signals);
     if (l->null >= 0) close(l->null);
     free(l->polled);
@@ -468,7 +468,7 @@ int kl_launch(const struct kl_launch *job)
     sigprocmask(SIG_BLOCK, NULL, &l.inherited_mask);
     if (!prepare(&l) && !start_ranks(&l)) {
         attend(&l);
-        code = kl_endings_code(&l.endings);
+        code = kl_exit_tracker_code(&l.endings);
         sweep(&l);
         report(&l);
     } else {

@@ -15,7 +15,7 @@
 
 /* ---- the list ---- */
 
-static json_t *machine_json(const struct kl_known *m)
+static json_t *machine_json(const struct kl_known_machine *m)
 {
     struct kl_known_parts parts = kl_known_count(m);
     json_t *o = json_pack("{s:s,s:s,s:s,s:i,s:i,s:i}", "name", m->name, "title", m->title, "gpu", m->gpu, "gpus",
@@ -38,7 +38,7 @@ static ncclResult_t list_json(FILE *to)
 
 ncclResult_t kl_machines_list(bool json, FILE *to)
 {
-    const struct kl_known *m;
+    const struct kl_known_machine *m;
 
     if (json) return list_json(to);
     for (int i = 0; (m = kl_known_at(i)); i++) {
@@ -48,14 +48,14 @@ ncclResult_t kl_machines_list(bool json, FILE *to)
                 parts.gpus, m->gpu, parts.nics * m->ports, m->gbps, m->trays > 1 ? " in each tray" : "", "",
                 kl_known_certainty(m), m->source);
     }
-    fprintf(to, "\nNAME:N takes N trays of a rack, as in gb200-nvl72:4. Layouts are those of the source; bus ids are "
+    fprintf(to, "\nNAME:N takes N trays of a rack, as in gb200-nvl72:4. Layouts follow the source; bus ids are "
                 "made up.\n");
     return ncclSuccess;
 }
 
 /* ---- files ---- */
 
-static ncclResult_t write_machine(const struct kl_known *m, const char *path)
+static ncclResult_t write_machine(const struct kl_known_machine *m, const char *path)
 {
     struct kl_xml *xml = NULL;
     ncclResult_t rc;
@@ -119,6 +119,6 @@ bool kl_machines_use(const char *who, const char *topo, const char *machine)
     if (rc) return complain(who);
     if (topo) say_assumed(who, topo, &assumed);
     if (machine) setenv("KOLO_MACHINE", machine, 1);
-    if (!topo) setenv("NCCL_TOPO_FILE", "", 1); /* the machine that was asked for, not what a file makes of it */
+    if (!topo) setenv("NCCL_TOPO_FILE", "", 1); /* the requested machine, without a file */
     return true;
 }

@@ -21,23 +21,23 @@ static size_t table_bytes(const struct kl_perf_op *op)
 
 /* ---- the ranks of a thread together ---- */
 
-static void begin_step(struct kl_perf_thread *t, enum kl_watch_phase phase)
+static void begin_step(struct kl_perf_thread *t, enum kl_watchdog_phase phase)
 {
     for (int i = 0; i < t->config->ndevices; i++) {
         const struct kl_perf_rank *r = &t->rank[i];
-        struct kl_watch_step step = {
+        struct kl_watchdog_step step = {
             .phase = phase,
             .bytes = table_bytes(&r->op),
             .type = r->op.type,
             .in_place = r->in_place,
         };
-        kl_watch_begin(r->slot, &step);
+        kl_watchdog_begin(r->slot, &step);
     }
 }
 
 static void end_step(struct kl_perf_thread *t)
 {
-    for (int i = 0; i < t->config->ndevices; i++) kl_watch_end(t->rank[i].slot);
+    for (int i = 0; i < t->config->ndevices; i++) kl_watchdog_end(t->rank[i].slot);
 }
 
 static ncclResult_t synchronize(struct kl_perf_thread *t)
@@ -84,15 +84,6 @@ static ncclResult_t issue_iteration(struct kl_perf_thread *t, int iteration)
     return close_group(rc);
 }
 
-static ncclResult_t run_iterations(struct kl_perf_thread *t, int n)
-{
-    for (int i = 0; i < n; i++) {
-        KL_TRY(issue_iteration(t, i));
-        if (t->config->blocking) KL_TRY(synchronize(t));
-    }
-    return ncclSuccess;
-}
-
 /* ---- agreeing ---- */
 
 /* Every rank takes part, but a thread's values count once in a sum. */
@@ -127,7 +118,27 @@ static ncclResult_t barrier(struct kl_perf_thread *t)
     return agree(t, &nothing, 1, ncclSum);
 }
 
-/* What -a asks for, of times that each thread has measured. */
+/* ---- iterations ---- */
+
+/* -z. The barrier is no step of its own: it belongs to what is timed. */
+static ncclResult_t block(struct kl_perf_thread *t)
+{
+    double nothing = 0;
+
+    if (t->config->blocking & KL_BLOCKING_WAIT) KL_TRY(synchronize(t));
+    return t->config->blocking & KL_BLOCKING_BARRIER ? agree_some(t, &nothing, 1, ncclSum) : ncclSuccess;
+}
+
+static ncclResult_t run_iterations(struct kl_perf_thread *t, int n)
+{
+    for (int i = 0; i < n; i++) {
+        KL_TRY(issue_iteration(t, i));
+        KL_TRY(block(t));
+    }
+    return ncclSuccess;
+}
+
+/* The times of each thread, combined as -a says. */
 static ncclResult_t average(struct kl_perf_thread *t, double *times, size_t n)
 {
     switch (t->config->average) {

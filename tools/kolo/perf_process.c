@@ -27,13 +27,13 @@ struct process {
     int argc;
     char **argv;
 
-    int process, nprocesses, local; /* among all, and among those of this host */
+    int process, nprocesses, local; /* among all, and among this host's */
     int nranks, nown;               /* of the job, of this process */
     ncclUniqueId id;                /* of the communicator to measure */
 
-    struct kl_watch_slot *slots, *own_slots; /* of this process's ranks; the memory, if it is ours */
-    struct kl_perf_rank *rank;               /* nown */
-    struct kl_perf_thread *thread;           /* config->nthreads */
+    struct kl_watchdog_slot *slots, *own_slots; /* of this process's ranks; the memory, if it is ours */
+    struct kl_perf_rank *rank;                  /* nown */
+    struct kl_perf_thread *thread;              /* config->nthreads */
     struct kl_perf_json *json;
     int stop; /* eventfd that ends the watching thread */
 };
@@ -44,7 +44,7 @@ _Noreturn static void give_up(const struct kl_perf_rank *r, const char *operatio
     const char *text = ncclGetLastError(r->comm);
     char what[160];
 
-    kl_watch_describe(r->slot, operation, what, sizeof what);
+    kl_watchdog_describe(r->slot, operation, what, sizeof what);
     fprintf(stderr, "kolo perf: rank %d: %s: %s\n", r->rank, what, text && *text ? text : "failed without a reason");
     fflush(stdout);
     _exit(KL_PERF_FAILED);
@@ -52,7 +52,7 @@ _Noreturn static void give_up(const struct kl_perf_rank *r, const char *operatio
 
 /* ---- joining ---- */
 
-/* A number that a launcher has left in the environment; -1: it has not. */
+/* A number from a launcher's environment variable; -1: not set. */
 static int number_of(const char *name)
 {
     const char *text = getenv(name);
@@ -102,7 +102,7 @@ static ncclResult_t join_as_environment_says(struct process *p, ncclComm_t *comm
     return ncclSuccess;
 }
 
-/* Several ranks in a process choose their devices; a single one takes what the library gives it. */
+/* Several ranks in a process choose their devices; a single one takes the library's default. */
 static ncclResult_t init_rank(const struct process *p, struct kl_perf_rank *r)
 {
     int ndevices;
@@ -189,7 +189,7 @@ static ncclResult_t thread_steps(struct process *p, struct kl_perf_thread *t)
     if (!t->rank[0].comm) KL_TRY(init_ranks(p, t->rank, p->config->ndevices));
     KL_TRY(open_ranks(p, t->rank));
     KL_TRY(present(p, t));
-    for (int i = 0; i < p->config->ndevices; i++) kl_watch_end(t->rank[i].slot); /* joined */
+    for (int i = 0; i < p->config->ndevices; i++) kl_watchdog_end(t->rank[i].slot); /* joined */
     return kl_perf_measure(t);
 }
 
@@ -223,7 +223,7 @@ static void run_threads(struct process *p)
     }
     if (err) {
         fprintf(stderr, "kolo perf: starting threads: %s\n", strerror(err));
-        _exit(KL_PERF_FAILED); /* those that run wait for those that do not */
+        _exit(KL_PERF_FAILED); /* the running threads wait for the missing ones */
     }
     thread_main(&own);
     for (int i = 1; i < started; i++) pthread_join(handle[i], NULL);
@@ -231,7 +231,7 @@ static void run_threads(struct process *p)
     free(handle);
 }
 
-/* ---- the watching thread, where there is no launcher that watches ---- */
+/* ---- the watching thread, if no launcher watches ---- */
 
 static void *watch_main(void *argument)
 {
@@ -240,8 +240,8 @@ static void *watch_main(void *argument)
     char text[512];
 
     while (poll(&stop, 1, WATCH_MS) == 0)
-        if (kl_watch_stuck(p->slots, p->nown, p->process * p->nown, kl_now_ns(), p->config->timeout_ms,
-                           p->config->coll->name, text, sizeof text)) {
+        if (kl_watchdog_stuck(p->slots, p->nown, p->process * p->nown, kl_now_ns(), p->config->timeout_ms,
+                              p->config->coll->name, text, sizeof text)) {
             fprintf(stderr, "kolo perf: %s\n", text);
             _exit(KL_PERF_FAILED);
         }
@@ -307,8 +307,8 @@ static void set_thread(struct process *p, int i)
     };
 }
 
-/* Slots of our own where nobody else watches. */
-static int allocate(struct process *p, struct kl_watch_slot *slots)
+/* Slots of our own if there is no other watcher. */
+static int allocate(struct process *p, struct kl_watchdog_slot *slots)
 {
     size_t bytes = (size_t)p->nown * sizeof *slots;
 
@@ -363,9 +363,9 @@ static int conclude(struct process *p)
 /* Without -p the communicators of all threads are made here, in one group. */
 static void join_together(struct process *p)
 {
-    struct kl_watch_step step = {.phase = KL_PHASE_JOIN};
+    struct kl_watchdog_step step = {.phase = KL_PHASE_JOIN};
 
-    for (int i = 0; i < p->nown; i++) kl_watch_begin(p->rank[i].slot, &step);
+    for (int i = 0; i < p->nown; i++) kl_watchdog_begin(p->rank[i].slot, &step);
     if (p->config->parallel_init || p->rank[0].comm) return;
     if (init_ranks(p, p->rank, p->nown)) give_up(&p->rank[0], p->config->coll->name);
 }
@@ -378,7 +378,7 @@ static void appoint_reporter(struct process *p)
     p->thread[0].context = p;
 }
 
-static int run(struct process *p, struct kl_watch_slot *slots, ncclComm_t comm)
+static int run(struct process *p, struct kl_watchdog_slot *slots, ncclComm_t comm)
 {
     if (allocate(p, slots)) {
         fprintf(stderr, "kolo perf: out of memory\n");
@@ -391,7 +391,7 @@ static int run(struct process *p, struct kl_watch_slot *slots, ncclComm_t comm)
     return run_watched(p) ? KL_PERF_FAILED : conclude(p);
 }
 
-int kl_perf_process(const struct kl_perf_config *config, struct kl_watch_slot *slots, int argc, char **argv)
+int kl_perf_process(const struct kl_perf_config *config, struct kl_watchdog_slot *slots, int argc, char **argv)
 {
     struct process p = {.config = config, .argc = argc, .argv = argv, .local = local_index()};
     ncclComm_t comm = NULL;

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "comm/watch/ras.h"
+#include "comm/diagnosis/ras.h"
 #include "os/socket.h"
 
 #include <errno.h>
@@ -15,9 +15,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* ---- who listens ---- */
+/* ---- finding processes ---- */
 
-/* The name in a line of /proc/net/unix, if it is that of a process of ours. */
+/* The name in a line of /proc/net/unix, if it belongs to a process of Kolo. */
 static bool find_name(char *line, struct kl_ras_process *p)
 {
     char *name = strstr(line, " @" KL_RAS_NAME);
@@ -126,7 +126,7 @@ static ncclResult_t hear(int fd, uint64_t deadline, const char *who, FILE *to)
 
 static ncclResult_t talk(int fd, const char *question, uint64_t deadline, const char *who, char **answer)
 {
-    const struct kl_wait wait = {.deadline = deadline};
+    const struct kl_io_wait wait = {.deadline = deadline};
     size_t bytes = 0;
     FILE *to = open_memstream(answer, &bytes);
 

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MAX_COLUMNS = 64 }; /* of more GPUs or NICs nobody reads a table */
+enum { MAX_COLUMNS = 64 }; /* a table of more GPUs or NICs would be unreadable */
 
 /* ---- tree ---- */
 
@@ -26,7 +26,7 @@ static void print_cpu(const struct kl_topo *t, const struct kl_node *n, FILE *to
     static const char *const intel[] = {"", " (Broadwell or older)", " (Skylake to Ice Lake)", " (Sapphire Rapids)",
                                         " (Emerald Rapids or newer)"};
     char cpus[128];
-    struct kl_text list = kl_text_over(cpus, sizeof cpus);
+    struct kl_text list = kl_text_in(cpus, sizeof cpus);
 
     fprintf(to, "  %s%s", word(archs, 4, n->cpu.arch), n->cpu.vendor > 0 ? word(vendors, 4, n->cpu.vendor) : "");
     if (n->cpu.vendor == KL_VENDOR_INTEL) fputs(word(intel, 5, n->cpu.model), to);
@@ -152,7 +152,7 @@ void kl_topo_text(const struct kl_topo *t, const struct kl_cluster *cluster, FIL
 {
     int gpus = t->count[KL_NODE_GPU], nics = t->count[KL_NODE_NET], cpus = t->count[KL_NODE_CPU];
     char words[128];
-    struct kl_text devices = kl_text_over(words, sizeof words);
+    struct kl_text devices = kl_text_in(words, sizeof words);
 
     kl_cluster_devices(cluster, gpus, &devices);
     fprintf(to, "%s: %s, %d NIC%s, %d CPU%s%s; widest path %g GB/s, widest %s %g GB/s\n", cluster->name, words, nics,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/core/copy.h"
 
-#include "compat/cuda/core/book.h"
+#include "compat/cuda/core/ranges.h"
 #include "compat/cuda/core/stream.h"
 
 #include <stdlib.h>
@@ -11,15 +11,15 @@ enum {
     EARLY_BYTES = 64 << 10
 }; /* up to here a synchronous copy from pageable memory returns when the source has been read */
 
-/* ---- what memory is ---- */
+/* ---- kinds of memory ---- */
 
-/* Only what the book knows to be the host's alone, or nothing at all, is pageable. A kind that says "device" is believed: memory
- * that ncclMemAlloc gave is not in the book. */
+/* Memory is pageable if the book has it as the host's alone, or not at all. A kind of "device" is trusted: memory of
+ * ncclMemAlloc is not in the book. */
 static bool pageable(const void *ptr, bool device_by_kind)
 {
     struct kl_cuda_range range;
 
-    return !device_by_kind && !kl_cuda_book_find(ptr, &range);
+    return !device_by_kind && !kl_cuda_ranges_find(ptr, &range);
 }
 
 static bool to_host_memory(int kind)
@@ -42,7 +42,7 @@ static bool leaves(const void *ptr, size_t bytes)
 {
     struct kl_cuda_range r;
 
-    if (!kl_cuda_book_find(ptr, &r) || r.kind == KL_CUDA_MEMORY_MAPPED || r.kind == KL_CUDA_MEMORY_REGISTERED)
+    if (!kl_cuda_ranges_find(ptr, &r) || r.kind == KL_CUDA_MEMORY_MAPPED || r.kind == KL_CUDA_MEMORY_REGISTERED)
         return false;
     return bytes > r.bytes - (size_t)((const char *)ptr - r.base);
 }
@@ -101,7 +101,7 @@ static void fill_row(char *row, const struct job *j)
         break;
     default:
         for (size_t x = 0; x + (size_t)j->element_bytes <= j->box.width; x += (size_t)j->element_bytes)
-            memcpy(row + x, &j->value, (size_t)j->element_bytes); /* low bytes come first, here and on GPUs */
+            memcpy(row + x, &j->value, (size_t)j->element_bytes); /* little-endian, here and on GPUs */
     }
 }
 
@@ -221,7 +221,7 @@ cudaError_t kl_cuda_fill(const struct kl_cuda_box *box, unsigned value, int elem
         j->element_bytes = element_bytes;
         KL_CUDA_TRY(kl_cuda_stream_call(stream, run_fill, free, j));
     }
-    bool of_device = kl_cuda_book_find(box->to, &range) &&
+    bool of_device = kl_cuda_ranges_find(box->to, &range) &&
                      (range.kind == KL_CUDA_MEMORY_DEVICE || range.kind == KL_CUDA_MEMORY_POOL);
     return first || (how == KL_CUDA_SYNC && !of_device) ? kl_cuda_stream_synchronize(stream) : cudaSuccess;
 }

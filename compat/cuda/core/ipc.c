@@ -15,7 +15,7 @@
 
 enum { MEMORY = 0x4b4f4c4d, EVENT = 0x4b4f4c45 };
 
-/* What the bytes of a handle are. */
+/* The layout of a handle. */
 struct handle {
     uint32_t magic;
     int32_t pid, fd;
@@ -27,7 +27,7 @@ struct handle {
 _Static_assert(sizeof(struct handle) == sizeof(cudaIpcMemHandle_t), "both are CUDA's");
 _Static_assert(sizeof(struct handle) == sizeof(cudaIpcEventHandle_t), "both are CUDA's");
 
-/* The descriptor that a handle is of; -1: the process has it no more. */
+/* The descriptor of a handle; -1: the process has closed it. */
 static int open_segment(const struct handle *h)
 {
     char path[64];
@@ -50,7 +50,7 @@ cudaError_t kl_cuda_ipc_memory_handle(cudaIpcMemHandle_t *handle, const void *pt
 
     if (!handle) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_enter());
-    if (!kl_cuda_book_find(ptr, &r) || r.kind != KL_CUDA_MEMORY_DEVICE) return cudaErrorInvalidValue;
+    if (!kl_cuda_ranges_find(ptr, &r) || r.kind != KL_CUDA_MEMORY_DEVICE) return cudaErrorInvalidValue;
     h.fd = kl_cuda_memory_segment(r.device);
     h.offset = kl_cuda_memory_offset(&r);
     h.bytes = r.bytes;
@@ -60,7 +60,7 @@ cudaError_t kl_cuda_ipc_memory_handle(cudaIpcMemHandle_t *handle, const void *pt
     return cudaSuccess;
 }
 
-/* What is open: by who made it and the number that it gave it. */
+/* An open handle: by its creator and the creator's number. */
 struct opened {
     int32_t pid;
     uint64_t id, inode;
@@ -90,7 +90,7 @@ static cudaError_t open_new(const struct handle *h, struct opened **out)
     if (!o) return cudaErrorMemoryAllocation;
     cudaError_t rc = map(h, o);
     range.base = o->window.ptr;
-    if (!rc && !kl_cuda_book_add(&range)) {
+    if (!rc && !kl_cuda_ranges_add(&range)) {
         kl_cuda_window_close(&o->window);
         rc = cudaErrorMemoryAllocation;
     }
@@ -138,7 +138,7 @@ static cudaError_t close_locked(const void *ptr)
         if (o->window.ptr != ptr) continue;
         if (--o->count) return cudaSuccess;
         *at = o->next;
-        kl_cuda_book_take(ptr, 1u << KL_CUDA_MEMORY_IMPORTED, &range);
+        kl_cuda_ranges_remove(ptr, 1u << KL_CUDA_MEMORY_IMPORTED, &range);
         kl_cuda_window_close(&o->window);
         free(o);
         return cudaSuccess;
@@ -152,7 +152,7 @@ cudaError_t kl_cuda_ipc_memory_close(void *ptr)
 
     KL_CUDA_TRY(kl_cuda_enter());
     KL_CUDA_TRY(kl_cuda_unsafe());
-    if (!kl_cuda_book_find(ptr, &range)) return cudaErrorInvalidValue;
+    if (!kl_cuda_ranges_find(ptr, &range)) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_device_wait(range.device));
     pthread_mutex_lock(&lock);
     cudaError_t rc = close_locked(ptr);

@@ -16,7 +16,7 @@
 enum { PAGE = 4096 };
 #define KIND(kind) (1u << KL_CUDA_MEMORY_##kind)
 
-/* ---- what a device has given: to the job's processes, or, without a job, to this one ---- */
+/* ---- allocated device memory: of the job's processes, or, without a job, of this one ---- */
 
 static _Atomic int64_t given[KL_CUDA_DEVICES];
 
@@ -40,7 +40,7 @@ bool kl_cuda_count(int device, int64_t bytes)
                                           : count_here(device, bytes, d->memory);
 }
 
-size_t kl_cuda_memory_here(int device)
+size_t kl_cuda_memory_of_process(int device)
 {
     const struct kl_cuda_device *d;
 
@@ -49,7 +49,7 @@ size_t kl_cuda_memory_here(int device)
                                           : (size_t)kl_load_relaxed(&given[device]);
 }
 
-size_t kl_cuda_memory_left(const struct kl_cuda_device *d, int device)
+size_t kl_cuda_memory_free_bytes(const struct kl_cuda_device *d, int device)
 {
     size_t used = 0;
 
@@ -65,7 +65,7 @@ cudaError_t kl_cuda_memory_info(int device, size_t *free_bytes, size_t *total_by
     const struct kl_cuda_device *d;
 
     KL_CUDA_TRY(kl_cuda_device(device, &d));
-    if (free_bytes) *free_bytes = kl_cuda_memory_left(d, device);
+    if (free_bytes) *free_bytes = kl_cuda_memory_free_bytes(d, device);
     if (total_bytes) *total_bytes = d->memory;
     return cudaSuccess;
 }
@@ -119,8 +119,8 @@ cudaError_t kl_cuda_alloc(int device, enum kl_cuda_memory kind, size_t bytes, un
     }
     if (bytes > INT64_MAX / 2 || !kl_cuda_count(device, (int64_t)rounded(bytes))) return cudaErrorMemoryAllocation;
     struct kl_cuda_arena *arena = arena_of(device);
-    range.base = arena ? kl_cuda_arena_cut(arena, bytes, KL_CUDA_PIECE) : NULL;
-    if (range.base && kl_cuda_book_add(&range)) {
+    range.base = arena ? kl_cuda_arena_alloc(arena, bytes, KL_CUDA_PIECE) : NULL;
+    if (range.base && kl_cuda_ranges_add(&range)) {
         *ptr = range.base;
         return cudaSuccess;
     }
@@ -156,7 +156,7 @@ void kl_cuda_release(const struct kl_cuda_range *range)
     case KL_CUDA_MEMORY_REGISTERED:
     case KL_CUDA_MEMORY_IMPORTED:
     case KL_CUDA_MEMORY_MAPPED:
-        break; /* somebody else's */
+        break; /* another's */
     }
 }
 
@@ -167,10 +167,10 @@ cudaError_t kl_cuda_free(void *ptr)
     KL_CUDA_TRY(kl_cuda_enter());
     if (!ptr) return cudaSuccess;
     KL_CUDA_TRY(kl_cuda_unsafe());
-    if (!kl_cuda_book_find(ptr, &range) || range.base != ptr) return cudaErrorInvalidValue;
+    if (!kl_cuda_ranges_find(ptr, &range) || range.base != ptr) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_device_wait(range.device));
     if (range.kind == KL_CUDA_MEMORY_POOL) return kl_cuda_pool_free_now(ptr);
-    if (!kl_cuda_book_take(ptr, KIND(DEVICE) | KIND(MANAGED), &range)) return cudaErrorInvalidValue;
+    if (!kl_cuda_ranges_remove(ptr, KIND(DEVICE) | KIND(MANAGED), &range)) return cudaErrorInvalidValue;
     kl_cuda_release(&range);
     return cudaSuccess;
 }
@@ -181,12 +181,12 @@ void kl_cuda_memory_reset(int device)
     struct kl_cuda_range range;
     char *at = NULL;
 
-    while (kl_cuda_book_next(at, &range)) {
+    while (kl_cuda_ranges_next(at, &range)) {
         at = range.base;
         if (range.device != device) continue;
         if (range.kind == KL_CUDA_MEMORY_POOL)
             kl_cuda_pool_free_now(range.base);
-        else if (kl_cuda_book_take(range.base, kinds, &range))
+        else if (kl_cuda_ranges_remove(range.base, kinds, &range))
             kl_cuda_release(&range);
     }
     kl_cuda_pools_reset(device);
@@ -209,7 +209,7 @@ cudaError_t kl_cuda_host_alloc(size_t bytes, unsigned flags, void **ptr)
     range.device = kl_cuda_current();
     range.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (range.base == MAP_FAILED) return cudaErrorMemoryAllocation;
-    if (!kl_cuda_book_add(&range)) {
+    if (!kl_cuda_ranges_add(&range)) {
         munmap(range.base, bytes);
         return cudaErrorMemoryAllocation;
     }
@@ -224,10 +224,10 @@ cudaError_t kl_cuda_host_free(void *ptr)
     KL_CUDA_TRY(kl_cuda_enter());
     if (!ptr) return cudaSuccess;
     KL_CUDA_TRY(kl_cuda_unsafe());
-    if (!kl_cuda_book_find(ptr, &range) || range.base != ptr || range.kind != KL_CUDA_MEMORY_PINNED)
+    if (!kl_cuda_ranges_find(ptr, &range) || range.base != ptr || range.kind != KL_CUDA_MEMORY_PINNED)
         return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_device_wait(range.device));
-    if (!kl_cuda_book_take(ptr, KIND(PINNED), &range)) return cudaErrorInvalidValue;
+    if (!kl_cuda_ranges_remove(ptr, KIND(PINNED), &range)) return cudaErrorInvalidValue;
     kl_cuda_release(&range);
     return cudaSuccess;
 }
@@ -240,8 +240,8 @@ cudaError_t kl_cuda_host_register(void *ptr, size_t bytes, unsigned flags)
     KL_CUDA_TRY(kl_cuda_enter());
     KL_CUDA_TRY(kl_cuda_unsafe());
     range.device = kl_cuda_current();
-    if (kl_cuda_book_overlaps(ptr, bytes)) return cudaErrorHostMemoryAlreadyRegistered;
-    return kl_cuda_book_add(&range) ? cudaSuccess : cudaErrorMemoryAllocation;
+    if (kl_cuda_ranges_overlap(ptr, bytes)) return cudaErrorHostMemoryAlreadyRegistered;
+    return kl_cuda_ranges_add(&range) ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
 cudaError_t kl_cuda_host_unregister(void *ptr)
@@ -251,6 +251,6 @@ cudaError_t kl_cuda_host_unregister(void *ptr)
     KL_CUDA_TRY(kl_cuda_enter());
     KL_CUDA_TRY(kl_cuda_unsafe());
     if (!ptr) return cudaErrorInvalidValue;
-    if (!kl_cuda_book_take(ptr, KIND(REGISTERED), &range)) return cudaErrorHostMemoryNotRegistered;
+    if (!kl_cuda_ranges_remove(ptr, KIND(REGISTERED), &range)) return cudaErrorHostMemoryNotRegistered;
     return cudaSuccess;
 }

@@ -17,7 +17,7 @@ static cudaError_t path_between(int from, int to, struct kl_cuda_path *path)
     return cudaSuccess;
 }
 
-cudaError_t kl_cuda_peer_can(int *can, int device, int peer)
+cudaError_t kl_cuda_peer_can_access(int *can, int device, int peer)
 {
     struct kl_cuda_path path;
 

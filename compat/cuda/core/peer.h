@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** peer.h - who may access whose memory: by the paths of the topology. Copies work in any case. Threads: any. */
+/** peer.h - access between devices' memories: by the paths of the topology. Copies work in any case. Threads: any. */
 #ifndef KL_CUDA_PEER_H
 #define KL_CUDA_PEER_H
 
 #include "compat/cuda/core/state.h"
 
 /** Never with itself. */
-cudaError_t kl_cuda_peer_can(int *can, int device, int peer);
+cudaError_t kl_cuda_peer_can_access(int *can, int device, int peer);
 
 /** One way. Errors: 1 flags, 101, 217 not possible, 704 twice, 705 not enabled. */
 cudaError_t kl_cuda_peer_enable(int device, int peer, unsigned flags);

@@ -23,7 +23,7 @@ static struct kl_cuda_pool *find(cudaMemPool_t pool)
     return kl_cuda_handle_find(KL_CUDA_POOL, pool);
 }
 
-cudaError_t kl_cuda_pool_hold(cudaMemPool_t handle, struct kl_cuda_pool **pool)
+cudaError_t kl_cuda_pool_ref(cudaMemPool_t handle, struct kl_cuda_pool **pool)
 {
     KL_CUDA_TRY(kl_cuda_enter());
     pthread_mutex_lock(&lock);
@@ -33,15 +33,15 @@ cudaError_t kl_cuda_pool_hold(cudaMemPool_t handle, struct kl_cuda_pool **pool)
     return cudaErrorInvalidValue;
 }
 
-cudaError_t kl_cuda_pool_let_go(cudaError_t rc)
+cudaError_t kl_cuda_pool_unref(cudaError_t rc)
 {
     pthread_mutex_unlock(&lock);
     return rc;
 }
 
-/* ---- lanes: what is done one after the other. 0: not known ---- */
+/* ---- lanes: work in order. 0: not known ---- */
 
-/* Handles do not tell: a thread's stream is another one in each thread, and an address is used again. */
+/* Handles do not identify lanes: a thread's stream differs from thread to thread, and addresses are reused. */
 static cudaError_t lane_of(cudaStream_t stream, int *device, uint64_t *lane)
 {
     static _Atomic uint64_t threads;
@@ -126,10 +126,10 @@ cudaError_t kl_cuda_pool_choose(int device, cudaMemPool_t pool)
     struct kl_cuda_pool *p;
 
     KL_CUDA_TRY(check_device(device));
-    KL_CUDA_TRY(kl_cuda_pool_hold(pool, &p));
+    KL_CUDA_TRY(kl_cuda_pool_ref(pool, &p));
     bool fits = p->device == device && p->imported < 0;
     if (fits) current_pool[device] = pool;
-    return kl_cuda_pool_let_go(fits ? cudaSuccess : cudaErrorInvalidValue);
+    return kl_cuda_pool_unref(fits ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 cudaError_t kl_cuda_pool_create(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties)
@@ -141,11 +141,11 @@ cudaError_t kl_cuda_pool_create(cudaMemPool_t *pool, const struct cudaMemPoolPro
     KL_CUDA_TRY(check_device(properties->location.id));
     pthread_mutex_lock(&lock);
     struct kl_cuda_pool *p = make(properties->location.id);
-    if (!p) return kl_cuda_pool_let_go(cudaErrorMemoryAllocation);
+    if (!p) return kl_cuda_pool_unref(cudaErrorMemoryAllocation);
     p->most = properties->maxSize;
     p->shares = properties->handleTypes;
     *pool = p->handle;
-    return kl_cuda_pool_let_go(cudaSuccess);
+    return kl_cuda_pool_unref(cudaSuccess);
 }
 
 /* ---- blocks; all with the lock held ---- */
@@ -154,7 +154,7 @@ static void forget(struct kl_cuda_pool *p, struct kl_cuda_block *b)
 {
     struct kl_cuda_range range;
 
-    bool known = kl_cuda_book_take(b->ptr, 1u << KL_CUDA_MEMORY_POOL, &range);
+    bool known = kl_cuda_ranges_remove(b->ptr, 1u << KL_CUDA_MEMORY_POOL, &range);
     if (b->window.map)
         kl_cuda_window_close(&b->window);
     else if (known)
@@ -174,7 +174,7 @@ static bool is_ready(const struct kl_cuda_block *b)
 /* Give back free blocks until the pool holds no more than `keep`. */
 static void shrink(struct kl_cuda_pool *p, uint64_t keep)
 {
-    if (p->imported >= 0) keep = 0; /* nobody gets it again */
+    if (p->imported >= 0) keep = 0; /* it is never reused */
     for (struct kl_cuda_block **at = &p->free; *at && p->reserved > keep;) {
         struct kl_cuda_block *b = *at;
 
@@ -261,19 +261,19 @@ void kl_cuda_pool_end_of_graph(void *data)
     pthread_mutex_unlock(&lock);
 }
 
-/* A block that a graph gets must be ready: the graph runs in other streams. */
+/* A block for a graph must be ready: the graph runs in other streams. */
 static cudaError_t take_block(cudaMemPool_t handle, size_t bytes, uint64_t lane, bool captures,
                               struct kl_cuda_block **block)
 {
     const size_t unit = 512;
     struct kl_cuda_pool *p;
 
-    KL_CUDA_TRY(kl_cuda_pool_hold(handle, &p));
-    if (p->imported >= 0) return kl_cuda_pool_let_go(cudaErrorInvalidValue);
+    KL_CUDA_TRY(kl_cuda_pool_ref(handle, &p));
+    if (p->imported >= 0) return kl_cuda_pool_unref(cudaErrorInvalidValue);
     *block = take(p, (bytes + unit - 1) / unit * unit, captures ? 0 : lane);
-    if (!*block) return kl_cuda_pool_let_go(cudaErrorMemoryAllocation);
+    if (!*block) return kl_cuda_pool_unref(cudaErrorMemoryAllocation);
     (*block)->graphs = captures;
-    return kl_cuda_pool_let_go(cudaSuccess);
+    return kl_cuda_pool_unref(cudaSuccess);
 }
 
 cudaError_t kl_cuda_pool_alloc(cudaMemPool_t handle, void **ptr, size_t bytes, cudaStream_t stream)
@@ -320,12 +320,12 @@ cudaError_t kl_cuda_pool_alloc_for_graph(int device, size_t bytes, void **ptr, v
 
 /* ---- frees ---- */
 
-/* With the lock: one that is given. */
+/* With the lock: a block in use. */
 static struct kl_cuda_block *given(const void *ptr)
 {
     struct kl_cuda_range range;
 
-    if (!kl_cuda_book_find(ptr, &range) || range.base != ptr || range.kind != KL_CUDA_MEMORY_POOL) return NULL;
+    if (!kl_cuda_ranges_find(ptr, &range) || range.base != ptr || range.kind != KL_CUDA_MEMORY_POOL) return NULL;
     struct kl_cuda_block *b = range.owner;
     return b->state == KL_CUDA_BLOCK_GIVEN ? b : NULL;
 }
@@ -344,7 +344,7 @@ static void free_device_memory(void *data)
 {
     struct kl_cuda_range range;
 
-    if (kl_cuda_book_take(data, 1u << KL_CUDA_MEMORY_DEVICE, &range)) kl_cuda_release(&range);
+    if (kl_cuda_ranges_remove(data, 1u << KL_CUDA_MEMORY_DEVICE, &range)) kl_cuda_release(&range);
 }
 
 /* From here until put the block is the caller's alone. NULL: a graph's, which stays. */
@@ -353,13 +353,13 @@ static cudaError_t begin_free(void *ptr, bool captures, struct kl_cuda_block **b
     pthread_mutex_lock(&lock);
     struct kl_cuda_block *b = given(ptr);
     *block = b && !b->graphs ? b : NULL;
-    if (!b) return kl_cuda_pool_let_go(cudaErrorInvalidValue);
-    if (*block && captures) return kl_cuda_pool_let_go(cudaErrorStreamCaptureUnsupported);
+    if (!b) return kl_cuda_pool_unref(cudaErrorInvalidValue);
+    if (*block && captures) return kl_cuda_pool_unref(cudaErrorStreamCaptureUnsupported);
     if (*block) b->state = KL_CUDA_BLOCK_LEAVING;
-    return kl_cuda_pool_let_go(cudaSuccess);
+    return kl_cuda_pool_unref(cudaSuccess);
 }
 
-/* Without the lock: a stream that is full runs what it has, also functions of the program. */
+/* Without the lock: a full stream runs its queue, with functions of the program. */
 static cudaError_t mark_free(struct kl_cuda_block *b, cudaStream_t stream)
 {
     if (!b->freed && koloEventCreateWithFlags(&b->freed, KOLO_EVENT_DISABLE_TIMING)) return cudaErrorMemoryAllocation;
@@ -381,7 +381,7 @@ static cudaError_t free_block(void *ptr, cudaStream_t stream)
         b->state = KL_CUDA_BLOCK_GIVEN;
     else
         put(b, lane);
-    return kl_cuda_pool_let_go(rc);
+    return kl_cuda_pool_unref(rc);
 }
 
 cudaError_t kl_cuda_pool_free(void *ptr, cudaStream_t stream)
@@ -391,7 +391,7 @@ cudaError_t kl_cuda_pool_free(void *ptr, cudaStream_t stream)
     KL_CUDA_TRY(kl_cuda_enter());
     if (!ptr) return cudaSuccess;
     if (koloStreamGetInfo(stream, NULL, NULL)) return cudaErrorInvalidResourceHandle;
-    if (kl_cuda_book_find(ptr, &range) && range.base == ptr && range.kind == KL_CUDA_MEMORY_DEVICE)
+    if (kl_cuda_ranges_find(ptr, &range) && range.base == ptr && range.kind == KL_CUDA_MEMORY_DEVICE)
         return kl_cuda_stream_call(stream, free_device_memory, NULL, ptr);
     return free_block(ptr, stream);
 }
@@ -400,14 +400,14 @@ cudaError_t kl_cuda_pool_free_now(void *ptr)
 {
     pthread_mutex_lock(&lock);
     struct kl_cuda_block *b = given(ptr);
-    if (!b || b->graphs) return kl_cuda_pool_let_go(b ? cudaSuccess : cudaErrorInvalidValue);
+    if (!b || b->graphs) return kl_cuda_pool_unref(b ? cudaSuccess : cudaErrorInvalidValue);
     if (b->freed) koloEventDestroy(b->freed);
     b->freed = NULL;
     struct kl_cuda_pool *p = b->pool;
     bool alive = p->alive;
     put(b, 0);
     if (alive) shrink(p, p->threshold);
-    return kl_cuda_pool_let_go(cudaSuccess);
+    return kl_cuda_pool_unref(cudaSuccess);
 }
 
 /* ---- between processes ---- */
@@ -426,8 +426,8 @@ cudaError_t kl_cuda_pool_shared(const void *ptr, struct kl_cuda_range *range)
 {
     pthread_mutex_lock(&lock);
     const struct kl_cuda_block *b = given(ptr);
-    bool shared = b && b->pool->shares && kl_cuda_book_find(ptr, range);
-    return kl_cuda_pool_let_go(shared ? cudaSuccess : cudaErrorInvalidValue);
+    bool shared = b && b->pool->shares && kl_cuda_ranges_find(ptr, range);
+    return kl_cuda_pool_unref(shared ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 /* ---- pools ---- */
@@ -436,8 +436,8 @@ cudaError_t kl_cuda_pool_destroy(cudaMemPool_t handle)
 {
     struct kl_cuda_pool *p;
 
-    KL_CUDA_TRY(kl_cuda_pool_hold(handle, &p));
-    if (p == default_pool[p->device]) return kl_cuda_pool_let_go(cudaErrorInvalidValue);
+    KL_CUDA_TRY(kl_cuda_pool_ref(handle, &p));
+    if (p == default_pool[p->device]) return kl_cuda_pool_unref(cudaErrorInvalidValue);
     kl_cuda_handle_take(KL_CUDA_POOL, handle);
     p->alive = false;
     p->handle = NULL;
@@ -445,25 +445,25 @@ cudaError_t kl_cuda_pool_destroy(cudaMemPool_t handle)
         shrink(p, 0);
     else
         end(p);
-    return kl_cuda_pool_let_go(cudaSuccess);
+    return kl_cuda_pool_unref(cudaSuccess);
 }
 
 cudaError_t kl_cuda_pool_trim(cudaMemPool_t handle, size_t keep_bytes)
 {
     struct kl_cuda_pool *p;
 
-    KL_CUDA_TRY(kl_cuda_pool_hold(handle, &p));
+    KL_CUDA_TRY(kl_cuda_pool_ref(handle, &p));
     shrink(p, keep_bytes);
-    return kl_cuda_pool_let_go(cudaSuccess);
+    return kl_cuda_pool_unref(cudaSuccess);
 }
 
 cudaError_t kl_cuda_pool_device(cudaMemPool_t handle, int *device)
 {
     struct kl_cuda_pool *p;
 
-    KL_CUDA_TRY(kl_cuda_pool_hold(handle, &p));
+    KL_CUDA_TRY(kl_cuda_pool_ref(handle, &p));
     *device = p->device;
-    return kl_cuda_pool_let_go(cudaSuccess);
+    return kl_cuda_pool_unref(cudaSuccess);
 }
 
 /* ---- of a device ---- */
@@ -480,7 +480,7 @@ static void shrink_all(int device, bool reset)
     pthread_mutex_unlock(&lock);
 }
 
-void kl_cuda_pool_relax(int device)
+void kl_cuda_pool_trim_to_threshold(int device)
 {
     shrink_all(device, false);
 }

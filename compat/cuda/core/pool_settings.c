@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** pool_settings.c - attributes of pools, and who may access them. */
+/** pool_settings.c - attributes of pools, and access to them. */
 #include "compat/cuda/core/device.h"
 #include "compat/cuda/core/peer.h"
 #include "compat/cuda/core/pool.h"
@@ -58,8 +58,8 @@ cudaError_t kl_cuda_pool_set(cudaMemPool_t handle, int attribute, const void *va
     struct kl_cuda_pool *p;
 
     if (!value) return cudaErrorInvalidValue;
-    KL_CUDA_TRY(kl_cuda_pool_hold(handle, &p));
-    return kl_cuda_pool_let_go(set_locked(p, attribute, value));
+    KL_CUDA_TRY(kl_cuda_pool_ref(handle, &p));
+    return kl_cuda_pool_unref(set_locked(p, attribute, value));
 }
 
 cudaError_t kl_cuda_pool_get(cudaMemPool_t handle, int attribute, void *value)
@@ -67,11 +67,11 @@ cudaError_t kl_cuda_pool_get(cudaMemPool_t handle, int attribute, void *value)
     struct kl_cuda_pool *p;
 
     if (!value) return cudaErrorInvalidValue;
-    KL_CUDA_TRY(kl_cuda_pool_hold(handle, &p));
-    return kl_cuda_pool_let_go(get_locked(p, attribute, value));
+    KL_CUDA_TRY(kl_cuda_pool_ref(handle, &p));
+    return kl_cuda_pool_unref(get_locked(p, attribute, value));
 }
 
-/* ---- access: checked against the topology, kept and told. The memory itself can be accessed from everywhere here ---- */
+/* ---- access rights: checked against the topology, and stored. All devices can access the memory here ---- */
 
 cudaError_t kl_cuda_pool_check_access(int own, const struct cudaMemAccessDesc *d)
 {
@@ -83,7 +83,7 @@ cudaError_t kl_cuda_pool_check_access(int own, const struct cudaMemAccessDesc *d
         return cudaErrorInvalidValue;
     if (d->location.id == own)
         return d->flags == cudaMemAccessFlagsProtReadWrite ? cudaSuccess : cudaErrorInvalidDevice;
-    KL_CUDA_TRY(kl_cuda_peer_can(&can, d->location.id, own));
+    KL_CUDA_TRY(kl_cuda_peer_can_access(&can, d->location.id, own));
     return can || d->flags == cudaMemAccessFlagsProtNone ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
@@ -95,9 +95,9 @@ cudaError_t kl_cuda_pool_set_access(cudaMemPool_t handle, const struct cudaMemAc
     if (count && !list) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_pool_device(handle, &own));
     for (size_t i = 0; i < count; i++) KL_CUDA_TRY(kl_cuda_pool_check_access(own, &list[i]));
-    KL_CUDA_TRY(kl_cuda_pool_hold(handle, &p));
+    KL_CUDA_TRY(kl_cuda_pool_ref(handle, &p));
     for (size_t i = 0; i < count; i++) p->access[list[i].location.id] = (uint8_t)list[i].flags;
-    return kl_cuda_pool_let_go(cudaSuccess);
+    return kl_cuda_pool_unref(cudaSuccess);
 }
 
 cudaError_t kl_cuda_pool_get_access(enum cudaMemAccessFlags *flags, cudaMemPool_t handle,
@@ -109,7 +109,7 @@ cudaError_t kl_cuda_pool_get_access(enum cudaMemAccessFlags *flags, cudaMemPool_
     if (!flags || !where || where->type != cudaMemLocationTypeDevice) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_enter());
     KL_CUDA_TRY(kl_cuda_device(where->id, &device));
-    KL_CUDA_TRY(kl_cuda_pool_hold(handle, &p));
+    KL_CUDA_TRY(kl_cuda_pool_ref(handle, &p));
     *flags = (enum cudaMemAccessFlags)p->access[where->id];
-    return kl_cuda_pool_let_go(cudaSuccess);
+    return kl_cuda_pool_unref(cudaSuccess);
 }

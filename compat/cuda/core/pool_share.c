@@ -15,7 +15,7 @@
 
 enum { MAGIC = 0x4b4f4c50 };
 
-/* What the bytes of an exported pointer are. */
+/* The layout of an exported pointer. */
 struct place {
     uint32_t magic, unused;
     uint64_t segment, offset, bytes;
@@ -30,10 +30,10 @@ cudaError_t kl_cuda_pool_export(int *fd, cudaMemPool_t handle, int type, unsigne
     struct kl_cuda_pool *p;
 
     if (!fd || flags) return cudaErrorInvalidValue;
-    KL_CUDA_TRY(kl_cuda_pool_hold(handle, &p));
+    KL_CUDA_TRY(kl_cuda_pool_ref(handle, &p));
     int device = p->device;
     bool shared = type == cudaMemHandleTypePosixFileDescriptor && p->shares & (unsigned)type;
-    KL_CUDA_TRY(kl_cuda_pool_let_go(shared ? cudaSuccess : cudaErrorInvalidValue));
+    KL_CUDA_TRY(kl_cuda_pool_unref(shared ? cudaSuccess : cudaErrorInvalidValue));
     int segment = kl_cuda_memory_segment(device);
     int copy = segment < 0 ? -1 : fcntl(segment, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) return cudaErrorOperatingSystem;
@@ -98,7 +98,7 @@ static cudaError_t add_block(struct kl_cuda_pool *p, const struct place *place, 
     b->ptr = b->window.ptr;
     struct kl_cuda_range range = {
         .base = b->ptr, .bytes = b->bytes, .kind = KL_CUDA_MEMORY_POOL, .device = p->device, .owner = b};
-    if (!kl_cuda_book_add(&range)) {
+    if (!kl_cuda_ranges_add(&range)) {
         kl_cuda_window_close(&b->window);
         free(b);
         return cudaErrorMemoryAllocation;
@@ -118,7 +118,7 @@ cudaError_t kl_cuda_pool_import_pointer(void **ptr, cudaMemPool_t handle, const 
     if (!ptr || !in) return cudaErrorInvalidValue;
     memcpy(&place, in, sizeof place);
     if (place.magic != MAGIC || !place.bytes) return cudaErrorInvalidValue;
-    KL_CUDA_TRY(kl_cuda_pool_hold(handle, &p));
+    KL_CUDA_TRY(kl_cuda_pool_ref(handle, &p));
     bool fits = p->imported >= 0 && kl_cuda_segment_number(p->imported) == place.segment;
-    return kl_cuda_pool_let_go(fits ? add_block(p, &place, ptr) : cudaErrorInvalidValue);
+    return kl_cuda_pool_unref(fits ? add_block(p, &place, ptr) : cudaErrorInvalidValue);
 }

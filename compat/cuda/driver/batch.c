@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** batch.c - many copies by one call: as CUDA 12.8 had it, which says what failed, and as CUDA 13 has it. */
+/** batch.c - many copies by one call: CUDA 12.8's form, which reports the failed copy, and CUDA 13's. */
 #include "compat/cuda/core/batch.h"
 
 #include "compat/cuda/driver/driver.h"
@@ -9,8 +9,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-KL_CU_ALIKE(CUmemcpyAttributes, struct cudaMemcpyAttributes);
-KL_CU_ALIKE(CUDA_MEMCPY3D_BATCH_OP, struct cudaMemcpy3DBatchOp);
+KL_CU_SAME_LAYOUT(CUmemcpyAttributes, struct cudaMemcpyAttributes);
+KL_CU_SAME_LAYOUT(CUDA_MEMCPY3D_BATCH_OP, struct cudaMemcpy3DBatchOp);
 
 EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
                                    CUmemcpyAttributes *attributes, size_t *first, size_t nattributes, size_t *failed,

@@ -163,7 +163,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text)
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
     KL_CU_TRY(kl_cu_ready());
-    return (CUresult)kl_cuda_peer_can(can, device, peer);
+    return (CUresult)kl_cuda_peer_can_access(can, device, peer);
 }
 
 CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to)

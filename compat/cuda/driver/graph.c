@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * graph.c - captures and graphs: other names for the runtime's, whose handles and structures are the same. Nodes whose parameters are
- * others: graph_node.c.
+ * graph.c - captures and graphs: other names for the runtime's, with the same handles and structures. graph_node.c has the nodes
+ * with other parameters.
  */
-#include "compat/cuda/driver/same.h"
+#include "compat/cuda/driver/forward.h"
 
 #undef cuGraphInstantiate
 #undef cuStreamBeginCapture
@@ -15,12 +15,12 @@
 #undef cuGraphRemoveDependencies
 #undef cuGraphExecUpdate
 
-KL_CU_ALIKE(CUDA_HOST_NODE_PARAMS, struct cudaHostNodeParams);
-KL_CU_ALIKE(CUDA_MEMSET_NODE_PARAMS, struct cudaMemsetParams);
-KL_CU_ALIKE(CUDA_MEM_ALLOC_NODE_PARAMS, struct cudaMemAllocNodeParams);
-KL_CU_ALIKE(CUgraphEdgeData, cudaGraphEdgeData);
-KL_CU_ALIKE(CUDA_GRAPH_INSTANTIATE_PARAMS, cudaGraphInstantiateParams);
-KL_CU_ALIKE(CUgraphExecUpdateResultInfo, cudaGraphExecUpdateResultInfo);
+KL_CU_SAME_LAYOUT(CUDA_HOST_NODE_PARAMS, struct cudaHostNodeParams);
+KL_CU_SAME_LAYOUT(CUDA_MEMSET_NODE_PARAMS, struct cudaMemsetParams);
+KL_CU_SAME_LAYOUT(CUDA_MEM_ALLOC_NODE_PARAMS, struct cudaMemAllocNodeParams);
+KL_CU_SAME_LAYOUT(CUgraphEdgeData, cudaGraphEdgeData);
+KL_CU_SAME_LAYOUT(CUDA_GRAPH_INSTANTIATE_PARAMS, cudaGraphInstantiateParams);
+KL_CU_SAME_LAYOUT(CUgraphExecUpdateResultInfo, cudaGraphExecUpdateResultInfo);
 
 /* ---- captures ---- */
 

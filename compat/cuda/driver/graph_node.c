@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** graph_node.c - nodes of kernels and copies, and of any kind: the runtime's, with the driver's parameters. */
 #include "compat/cuda/driver/copies.h"
-#include "compat/cuda/driver/same.h"
+#include "compat/cuda/driver/forward.h"
 
 #include <string.h>
 
@@ -11,13 +11,13 @@
 #undef cuGraphExecKernelNodeSetParams
 #undef cuGraphAddNode
 
-KL_CU_ALIKE(CUDA_KERNEL_NODE_PARAMS_v1, struct cudaKernelNodeParams);
-KL_CU_ALIKE(CUgraphNodeParams, struct cudaGraphNodeParams);
-KL_CU_ALIKE(CUlaunchAttributeValue, cudaLaunchAttributeValue);
+KL_CU_SAME_LAYOUT(CUDA_KERNEL_NODE_PARAMS_v1, struct cudaKernelNodeParams);
+KL_CU_SAME_LAYOUT(CUgraphNodeParams, struct cudaGraphNodeParams);
+KL_CU_SAME_LAYOUT(CUlaunchAttributeValue, cudaLaunchAttributeValue);
 
 /* ---- kernels ---- */
 
-/* Those of CUDA 12 begin as those of CUDA 11, which are the runtime's. */
+/* CUDA 12's parameters begin like CUDA 11's, which are the runtime's. */
 static const struct cudaKernelNodeParams *of_kernel(struct cudaKernelNodeParams *to,
                                                     const CUDA_KERNEL_NODE_PARAMS_v2 *p)
 {
@@ -116,7 +116,7 @@ SAME(cuGraphExecMemcpyNodeSetParams, set_copy_in,
 
 /* ---- any kind ---- */
 
-/* Of all kinds but two the parameters are those of the runtime, with a context behind them at most. */
+/* All kinds but two have the runtime's parameters, with at most a context behind them. */
 static CUresult of_any(struct cudaGraphNodeParams *to, const CUgraphNodeParams *p)
 {
     if (!p) return CUDA_ERROR_INVALID_VALUE;

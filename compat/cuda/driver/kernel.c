@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * kernel.c - kernels that kolo-nvcc compiled, as functions of the driver: what cudaGetFuncBySymbol gave. Any other can only come from machine
- * code that was refused, and is refused again.
+ * kernel.c - kernels that kolo-nvcc compiled, as functions of the driver: handles of cudaGetFuncBySymbol. Any other can only
+ * come from machine code that was refused, and is refused again.
  */
-#include "compat/cuda/driver/same.h"
+#include "compat/cuda/driver/forward.h"
 
-KL_CU_ALIKE(CUlaunchAttribute, cudaLaunchAttribute);
+KL_CU_SAME_LAYOUT(CUlaunchAttribute, cudaLaunchAttribute);
 
 /* ---- launches ---- */
 
 static CUresult launch(const cudaLaunchConfig_t *config, CUfunction function, void **arguments)
 {
-    KL_CU_RETURN_SAME(kl_cu_enter(), cudaLaunchKernelExC(config, function, arguments));
+    KL_CU_RETURN_RUNTIME(kl_cu_enter(), cudaLaunchKernelExC(config, function, arguments));
 }
 
 /* Arguments that are packed already cannot be told from others. */
@@ -55,11 +55,11 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **a
     return extra ? CUDA_ERROR_NOT_SUPPORTED : launch(&config, function, arguments);
 }
 
-/* ---- what they are ---- */
+/* ---- properties ---- */
 
 static CUresult attributes(struct cudaFuncAttributes *a, CUfunction function)
 {
-    KL_CU_RETURN_SAME(kl_cu_enter(), cudaFuncGetAttributes(a, function));
+    KL_CU_RETURN_RUNTIME(kl_cu_enter(), cudaFuncGetAttributes(a, function));
 }
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)

@@ -78,7 +78,7 @@ CUresult cuMemHostUnregister(void *ptr)
 static CUresult find_host(const void *host, struct kl_cuda_range *range)
 {
     KL_CU_TRY(kl_cu_enter());
-    if (!kl_cuda_book_find(host, range)) return CUDA_ERROR_INVALID_VALUE;
+    if (!kl_cuda_ranges_find(host, range)) return CUDA_ERROR_INVALID_VALUE;
     return range->kind == KL_CUDA_MEMORY_PINNED || range->kind == KL_CUDA_MEMORY_REGISTERED ? CUDA_SUCCESS
                                                                                             : CUDA_ERROR_INVALID_VALUE;
 }
@@ -125,7 +125,7 @@ CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
     struct kl_cuda_range range;
 
     KL_CU_TRY(kl_cu_enter());
-    if (!kl_cuda_book_find(kl_cu_address(ptr), &range)) return CUDA_ERROR_NOT_FOUND;
+    if (!kl_cuda_ranges_find(kl_cu_address(ptr), &range)) return CUDA_ERROR_NOT_FOUND;
     if (base) *base = (CUdeviceptr)(uintptr_t)range.base;
     if (bytes) *bytes = range.bytes;
     return CUDA_SUCCESS;
@@ -233,7 +233,7 @@ CUresult cuMemsetD32Async(CUdeviceptr ptr, unsigned int value, size_t count, CUs
     return kl_cu_fill(ptr, value, 4, count, stream, KL_CUDA_ASYNC);
 }
 
-/* ---- what a pointer is ---- */
+/* ---- attributes of pointers ---- */
 
 static void store(void *to, const void *value, size_t bytes)
 {
@@ -299,7 +299,7 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
 
     if (!value) return CUDA_ERROR_INVALID_VALUE;
     KL_CU_TRY(kl_cu_ready());
-    if (!kl_cuda_book_find(kl_cu_address(ptr), &range)) return CUDA_ERROR_INVALID_VALUE;
+    if (!kl_cuda_ranges_find(kl_cu_address(ptr), &range)) return CUDA_ERROR_INVALID_VALUE;
     return attribute_of(value, attribute, kl_cu_address(ptr), &range);
 }
 
@@ -336,7 +336,7 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
     struct kl_cuda_range range;
 
     KL_CU_TRY(kl_cu_ready());
-    if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !kl_cuda_book_find(kl_cu_address(ptr), &range))
+    if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !kl_cuda_ranges_find(kl_cu_address(ptr), &range))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }

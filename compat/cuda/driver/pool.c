@@ -4,9 +4,9 @@
 
 #include "compat/cuda/driver/driver.h"
 
-KL_CU_ALIKE(CUmemPoolProps, struct cudaMemPoolProps);
-KL_CU_ALIKE(CUmemPoolPtrExportData, struct cudaMemPoolPtrExportData);
-KL_CU_ALIKE(CUmemAccessDesc, struct cudaMemAccessDesc);
+KL_CU_SAME_LAYOUT(CUmemPoolProps, struct cudaMemPoolProps);
+KL_CU_SAME_LAYOUT(CUmemPoolPtrExportData, struct cudaMemPoolPtrExportData);
+KL_CU_SAME_LAYOUT(CUmemAccessDesc, struct cudaMemAccessDesc);
 
 static cudaMemPool_t pool_of(CUmemoryPool pool)
 {

@@ -2,7 +2,7 @@
 /**
  * virtual.c - memory and addresses apart: a handle is a segment, a reservation a range of addresses, and mapping joins them.
  *
- * What is created counts as memory of its device until its last handle and mapping are gone.
+ * Created memory counts for its device until its last handle and mapping are gone.
  */
 #include "compat/cuda/core/device.h"
 #include "compat/cuda/core/handle.h"
@@ -23,8 +23,8 @@ struct allocation {
     int fd, device;
     size_t bytes;
     unsigned count;   /* handles and mappings */
-    unsigned handles; /* how often it is to be released */
-    bool imported;    /* counted where it was made */
+    unsigned handles; /* number of references */
+    bool imported;    /* the creating process counts it */
     CUmemAllocationProp properties;
     void *handle;
 };
@@ -148,7 +148,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
 /* With the lock; NULL: nothing is mapped there. */
 static struct mapping *mapping_at(const void *address, struct kl_cuda_range *range)
 {
-    return kl_cuda_book_find(address, range) && range->kind == KL_CUDA_MEMORY_MAPPED ? range->owner : NULL;
+    return kl_cuda_ranges_find(address, range) && range->kind == KL_CUDA_MEMORY_MAPPED ? range->owner : NULL;
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
@@ -236,7 +236,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t alignment, C
         free(r);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    char *base = (char *)(((uintptr_t)p + align - 1) & ~(align - 1)); /* give back what is around it */
+    char *base = (char *)(((uintptr_t)p + align - 1) & ~(align - 1)); /* unmap the rest around it */
     if (base > p) munmap(p, (size_t)(base - p));
     munmap(base + bytes, (size_t)(p + align - base));
     pthread_mutex_lock(&lock);
@@ -256,7 +256,7 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t bytes)
     for (struct reservation **at = &reservations; *at; at = &(*at)->next) {
         struct reservation *r = *at;
 
-        if (r->base != kl_cu_address(ptr) || r->bytes != bytes || kl_cuda_book_overlaps(r->base, bytes)) continue;
+        if (r->base != kl_cu_address(ptr) || r->bytes != bytes || kl_cuda_ranges_overlap(r->base, bytes)) continue;
         *at = r->next;
         munmap(r->base, bytes);
         free(r);
@@ -282,13 +282,13 @@ static CUresult map(char *p, size_t bytes, size_t offset, struct allocation *a) 
     struct kl_cuda_range range = {.base = p, .bytes = bytes, .kind = KL_CUDA_MEMORY_MAPPED, .device = a->device};
 
     if (!is_reserved(p, bytes) || offset > a->bytes || bytes > a->bytes - offset) return CUDA_ERROR_INVALID_VALUE;
-    if (kl_cuda_book_overlaps(p, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (kl_cuda_ranges_overlap(p, bytes)) return CUDA_ERROR_INVALID_VALUE;
     struct mapping *m = calloc(1, sizeof *m);
     if (!m) return CUDA_ERROR_OUT_OF_MEMORY;
     m->of = a;
     range.owner = m;
     if (mmap(p, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, a->fd, (off_t)offset) == MAP_FAILED ||
-        !kl_cuda_book_add(&range)) {
+        !kl_cuda_ranges_add(&range)) {
         free(m);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -315,18 +315,18 @@ static bool is_covered(char *p, size_t bytes)
     struct kl_cuda_range range;
 
     for (char *end = p + bytes; p < end; p += range.bytes) {
-        if (!kl_cuda_book_find(p, &range) || range.kind != KL_CUDA_MEMORY_MAPPED || range.base != p) return false;
+        if (!kl_cuda_ranges_find(p, &range) || range.kind != KL_CUDA_MEMORY_MAPPED || range.base != p) return false;
         if (range.bytes > (size_t)(end - p)) return false;
     }
     return true;
 }
 
-/* For the work of all devices whose memory is mapped there. */
+/* Wait for the work of all devices with memory mapped there. */
 static CUresult wait_for_devices(const char *p, size_t bytes)
 {
     struct kl_cuda_range range;
 
-    for (const char *end = p + bytes; p < end && kl_cuda_book_find(p, &range); p += range.bytes)
+    for (const char *end = p + bytes; p < end && kl_cuda_ranges_find(p, &range); p += range.bytes)
         KL_CU_TRY(kl_cuda_device_wait(range.device));
     return CUDA_SUCCESS;
 }
@@ -341,7 +341,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
     if (!bytes || !is_covered(p, bytes)) return CUDA_ERROR_INVALID_VALUE;
     KL_CU_TRY(wait_for_devices(p, bytes));
     pthread_mutex_lock(&lock);
-    while (p < end && kl_cuda_book_take(p, 1u << KL_CUDA_MEMORY_MAPPED, &range)) {
+    while (p < end && kl_cuda_ranges_remove(p, 1u << KL_CUDA_MEMORY_MAPPED, &range)) {
         void *hole = mmap(p, range.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 
         if (hole == MAP_FAILED) rc = CUDA_ERROR_OPERATING_SYSTEM;
@@ -355,7 +355,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 
 /* ---- access ---- */
 
-/* Where the access of a device, or of the host, is kept; -1: of nobody. */
+/* The index of a device's or the host's access rights; -1: none. */
 static int place_of(const CUmemLocation *where)
 {
     const struct kl_cuda_device *d;
@@ -364,7 +364,7 @@ static int place_of(const CUmemLocation *where)
     return where->type == CU_MEM_LOCATION_TYPE_HOST ? KL_CUDA_DEVICES : -1;
 }
 
-/* All devices are this process: what one of them may do, it may do. */
+/* All devices are this process: it has the rights of any of them. */
 static int protection_of(const struct mapping *m)
 {
     int protection = PROT_NONE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** device.c - the host's devices: found, and what they say of themselves. */
+/** device.c - the host's devices: look-up, and their properties. */
 #include "compat/cuda/core/memory.h"
 #include "compat/cuda/nvml/nvml_state.h"
 
@@ -270,7 +270,7 @@ nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_t *pci)
     return NVML_SUCCESS;
 }
 
-/* ---- memory: what this process has of it ---- */
+/* ---- memory: the part of this process ---- */
 
 int kl_nvml_visible(const struct kl_cuda_device *d)
 {
@@ -285,7 +285,7 @@ int kl_nvml_visible(const struct kl_cuda_device *d)
 
 nvmlMemory_t kl_nvml_memory(const struct kl_cuda_device *d)
 {
-    size_t free_bytes = kl_cuda_memory_left(d, kl_nvml_visible(d));
+    size_t free_bytes = kl_cuda_memory_free_bytes(d, kl_nvml_visible(d));
 
     return (nvmlMemory_t){.total = d->memory, .free = free_bytes, .used = d->memory - free_bytes};
 }

@@ -50,7 +50,7 @@ static bool add_condition(struct kl_cudart_graph *g, struct kl_cudart_condition 
 
     if (!grown) return false;
     g->condition = grown;
-    if (!kl_cudart_kept_own(&g->kept, c, destroy)) return false;
+    if (!kl_cudart_reference_own(&g->kept, c, destroy)) return false;
     g->condition[g->nconditions++] = c;
     return true;
 }

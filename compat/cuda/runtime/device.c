@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * device.c - devices: which there are, which is the thread's, and what they say of themselves.
+ * device.c - devices: their number, the thread's current one, and their properties.
  */
 #include "compat/cuda/core/device.h"
 #include "compat/cuda/core/peer.h"
@@ -87,7 +87,7 @@ cudaError_t cudaDeviceSynchronize(void)
 {
     cudaError_t rc = kl_cuda_device_synchronize();
 
-    if (!rc) kl_cuda_pool_relax(kl_cuda_current());
+    if (!rc) kl_cuda_pool_trim_to_threshold(kl_cuda_current());
     return kl_cudart_done(rc);
 }
 KL_CUDART_ENTRY(cudaDeviceSynchronize);
@@ -112,7 +112,7 @@ KL_CUDART_ENTRY(cudaDeviceReset);
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
-    return kl_cudart_done(kl_cuda_peer_can(can, device, peer));
+    return kl_cudart_done(kl_cuda_peer_can_access(can, device, peer));
 }
 KL_CUDART_ENTRY(cudaDeviceCanAccessPeer);
 

@@ -15,7 +15,7 @@ struct exec {
     struct kl_cudart_steps steps;
     bool stale; /* the steps: nodes have changed since */
     unsigned long long flags;
-    struct kl_cudart_graph *graph; /* what it is of: a copy */
+    struct kl_cudart_graph *graph; /* a copy of its graph */
     koloEvent_t end;               /* of the last launch, which the next one waits for; NULL: kolo sees to it */
 };
 
@@ -117,7 +117,7 @@ static void nothing(void *data)
 
 static void release_kept(void *data)
 {
-    kl_cudart_kept_release(data);
+    kl_cudart_reference_release(data);
 }
 
 static cudaError_t refresh(struct exec *x)
@@ -126,7 +126,7 @@ static cudaError_t refresh(struct exec *x)
 
     if (!x->stale) return cudaSuccess;
     KL_CUDA_TRY(kl_cudart_steps_build(&fresh, x->graph));
-    kl_cudart_steps_free(&x->steps); /* what was launched of them still runs */
+    kl_cudart_steps_free(&x->steps); /* launched steps still run */
     x->steps = fresh;
     x->stale = false;
     return cudaSuccess;
@@ -144,25 +144,25 @@ static cudaError_t queue(struct exec *x, cudaStream_t stream)
 }
 
 /* Objects stay until the launch has run, whatever becomes of the executable. */
-static cudaError_t launch_with(struct exec *x, struct kl_cudart_kept *kept, cudaStream_t stream)
+static cudaError_t launch_with(struct exec *x, struct kl_cudart_reference *kept, cudaStream_t stream)
 {
     cudaError_t rc = refresh(x);
 
     if (!rc) rc = queue(x, stream);
-    if (rc) kl_cudart_kept_release(kept);
+    if (rc) kl_cudart_reference_release(kept);
     return rc || !kept ? rc : kl_cuda_stream_call(stream, nothing, release_kept, kept);
 }
 
 static cudaError_t launch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     struct exec *x = find(exec);
-    struct kl_cudart_kept *kept = NULL;
+    struct kl_cudart_reference *kept = NULL;
 
     if (!x) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_enter());
     if (koloStreamGetInfo(stream, NULL, NULL)) return cudaErrorInvalidResourceHandle;
-    if (kl_cudart_kept_collect(&kept, x->graph)) return launch_with(x, kept, stream);
-    kl_cudart_kept_release(kept);
+    if (kl_cudart_reference_collect(&kept, x->graph)) return launch_with(x, kept, stream);
+    kl_cudart_reference_release(kept);
     return cudaErrorMemoryAllocation;
 }
 
@@ -234,7 +234,7 @@ static enum cudaGraphExecUpdateResult compare_inner(const struct kl_cudart_work 
     return got;
 }
 
-/* What keeps nodes made by hand from taking the place of those of the executable. */
+/* The reason why nodes made by hand cannot replace the executable's, if any. */
 static enum cudaGraphExecUpdateResult compare(const struct kl_cudart_graph *a, const struct kl_cudart_graph *b,
                                               size_t *at)
 {

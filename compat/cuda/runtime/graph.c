@@ -57,7 +57,7 @@ void kl_cudart_graph_free(struct kl_cudart_graph *g)
     drop_captured(g->captured);
     free(g->condition);
     free(g->behind);
-    kl_cudart_kept_release(g->kept);
+    kl_cudart_reference_release(g->kept);
     free(g);
 }
 
@@ -122,7 +122,7 @@ struct kl_cudart_graph *kl_cudart_graph_copy(const struct kl_cudart_graph *g)
 
     for (size_t i = 0; copied && i < g->nnodes; i++) copied = copy_node(copy, g->node[i]);
     for (size_t i = 0; copied && i < g->nnodes; i++) copied = copy_edges(copy->node[i], g->node[i]);
-    if (copied) copied = kl_cudart_kept_copy(&copy->kept, g->kept) && copy_conditions(copy, g);
+    if (copied) copied = kl_cudart_reference_copy(&copy->kept, g->kept) && copy_conditions(copy, g);
     if (!copied) {
         kl_cudart_graph_free(copy);
         return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * memory.c - memory of devices and of the host, and what a pointer is.
+ * memory.c - memory of devices and of the host, and attributes of pointers.
  */
 #include "compat/cuda/core/memory.h"
 
@@ -112,7 +112,7 @@ KL_CUDART_ENTRY(cudaHostUnregister);
 
 static bool find_host(void *host, struct kl_cuda_range *range)
 {
-    return kl_cuda_book_find(host, range) &&
+    return kl_cuda_ranges_find(host, range) &&
            (range->kind == KL_CUDA_MEMORY_PINNED || range->kind == KL_CUDA_MEMORY_REGISTERED ||
             range->kind == KL_CUDA_MEMORY_MANAGED);
 }
@@ -139,7 +139,7 @@ cudaError_t cudaHostGetFlags(unsigned int *flags, void *host)
 }
 KL_CUDART_ENTRY(cudaHostGetFlags);
 
-/* ---- what a pointer is ---- */
+/* ---- attributes of pointers ---- */
 
 static enum cudaMemoryType type_of(enum kl_cuda_memory kind)
 {
@@ -164,7 +164,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
     if (!rc && !attributes) rc = cudaErrorInvalidValue;
     if (rc) return kl_cudart_done(rc);
     a.hostPointer = (void *)(uintptr_t)ptr;
-    if (kl_cuda_book_find(ptr, &range)) {
+    if (kl_cuda_ranges_find(ptr, &range)) {
         a.type = type_of(range.kind);
         a.device = range.device;
         a.devicePointer = a.hostPointer;
@@ -183,7 +183,7 @@ static cudaError_t check_managed(const void *ptr, size_t bytes, enum cudaMemLoca
     const struct kl_cuda_device *d;
 
     KL_CUDA_TRY(kl_cuda_enter());
-    if (!ptr || !bytes || !kl_cuda_book_find(ptr, &range) || range.kind != KL_CUDA_MEMORY_MANAGED ||
+    if (!ptr || !bytes || !kl_cuda_ranges_find(ptr, &range) || range.kind != KL_CUDA_MEMORY_MANAGED ||
         bytes > range.bytes - (size_t)((const char *)ptr - range.base))
         return cudaErrorInvalidValue;
     switch (type) {
@@ -257,7 +257,7 @@ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *ptr, size_t byte
     cudaError_t rc = kl_cuda_enter();
 
     if (!rc && koloStreamGetInfo(stream, NULL, NULL)) rc = cudaErrorInvalidResourceHandle;
-    if (!rc && (!kl_cuda_book_find(ptr, &range) || range.kind != KL_CUDA_MEMORY_MANAGED || !flags ||
+    if (!rc && (!kl_cuda_ranges_find(ptr, &range) || range.kind != KL_CUDA_MEMORY_MANAGED || !flags ||
                 flags > cudaMemAttachSingle || (bytes && bytes != range.bytes)))
         rc = cudaErrorInvalidValue;
     return kl_cudart_done(rc);

@@ -23,7 +23,7 @@ static cudaError_t check_parameters(const struct cudaMemAllocNodeParams *p)
     return cudaSuccess;
 }
 
-/* The graph keeps a copy of who may access it. */
+/* The graph keeps a copy of the access list. */
 static cudaError_t copy_access(struct kl_cudart_graph *g, struct cudaMemAllocNodeParams *p)
 {
     const size_t bytes = p->accessDescCount * sizeof *p->accessDescs;
@@ -32,7 +32,7 @@ static cudaError_t copy_access(struct kl_cudart_graph *g, struct cudaMemAllocNod
     if (bytes && !copy) return cudaErrorMemoryAllocation;
     if (bytes) memcpy(copy, p->accessDescs, bytes);
     p->accessDescs = copy;
-    if (!copy || kl_cudart_kept_own(&g->kept, copy, free)) return cudaSuccess;
+    if (!copy || kl_cudart_reference_own(&g->kept, copy, free)) return cudaSuccess;
     free(copy);
     return cudaErrorMemoryAllocation;
 }
@@ -43,7 +43,7 @@ static cudaError_t allocate(struct kl_cudart_graph *g, struct cudaMemAllocNodePa
 
     KL_CUDA_TRY(copy_access(g, p));
     KL_CUDA_TRY(kl_cuda_pool_alloc_for_graph(p->poolProps.location.id, p->bytesize, &p->dptr, &block));
-    if (kl_cudart_kept_own(&g->kept, block, kl_cuda_pool_end_of_graph)) return cudaSuccess;
+    if (kl_cudart_reference_own(&g->kept, block, kl_cuda_pool_end_of_graph)) return cudaSuccess;
     kl_cuda_pool_end_of_graph(block);
     return cudaErrorMemoryAllocation;
 }

@@ -44,7 +44,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     int device;
     cudaError_t rc = kl_cuda_stream_synchronize(stream);
 
-    if (!rc && !koloStreamGetInfo(stream, &device, NULL)) kl_cuda_pool_relax(device);
+    if (!rc && !koloStreamGetInfo(stream, &device, NULL)) kl_cuda_pool_trim_to_threshold(device);
     return kl_cudart_done(rc);
 }
 KL_CUDART_ENTRY(cudaStreamSynchronize);
@@ -61,7 +61,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 KL_CUDART_ENTRY(cudaStreamWaitEvent);
 
-/* ---- what they are ---- */
+/* ---- attributes ---- */
 
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
 {

@@ -23,10 +23,10 @@ static void release(struct kl_cudart_object *o, uint64_t count)
     free(o);
 }
 
-void kl_cudart_kept_release(struct kl_cudart_kept *list)
+void kl_cudart_reference_release(struct kl_cudart_reference *list)
 {
     while (list) {
-        struct kl_cudart_kept *next = list->next;
+        struct kl_cudart_reference *next = list->next;
 
         release(list->object, list->count);
         free(list);
@@ -34,17 +34,17 @@ void kl_cudart_kept_release(struct kl_cudart_kept *list)
     }
 }
 
-static bool keep(struct kl_cudart_kept **list, struct kl_cudart_object *object, unsigned count)
+static bool keep(struct kl_cudart_reference **list, struct kl_cudart_object *object, unsigned count)
 {
-    struct kl_cudart_kept *k = malloc(sizeof *k);
+    struct kl_cudart_reference *k = malloc(sizeof *k);
 
     if (!k) return false;
-    *k = (struct kl_cudart_kept){.object = object, .count = count, .next = *list};
+    *k = (struct kl_cudart_reference){.object = object, .count = count, .next = *list};
     *list = k;
     return true;
 }
 
-bool kl_cudart_kept_own(struct kl_cudart_kept **list, void *ptr, void (*destroy)(void *ptr))
+bool kl_cudart_reference_own(struct kl_cudart_reference **list, void *ptr, void (*destroy)(void *ptr))
 {
     struct kl_cudart_object *o = malloc(sizeof *o);
 
@@ -56,7 +56,7 @@ bool kl_cudart_kept_own(struct kl_cudart_kept **list, void *ptr, void (*destroy)
     return true;
 }
 
-bool kl_cudart_kept_copy(struct kl_cudart_kept **list, const struct kl_cudart_kept *of)
+bool kl_cudart_reference_copy(struct kl_cudart_reference **list, const struct kl_cudart_reference *of)
 {
     for (; of; of = of->next) {
         if (!keep(list, of->object, 1)) return false;
@@ -65,13 +65,13 @@ bool kl_cudart_kept_copy(struct kl_cudart_kept **list, const struct kl_cudart_ke
     return true;
 }
 
-bool kl_cudart_kept_collect(struct kl_cudart_kept **list, const struct kl_cudart_graph *g)
+bool kl_cudart_reference_collect(struct kl_cudart_reference **list, const struct kl_cudart_graph *g)
 {
-    bool fits = kl_cudart_kept_copy(list, g->kept);
+    bool fits = kl_cudart_reference_copy(list, g->kept);
 
     for (size_t i = 0; fits && i < g->nnodes; i++)
         for (size_t k = 0; fits && k < g->node[i]->work.ninner; k++)
-            fits = kl_cudart_kept_collect(list, g->node[i]->work.inner[k]);
+            fits = kl_cudart_reference_collect(list, g->node[i]->work.inner[k]);
     return fits;
 }
 
@@ -158,8 +158,8 @@ cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t objec
     struct kl_cudart_object *o = kl_cuda_handle_find(KL_CUDA_OBJECT, object);
     struct kl_cudart_graph *g = kl_cudart_graph_begun(graph);
 
-    for (struct kl_cudart_kept **at = g ? &g->kept : NULL; o && at && *at; at = &(*at)->next) {
-        struct kl_cudart_kept *k = *at;
+    for (struct kl_cudart_reference **at = g ? &g->kept : NULL; o && at && *at; at = &(*at)->next) {
+        struct kl_cudart_reference *k = *at;
 
         if (k->object != o || k->count < count) continue;
         k->count -= count;

@@ -16,13 +16,13 @@ static bool is_fixed(const struct kl_agreement *a)
 }
 
 /* The first exchange begins the count: all ranks have shared memory for notices then. */
-void kl_agreement_made(struct kl_agreement *a, enum kl_agreed agreed, bool reads, uint64_t number)
+void kl_agreement_made(struct kl_agreement *a, enum kl_agreed agreed, uint64_t number)
 {
     if (a->next == UINT64_MAX && !is_fixed(a)) a->next = number + KL_AGREEMENT_LEAST;
     a->direct += agreed == KL_AGREED_DIRECT;
     a->staged += agreed != KL_AGREED_DIRECT;
-    a->over = agreed == KL_AGREED_STAGED;
-    a->unreadable |= (a->over && reads) || agreed == KL_AGREED_MENDED;
+    a->over = agreed == KL_AGREED_STAGED || agreed == KL_AGREED_REFUSED;
+    a->unreadable |= agreed == KL_AGREED_REFUSED || agreed == KL_AGREED_REPAIRED;
 }
 
 static bool should_ask(const struct kl_agreement *a, bool exported)

@@ -3,7 +3,7 @@
  * agreement.h - how the ranks of a host agree on the way a collective is done.
  *
  * The table (select.h) is the same at all ranks, and so is everything here. A collective whose row says `kernel`, or whose buffers may all be exported, begins with
- * an exchange in which all ranks say where theirs are (mapped.h): buffers that all can map are used directly, whatever the row says. Whether that is asked for at all, and
+ * an exchange in which all ranks say where theirs are (peer_direct.h): buffers that all can map are used directly, whatever the row says. Whether that is asked for at all, and
  * a new time of a line, from which the table is made anew, ranks hear from their leader, rank 0, before the collective whose number is `next`:
  *
  *     leader  kl_agreement_say   the notice that holds from that collective on
@@ -23,10 +23,11 @@
 enum { KL_AGREEMENT_LEAST = 4, KL_AGREEMENT_MOST = 1024, KL_AGREEMENT_BYTES = 64 << 20 };
 
 enum kl_agreed {
-    KL_AGREED_STAGED, /* the collective is done another way, */
+    KL_AGREED_STAGED,  /* the collective is done another way, */
+    KL_AGREED_REFUSED, /* and so are all others for which the kernel would copy, as it does not, */
     KL_AGREED_DIRECT, /* or is complete, in the ranks' own buffers, */
     KL_AGREED_KERNEL, /* or by the kernel's copies, */
-    KL_AGREED_MENDED  /* which it refused in the middle: the rest was staged, and so are collectives from now on */
+    KL_AGREED_REPAIRED  /* which it refused in the middle: the rest was staged, and so are collectives from now on */
 };
 
 /** A leader's notice. */
@@ -65,8 +66,8 @@ static inline bool kl_agreement_due(const struct kl_agreement *a, int func, size
     return !a->over && (a->asks || kl_agreement_reads(a, func, bytes));
 }
 
-/** The exchange before the collective of that number has ended so. `reads`: the kernel was to copy. */
-void kl_agreement_made(struct kl_agreement *agreement, enum kl_agreed agreed, bool reads, uint64_t number);
+/** The exchange before the collective of that number has ended so. */
+void kl_agreement_made(struct kl_agreement *agreement, enum kl_agreed agreed, uint64_t number);
 
 /** The collective is complete, or has failed. */
 static inline void kl_agreement_ended(struct kl_agreement *a)

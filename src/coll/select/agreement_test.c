@@ -14,7 +14,7 @@ struct job {
     uint32_t line_ns;     /* that the leader has timed lately */
     uint32_t lines;
     uint64_t number, now;
-    int asked, done[4];
+    int asked, done[5];
 };
 
 static struct job job_of(uint32_t words)
@@ -55,7 +55,7 @@ static void agree(struct job *j)
 
     for (int r = 0; r < RANKS; r++) all &= j->exported[r];
     const enum kl_agreed agreed = all ? KL_AGREED_DIRECT : reads ? KL_AGREED_KERNEL : KL_AGREED_STAGED;
-    for (int r = 0; r < RANKS; r++) kl_agreement_made(&j->of[r], agreed, reads, j->number);
+    for (int r = 0; r < RANKS; r++) kl_agreement_made(&j->of[r], agreed, j->number);
     j->done[agreed]++;
     j->asked++;
 }
@@ -151,7 +151,7 @@ static void what_the_kernel_refuses_is_staged_from_then_on(void **state)
     (void)state;
     run(&j, 10);
     assert_int_equal(j.done[KL_AGREED_KERNEL], 10);
-    for (int r = 0; r < RANKS; r++) kl_agreement_made(&j.of[r], KL_AGREED_MENDED, true, j.number);
+    for (int r = 0; r < RANKS; r++) kl_agreement_made(&j.of[r], KL_AGREED_REPAIRED, j.number);
     run(&j, 10);
     assert_int_equal(j.done[KL_AGREED_KERNEL], 10);
 }

@@ -6,7 +6,7 @@
 #include "base/prefetch.h"
 #include "device/host/bulk_copy.h"
 #include "os/affinity.h"
-#include "os/foreign.h"
+#include "os/cma.h"
 #include "os/thread.h"
 
 #include <pthread.h>
@@ -109,7 +109,7 @@ static uint32_t measure_line(void)
     kl_cpuset_add(&own, sched_getcpu());
     if (kl_affinity_pin(&own, &before)) return 0;
     uint64_t ns = UINT64_MAX;
-    if (!kl_thread_detached("kolo-measure", answer, &line)) ns = exchange_lines(&line);
+    if (!kl_thread_start_detached("kolo-measure", answer, &line)) ns = exchange_lines(&line);
     kl_store_relaxed(&line.ended, true);
     (void)kl_affinity_pin(&before, NULL);
     return ns == UINT64_MAX ? 0 : at_least_1(ns);
@@ -121,13 +121,13 @@ enum how { ORDINARY, NT, KERNEL };
 
 struct copy {
     char *to, *from;
-    struct kl_foreign self;
-    struct kl_foreign_seen seen;
+    struct kl_cma_process self;
+    struct kl_cma_cache seen;
 };
 
 static bool copy_once(struct copy *c, enum how how, size_t bytes)
 {
-    if (how == KERNEL) return kl_foreign_read(&c->self, &c->seen, c->to, (uint64_t)(uintptr_t)c->from, bytes);
+    if (how == KERNEL) return kl_cma_read(&c->self, &c->seen, c->to, (uint64_t)(uintptr_t)c->from, bytes);
     if (how == NT) {
         kl_copy_nontemporal(c->to, c->from, bytes, NULL);
         kl_nontemporal_fence();
@@ -187,7 +187,7 @@ static void *map(size_t bytes, bool huge)
 static void measure_copies(struct kl_profile *p, size_t bytes, bool huge, uint64_t mark)
 {
     char *memory = map(2 * bytes, huge);
-    struct copy c = {.to = memory, .from = memory + bytes, .self = kl_foreign_self(&mark)};
+    struct copy c = {.to = memory, .from = memory + bytes, .self = kl_cma_self(&mark)};
 
     if (!memory) return;
     memset(c.from, 1, bytes);

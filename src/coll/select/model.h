@@ -14,7 +14,7 @@
 #ifndef KL_COLL_SELECT_MODEL_H
 #define KL_COLL_SELECT_MODEL_H
 
-#include "coll/func.h"
+#include "coll/schedule/func.h"
 #include "graph/profile.h"
 
 #include <stddef.h>

@@ -36,11 +36,11 @@ static ncclResult_t order(void *node, struct kl_stream *const *lanes)
 {
     const struct node *n = node;
 
-    kl_event_follow(n->event, lanes[n->lane]);
+    kl_event_order_after(n->event, lanes[n->lane]);
     return ncclSuccess;
 }
 
-/* One event may take the place of another. */
+/* Any event may replace another. */
 static bool alike(const void *node, const void *other)
 {
     (void)node, (void)other;
@@ -63,9 +63,9 @@ static ncclResult_t add(struct kl_event *event, struct kl_stream *stream, const 
     struct node *n = malloc(sizeof *n);
 
     if (!n) return KL_NOMEM("a graph's event");
-    kl_event_hold(event);
+    kl_event_ref(event);
     n->event = event;
-    ncclResult_t rc = kl_capture_other(&stream, 1, kind, n, &n->lane);
+    ncclResult_t rc = kl_capture_node(&stream, 1, kind, n, &n->lane);
     if (rc) free_node(n);
     return rc;
 }

@@ -4,7 +4,8 @@
 #include "device/host/idle.h"
 #include "device/host/workers.h"
 
-/* Looks at what is offered to who waits, before a worker gets it: who waits comes by at each of its polls, unless it sleeps. */
+/* Looks at an offered function before a worker gets it: a waiting thread looks at each of its polls, unless it
+ * sleeps. */
 enum { LOOKS = 4 };
 
 static void work_for(void *arg)
@@ -12,23 +13,23 @@ static void work_for(void *arg)
     struct kl_stream *s = arg;
 
     kl_stream_attend(s);
-    while (kl_stream_take_function(s, UINT64_MAX))
+    while (kl_stream_run_offered(s, UINT64_MAX))
         while (kl_stream_run(s) == KL_MOVED) continue;
     kl_stream_leave(s);
 }
 
 static enum kl_function_state state_of(struct kl_stream *s)
 {
-    uint64_t word = kl_load_acquire(&s->function); /* pairs with kl_stream_take_function */
+    uint64_t word = kl_load_acquire(&s->function); /* pairs with kl_stream_run_offered */
 
     return word / KL_FUNCTION_STATES == s->at ? (enum kl_function_state)(word % KL_FUNCTION_STATES) : KL_FUNCTION_NEW;
 }
 
-/* In its own time where there is no thread for it. */
+/* If no thread can be had, it is run here. */
 static void hand_over(struct kl_stream *s)
 {
     s->function_looks = LOOKS;
-    if (!kl_workers_run(work_for, s)) kl_stream_take_function(s, UINT64_MAX);
+    if (!kl_workers_run(work_for, s)) kl_stream_run_offered(s, UINT64_MAX);
 }
 
 static enum kl_progress progress_function(struct kl_stream *s, struct kl_work *work)
@@ -40,7 +41,7 @@ static enum kl_progress progress_function(struct kl_stream *s, struct kl_work *w
     case KL_FUNCTION_NEW:
         s->function_looks = 0;
         kl_store_release(&s->function,
-                         kl_function_word(s->at, KL_FUNCTION_OFFERED)); /* pairs with kl_stream_take_function */
+                         kl_function_word(s->at, KL_FUNCTION_OFFERED)); /* pairs with kl_stream_run_offered */
         if (!kl_load_relaxed(&s->waiter)) hand_over(s);
         break;
     case KL_FUNCTION_OFFERED:
@@ -49,7 +50,7 @@ static enum kl_progress progress_function(struct kl_stream *s, struct kl_work *w
     default:
         break;
     }
-    if (kl_idle_arming()) kl_idle_told(); /* its end rings */
+    if (kl_idle_arming()) kl_idle_registered(); /* its end wakes the sleepers */
     return KL_STALLED;
 }
 

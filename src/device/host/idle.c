@@ -2,7 +2,7 @@
 #include "device/host/idle.h"
 
 #include "base/threadlocal.h"
-#include "os/bell.h"
+#include "os/wakeup_fd.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,21 +11,22 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WOKEN_AT_ONCE = 64 }; /* descriptors */
+enum { WOKEN_AT_ONCE = 64 }; /* descriptors handled per wake-up */
 
 _Atomic uint32_t kl_idle_resting;
 uint64_t kl_idle_longest_ns = 20000000;
 
-/* Of the process: what all who rest sleep on. -1: not made. */
+/* Process-wide: the descriptors that all resting threads sleep on. -1: not made. */
 static struct {
     pthread_mutex_t lock;
     _Atomic int epoll, bell;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER, .epoll = -1, .bell = -1};
 
-/* Of a look before a sleep. */
+/* State of a look at the work before a sleep. */
 struct look {
     bool resting, arming;
-    unsigned stalled, told, armed; /* pieces of work, and of these; descriptors */
+    /* pieces of work that stalled, and those of them that registered; descriptors armed */
+    unsigned stalled, told, armed;
 };
 
 static KL_THREAD_LOCAL struct look now;
@@ -35,7 +36,7 @@ static KL_THREAD_LOCAL struct look now;
 static bool open_bell(int epoll)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = -1};
-    int bell = kl_bell_open();
+    int bell = kl_wakeup_open();
 
     if (bell < 0) return false;
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, bell, &event)) {
@@ -56,7 +57,7 @@ static int make_epoll(void)
             close(epoll);
             epoll = -1;
         }
-        kl_store_release(&process.epoll, epoll); /* after the bell */
+        kl_store_release(&process.epoll, epoll); /* published after the bell */
     }
     pthread_mutex_unlock(&process.lock);
     return epoll;
@@ -69,7 +70,7 @@ static int epoll_of_process(void)
     return epoll < 0 ? make_epoll() : epoll;
 }
 
-void kl_idle_forget(void)
+void kl_idle_after_fork(void)
 {
     if (kl_load_relaxed(&process.epoll) >= 0) {
         close(kl_load_relaxed(&process.epoll));
@@ -84,19 +85,19 @@ void kl_idle_forget(void)
 
 void kl_idle_wake(void)
 {
-    int bell = now.resting ? -1 : kl_load_acquire(&process.bell); /* this thread is awake */
+    int bell = now.resting ? -1 : kl_load_acquire(&process.bell); /* if this thread is the resting one, it is awake */
 
-    if (bell >= 0) kl_bell_ring(bell);
+    if (bell >= 0) kl_wakeup_signal(bell);
 }
 
-/* ---- work that stalls ---- */
+/* ---- stalled work ---- */
 
 bool kl_idle_arming(void)
 {
     return now.arming;
 }
 
-bool kl_idle_on(int fd)
+bool kl_idle_wait_fd(int fd)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.fd = fd};
     int epoll = now.arming ? epoll_of_process() : -1;
@@ -108,7 +109,7 @@ bool kl_idle_on(int fd)
     return true;
 }
 
-void kl_idle_told(void)
+void kl_idle_registered(void)
 {
     now.told++;
 }
@@ -120,14 +121,14 @@ void kl_idle_stalled(void)
 
 /* ---- sleeping ---- */
 
-/* Take the wake-ups, each of which counts once. Somebody who rests beside this thread has woken as well. */
+/* Consume the wake-ups, each of which counts once. Threads that rest beside this one have been woken as well. */
 static void take_wakeups(int epoll)
 {
     struct epoll_event event[WOKEN_AT_ONCE];
     int n = epoll_wait(epoll, event, WOKEN_AT_ONCE, 0);
 
     for (int i = 0; i < n; i++) {
-        if (event[i].data.fd == -1) kl_bell_hear(kl_load_relaxed(&process.bell));
+        if (event[i].data.fd == -1) kl_wakeup_clear(kl_load_relaxed(&process.bell));
     }
 }
 
@@ -149,7 +150,7 @@ bool kl_idle_rest(struct kl_poll_wait *wait, bool (*look)(void *), void *ctx)
 {
     kl_fetch_add_seq_cst(&kl_idle_resting, 1);
     now = (struct look){.resting = true,
-                        .arming = !wait->woken}; /* a wake-up for nothing is followed by a nap that can't be woken */
+                        .arming = !wait->woken}; /* after a useless wake-up, take a nap that descriptors cannot end */
     bool moved = look(ctx);
     const struct look got = now;
     bool all_told = got.told == got.stalled;

@@ -36,20 +36,20 @@ bool kl_overflow_put(struct kl_overflow *o, uint64_t ticket, const struct kl_wor
 
     if (!w) return false;
     *w = (struct kl_overflow_work){.ticket = ticket, .work = *work};
-    kl_overflow_hold(o);
+    kl_overflow_lock(o);
     bool room = o->n < MOST;
     if (room) insert(o, w);
-    kl_overflow_release(o);
+    kl_overflow_unlock(o);
     if (!room) free(w);
     return room;
 }
 
-void kl_overflow_hold(struct kl_overflow *o)
+void kl_overflow_lock(struct kl_overflow *o)
 {
     pthread_mutex_lock(&o->lock);
 }
 
-void kl_overflow_release(struct kl_overflow *o)
+void kl_overflow_unlock(struct kl_overflow *o)
 {
     pthread_mutex_unlock(&o->lock);
 }

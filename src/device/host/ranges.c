@@ -14,30 +14,31 @@ struct pin {
     uint64_t number, count;
     const void *ptr;
     size_t bytes;
-    struct kl_block *block; /* held; NULL: foreign memory */
+    struct kl_block *block; /* referenced; NULL: foreign memory */
 };
 
 struct export
 {
     struct export *next;
-    struct kl_range_ticket ticket;
-    struct kl_block *block; /* held */
+    struct kl_range_export_handle ticket;
+    struct kl_block *block; /* referenced */
 };
 
 struct kl_import {
     struct kl_fd_request *request;
     struct kl_fd_map *map;
-    struct kl_block *block; /* held: the range is of this process */
+    struct kl_block *block; /* referenced: the range is in this process */
 };
 
-_Static_assert(sizeof(struct kl_fd_ticket) <= sizeof((struct kl_range_ticket *)0)->handle, "a ticket is a handle");
+_Static_assert(sizeof(struct kl_fd_export_handle) <= sizeof((struct kl_range_export_handle *)0)->handle,
+               "a ticket is a handle");
 
-/* What is under the lock takes no other lock. */
+/* Code under this lock takes no other lock. */
 static struct {
     pthread_mutex_t lock;
-    struct pin *pins; /* under lock, as all of it */
+    struct pin *pins; /* under lock, as all fields */
     struct export *exports;
-    uint64_t pinned; /* pins ever made: the number of the last */
+    uint64_t pinned; /* pins ever made: the number of the latest */
 } ranges = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- fork: the child finds the lists whole, and owns the lock ---- */
@@ -57,7 +58,7 @@ static void install_fork_handlers(void)
     pthread_atfork(take_lock, release_lock, release_lock);
 }
 
-/* Before the first entry there is nothing to keep whole. */
+/* Before the first entry the lists need no protection across fork. */
 static void lock_for_entry(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -68,7 +69,8 @@ static void lock_for_entry(void)
 
 /* ---- pins ---- */
 
-/* Under lock. Is the range pinned already? Foreign memory is known by its address alone, and may be another by now. */
+/* Under lock. Is the range pinned already? Foreign memory is known by its address alone, and may be other memory by
+ * now. */
 static struct pin *pinned_before(const struct pin *like)
 {
     struct pin *p = ranges.pins;
@@ -81,10 +83,10 @@ ncclResult_t kl_range_pin(const void *ptr, size_t bytes, uint64_t *pin)
 {
     struct kl_block *block;
 
-    KL_TRY(kl_block_hold(ptr, bytes, &block));
+    KL_TRY(kl_block_ref(ptr, bytes, &block));
     struct pin *made = malloc(sizeof *made);
     if (!made) {
-        kl_block_drop(block);
+        kl_block_unref(block);
         return KL_NOMEM("a pinned range");
     }
     *made = (struct pin){.ptr = ptr, .bytes = bytes, .block = block};
@@ -100,7 +102,7 @@ ncclResult_t kl_range_pin(const void *ptr, size_t bytes, uint64_t *pin)
     *pin = p->number;
     release_lock();
     if (there) {
-        kl_block_drop(block);
+        kl_block_unref(block);
         free(made);
     }
     return ncclSuccess;
@@ -120,7 +122,7 @@ ncclResult_t kl_range_unpin(uint64_t pin)
     }
     release_lock();
     if (!found) return KL_FAIL(ncclInvalidArgument, "nothing is pinned as %llu", (unsigned long long)pin);
-    if (gone) kl_block_drop(gone->block);
+    if (gone) kl_block_unref(gone->block);
     free(gone);
     return ncclSuccess;
 }
@@ -129,7 +131,7 @@ ncclResult_t kl_range_unpin(uint64_t pin)
 
 static ncclResult_t offer(struct export *e, const void *ptr, size_t bytes)
 {
-    struct kl_fd_ticket ticket;
+    struct kl_fd_export_handle ticket;
 
     if (!e->block || kl_block_fd(e->block) < 0)
         return KL_FAIL(ncclInvalidArgument, "other processes cannot map %p: it is not memory of ncclMemAlloc", ptr);
@@ -140,15 +142,15 @@ static ncclResult_t offer(struct export *e, const void *ptr, size_t bytes)
     return ncclSuccess;
 }
 
-ncclResult_t kl_range_export(const void *ptr, size_t bytes, struct kl_range_ticket *ticket)
+ncclResult_t kl_range_export(const void *ptr, size_t bytes, struct kl_range_export_handle *ticket)
 {
     struct export *e = calloc(1, sizeof *e);
 
     if (!e) return KL_NOMEM("an exported range");
-    ncclResult_t rc = kl_block_hold(ptr, bytes, &e->block);
+    ncclResult_t rc = kl_block_ref(ptr, bytes, &e->block);
     if (!rc) rc = offer(e, ptr, bytes);
     if (rc) {
-        kl_block_drop(e->block);
+        kl_block_unref(e->block);
         free(e);
         return rc;
     }
@@ -160,8 +162,8 @@ ncclResult_t kl_range_export(const void *ptr, size_t bytes, struct kl_range_tick
     return ncclSuccess;
 }
 
-/* Under lock. Where the export with this handle hangs; NULL there if this process has none. */
-static struct export **find_export(const struct kl_range_ticket *ticket)
+/* Under lock. The link to the export with this handle; it is NULL if this process has none. */
+static struct export **find_export(const struct kl_range_export_handle *ticket)
 {
     struct export **link = &ranges.exports;
 
@@ -169,17 +171,17 @@ static struct export **find_export(const struct kl_range_ticket *ticket)
     return link;
 }
 
-static struct kl_fd_ticket fd_ticket(const struct kl_range_ticket *ticket)
+static struct kl_fd_export_handle fd_ticket(const struct kl_range_export_handle *ticket)
 {
-    struct kl_fd_ticket fd;
+    struct kl_fd_export_handle fd;
 
     memcpy(&fd, ticket->handle, sizeof fd);
     return fd;
 }
 
-ncclResult_t kl_range_unexport(const struct kl_range_ticket *ticket)
+ncclResult_t kl_range_unexport(const struct kl_range_export_handle *ticket)
 {
-    struct kl_fd_ticket fd = fd_ticket(ticket);
+    struct kl_fd_export_handle fd = fd_ticket(ticket);
 
     take_lock();
     struct export **link = find_export(ticket), *e = *link;
@@ -187,14 +189,14 @@ ncclResult_t kl_range_unexport(const struct kl_range_ticket *ticket)
     release_lock();
     if (!e) return KL_FAIL(ncclInvalidArgument, "this process does not export that range, or not any more");
     kl_fdshare_withdraw(&fd);
-    kl_block_drop(e->block);
+    kl_block_unref(e->block);
     free(e);
     return ncclSuccess;
 }
 
 /* ---- imports ---- */
 
-static ncclResult_t check_ticket(const struct kl_range_ticket *ticket)
+static ncclResult_t check_ticket(const struct kl_range_export_handle *ticket)
 {
     if (!ticket->bytes || ticket->bytes > PTRDIFF_MAX || ticket->offset > PTRDIFF_MAX - ticket->bytes)
         return KL_FAIL(ncclRemoteError, "a peer exports %llu bytes from %llu on: that is no range of memory",
@@ -202,22 +204,23 @@ static ncclResult_t check_ticket(const struct kl_range_ticket *ticket)
     return ncclSuccess;
 }
 
-/* The block of this process that the ticket is of, held; NULL: it is another process's. */
-static struct kl_block *hold_own(const struct kl_range_ticket *ticket)
+/* The block in this process that the export handle refers to, referenced; NULL: it is in another process. */
+static struct kl_block *hold_own(const struct kl_range_export_handle *ticket)
 {
     struct kl_block *block = NULL;
 
     take_lock();
     const struct export *e = *find_export(ticket);
     if (e) block = e->block;
-    if (block) kl_block_hold_again(block);
+    if (block) kl_block_ref_again(block);
     release_lock();
     return block;
 }
 
-static ncclResult_t map(struct kl_import *i, const struct kl_range_ticket *ticket, uint64_t deadline, void **base)
+static ncclResult_t map(struct kl_import *i, const struct kl_range_export_handle *ticket, uint64_t deadline,
+                        void **base)
 {
-    struct kl_fd_ticket fd = fd_ticket(ticket);
+    struct kl_fd_export_handle fd = fd_ticket(ticket);
     size_t end = (size_t)(ticket->offset + ticket->bytes);
 
     KL_TRY(check_ticket(ticket));
@@ -233,7 +236,7 @@ static ncclResult_t map(struct kl_import *i, const struct kl_range_ticket *ticke
     return ncclSuccess;
 }
 
-ncclResult_t kl_range_import(const struct kl_range_ticket *ticket, uint64_t deadline, struct kl_import **import,
+ncclResult_t kl_range_import(const struct kl_range_export_handle *ticket, uint64_t deadline, struct kl_import **import,
                              void **ptr)
 {
     void *base;
@@ -253,8 +256,8 @@ ncclResult_t kl_range_import(const struct kl_range_ticket *ticket, uint64_t dead
 void kl_range_unimport(struct kl_import *import)
 {
     if (!import) return;
-    kl_fdshare_end(import->request);
+    kl_fdshare_request_free(import->request);
     if (import->map) kl_fdmap_put(import->map);
-    kl_block_drop(import->block);
+    kl_block_unref(import->block);
     free(import);
 }

@@ -46,7 +46,7 @@ ncclResult_t kl_recording_keep(struct kl_recording *g, void (*release)(void *), 
     return ncclSuccess;
 }
 
-struct kl_recording *kl_recording_hold(struct kl_recording *g)
+struct kl_recording *kl_recording_ref(struct kl_recording *g)
 {
     kl_fetch_add_relaxed(&g->holders, 1);
     return g;
@@ -66,19 +66,19 @@ static void free_graph(struct kl_recording *g)
     free(g);
 }
 
-void kl_recording_drop(struct kl_recording *g)
+void kl_recording_unref(struct kl_recording *g)
 {
     if (g && kl_fetch_sub_acq_rel(&g->holders, 1) == 1) free_graph(g);
 }
 
-static void run_freeing(struct kl_worker_errand *freeing)
+static void run_freeing(struct kl_worker_task *freeing)
 {
     free_graph((struct kl_recording *)((char *)freeing - offsetof(struct kl_recording, freeing)));
 }
 
-void kl_recording_drop_apart(struct kl_recording *g)
+void kl_recording_unref_deferred(struct kl_recording *g)
 {
     if (kl_fetch_sub_acq_rel(&g->holders, 1) != 1) return;
     g->freeing.run = run_freeing;
-    kl_workers_send(&g->freeing);
+    kl_workers_submit(&g->freeing);
 }

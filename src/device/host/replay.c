@@ -2,20 +2,20 @@
 #include "device/host/replay.h"
 
 #include "device/host/capture.h"
-#include "device/host/follow.h"
+#include "device/host/stream_order.h"
 #include "device/host/legacy.h"
 #include "device/host/refuse.h"
 
 #include <stdlib.h>
 
 struct kl_replay {
-    pthread_mutex_t lock; /* guards all */
+    pthread_mutex_t lock; /* protects all fields */
     struct kl_recording *graph;
-    uint64_t *ticket;       /* where each node ends on its lane, of the launch that is being queued */
+    uint64_t *ticket;       /* tickets of the nodes on their lanes, of the launch that is being queued */
     struct kl_stream *last; /* of the last launch; NULL: none */
-    uint64_t last_ticket;   /* its end */
+    uint64_t last_ticket;   /* ticket of its end */
     uint32_t lanes;
-    struct kl_stream *lane[]; /* 0: of the launch that is being queued */
+    struct kl_stream *lane[]; /* lane 0: of the launch that is being queued */
 };
 
 /* ---- life ---- */
@@ -40,7 +40,7 @@ ncclResult_t kl_replay_create(struct kl_recording *graph, struct kl_replay **rep
 
     if (!r) return KL_NOMEM("a graph's replay");
     pthread_mutex_init(&r->lock, NULL);
-    r->graph = kl_recording_hold(graph);
+    r->graph = kl_recording_ref(graph);
     r->lanes = 1;
     r->ticket = make_tickets(graph);
     ncclResult_t rc = r->ticket ? make_lanes(r, graph->lanes) : KL_NOMEM("a graph's replay");
@@ -54,22 +54,22 @@ ncclResult_t kl_replay_create(struct kl_recording *graph, struct kl_replay **rep
 static enum kl_progress progress_drop(struct kl_stream *stream, struct kl_work *work)
 {
     (void)stream;
-    kl_recording_drop_apart((struct kl_recording *)(uintptr_t)work->arg[0]);
+    kl_recording_unref_deferred((struct kl_recording *)(uintptr_t)work->arg[0]);
     return KL_DONE;
 }
 
-/* When what was launched of it has run: as work of a stream that is there for that. */
-static void drop_behind(struct kl_recording *graph, struct kl_stream *last, uint64_t ticket)
+/* Drop a reference after the last launch has run: as work of a stream made for that. */
+static void unref_after_launch(struct kl_recording *graph, struct kl_stream *last, uint64_t ticket)
 {
     struct kl_work work = {.progress = progress_drop, .arg = {(uintptr_t)graph}};
     struct kl_stream *s;
 
     if (!last || kl_stream_reached(last, ticket)) {
-        kl_recording_drop(graph);
+        kl_recording_unref(graph);
         return;
     }
-    if (kl_stream_create(KOLO_STREAM_DEFAULT, &s)) return; /* no memory: it stays */
-    kl_follow(s, last, ticket);
+    if (kl_stream_create(KOLO_STREAM_DEFAULT, &s)) return; /* no memory: it leaks */
+    kl_stream_order_after(s, last, ticket);
     kl_stream_push(s, &work);
     kl_stream_release(s);
 }
@@ -77,7 +77,7 @@ static void drop_behind(struct kl_recording *graph, struct kl_stream *last, uint
 void kl_replay_destroy(struct kl_replay *r)
 {
     if (!r) return;
-    drop_behind(r->graph, r->last, r->last_ticket);
+    unref_after_launch(r->graph, r->last, r->last_ticket);
     for (uint32_t i = 1; i < r->lanes; i++) kl_stream_release(r->lane[i]);
     pthread_mutex_destroy(&r->lock);
     free(r->ticket);
@@ -102,7 +102,7 @@ static ncclResult_t queue_node(struct kl_replay *r, const struct kl_recorded *no
         kl_stream_push(stream, &node->work);
         return ncclSuccess;
     case KL_RECORDED_WAIT:
-        kl_follow(stream, r->lane[r->graph->node[node->after].lane], r->ticket[node->after]);
+        kl_stream_order_after(stream, r->lane[r->graph->node[node->after].lane], r->ticket[node->after]);
         return ncclSuccess;
     default:
         return node->other.kind->launch(node->other.data, r->lane);
@@ -120,17 +120,17 @@ static ncclResult_t queue_nodes(struct kl_replay *r)
     return ncclSuccess;
 }
 
-/* Whatever came of it, the next launch follows, and so do the lanes. */
+/* Even if it failed half way, the next launch and the lanes follow it. */
 static ncclResult_t launch(struct kl_replay *r, struct kl_stream *stream)
 {
     KL_TRY(check_nodes(r->graph));
     KL_TRY(kl_legacy_order(stream));
     r->lane[0] = stream;
-    if (r->last) kl_follow(stream, r->last, r->last_ticket);
+    if (r->last) kl_stream_order_after(stream, r->last, r->last_ticket);
     uint64_t begin = kl_stream_tail(stream);
-    for (uint32_t i = 1; i < r->lanes; i++) kl_follow(r->lane[i], stream, begin);
+    for (uint32_t i = 1; i < r->lanes; i++) kl_stream_order_after(r->lane[i], stream, begin);
     ncclResult_t rc = queue_nodes(r);
-    for (uint32_t i = 1; rc && i < r->lanes; i++) kl_follow(stream, r->lane[i], kl_stream_tail(r->lane[i]));
+    for (uint32_t i = 1; rc && i < r->lanes; i++) kl_stream_order_after(stream, r->lane[i], kl_stream_tail(r->lane[i]));
     r->last = stream;
     r->last_ticket = kl_stream_tail(stream);
     return rc;
@@ -174,12 +174,12 @@ static koloGraphUpdateResult_t compare_graphs(const struct kl_recording *a, cons
     return result;
 }
 
-/* Returns what is dropped then. */
+/* Returns the graph to be dropped. */
 static struct kl_recording *take_graph(struct kl_replay *r, struct kl_recording *graph)
 {
     struct kl_recording *before = r->graph;
 
-    r->graph = kl_recording_hold(graph);
+    r->graph = kl_recording_ref(graph);
     return before;
 }
 
@@ -194,7 +194,7 @@ ncclResult_t kl_replay_update(struct kl_replay *r, struct kl_recording *graph, k
     struct kl_stream *last = r->last;
     uint64_t ticket = r->last_ticket;
     pthread_mutex_unlock(&r->lock);
-    if (before) drop_behind(before, last, ticket);
+    if (before) unref_after_launch(before, last, ticket);
     if (!*result) return ncclSuccess;
     return KL_REFUSE(koloReasonGraphUpdate,
                      "koloGraphExecUpdate: the graph is not of the same shape, first at node %u: instantiate it",

@@ -88,17 +88,17 @@ static struct kl_replay *make_replay(struct joint *joint, _Atomic uint32_t *go)
     ok(kl_capture_begin(a, koloCaptureModeGlobal));
     order(a, b);
     ok(kl_submit(b, &await));
-    ok(kl_capture_other(&a, 1, &joints, joint, &lane));
+    ok(kl_capture_node(&a, 1, &joints, joint, &lane));
     order(b, a);
     ok(kl_capture_end(a, &graph));
     ok(kl_replay_create(graph, &replay));
-    kl_recording_drop(graph);
+    kl_recording_unref(graph);
     ok(kl_stream_destroy(a));
     ok(kl_stream_destroy(b));
     return replay;
 }
 
-/* What was queued before it failed is part of the stream, on whatever lane. */
+/* Work queued before the failure is part of the stream, on any lane. */
 static void a_launch_that_fails_half_way_is_waited_for(void **state)
 {
     struct joint joint = {.rc = ncclSystemError};
@@ -124,7 +124,7 @@ static void a_launch_that_fails_half_way_is_waited_for(void **state)
     ok(kl_stream_destroy(s));
 }
 
-/* Whose streams have left the capture meanwhile, or are of another one: nothing is added, nothing freed. */
+/* Streams that have left the capture meanwhile, or belong to another one: no node is added, no data freed. */
 static void a_node_is_of_one_capture(void **state)
 {
     struct kl_stream *s[2] = {make_stream(), make_stream()};
@@ -137,12 +137,12 @@ static void a_node_is_of_one_capture(void **state)
         ok(kl_capture_begin(s[1], koloCaptureModeGlobal));
         if (both) ok(kl_capture_begin(s[0], koloCaptureModeGlobal));
         assert_false(kl_capture_same(s[0], s[1]));
-        assert_int_equal(kl_capture_other(s, 2, &joints, &joint, lanes), ncclInvalidUsage);
+        assert_int_equal(kl_capture_node(s, 2, &joints, &joint, lanes), ncclInvalidUsage);
         assert_int_equal(kl_refuse_reason(), koloReasonCaptureMerge);
         for (int i = !both; i < 2; i++) {
             ok(kl_capture_end(s[i], &graph));
             assert_int_equal(graph->n, 0);
-            kl_recording_drop(graph);
+            kl_recording_unref(graph);
         }
     }
     assert_true(kl_capture_same(s[0], s[1]));
@@ -151,7 +151,7 @@ static void a_node_is_of_one_capture(void **state)
     for (int i = 0; i < 2; i++) ok(kl_stream_destroy(s[i]));
 }
 
-/* All its streams have come as far when it has run: the first one need not wait for the others once more. */
+/* After it has run all its streams are at that point: the first need not wait for the others once more. */
 static void a_node_on_several_streams_joins_them(void **state)
 {
     enum { LANES = 3 };
@@ -163,22 +163,22 @@ static void a_node_on_several_streams_joins_them(void **state)
     (void)state;
     ok(kl_capture_begin(s[0], koloCaptureModeGlobal));
     for (int i = 1; i < LANES; i++) order(s[0], s[i]);
-    ok(kl_capture_other(s, LANES, &joints, &joint, lanes));
+    ok(kl_capture_node(s, LANES, &joints, &joint, lanes));
     for (uint32_t i = 0; i < LANES; i++) assert_int_equal(lanes[i], i);
     ok(kl_capture_end(s[0], &graph));
     assert_int_equal(graph->node[0].lane, LANES - 1);
-    kl_recording_drop(graph);
+    kl_recording_unref(graph);
     assert_int_equal(joint.freed, 1);
     for (int i = 0; i < LANES; i++) ok(kl_stream_destroy(s[i]));
 }
 
-/* ---- many that are destroyed before they have run ---- */
+/* ---- many replays destroyed before they have run ---- */
 
 static struct {
     _Atomic uint32_t inside, most, freed;
 } frees;
 
-/* As one that takes a while. */
+/* As a release that takes a while. */
 static void free_slowly(void *unused)
 {
     uint32_t inside = 1 + kl_fetch_add_relaxed(&frees.inside, 1);
@@ -202,12 +202,12 @@ static struct kl_replay *make_kept_replay(_Atomic uint32_t *go)
     ok(kl_capture_end(s, &graph));
     ok(kl_recording_keep(graph, free_slowly, go));
     ok(kl_replay_create(graph, &replay));
-    kl_recording_drop(graph);
+    kl_recording_unref(graph);
     ok(kl_stream_destroy(s));
     return replay;
 }
 
-/* What the program keeps with them is released by one thread, however many they are. */
+/* Objects kept with them are released by one thread, for any number of graphs. */
 static void graphs_that_are_destroyed_early_take_one_thread(void **state)
 {
     enum { GRAPHS = 300 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device/host/redop_reference.h"
+#include "device/host/test_redop_reference.h"
 #include "device/host/smallfloat.h"
 #include "tests/kolo_test.h"
 
@@ -39,7 +39,7 @@ static void expect_encoding(const struct type *t, float value)
     }
 }
 
-/* Every code is read; written is every value, every midpoint of two, and the floats on either side of these. */
+/* Every code is decoded; encoded are every value, every midpoint of two, and the floats on either side of these. */
 static void conversions_are_as_defined(void **state)
 {
     (void)state;

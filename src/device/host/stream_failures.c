@@ -22,10 +22,10 @@ void kl_failures_init(struct kl_stream_failures *f)
 
 static void note_any(struct kl_stream_failures *f)
 {
-    kl_store_release(&f->any, f->n || !f->last.told); /* pairs with kl_failures_ask */
+    kl_store_release(&f->any, f->n || !f->last.told); /* pairs with kl_failures_query */
 }
 
-/* What is kept of an owner that is gone. Of two that nobody was told of, one sentence has to speak for both. */
+/* Keep the failure of an owner that has ended. If two were never reported, one sentence stands for both. */
 static void keep_last(struct kl_stream_failures *f, const struct kl_stream_failure *failure, bool told)
 {
     uint64_t earlier = f->last.told ? UINT64_MAX : f->last.ticket;
@@ -82,7 +82,7 @@ static struct kl_stream_failure *find_failure(struct kl_stream_failures *f, uint
     return tell_last && f->last.code && f->last.ticket < end ? &f->last : NULL;
 }
 
-ncclResult_t kl_failures_ask(struct kl_stream_failures *f, uint64_t end, uint64_t ended_before)
+ncclResult_t kl_failures_query(struct kl_stream_failures *f, uint64_t end, uint64_t ended_before)
 {
     ncclResult_t rc = ncclSuccess;
 

@@ -7,17 +7,16 @@
 
 #include <time.h>
 
-/*
- * Measured on two cores with time slices of 4 ms. A yield to a rank of the same core takes 0.7 us; waking a thread takes 2.5 us on the same core and up to 40 on
- * another, so ranks do not wake each other. Beside a program that computes, a yield may cost a slice; but the scheduler often puts two ranks on one core then, and a
- * rank that spins for a slice keeps the awaited one from running: spinning for 2 ms made small operations 7 us in the mean where spinning for 0.5 ms and then
- * yielding made them 0.5 to 1.4, and was no faster where ranks are bound to cores.
- */
+/* Measured on two cores with time slices of 4 ms. A yield to a rank of the same core takes 0.7 us; waking a thread
+ * takes 2.5 us on the same core and up to 40 on another, so ranks do not wake each other. Beside a program that
+ * computes, a yield may cost a slice; but the scheduler often puts two ranks on one core then, and a rank that spins
+ * for a slice keeps the awaited one from running: spinning for 2 ms made small operations 7 us in the mean where
+ * spinning for 0.5 ms and then yielding made them 0.5 to 1.4, and was no faster where ranks are bound to cores. */
 enum {
-    POLLS_PER_CLOCK = 64, /* spinning or yielding: how often the clock is read */
-    SPIN_IN_VAIN = 128,   /* polls, about ten microseconds */
-    IN_VAIN = 3,          /* waits that spinning did not end, more than such that it did */
-    MOST_IN_VAIN = 8
+    POLLS_PER_CLOCK = 64,   /* polls between readings of the clock while spinning or yielding */
+    SHORT_SPIN_POLLS = 128, /* polls, about ten microseconds */
+    FAILED_SPINS_LIMIT = 3, /* threshold of `vain` for short spins */
+    FAILED_SPINS_MAX = 8
 };
 
 void kl_wait_lengthen(struct kl_poll_wait *wait)
@@ -47,7 +46,7 @@ static void sleep_once(struct kl_poll_wait *wait)
     kl_wait_lengthen(wait);
 }
 
-/* Has the wait taken so long? The clock is read once in POLLS_PER_CLOCK polls. */
+/* Has the wait taken this long? The clock is read once in POLLS_PER_CLOCK polls. */
 static bool has_taken(struct kl_poll_wait *wait, uint64_t ns)
 {
     if (wait->polls % POLLS_PER_CLOCK) return false;
@@ -56,18 +55,17 @@ static bool has_taken(struct kl_poll_wait *wait, uint64_t ns)
     return now - wait->since > ns;
 }
 
-/*
- * The scheduler may put ranks that were to have a core each on one, most of all beside other programs. A rank that spins there keeps the one that it waits
- * for from running, so that nearly no wait ends by spinning. Then it spins shortly and yields, until spinning ends waits again.
- */
+/* The scheduler may put ranks meant for a core each on one core, especially beside other programs. A rank that spins
+ * there keeps the awaited one from running, so that hardly any wait ends by spinning. Then it spins briefly and
+ * yields, until spinning ends waits again. */
 static _Thread_local struct {
-    int vain; /* waits that spinning did not end, less those that it did: 0 to MOST_IN_VAIN */
+    int vain; /* waits that spinning did not end, less those that it did: 0 to FAILED_SPINS_MAX */
     bool failed;
 } spinning;
 
 static bool shares_core(void)
 {
-    return spinning.vain > IN_VAIN;
+    return spinning.vain > FAILED_SPINS_LIMIT;
 }
 
 static void begin_spinning(void)
@@ -81,7 +79,7 @@ static void end_spinning(struct kl_poll_wait *wait)
     wait->spun = wait->polls;
     wait->since = 0;
     spinning.failed = true;
-    if (spinning.vain < MOST_IN_VAIN) spinning.vain++;
+    if (spinning.vain < FAILED_SPINS_MAX) spinning.vain++;
 }
 
 /* False: spinning is over. */
@@ -90,7 +88,7 @@ static bool spin(struct kl_poll_wait *wait)
     if (wait->spun) return false;
     if (!wait->polls) begin_spinning();
     wait->polls++;
-    if (shares_core() ? wait->polls >= SPIN_IN_VAIN : has_taken(wait, KL_WAIT_SPIN_NS)) {
+    if (shares_core() ? wait->polls >= SHORT_SPIN_POLLS : has_taken(wait, KL_WAIT_SPIN_NS)) {
         end_spinning(wait);
         return false;
     }

@@ -12,17 +12,17 @@ enum { IDLE_S = 1 };
 
 struct worker {
     pthread_cond_t called;
-    void (*run)(void *arg); /* NULL: nothing to do */
+    void (*run)(void *arg); /* NULL: idle */
     void *arg;
     struct worker *next; /* in the list of idle ones */
 };
 
-/* All under lock, as what is in workers. */
+/* All under lock, as all data of workers. */
 static struct {
     pthread_mutex_t lock;
     struct worker *idle;
-    struct kl_worker_errand *first, **end; /* to be run in turn */
-    bool running;                          /* a worker takes errands until none is left */
+    struct kl_worker_task *first, **end; /* to be run in order */
+    bool running;                        /* a worker runs errands until none is left */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &pool.first};
 
 /* ---- fork: the child owns the lock, and has no workers ---- */
@@ -61,7 +61,7 @@ static void remove_idle(const struct worker *w)
     *link = w->next;
 }
 
-/* Under lock. False: nobody has called. */
+/* Under lock. False: timed out without a call. */
 static bool wait_for_call(struct worker *w)
 {
     struct timespec until;
@@ -83,7 +83,7 @@ static void work(void *arg)
     struct worker *w = arg;
     bool called;
 
-    kl_error_apart(false); /* it runs functions of the program */
+    kl_error_mark_internal(false); /* it runs functions of the program, whose failures are the program's */
     do {
         w->run(w->arg);
         pthread_mutex_lock(&pool.lock);
@@ -106,7 +106,7 @@ static bool start_worker(void (*run)(void *), void *arg)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&w->called, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    if (!kl_thread_detached("kolo worker", work, w)) return true;
+    if (!kl_thread_start_detached("kolo worker", work, w)) return true;
     pthread_cond_destroy(&w->called);
     free(w);
     return false;
@@ -143,11 +143,11 @@ bool kl_workers_run(void (*run)(void *), void *arg)
 
 /* ---- errands ---- */
 
-/* NULL: none is left, and whoever sends the next one starts another worker. */
-static struct kl_worker_errand *next_errand(void)
+/* NULL: none is left, and the next kl_workers_submit starts another worker. */
+static struct kl_worker_task *next_errand(void)
 {
     pthread_mutex_lock(&pool.lock);
-    struct kl_worker_errand *e = pool.first;
+    struct kl_worker_task *e = pool.first;
     if (e) pool.first = e->next;
     if (!pool.first) pool.end = &pool.first;
     pool.running = e;
@@ -158,10 +158,10 @@ static struct kl_worker_errand *next_errand(void)
 static void run_errands(void *unused)
 {
     (void)unused;
-    for (struct kl_worker_errand *e; (e = next_errand());) e->run(e);
+    for (struct kl_worker_task *e; (e = next_errand());) e->run(e);
 }
 
-void kl_workers_send(struct kl_worker_errand *errand)
+void kl_workers_submit(struct kl_worker_task *errand)
 {
     be_forked_well();
     errand->next = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** collnet.c - the table of reductions by the members themselves: heads.h, over the net that the end names. */
+/** collnet.c - the table of reductions done by the members themselves: software.h, over the net that the end names. */
 #include "net/collnet/request.h"
 
 #include <stdlib.h>
@@ -54,12 +54,12 @@ static ncclResult_t connect_all(int device, const struct kl_collnet_end *me, con
                                 void *listener, void **group)
 {
     const struct listener *l = listener;
-    struct kl_heads *g = *group;
+    struct kl_software_group *g = *group;
 
-    if (!g) KL_TRY(kl_heads_create(device, me, &g));
-    ncclResult_t rc = kl_heads_join(g, handles, l->listener);
+    if (!g) KL_TRY(kl_software_create(device, me, &g));
+    ncclResult_t rc = kl_software_join(g, handles, l->listener);
     if (rc && rc != ncclInProgress) {
-        kl_heads_free(g);
+        kl_software_free(g);
         g = NULL;
     }
     *group = g;
@@ -68,22 +68,22 @@ static ncclResult_t connect_all(int device, const struct kl_collnet_end *me, con
 
 static void cancel(void *group)
 {
-    struct kl_heads *g = group;
+    struct kl_software_group *g = group;
 
     for (int m = 0; m < g->me.n; m++) {
         if (g->member[m].sends) g->me.net->cancel(g->member[m].send);
         if (g->member[m].receives) g->me.net->cancel(g->member[m].recv);
     }
-    int quiet = kl_error_quiet(1); /* whoever cancels has said why */
+    int quiet = kl_error_quiet(1); /* the code that cancels has reported the reason */
     if (!g->failed)
-        kl_heads_fail(g,
-                      KL_FAIL(ncclInternalError, "CollNet: the group of rank %d was given up", g->me.ranks[g->me.own]));
+        kl_software_fail(
+            g, KL_FAIL(ncclInternalError, "CollNet: the group of rank %d was given up", g->me.ranks[g->me.own]));
     kl_error_quiet(quiet);
 }
 
 static void close_group(void *group)
 {
-    kl_heads_free(group);
+    kl_software_free(group);
 }
 
 static void close_listen(void *listener)
@@ -95,7 +95,7 @@ static void close_listen(void *listener)
     free(l);
 }
 
-/* ---- memory: messages go through the connections with all others, whose nets may know it under several names ---- */
+/* ---- memory: registered with the connections to all others, whose nets may return different handles ---- */
 
 static ncclResult_t reg_mr(void *group, void *data, size_t bytes, enum kl_net_memory memory, void **mr)
 {
@@ -124,8 +124,8 @@ static ncclResult_t iflush(void *group, void *data, size_t bytes, void *mr, void
 static ncclResult_t iallreduce(void *group, const void *send, void *recv, size_t count, struct kl_collnet_op op,
                                void *send_mr, void *recv_mr, void **request)
 {
-    struct kl_heads_request *r;
-    ncclResult_t rc = kl_heads_allreduce(group, send, recv, count, op, &r);
+    struct kl_software_request *r;
+    ncclResult_t rc = kl_software_allreduce(group, send, recv, count, op, &r);
 
     (void)send_mr, (void)recv_mr;
     *request = r;
@@ -135,8 +135,8 @@ static ncclResult_t iallreduce(void *group, const void *send, void *recv, size_t
 static ncclResult_t iallgather(void *group, const void *send, const struct kl_collnet_part *recv, size_t bytes,
                                void *send_mr, void **request)
 {
-    struct kl_heads_request *r;
-    ncclResult_t rc = kl_heads_allgather(group, send, recv, bytes, &r);
+    struct kl_software_request *r;
+    ncclResult_t rc = kl_software_allgather(group, send, recv, bytes, &r);
 
     (void)send_mr;
     *request = r;
@@ -146,8 +146,8 @@ static ncclResult_t iallgather(void *group, const void *send, const struct kl_co
 static ncclResult_t ireducescatter(void *group, const struct kl_collnet_part *send, void *recv, size_t count,
                                    struct kl_collnet_op op, void *recv_mr, void **request)
 {
-    struct kl_heads_request *r;
-    ncclResult_t rc = kl_heads_reducescatter(group, send, recv, count, op, &r);
+    struct kl_software_request *r;
+    ncclResult_t rc = kl_software_reducescatter(group, send, recv, count, op, &r);
 
     (void)recv_mr;
     *request = r;
@@ -156,15 +156,15 @@ static ncclResult_t ireducescatter(void *group, const struct kl_collnet_part *se
 
 static ncclResult_t test(void *request, bool *done)
 {
-    return kl_heads_test(request, done);
+    return kl_software_test(request, done);
 }
 
 static int waits_for(const void *group)
 {
-    return kl_heads_waits_for(group);
+    return kl_software_waits_for(group);
 }
 
-const struct kl_collnet kl_collnet_heads = {
+const struct kl_collnet kl_collnet_software = {
     .name = "Socket",
     .init = init,
     .devices = devices,

@@ -5,22 +5,22 @@
 
 #include <string.h>
 
-enum { PIECE = 4096 }; /* bytes that are added up at once: what they need stays in the nearest cache */
+enum { PIECE = 4096 }; /* bytes added up at a time: operands stay in the nearest cache */
 
-/* ---- what a request consists of ---- */
+/* ---- setting up a request ---- */
 
-static bool has_room(const struct kl_heads *g)
+static bool has_room(const struct kl_software_group *g)
 {
     return !g->request[g->requests % KL_COLLNET_REQUESTS].group;
 }
 
-static struct kl_heads_request *begin(struct kl_heads *g)
+static struct kl_software_request *begin(struct kl_software_group *g)
 {
-    struct kl_heads_request *r = &g->request[g->requests % KL_COLLNET_REQUESTS];
+    struct kl_software_request *r = &g->request[g->requests % KL_COLLNET_REQUESTS];
     struct kl_exchange_of *with = r->with;
 
     memset(with, 0, (size_t)g->me.n * sizeof *with);
-    *r = (struct kl_heads_request){.group = g, .number = g->requests++, .with = with};
+    *r = (struct kl_software_request){.group = g, .number = g->requests++, .with = with};
     return r;
 }
 
@@ -29,8 +29,8 @@ static struct kl_transfer transfer(const void *data, size_t bytes)
     return (struct kl_transfer){.data = (void *)(uintptr_t)data, .bytes = bytes, .wanted = bytes > 0};
 }
 
-/* This member adds up `count` elements: its own and what the others have. */
-static void add_up(struct kl_heads_request *r, const void *own, void *sum, size_t count)
+/* This member adds up `count` elements: its own and those of the others. */
+static void add_up(struct kl_software_request *r, const void *own, void *sum, size_t count)
 {
     if (!count) return;
     r->adds = true;
@@ -41,9 +41,9 @@ static void add_up(struct kl_heads_request *r, const void *own, void *sum, size_
     r->bytes = count * r->redop.elem_bytes;
 }
 
-static ncclResult_t check(struct kl_heads *g, size_t bytes)
+static ncclResult_t check(struct kl_software_group *g, size_t bytes)
 {
-    KL_TRY(kl_heads_report(g));
+    KL_TRY(kl_software_report(g));
     if (bytes <= g->me.most) return ncclSuccess;
     return KL_FAIL(ncclInvalidArgument, "CollNet: %zu bytes of a member in one request; the group was made for %zu",
                    bytes, g->me.most);
@@ -56,15 +56,15 @@ static ncclResult_t redop_of(struct kl_collnet_op op, struct kl_redop *redop)
 
 /* ---- transfers ---- */
 
-static ncclResult_t size_differs(const struct kl_heads *g, int member, size_t came, size_t expected)
+static ncclResult_t size_differs(const struct kl_software_group *g, int member, size_t came, size_t expected)
 {
     return KL_FAIL(ncclInvalidUsage,
                    "CollNet: rank %d sends %zu bytes where rank %d expects %zu: do they agree on count and type?",
                    g->me.ranks[member], came, g->me.ranks[g->me.own], expected);
 }
 
-/* Post it, and look whether it is done. */
-static ncclResult_t send(const struct kl_heads *g, int member, struct kl_transfer *t, int tag)
+/* Post it, and test it. */
+static ncclResult_t send(const struct kl_software_group *g, int member, struct kl_transfer *t, int tag)
 {
     bool done;
 
@@ -76,7 +76,7 @@ static ncclResult_t send(const struct kl_heads *g, int member, struct kl_transfe
     return ncclSuccess;
 }
 
-static ncclResult_t receive(const struct kl_heads *g, int member, struct kl_transfer *t)
+static ncclResult_t receive(const struct kl_software_group *g, int member, struct kl_transfer *t)
 {
     const struct kl_net_recv recv = {.data = t->data, .bytes = t->bytes, .tag = KL_TAG_RESULT};
     size_t came;
@@ -91,15 +91,16 @@ static ncclResult_t receive(const struct kl_heads *g, int member, struct kl_tran
     return came == t->bytes ? ncclSuccess : size_differs(g, member, came, t->bytes);
 }
 
-/* Is the member's contribution here? Members are looked at in order; what others send is received meanwhile all the same. */
-static ncclResult_t take_contribution(struct kl_heads_request *r, int member, bool *here)
+/* Is the member's contribution here? Members are tested in order; contributions of later ones are received
+ * meanwhile. */
+static ncclResult_t take_contribution(struct kl_software_request *r, int member, bool *here)
 {
-    struct kl_heads *g = r->group;
+    struct kl_software_group *g = r->group;
     void **posted = &g->member[member].contribution[r->addition % KL_COLLNET_REQUESTS];
     size_t came;
 
     *here = false;
-    KL_TRY(kl_heads_expect(g, member, r->addition + 1));
+    KL_TRY(kl_software_expect(g, member, r->addition + 1));
     if (!*posted) return ncclSuccess;
     KL_TRY(g->me.net->test(*posted, here, &came));
     if (!*here) return ncclSuccess;
@@ -109,45 +110,46 @@ static ncclResult_t take_contribution(struct kl_heads_request *r, int member, bo
 
 /* ---- adding up ---- */
 
-/* Contributions in the order of members: the own one is not in a slot. */
-static void sum_piece(const struct kl_heads_request *r, size_t first, size_t count)
+/* Contributions in the order of members; the own one is not in a slot. */
+static void sum_piece(const struct kl_software_request *r, size_t first, size_t count)
 {
-    const struct kl_heads *g = r->group;
+    const struct kl_software_group *g = r->group;
     const size_t at = first * r->redop.elem_bytes;
     char *sum = (char *)r->sum + at;
     const char *own = (const char *)r->own + at;
-    const void *first_one = g->me.own ? (const char *)kl_heads_slot(g, 0, r->addition) + at : own;
+    const void *first_one = g->me.own ? (const char *)kl_software_slot(g, 0, r->addition) + at : own;
 
     if (g->me.n == 1) {
         memcpy(sum, own, count * r->redop.elem_bytes);
         return;
     }
     for (int m = 1; m < g->me.n; m++) {
-        const void *other = m == g->me.own ? own : (const char *)kl_heads_slot(g, m, r->addition) + at;
+        const void *other = m == g->me.own ? own : (const char *)kl_software_slot(g, m, r->addition) + at;
         r->redop.merge(&r->redop, sum, m > 1 ? sum : first_one, other, count);
     }
 }
 
-static void tell(struct kl_heads_request *r)
+static void tell(struct kl_software_request *r)
 {
-    const struct kl_heads *g = r->group;
+    const struct kl_software_group *g = r->group;
 
     for (int m = 0; m < g->me.n && r->tells; m++)
         if (m != g->me.own) r->with[m].result_out = transfer(r->sum, r->bytes);
 }
 
-/* What comes next into the slots that are free again. A connection that has ended is an error only for who needs it. */
-static void expect_next(const struct kl_heads_request *r)
+/* Post receives for the slots that are free again. A connection that has ended is an error only for requests that
+ * need it. */
+static void expect_next(const struct kl_software_request *r)
 {
-    struct kl_heads *g = r->group;
+    struct kl_software_group *g = r->group;
     int quiet = kl_error_quiet(1);
 
     for (int m = 0; m < g->me.n; m++)
-        if (m != g->me.own) (void)kl_heads_expect(g, m, r->addition + 1 + KL_COLLNET_REQUESTS);
+        if (m != g->me.own) (void)kl_software_expect(g, m, r->addition + 1 + KL_COLLNET_REQUESTS);
     kl_error_quiet(quiet);
 }
 
-static void sum_all(struct kl_heads_request *r)
+static void sum_all(struct kl_software_request *r)
 {
     const size_t piece = PIECE / r->redop.elem_bytes;
 
@@ -158,13 +160,14 @@ static void sum_all(struct kl_heads_request *r)
 
 /* ---- progress ---- */
 
-/* Live requests, the oldest first:  for (uint64_t i = oldest(g); i < g->requests; i++) if (at(g, i)->group) use(at(g, i)) */
-static uint64_t oldest(const struct kl_heads *g)
+/* Live requests, the oldest first:  for (uint64_t i = oldest(g); i < g->requests; i++) if (at(g, i)->group)
+ * use(at(g, i)) */
+static uint64_t oldest(const struct kl_software_group *g)
 {
     return g->requests < KL_COLLNET_REQUESTS ? 0 : g->requests - KL_COLLNET_REQUESTS;
 }
 
-static struct kl_heads_request *at(struct kl_heads *g, uint64_t number)
+static struct kl_software_request *at(struct kl_software_group *g, uint64_t number)
 {
     return &g->request[number % KL_COLLNET_REQUESTS];
 }
@@ -174,7 +177,7 @@ static bool is_posted(const struct kl_transfer *t)
     return !t->wanted || t->request;
 }
 
-static ncclResult_t progress_offers(struct kl_heads_request *r, bool *posted)
+static ncclResult_t progress_offers(struct kl_software_request *r, bool *posted)
 {
     for (int m = 0; m < r->group->me.n; m++) {
         KL_TRY(send(r->group, m, &r->with[m].offer, KL_TAG_CONTRIBUTION));
@@ -183,9 +186,9 @@ static ncclResult_t progress_offers(struct kl_heads_request *r, bool *posted)
     return ncclSuccess;
 }
 
-static ncclResult_t progress_addition(struct kl_heads_request *r)
+static ncclResult_t progress_addition(struct kl_software_request *r)
 {
-    const struct kl_heads *g = r->group;
+    const struct kl_software_group *g = r->group;
     bool here;
 
     while (r->adds && r->came < g->me.n) {
@@ -198,7 +201,7 @@ static ncclResult_t progress_addition(struct kl_heads_request *r)
     return ncclSuccess;
 }
 
-static ncclResult_t progress_results_out(struct kl_heads_request *r, bool *posted)
+static ncclResult_t progress_results_out(struct kl_software_request *r, bool *posted)
 {
     KL_TRY(progress_addition(r));
     *posted = !r->adds || r->came == r->group->me.n;
@@ -209,7 +212,7 @@ static ncclResult_t progress_results_out(struct kl_heads_request *r, bool *poste
     return ncclSuccess;
 }
 
-static ncclResult_t progress_results_in(struct kl_heads_request *r, bool *posted)
+static ncclResult_t progress_results_in(struct kl_software_request *r, bool *posted)
 {
     for (int m = 0; m < r->group->me.n; m++) {
         KL_TRY(receive(r->group, m, &r->with[m].result_in));
@@ -218,8 +221,10 @@ static ncclResult_t progress_results_in(struct kl_heads_request *r, bool *posted
     return ncclSuccess;
 }
 
-/* Messages of one kind go, and are received, in the order of requests: the first that cannot be posted holds up those behind it. */
-static ncclResult_t progress_kind(struct kl_heads *g, ncclResult_t (*kind)(struct kl_heads_request *, bool *))
+/* Messages of one kind are sent and received in the order of requests: one that cannot be posted delays those behind
+ * it. */
+static ncclResult_t progress_kind(struct kl_software_group *g,
+                                  ncclResult_t (*kind)(struct kl_software_request *, bool *))
 {
     bool posted = true;
 
@@ -228,19 +233,19 @@ static ncclResult_t progress_kind(struct kl_heads *g, ncclResult_t (*kind)(struc
     return ncclSuccess;
 }
 
-static ncclResult_t progress(struct kl_heads *g)
+static ncclResult_t progress(struct kl_software_group *g)
 {
     ncclResult_t rc = progress_kind(g, progress_offers);
 
     if (!rc) rc = progress_kind(g, progress_results_in);
     if (!rc) rc = progress_kind(g, progress_results_out);
-    return rc ? kl_heads_fail(g, rc) : ncclSuccess;
+    return rc ? kl_software_fail(g, rc) : ncclSuccess;
 }
 
-/* A member that something is still to come from, or to go to; -1: none. */
-static int missing(const struct kl_heads_request *r)
+/* A member with unfinished transfers; -1: none. */
+static int missing(const struct kl_software_request *r)
 {
-    const struct kl_heads *g = r->group;
+    const struct kl_software_group *g = r->group;
 
     if (r->adds && r->came < g->me.n) return r->came;
     for (int m = 0; m < g->me.n; m++)
@@ -248,24 +253,24 @@ static int missing(const struct kl_heads_request *r)
     return -1;
 }
 
-ncclResult_t kl_heads_test(struct kl_heads_request *r, bool *done)
+ncclResult_t kl_software_test(struct kl_software_request *r, bool *done)
 {
-    struct kl_heads *g = r->group;
+    struct kl_software_group *g = r->group;
 
     *done = false;
-    KL_TRY(kl_heads_report(g));
+    KL_TRY(kl_software_report(g));
     if (missing(r) >= 0) KL_TRY(progress(g));
     *done = missing(r) < 0;
     if (*done) r->group = NULL;
     return ncclSuccess;
 }
 
-int kl_heads_waits_for(const struct kl_heads *g)
+int kl_software_waits_for(const struct kl_software_group *g)
 {
     int member = -1;
 
     for (uint64_t i = oldest(g); i < g->requests && member < 0; i++) {
-        const struct kl_heads_request *r = &g->request[i % KL_COLLNET_REQUESTS];
+        const struct kl_software_request *r = &g->request[i % KL_COLLNET_REQUESTS];
         if (r->group) member = missing(r);
     }
     return member < 0 || member == g->me.own ? -1 : g->me.ranks[member];
@@ -273,15 +278,15 @@ int kl_heads_waits_for(const struct kl_heads *g)
 
 /* ---- requests ---- */
 
-static ncclResult_t post(struct kl_heads_request *r, struct kl_heads_request **request)
+static ncclResult_t post(struct kl_software_request *r, struct kl_software_request **request)
 {
     KL_TRY(progress(r->group));
     *request = r;
     return ncclSuccess;
 }
 
-ncclResult_t kl_heads_allreduce(struct kl_heads *g, const void *send, void *recv, size_t count, struct kl_collnet_op op,
-                                struct kl_heads_request **request)
+ncclResult_t kl_software_allreduce(struct kl_software_group *g, const void *send, void *recv, size_t count,
+                                   struct kl_collnet_op op, struct kl_software_request **request)
 {
     struct kl_redop redop;
 
@@ -291,7 +296,7 @@ ncclResult_t kl_heads_allreduce(struct kl_heads *g, const void *send, void *recv
     const struct kl_shares shares = kl_shares_of(count, size, g->me.n, g->me.id + g->requests);
     KL_TRY(check(g, (count < shares.each ? count : shares.each) * size));
     if (!has_room(g)) return ncclSuccess;
-    struct kl_heads_request *r = begin(g);
+    struct kl_software_request *r = begin(g);
     r->redop = redop;
     r->tells = true;
     for (int m = 0; m < g->me.n; m++) {
@@ -308,13 +313,13 @@ ncclResult_t kl_heads_allreduce(struct kl_heads *g, const void *send, void *recv
     return post(r, request);
 }
 
-ncclResult_t kl_heads_allgather(struct kl_heads *g, const void *send, const struct kl_collnet_part *recv, size_t bytes,
-                                struct kl_heads_request **request)
+ncclResult_t kl_software_allgather(struct kl_software_group *g, const void *send, const struct kl_collnet_part *recv,
+                                   size_t bytes, struct kl_software_request **request)
 {
     *request = NULL;
     KL_TRY(check(g, bytes));
     if (!has_room(g)) return ncclSuccess;
-    struct kl_heads_request *r = begin(g);
+    struct kl_software_request *r = begin(g);
     for (int m = 0; m < g->me.n; m++) {
         if (m == g->me.own) continue;
         r->with[m].result_out = transfer(send, bytes);
@@ -324,8 +329,8 @@ ncclResult_t kl_heads_allgather(struct kl_heads *g, const void *send, const stru
     return post(r, request);
 }
 
-ncclResult_t kl_heads_reducescatter(struct kl_heads *g, const struct kl_collnet_part *send, void *recv, size_t count,
-                                    struct kl_collnet_op op, struct kl_heads_request **request)
+ncclResult_t kl_software_reducescatter(struct kl_software_group *g, const struct kl_collnet_part *send, void *recv,
+                                       size_t count, struct kl_collnet_op op, struct kl_software_request **request)
 {
     struct kl_redop redop;
 
@@ -333,7 +338,7 @@ ncclResult_t kl_heads_reducescatter(struct kl_heads *g, const struct kl_collnet_
     KL_TRY(redop_of(op, &redop));
     KL_TRY(check(g, count * redop.elem_bytes));
     if (!has_room(g)) return ncclSuccess;
-    struct kl_heads_request *r = begin(g);
+    struct kl_software_request *r = begin(g);
     r->redop = redop;
     for (int m = 0; m < g->me.n; m++)
         if (m != g->me.own) r->with[m].offer = transfer(send[m].data, count * redop.elem_bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/socket/conn.h"
 
-#include "os/chaos.h"
+#include "os/fault_inject.h"
 #include "os/socket.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@
 ncclResult_t kl_conn_create(bool sends, const struct kl_net_end *me, struct kl_socket_shape shape,
                             struct kl_conn **connection)
 {
-    struct kl_conn *c = kl_chaos_calloc(1, sizeof *c);
-    struct kl_socket_lane *lane = kl_chaos_calloc((size_t)shape.lanes + 1, sizeof *lane);
+    struct kl_conn *c = kl_inject_calloc(1, sizeof *c);
+    struct kl_socket_lane *lane = kl_inject_calloc((size_t)shape.lanes + 1, sizeof *lane);
 
     if (!c || !lane) {
         free(c);
@@ -46,12 +46,12 @@ ncclResult_t kl_conn_attach(struct kl_conn *c, int i, int fd, enum kl_cipher cip
 
     if (!i) kl_address_format(&peer, c->where);
     l->fd = l->out.fd = l->in.fd = fd;
-    kl_guard_init(&l->out.guard, cipher, session, c->sends ? forth : back);
-    kl_guard_init(&l->in.guard, cipher, session, c->sends ? back : forth);
+    kl_cipher_init(&l->out.guard, cipher, session, c->sends ? forth : back);
+    kl_cipher_init(&l->in.guard, cipher, session, c->sends ? back : forth);
     return kl_out_init(&l->out);
 }
 
-/* Who has a twin leaves the socket to it; a receiver hears that no more is sent. */
+/* A connection with a twin leaves the socket to it; the receiver is told that no more is sent. */
 static void let_go(const struct kl_conn *c)
 {
     c->twin->twin = NULL;
@@ -70,8 +70,8 @@ static void free_lane(struct kl_socket_lane *l)
 void kl_conn_free(struct kl_conn *c)
 {
     if (!c) return;
-    kl_movers_stop(c->movers);
-    kl_attempt_free(c->attempt);
+    kl_io_threads_stop(c->movers);
+    kl_conn_request_free(c->attempt);
     if (c->twin) let_go(c);
     for (int i = 0; i <= c->shape.lanes; i++) free_lane(&c->lane[i]);
     if (c->epoll >= 0) close(c->epoll);
@@ -87,7 +87,7 @@ ncclResult_t kl_conn_fail(struct kl_conn *c, ncclResult_t code, const char *fmt,
     va_list ap;
 
     if (c->failed) return c->failed;
-    kl_movers_stop(c->movers);
+    kl_io_threads_stop(c->movers);
     c->movers = NULL;
     for (int i = 0; i <= c->shape.lanes; i++)
         if (c->lane[i].fd >= 0) shutdown(c->lane[i].fd, SHUT_RDWR);

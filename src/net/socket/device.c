@@ -35,19 +35,19 @@ static void describe(struct kl_socket_device *d, const struct kl_netif *netif, c
 
     *d = (struct kl_socket_device){.netif = *netif};
     if (kl_netdev_device(sysfs, netif->name, path)) d->pci_path = strdup(path); /* for the life of the process */
-    d->speed_mbps = kl_socket_speed_told(params->speed, netif->name);
+    d->speed_mbps = kl_socket_speed_setting(params->speed, netif->name);
     if (!d->speed_mbps) d->speed_mbps = kl_netdev_speed(sysfs, netif->name);
     if (!d->speed_mbps) d->speed_mbps = UNKNOWN_MBPS;
     d->shape = kl_socket_shape(params, vendor_of(d->pci_path), d->speed_mbps);
 }
 
-/* Leave out what only joins others, unless that is all there is. */
-static int without_plumbing(struct kl_netif *netif, int n)
+/* Leave out interfaces that only connect others, unless there are no others. */
+static int without_infrastructure(struct kl_netif *netif, int n)
 {
     int kept = 0;
 
     for (int i = 0; i < n; i++) {
-        if (!kl_netdev_is_plumbing(sysfs, netif[i].name)) netif[kept++] = netif[i];
+        if (!kl_netdev_is_infrastructure(sysfs, netif[i].name)) netif[kept++] = netif[i];
     }
     return kept ? kept : n;
 }
@@ -60,13 +60,13 @@ static ncclResult_t find(void)
 
     kl_param_load(&kl_net_param_set, &process.params);
     kl_param_load(&kl_bootstrap_param_set, &boot);
-    const struct kl_netif_wish wish = {.names = boot.socket_ifname,
-                                       .family = boot.socket_family == KL_SOCKET_IPV4   ? AF_INET
-                                                 : boot.socket_family == KL_SOCKET_IPV6 ? AF_INET6
-                                                                                        : 0};
+    const struct kl_netif_constraints wish = {.names = boot.socket_ifname,
+                                              .family = boot.socket_family == KL_SOCKET_IPV4   ? AF_INET
+                                                        : boot.socket_family == KL_SOCKET_IPV6 ? AF_INET6
+                                                                                               : 0};
 
     KL_TRY(kl_netif_choose(&wish, netif, &n));
-    if (!kl_netif_names_some(boot.socket_ifname)) n = without_plumbing(netif, n);
+    if (!kl_netif_names_some(boot.socket_ifname)) n = without_infrastructure(netif, n);
     process.retry = (struct kl_retry){.count = (int)boot.retries, .sleep_ms = (int)boot.retry_sleep_ms};
     for (int i = 0; i < n; i++) {
         char text[KL_ADDRESS_TEXT];

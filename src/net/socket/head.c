@@ -3,9 +3,9 @@
 
 #include "bootstrap/wire.h"
 
-void kl_head_encode(const struct kl_head *head, unsigned char plain[KL_GUARD_PLAIN_HEAD])
+void kl_head_encode(const struct kl_head *head, unsigned char plain[KL_CIPHER_PLAIN_HEAD])
 {
-    struct kl_writer w = kl_writer_on(plain, KL_GUARD_PLAIN_HEAD);
+    struct kl_writer w = kl_writer_on(plain, KL_CIPHER_PLAIN_HEAD);
 
     kl_put_u64(&w, head->bytes);
     kl_put_u32(&w, head->tag);
@@ -13,9 +13,9 @@ void kl_head_encode(const struct kl_head *head, unsigned char plain[KL_GUARD_PLA
     kl_put_u64(&w, head->sequence);
 }
 
-bool kl_head_decode(const unsigned char plain[KL_GUARD_PLAIN_HEAD], struct kl_head *head)
+bool kl_head_decode(const unsigned char plain[KL_CIPHER_PLAIN_HEAD], struct kl_head *head)
 {
-    struct kl_reader r = kl_reader_on(plain, KL_GUARD_PLAIN_HEAD);
+    struct kl_reader r = kl_reader_on(plain, KL_CIPHER_PLAIN_HEAD);
 
     head->bytes = kl_get_u64(&r);
     head->tag = kl_get_u32(&r);

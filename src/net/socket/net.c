@@ -2,11 +2,11 @@
 /* The table of the socket net. */
 #include "net/net.h"
 
-#include "net/socket/make.h"
+#include "net/socket/establish.h"
 #include "net/socket/receive.h"
 #include "net/socket/send.h"
 #include "net/socket/sleep.h"
-#include "net/socket/twin.h"
+#include "net/socket/duplex.h"
 
 enum { MAX_COMMS = 65536 };
 
@@ -39,11 +39,11 @@ static ncclResult_t listen_on(int device, const struct kl_net_end *me, struct kl
 {
     const struct kl_socket_device *d;
     union kl_address address;
-    struct kl_door *door;
+    struct kl_net_listener *door;
 
     KL_TRY(kl_socket_device_find(device, &d));
-    KL_TRY(kl_door_create(d, me, kl_socket_devices()->params.crypt, &address, &door));
-    kl_terms_put_handle(&address, handle);
+    KL_TRY(kl_net_listener_create(d, me, kl_socket_devices()->params.crypt, &address, &door));
+    kl_session_params_put_handle(&address, handle);
     *listener = door;
     return ncclSuccess;
 }
@@ -51,7 +51,7 @@ static ncclResult_t listen_on(int device, const struct kl_net_end *me, struct kl
 static ncclResult_t connect_to(int device, const struct kl_net_end *me, const struct kl_net_handle *handle, void **send)
 {
     struct kl_conn *c = *send;
-    ncclResult_t rc = kl_make_send(device, me, handle, &c);
+    ncclResult_t rc = kl_establish_send(device, me, handle, &c);
 
     *send = c;
     return rc;
@@ -60,7 +60,7 @@ static ncclResult_t connect_to(int device, const struct kl_net_end *me, const st
 static ncclResult_t accept_from(void *listener, const struct kl_net_end *me, void **recv)
 {
     struct kl_conn *c = NULL;
-    ncclResult_t rc = kl_make_recv(listener, me, &c);
+    ncclResult_t rc = kl_establish_recv(listener, me, &c);
 
     *recv = c;
     return rc;
@@ -69,7 +69,7 @@ static ncclResult_t accept_from(void *listener, const struct kl_net_end *me, voi
 static ncclResult_t send_back(void *recv, const struct kl_net_end *me, void **send)
 {
     struct kl_conn *c;
-    ncclResult_t rc = kl_twin_send(recv, me, &c);
+    ncclResult_t rc = kl_duplex_send(recv, me, &c);
 
     *send = c;
     return rc;
@@ -78,7 +78,7 @@ static ncclResult_t send_back(void *recv, const struct kl_net_end *me, void **se
 static ncclResult_t recv_back(void *send, const struct kl_net_end *me, void **recv)
 {
     struct kl_conn *c;
-    ncclResult_t rc = kl_twin_recv(send, me, &c);
+    ncclResult_t rc = kl_duplex_recv(send, me, &c);
 
     *recv = c;
     return rc;
@@ -86,18 +86,18 @@ static ncclResult_t recv_back(void *send, const struct kl_net_end *me, void **re
 
 static ncclResult_t sleep_on(void *connection, int *fd)
 {
-    return kl_sleep_on(connection, fd);
+    return kl_conn_sleep_on(connection, fd);
 }
 
 static ncclResult_t sleep_on_listener(void *listener, int *fd)
 {
-    return kl_door_watch(listener, fd);
+    return kl_net_listener_watch(listener, fd);
 }
 
 static void cancel(void *connection)
 {
     struct kl_conn *c = connection;
-    int quiet = kl_error_quiet(1); /* whoever cancels has said why */
+    int quiet = kl_error_quiet(1); /* the code that cancels has reported the reason */
 
     if (!c->attempt)
         kl_conn_fail(c, ncclInternalError, "the connection of rank %d with rank %d was given up", c->rank, c->peer);
@@ -111,10 +111,10 @@ static void close_connection(void *connection)
 
 static void close_listen(void *listener)
 {
-    kl_door_free(listener);
+    kl_net_listener_free(listener);
 }
 
-/* ---- memory: the kernel copies, from and to any ---- */
+/* ---- memory: the kernel copies, so no registration is needed ---- */
 
 static ncclResult_t reg_mr(void *connection, void *data, size_t bytes, enum kl_net_memory memory, void **mr)
 {
@@ -180,7 +180,7 @@ static ncclResult_t test(void *request, bool *done, size_t *sizes)
     if (!is_done(r)) work(c);
     *done = is_done(r);
     if (!*done) {
-        KL_TRY(kl_sleep_again(c));
+        KL_TRY(kl_conn_sleep_again(c));
         return kl_conn_report(c);
     }
     for (int i = 0; sizes && i < r->n; i++) sizes[i] = c->sends ? r->message[i].bytes : r->message[i].came;

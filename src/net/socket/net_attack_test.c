@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections whose bytes pass through somebody who changes, repeats, drops or turns them, and listeners that strangers visit. */
+/* Connections through a relay that changes, repeats, drops or reflects bytes, and listeners that strangers connect
+ * to. */
 #include "net/socket/test_pairs.h"
 
 #include "net/socket/head.h"
-#include "net/socket/opening.h"
+#include "net/socket/socket_handshake.h"
 #include "os/socket.h"
 
 #include "tests/hang.h"
@@ -11,8 +12,9 @@
 #include <errno.h>
 
 enum {
-    OPENING_FORTH = KL_HELLO_BYTES + KL_PROOF_BYTES + KL_TERMS_BYTES, /* bytes before the first head, by direction */
-    HEAD = KL_GUARD_HEAD,
+    OPENING_FORTH =
+        KL_HELLO_BYTES + KL_PROOF_BYTES + KL_SESSION_PARAMS_BYTES, /* bytes before the first head, by direction */
+    HEAD = KL_CIPHER_SEALED_HEAD,
     MESSAGE = 5000, /* bytes of the first message */
 };
 
@@ -20,7 +22,7 @@ enum {
 
 enum deed { NOTHING, FLIP, REPEAT, DROP, CUT, REFLECT };
 
-/* What it does, with the bytes of one direction from `at` on. */
+/* The attack, on the bytes of one direction from `at` on. */
 struct plan {
     const char *what;
     bool back; /* from listener to sender */
@@ -41,11 +43,11 @@ static void relay_open(struct relay *r, struct kl_net_handle *handle, const stru
     union kl_address here;
 
     *r = (struct relay){.sender_side = -1, .listener_side = -1, .plan = plan};
-    assert_true(kl_terms_get_handle(handle, &r->target));
+    assert_true(kl_session_params_get_handle(handle, &r->target));
     here = r->target;
     kl_address_set_port(&here, 0);
     assert_int_equal(kl_socket_listen(&here, &r->listener), ncclSuccess);
-    kl_terms_put_handle(&here, handle);
+    kl_session_params_put_handle(&here, handle);
 }
 
 static void relay_hang_up(struct relay *r)
@@ -64,12 +66,12 @@ static void relay_close(struct relay *r)
 
 static void pass(int to, const unsigned char *data, size_t bytes)
 {
-    const struct kl_wait wait = {.deadline = kl_deadline_in_ms(kolo_test_hang_ms())};
+    const struct kl_io_wait wait = {.deadline = kl_deadline_in_ms(kolo_test_hang_ms())};
 
     if (bytes) (void)kl_socket_send(to, data, bytes, &wait);
 }
 
-/* One byte of stream position `at` goes by. False: the line is cut. */
+/* The byte at stream position `at` passes. False: the connection is cut. */
 static bool tamper(struct relay *r, bool back, unsigned char byte)
 {
     const struct plan *p = r->plan;
@@ -107,7 +109,7 @@ static void relay_direction(struct relay *r, bool back)
 
 static void relay_step(struct relay *r)
 {
-    const struct kl_wait at_once = {.deadline = 0};
+    const struct kl_io_wait at_once = {.deadline = 0};
     int fd;
 
     if (r->sender_side < 0 && kl_socket_accept(r->listener, &at_once, &fd) == KL_IO_DONE) {
@@ -122,7 +124,7 @@ static void relay_step(struct relay *r)
 
 struct outcome {
     ncclResult_t connect, accept, send, receive;
-    bool arrived, right; /* the second of two messages was received; both as they were sent */
+    bool arrived, right; /* the second of two messages was received; both with the right contents */
 };
 
 static void step_messages(void **request, ncclResult_t *rc)
@@ -167,7 +169,7 @@ static struct outcome outcome_of_plan(const struct plan *plan)
 
     pair_listen(&p);
     relay_open(&r, &p.handle, plan);
-    if (plan->bytes) p.sender.deadline = kl_deadline_in_ms(1000); /* where something is missing, that is what ends it */
+    if (plan->bytes) p.sender.deadline = kl_deadline_in_ms(1000); /* an omission is only noticed at the deadline */
     while (o.connect == ncclInProgress || (!o.connect && o.accept == ncclInProgress)) {
         relay_step(&r);
         pair_step(&p, &o.connect, &o.accept);
@@ -192,7 +194,7 @@ static void an_honest_relay_is_fine(void **state)
     assert_true(o.right);
 }
 
-/* Nobody who changes the handshake gets a connection at both ends. */
+/* If the handshake is changed, at most one end gets a connection. */
 static void a_changed_handshake_fails(void **state)
 {
     static const struct plan plans[] = {
@@ -206,7 +208,7 @@ static void a_changed_handshake_fails(void **state)
         {"proof", false, FLIP, KL_HELLO_BYTES + 5, 1},
         {"terms", false, FLIP, KL_HELLO_BYTES + KL_PROOF_BYTES + 1, 1},
         {"lanes", false, FLIP, KL_HELLO_BYTES + KL_PROOF_BYTES + 6, 1},
-        {"terms' proof", false, FLIP, KL_HELLO_BYTES + KL_PROOF_BYTES + KL_TERMS_BODY, 1},
+        {"terms' proof", false, FLIP, KL_HELLO_BYTES + KL_PROOF_BYTES + KL_SESSION_PARAMS_BODY, 1},
         {"cut", false, CUT, KL_HELLO_BYTES + 1, 1},
         {"other side's mark", true, FLIP, 0, 1},
         {"other side's nonce", true, FLIP, 30, 1},
@@ -224,7 +226,7 @@ static void a_changed_handshake_fails(void **state)
     }
 }
 
-/* Of frames in plain, every byte of every head counts; of encrypted ones, every byte. */
+/* In plain, every byte of every head is protected; encrypted, every byte. */
 static void a_changed_frame_ends_the_connection(void **state)
 {
     static const struct plan plans[] = {
@@ -235,7 +237,7 @@ static void a_changed_frame_ends_the_connection(void **state)
         {"sequence", false, FLIP, OPENING_FORTH + 16, 1},
         {"MAC", false, FLIP, OPENING_FORTH + 24, 1},
         {"MAC's last byte", false, FLIP, OPENING_FORTH + 39, 1},
-        {"the second head", false, FLIP, OPENING_FORTH + HEAD + MESSAGE + 1 + KL_GUARD_TAG, 1},
+        {"the second head", false, FLIP, OPENING_FORTH + HEAD + MESSAGE + 1 + KL_CIPHER_TAG, 1},
         {"a head repeated", false, REPEAT, OPENING_FORTH, HEAD},
         {"a byte left out", false, DROP, OPENING_FORTH + 3, 1},
         {"a byte of data left out", false, DROP, OPENING_FORTH + HEAD + 77, 1},
@@ -256,10 +258,10 @@ static void a_changed_frame_ends_the_connection(void **state)
     }
 }
 
-/* A whole frame, said again or not at all, is noticed by the sequence. */
+/* A whole frame that is repeated or omitted is noticed by the sequence. */
 static void a_whole_frame_counts(void **state)
 {
-    const size_t frame = HEAD + MESSAGE + (encrypts() ? KL_GUARD_TAG : 0u);
+    const size_t frame = HEAD + MESSAGE + (encrypts() ? KL_CIPHER_TAG : 0u);
     const struct plan plans[] = {{"repeated", false, REPEAT, OPENING_FORTH, MESSAGE + HEAD},
                                  {"left out", false, DROP, OPENING_FORTH, frame}};
 
@@ -279,7 +281,7 @@ static void changed_data(void **state)
     assert_false(o.right);
 }
 
-/* What a sender said, said back to it: another key, so nothing the listener has sent. */
+/* A sender's own frames, reflected to it: the other direction has another key. */
 static void reflected_frames(void **state)
 {
     static const struct plan plan = {"reflected", false, REFLECT, OPENING_FORTH, HEAD};
@@ -317,14 +319,14 @@ static int visit(const struct kl_net_handle *handle)
     union kl_address address;
     int fd = -1;
 
-    assert_true(kl_terms_get_handle(handle, &address));
+    assert_true(kl_session_params_get_handle(handle, &address));
     assert_int_equal(kl_socket_connect_begin(&address, &fd), KL_IO_DONE);
     return fd;
 }
 
 static void say(int fd, const void *data, size_t bytes)
 {
-    const struct kl_wait wait = {.deadline = kl_deadline_in_ms(kolo_test_hang_ms())};
+    const struct kl_io_wait wait = {.deadline = kl_deadline_in_ms(kolo_test_hang_ms())};
 
     (void)kl_socket_send(fd, data, bytes, &wait);
 }
@@ -364,7 +366,7 @@ static void strangers_do_not_disturb(void **state)
     say(fd, garbage, sizeof garbage);
     expect_hung_up(&p, fd);
     kl_socket_close(fd);
-    int slow = visit(&p.handle); /* stays in the middle of its hello */
+    int slow = visit(&p.handle); /* stops in the middle of its hello */
     say(slow, wire, 20);
     int silent = visit(&p.handle);
     pair_join(&p);
@@ -374,7 +376,7 @@ static void strangers_do_not_disturb(void **state)
     pair_close(&p);
 }
 
-/* More than a listener keeps: the oldest go, and who belongs here gets in. */
+/* More than a listener keeps: the oldest are closed, and the real sender gets in. */
 static void crowds_are_bounded(void **state)
 {
     enum { CROWD = 300 };
@@ -412,7 +414,7 @@ static int attacks(void)
 
 /* ---- settings that differ ---- */
 
-/* One end, in a process whose settings are its own; the handle goes through a pipe. 0: it failed as it should. */
+/* One end, in a process with its own settings; the handle goes through a pipe. 0: it failed as expected. */
 static int line[2];
 
 static int be_listener(void)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/socket/receive.h"
 
-#include "net/socket/spread.h"
+#include "net/socket/stripe.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
-/* ---- which receive a message is for ---- */
+/* ---- matching messages and receives ---- */
 
-/* The first message of a request that has the tag and was not met. */
+/* The first unmatched message of a request with this tag. */
 static struct kl_request_message *find_in(struct kl_request *r, uint32_t tag)
 {
     for (int i = 0; i < r->n; i++)
@@ -24,7 +24,7 @@ static bool find(struct kl_conn *c)
     return false;
 }
 
-/* Nothing more can be posted, so a message that meets nothing now never will. */
+/* All requests are in use, so a message without a receive now would never get one. */
 static void wait_for_receive(struct kl_conn *c)
 {
     if (!c->free)
@@ -34,7 +34,7 @@ static void wait_for_receive(struct kl_conn *c)
                      c->peer, (int)c->head.tag, KL_NET_REQUESTS, c->rank);
 }
 
-/* Tell the sender, as far as the socket takes it, and end the connection. */
+/* Send the refusal to the sender, as far as the socket takes it, and end the connection. */
 static void refuse(struct kl_conn *c)
 {
     const struct kl_request_message *m = c->message;
@@ -60,7 +60,7 @@ static void meet(struct kl_conn *c)
     if (!--c->of->unmet) kl_conn_remove(c, c->of);
 }
 
-/* Done with the head's message, as far as the first lane goes. */
+/* The first lane is done with the current message. */
 static void leave(struct kl_conn *c)
 {
     struct kl_request *r = c->of;
@@ -70,7 +70,7 @@ static void leave(struct kl_conn *c)
     kl_fetch_sub_acq_rel(&r->left, 1);
 }
 
-/* Get the next head of a message; what is for a twin between them is passed on. */
+/* Read the next message head; heads for a twin in between are passed on. */
 static enum kl_flow get_head(struct kl_conn *c)
 {
     while (!c->headed) {
@@ -90,16 +90,16 @@ enum kl_flow kl_receive_look(struct kl_conn *c)
     return flow ? flow : KL_FLOW_BLOCKED;
 }
 
-/* Get the next head, and find its receive. BLOCKED: not now. */
+/* Read the next head, and find its receive. BLOCKED: not possible now. */
 static enum kl_flow begin(struct kl_conn *c)
 {
     if (!c->headed && !c->first) return KL_FLOW_BLOCKED;
     enum kl_flow flow = get_head(c);
     if (flow) return flow;
-    bool spread = c->head.kind == KL_HEAD_SPREAD;
+    bool spread = c->head.kind == KL_HEAD_STRIPED;
     if (!spread && c->head.kind != KL_HEAD_MESSAGE) return KL_FLOW_FORGED;
     if (spread && (!c->shape.lanes || !c->head.bytes)) return KL_FLOW_FORGED;
-    if (spread && !kl_spread_has_room(c)) return KL_FLOW_BLOCKED;
+    if (spread && !kl_stripe_has_room(c)) return KL_FLOW_BLOCKED;
     if (!find(c)) {
         wait_for_receive(c);
         return KL_FLOW_BLOCKED;
@@ -115,7 +115,7 @@ static enum kl_flow begin(struct kl_conn *c)
 static enum kl_flow receive_data(struct kl_conn *c)
 {
     if (c->head.kind == KL_HEAD_MESSAGE) return kl_in_data(&c->lane[0].in, c->message->data, c->head.bytes);
-    return kl_spread_put(c, c->of, c->message->data, c->head.bytes) ? KL_FLOW_BLOCKED : KL_FLOW_DONE;
+    return kl_stripe_put(c, c->of, c->message->data, c->head.bytes) ? KL_FLOW_BLOCKED : KL_FLOW_DONE;
 }
 
 static enum kl_flow receive_first_lane(struct kl_conn *c)
@@ -128,17 +128,17 @@ static enum kl_flow receive_first_lane(struct kl_conn *c)
     }
 }
 
-/* A sender that is done may have closed: what its other lanes brought is still to be taken when the first has ended. */
+/* A sender that has finished may have closed: data from its other lanes is still read after the first has ended. */
 void kl_receive_work(struct kl_conn *c)
 {
     if (c->failed) return;
     enum kl_flow first = receive_first_lane(c);
     int err = errno;
     if (c->failed) return;
-    enum kl_flow flow = first == KL_FLOW_BLOCKED || first == KL_FLOW_LOST ? kl_spread_work(c) : first;
+    enum kl_flow flow = first == KL_FLOW_BLOCKED || first == KL_FLOW_LOST ? kl_stripe_progress(c) : first;
     if (flow) {
         kl_conn_lost(c, flow);
-    } else if (first == KL_FLOW_LOST && (c->message || kl_spread_is_idle(c))) {
+    } else if (first == KL_FLOW_LOST && (c->message || kl_stripe_is_idle(c))) {
         errno = err;
         kl_conn_lost(c, first);
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/socket/send.h"
 
-#include "net/socket/alive.h"
+#include "net/socket/keepalive.h"
 #include "net/socket/receive.h"
-#include "net/socket/spread.h"
+#include "net/socket/stripe.h"
 
 #include <errno.h>
 
@@ -25,7 +25,8 @@ static enum kl_flow hear_alone(struct kl_conn *c)
     return KL_FLOW_DONE;
 }
 
-/* The receiver says little: that it sends back from now on, or, before it ends the connection, that a message was too large. */
+/* The receiver sends only: that it sends back from now on, or, before it ends the connection, that a message was too
+ * large. */
 static enum kl_flow hear(struct kl_conn *c)
 {
     if (c->twin) return kl_receive_look(c->twin);
@@ -40,7 +41,7 @@ ncclResult_t kl_send_listen(struct kl_conn *c)
     return kl_conn_report(c);
 }
 
-/* Something has ended the connection; what the receiver said before says more. */
+/* The connection has ended; an earlier refusal by the receiver is the better reason. */
 static void end(struct kl_conn *c, enum kl_flow flow)
 {
     int err = errno;
@@ -52,16 +53,16 @@ static void end(struct kl_conn *c, enum kl_flow flow)
     kl_conn_lost(c, heard);
 }
 
-/* Messages whose data go over the lanes have a head without data. */
+/* Messages that use the lanes have a head without data. */
 static void begin(struct kl_conn *c, const struct kl_request *r)
 {
     const struct kl_request_message *m = r->message;
 
-    kl_out_begin(&c->lane[0].out, r->spread ? KL_HEAD_SPREAD : KL_HEAD_MESSAGE, m->bytes, m->tag, m->data,
+    kl_out_begin(&c->lane[0].out, r->spread ? KL_HEAD_STRIPED : KL_HEAD_MESSAGE, m->bytes, m->tag, m->data,
                  r->spread ? 0 : m->bytes);
 }
 
-/* As many as go together. */
+/* As many frames as fit together. */
 static void begin_more(struct kl_conn *c)
 {
     struct kl_request *r = c->first;
@@ -98,10 +99,10 @@ static bool lanes_wait(const struct kl_conn *c)
     return false;
 }
 
-/* What is posted waits for the receiver. Is there one? */
+/* Posted data waits for the receiver: check that it is alive. */
 static void look_after(struct kl_conn *c)
 {
-    if (kl_send_listen(c) || kl_alive(c)) return;
+    if (kl_send_listen(c) || kl_keepalive_check(c)) return;
     errno = ETIMEDOUT;
     kl_conn_lost(c, KL_FLOW_LOST);
 }
@@ -111,7 +112,7 @@ void kl_send_work(struct kl_conn *c)
     if (c->failed) return;
     enum kl_flow flow = send_first_lane(c);
     bool blocked = flow == KL_FLOW_BLOCKED;
-    if (!flow || blocked) flow = kl_spread_work(c);
+    if (!flow || blocked) flow = kl_stripe_progress(c);
     if (flow)
         end(c, flow);
     else if (blocked || lanes_wait(c))
@@ -132,11 +133,11 @@ ncclResult_t kl_send_post(struct kl_conn *c, const void *data, size_t bytes, int
     }
     r->n = 1;
     r->message[0] = (struct kl_request_message){.data = (void *)(uintptr_t)data, .bytes = bytes, .tag = (uint32_t)tag};
-    r->spread = kl_spread_wanted(c, bytes);
+    r->spread = kl_stripe_wanted(c, bytes);
     kl_store_relaxed(&r->left, 1);
     kl_conn_append(c, r);
-    if (r->spread) KL_TRY(kl_spread_put(c, r, r->message[0].data, bytes));
-    if (bytes > KL_STREAM_SMALL) kl_send_work(c); /* a small one waits for what follows, or for test */
+    if (r->spread) KL_TRY(kl_stripe_put(c, r, r->message[0].data, bytes));
+    if (bytes > KL_STREAM_SMALL) kl_send_work(c); /* a small one waits for further messages, or for test */
     *request = r;
     return ncclSuccess;
 }

@@ -2,22 +2,22 @@
 #include "net/socket/sleep.h"
 
 #include "base/error.h"
-#include "os/bell.h"
+#include "os/wakeup_fd.h"
 
-/* Let helper threads wake who sleeps. */
-static ncclResult_t watch_movers(struct kl_conn *c)
+/* Make helper threads wake the sleeper. */
+static ncclResult_t watch_io_threads(struct kl_conn *c)
 {
     struct kl_sleeper *s = &c->sleeper;
 
-    if (s->bell < 0) s->bell = kl_bell_open();
+    if (s->bell < 0) s->bell = kl_wakeup_open();
     if (s->bell < 0) return KL_FAIL_ERRNO("cannot watch a connection");
-    kl_bell_hear(s->bell); /* the last one's */
-    /* Whoever moves something from now on rings; what was moved before is seen. */
+    kl_wakeup_clear(s->bell); /* of the previous sleep */
+    /* Threads that move data from now on wake it; earlier moves are seen. */
     (void)kl_swap_acq_rel(&s->asleep, true);
     return kl_watch(c->epoll, &c->watched_bell, s->bell, EPOLLIN);
 }
 
-/* Of lane 0: a sender hears of its receiver's end in any case, unless what comes is messages. */
+/* Of lane 0: a sender always watches for its receiver's end, unless messages come over the same socket. */
 static uint32_t events_of_first(const struct kl_conn *c)
 {
     if (c->sends && c->halved) return c->first ? EPOLLOUT : 0;
@@ -39,16 +39,16 @@ static ncclResult_t watch_lanes(struct kl_conn *c)
     return ncclSuccess;
 }
 
-ncclResult_t kl_sleep_on(struct kl_conn *c, int *fd)
+ncclResult_t kl_conn_sleep_on(struct kl_conn *c, int *fd)
 {
     KL_TRY(kl_watch_open(&c->epoll));
     *fd = c->epoll;
-    if (c->attempt) return kl_attempt_watch(c->attempt, c->epoll);
-    if (c->shape.threads) KL_TRY(watch_movers(c));
+    if (c->attempt) return kl_conn_request_watch(c->attempt, c->epoll);
+    if (c->shape.threads) KL_TRY(watch_io_threads(c));
     return watch_lanes(c);
 }
 
-ncclResult_t kl_sleep_again(struct kl_conn *c)
+ncclResult_t kl_conn_sleep_again(struct kl_conn *c)
 {
     return c->epoll < 0 || c->attempt ? ncclSuccess : watch_lanes(c);
 }

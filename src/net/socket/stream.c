@@ -2,7 +2,7 @@
 #include "net/socket/stream.h"
 
 #include "base/error.h"
-#include "os/chaos.h"
+#include "os/fault_inject.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-enum { MOST = 4 << 20 }; /* bytes of one system call: other connections wait meanwhile */
+enum { MOST = 4 << 20 }; /* bytes per call of kl_out_move: other connections wait meanwhile */
 
 static size_t least(size_t a, size_t b)
 {
@@ -34,7 +34,7 @@ ncclResult_t kl_out_init(struct kl_out *out)
 
 void kl_out_fini(struct kl_out *out)
 {
-    if (out->box != out->plain) free(out->box); /* NULL: taken, or never made */
+    if (out->box != out->plain) free(out->box); /* NULL: moved by kl_out_take, or never allocated */
     out->box = NULL;
 }
 
@@ -51,17 +51,17 @@ void kl_in_take(struct kl_in *in, struct kl_in *from)
     sodium_memzero(from, sizeof *from);
 }
 
-/* Put into the box what goes with the head: a record of data that are encrypted, or small data as they are. */
+/* Fill the box with data to send along with the head: an encrypted record, or small data in plain. */
 static void fill_box(struct kl_out *out)
 {
-    size_t bytes = least(out->left, KL_GUARD_RECORD);
+    size_t bytes = least(out->left, KL_CIPHER_RECORD);
 
     if (!bytes || (!out->guard.cipher && bytes > KL_STREAM_SMALL)) return;
     if (out->guard.cipher)
-        kl_guard_record(&out->guard, out->data, bytes, out->box + out->box_bytes);
+        kl_cipher_seal_record(&out->guard, out->data, bytes, out->box + out->box_bytes);
     else
         memcpy(out->box + out->box_bytes, out->data, bytes);
-    out->box_bytes += bytes + (out->guard.cipher ? KL_GUARD_TAG : 0);
+    out->box_bytes += bytes + (out->guard.cipher ? KL_CIPHER_TAG : 0);
     out->data += bytes;
     out->left -= bytes;
 }
@@ -75,19 +75,19 @@ void kl_out_begin(struct kl_out *out, enum kl_head_kind kind, uint64_t bytes_tol
                   size_t bytes)
 {
     const struct kl_head head = {.bytes = bytes_told, .tag = tag, .kind = kind, .sequence = out->sequence++};
-    unsigned char plain[KL_GUARD_PLAIN_HEAD];
+    unsigned char plain[KL_CIPHER_PLAIN_HEAD];
 
     kl_head_encode(&head, plain);
     if (!out->busy) out->box_at = out->box_bytes = 0;
-    kl_guard_head(&out->guard, plain, out->box + out->box_bytes);
-    out->box_bytes += KL_GUARD_HEAD;
+    kl_cipher_seal_head(&out->guard, plain, out->box + out->box_bytes);
+    out->box_bytes += KL_CIPHER_SEALED_HEAD;
     out->data = data;
     out->left = bytes;
     out->busy = true;
     fill_box(out);
 }
 
-/* `n` bytes have gone: first those of the box, then data. */
+/* `n` bytes have been sent: first those of the box, then data. */
 static void sent(struct kl_out *out, size_t n)
 {
     size_t boxed = least(n, out->box_bytes - out->box_at);
@@ -105,8 +105,8 @@ static ssize_t send_some(const struct kl_out *out)
     struct msghdr message = {.msg_iov = part, .msg_iovlen = 2};
 
     if (out->guard.cipher || !out->left)
-        return kl_chaos_send(out->fd, part[0].iov_base, part[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    return kl_chaos_sendmsg(out->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        return kl_inject_send(out->fd, part[0].iov_base, part[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return kl_inject_sendmsg(out->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 enum kl_flow kl_out_move(struct kl_out *out)
@@ -127,15 +127,15 @@ enum kl_flow kl_out_move(struct kl_out *out)
 
 /* ---- receiving ---- */
 
-/* Read into one place after the other; the stage, if it is one of them, is empty. BLOCKED: there was nothing. */
+/* Read into a list of buffers; the stage, if it is one of them, is empty. BLOCKED: no data. */
 static enum kl_flow read_more(struct kl_in *in, struct iovec *place, int places, size_t *got)
 {
     struct msghdr message = {.msg_iov = place, .msg_iovlen = (size_t)places};
     ssize_t n;
 
     do
-        n = places > 1 ? kl_chaos_recvmsg(in->fd, &message, MSG_DONTWAIT)
-                       : kl_chaos_recv(in->fd, place->iov_base, place->iov_len, MSG_DONTWAIT);
+        n = places > 1 ? kl_inject_recvmsg(in->fd, &message, MSG_DONTWAIT)
+                       : kl_inject_recv(in->fd, place->iov_base, place->iov_len, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     if (n < 0) return flow_of_errno();
     errno = 0;
@@ -143,10 +143,10 @@ static enum kl_flow read_more(struct kl_in *in, struct iovec *place, int places,
     return n ? KL_FLOW_DONE : KL_FLOW_LOST;
 }
 
-/* Have at least a head in the stage. */
+/* Fill the stage with at least a head. */
 static enum kl_flow fill_stage(struct kl_in *in)
 {
-    while (in->stage_end - in->stage_at < KL_GUARD_HEAD) {
+    while (in->stage_end - in->stage_at < KL_CIPHER_SEALED_HEAD) {
         size_t got;
 
         memmove(in->stage, in->stage + in->stage_at, in->stage_end - in->stage_at);
@@ -162,14 +162,14 @@ static enum kl_flow fill_stage(struct kl_in *in)
 
 enum kl_flow kl_in_head(struct kl_in *in, struct kl_head *head)
 {
-    unsigned char plain[KL_GUARD_PLAIN_HEAD];
+    unsigned char plain[KL_CIPHER_PLAIN_HEAD];
     enum kl_flow flow = fill_stage(in);
 
     if (flow) return flow;
-    if (!kl_guard_open_head(&in->guard, in->stage + in->stage_at, plain)) return KL_FLOW_FORGED;
+    if (!kl_cipher_open_head(&in->guard, in->stage + in->stage_at, plain)) return KL_FLOW_FORGED;
     if (!kl_head_decode(plain, head) || head->sequence != in->sequence) return KL_FLOW_FORGED;
     in->sequence++;
-    in->stage_at += KL_GUARD_HEAD;
+    in->stage_at += KL_CIPHER_SEALED_HEAD;
     in->have = in->done = 0;
     return KL_FLOW_DONE;
 }
@@ -183,7 +183,7 @@ static size_t take_staged(struct kl_in *in, void *to, size_t bytes)
     return n;
 }
 
-/* The two places that a record is read to: data, and its tag behind them. */
+/* The two buffers of a record: data, and its tag behind it. */
 static void places_of(struct kl_in *in, unsigned char *data, size_t bytes, size_t tag, struct iovec place[2])
 {
     size_t of_data = least(in->have, bytes), of_tag = in->have - of_data;
@@ -192,10 +192,10 @@ static void places_of(struct kl_in *in, unsigned char *data, size_t bytes, size_
     place[1] = (struct iovec){.iov_base = in->tag + of_tag, .iov_len = tag - of_tag};
 }
 
-/* Read `bytes` to `data` and then a tag, if tags there are. `last`: what is next on the wire is a head. */
+/* Read `bytes` to `data` and, if encrypted, a tag. `last`: a head follows on the wire. */
 static enum kl_flow read_record(struct kl_in *in, unsigned char *data, size_t bytes, bool last)
 {
-    size_t tag = in->guard.cipher ? KL_GUARD_TAG : 0;
+    size_t tag = in->guard.cipher ? KL_CIPHER_TAG : 0;
     struct iovec place[3];
 
     places_of(in, data, bytes, tag, place);
@@ -212,7 +212,7 @@ static enum kl_flow read_record(struct kl_in *in, unsigned char *data, size_t by
         in->have += least(got, missing);
         in->stage_at = 0;
         in->stage_end = got - least(got, missing);
-        if (got < missing && got < KL_GUARD_RECORD) return KL_FLOW_BLOCKED; /* more is not here yet */
+        if (got < missing && got < KL_CIPHER_RECORD) return KL_FLOW_BLOCKED; /* the rest has not arrived yet */
     }
     return KL_FLOW_DONE;
 }
@@ -220,11 +220,11 @@ static enum kl_flow read_record(struct kl_in *in, unsigned char *data, size_t by
 static enum kl_flow read_encrypted(struct kl_in *in, unsigned char *data, size_t bytes)
 {
     while (in->done < bytes) {
-        size_t record = least(bytes - in->done, KL_GUARD_RECORD);
+        size_t record = least(bytes - in->done, KL_CIPHER_RECORD);
         enum kl_flow flow = read_record(in, data + in->done, record, in->done + record == bytes);
 
         if (flow) return flow;
-        if (!kl_guard_open_record(&in->guard, data + in->done, record, in->tag)) return KL_FLOW_FORGED;
+        if (!kl_cipher_open_record(&in->guard, data + in->done, record, in->tag)) return KL_FLOW_FORGED;
         in->done += record;
         in->have = 0;
     }

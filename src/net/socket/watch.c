@@ -2,7 +2,7 @@
 #include "net/socket/watch.h"
 
 #include "base/error.h"
-#include "os/files.h"
+#include "os/fd_limit.h"
 
 #include <errno.h>
 
@@ -10,7 +10,7 @@ ncclResult_t kl_watch_open(int *epoll)
 {
     if (*epoll >= 0) return ncclSuccess;
     do *epoll = epoll_create1(EPOLL_CLOEXEC);
-    while (*epoll < 0 && kl_files_make_room(errno));
+    while (*epoll < 0 && kl_fd_limit_make_room(errno));
     return *epoll < 0 ? KL_FAIL_ERRNO("cannot watch a connection") : ncclSuccess;
 }
 

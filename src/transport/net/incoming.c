@@ -3,7 +3,7 @@
 #include "transport/net/link.h"
 
 #include "base/error.h"
-#include "transport/lines.h"
+#include "transport/ll.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,12 +27,12 @@ static bool has_room(struct kl_net_link *l)
     return l->expected - l->in.head_seen < l->in.shape.nslots;
 }
 
-/* The connection has ended where it may: nothing more comes. Whoever waits for more asks why. */
+/* The connection has ended between messages: no more data come. A later wait for more asks for the reason. */
 static ncclResult_t lose(struct kl_net_link *l, ncclResult_t rc)
 {
     if (rc != ncclRemoteError) return rc;
     int quiet = kl_error_quiet(1);
-    (void)kl_net_link_say_where(l, rc, l->expected);
+    (void)kl_net_link_describe(l, rc, l->expected);
     kl_error_quiet(quiet);
     l->loss = strdup(kl_error_text());
     if (!l->loss) return KL_NOMEM("the reason of a lost connection");
@@ -53,7 +53,7 @@ static ncclResult_t ask_first(struct kl_net_link *l, struct kl_net_step *s)
     return ncclSuccess;
 }
 
-/* Of an untrusted peer: what it says is checked before it is used. */
+/* From an untrusted peer: check the header before use. */
 static ncclResult_t read_first(struct kl_net_link *l, struct kl_net_step *s, size_t size)
 {
     struct kl_fifo_line *line = line_at(l, l->expected);
@@ -62,7 +62,7 @@ static ncclResult_t read_first(struct kl_net_link *l, struct kl_net_step *s, siz
     bool inside = bytes <= KL_FIFO_INLINE;
 
     if (size != sizeof s->wire + (inside ? bytes : 0) || kind >= KL_WIRE_KINDS || (inside && kind != KL_WIRE_SLOT) ||
-        (kind == KL_WIRE_LINES && (line->bytes > KL_LINES_BYTES || !l->in.shape.ll_bytes)))
+        (kind == KL_WIRE_LINES && (line->bytes > KL_LL_BYTES || !l->in.shape.ll_bytes)))
         return KL_FAIL(ncclRemoteError, "a network message of %zu bytes is not the beginning of a step", size);
     if (kind == KL_WIRE_SLOT && !l->long_steps && bytes > l->in.shape.slot_bytes)
         return KL_FAIL(ncclRemoteError, "a step of %zu bytes came from the network, where slots have %zu", bytes,
@@ -99,7 +99,7 @@ static void begin_in_place(struct kl_net_link *l, const struct kl_fifo_rx *rx)
     l->place.left = rx->want_bytes;
 }
 
-/* Where the message goes that this step is of. One that does not fit is published as it is, without data, to be refused. */
+/* The destination of this step's message. A step that does not fit is published without data, to be refused. */
 static void put_in_place(struct kl_net_link *l, struct kl_net_step *s)
 {
     bool fits = s->bytes <= l->place.left, more = s->wire.bytes & KL_FIFO_MORE;
@@ -153,7 +153,7 @@ static ncclResult_t take_data(const struct kl_net_link *l, struct kl_net_step *s
 
 /* ---- progress ---- */
 
-/* The step whose first message comes next; true: it is the turn of another one. */
+/* Receive the step that starts with the next message; true: another step is next. */
 static bool receive_step(struct kl_net_link *l, const struct kl_fifo_rx *rx, ncclResult_t *rc)
 {
     struct kl_net_step *s = step_at(l, l->expected);
@@ -175,7 +175,7 @@ static void publish(struct kl_net_link *l, const struct kl_net_step *s)
 
     l->in.signature = line_at(l, l->in.step)->signature; /* as it came */
     if (s->wire.kind == KL_WIRE_LINES)
-        kl_lines_publish(&l->in, s->data, bytes, false);
+        kl_ll_publish(&l->in, s->data, bytes, false);
     else if (s->in_place)
         kl_fifo_publish_placed(&l->in, s->data, bytes, more);
     else

@@ -2,19 +2,19 @@
 #include "transport/net/link.h"
 
 #include "base/error.h"
-#include "os/chaos.h"
-#include "transport/lines.h"
+#include "os/fault_inject.h"
+#include "transport/ll.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Zero pages that come into being when touched: for a fifo of `bytes`, and for flagged lines if its shape has any. */
+/* Zero pages, allocated at the first touch: for a fifo of `bytes`, and for flagged lines if its shape has any. */
 static ncclResult_t make(const struct kl_net *net, const struct kl_fifo_shape *shape, size_t bytes,
                          struct kl_net_link **link)
 {
-    struct kl_net_link *l = kl_chaos_calloc(1, sizeof *l);
-    size_t mapped = bytes + (shape->ll_bytes ? KL_NET_IN_FLIGHT * KL_LINES_BYTES : 0);
+    struct kl_net_link *l = kl_inject_calloc(1, sizeof *l);
+    size_t mapped = bytes + (shape->ll_bytes ? KL_NET_IN_FLIGHT * KL_LL_BYTES : 0);
 
     if (!l) return KL_NOMEM("a network connection");
     *l = (struct kl_net_link){.net = net, .mapped = mapped};
@@ -57,7 +57,7 @@ ncclResult_t kl_net_link_over(const struct kl_net *net, const struct kl_fifo_rx 
     return ncclSuccess;
 }
 
-ncclResult_t kl_net_link_say_where(const struct kl_net_link *l, ncclResult_t rc, uint64_t step)
+ncclResult_t kl_net_link_describe(const struct kl_net_link *l, ncclResult_t rc, uint64_t step)
 {
     char text[KL_ERROR_TEXT];
 
@@ -67,7 +67,7 @@ ncclResult_t kl_net_link_say_where(const struct kl_net_link *l, ncclResult_t rc,
 
 void *kl_net_link_whole(const struct kl_net_link *l, uint64_t step)
 {
-    return l->whole + step % KL_NET_IN_FLIGHT * KL_LINES_BYTES;
+    return l->whole + step % KL_NET_IN_FLIGHT * KL_LL_BYTES;
 }
 
 void kl_net_link_cancel(struct kl_net_link *l)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both halves of a link over a network that is played here: it delays, refuses, finishes in another order than it was asked,
- * fails at any call, and loses what was not sent yet. It copies data when a request ends, so what is changed before shows, and
- * complains when it is called after it was cancelled.
+ * Both halves of a link over a mock network: it delays, refuses, finishes requests out of order, fails at any call, and loses
+ * unsent data. It copies data when a request ends, so earlier changes show, and reports calls after a cancel.
  */
 #include "transport/net/link.h"
 
 #include "base/error.h"
 #include "tests/kolo_test.h"
-#include "transport/lines.h"
+#include "transport/ll.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +36,7 @@ static struct {
     int slowness; /* calls that a request may take */
     int calls, fails_at;
     bool failed[2], cancelled[2]; /* receiver, sender */
-    bool closed;                  /* by the sender: what is on the wire still arrives */
+    bool closed;                  /* by the sender: data on the wire still arrive */
     size_t forget;                /* bytes that the next receive of data does not get */
 } net;
 
@@ -180,7 +179,7 @@ static const struct kl_net fake = {.name = "Fake",
                                    .close_send = fake_close,
                                    .close_recv = fake_close};
 
-/* Put a message on the wire as a peer that does what it likes would. */
+/* Put a message on the wire as a hostile peer would. */
 static void forge(const void *data, size_t bytes)
 {
     struct request r = {.data = (void *)(uintptr_t)data, .bytes = bytes, .number = net.sent++};
@@ -188,7 +187,7 @@ static void forge(const void *data, size_t bytes)
     finish_send(&r);
 }
 
-/* ---- the link, and who uses it ---- */
+/* ---- the link and its users ---- */
 
 enum kind { COPIED, LENT_OUT, LINES, KINDS };
 
@@ -203,7 +202,7 @@ struct pair {
     struct kl_fifo_tx tx;
     struct kl_fifo_rx rx;
     const struct message *message;
-    int n, sent, received, prepared; /* messages; prepared: whose place was made */
+    int n, sent, received, prepared; /* messages; prepared: with a place for them */
     size_t left, got;                /* of the message: sent; received */
     unsigned char *from, *to, *scratch;
     size_t room; /* of each */
@@ -216,12 +215,12 @@ static unsigned char pattern(int message, size_t i)
 
 static void open_pair(struct pair *p, uint32_t nslots, size_t slot, const struct message *messages, int n)
 {
-    struct kl_fifo_shape shape = {.nslots = nslots, .ll_bytes = KL_LINES_LL_BYTES, .slot_bytes = slot};
+    struct kl_fifo_shape shape = {.nslots = nslots, .ll_bytes = KL_LL_LINES_BYTES, .slot_bytes = slot};
 
     *p = (struct pair){.message = messages, .n = n, .room = 1 << 18};
     p->from = malloc(p->room * (size_t)(n + 1));
     p->to = malloc(p->room);
-    p->scratch = malloc(KL_LINES_BYTES);
+    p->scratch = malloc(KL_LL_BYTES);
     for (int sends = 0; sends < 2; sends++) {
         assert_int_equal(kl_net_link_create(&fake, &shape, sends, &p->link[sends]), ncclSuccess);
         p->link[sends]->connection = &net.failed[sends];
@@ -229,7 +228,7 @@ static void open_pair(struct pair *p, uint32_t nslots, size_t slot, const struct
     }
     assert_int_equal(kl_fifo_attach_tx(&p->tx, p->link[1]->fifo, p->link[1]->mapped, true), ncclSuccess);
     assert_int_equal(kl_fifo_attach_rx(&p->rx, p->link[0]->fifo, p->link[0]->mapped, false), ncclSuccess);
-    p->tx.lends_all = true;
+    p->tx.zcopy_all = true;
     p->rx.places = p->link[0]->long_steps = true;
 }
 
@@ -253,7 +252,7 @@ static void send_step(struct pair *p)
         for (size_t i = 0; i < m->bytes; i++) data[i] = pattern(p->sent, i);
     if (m->kind == LINES) {
         bytes = left;
-        kl_lines_publish(&p->tx, data, bytes, false);
+        kl_ll_publish(&p->tx, data, bytes, false);
     } else if (m->kind == LENT_OUT) {
         kl_fifo_publish_direct(&p->tx, data + at, bytes, bytes < left);
     } else {
@@ -269,11 +268,11 @@ static void send_step(struct pair *p)
 static const unsigned char *look(struct pair *p, const struct message *m, size_t *bytes, bool *more)
 {
     *more = false;
-    if (m->kind == LINES) return kl_lines_ready(&p->rx) ? kl_lines_open(&p->rx, p->scratch, bytes) : NULL;
+    if (m->kind == LINES) return kl_ll_ready(&p->rx) ? kl_ll_open(&p->rx, p->scratch, bytes) : NULL;
     return kl_fifo_ready(&p->rx) ? kl_fifo_open(&p->rx, bytes, more) : NULL;
 }
 
-/* One step of the message that is received; what it did not want to be touched is not. */
+/* Receive one step of the message; memory outside of it stays untouched. */
 static bool receive_step(struct pair *p)
 {
     const struct message *m = &p->message[p->received];
@@ -337,7 +336,7 @@ static const struct message all_kinds[] = {
 };
 enum { ALL = sizeof all_kinds / sizeof all_kinds[0] };
 
-/* ---- what arrives ---- */
+/* ---- arrivals ---- */
 
 static void run_all(uint32_t nslots, size_t slot, unsigned seed, int slowness)
 {
@@ -386,7 +385,7 @@ static void a_burst_arrives(void **state)
     close_pair(&p);
 }
 
-/* What was wanted for a message is not for the one after it. */
+/* A wanted address only holds for its message, not for the next. */
 static void a_want_ends_with_its_message(void **state)
 {
     static const struct message messages[] = {{COPIED, 4000, 1}, {COPIED, 4000, 0}};
@@ -409,7 +408,7 @@ static void a_want_ends_with_its_message(void **state)
     close_pair(&p);
 }
 
-/* Larger than a slot: it waits until somebody wants it. Larger than what is wanted: the reader sees how large, and gets nothing. */
+/* Larger than a slot: it waits for a wanted address. Larger than wanted: the reader sees the size, and gets no data. */
 static void a_step_larger_than_a_slot_waits(void **state)
 {
     static const struct message messages[] = {{LENT_OUT, LENT, 1}};
@@ -443,7 +442,7 @@ static void a_step_larger_than_a_slot_waits(void **state)
     }
 }
 
-/* ---- what fails ---- */
+/* ---- failures ---- */
 
 /* Nothing is called and nothing is touched any more. */
 static void expect_still(struct pair *p)
@@ -483,8 +482,8 @@ static void it_is_cancelled_at_any_point(void **state)
 }
 
 /*
- * Every call of the network fails once. The sender's part says so; the receiver's, too, in the middle of a step, and between two
- * it marks that the sender has left. What was received is right in any case.
+ * Every call of the network fails once. The sender's half reports it. The receiver's half reports it in the middle of a step;
+ * between two it marks that the sender has left. Received data are right in any case.
  */
 static void any_call_may_fail(void **state)
 {
@@ -568,7 +567,7 @@ static void lies_are_refused(void **state)
         {"much more, in a message that goes on", {.bytes = 0x7fffffff | KL_FIFO_MORE}, 16, true},
         {"an unknown kind", {.bytes = 500, .kind = KL_WIRE_KINDS}, 16, false},
         {"lines that fit into the first", {.bytes = 50, .kind = KL_WIRE_LINES}, 16 + 50, false},
-        {"more than lines hold", {.bytes = KL_LINES_BYTES + 1, .kind = KL_WIRE_LINES}, 16, false},
+        {"more than lines hold", {.bytes = KL_LL_BYTES + 1, .kind = KL_WIRE_LINES}, 16, false},
         {"lines that go on", {.bytes = KL_FIFO_MORE | 500, .kind = KL_WIRE_LINES}, 16, false},
         {"as much as there can be, in lines", {.bytes = 0x7fffffff, .kind = KL_WIRE_LINES}, 16, false},
     };

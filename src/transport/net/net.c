@@ -2,11 +2,11 @@
 /**
  * net.c - ranks of different hosts: a fifo at each end, and a network between them.
  *
- * The receiver's card tells where it listens; both then see to their ends of the connection, so there is no reply to wait for.
+ * The receiver's card has its address; both ends then connect by themselves, so there is no reply to wait for.
  */
 #include "base/error.h"
 #include "device/host/idle.h"
-#include "transport/net/handover.h"
+#include "transport/net/relay_sender.h"
 #include "transport/net/link.h"
 #include "transport/transport.h"
 
@@ -17,30 +17,30 @@ static enum kl_refusal net_refuses(const struct kl_pair_facts *facts)
 
 static struct kl_net_end end_of(const struct kl_connector *c, uint64_t deadline)
 {
-    const struct kl_net_home *home = &c->common->net;
+    const struct kl_net_context *home = &c->common->net;
 
     return (struct kl_net_end){
         .secret = home->secret, .rank = home->rank, .peer = c->peer, .id = c->number, .deadline = deadline};
 }
 
-static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape *shape, struct kl_card *card)
+static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape *shape, struct kl_address_record *card)
 {
-    struct kl_net_home *home = &c->common->net;
+    struct kl_net_context *home = &c->common->net;
     const struct kl_net_handle *handle;
 
-    KL_TRY(kl_net_home_listen(home, c->device, &handle));
+    KL_TRY(kl_net_context_listen(home, c->device, &handle));
     KL_TRY(kl_net_link_create(home->net, shape, false, &c->link));
     c->link->number = c->number;
     card->net = *handle;
     KL_TRY(kl_fifo_attach_rx(&c->rx, c->link->fifo, c->link->mapped, false));
     c->rx.places = true;
-    c->link->long_steps = c->messages; /* those of collectives fit into slots, wanted elsewhere or not */
+    c->link->long_steps = c->messages; /* steps of collectives fit into slots, with or without a wanted address */
     return ncclSuccess;
 }
 
 /* ---- one connection for both directions: where the plan wants the same NIC for both, and the net can ---- */
 
-/* The other direction, if it uses the same NIC. Where it is handed over there is no connection here. */
+/* The other direction, if it uses the same NIC. With a relay there is no connection here. */
 static struct kl_connector *like_opposite(const struct kl_connector *c)
 {
     struct kl_connector *o = c->opposite;
@@ -49,14 +49,14 @@ static struct kl_connector *like_opposite(const struct kl_connector *c)
     return alike && !o->relayed && c->common->net.net->send_back ? o : NULL;
 }
 
-/* Both directions are being connected, and the lower rank begins. With collectives: there both need both; who sends a message may
- * have to do so before the peer does. */
+/* Both directions are being connected, and the lower rank begins. Only for collectives, where both ranks need both: a message's
+ * sender may have to connect before its peer does. */
 static bool peer_begins(const struct kl_connector *c, const struct kl_connector *opposite)
 {
     return !c->messages && c->peer < c->common->net.rank && !opposite->ready;
 }
 
-static ncclResult_t connect_link(struct kl_connector *c, const struct kl_card *card)
+static ncclResult_t connect_link(struct kl_connector *c, const struct kl_address_record *card)
 {
     const struct kl_net *net = c->common->net.net;
     const struct kl_connector *o = like_opposite(c);
@@ -74,7 +74,7 @@ static ncclResult_t connect_link(struct kl_connector *c, const struct kl_card *c
 
 static ncclResult_t accept_link(struct kl_connector *c)
 {
-    const struct kl_net_home *home = &c->common->net;
+    const struct kl_net_context *home = &c->common->net;
     const struct kl_connector *o = like_opposite(c);
     const struct kl_net_end me = end_of(c, c->deadline);
     ncclResult_t rc = home->net->accept(home->device[c->device].listener, &me, &c->link->connection);
@@ -83,22 +83,22 @@ static ncclResult_t accept_link(struct kl_connector *c)
     return home->net->recv_back(o->link->connection, &me, &c->link->connection);
 }
 
-static ncclResult_t net_connect(struct kl_connector *c, const struct kl_card *card, uint64_t deadline,
-                                struct kl_card_reply *reply)
+static ncclResult_t net_connect(struct kl_connector *c, const struct kl_address_record *card, uint64_t deadline,
+                                struct kl_connect_reply *reply)
 {
     (void)reply;
-    if (c->relayed) return kl_handover_connect(c, &kl_transport_shm, card, deadline);
+    if (c->relayed) return kl_relay_sender_connect(c, &kl_transport_shm, card, deadline);
     if (!c->link) KL_TRY(kl_net_link_create(c->common->net.net, c->shape, true, &c->link));
     c->link->number = c->number;
     if (!c->deadline) c->deadline = deadline;
     KL_TRY(connect_link(c, card));
     c->link->connected = true;
     KL_TRY(kl_fifo_attach_tx(&c->tx, c->link->fifo, c->link->mapped, true));
-    c->tx.lends_all = true;
+    c->tx.zcopy_all = true;
     return ncclSuccess;
 }
 
-static ncclResult_t net_settle(struct kl_connector *c, uint64_t deadline, const struct kl_card_reply *reply)
+static ncclResult_t net_settle(struct kl_connector *c, uint64_t deadline, const struct kl_connect_reply *reply)
 {
     (void)reply;
     if (!c->deadline) c->deadline = deadline;
@@ -111,11 +111,11 @@ static enum kl_progress net_progress(struct kl_connector *c, ncclResult_t *rc)
 {
     struct kl_net_link *l = c->link;
 
-    if (c->handover) return kl_handover_progress(c);
+    if (c->handover) return kl_relay_sender_progress(c);
     int quiet = kl_error_quiet(1);
     enum kl_progress got = c->sends ? kl_net_outgoing_progress(l, rc) : kl_net_incoming_progress(l, &c->rx, rc);
     kl_error_quiet(quiet);
-    if (*rc) *rc = kl_net_link_say_where(l, *rc, c->sends ? l->released : l->in.step);
+    if (*rc) *rc = kl_net_link_describe(l, *rc, c->sends ? l->released : l->in.step);
     return got;
 }
 
@@ -124,16 +124,16 @@ static bool net_sleep_on(struct kl_connector *c)
     const struct kl_net_link *l = c->link;
     int fd = -1, quiet;
 
-    if (!l || l->cancelled || l->loss) return false; /* handed over: who takes it says so in memory */
-    quiet = kl_error_quiet(1);                       /* whoever uses the connection next says so */
+    if (!l || l->cancelled || l->loss) return false; /* handed over: the relay reports in memory */
+    quiet = kl_error_quiet(1);                       /* the next user of the connection reports it */
     ncclResult_t rc = l->net->sleep_on(l->connection, &fd);
     kl_error_quiet(quiet);
-    return !rc && fd >= 0 && kl_idle_on(fd);
+    return !rc && fd >= 0 && kl_idle_wait_fd(fd);
 }
 
 static void net_revoke(struct kl_connector *c)
 {
-    kl_net_link_cancel(c->link); /* what was handed over lies in no memory of users */
+    kl_net_link_cancel(c->link); /* steps that were handed over are in no users' memory */
 }
 
 static const char *net_loss(const struct kl_connector *c)
@@ -144,7 +144,7 @@ static const char *net_loss(const struct kl_connector *c)
 static void net_free(struct kl_connector *c)
 {
     kl_net_link_free(c->link, c->sends);
-    if (c->handover) kl_handover_free(c);
+    if (c->handover) kl_relay_sender_free(c);
 }
 
 const struct kl_transport kl_transport_net = {

@@ -2,7 +2,7 @@
 /** outgoing.c - the sender's half of link.h: steps of the fifo become messages. */
 #include "transport/net/link.h"
 
-#include "transport/lines.h"
+#include "transport/ll.h"
 
 #include <string.h>
 
@@ -29,16 +29,16 @@ static bool is_in_line(struct kl_net_link *l, struct kl_fifo_line *line, struct 
     return true;
 }
 
-/* Where the data are, in one piece, and what the other host is told of them. NULL: not there, or revoked. */
+/* The address of the data, in one piece, and their header for the other host. NULL: not there, or revoked. */
 static const void *find_data(struct kl_net_link *l, const struct kl_fifo_line *line, struct kl_net_step *s)
 {
-    bool lines = kl_load_relaxed(&line->claim) == KL_CLAIM_LINES, more = false;
+    bool lines = kl_load_relaxed(&line->claim) == KL_CLAIM_LL, more = false;
     const void *data = NULL;
 
     if (!lines)
         data = kl_fifo_open(&l->out, &s->bytes, &more);
-    else if (kl_lines_ready(&l->out))
-        data = kl_lines_open(&l->out, kl_net_link_whole(l, l->out.step), &s->bytes);
+    else if (kl_ll_ready(&l->out))
+        data = kl_ll_open(&l->out, kl_net_link_whole(l, l->out.step), &s->bytes);
     s->wire = (struct kl_wire){.signature = line->signature,
                                .bytes = (uint32_t)s->bytes | (more ? KL_FIFO_MORE : 0),
                                .kind = lines ? KL_WIRE_LINES : KL_WIRE_SLOT};
@@ -78,7 +78,7 @@ static ncclResult_t send_second(struct kl_net_link *l, struct kl_net_step *s)
     return l->net->isend(l->connection, s->data, s->bytes, 0, NULL, &s->second);
 }
 
-/* Give the net what it takes. */
+/* Start as many sends as the net takes. */
 static bool send_steps(struct kl_net_link *l, ncclResult_t *rc)
 {
     bool moved = false;
@@ -105,7 +105,7 @@ static ncclResult_t test(const struct kl_net_link *l, void **request)
     return ncclSuccess;
 }
 
-/* Give back what was sent. */
+/* Release the steps that were sent. */
 static bool release_steps(struct kl_net_link *l, ncclResult_t *rc)
 {
     bool moved = false;

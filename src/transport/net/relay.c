@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "transport/lines.h"
+#include "transport/ll.h"
 #include "transport/net/link.h"
 #include "transport/transport.h"
 
@@ -12,26 +12,26 @@
 #include <string.h>
 
 enum { MAP_AGAIN_MS = 1, MOST_SLOT_BYTES = 1 << 28 };
-enum { MOST_SLOTS = 128 }; /* as fifos of messages have (comm/connect.c) */
+enum { MOST_SLOTS = 128 }; /* as fifos of messages have (comm/setup/connect.c) */
 
 struct relay {
     struct kl_relays *relays;
     struct relay *next;
     int sender;
-    struct kl_relay_ask ask;
+    struct kl_relay_request ask;
     struct kl_connector in; /* the receiving end of the sender's fifo */
     struct kl_net_link *link;
-    struct kl_card_reply answer;
+    struct kl_connect_reply answer;
     bool answered, failed;
     uint64_t deadline; /* of the connection */
 };
 
 struct kl_relays {
-    struct kl_duty duty;
+    struct kl_proxy_task duty;
     struct kl_relays_config config;
     struct kl_proxy *proxy;
     struct kl_common common; /* of the receiving ends */
-    struct kl_fd_ticket bell;
+    struct kl_fd_export_handle bell;
     bool bell_offered;
     _Atomic bool message; /* of the bootstrap, has come */
     _Atomic int n;
@@ -40,7 +40,7 @@ struct kl_relays {
 
 /* ---- failures ---- */
 
-/* Without an owner nobody is told but the sender, who finds that nobody receives. */
+/* Without an owner only the sender notices: its receiver has left. */
 static void fail(struct relay *r, ncclResult_t rc)
 {
     const struct kl_relays_config *c = &r->relays->config;
@@ -59,15 +59,15 @@ static void fail(struct relay *r, ncclResult_t rc)
 
 /* ---- one relay ---- */
 
-static ncclResult_t check_ask(const struct kl_relays_config *c, int sender, const struct kl_relay_ask *ask)
+static ncclResult_t check_request(const struct kl_relays_config *c, int sender, const struct kl_relay_request *ask)
 {
     const struct kl_fifo_shape *s = &ask->shape;
     bool shaped = s->nslots && !(s->nslots & (s->nslots - 1)) && s->nslots <= MOST_SLOTS &&
                   !(s->slot_bytes % KL_LINE) && s->slot_bytes <= MOST_SLOT_BYTES &&
-                  (!s->ll_bytes || s->ll_bytes == KL_LINES_LL_BYTES) && kl_fifo_places_are_sound(s);
+                  (!s->ll_bytes || s->ll_bytes == KL_LL_LINES_BYTES) && kl_fifo_places_are_valid(s);
 
     if (ask->version == KL_RELAY_VERSION && ask->receiver >= 0 && ask->receiver < c->nranks &&
-        ask->handover < KL_RELAY_HANDOVERS && ask->device >= 0 && ask->device < c->net->devices() && shaped)
+        ask->handover < KL_RELAY_CONNECTIONS && ask->device >= 0 && ask->device < c->net->devices() && shaped)
         return ncclSuccess;
     return KL_FAIL(ncclInternalError, "rank %d asks rank %d for a relay that cannot be: do both run the same library?",
                    sender, c->rank);
@@ -76,7 +76,7 @@ static ncclResult_t check_ask(const struct kl_relays_config *c, int sender, cons
 static ncclResult_t set_up(struct relay *r)
 {
     struct kl_relays *all = r->relays;
-    struct kl_relay_card card = {.card = {.version = KL_CARD_VERSION}, .bell = all->bell};
+    struct kl_relay_connect_info card = {.card = {.version = KL_CONNECT_INFO_VERSION}, .bell = all->bell};
 
     r->in = (struct kl_connector){.transport = &kl_transport_shm,
                                   .peer = r->sender,
@@ -84,9 +84,10 @@ static ncclResult_t set_up(struct relay *r)
                                   .shape = &r->ask.shape,
                                   .common = &all->common};
     r->deadline = kl_deadline_in_ms(all->config.patience_ms);
-    KL_TRY(check_ask(&all->config, r->sender, &r->ask));
+    KL_TRY(check_request(&all->config, r->sender, &r->ask));
     KL_TRY(kl_transport_shm.setup(&r->in, &r->ask.shape, &card.card));
-    return kl_bootstrap_post(all->config.bootstrap, r->sender, KL_TAG_RELAY_CARD | r->ask.handover, &card, sizeof card);
+    return kl_bootstrap_post(all->config.bootstrap, r->sender, KL_TAG_RELAY_CONNECT_INFO | r->ask.handover, &card,
+                             sizeof card);
 }
 
 static ncclResult_t await_answer(struct relay *r)
@@ -124,7 +125,7 @@ static ncclResult_t connect_on(struct relay *r)
     return ncclSuccess;
 }
 
-/* Nothing is left to send, and nothing will come. */
+/* All is sent, and no more steps will come. */
 static bool is_over(struct relay *r)
 {
     return r->link->released == r->link->out.step && kl_fifo_sender_gone(&r->link->out);
@@ -138,7 +139,7 @@ static enum kl_progress progress_relay(struct relay *r)
     enum kl_progress got = KL_STALLED;
     if (!rc) {
         got = kl_net_outgoing_progress(r->link, &rc);
-        if (rc) rc = kl_net_link_say_where(r->link, rc, r->link->released);
+        if (rc) rc = kl_net_link_describe(r->link, rc, r->link->released);
     }
     kl_error_quiet(quiet);
     if (rc == ncclInProgress) return KL_STALLED;
@@ -157,9 +158,9 @@ static void free_relay(struct relay *r)
     free(r);
 }
 
-/* ---- who asks ---- */
+/* ---- requests of senders ---- */
 
-static ncclResult_t take_on(struct kl_relays *all, int sender, const struct kl_relay_ask *ask)
+static ncclResult_t take_on(struct kl_relays *all, int sender, const struct kl_relay_request *ask)
 {
     struct relay *r = aligned_alloc(KL_LINE, (sizeof *r + KL_LINE - 1) / KL_LINE * KL_LINE);
 
@@ -172,46 +173,46 @@ static ncclResult_t take_on(struct kl_relays *all, int sender, const struct kl_r
     return rc;
 }
 
-/* What speaks against it is no news: the owner hears of ranks that leave or fail. */
-static void take_asks_of(struct kl_relays *all, int sender)
+/* Errors here are silent: the owner is notified of ranks that leave or fail. */
+static void accept_requests_of(struct kl_relays *all, int sender)
 {
-    struct kl_relay_ask ask;
+    struct kl_relay_request ask;
     bool here = true;
 
-    while (here && !kl_bootstrap_poll(all->config.bootstrap, sender, KL_TAG_RELAY_ASK, &ask, sizeof ask, &here))
+    while (here && !kl_bootstrap_poll(all->config.bootstrap, sender, KL_TAG_RELAY_REQUEST, &ask, sizeof ask, &here))
         if (here && take_on(all, sender, &ask)) return;
 }
 
-static void take_asks(struct kl_relays *all)
+static void accept_requests(struct kl_relays *all)
 {
     if (all->duty.orphan || !kl_swap_acq_rel(&all->message, false)) return;
     int quiet = kl_error_quiet(1);
-    for (int i = 0; i < all->config.nsenders; i++) take_asks_of(all, all->config.senders[i]);
+    for (int i = 0; i < all->config.nsenders; i++) accept_requests_of(all, all->config.senders[i]);
     kl_error_quiet(quiet);
 }
 
-/* By the event loop. */
+/* Called by the event loop. */
 static void notice_message(void *ctx)
 {
     struct kl_relays *all = ctx;
 
-    kl_store_release(&all->message, true); /* pairs with take_asks */
+    kl_store_release(&all->message, true); /* pairs with accept_requests */
     kl_proxy_wake(all->proxy);
 }
 
 /* ---- the duty ---- */
 
-static struct kl_relays *relays_of(struct kl_duty *duty)
+static struct kl_relays *relays_of(struct kl_proxy_task *duty)
 {
     return (struct kl_relays *)(void *)((char *)duty - offsetof(struct kl_relays, duty));
 }
 
-static enum kl_progress progress(struct kl_duty *duty)
+static enum kl_progress progress(struct kl_proxy_task *duty)
 {
     struct kl_relays *all = relays_of(duty);
     bool moved = false;
 
-    take_asks(all);
+    accept_requests(all);
     for (struct relay **link = &all->first; *link;) {
         struct relay *r = *link;
         enum kl_progress got = progress_relay(r);
@@ -227,23 +228,23 @@ static enum kl_progress progress(struct kl_duty *duty)
     return moved ? KL_MOVED : KL_STALLED;
 }
 
-static void rest_relay(struct relay *r, struct kl_rest *rest)
+static void rest_relay(struct relay *r, struct kl_proxy_sleep *rest)
 {
     const struct kl_net_link *l = r->link;
     int fd = -1;
 
     if (r->failed) return;
     if (r->in.rx.fifo) (void)kl_swap_acq_rel(&r->in.rx.fifo->asleep, 1u); /* pairs with kl_handover_ring */
-    if (!l && r->answered) kl_rest_at_most(rest, MAP_AGAIN_MS);
+    if (!l && r->answered) kl_proxy_sleep_at_most(rest, MAP_AGAIN_MS);
     if (!l || (l->connected && l->released == l->out.step)) return;
-    if (!l->connected) kl_rest_at_most(rest, KL_NET_AGAIN_MS);
+    if (!l->connected) kl_proxy_sleep_at_most(rest, KL_NET_AGAIN_MS);
     if (l->connection && !l->net->sleep_on(l->connection, &fd) && fd >= 0)
-        kl_rest_until(rest, fd);
+        kl_proxy_sleep_on(rest, fd);
     else
-        kl_rest_at_most(rest, MAP_AGAIN_MS);
+        kl_proxy_sleep_at_most(rest, MAP_AGAIN_MS);
 }
 
-static void rest(struct kl_duty *duty, struct kl_rest *rest)
+static void rest(struct kl_proxy_task *duty, struct kl_proxy_sleep *rest)
 {
     for (struct relay *r = relays_of(duty)->first; r; r = r->next) rest_relay(r, rest);
 }
@@ -258,11 +259,11 @@ static void free_all(struct kl_relays *all)
     kl_common_fini(&all->common);
     kl_key_wipe(&all->config.secret);
     free((void *)(uintptr_t)all->config.senders);
-    kl_proxy_drop(all->proxy);
+    kl_proxy_unref(all->proxy);
     free(all);
 }
 
-static void end(struct kl_duty *duty)
+static void end(struct kl_proxy_task *duty)
 {
     free_all(relays_of(duty));
 }
@@ -277,8 +278,8 @@ static ncclResult_t prepare(struct kl_relays *all, const struct kl_relays_config
     if (!senders) return KL_NOMEM("connections for other ranks");
     memcpy(senders, config->senders, bytes);
     all->config.senders = senders;
-    KL_TRY(kl_proxy_hold(&all->proxy));
-    KL_TRY(kl_fdshare_offer(kl_proxy_bell(all->proxy), &all->bell));
+    KL_TRY(kl_proxy_ref(&all->proxy));
+    KL_TRY(kl_fdshare_offer(kl_proxy_wakeup_fd(all->proxy), &all->bell));
     all->bell_offered = true;
     return ncclSuccess;
 }
@@ -302,7 +303,7 @@ ncclResult_t kl_relays_create(const struct kl_relays_config *config, struct kl_r
     return ncclSuccess;
 }
 
-/* What no sender uses yet will not be used. */
+/* Fifos that no sender uses yet will not be used. */
 static void drop_unsettled(struct kl_relays *all, bool cancel)
 {
     for (struct relay **link = &all->first; *link;) {

@@ -19,7 +19,7 @@ struct kl_fifo_block {
     alignas(KL_LINE) struct kl_fifo fifo;
 };
 
-/* Blocks of this process that wait for their sender. A number means nothing elsewhere, and nothing once withdrawn. */
+/* Blocks of this process that wait for their sender. A number is only valid in this process, until it is withdrawn. */
 static struct {
     pthread_mutex_t lock;
     struct kl_fifo_block *first; /* under lock */
@@ -69,7 +69,7 @@ static void leave(struct kl_fifo_block *block)
     if (!left) munmap(block, block->bytes);
 }
 
-/* Host devices have no NVLink: hosts of one domain are played by one machine, whose processes share memory. */
+/* Host devices have no NVLink: one machine emulates all hosts of a domain, and its processes share memory. */
 static enum kl_refusal refuses_hosts(const struct kl_pair_facts *facts)
 {
     if (facts->a->fabric != facts->b->fabric || !facts->ruled) return KL_REFUSAL_OTHER_HOST;
@@ -85,7 +85,7 @@ static enum kl_refusal p2p_refuses(const struct kl_pair_facts *facts)
     return KL_REFUSAL_NONE;
 }
 
-/* Zero pages that come into being when touched: most fifos use few of their slots. */
+/* Zero pages, allocated at the first touch: most fifos use few of their slots. */
 static struct kl_fifo_block *make_block(const struct kl_fifo_shape *shape)
 {
     size_t fifo_bytes = kl_fifo_size(shape), bytes = offsetof(struct kl_fifo_block, fifo) + fifo_bytes;
@@ -99,7 +99,8 @@ static struct kl_fifo_block *make_block(const struct kl_fifo_shape *shape)
     return block;
 }
 
-static ncclResult_t p2p_setup(struct kl_connector *connector, const struct kl_fifo_shape *shape, struct kl_card *card)
+static ncclResult_t p2p_setup(struct kl_connector *connector, const struct kl_fifo_shape *shape,
+                              struct kl_address_record *card)
 {
     struct kl_fifo_block *block = make_block(shape);
 
@@ -111,8 +112,8 @@ static ncclResult_t p2p_setup(struct kl_connector *connector, const struct kl_fi
     return kl_fifo_attach_rx(&connector->rx, &block->fifo, block->fifo_bytes, true);
 }
 
-static ncclResult_t p2p_connect(struct kl_connector *connector, const struct kl_card *card, uint64_t deadline,
-                                struct kl_card_reply *reply)
+static ncclResult_t p2p_connect(struct kl_connector *connector, const struct kl_address_record *card, uint64_t deadline,
+                                struct kl_connect_reply *reply)
 {
     struct kl_fifo_block *block = join(card->number);
 
@@ -123,12 +124,12 @@ static ncclResult_t p2p_connect(struct kl_connector *connector, const struct kl_
         leave(block);
         return rc;
     }
-    if (connector->lends_from) connector->tx.lends_from = connector->lends_from;
+    if (connector->zcopy_from) connector->tx.zcopy_from = connector->zcopy_from;
     connector->block = block;
     return ncclSuccess;
 }
 
-static ncclResult_t p2p_settle(struct kl_connector *connector, uint64_t deadline, const struct kl_card_reply *reply)
+static ncclResult_t p2p_settle(struct kl_connector *connector, uint64_t deadline, const struct kl_connect_reply *reply)
 {
     (void)deadline, (void)reply;
     withdraw(connector->block->number);

@@ -3,7 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
-#include "os/chaos.h"
+#include "os/fault_inject.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,14 +12,14 @@ enum { FIRST_ROOM = 2, MOST_ROOM = 64 }; /* fifos of a region in a home */
 
 struct kl_shm_region {
     struct kl_segment segment;
-    struct kl_fd_ticket ticket;
+    struct kl_fd_export_handle ticket;
     bool offered;
-    uint32_t room, taken; /* fifos that fit, and that were handed out */
-    uint32_t settled;     /* of those taken: mapped by their senders, or given up */
-    uint32_t users;       /* of those taken: not released; and one for a home that still hands out */
+    uint32_t room, taken; /* fifos that fit, and that are taken */
+    uint32_t settled;     /* of the taken ones: mapped by their senders, or given up */
+    uint32_t users;       /* of the taken ones: not released; and one for a home that still has room */
 };
 
-struct kl_shm_home {
+struct kl_shm_slab {
     struct kl_shm_region *region; /* with room, or NULL */
     size_t fifo_bytes;
     uint32_t next_room;
@@ -46,7 +46,7 @@ static void drop(struct kl_shm_region *r)
 
 static ncclResult_t create(size_t fifo_bytes, uint32_t room, struct kl_shm_region **region)
 {
-    struct kl_shm_region *r = kl_chaos_calloc(1, sizeof *r);
+    struct kl_shm_region *r = kl_inject_calloc(1, sizeof *r);
 
     if (!r) return KL_NOMEM("a connection");
     *r = (struct kl_shm_region){.segment = KL_SEGMENT_NONE, .room = room};
@@ -84,7 +84,7 @@ size_t kl_shm_region_bytes(const struct kl_shm_region *region)
     return region->segment.bytes;
 }
 
-const struct kl_fd_ticket *kl_shm_region_ticket(const struct kl_shm_region *region)
+const struct kl_fd_export_handle *kl_shm_region_export_handle(const struct kl_shm_region *region)
 {
     return &region->ticket;
 }
@@ -102,31 +102,32 @@ void kl_shm_region_release(struct kl_shm_region *r, bool settled)
 
 /* ---- homes ---- */
 
-static ncclResult_t open_region(struct kl_shm_home *home)
+static ncclResult_t open_region(struct kl_shm_slab *home)
 {
     KL_TRY(create(home->fifo_bytes, home->next_room, &home->region));
-    home->region->users = 1; /* the home's */
+    home->region->users = 1; /* owned by the home */
     if (home->next_room < MOST_ROOM) home->next_room *= 2;
     return ncclSuccess;
 }
 
-static ncclResult_t make_home(size_t fifo_bytes, struct kl_shm_home **home)
+static ncclResult_t make_slab(size_t fifo_bytes, struct kl_shm_slab **home)
 {
-    struct kl_shm_home *h = kl_chaos_calloc(1, sizeof *h);
+    struct kl_shm_slab *h = kl_inject_calloc(1, sizeof *h);
 
     if (!h) return KL_NOMEM("connections of messages");
-    *h = (struct kl_shm_home){.fifo_bytes = fifo_bytes, .next_room = FIRST_ROOM};
+    *h = (struct kl_shm_slab){.fifo_bytes = fifo_bytes, .next_room = FIRST_ROOM};
     *home = h;
     return ncclSuccess;
 }
 
-ncclResult_t kl_shm_home_take(struct kl_shm_home **home, size_t bytes, struct kl_shm_region **region, size_t *offset)
+ncclResult_t kl_shm_slab_take(struct kl_shm_slab **home, size_t bytes, struct kl_shm_region **region, size_t *offset)
 {
     bytes = (bytes + KL_LINE - 1) / KL_LINE * KL_LINE;
-    if (!*home) KL_TRY(make_home(bytes, home));
-    struct kl_shm_home *h = *home;
+    if (!*home) KL_TRY(make_slab(bytes, home));
+    struct kl_shm_slab *h = *home;
     if (bytes != h->fifo_bytes)
-        return KL_FAIL(ncclInternalError, "a fifo of %zu bytes among those of %zu", bytes, h->fifo_bytes);
+        return KL_FAIL(ncclInternalError, "a fifo of %zu bytes in a region of fifos of %zu bytes", bytes,
+                       h->fifo_bytes);
     if (!h->region) KL_TRY(open_region(h));
 
     struct kl_shm_region *r = h->region;
@@ -140,7 +141,7 @@ ncclResult_t kl_shm_home_take(struct kl_shm_home **home, size_t bytes, struct kl
     return ncclSuccess;
 }
 
-void kl_shm_home_free(struct kl_shm_home *home)
+void kl_shm_slab_free(struct kl_shm_slab *home)
 {
     if (home && home->region) drop(home->region);
     free(home);

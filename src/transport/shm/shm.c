@@ -25,25 +25,25 @@ static enum kl_refusal shm_refuses(const struct kl_pair_facts *facts)
 static ncclResult_t place(struct kl_connector *c, size_t bytes, size_t *offset)
 {
     *offset = 0;
-    return c->messages ? kl_shm_home_take(&c->common->home, bytes, &c->region, offset)
+    return c->messages ? kl_shm_slab_take(&c->common->home, bytes, &c->region, offset)
                        : kl_shm_region_create(bytes, &c->region);
 }
 
-static ncclResult_t shm_setup(struct kl_connector *c, const struct kl_fifo_shape *shape, struct kl_card *card)
+static ncclResult_t shm_setup(struct kl_connector *c, const struct kl_fifo_shape *shape, struct kl_address_record *card)
 {
     size_t bytes = kl_fifo_size(shape), offset;
 
     KL_TRY(place(c, bytes, &offset));
     struct kl_fifo *fifo = (void *)((unsigned char *)kl_shm_region_base(c->region) + offset);
     kl_fifo_init(fifo, shape);
-    card->ticket = *kl_shm_region_ticket(c->region);
+    card->ticket = *kl_shm_region_export_handle(c->region);
     card->bytes = kl_shm_region_bytes(c->region);
     card->offset = offset;
     return kl_fifo_attach_rx(&c->rx, fifo, bytes, false);
 }
 
-/* A sender that has left meanwhile took its pool along, and has put nothing into it. */
-static ncclResult_t map_pool(struct kl_connector *c, uint64_t deadline, const struct kl_card_reply *reply)
+/* A sender that has left meanwhile has closed its pool, and put no data into it. */
+static ncclResult_t map_pool(struct kl_connector *c, uint64_t deadline, const struct kl_connect_reply *reply)
 {
     int quiet = kl_error_quiet(1);
     ncclResult_t rc = kl_fdmap_get(&reply->pool, reply->pool_bytes, deadline, &c->request, &c->pool_map);
@@ -54,7 +54,7 @@ static ncclResult_t map_pool(struct kl_connector *c, uint64_t deadline, const st
     return ncclSuccess;
 }
 
-static ncclResult_t shm_settle(struct kl_connector *c, uint64_t deadline, const struct kl_card_reply *reply)
+static ncclResult_t shm_settle(struct kl_connector *c, uint64_t deadline, const struct kl_connect_reply *reply)
 {
     if (!c->settled) kl_shm_region_settle(c->region);
     c->settled = true;
@@ -68,22 +68,22 @@ static ncclResult_t need_pool(struct kl_common *common)
     if (!common->pool)
         KL_TRY(kl_pool_create(POOL_SLOTS, KL_POOL_SLOT_BYTES, kl_cache_cycle(common->cache_ranks), &common->pool));
     if (common->pool_offered) return ncclSuccess;
-    KL_TRY(kl_fdshare_offer(kl_pool_segment(common->pool)->fd, &common->pool_ticket));
+    KL_TRY(kl_fdshare_offer(kl_pool_segment(common->pool)->fd, &common->pool_export_handle));
     common->pool_offered = true;
     return ncclSuccess;
 }
 
-static ncclResult_t use_pool(struct kl_connector *c, struct kl_card_reply *reply)
+static ncclResult_t use_pool(struct kl_connector *c, struct kl_connect_reply *reply)
 {
     if (!c->messages) return ncclSuccess;
     KL_TRY(need_pool(c->common));
     c->tx.pool = c->common->pool;
-    reply->pool = c->common->pool_ticket;
+    reply->pool = c->common->pool_export_handle;
     reply->pool_bytes = kl_pool_segment(c->common->pool)->bytes;
     return ncclSuccess;
 }
 
-static ncclResult_t attach(struct kl_connector *c, const struct kl_card *card)
+static ncclResult_t attach(struct kl_connector *c, const struct kl_address_record *card)
 {
     size_t bytes = kl_fdmap_bytes(c->map);
 
@@ -93,8 +93,8 @@ static ncclResult_t attach(struct kl_connector *c, const struct kl_card *card)
                              bytes - card->offset, false);
 }
 
-static ncclResult_t shm_connect(struct kl_connector *c, const struct kl_card *card, uint64_t deadline,
-                                struct kl_card_reply *reply)
+static ncclResult_t shm_connect(struct kl_connector *c, const struct kl_address_record *card, uint64_t deadline,
+                                struct kl_connect_reply *reply)
 {
     KL_TRY(kl_fdmap_get(&card->ticket, card->bytes, deadline, &c->request, &c->map));
     KL_TRY(attach(c, card));
@@ -106,7 +106,7 @@ static ncclResult_t shm_connect(struct kl_connector *c, const struct kl_card *ca
 static void shm_free(struct kl_connector *c)
 {
     if (c->tx.pool) kl_pool_forget(c->tx.pool, &c->tx);
-    kl_fdshare_end(c->request);
+    kl_fdshare_request_free(c->request);
     if (c->map) kl_fdmap_put(c->map);
     if (c->pool_map) kl_fdmap_put(c->pool_map);
     if (c->region) kl_shm_region_release(c->region, c->settled);
@@ -122,7 +122,7 @@ const struct kl_transport kl_transport_shm = {
     .free = shm_free,
 };
 
-/* Refuses nothing: kl_transport_p2p was asked. */
+/* Never refuses: kl_transport_p2p has checked. */
 const struct kl_transport kl_transport_p2p_hosts = {
     .name = "P2P",
     .via = "P2P/MNNVL",

@@ -49,7 +49,7 @@ static json_t *findings(const struct kl_bench *b, int table)
     for (int i = 0; i < b->nfinding; i++) {
         const struct kl_bench_finding *f = &b->finding[i];
         char line[1024];
-        struct kl_text t = kl_text_over(line, sizeof line);
+        struct kl_text t = kl_text_in(line, sizeof line);
 
         if (f->table != table) continue;
         kl_bench_finding_text(f, &t);

@@ -76,7 +76,7 @@ static void add_not_compared(const struct kl_bench *b, struct kl_text *t)
 static void print_headline(const struct kl_bench *b, FILE *to)
 {
     char line[2 * LINE];
-    struct kl_text t = kl_text_over(line, sizeof line);
+    struct kl_text t = kl_text_in(line, sizeof line);
     int n = problems(b);
 
     if (is_modelled(b))
@@ -99,7 +99,7 @@ static void print_headline(const struct kl_bench *b, FILE *to)
 static void print_shape(const struct kl_bench_table *t, FILE *to)
 {
     char line[LINE];
-    struct kl_text l = kl_text_over(line, sizeof line);
+    struct kl_text l = kl_text_in(line, sizeof line);
 
     if (t->shape.floor_us > 0) {
         kl_text_add(&l, "latency ");
@@ -123,7 +123,7 @@ static void print_wrong(const struct kl_bench_row *r, FILE *to)
 static void print_cells(double us, double bus, FILE *to)
 {
     char time[32];
-    struct kl_text t = kl_text_over(time, sizeof time);
+    struct kl_text t = kl_text_in(time, sizeof time);
 
     kl_text_add_time(&t, us);
     fprintf(to, "  %9s %8.2f", time, bus);
@@ -136,7 +136,7 @@ static void print_rows(const struct kl_bench *b, const struct kl_bench_table *t,
     for (int i = 0; i < t->n; i++) {
         const struct kl_bench_row *r = &b->row[t->first + i];
         char size[32];
-        struct kl_text s = kl_text_over(size, sizeof size);
+        struct kl_text s = kl_text_in(size, sizeof size);
 
         kl_text_add_size(&s, r->size);
         fprintf(to, "  %12s", size);
@@ -155,7 +155,7 @@ static void print_findings(const struct kl_bench *b, int table, FILE *to)
     for (int i = 0; i < b->nfinding; i++) {
         const struct kl_bench_finding *f = &b->finding[i];
         char line[LINE], at[KL_LOG_AT];
-        struct kl_text t = kl_text_over(line, sizeof line);
+        struct kl_text t = kl_text_in(line, sizeof line);
         const char *remedy = kl_bench_finding_remedy(f->code);
 
         if (f->table != table) continue;
@@ -193,7 +193,7 @@ static void print_table(const struct kl_bench *b, int table, bool all, FILE *to)
 {
     const struct kl_bench_table *t = &b->table[table];
     char about[LINE], at[KL_LOG_AT];
-    struct kl_text a = kl_text_over(about, sizeof about);
+    struct kl_text a = kl_text_in(about, sizeof about);
 
     add_table(b, table, &a);
     fprintf(to, "\n%s%s", about, t->named_by_ratio ? " (inferred from its bandwidths)" : "");

@@ -134,7 +134,7 @@ static ncclResult_t answer_choice(const struct kl_explain_request *q, const stru
     if (q->json) {
         rc = kl_coll_json(a, &choice, to);
     } else {
-        kl_answer_begin(a->cluster, to);
+        kl_print_preamble(a->cluster, to);
         kl_coll_text(a, &choice, to);
     }
     kl_op_choice_fini(&choice);
@@ -151,7 +151,7 @@ static ncclResult_t answer_rounds(const struct kl_explain_request *q, const stru
     if (q->json) {
         rc = kl_coll_rounds_json(a, &rounds, to);
     } else {
-        kl_answer_begin(a->cluster, to);
+        kl_print_preamble(a->cluster, to);
         kl_coll_rounds_text(a, &rounds, to);
     }
     kl_op_rounds_fini(&rounds);

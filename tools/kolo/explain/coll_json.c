@@ -67,7 +67,7 @@ static json_t *candidates_json(const struct kl_coll_asked *a, const struct kl_op
 static json_t *refusal_json(const struct kl_op_choice *f, const struct kl_op_candidate *c)
 {
     char why[160];
-    struct kl_text text = kl_text_over(why, sizeof why);
+    struct kl_text text = kl_text_in(why, sizeof why);
 
     kl_tuning_refusal_text(f->tuning, &f->op, c->choice.algo, c->choice.proto, &text);
     return json_pack("{s:s,s:s,s:o}", "algorithm", kl_algo_name[c->choice.algo], "protocol",
@@ -111,7 +111,7 @@ static json_t *selected_json(const struct kl_coll_asked *a)
     static const char *const names[KL_BUFFER_CLASSES] = {"ordinary", "exported"};
     const struct kl_select_facts facts = kl_comm_facts_here(a->ranks);
     char buffer[256];
-    struct kl_text text = kl_text_over(buffer, sizeof buffer);
+    struct kl_text text = kl_text_in(buffer, sizeof buffer);
     json_t *rows = json_array();
 
     kl_profile_text(&facts.profile, &text);

@@ -14,7 +14,7 @@
 #define KOLO_TOOL_EXPLAIN_COLL_PRINT_H
 
 #include "coll/select/select.h"
-#include "comm/facts.h"
+#include "comm/setup/facts.h"
 #include "plan/cluster.h"
 #include "plan/op_choice.h"
 #include "plan/op_rounds.h"

@@ -249,7 +249,7 @@ enum { REFUSAL_TEXT = 160 };
 
 static const char *refusal_text(const struct kl_op_choice *f, const struct kl_op_candidate *c, char text[REFUSAL_TEXT])
 {
-    struct kl_text t = kl_text_over(text, REFUSAL_TEXT);
+    struct kl_text t = kl_text_in(text, REFUSAL_TEXT);
 
     kl_tuning_refusal_text(f->tuning, &f->op, c->choice.algo, c->choice.proto, &t);
     return text;
@@ -283,14 +283,14 @@ static void print_selected(const struct kl_coll_asked *a, FILE *to)
     static const char *const memory[KL_BUFFER_CLASSES] = {"ordinary memory", "memory of ncclMemAlloc"};
     const struct kl_select_facts facts = kl_comm_facts_here(a->ranks);
     char buffer[512];
-    struct kl_text profile = kl_text_over(buffer, sizeof buffer);
+    struct kl_text profile = kl_text_in(buffer, sizeof buffer);
 
     fprintf(to, "\nhow %d processes of this machine copy their data\n", a->ranks);
     kl_profile_text(&facts.profile, &profile);
     fprintf(to, "  machine profile: %s; %d to a core\n", buffer, facts.ranks_per_core);
     for (int b = 0; b < KL_BUFFER_CLASSES; b++) {
         const struct kl_select_row row = kl_select_decide(&facts, a->func, (size_t)a->first, (enum kl_buffers)b);
-        struct kl_text text = kl_text_over(buffer, sizeof buffer);
+        struct kl_text text = kl_text_in(buffer, sizeof buffer);
         kl_select_row_text(&row, &text);
         fprintf(to, "  %s: %s\n", memory[b], buffer);
     }

@@ -77,7 +77,7 @@ void kl_coll_headline(const struct kl_coll_asked *a, FILE *to)
 {
     char first[KL_SIZE_TEXT], last[KL_SIZE_TEXT];
     char words[128];
-    struct kl_text hosts = kl_text_over(words, sizeof words);
+    struct kl_text hosts = kl_text_in(words, sizeof words);
 
     kl_cluster_hosts(a->cluster, &hosts);
     fprintf(to, "%s", a->title);

@@ -46,7 +46,7 @@ static ncclResult_t split_sides(const struct kl_explain_request *q, struct kl_cl
 static void print_findings(const struct kl_diff *d, FILE *to)
 {
     if (d->a.cluster.options.nccl == d->b.cluster.options.nccl)
-        kl_answer_begin(&d->a.cluster, to);
+        kl_print_preamble(&d->a.cluster, to);
     else
         kl_finding_print(&d->a.cluster, to);
     if (d->b.cluster.finding.code != d->a.cluster.finding.code) kl_finding_print(&d->b.cluster, to);

@@ -7,7 +7,7 @@
 void kl_diff_cause_text(const struct kl_diff *d, char text[KL_CAUSE_TEXT])
 {
     enum { SAID = 3 };
-    struct kl_text t = kl_text_over(text, KL_CAUSE_TEXT);
+    struct kl_text t = kl_text_in(text, KL_CAUSE_TEXT);
     struct kl_fact_words w;
     int n = 0, said = 0, many;
 
@@ -200,7 +200,7 @@ static void say_effect(const struct kl_diff *d, const struct kl_diff_effect *e, 
 
 void kl_diff_effect_text(const struct kl_diff *d, char text[KL_CAUSE_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_CAUSE_TEXT);
+    struct kl_text t = kl_text_in(text, KL_CAUSE_TEXT);
 
     for (int i = 0; i < d->neffects; i++) {
         if (i) kl_text_add(&t, "; ");
@@ -223,7 +223,7 @@ void kl_diff_why_text(const struct kl_diff *d, char text[KL_WHY_NOT_TEXT])
         [KL_SAME_NO_NETWORK] = "all ranks are in one machine, so the network is not used; see --hosts",
         [KL_SAME_UNUSED] = "no graph uses what it concerns",
     };
-    struct kl_text t = kl_text_over(text, KL_WHY_NOT_TEXT);
+    struct kl_text t = kl_text_in(text, KL_WHY_NOT_TEXT);
     struct kl_fact_words w;
 
     switch (d->why) {

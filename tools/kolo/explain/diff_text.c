@@ -69,7 +69,7 @@ static void print_facts(const struct kl_diff *d, struct table *t)
 
 static void value_text(const struct kl_diff_row *r, const union kl_diff_value *value, char *text)
 {
-    struct kl_text t = kl_text_over(text, CELL);
+    struct kl_text t = kl_text_in(text, CELL);
     const char *unit = kl_row_kinds[r->what].unit;
     struct kl_value_words v;
     char number[24];
@@ -214,7 +214,7 @@ static void print_edits(const struct kl_edits *edit, FILE *to)
 static void print_side(const char *letter, const struct kl_diff_side *s, FILE *to)
 {
     char words[128];
-    struct kl_text size = kl_text_over(words, sizeof words);
+    struct kl_text size = kl_text_in(words, sizeof words);
 
     kl_cluster_size(&s->cluster, &size);
     fprintf(to, "%s: %s", letter, s->cluster.name);

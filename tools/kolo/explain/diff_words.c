@@ -47,8 +47,8 @@ static void say_links(int n, float gbps, char value[KL_FACT_VALUE])
 static void describe_links(const struct kl_fact *f, struct kl_fact_words *w)
 {
     int a = f->links[0], b = f->links[1], more = b > a ? b - a : a - b;
-    struct kl_text subject = kl_text_over(w->subject, sizeof w->subject);
-    struct kl_text p = kl_text_over(w->predicate, sizeof w->predicate);
+    struct kl_text subject = kl_text_in(w->subject, sizeof w->subject);
+    struct kl_text p = kl_text_in(w->predicate, sizeof w->predicate);
     double bw_a = (double)((float)a * f->gbps), bw_b = (double)((float)b * f->gbps);
 
     add_end(f->ends[0], &subject);
@@ -70,7 +70,7 @@ static void describe_links(const struct kl_fact *f, struct kl_fact_words *w)
 
 static void describe_attribute(const struct kl_fact *f, struct kl_fact_words *w)
 {
-    struct kl_text subject = kl_text_over(w->subject, sizeof w->subject);
+    struct kl_text subject = kl_text_in(w->subject, sizeof w->subject);
 
     add_part(&f->part, &subject);
     snprintf(w->what, sizeof w->what, "%s%.50s", f->c2c ? "C2C " : "", f->key);
@@ -85,7 +85,7 @@ static void describe_presence(const struct kl_fact *f, struct kl_fact_words *w)
     bool in_a = f->change == KL_CHANGE_GONE || f->change == KL_CHANGE_MOVED;
     bool moved = f->change == KL_CHANGE_MOVED || f->change == KL_CHANGE_ARRIVED;
     const char *other = moved ? "elsewhere" : "absent";
-    struct kl_text subject = kl_text_over(w->subject, sizeof w->subject);
+    struct kl_text subject = kl_text_in(w->subject, sizeof w->subject);
 
     add_part(&f->part, &subject);
     if (f->nparts > 1) kl_text_add(&subject, " and %d more", f->nparts - 1);
@@ -121,7 +121,7 @@ static void add_machine(const struct kl_topo *t, struct kl_text *text)
 
 static void describe_machine(const struct kl_diff *d, struct kl_fact_words *w)
 {
-    struct kl_text a = kl_text_over(w->a, sizeof w->a), b = kl_text_over(w->b, sizeof w->b);
+    struct kl_text a = kl_text_in(w->a, sizeof w->a), b = kl_text_in(w->b, sizeof w->b);
 
     add_machine(d->a.whole, &a);
     add_machine(d->b.whole, &b);
@@ -217,7 +217,7 @@ static void add_graph(const struct kl_diff_row *r, struct kl_text *t)
 
 const char *kl_row_subject(const struct kl_diff_row *r, char text[KL_SUBJECT_TEXT])
 {
-    struct kl_text t = kl_text_over(text, KL_SUBJECT_TEXT);
+    struct kl_text t = kl_text_in(text, KL_SUBJECT_TEXT);
 
     switch (r->what) {
     case KL_ROW_RELAY:
@@ -350,7 +350,7 @@ void kl_value_describe(const struct kl_diff_row *r, const union kl_diff_value *v
     struct kl_text t;
 
     *w = (struct kl_value_words){.has_number = false};
-    t = kl_text_over(w->text, sizeof w->text);
+    t = kl_text_in(w->text, sizeof w->text);
     switch (r->what) {
     case KL_ROW_TRANSPORT:
         add_transport(v, &t);

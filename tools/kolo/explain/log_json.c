@@ -34,7 +34,7 @@ static json_t *place(const struct kl_log *log, struct kl_log_at at)
 static json_t *finding(const struct kl_log *log, const struct kl_log_finding *f)
 {
     char line[LINE];
-    struct kl_text t = kl_text_over(line, sizeof line);
+    struct kl_text t = kl_text_in(line, sizeof line);
 
     kl_log_finding_text(f, &t);
     return json_pack("{s:s, s:s, s:o, s:o, s:i, s:o, s:o}", "code", kl_log_finding_name(f), "weight",
@@ -169,7 +169,7 @@ static json_t *compared(const struct kl_log_answer *a)
     for (int i = 0; i < c->n; i++) {
         const struct kl_log_difference *d = &c->difference[i];
         char line[LINE];
-        struct kl_text t = kl_text_over(line, sizeof line);
+        struct kl_text t = kl_text_in(line, sizeof line);
 
         kl_log_difference_text(d, &t);
         json_array_append_new(list, json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:o}", "part", kl_log_part_name(d->part),

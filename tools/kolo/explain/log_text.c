@@ -32,7 +32,7 @@ static void print_headline(const struct kl_log_answer *a, FILE *to)
 {
     int problems = count(a, true);
     char line[LINE];
-    struct kl_text t = kl_text_over(line, sizeof line);
+    struct kl_text t = kl_text_in(line, sizeof line);
 
     if (!a->log.lines) {
         fprintf(to, "Not a log of NCCL: %s is empty\n", a->log.file[0].name);
@@ -180,7 +180,7 @@ static void print_facts(const struct kl_log *log, FILE *to)
 static void print_finding(const struct kl_log *log, const struct kl_log_finding *f, FILE *to)
 {
     char line[LINE], at[KL_LOG_AT];
-    struct kl_text t = kl_text_over(line, sizeof line);
+    struct kl_text t = kl_text_in(line, sizeof line);
     const char *remedy = kl_log_finding_remedy(f);
 
     kl_log_finding_text(f, &t);
@@ -245,7 +245,7 @@ static void print_compared(const struct kl_log_answer *a, bool all, FILE *to)
     if (differ_hosts(a)) fprintf(to, "  the hosts differ, but the plan assumes that all are like the first\n");
     for (int i = 0; i < shown; i++) {
         char line[LINE], at[KL_LOG_AT];
-        struct kl_text t = kl_text_over(line, sizeof line);
+        struct kl_text t = kl_text_in(line, sizeof line);
 
         kl_log_difference_text(&c->difference[i], &t);
         fprintf(to, "  %s\n      %s\n", line, kl_log_at_text(&a->log, c->difference[i].at, at));

@@ -14,7 +14,7 @@ ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to)
 
     KL_TRY(kl_cluster_options_open(&q->cluster, &cluster));
     KL_TRY_OR(rc, out, kl_nics_find(&cluster, q->cluster.hosts > 0, &n));
-    if (!q->json) kl_answer_begin(&cluster, to);
+    if (!q->json) kl_print_preamble(&cluster, to);
     if (q->json)
         rc = kl_output_json(kl_nics_json(&n, &cluster), to);
     else

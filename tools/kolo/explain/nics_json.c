@@ -60,7 +60,7 @@ json_t *kl_nics_json(const struct kl_nics *n, const struct kl_cluster *cluster)
 {
     json_t *gpus = json_array(), *nics = json_array(), *rails = json_array(), *near = json_array();
     char sentence[1024];
-    struct kl_text text = kl_text_over(sentence, sizeof sentence);
+    struct kl_text text = kl_text_in(sentence, sizeof sentence);
 
     kl_nics_summary(n, &text);
     for (int i = 0; i < n->nrows; i++) json_array_append_new(gpus, gpu_json(&n->gpu[i]));

@@ -319,7 +319,7 @@ static void print_rails(const struct kl_nics *n, FILE *to)
 void kl_nics_text(const struct kl_nics *n, const struct kl_cluster *cluster, FILE *to)
 {
     char sentence[1024];
-    struct kl_text text = kl_text_over(sentence, sizeof sentence);
+    struct kl_text text = kl_text_in(sentence, sizeof sentence);
 
     kl_nics_summary(n, &text);
     fprintf(to, "%s.\n", sentence);

@@ -13,7 +13,7 @@ ncclResult_t kl_explain_pair(const struct kl_explain_request *q, FILE *to)
 
     KL_TRY(kl_cluster_options_open(&q->cluster, &cluster));
     KL_TRY_OR(rc, out, kl_pair_route_find(&cluster, q->word[0], q->word[1], &route));
-    if (!q->json) kl_answer_begin(&cluster, to);
+    if (!q->json) kl_print_preamble(&cluster, to);
     if (q->json)
         rc = kl_output_json(kl_pair_json(&route, &cluster), to);
     else

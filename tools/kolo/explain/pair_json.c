@@ -120,7 +120,7 @@ static json_t *nic_json(const struct kl_pair_route *r)
 json_t *kl_pair_json(const struct kl_pair_route *r, const struct kl_cluster *cluster)
 {
     char sentence[1024];
-    struct kl_text text = kl_text_over(sentence, sizeof sentence);
+    struct kl_text text = kl_text_in(sentence, sizeof sentence);
     json_t *o;
 
     kl_pair_summary(r, &text);

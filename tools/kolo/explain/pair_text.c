@@ -159,7 +159,7 @@ static void print_transports(const struct kl_pair_route *r, FILE *to)
 
 static void side_cell(const struct kl_pair_side *s, char *cell, size_t size)
 {
-    struct kl_text t = kl_text_over(cell, size);
+    struct kl_text t = kl_text_in(cell, size);
 
     if (s->dev < 0)
         kl_text_add(&t, "none");
@@ -275,7 +275,7 @@ static void print_nic(const struct kl_pair_route *r, FILE *to)
 void kl_pair_text(const struct kl_pair_route *r, const struct kl_cluster *cluster, FILE *to)
 {
     char sentence[1024];
-    struct kl_text text = kl_text_over(sentence, sizeof sentence);
+    struct kl_text text = kl_text_in(sentence, sizeof sentence);
 
     kl_pair_summary(r, &text);
     fprintf(to, "%s.\n", sentence);

@@ -23,7 +23,7 @@ static void add_place(const struct kl_cluster *c, struct kl_text *t)
 void kl_explain_place(const struct kl_cluster *cluster, const char *note, FILE *to)
 {
     char line[1024];
-    struct kl_text text = kl_text_over(line, sizeof line);
+    struct kl_text text = kl_text_in(line, sizeof line);
 
     add_place(cluster, &text);
     fprintf(to, "  %s%s\n", line, note);

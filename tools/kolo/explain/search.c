@@ -15,7 +15,7 @@ ncclResult_t kl_explain_search(const struct kl_explain_request *q, FILE *to)
     if (!graphs) return KL_FAIL(ncclInvalidArgument, "no graph \"%s\": " KL_GRAPHS_NAMES, q->word[0]);
     KL_TRY(kl_cluster_options_open(&q->cluster, &cluster));
     KL_TRY_OR(rc, out, kl_search_report_make(&cluster, graphs, &report));
-    if (!q->json) kl_answer_begin(&cluster, to);
+    if (!q->json) kl_print_preamble(&cluster, to);
     if (q->json)
         rc = kl_search_json(&report, q->all, to);
     else

@@ -18,8 +18,8 @@ static json_t *result_json(const struct kl_graph_result *r)
 
 static json_t *fault_json(const struct kl_fault_cost *c)
 {
-    json_t *o = json_pack("{s:s,s:s,s:s,s:b,s:b}", "code", kl_fault_name(c->fault.code), "text", c->fault.text,
-                          "remedy", kl_fault_remedy(c->fault.code), "tried", c->mended, "costs", c->costs);
+    json_t *o = json_pack("{s:s,s:s,s:s,s:b,s:b}", "code", kl_anomaly_name(c->fault.code), "text", c->fault.text,
+                          "remedy", kl_anomaly_remedy(c->fault.code), "tried", c->mended, "costs", c->costs);
 
     json_object_set_new(o, "together", json_boolean(c->together));
     if (!c->mended) return o;
@@ -85,7 +85,7 @@ static json_t *relaxation_json(int next)
     return next ? kl_json_reason(kl_relaxation_code(next), kl_relaxation_name(next)) : json_null();
 }
 
-static json_t *chapter_json(const struct kl_topo *t, const struct kl_chapter *k)
+static json_t *chapter_json(const struct kl_topo *t, const struct kl_search_log_entry *k)
 {
     json_t *o = json_pack("{s:[i,i],s:i,s:[o,o],s:[o,o],s:o,s:o,s:o,s:o}", "attempts", k->first, k->last, "pass",
                           k->pass, "bw_intra", kl_json_float(k->bw_from), kl_json_float(k->bw_to), "bw_inter",
@@ -100,7 +100,7 @@ static json_t *chapter_json(const struct kl_topo *t, const struct kl_chapter *k)
     return o;
 }
 
-static json_t *attempt_json(const struct kl_topo *t, const struct kl_attempt *a)
+static json_t *attempt_json(const struct kl_topo *t, const struct kl_conn_request *a)
 {
     json_t *o =
         json_pack("{s:i,s:s,s:o,s:o,s:s,s:s,s:i,s:i}", "pass", a->pass, "pattern", kl_graph_pattern_name(a->pattern),
@@ -116,11 +116,11 @@ static json_t *attempt_json(const struct kl_topo *t, const struct kl_attempt *a)
     return o;
 }
 
-static json_t *chapters(const struct kl_topo *t, const struct kl_story *s)
+static json_t *chapters(const struct kl_topo *t, const struct kl_search_log *s)
 {
     json_t *a = json_array();
 
-    for (int i = 0; i < s->nchapters; i++) json_array_append_new(a, chapter_json(t, &s->chapter[i]));
+    for (int i = 0; i < s->log_entries; i++) json_array_append_new(a, chapter_json(t, &s->chapter[i]));
     return a;
 }
 
@@ -207,7 +207,7 @@ static json_t *channels_json(const struct kl_connect *c)
 ncclResult_t kl_search_json(const struct kl_search_report *report, bool all, FILE *to)
 {
     char headline[KL_HEADLINE_TEXT];
-    struct kl_text text = kl_text_over(headline, sizeof headline);
+    struct kl_text text = kl_text_in(headline, sizeof headline);
     const struct kl_plan *p = report->planned.plan;
     json_t *faults = json_array(), *graphs = json_array();
 

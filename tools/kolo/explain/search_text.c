@@ -11,12 +11,12 @@
 static void print_fault(const struct kl_search_report *report, const struct kl_fault_cost *c, FILE *to)
 {
     char line[256];
-    struct kl_text t = kl_text_over(line, sizeof line);
+    struct kl_text t = kl_text_in(line, sizeof line);
 
     fprintf(to, "  %s.\n", c->fault.text);
     if (!c->mended) {
         fprintf(to, "    Its cost is unknown: which links are missing is not known. %s\n",
-                kl_fault_remedy(c->fault.code));
+                kl_anomaly_remedy(c->fault.code));
         return;
     }
     if (!c->costs) {
@@ -28,7 +28,7 @@ static void print_fault(const struct kl_search_report *report, const struct kl_f
     kl_search_add_result(&c->now, &t);
     fprintf(to, "    Searched again %s", kl_search_mended(c));
     if (c->hosts != report->planned.plan->hosts) fprintf(to, ", for %d hosts", c->hosts);
-    fprintf(to, ": the %s graph has %s.\n    %s\n", kl_graph_name(c->now.id), line, kl_fault_remedy(c->fault.code));
+    fprintf(to, ": the %s graph has %s.\n    %s\n", kl_graph_name(c->now.id), line, kl_anomaly_remedy(c->fault.code));
 }
 
 static void print_faults(const struct kl_search_report *report, FILE *to)
@@ -100,10 +100,10 @@ static void print_head(const struct columns *c)
 }
 
 /* Bandwidth inside, and to the network where that is another. */
-static void print_bw(const struct columns *c, const struct kl_chapter *k)
+static void print_bw(const struct columns *c, const struct kl_search_log_entry *k)
 {
     char text[64];
-    struct kl_text t = kl_text_over(text, sizeof text);
+    struct kl_text t = kl_text_in(text, sizeof text);
 
     kl_text_add(&t, "%g", (double)k->bw_from);
     if (k->bw_to != k->bw_from) kl_text_add(&t, "..%g", (double)k->bw_to);
@@ -114,7 +114,7 @@ static void print_bw(const struct columns *c, const struct kl_chapter *k)
     print_cell(c, 10, text);
 }
 
-static void print_wishes(const struct columns *c, const struct kl_chapter *k)
+static void print_wishes(const struct columns *c, const struct kl_search_log_entry *k)
 {
     char text[48];
 
@@ -144,7 +144,7 @@ static struct kl_text next_clause(struct clauses *c)
 {
     char *text = c->text[c->n++];
 
-    return kl_text_over(text, sizeof c->text[0]);
+    return kl_text_in(text, sizeof c->text[0]);
 }
 
 /* In a row with "; " between them, from column `at` on: what would make the line too long goes to the next. */
@@ -187,7 +187,7 @@ static void add_count(int n, const char *what, struct clauses *to)
     kl_text_add(&t, "%d %s", n, what);
 }
 
-static void add_failure(const struct columns *c, const struct kl_chapter *k, bool before, struct clauses *to)
+static void add_failure(const struct columns *c, const struct kl_search_log_entry *k, bool before, struct clauses *to)
 {
     struct kl_text t = next_clause(to);
 
@@ -202,7 +202,7 @@ static void add_failure(const struct columns *c, const struct kl_chapter *k, boo
     add_full(c, k->limiting_link, to);
 }
 
-static void add_success(const struct columns *c, const struct kl_chapter *k, struct clauses *to)
+static void add_success(const struct columns *c, const struct kl_search_log_entry *k, struct clauses *to)
 {
     struct kl_text t = next_clause(to);
 
@@ -213,7 +213,7 @@ static void add_success(const struct columns *c, const struct kl_chapter *k, str
     kl_text_add(&t, "next: %s", kl_relaxation_name(k->next));
 }
 
-static void print_chapter(const struct columns *c, const struct kl_chapter *k, bool before)
+static void print_chapter(const struct columns *c, const struct kl_search_log_entry *k, bool before)
 {
     struct clauses result = {.n = 0};
 
@@ -227,11 +227,11 @@ static void print_chapter(const struct columns *c, const struct kl_chapter *k, b
 
 static void print_pass(const struct columns *c, const struct kl_graph_report *g, int pass)
 {
-    int n = c->all ? g->why->nattempts : g->story->nchapters;
+    int n = c->all ? g->why->nattempts : g->story->log_entries;
     bool before = pass > 1, head = false;
 
     for (int i = 0; i < n; i++) {
-        struct kl_chapter k = c->all ? kl_story_attempt(g->why, i) : g->story->chapter[i];
+        struct kl_search_log_entry k = c->all ? kl_search_log_attempt(g->why, i) : g->story->chapter[i];
 
         if (k.pass != pass) continue;
         if (!head) print_head(c);
@@ -286,7 +286,7 @@ enum { GROUPS_SHOWN = 10 };
 static void print_group(const struct kl_search_report *report, const struct kl_link_group *l, FILE *to)
 {
     char name[160];
-    struct kl_text t = kl_text_over(name, sizeof name);
+    struct kl_text t = kl_text_in(name, sizeof name);
     struct columns c = {.to = to};
 
     kl_search_add_links(report->domain->topo, l, &t);
@@ -339,7 +339,7 @@ static void print_graph(const struct kl_search_report *report, const struct kl_g
     const struct kl_graph *a = g->graph;
     struct kl_graph_result r = kl_graph_result_of(&report->domain->graphs, g->id);
     char line[128];
-    struct kl_text t = kl_text_over(line, sizeof line);
+    struct kl_text t = kl_text_in(line, sizeof line);
 
     kl_search_add_result(&r, &t);
     fprintf(to, "\n%s: %s", kl_graph_name(g->id), line);
@@ -386,7 +386,7 @@ static void print_domains(const struct kl_search_report *report, FILE *to)
             report->domain->rank);
     for (int i = 0; i < shown; i++) {
         char line[128];
-        struct kl_text t = kl_text_over(line, sizeof line);
+        struct kl_text t = kl_text_in(line, sizeof line);
         struct kl_graph_result r = kl_graph_result_of(&p->domain[i].graphs, report->graph[0].id);
 
         if (&p->domain[i] == report->domain) continue;
@@ -399,7 +399,7 @@ static void print_domains(const struct kl_search_report *report, FILE *to)
 void kl_search_text(const struct kl_search_report *report, bool all, FILE *to)
 {
     char headline[KL_HEADLINE_TEXT];
-    struct kl_text text = kl_text_over(headline, sizeof headline);
+    struct kl_text text = kl_text_in(headline, sizeof headline);
 
     kl_search_add_headline(report, &text);
     fprintf(to, "%s\n", headline);

@@ -14,7 +14,7 @@ void kl_search_add_result(const struct kl_graph_result *r, struct kl_text *t)
 
 const char *kl_search_mended(const struct kl_fault_cost *fault)
 {
-    return fault->together ? "without these faults" : kl_fault_mended(fault->fault.code);
+    return fault->together ? "without these faults" : kl_anomaly_repaired(fault->fault.code);
 }
 
 /* ---- links ---- */

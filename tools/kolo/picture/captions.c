@@ -3,7 +3,7 @@
 
 #include "tools/kolo/picture/page.h"
 #include "tools/kolo/picture/text.h"
-#include "tools/kolo/picture/words.h"
+#include "tools/kolo/picture/descriptions.h"
 
 #include <stdlib.h>
 
@@ -20,9 +20,9 @@ struct column {
     int n;
 };
 
-/* ---- what the rows are ---- */
+/* ---- captions of rows ---- */
 
-/* Of the hosts that stand upright, or on their heads. */
+/* For the hosts that are drawn upright, or upside down. */
 static const struct kl_box *first_box(const struct kl_scene *s, int kind, bool flip)
 {
     for (int i = 0; i < s->nboxes; i++)
@@ -41,8 +41,9 @@ static void caption(struct column *c, float y, const char *first, const char *se
     c->n++;
 }
 
-/* What the drawn links between two kinds of boxes have in common; false if there are none. */
-static bool range_of(const struct kl_scene *s, int type, const char *end, int one, int other, char text[KL_WORDS])
+/* The range of bandwidths of the drawn links between two kinds of boxes; false if there are none. */
+static bool range_of(const struct kl_scene *s, int type, const char *end, int one, int other,
+                     char text[KL_DESCRIPTION_TEXT])
 {
     float least = 0, most = 0;
     int n = 0;
@@ -58,9 +59,9 @@ static bool range_of(const struct kl_scene *s, int type, const char *end, int on
         if (!n++ || l->bw > most) most = l->bw;
     }
     if (least < most)
-        snprintf(text, KL_WORDS, "%.4g–%.4g GB/s%s", (double)least, (double)most, end);
+        snprintf(text, KL_DESCRIPTION_TEXT, "%.4g–%.4g GB/s%s", (double)least, (double)most, end);
     else
-        snprintf(text, KL_WORDS, "%.4g GB/s%s", (double)most, end);
+        snprintf(text, KL_DESCRIPTION_TEXT, "%.4g GB/s%s", (double)most, end);
     return n > 0;
 }
 
@@ -69,7 +70,7 @@ static float center(const struct kl_box *b)
     return b->bar.y + b->bar.h / 2;
 }
 
-/* Towards the end of the host that its GPUs are at: up, or down where it stands on its head. */
+/* Towards the GPUs' end of the host: up, or down if it is upside down. */
 static float away(const struct kl_box *b, float by)
 {
     return b->flip ? b->bar.y + b->bar.h + by : b->bar.y - by;
@@ -78,7 +79,7 @@ static float away(const struct kl_box *b, float by)
 static void caption_gpus(struct column *c, bool flip)
 {
     const struct kl_box *gpu = first_box(c->s, KL_BOX_GPU, flip);
-    char text[KL_WORDS];
+    char text[KL_DESCRIPTION_TEXT];
 
     if (!gpu) return;
     caption(c, center(gpu), "GPUs", "");
@@ -96,7 +97,7 @@ static void caption_gpus(struct column *c, bool flip)
 /* Switches of one level stand in one row. */
 static void caption_switches(struct column *c, bool flip)
 {
-    char text[KL_WORDS];
+    char text[KL_DESCRIPTION_TEXT];
     bool told = !range_of(c->s, KL_PATH_PCI, " each", -1, -1, text);
     const struct kl_box *last = NULL;
 
@@ -118,7 +119,7 @@ static void caption_rest(struct column *c, bool flip)
     const struct kl_box *nic = first_box(c->s, KL_BOX_NIC, flip), *cpu = first_box(c->s, KL_BOX_CPU, flip);
     const struct kl_box *nvs = first_box(c->s, KL_BOX_NVS, flip), *network = first_box(c->s, KL_BOX_NETWORK, flip);
     float half = c->s->small_nics && nic ? kl_page_nics_height(c->s) / 2 : KL_PAGE_TILE_H / 2.0f;
-    char text[KL_WORDS];
+    char text[KL_DESCRIPTION_TEXT];
 
     if (nvs) caption(c, center(nvs), "NVSwitch", "");
     if (nic)

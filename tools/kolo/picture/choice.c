@@ -2,14 +2,14 @@
 #include "tools/kolo/picture/choice.h"
 
 ncclResult_t kl_picture_choose(const struct kl_scene *s, int channel, const struct kl_picture_graph **graph,
-                               const struct kl_way **way)
+                               const struct kl_channel_path **way)
 {
     const struct kl_picture_graph *g = &s->graph[0];
 
     if (!s->ngraphs)
         return KL_FAIL(ncclInvalidUsage, "%s: there is no such graph on this machine; see kolo graph",
                        s->view->cluster->name);
-    for (int i = 0; i < g->nways; i++) {
+    for (int i = 0; i < g->nchannel_paths; i++) {
         if (!(g->way[i].channels >> channel & 1)) continue;
         *graph = g;
         *way = &g->way[i];

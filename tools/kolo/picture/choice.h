@@ -8,6 +8,6 @@
 
 /** The first graph of a scene and a channel of it. ncclInvalidUsage when there is none. */
 ncclResult_t kl_picture_choose(const struct kl_scene *s, int channel, const struct kl_picture_graph **graph,
-                               const struct kl_way **way);
+                               const struct kl_channel_path **way);
 
 #endif

@@ -4,7 +4,7 @@
 #include "tools/kolo/picture/labels.h"
 #include "tools/kolo/picture/page.h"
 #include "tools/kolo/picture/text.h"
-#include "tools/kolo/picture/words.h"
+#include "tools/kolo/picture/descriptions.h"
 
 #include <string.h>
 
@@ -31,13 +31,13 @@ static void draw_frames(const struct kl_scene *s, FILE *to)
 {
     for (int i = 0; i < s->nboxes; i++) {
         const struct kl_box *b = &s->box[i];
-        char name[KL_WORDS], below[KL_WORDS], class[32];
+        char name[KL_DESCRIPTION_TEXT], below[KL_DESCRIPTION_TEXT], class[32];
 
         if (b->frame.w <= 0) continue;
         snprintf(class, sizeof class, "frame %s", kinds[b->kind]);
         kl_svg_rect(&b->frame, b->kind == KL_BOX_HOST ? 12 : 8, class, to);
         if (b->kind == KL_BOX_HOST) {
-            kl_words_box(s, b, name, below);
+            kl_describe_box(s, b, name, below);
             fprintf(to, "<g id=\"b%d\">", i);
             kl_svg_text_fit(b->bar.x + 12, b->bar.y + 18, "title", name, 13, b->bar.w - 20, to);
             fputs("</g>", to);
@@ -57,14 +57,14 @@ static void draw_tile(const struct kl_box *b, const char *name, const char *belo
 }
 
 /* The number of a GPU in the order of the channel; empty for a script to fill. */
-static void draw_number(const struct kl_scene *s, int box, const struct kl_picture_graph *g, const struct kl_way *way,
-                        FILE *to)
+static void draw_number(const struct kl_scene *s, int box, const struct kl_picture_graph *g,
+                        const struct kl_channel_path *way, FILE *to)
 {
     const struct kl_rect *r = &s->box[box].bar;
     struct kl_rect pill = {r->x + r->w / 2 - 18, r->y + r->h - 17, 36, 14};
-    char text[KL_WORDS] = "";
+    char text[KL_DESCRIPTION_TEXT] = "";
 
-    if (way && way->number[box] >= 0) kl_words_number(g->id, way->number[box], text);
+    if (way && way->number[box] >= 0) kl_describe_number(g->id, way->number[box], text);
     fprintf(to, "<g class=\"number%s\">", *text ? "" : " none");
     kl_svg_rect(&pill, 7, "pill", to);
     kl_svg_text(pill.x + 18, pill.y + 11, "count", text, 6, to);
@@ -74,25 +74,25 @@ static void draw_number(const struct kl_scene *s, int box, const struct kl_pictu
 static void draw_bar(const struct kl_scene *s, int box, bool live, FILE *to)
 {
     const struct kl_box *b = &s->box[box];
-    char facts[KL_WORDS], class[32];
+    char facts[KL_DESCRIPTION_TEXT], class[32];
 
     snprintf(class, sizeof class, "box bar %s", kinds[b->kind]);
-    open_item(class, 'b', box, kl_words_box_facts(s, b, facts), live, to);
+    open_item(class, 'b', box, kl_describe_box_facts(s, b, facts), live, to);
     kl_svg_rect(&b->bar, 5, "tile", to);
     fputs("</g>\n", to);
 }
 
-static void draw_tiles(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_way *way, bool live,
-                       FILE *to)
+static void draw_tiles(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_channel_path *way,
+                       bool live, FILE *to)
 {
     for (int i = 0; i < s->nboxes; i++) {
         const struct kl_box *b = &s->box[i];
-        char name[KL_WORDS], below[KL_WORDS], facts[KL_WORDS], class[32];
+        char name[KL_DESCRIPTION_TEXT], below[KL_DESCRIPTION_TEXT], facts[KL_DESCRIPTION_TEXT], class[32];
 
         if (!kl_is_tile(b)) continue;
         snprintf(class, sizeof class, "box %s%s", kinds[b->kind], b->kind == KL_BOX_NIC && !s->network ? " idle" : "");
-        open_item(class, 'b', i, kl_words_box_facts(s, b, facts), live, to);
-        kl_words_box(s, b, name, below);
+        open_item(class, 'b', i, kl_describe_box_facts(s, b, facts), live, to);
+        kl_describe_box(s, b, name, below);
         draw_tile(b, name, below, to);
         if (b->kind == KL_BOX_GPU) draw_number(s, i, g, way, to);
         fputs("</g>\n", to);
@@ -110,15 +110,15 @@ static struct kl_span room_for_name(const struct kl_scene *s, int box, char *nam
     return kl_label_room(s, box, kl_text_width(name, 12, true));
 }
 
-/* CPUs have names; what other bars are stands in the captions of their rows. */
+/* CPUs have names; other bars are named by the captions of their rows. */
 static void draw_bar_names(const struct kl_scene *s, FILE *to)
 {
     for (int i = 0; i < s->nboxes; i++) {
         const struct kl_box *b = &s->box[i];
-        char name[KL_WORDS], below[KL_WORDS];
+        char name[KL_DESCRIPTION_TEXT], below[KL_DESCRIPTION_TEXT];
 
         if (b->kind != KL_BOX_CPU) continue;
-        kl_words_box(s, b, name, below);
+        kl_describe_box(s, b, name, below);
         struct kl_span free = room_for_name(s, i, name);
         kl_svg_text_fit(free.from, b->bar.y + b->bar.h / 2 + 4 - kl_towards_gpus(b) * b->bar.h / 4, "label", name, 12,
                         free.to - free.from, to);
@@ -141,23 +141,24 @@ static void put_path(const struct kl_wire *w, FILE *to)
 }
 
 static void wire_title(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_wire *w, bool live,
-                       char text[4 * KL_WORDS])
+                       char text[4 * KL_DESCRIPTION_TEXT])
 {
-    char name[KL_WORDS], bw[KL_WORDS], there[KL_WORDS] = "", back[KL_WORDS] = "";
+    char name[KL_DESCRIPTION_TEXT], bw[KL_DESCRIPTION_TEXT], there[KL_DESCRIPTION_TEXT] = "",
+                                                             back[KL_DESCRIPTION_TEXT] = "";
 
-    kl_words_wire(s, w, name);
-    kl_words_wire_bw(s, w, bw);
-    snprintf(text, 4 * KL_WORDS, "%s, %s", name, bw);
+    kl_describe_wire(s, w, name);
+    kl_describe_wire_bw(s, w, bw);
+    snprintf(text, 4 * KL_DESCRIPTION_TEXT, "%s, %s", name, bw);
     if (live) return;
-    if (w->link[0] >= 0) kl_words_load(s, g, w, 0, there);
-    if (w->link[1] >= 0) kl_words_load(s, g, w, 1, back);
-    snprintf(text, 4 * KL_WORDS, "%s\n%s\n%s\n%s", name, bw, there, back);
+    if (w->link[0] >= 0) kl_describe_load(s, g, w, 0, there);
+    if (w->link[1] >= 0) kl_describe_load(s, g, w, 1, back);
+    snprintf(text, 4 * KL_DESCRIPTION_TEXT, "%s\n%s\n%s\n%s", name, bw, there, back);
 }
 
 static void draw_wire(const struct kl_scene *s, const struct kl_picture_graph *g, int i, bool live, FILE *to)
 {
     const struct kl_wire *w = &s->wire[i];
-    char title[4 * KL_WORDS], class[32];
+    char title[4 * KL_DESCRIPTION_TEXT], class[32];
 
     snprintf(class, sizeof class, "wire s%d", kl_load_step(kl_wire_fullness(s, g, w)));
     wire_title(s, g, w, live, title);
@@ -169,7 +170,7 @@ static void draw_wire(const struct kl_scene *s, const struct kl_picture_graph *g
     fputs("\"/></g>\n", to);
 }
 
-static void draw_way(const struct kl_way *way, FILE *to)
+static void draw_way(const struct kl_channel_path *way, FILE *to)
 {
     fputs("<g id=\"way\" aria-hidden=\"true\">", to);
     for (const char *at = way ? way->path : ""; *at;) {
@@ -184,8 +185,8 @@ static void draw_way(const struct kl_way *way, FILE *to)
 
 /* ---- all of it ---- */
 
-void kl_draw_scene(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_way *way, bool live,
-                   FILE *to)
+void kl_draw_scene(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_channel_path *way,
+                   bool live, FILE *to)
 {
     fputs(
         "<defs><marker id=\"tip\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"9\" markerHeight=\"9\" "

@@ -8,7 +8,7 @@
 #include "tools/kolo/picture/text.h"
 #include "tools/kolo/picture/times.h"
 #include "tools/kolo/picture/views.h"
-#include "tools/kolo/picture/words.h"
+#include "tools/kolo/picture/descriptions.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,14 +60,14 @@ static void put_choice_of_hosts(const struct kl_views *v, FILE *to)
     for (int i = 0; i < 2; i++)
         fprintf(to, "<option value=\"%s\">%s: %d–%d</option>\n", names[i], names[i], v->cast[i].host[0],
                 v->cast[i].host[v->cast[i].n - 1]);
-    fputs("<option value=\"channel\" title=\"the ends of a ring; the root of a tree and what hangs on it\">of the "
+    fputs("<option value=\"channel\" title=\"the ends of a ring; the root of a tree and its subtree\">of the "
           "channel</option>\n</select></label>\n",
           to);
 }
 
 static void put_controls(const struct kl_scene *s, const struct kl_views *v, const struct kl_picture_graph *g, FILE *to)
 {
-    char name[KL_WORDS];
+    char name[KL_DESCRIPTION_TEXT];
 
     fputs("<div class=\"controls\">\n", to);
     put_choice_of_graph(s, to);
@@ -75,8 +75,8 @@ static void put_controls(const struct kl_scene *s, const struct kl_views *v, con
           "<button type=\"button\" id=\"previous\" aria-label=\"previous channel\" title=\"previous channel "
           "(Page Up)\">&#8249;</button>\n<label>channel <select id=\"channel\">\n",
           to);
-    for (int i = 0; i < g->nways; i++)
-        fprintf(to, "<option value=\"%d\">%s</option>\n", i, kl_words_channels(g->way[i].channels, name));
+    for (int i = 0; i < g->nchannel_paths; i++)
+        fprintf(to, "<option value=\"%d\">%s</option>\n", i, kl_describe_channels(g->way[i].channels, name));
     fputs("<option value=\"-1\">none</option></select></label>\n"
           "<button type=\"button\" id=\"next\" aria-label=\"next channel\" title=\"next channel "
           "(Page Down)\">&#8250;</button>\n</div>\n",
@@ -85,7 +85,7 @@ static void put_controls(const struct kl_scene *s, const struct kl_views *v, con
     fputs("<button type=\"button\" id=\"theme\">theme: automatic</button>\n</div>\n", to);
 }
 
-/* What the rows are: it stays where it is when the rest is scrolled. */
+/* The captions of rows stay in place when the rest is scrolled. */
 enum { ROWS_W = KL_PAGE_MARGIN + KL_PAGE_CAPTIONS - 2 };
 
 /* For page.css: the part of a drawing that is as wide as the page, and its width as it was laid out. */
@@ -111,10 +111,11 @@ static void begin_legend(float width, const char *about, FILE *to)
             (double)width, (double)width, about);
 }
 
-static void put_legend(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_way *way, FILE *to)
+static void put_legend(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_channel_path *way,
+                       FILE *to)
 {
     float widths = kl_legend_widths_width(s);
-    char text[KL_WORDS];
+    char text[KL_DESCRIPTION_TEXT];
 
     fputs("<div class=\"legends\">\n", to);
     begin_legend(KL_LEGEND_LOADS_W, "Colour of a link: from unused to 100 percent reserved", to);
@@ -123,12 +124,12 @@ static void put_legend(const struct kl_scene *s, const struct kl_picture_graph *
     begin_legend(widths, "Width of a link: its bandwidth", to);
     kl_draw_legend_widths(s, 4, 8, to);
     fputs("</svg>\n", to);
-    begin_legend(KL_LEGEND_WAY_W, "Arrows: the channel that is shown", to);
-    kl_draw_legend_way(4, 8, kl_words_way(g, way, text), kl_words_arrows(g->id), to);
+    begin_legend(KL_LEGEND_CHANNEL_PATH_W, "Arrows: the channel that is shown", to);
+    kl_draw_legend_channel_path(4, 8, kl_describe_channel_path(g, way, text), kl_describe_arrows(g->id), to);
     fputs("</svg>\n</div>\n", to);
 }
 
-static void put_drawing(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_way *way,
+static void put_drawing(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_channel_path *way,
                         const char *title, FILE *to)
 {
     char style[128];
@@ -153,30 +154,30 @@ static void put_drawing(const struct kl_scene *s, const struct kl_picture_graph 
 static void put_times(const struct kl_scene *s, int graph, bool hidden, FILE *to)
 {
     const struct kl_timeline *t = s->graph[graph].times;
-    char text[KL_WORDS];
+    char text[KL_DESCRIPTION_TEXT];
 
     if (!t) return;
     fprintf(to, "<section class=\"times\" data-graph=\"%d\"%s>\n", graph, hidden ? " hidden" : "");
-    put_text("<h2>", kl_words_times(t, text), "</h2>\n", to);
-    put_text("<p>", kl_words_times_worth(t, text), "</p>\n", to);
+    put_text("<h2>", kl_describe_times(t, text), "</h2>\n", to);
+    put_text("<p>", kl_describe_times_accuracy(t, text), "</p>\n", to);
     fprintf(to, "<svg class=\"drawing\" viewBox=\"0 -4 %d %g\" role=\"img\" aria-label=\"", KL_TIMES_W,
             (double)kl_times_height(s, t));
-    kl_text_escaped(kl_words_times(t, text), to);
+    kl_text_escaped(kl_describe_times(t, text), to);
     fputs("\">\n", to);
     kl_draw_times(s, t, 4, 0, to);
     fputs("</svg>\n</section>\n", to);
 }
 
 static void put_page(const struct kl_scene *s, const struct kl_views *v, const struct kl_picture_graph *g,
-                     const struct kl_way *way, const json_t *facts, FILE *to)
+                     const struct kl_channel_path *way, const json_t *facts, FILE *to)
 {
-    char title[KL_WORDS], text[KL_WORDS];
+    char title[KL_DESCRIPTION_TEXT], text[KL_DESCRIPTION_TEXT];
 
-    put_head(kl_words_title(s, title), to);
+    put_head(kl_describe_title(s, title), to);
     put_text("<body>\n<main>\n<h1>", title, "</h1>\n", to);
     put_text("<p class=\"file\">", s->view->cluster->name, "</p>\n", to);
     put_controls(s, v, g, to);
-    put_text("<p id=\"sentence\" aria-live=\"polite\">", kl_words_graph(s, g, text), "</p>\n", to);
+    put_text("<p id=\"sentence\" aria-live=\"polite\">", kl_describe_graph(s, g, text), "</p>\n", to);
     put_drawing(s, g, way, title, to);
     for (int i = 0; i < s->ngraphs; i++) put_times(s, i, i != g - s->graph, to);
     fputs("<div id=\"note\" role=\"status\" hidden></div>\n</main>\n<script type=\"application/json\" id=\"facts\">",
@@ -188,7 +189,7 @@ static void put_page(const struct kl_scene *s, const struct kl_views *v, const s
 ncclResult_t kl_picture_html(const struct kl_plan_view *view, int channel, FILE *to)
 {
     const struct kl_picture_graph *g = NULL;
-    const struct kl_way *way = NULL;
+    const struct kl_channel_path *way = NULL;
     struct kl_scene *s;
     struct kl_views views = {.n = 0};
     json_t *facts = NULL;

@@ -2,7 +2,7 @@
 #include "tools/kolo/picture/draw.h"
 
 #include "tools/kolo/picture/text.h"
-#include "tools/kolo/picture/words.h"
+#include "tools/kolo/picture/descriptions.h"
 
 enum { WIDTHS = 6, LEAST = 52, FIRST = 106 };
 
@@ -22,7 +22,7 @@ void kl_draw_legend_loads(float x, float y, FILE *to)
     }
 }
 
-/* The bandwidths of what is drawn, each once, from the lowest. Those that are nearly the same have one width. */
+/* The bandwidths of drawn links, each once, from the lowest. Nearly equal ones have one width. */
 static int widths_of(const struct kl_scene *s, float bw[WIDTHS], bool *more)
 {
     int n = 0;
@@ -39,7 +39,7 @@ static int widths_of(const struct kl_scene *s, float bw[WIDTHS], bool *more)
         if (next <= 0) return n;
         if (n == WIDTHS) {
             *more = true;
-            bw[n - 1] = next; /* the highest is always told */
+            bw[n - 1] = next; /* the highest is always shown */
         } else {
             bw[n++] = next;
         }
@@ -53,7 +53,7 @@ static const char *kind_of(const struct kl_scene *s, float bw)
 
     for (int i = 0; i < s->nwires; i++) {
         const struct kl_link *l = kl_scene_link(s, &s->wire[i]);
-        const char *this = kl_words_link(l->type);
+        const char *this = kl_describe_link(l->type);
 
         if (l->bw < bw || l->bw > bw * 1.005f) continue;
         if (word && word != this) return "";
@@ -62,7 +62,7 @@ static const char *kind_of(const struct kl_scene *s, float bw)
     return word ? word : "";
 }
 
-/* What is written below one of them, and how much room it takes. */
+/* The text below one of them; returns its width. */
 static float describe(const struct kl_scene *s, float bw, bool gap, char text[64])
 {
     float w;
@@ -102,7 +102,7 @@ void kl_draw_legend_widths(const struct kl_scene *s, float x, float y, FILE *to)
     }
 }
 
-void kl_draw_legend_way(float x, float y, const char *way, const char *arrows, FILE *to)
+void kl_draw_legend_channel_path(float x, float y, const char *way, const char *arrows, FILE *to)
 {
     fprintf(to, "<path class=\"leg\" d=\"M%.1f %.1fh34\" marker-end=\"url(#tip)\"/>", (double)x, (double)y + 5);
     kl_svg_text(x + 44, y + 9, "caption strong way", way, 60, to);

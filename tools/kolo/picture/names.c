@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/kolo/picture/words.h"
+#include "tools/kolo/picture/descriptions.h"
 
 #include "base/text.h"
 #include "plan/net_name.h"
@@ -8,7 +8,7 @@
 
 static int rank_of(const struct kl_scene *s, const struct kl_box *b)
 {
-    int machine = s->systems > 1 ? b->copy : b->host; /* which of them, all of whose ranks come one after the other */
+    int machine = s->systems > 1 ? b->copy : b->host; /* index of the machine: its ranks are consecutive */
 
     return s->topo->node[b->node].gpu.rank + machine * s->view->plan->ranks_per_host;
 }
@@ -68,9 +68,10 @@ static void name_more(const struct kl_box *b, struct kl_text *name, struct kl_te
     kl_text_add(below, "%s%s", b->host < 0 ? "host" : "GPU", kl_plural(b->count));
 }
 
-void kl_words_box(const struct kl_scene *s, const struct kl_box *b, char name[KL_WORDS], char below[KL_WORDS])
+void kl_describe_box(const struct kl_scene *s, const struct kl_box *b, char name[KL_DESCRIPTION_TEXT],
+                     char below[KL_DESCRIPTION_TEXT])
 {
-    struct kl_text n = kl_text_over(name, KL_WORDS), under = kl_text_over(below, KL_WORDS);
+    struct kl_text n = kl_text_in(name, KL_DESCRIPTION_TEXT), under = kl_text_in(below, KL_DESCRIPTION_TEXT);
 
     switch (b->kind) {
     case KL_BOX_HOST:
@@ -125,12 +126,12 @@ static void add_nic_facts(const struct kl_scene *s, const struct kl_box *b, stru
     if (!s->network) kl_text_add(out, "\nnot used: no rank is beyond a network");
 }
 
-char *kl_words_box_facts(const struct kl_scene *s, const struct kl_box *b, char text[KL_WORDS])
+char *kl_describe_box_facts(const struct kl_scene *s, const struct kl_box *b, char text[KL_DESCRIPTION_TEXT])
 {
-    char name[KL_WORDS], below[KL_WORDS], busid[KL_BUSID_TEXT];
-    struct kl_text out = kl_text_over(text, KL_WORDS);
+    char name[KL_DESCRIPTION_TEXT], below[KL_DESCRIPTION_TEXT], busid[KL_BUSID_TEXT];
+    struct kl_text out = kl_text_in(text, KL_DESCRIPTION_TEXT);
 
-    kl_words_box(s, b, name, below);
+    kl_describe_box(s, b, name, below);
     kl_text_add(&out, b->kind == KL_BOX_MORE ? "%.80s %.80s" : "%.80s", name, below);
     if (b->kind == KL_BOX_GPU) add_gpu_facts(s, b, &out);
     if (b->kind == KL_BOX_NIC) add_nic_facts(s, b, &out);

@@ -14,7 +14,7 @@ static int hosts_to_draw(const struct kl_scene *s)
     return s->hosts < most ? s->hosts : most;
 }
 
-static ncclResult_t open_machine(struct kl_scene *s, const struct kl_cast *cast)
+static ncclResult_t open_machine(struct kl_scene *s, const struct kl_shown_hosts *cast)
 {
     const struct kl_plan_view *v = s->view;
 
@@ -29,10 +29,11 @@ static ncclResult_t open_machine(struct kl_scene *s, const struct kl_cast *cast)
     return ncclSuccess;
 }
 
-ncclResult_t kl_scene_create(const struct kl_plan_view *view, const struct kl_cast *cast, struct kl_scene **scene)
+ncclResult_t kl_scene_create(const struct kl_plan_view *view, const struct kl_shown_hosts *cast,
+                             struct kl_scene **scene)
 {
-    static ncclResult_t (*const steps[])(struct kl_scene *) = {kl_scene_tree, kl_scene_layout, kl_scene_wires,
-                                                               kl_scene_load, kl_scene_ways,   kl_scene_times};
+    static ncclResult_t (*const steps[])(struct kl_scene *) = {kl_scene_tree, kl_scene_layout,        kl_scene_wires,
+                                                               kl_scene_load, kl_scene_channel_paths, kl_scene_times};
     const size_t n = sizeof steps / sizeof steps[0] - (cast != NULL);
     struct kl_scene *s = calloc(1, sizeof *s);
     ncclResult_t rc;
@@ -51,7 +52,7 @@ ncclResult_t kl_scene_create(const struct kl_plan_view *view, const struct kl_ca
 
 static void free_graph(struct kl_picture_graph *g)
 {
-    for (int i = 0; g->way && i < g->nways; i++) {
+    for (int i = 0; g->way && i < g->nchannel_paths; i++) {
         free(g->way[i].path);
         free(g->way[i].number);
         free(g->way[i].uses);

@@ -6,7 +6,7 @@
 #include "tools/kolo/picture/files.h"
 #include "tools/kolo/picture/text.h"
 #include "tools/kolo/picture/times.h"
-#include "tools/kolo/picture/words.h"
+#include "tools/kolo/picture/descriptions.h"
 
 enum { HEADING = 78, LEGEND = KL_LEGEND_H + 6, LEAST_WIDTH = KL_TIMES_W + 36, TIMES_HEADING = 62, BETWEEN = 26 };
 
@@ -28,7 +28,7 @@ static void legend_part(float *x, float *y, float part, float width)
 
 static int legend_rows(const struct kl_scene *s, float width)
 {
-    const float part[] = {KL_LEGEND_LOADS_W, kl_legend_widths_width(s), KL_LEGEND_WAY_W};
+    const float part[] = {KL_LEGEND_LOADS_W, kl_legend_widths_width(s), KL_LEGEND_CHANNEL_PATH_W};
     float x = 18, y = 0;
 
     for (int i = 0; i < 3; i++) {
@@ -38,19 +38,19 @@ static int legend_rows(const struct kl_scene *s, float width)
     return (int)(y / LEGEND) + 1;
 }
 
-static void put_legend(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_way *way,
+static void put_legend(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_channel_path *way,
                        float width, FILE *to)
 {
     float x = 18, y = s->height + HEADING + 4;
-    char text[KL_WORDS];
+    char text[KL_DESCRIPTION_TEXT];
 
     kl_draw_legend_loads(x, y, to);
     x += KL_LEGEND_LOADS_W + BETWEEN;
     legend_part(&x, &y, kl_legend_widths_width(s), width);
     kl_draw_legend_widths(s, x, y, to);
     x += kl_legend_widths_width(s) + BETWEEN;
-    legend_part(&x, &y, KL_LEGEND_WAY_W, width);
-    kl_draw_legend_way(x, y, kl_words_way(g, way, text), kl_words_arrows(g->id), to);
+    legend_part(&x, &y, KL_LEGEND_CHANNEL_PATH_W, width);
+    kl_draw_legend_channel_path(x, y, kl_describe_channel_path(g, way, text), kl_describe_arrows(g->id), to);
 }
 
 static float times_height(const struct kl_scene *s, const struct kl_picture_graph *g)
@@ -60,21 +60,22 @@ static float times_height(const struct kl_scene *s, const struct kl_picture_grap
 
 static void put_times(const struct kl_scene *s, const struct kl_picture_graph *g, float y, FILE *to)
 {
-    char text[KL_WORDS];
+    char text[KL_DESCRIPTION_TEXT];
 
     if (!g->times) return;
-    put_text(y + 30, "second", kl_words_times(g->times, text), to);
-    put_text(y + 48, "sub", kl_words_times_worth(g->times, text), to);
+    put_text(y + 30, "second", kl_describe_times(g->times, text), to);
+    put_text(y + 48, "sub", kl_describe_times_accuracy(g->times, text), to);
     kl_draw_times(s, g->times, 18, y + TIMES_HEADING, to);
 }
 
-static void put_document(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_way *way, FILE *to)
+static void put_document(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_channel_path *way,
+                         FILE *to)
 {
     float w = s->width < LEAST_WIDTH ? LEAST_WIDTH : s->width;
     float h = s->height + HEADING + 8 + (float)(legend_rows(s, w) * LEGEND) + times_height(s, g);
-    char title[KL_WORDS], text[KL_WORDS];
+    char title[KL_DESCRIPTION_TEXT], text[KL_DESCRIPTION_TEXT];
 
-    kl_words_title(s, title);
+    kl_describe_title(s, title);
     fprintf(to,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"drawing\" width=\"%g\" height=\"%g\" "
             "viewBox=\"0 0 %g %g\" role=\"img\">\n<title>",
@@ -83,7 +84,7 @@ static void put_document(const struct kl_scene *s, const struct kl_picture_graph
     fprintf(to, "</title>\n<style>\n%s</style>\n", kl_picture_drawing_css);
     fprintf(to, "<rect width=\"%g\" height=\"%g\" fill=\"var(--page)\"/>\n", (double)w, (double)h);
     put_text(34, "heading", title, to);
-    put_text(56, "sub", kl_words_graph(s, g, text), to);
+    put_text(56, "sub", kl_describe_graph(s, g, text), to);
     put_text(74, "sub", s->view->cluster->name, to);
     fprintf(to, "<g transform=\"translate(0 %d)\">\n", HEADING);
     kl_draw_captions(s, to);
@@ -97,7 +98,7 @@ static void put_document(const struct kl_scene *s, const struct kl_picture_graph
 ncclResult_t kl_picture_svg(const struct kl_plan_view *view, int channel, FILE *to)
 {
     const struct kl_picture_graph *g;
-    const struct kl_way *way;
+    const struct kl_channel_path *way;
     struct kl_scene *s;
     ncclResult_t rc;
 

@@ -22,18 +22,18 @@ enum {
 
 /* ---- words ---- */
 
-char *kl_words_times(const struct kl_timeline *t, char text[KL_WORDS])
+char *kl_describe_times(const struct kl_timeline *t, char text[KL_DESCRIPTION_TEXT])
 {
-    struct kl_text out = kl_text_over(text, KL_WORDS);
+    struct kl_text out = kl_text_in(text, KL_DESCRIPTION_TEXT);
 
     kl_text_add(&out, "Which link is busy when: AllReduce of %lld MiB over the %s, %.3g ms",
                 (long long)(t->bytes >> 20), t->graph == KL_GRAPH_TREE ? "trees" : "rings", t->us / 1e3);
     return text;
 }
 
-char *kl_words_times_worth(const struct kl_timeline *t, char text[KL_WORDS])
+char *kl_describe_times_accuracy(const struct kl_timeline *t, char text[KL_DESCRIPTION_TEXT])
 {
-    struct kl_text out = kl_text_over(text, KL_WORDS);
+    struct kl_text out = kl_text_in(text, KL_DESCRIPTION_TEXT);
 
     kl_text_add(
         &out,
@@ -48,10 +48,10 @@ static void name_end(const struct kl_scene *s, int node, int host, struct kl_tex
     static const int kinds[KL_NODE_TYPES] = {
         [KL_NODE_GPU] = KL_BOX_GPU, [KL_NODE_PCI] = KL_BOX_PCI, [KL_NODE_NVS] = KL_BOX_NVS,
         [KL_NODE_CPU] = KL_BOX_CPU, [KL_NODE_NIC] = KL_BOX_NIC, [KL_NODE_NET] = KL_BOX_NETWORK};
-    char name[KL_WORDS], below[KL_WORDS];
+    char name[KL_DESCRIPTION_TEXT], below[KL_DESCRIPTION_TEXT];
     struct kl_box b = {.kind = kinds[s->topo->node[node].type], .node = node, .copy = host, .host = host};
 
-    kl_words_box(s, &b, name, below);
+    kl_describe_box(s, &b, name, below);
     kl_text_add(out, "%.60s", name);
 }
 
@@ -65,9 +65,9 @@ static void add_node_names(const struct kl_scene *s, const struct kl_timeline_ro
                 kl_node_text(&t->node[t->link[row->link].to], to));
 }
 
-static char *name_row(const struct kl_scene *s, const struct kl_timeline_row *row, char text[KL_WORDS])
+static char *name_row(const struct kl_scene *s, const struct kl_timeline_row *row, char text[KL_DESCRIPTION_TEXT])
 {
-    struct kl_text out = kl_text_over(text, KL_WORDS);
+    struct kl_text out = kl_text_in(text, KL_DESCRIPTION_TEXT);
     int link = s->link_of[row->domain][row->link];
 
     if (link >= 0) {
@@ -150,7 +150,7 @@ static void draw_name(const struct kl_scene *s, const struct kl_timeline_row *ro
 
 static void draw_row(const struct kl_scene *s, const struct kl_timeline_row *row, float x, float y, FILE *to)
 {
-    char name[KL_WORDS] = "", mean[32];
+    char name[KL_DESCRIPTION_TEXT] = "", mean[32];
 
     snprintf(mean, sizeof mean, "%.0f %%", (double)row->mean);
     fputs("<g class=\"busy\"><title>", to);
@@ -201,7 +201,7 @@ void kl_draw_times(const struct kl_scene *s, const struct kl_timeline *t, float 
     }
     y += ROW_H;
     if (left_out) {
-        char text[KL_WORDS];
+        char text[KL_DESCRIPTION_TEXT];
 
         snprintf(text, sizeof text, "and %d more row%s, no busier", left_out, kl_plural(left_out));
         kl_svg_text(x, y + 11, "caption low", text, 60, to);

@@ -3,7 +3,7 @@
 #ifndef KOLO_TOOL_PICTURE_VIEWS_H
 #define KOLO_TOOL_PICTURE_VIEWS_H
 
-#include "tools/kolo/picture/casts.h"
+#include "tools/kolo/picture/shown_hosts.h"
 
 #include <jansson.h>
 
@@ -12,7 +12,7 @@ enum { KL_VIEWS = 2 + 2 * KL_MAX_CHANNELS };
 /** View 0 has the first hosts, 1 the last, others those that some channel begins and ends in. */
 struct kl_views {
     struct kl_scene *scene[KL_VIEWS];
-    struct kl_cast cast[KL_VIEWS];
+    struct kl_shown_hosts cast[KL_VIEWS];
     int n;
     int of_way[KL_GRAPHS][KL_MAX_CHANNELS]; /* by graph and way */
 };

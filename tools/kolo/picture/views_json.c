@@ -3,7 +3,7 @@
 
 #include "tools/kolo/graph_json.h"
 #include "tools/kolo/picture/text.h"
-#include "tools/kolo/picture/words.h"
+#include "tools/kolo/picture/descriptions.h"
 
 #include <string.h>
 
@@ -14,19 +14,20 @@ static json_t *json_text(char *text)
 
 static json_t *box_json(const struct kl_scene *s, const struct kl_box *b)
 {
-    char facts[KL_WORDS];
+    char facts[KL_DESCRIPTION_TEXT];
 
-    return json_text(kl_words_box_facts(s, b, facts));
+    return json_text(kl_describe_box_facts(s, b, facts));
 }
 
 /* Both directions: which link of the machine, from where to where, and how much it carries (0: no limit). */
 static json_t *wire_json(const struct kl_scene *s, const struct kl_wire *w)
 {
-    char name[KL_WORDS], bw[KL_WORDS], a[KL_WORDS], b[KL_WORDS], below[KL_WORDS];
+    char name[KL_DESCRIPTION_TEXT], bw[KL_DESCRIPTION_TEXT], a[KL_DESCRIPTION_TEXT], b[KL_DESCRIPTION_TEXT],
+        below[KL_DESCRIPTION_TEXT];
     json_t *ways = json_array();
 
-    kl_words_box(s, &s->box[w->a], a, below);
-    kl_words_box(s, &s->box[w->b], b, below);
+    kl_describe_box(s, &s->box[w->a], a, below);
+    kl_describe_box(s, &s->box[w->b], b, below);
     for (int i = 0; i < 2; i++) {
         if (w->link[i] < 0) continue;
         float most = s->topo->link[w->link[i]].bw;
@@ -35,11 +36,11 @@ static json_t *wire_json(const struct kl_scene *s, const struct kl_wire *w)
                               json_pack("{s:i,s:o,s:o,s:o}", "link", w->link[i], "from", json_text(i ? b : a), "to",
                                         json_text(i ? a : b), "bw", kl_json_float(kl_is_local(most) ? 0 : most)));
     }
-    return json_pack("{s:o,s:o,s:o}", "name", json_text(kl_words_wire(s, w, name)), "bw",
-                     json_text(kl_words_wire_bw(s, w, bw)), "ways", ways);
+    return json_pack("{s:o,s:o,s:o}", "name", json_text(kl_describe_wire(s, w, name)), "bw",
+                     json_text(kl_describe_wire_bw(s, w, bw)), "ways", ways);
 }
 
-static json_t *paths_json(const struct kl_way *way)
+static json_t *paths_json(const struct kl_channel_path *way)
 {
     json_t *paths = json_array();
 
@@ -52,40 +53,40 @@ static json_t *paths_json(const struct kl_way *way)
     return paths;
 }
 
-static json_t *numbers_json(const struct kl_scene *s, int id, const struct kl_way *way)
+static json_t *numbers_json(const struct kl_scene *s, int id, const struct kl_channel_path *way)
 {
     json_t *numbers = json_object();
 
     for (int i = 0; i < s->nboxes; i++) {
-        char key[16], text[KL_WORDS];
+        char key[16], text[KL_DESCRIPTION_TEXT];
 
         if (way->number[i] < 0) continue;
         snprintf(key, sizeof key, "%d", i);
-        json_object_set_new(numbers, key, json_string(kl_words_number(id, way->number[i], text)));
+        json_object_set_new(numbers, key, json_string(kl_describe_number(id, way->number[i], text)));
     }
     return numbers;
 }
 
-static json_t *way_json(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_way *way)
+static json_t *way_json(const struct kl_scene *s, const struct kl_picture_graph *g, const struct kl_channel_path *way)
 {
-    char title[KL_WORDS], name[KL_WORDS];
+    char title[KL_DESCRIPTION_TEXT], name[KL_DESCRIPTION_TEXT];
     json_t *uses = json_array(), *channels = json_array();
 
     for (int c = 0; c < KL_MAX_CHANNELS; c++)
         if (way->channels >> c & 1) json_array_append_new(channels, json_integer(c));
     for (int k = 0; k < s->topo->nlinks; k++)
         if (way->uses[k]) json_array_append_new(uses, json_integer(k));
-    return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "name", kl_words_channels(way->channels, name), "channels", channels,
-                     "title", json_text(kl_words_way(g, way, title)), "paths", paths_json(way), "numbers",
-                     numbers_json(s, g->id, way), "uses", uses);
+    return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o}", "name", kl_describe_channels(way->channels, name), "channels",
+                     channels, "title", json_text(kl_describe_channel_path(g, way, title)), "paths", paths_json(way),
+                     "numbers", numbers_json(s, g->id, way), "uses", uses);
 }
 
 static json_t *graph_json(const struct kl_scene *s, const struct kl_picture_graph *g)
 {
-    char sentence[KL_WORDS];
+    char sentence[KL_DESCRIPTION_TEXT];
     json_t *ways = json_array(), *used = json_object();
 
-    for (int i = 0; i < g->nways; i++) json_array_append_new(ways, way_json(s, g, &g->way[i]));
+    for (int i = 0; i < g->nchannel_paths; i++) json_array_append_new(ways, way_json(s, g, &g->way[i]));
     for (int k = 0; k < s->topo->nlinks; k++) {
         char key[16];
 
@@ -94,8 +95,8 @@ static json_t *graph_json(const struct kl_scene *s, const struct kl_picture_grap
         json_object_set_new(used, key, kl_json_float((float)g->used[k]));
     }
     return json_pack("{s:s,s:o,s:s,s:o,s:o}", "name", kl_graph_name(g->id), "sentence",
-                     json_text(kl_words_graph(s, g, sentence)), "arrows", kl_words_arrows(g->id), "used", used, "ways",
-                     ways);
+                     json_text(kl_describe_graph(s, g, sentence)), "arrows", kl_describe_arrows(g->id), "used", used,
+                     "ways", ways);
 }
 
 /* ---- other hosts ---- */
@@ -105,9 +106,9 @@ static json_t *names_json(const struct kl_scene *s)
     json_t *names = json_array();
 
     for (int i = 0; i < s->nboxes; i++) {
-        char name[KL_WORDS], below[KL_WORDS];
+        char name[KL_DESCRIPTION_TEXT], below[KL_DESCRIPTION_TEXT];
 
-        kl_words_box(s, &s->box[i], name, below);
+        kl_describe_box(s, &s->box[i], name, below);
         json_array_append_new(names, json_text(name));
     }
     return names;
@@ -122,7 +123,7 @@ static json_t *view_ways_json(const struct kl_views *v, int view)
     for (int g = 0; g < s->ngraphs; g++) {
         json_t *ways = json_array();
 
-        for (int w = 0; w < s->graph[g].nways; w++)
+        for (int w = 0; w < s->graph[g].nchannel_paths; w++)
             json_array_append_new(ways, view == 1 || v->of_way[g][w] == view
                                             ? way_json(s, &s->graph[g], &s->graph[g].way[w])
                                             : json_null());
@@ -151,7 +152,8 @@ static json_t *views_json(const struct kl_views *v)
     for (int g = 0; g < v->scene[0]->ngraphs; g++) {
         json_t *of = json_array();
 
-        for (int w = 0; w < v->scene[0]->graph[g].nways; w++) json_array_append_new(of, json_integer(v->of_way[g][w]));
+        for (int w = 0; w < v->scene[0]->graph[g].nchannel_paths; w++)
+            json_array_append_new(of, json_integer(v->of_way[g][w]));
         json_array_append_new(of_ways, of);
     }
     return json_pack("{s:o,s:o}", "list", views, "of_ways", of_ways);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * pat.c - the algorithm PAT: edge k joins ranks at distance 2^k. All-gather and reduce-scatter use the edges in opposite
+ * directions, so each has a row of its own.
+ */
+#include "base/error.h"
+#include "coll/algorithms/algorithms.h"
+#include "coll/pipeline/edges.h"
+#include "coll/pipeline/pipeline.h"
+
+static ncclResult_t link_pat(const struct kl_connect *graph, struct kl_connections *cs, int channel, int direction,
+                             struct kl_edges *links)
+{
+    int n = graph->ranks.nranks, me = graph->rank;
+
+    links->position = (struct kl_position){.nranks = n, .rank = me, .steps = kl_connections_steps(cs)};
+    for (int k = 0; 1 << k < n; k++) {
+        int far = direction * (1 << k);
+        KL_TRY(kl_edges_recv(links, cs, channel, k, kl_wrap(me + far, n)));
+        KL_TRY(kl_edges_send(links, cs, channel, k, kl_wrap(me - far, n)));
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t link_gather(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                                struct kl_edges *links)
+{
+    return link_pat(graph, cs, channel, 1, links);
+}
+
+static ncclResult_t link_scatter(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                                 struct kl_edges *links)
+{
+    return link_pat(graph, cs, channel, -1, links);
+}
+
+const struct kl_algorithm kl_algorithm_pat_gather = {
+    .algo = KL_ALGO_PAT,
+    .funcs = 1u << KL_FUNC_ALL_GATHER,
+    .protos = 1u << KL_PROTO_SIMPLE,
+    .op_bytes = sizeof(struct kl_pipeline),
+    .schedule = {[KL_FUNC_ALL_GATHER] = &kl_allgather_pat},
+    .link = link_gather,
+    .start = kl_pipeline_start,
+    .progress = kl_pipeline_progress,
+    .sleep_on = kl_pipeline_sleep_on,
+    .blocked_on = kl_pipeline_blocked_on,
+};
+
+const struct kl_algorithm kl_algorithm_pat_scatter = {
+    .algo = KL_ALGO_PAT,
+    .funcs = 1u << KL_FUNC_REDUCE_SCATTER,
+    .protos = 1u << KL_PROTO_SIMPLE,
+    .op_bytes = sizeof(struct kl_pipeline),
+    .schedule = {[KL_FUNC_REDUCE_SCATTER] = &kl_reducescatter_pat},
+    .link = link_scatter,
+    .start = kl_pipeline_start,
+    .progress = kl_pipeline_progress,
+    .sleep_on = kl_pipeline_sleep_on,
+    .blocked_on = kl_pipeline_blocked_on,
+};

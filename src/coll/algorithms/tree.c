@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** tree.c - the algorithm Tree: edges to and from the parent and the children, in the tree of the channel. */
+#include "base/error.h"
+#include "coll/algorithms/algorithms.h"
+#include "coll/pipeline/edges.h"
+#include "coll/pipeline/pipeline.h"
+
+static ncclResult_t link_tree(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                              struct kl_edges *links)
+{
+    struct kl_tree_neighbours t = kl_connect_tree(graph, channel, graph->rank);
+
+    links->position = (struct kl_position){.nranks = graph->ranks.nranks, .rank = graph->rank, .up = t.up >= 0};
+    for (int i = 0; i < KL_TREE_UP; i++) {
+        links->position.ndown += t.down[i] >= 0;
+        KL_TRY(kl_edges_recv(links, cs, channel, i, t.down[i]));
+        KL_TRY(kl_edges_send(links, cs, channel, i, t.down[i]));
+    }
+    KL_TRY(kl_edges_recv(links, cs, channel, KL_TREE_UP, t.up));
+    return kl_edges_send(links, cs, channel, KL_TREE_UP, t.up);
+}
+
+const struct kl_algorithm kl_algorithm_tree = {
+    .algo = KL_ALGO_TREE,
+    .funcs = 1u << KL_FUNC_ALL_REDUCE,
+    .protos = (1u << KL_PROTOS) - 1,
+    .op_bytes = sizeof(struct kl_pipeline),
+    .schedule = {[KL_FUNC_ALL_REDUCE] = &kl_allreduce_tree},
+    .link = link_tree,
+    .start = kl_pipeline_start,
+    .progress = kl_pipeline_progress,
+    .sleep_on = kl_pipeline_sleep_on,
+    .blocked_on = kl_pipeline_blocked_on,
+};

@@ -1,0 +1,744 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/engine/message.h"
+
+#include "base/error.h"
+#include "coll/schedule/signature.h"
+#include "device/host/bulk_copy.h"
+#include "tests/kolo_test.h"
+#include "transport/pool.h"
+#include "transport/test_join.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SLOT_BYTES = 1024, STEPS = 4, MOST = 3 << 20 };
+
+static const struct kl_transport *const transports[] = {&kl_transport_p2p, &kl_transport_shm};
+
+/* The state of a sender and a receiver of messages; several links of a sender share its pool. */
+struct link {
+    struct kl_connector tx, rx;
+};
+
+static struct kl_common sender, receiver;
+static struct kl_loans lender = {.lending.maps = true, .nranks = 2},
+                       borrower = {.lending.maps = true, .nranks = 2, .rank = 1};
+
+static void make_link_that_lends(struct link *l, const struct kl_transport *t, size_t from)
+{
+    struct kl_fifo_shape shape = {.nslots = STEPS, .slot_bytes = SLOT_BYTES};
+    struct kl_address_record card = {.version = KL_CONNECT_INFO_VERSION};
+    struct kl_connect_reply reply = {.pool_bytes = 0};
+
+    *l = (struct link){
+        .tx = {.transport = t, .peer = 1, .sends = true, .messages = true, .zcopy_from = from, .common = &sender},
+        .rx = {.transport = t, .messages = true, .common = &receiver}};
+    assert_int_equal(t->setup(&l->rx, &shape, &card), ncclSuccess);
+    assert_int_equal(test_connect(&l->tx, &card, &reply), ncclSuccess);
+    assert_int_equal(test_settle(&l->rx, &reply), ncclSuccess);
+    l->tx.ready = l->rx.ready = true;
+    assert_int_equal(l->tx.tx.pool != NULL, t == &kl_transport_shm);
+}
+
+static void make_link(struct link *l, const struct kl_transport *t)
+{
+    make_link_that_lends(l, t, 0);
+}
+
+static void free_link(struct link *l)
+{
+    kl_connector_free(&l->tx);
+    kl_connector_free(&l->rx);
+}
+
+static int end_of_pools(void **state)
+{
+    (void)state;
+    kl_loans_fini(&lender);
+    kl_loans_fini(&borrower);
+    kl_common_fini(&sender);
+    kl_common_fini(&receiver);
+    return 0;
+}
+
+/* Poll both sides in turn, until both are done, one has failed, or nothing moves; returns the receiver's result. */
+static ncclResult_t transfer(struct link *l, char *from, size_t sent, char *to, size_t received)
+{
+    struct kl_message out = {.data = from, .bytes = sent, .signature = kl_message_signature(ncclInt8, sent)};
+    struct kl_message in = {.data = to, .bytes = received};
+    in.signature = kl_message_signature(ncclInt8, received);
+    enum kl_progress s = KL_STALLED, r = KL_STALLED;
+    ncclResult_t rc = ncclSuccess;
+
+    while (s != KL_DONE || r != KL_DONE) {
+        enum kl_progress s_got = s, r_got = r;
+        if (s != KL_DONE) s_got = s = kl_message_send(&out, &l->tx, &lender);
+        if (r != KL_DONE) r_got = r = kl_message_recv(&in, &l->rx, &borrower, &rc);
+        if (rc) return rc;
+        if (s_got == KL_STALLED && r_got == KL_STALLED) return ncclInProgress;
+    }
+    assert_int_equal(out.moved, sent);
+    assert_int_equal(in.moved, received);
+    return rc;
+}
+
+/* Around every limit: the step's line, a slot, lending, a pool's slot, all of the pool, the most that is lent. */
+static void messages_arrive_whole(void **state)
+{
+    static const size_t sizes[] = {0,
+                                   1,
+                                   104,
+                                   105,
+                                   SLOT_BYTES - 1,
+                                   SLOT_BYTES,
+                                   1025,
+                                   2 * SLOT_BYTES,
+                                   2 * SLOT_BYTES + 1,
+                                   4095,
+                                   4096,
+                                   4097,
+                                   65535,
+                                   65536,
+                                   65537,
+                                   65536 * 4,
+                                   65536 * 4 + 1025,
+                                   1 << 20,
+                                   (1 << 20) + 1,
+                                   MOST};
+    char *from = malloc(MOST), *to = malloc(MOST);
+
+    (void)state;
+    for (size_t i = 0; i < MOST; i++) from[i] = (char)(i * 7 + i / 251);
+    FOR_EACH_CASE(t, transports)
+    {
+        struct link l;
+        make_link(&l, *t);
+        FOR_EACH_CASE(bytes, sizes)
+        {
+            memset(to, 0, MOST);
+            assert_int_equal(transfer(&l, from, *bytes, to, *bytes), ncclSuccess);
+            assert_memory_equal(from, to, *bytes);
+            assert_true(*bytes == MOST || !to[*bytes]);
+        }
+        free_link(&l);
+    }
+    free(from);
+    free(to);
+}
+
+/* A message of `bytes`, at once; false: not now. */
+static bool send_whole(struct link *l, const char *from, size_t bytes)
+{
+    return kl_message_try_send(&l->tx, from, bytes, kl_message_signature(ncclInt8, bytes));
+}
+
+static bool recv_whole(struct link *l, char *to, size_t bytes)
+{
+    return kl_message_try_recv(&l->rx, to, bytes, kl_message_signature(ncclInt8, bytes));
+}
+
+static void two_slots_are_sent_at_once_or_not_at_all(void **state)
+{
+    enum { TWO = 2 * SLOT_BYTES };
+    char from[TWO + 1], to[TWO + 1];
+    struct link l;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof from; i++) from[i] = (char)(i * 7 + i / 251);
+    make_link(&l, &kl_transport_shm);
+    assert_false(send_whole(&l, from, TWO + 1));
+    for (size_t bytes = SLOT_BYTES; bytes <= TWO; bytes += SLOT_BYTES / 2) {
+        memset(to, 0, sizeof to);
+        assert_true(send_whole(&l, from, bytes));
+        assert_true(recv_whole(&l, to, bytes));
+        assert_memory_equal(from, to, bytes);
+        assert_int_equal(to[bytes], 0);
+    }
+    assert_true(send_whole(&l, from, SLOT_BYTES));
+    assert_true(send_whole(&l, from, TWO));
+    assert_false(send_whole(&l, from, TWO)); /* one slot is left */
+    assert_true(recv_whole(&l, to, SLOT_BYTES));
+    assert_true(send_whole(&l, from, TWO));
+    for (int i = 0; i < 2; i++) assert_true(recv_whole(&l, to, TWO));
+    assert_false(recv_whole(&l, to, TWO));
+    free_link(&l);
+}
+
+static void half_a_message_is_not_taken(void **state)
+{
+    enum { TWO = 2 * SLOT_BYTES };
+    char from[TWO], to[TWO] = {0};
+    struct link l;
+
+    (void)state;
+    memset(from, 1, sizeof from);
+    make_link(&l, &kl_transport_shm);
+    l.tx.tx.signature = kl_message_signature(ncclInt8, TWO);
+    memcpy(kl_fifo_reserve(&l.tx.tx, SLOT_BYTES), from, SLOT_BYTES);
+    kl_fifo_publish(&l.tx.tx, SLOT_BYTES, true);
+    assert_false(recv_whole(&l, to, TWO));
+    assert_int_equal(to[0], 0);
+    memcpy(kl_fifo_reserve(&l.tx.tx, SLOT_BYTES), from, SLOT_BYTES);
+    kl_fifo_publish(&l.tx.tx, SLOT_BYTES, false);
+    assert_false(recv_whole(&l, to, SLOT_BYTES)); /* of another size */
+    assert_false(recv_whole(&l, to, TWO - 1));
+    assert_true(recv_whole(&l, to, TWO));
+    assert_memory_equal(from, to, TWO);
+    free_link(&l);
+}
+
+static void different_sizes_are_an_error(void **state)
+{
+    static const size_t sizes[][2] = {{0, 1},          {1, 0},          {10, 20},     {20, 10},     {1024, 1025},
+                                      {3000, 2048},    {2048, 3000},    {9000, 5000}, {70000, 200}, {200, 70000},
+                                      {131072, 65536}, {65536, 131072}, {MOST, 4096}, {4096, MOST}, {MOST, MOST - 1}};
+    char *from = calloc(1, MOST), *to = calloc(1, MOST);
+
+    (void)state;
+    FOR_EACH_CASE(t, transports)
+    FOR_EACH_CASE(pair, sizes)
+    {
+        struct link l;
+        make_link(&l, *t);
+        assert_int_equal(transfer(&l, from, (*pair)[0], to, (*pair)[1]), ncclInvalidUsage);
+        assert_non_null(strstr(kl_error_text(), "counts or types differ"));
+        kl_connector_revoke(&l.tx); /* does not wait for a reader that has refused */
+        free_link(&l);
+    }
+    free(from);
+    free(to);
+}
+
+/* A copied message leaves the buffer to the sender: it may be changed before the copy has been read. */
+static void a_send_that_is_done_has_let_go_of_its_buffer(void **state)
+{
+    static const size_t sizes[] = {1, 104, 1000, 3000, 4 * SLOT_BYTES, 4 * KL_POOL_SLOT_BYTES};
+    char *from = malloc(4 * KL_POOL_SLOT_BYTES), *to = malloc(4 * KL_POOL_SLOT_BYTES);
+
+    (void)state;
+    FOR_EACH_CASE(t, transports)
+    FOR_EACH_CASE(bytes, sizes)
+    {
+        struct kl_message out = {.data = from, .bytes = *bytes}, in = {.data = to, .bytes = *bytes};
+        ncclResult_t rc = ncclSuccess;
+        struct link l;
+        make_link(&l, *t);
+        memset(from, 5, *bytes);
+        memset(to, 0, *bytes);
+        enum kl_progress got = kl_message_send(&out, &l.tx, &lender);
+        if (got == KL_DONE) memset(from, 6, *bytes);
+        assert_true(got == KL_DONE || (*t == &kl_transport_p2p && *bytes >= 4096)); /* lent: until it has been read */
+        while (kl_message_recv(&in, &l.rx, &borrower, &rc) != KL_DONE) kl_message_send(&out, &l.tx, &lender);
+        assert_int_equal(rc, ncclSuccess);
+        for (size_t i = 0; i < *bytes; i++) assert_int_equal(to[i], 5);
+        free_link(&l);
+    }
+    free(from);
+    free(to);
+}
+
+/* Where the receiver may have to wait for a CPU, the sender continues at once. */
+static void small_messages_are_copied(void **state)
+{
+    char from[4 * SLOT_BYTES] = {0};
+
+    (void)state;
+    for (int more = 0; more <= 1; more++) {
+        struct kl_message out = {.data = from, .bytes = sizeof from};
+        struct link l;
+        make_link_that_lends(&l, &kl_transport_p2p, sizeof from + (size_t)more);
+        assert_int_equal(kl_message_send(&out, &l.tx, &lender), more ? KL_DONE : KL_MOVED);
+        kl_connector_revoke(&l.tx);
+        free_link(&l);
+    }
+}
+
+static void nt_stores_arrive(void **state)
+{
+    char *from = malloc(MOST), *to = calloc(1, MOST);
+
+    (void)state;
+    for (size_t i = 0; i < MOST; i++) from[i] = (char)(i * 13 % 127);
+    borrower.nt = true;
+    FOR_EACH_CASE(t, transports)
+    {
+        struct link l;
+        make_link(&l, *t);
+        memset(to, 0, MOST);
+        assert_int_equal(transfer(&l, from, MOST - 1, to + 1, MOST - 1), ncclSuccess);
+        assert_memory_equal(from, to + 1, MOST - 1);
+        free_link(&l);
+    }
+    borrower.nt = false;
+    free(from);
+    free(to);
+}
+
+/* However much has arrived: between two pieces other receivers are served. */
+static void a_poll_receives_a_piece_of_a_large_message(void **state)
+{
+    enum { BYTES = 3 << 20 };
+    char *from = malloc(BYTES), *to = calloc(1, BYTES);
+    struct kl_message out = {.data = from, .bytes = BYTES}, in = {.data = to, .bytes = BYTES};
+    ncclResult_t rc = ncclSuccess;
+    struct link l;
+    int polls = 1;
+
+    (void)state;
+    memset(from, 9, BYTES);
+    make_link(&l, &kl_transport_p2p);
+    assert_int_equal(kl_message_send(&out, &l.tx, &lender), KL_MOVED);
+    for (; kl_message_recv(&in, &l.rx, &borrower, &rc) != KL_DONE; polls++) kl_message_send(&out, &l.tx, &lender);
+    assert_int_equal(rc, ncclSuccess);
+    assert_true(polls >= 3);
+    assert_memory_equal(from, to, BYTES);
+    free_link(&l);
+    free(from);
+    free(to);
+}
+
+/* Many to one another at once: more than the pool has slots for. None waits for another, and no slot has two owners. */
+static void an_empty_pool_blocks_no_message(void **state)
+{
+    enum { LINKS = 40, BYTES = 5 * KL_POOL_SLOT_BYTES + 77 };
+    static struct link l[LINKS];
+    struct kl_message out[LINKS], in[LINKS];
+    char *from[LINKS], *to[LINKS];
+    ncclResult_t rc = ncclSuccess;
+    int left = LINKS;
+
+    (void)state;
+    for (int i = 0; i < LINKS; i++) {
+        make_link(&l[i], &kl_transport_shm);
+        from[i] = malloc(BYTES);
+        to[i] = calloc(1, BYTES);
+        memset(from[i], i + 1, BYTES);
+        out[i] = (struct kl_message){.data = from[i], .bytes = BYTES};
+        in[i] = (struct kl_message){.data = to[i], .bytes = BYTES};
+        kl_message_send(&out[i], &l[i].tx, &lender); /* the first ones take all slots */
+        assert_true(out[i].moved > 0);
+    }
+    for (int i = LINKS - 1; i >= 0; i--) { /* the last ones are received while the first wait */
+        enum kl_progress got = KL_STALLED;
+        while (got != KL_DONE) {
+            kl_message_send(&out[i], &l[i].tx, &lender);
+            got = kl_message_recv(&in[i], &l[i].rx, &borrower, &rc);
+            assert_int_equal(rc, ncclSuccess);
+            assert_int_not_equal(got, KL_STALLED);
+        }
+        for (int k = 0; k < BYTES; k++) assert_int_equal(to[i][k], i + 1);
+        left--;
+    }
+    assert_int_equal(left, 0);
+    for (int i = 0; i < LINKS; i++) {
+        free_link(&l[i]);
+        free(from[i]);
+        free(to[i]);
+    }
+}
+
+static void a_revoked_message_is_not_read(void **state)
+{
+    char from[8192] = {0}, to[8192];
+    struct kl_message out = {.data = from, .bytes = sizeof from}, in = {.data = to, .bytes = sizeof to};
+    ncclResult_t rc = ncclSuccess;
+    struct link l;
+
+    (void)state;
+    make_link(&l, &kl_transport_p2p);
+    assert_int_equal(kl_message_send(&out, &l.tx, &lender), KL_MOVED); /* lent, not yet read */
+    assert_int_equal(kl_message_send(&out, &l.tx, &lender), KL_STALLED);
+    kl_connector_revoke(&l.tx);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(kl_message_recv(&in, &l.rx, &borrower, &rc), KL_STALLED); /* to get the reason */
+    assert_int_equal(rc, ncclSuccess);
+    assert_int_equal(in.moved, 0);
+    free_link(&l);
+}
+
+/* ---- between processes, in memory that can be mapped ---- */
+
+enum { ON_LOAN = (9 << 20) + 5 };
+
+static char *shareable(size_t bytes)
+{
+    void *memory;
+
+    assert_int_equal(kl_devices()->alloc(0, KL_MEMORY_SHAREABLE, bytes, &memory), ncclSuccess);
+    return memory;
+}
+
+/* A sender's memory, its message, and the receiver. */
+struct loaned {
+    struct link l;
+    char *from, *to;
+    struct kl_message out, in;
+};
+
+static void begin_loan(struct loaned *p)
+{
+    *p = (struct loaned){.from = shareable(ON_LOAN), .to = calloc(1, ON_LOAN + 1)};
+    make_link(&p->l, &kl_transport_shm);
+    for (size_t i = 0; i < ON_LOAN; i++) p->from[i] = (char)(i * 7 + i / 251);
+    p->out = (struct kl_message){.data = p->from, .bytes = ON_LOAN};
+    p->in = (struct kl_message){.data = p->to, .bytes = ON_LOAN};
+}
+
+static void end_loan(struct loaned *p)
+{
+    free_link(&p->l);
+    assert_int_equal(kl_devices()->free(p->from), ncclSuccess);
+    free(p->to);
+    kl_loans_fini(&lender);
+    kl_loans_fini(&borrower);
+    lender.lending = (struct kl_lending){.maps = true};
+    lender.reads = false;
+    lender.select = NULL;
+}
+
+static struct kl_select kernel_table; /* a table that says so */
+
+/* The same, in memory that the receiver does not map. */
+static void begin_read(struct loaned *p)
+{
+    begin_loan(p);
+    kl_select_make(&kernel_table,
+                   &(struct kl_select_facts){.nranks = 2, .processes = true, .kernel = true, .kernel_always = true});
+    lender.select = &kernel_table;
+    lender.lending = (struct kl_lending){.reads = true, .process = 77};
+    kl_loans_begin(&lender, ON_LOAN, 1, 1);
+}
+
+static void (*const begin_either[])(struct loaned *) = {begin_loan, begin_read};
+
+static enum kl_progress receive_some(struct loaned *p)
+{
+    ncclResult_t rc = ncclSuccess;
+    enum kl_progress got = kl_message_recv(&p->in, &p->l.rx, &borrower, &rc);
+
+    assert_int_equal(rc, ncclSuccess);
+    return got;
+}
+
+static void receive_all(struct loaned *p)
+{
+    while (receive_some(p) != KL_DONE) kl_message_send(&p->out, &p->l.tx, &lender);
+    while (kl_message_send(&p->out, &p->l.tx, &lender) != KL_DONE) continue;
+    assert_memory_equal(p->from, p->to, ON_LOAN);
+    assert_int_equal(p->to[ON_LOAN], 0);
+}
+
+static void mapped_memory_is_copied_once(void **state)
+{
+    struct loaned p;
+
+    (void)state;
+    begin_loan(&p);
+    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+    assert_int_equal(p.out.on_loan, ON_LOAN);
+    for (int i = 0; i < 3; i++) assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_STALLED);
+    receive_all(&p);
+    assert_true(p.out.lends);
+    end_loan(&p);
+}
+
+static void other_memory_is_not_lent(void **state)
+{
+    struct loaned p;
+
+    (void)state;
+    begin_loan(&p);
+    p.out.data = malloc(ON_LOAN);
+    memcpy(p.out.data, p.from, ON_LOAN);
+    receive_all(&p);
+    assert_false(p.out.lends);
+    free(p.out.data);
+    p.out = (struct kl_message){.data = p.from, .bytes = ON_LOAN};
+    p.in = (struct kl_message){.data = p.to, .bytes = ON_LOAN};
+    lender.lending.maps = false;
+    receive_all(&p);
+    lender.lending.maps = true;
+    assert_false(p.out.lends);
+    end_loan(&p);
+}
+
+/* Memory that its sender seems to have freed in the meantime. */
+static void lose_what_is_lent(struct loaned *p)
+{
+    struct kl_range_export_handle *ticket = (void *)((char *)(uintptr_t)kl_fifo_payload(&p->l.rx.rx) + 16);
+
+    memset(ticket->handle, 0xff, sizeof ticket->handle);
+}
+
+/* After so many refusals in a row the receiver is not asked any more. */
+static void unmappable_memory_is_sent_otherwise(void **state)
+{
+    (void)state;
+    for (int lost = KL_LOAN_REFUSALS - 1; lost <= KL_LOAN_REFUSALS; lost++) {
+        struct loaned p;
+        begin_loan(&p);
+        for (int i = 0; i < lost + 2; i++) {
+            const bool asks = i < KL_LOAN_REFUSALS || lost < KL_LOAN_REFUSALS;
+            memset(p.to, 0, ON_LOAN);
+            p.out = (struct kl_message){.data = p.from, .bytes = ON_LOAN};
+            p.in = (struct kl_message){.data = p.to, .bytes = ON_LOAN};
+            assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+            assert_int_equal(p.out.on_loan != 0, asks);
+            if (i < lost) lose_what_is_lent(&p);
+            receive_all(&p);
+            assert_int_equal(p.out.lends, asks && i >= lost);
+        }
+        end_loan(&p);
+    }
+}
+
+static void lent_memory_can_be_revoked_at_any_time(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(begin, begin_either)
+    for (int copied = 0; copied < 2; copied++) {
+        struct loaned p;
+        (*begin)(&p);
+        assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+        if (copied) assert_int_equal(receive_some(&p), KL_MOVED); /* a piece of it */
+        kl_connector_revoke(&p.l.tx);                             /* does not wait */
+        for (int i = 0; i < 3; i++) assert_int_equal(receive_some(&p), KL_STALLED);
+        assert_false(p.in.ended);
+        end_loan(&p);
+    }
+}
+
+/* ---- in any memory ---- */
+
+static bool kernel_copies(const char *test)
+{
+    const uint64_t mark = 1;
+    const struct kl_cma_process self = kl_cma_self(&mark);
+    struct kl_cma_cache seen = {0};
+    uint64_t copy;
+    const bool can = kl_cma_read(&self, &seen, &copy, (uint64_t)(uintptr_t)&mark, sizeof copy);
+
+    if (!can) printf("skipped %s: process_vm_readv is not allowed here\n", test);
+    return can;
+}
+
+static void unmappable_memory_is_read_by_the_kernel(void **state)
+{
+    struct loaned p;
+
+    (void)state;
+    if (!kernel_copies(__func__)) return;
+    begin_read(&p);
+    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+    assert_int_equal(p.out.on_loan, ON_LOAN);
+    receive_all(&p);
+    assert_true(p.out.lends);
+    end_loan(&p);
+}
+
+/* The peer seems to be another process, last seen too long ago. */
+static void change_lender(const struct loaned *p)
+{
+    lender.lending.process++;
+    if (borrower.peers) borrower.peers[p->l.rx.peer].seen.at = 0;
+}
+
+/* Before anything was read, or later. */
+static void unreadable_memory_is_staged(void **state)
+{
+    (void)state;
+    if (!kernel_copies(__func__)) return;
+    for (int pieces = 0; pieces < 3; pieces++) {
+        struct loaned p;
+        begin_read(&p);
+        assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+        for (int i = 0; i < pieces; i++) assert_int_equal(receive_some(&p), KL_MOVED);
+        change_lender(&p);
+        assert_int_equal(receive_some(&p), KL_MOVED);
+        assert_int_equal(p.in.moved + p.in.on_loan, 0);
+        receive_all(&p);
+        assert_false(p.out.lends);
+        end_loan(&p);
+    }
+}
+
+static void a_send_that_need_not_wait_is_complete_before_its_receive(void **state)
+{
+    enum { BYTES = STEPS * KL_POOL_SLOT_BYTES }; /* capacity of this link */
+    struct loaned p;
+
+    (void)state;
+    begin_read(&p);
+    p.out.bytes = p.in.bytes = BYTES;
+    kl_loans_begin(&lender, BYTES, 1, 0);
+    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_DONE);
+    while (receive_some(&p) != KL_DONE) continue;
+    assert_memory_equal(p.from, p.to, BYTES);
+    end_loan(&p);
+}
+
+static void a_receiver_that_left_is_not_waited_for(void **state)
+{
+    struct loaned p;
+
+    (void)state;
+    begin_loan(&p);
+    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+    assert_false(kl_message_waits_for_departed(&p.out, &p.l.tx));
+    kl_connector_leave(&p.l.rx);
+    assert_true(kl_message_waits_for_departed(&p.out, &p.l.tx));
+    end_loan(&p);
+}
+
+static void a_loan_of_another_size_is_refused(void **state)
+{
+    struct loaned p;
+    ncclResult_t rc = ncclSuccess;
+
+    (void)state;
+    begin_loan(&p);
+    p.in.bytes--;
+    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+    assert_int_equal(kl_message_recv(&p.in, &p.l.rx, &borrower, &rc), KL_DONE);
+    assert_int_equal(rc, ncclInvalidUsage);
+    end_loan(&p);
+}
+
+/* ---- a rank that leaves ---- */
+
+static void messages_sent_before_leaving_arrive(void **state)
+{
+    static const size_t sizes[] = {0, 104, 4000, 4 * SLOT_BYTES - 1};
+    char from[4 * SLOT_BYTES] = "sent", to[4 * SLOT_BYTES];
+
+    (void)state;
+    FOR_EACH_CASE(t, transports)
+    FOR_EACH_CASE(bytes, sizes)
+    {
+        struct kl_message out = {.data = from, .bytes = *bytes}, in = {.data = to, .bytes = *bytes};
+        struct kl_message next = {.data = to, .bytes = 8};
+        ncclResult_t rc = ncclSuccess;
+        struct link l;
+        make_link(&l, *t);
+        assert_int_equal(kl_message_send(&out, &l.tx, &lender), KL_DONE);
+        kl_connector_leave(&l.tx);
+        kl_connector_free(&l.tx);
+        assert_false(kl_message_waits_for_departed(&in, &l.rx));
+        assert_int_equal(kl_message_recv(&in, &l.rx, &borrower, &rc), KL_DONE);
+        assert_int_equal(rc, ncclSuccess);
+        assert_memory_equal(from, to, *bytes);
+        assert_true(kl_message_waits_for_departed(&next, &l.rx));
+        free_link(&l);
+    }
+}
+
+static void a_message_that_nobody_will_take_is_known(void **state)
+{
+    char *from = calloc(1, MOST);
+
+    (void)state;
+    FOR_EACH_CASE(t, transports)
+    {
+        struct kl_message out = {.data = from, .bytes = MOST};
+        struct link l;
+        make_link(&l, *t);
+        kl_message_send(&out, &l.tx, &lender);
+        assert_false(kl_message_waits_for_departed(&out, &l.tx));
+        kl_connector_leave(&l.rx);
+        assert_true(kl_message_waits_for_departed(&out, &l.tx));
+        kl_connector_revoke(&l.tx);
+        free_link(&l);
+    }
+    free(from);
+}
+
+/* ---- two threads ---- */
+
+enum { MESSAGES = 400 };
+
+/* The fifo is mapped here twice; a thread sanitizer does not see that both maps are the same memory, which orders the
+ * accesses to lent memory. */
+#ifdef __SANITIZE_THREAD__
+#define LENDS false
+#else
+#define LENDS true
+#endif
+
+static size_t bytes_of(int i)
+{
+    static const size_t most[] = {105, 2000, 20000, 300000};
+
+    return (size_t)i * 2654435761u % most[i % 4];
+}
+
+static void *send_all(void *arg)
+{
+    struct link *l = arg;
+    unsigned char *data = (unsigned char *)shareable(300000);
+
+    for (int i = 0; i < MESSAGES; i++) {
+        struct kl_message out = {.data = (char *)data, .bytes = bytes_of(i)};
+        memset(data, i, bytes_of(i));
+        while (kl_message_send(&out, &l->tx, &lender) != KL_DONE) sched_yield();
+    }
+    assert_int_equal(kl_devices()->free(data), ncclSuccess);
+    return NULL;
+}
+
+static void messages_between_threads_keep_their_order(void **state)
+{
+    unsigned char *data = malloc(300000);
+
+    (void)state;
+    lender.lending.maps = LENDS;
+    FOR_EACH_CASE(t, transports)
+    {
+        pthread_t thread;
+        struct link l;
+        make_link(&l, *t);
+        assert_int_equal(pthread_create(&thread, NULL, send_all, &l), 0);
+        for (int i = 0; i < MESSAGES; i++) {
+            struct kl_message in = {.data = (char *)data, .bytes = bytes_of(i)};
+            ncclResult_t rc = ncclSuccess;
+            while (kl_message_recv(&in, &l.rx, &borrower, &rc) != KL_DONE) sched_yield();
+            assert_int_equal(rc, ncclSuccess);
+            for (size_t k = 0; k < bytes_of(i); k++) assert_int_equal(data[k], (unsigned char)i);
+        }
+        pthread_join(thread, NULL);
+        free_link(&l);
+    }
+    lender.lending.maps = true;
+    free(data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_arrive_whole),
+        cmocka_unit_test(two_slots_are_sent_at_once_or_not_at_all),
+        cmocka_unit_test(half_a_message_is_not_taken),
+        cmocka_unit_test(different_sizes_are_an_error),
+        cmocka_unit_test(a_send_that_is_done_has_let_go_of_its_buffer),
+        cmocka_unit_test(small_messages_are_copied),
+        cmocka_unit_test(nt_stores_arrive),
+        cmocka_unit_test(a_poll_receives_a_piece_of_a_large_message),
+        cmocka_unit_test(an_empty_pool_blocks_no_message),
+        cmocka_unit_test(a_revoked_message_is_not_read),
+        cmocka_unit_test(mapped_memory_is_copied_once),
+        cmocka_unit_test(other_memory_is_not_lent),
+        cmocka_unit_test(unmappable_memory_is_sent_otherwise),
+        cmocka_unit_test(lent_memory_can_be_revoked_at_any_time),
+        cmocka_unit_test(unmappable_memory_is_read_by_the_kernel),
+        cmocka_unit_test(unreadable_memory_is_staged),
+        cmocka_unit_test(a_send_that_need_not_wait_is_complete_before_its_receive),
+        cmocka_unit_test(a_receiver_that_left_is_not_waited_for),
+        cmocka_unit_test(a_loan_of_another_size_is_refused),
+        cmocka_unit_test(messages_sent_before_leaving_arrive),
+        cmocka_unit_test(a_message_that_nobody_will_take_is_known),
+        cmocka_unit_test(messages_between_threads_keep_their_order),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, end_of_pools);
+}

@@ -1,0 +1,705 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/shm/flat.h"
+
+#include "base/error.h"
+#include "base/prefetch.h"
+#include "coll/pipeline/pipeline.h"
+#include "device/host/bulk_copy.h"
+
+#include <string.h>
+
+/*
+ * MERGE_BYTES      merged at a time, so that all of it stays in the nearest cache
+ * BROADCAST_BYTES  of a piece: others read one while the root writes the next
+ * WHOLE_BYTES      read of others, beside one's own share: above, slices pay for a second turn, which none posts before it is there
+ * OUT_BYTES        posted where several ranks post: less stays in the caches
+ * GRAIN            bytes: slices are multiples of it
+ * COMPARED_AT_ONCE turns, whose calls are compared in one go
+ */
+enum {
+    MERGE_BYTES = 4096,
+    BROADCAST_BYTES = 16 << 10,
+    WHOLE_BYTES = 128 << 10,
+    OUT_BYTES = 1024,
+    GRAIN = 64,
+    COMPARED_AT_ONCE = KL_BOARD_LAG / 2
+};
+_Static_assert((int)MERGE_BYTES <= (int)KL_SCRATCH_BYTES, "a piece");
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- pieces ---- */
+
+static void begin_piece(struct kl_flat_op *op)
+{
+    op->piece = min_size(op->most, op->share->end - op->first);
+    op->bytes = op->parts * op->piece * op->share->elem_bytes;
+}
+
+struct range {
+    size_t at, count; /* elements, from the beginning of the piece */
+};
+
+static struct range slice_of(const struct kl_flat_op *op, int rank)
+{
+    const size_t all = op->piece, grain = op->share->elem_bytes < GRAIN ? GRAIN / op->share->elem_bytes : 1;
+    const size_t n = (size_t)op->board->nranks, slice = ((all + n - 1) / n + grain - 1) / grain * grain;
+    const size_t at = min_size((size_t)rank * slice, all);
+
+    return (struct range){at, min_size(slice, all - at)};
+}
+
+/* What is merged for a rank: where that is in what all bring. All of it, its slice, or its part. */
+static struct range due_to(const struct kl_flat_op *op, int rank)
+{
+    if (op->slices) return slice_of(op, rank);
+    return (struct range){op->share->func == KL_FUNC_REDUCE_SCATTER ? (size_t)rank * op->piece : 0, op->piece};
+}
+
+/* The rank that has the place of `rank`, but in this group. */
+static int counterpart(const struct kl_flat_op *op, int rank, int group)
+{
+    const struct kl_board_groups *g = &op->board->groups;
+
+    return g->rank[group * g->size + g->place[rank]];
+}
+
+/* Elements that a rank posts across, for its counterparts in groups below `end`. */
+static size_t posted_across(const struct kl_flat_op *op, int rank, int end)
+{
+    size_t count = 0;
+
+    for (int i = 0; i < end; i++)
+        if (i != op->board->groups.group[rank]) count += due_to(op, counterpart(op, rank, i)).count;
+    return count;
+}
+
+/* Bytes that a rank which brings some posts in this turn. Across it is less, but goes to places as before, which have been touched. */
+static size_t posted_by(const struct kl_flat_op *op, int rank)
+{
+    return op->stage == KL_FLAT_TELL ? slice_of(op, rank).count * op->share->elem_bytes : op->bytes;
+}
+
+static size_t posted_here(const struct kl_flat_op *op)
+{
+    return op->brings ? posted_by(op, op->board->rank) : 0;
+}
+
+static bool reduces(const struct kl_flat_op *op)
+{
+    return op->share->redop && op->stage != KL_FLAT_TELL;
+}
+
+/* ---- begin ---- */
+
+static bool is_root(const struct kl_flat_op *op)
+{
+    return op->share->root == op->board->rank;
+}
+
+/* Ranks whose posts this rank takes in this turn. */
+static int count_sources(const struct kl_flat_op *op)
+{
+    const struct kl_board *b = op->board;
+
+    if (op->share->func == KL_FUNC_BROADCAST) return is_root(op) ? 0 : 1;
+    if (op->share->func == KL_FUNC_REDUCE) return is_root(op) ? b->nranks : 0;
+    if (op->by_core && op->stage == KL_FLAT_BRING) return b->groups.size;
+    if (op->stage == KL_FLAT_ACROSS) return b->groups.n;
+    return reduces(op) ? b->nranks : b->nranks - 1;
+}
+
+static bool takes_slices(const struct kl_flat_op *op)
+{
+    const size_t others = (size_t)op->board->nranks - 2;
+
+    if (op->share->func != KL_FUNC_ALL_REDUCE) return false;
+    return others * (op->share->end - op->share->first) * op->share->elem_bytes > WHOLE_BYTES;
+}
+
+/*
+ * Whether a reduction takes this rank's part from where it was, if it is the same there, and is not overwritten before it is its turn. Then a root needs not post it; and of two
+ * ranks none reads again what it has just posted, whose lines may not have come from the other's cache: there is nothing else to wait for.
+ */
+static bool keeps_own(const struct kl_flat_op *op)
+{
+    const struct kl_channel_work *s = op->share;
+    const struct kl_board *b = op->board;
+
+    if (!s->redop || s->redop->first) return false;
+    return b->nranks == 2 || (s->func == KL_FUNC_REDUCE && is_root(op) && (s->send != s->recv || b->rank <= 1));
+}
+
+/* Has this rank data that others take? */
+static bool brings_data(const struct kl_flat_op *op)
+{
+    if (op->share->func == KL_FUNC_BROADCAST) return is_root(op);
+    return op->share->func != KL_FUNC_REDUCE || !is_root(op) || !op->keeps;
+}
+
+/* Elements of a piece. What fits is not divided, which takes as long as all the rest of a small operation's begin. */
+static size_t most_of(const struct kl_flat_op *op)
+{
+    const struct kl_channel_work *s = op->share;
+    const size_t slot = op->board->slot_bytes, all = s->end - s->first;
+    const size_t bytes = s->func == KL_FUNC_BROADCAST ? min_size(BROADCAST_BYTES, slot) : slot;
+
+    return all * s->elem_bytes * op->parts <= bytes ? all : bytes / s->elem_bytes / op->parts;
+}
+
+/* Then not all wait for all: ranks run ahead of others. */
+static bool is_rooted(const struct kl_channel_work *share)
+{
+    return kl_func_info[share->func].rooted;
+}
+
+/* Where cores have several ranks each, the data of these ranks are merged first: then one partial result comes from another core, not one of each rank there. */
+static bool goes_by_core(const struct kl_flat_op *op)
+{
+    return op->share->hierarchical && op->board->groups.n > 1 &&
+           (op->slices || op->share->func == KL_FUNC_REDUCE_SCATTER);
+}
+
+/* Field by field, as in fill_share (exec.c). */
+static inline void start(struct kl_flat_op *op, struct kl_board *board, const struct kl_channel_work *share)
+{
+    kl_board_begin(board, share->func == KL_FUNC_BROADCAST, is_rooted(share));
+    op->board = board;
+    op->share = share;
+    op->parts = kl_func_info[share->func].send_parts ? (size_t)board->nranks : 1;
+    op->most = most_of(op);
+    op->first = share->first;
+    op->keeps = keeps_own(op);
+    op->brings = brings_data(op);
+    op->slices = takes_slices(op);
+    op->by_core = goes_by_core(op);
+    op->stage = KL_FLAT_BRING;
+    op->posted = !board->rooted && board->turn < board->posted;
+    op->sources = count_sources(op);
+    op->arrived = 0;
+    begin_piece(op);
+}
+
+void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_channel_work *share)
+{
+    start(op, board, share);
+}
+
+/* ---- posting ---- */
+
+static char *at(const void *buffer, size_t element, size_t elem_bytes)
+{
+    return (char *)(uintptr_t)buffer + element * elem_bytes;
+}
+
+static void copy(void *to, const void *from, size_t bytes)
+{
+    if (to != from) memcpy(to, from, bytes);
+}
+
+enum { EVERYBODY = -1 };
+
+/* Is it known that a rank, or everybody, reads on this rank's core? */
+static bool reads_here(const struct kl_flat_op *op, int reader)
+{
+    const struct kl_board_groups *g = &op->board->groups;
+
+    if (op->by_core && op->stage == KL_FLAT_BRING) return true;
+    return reader != EVERYBODY && g->n > 1 && g->group[reader] == g->group[op->board->rank];
+}
+
+/* Is this the one rank that posts data? */
+static bool posts_alone(const struct kl_flat_op *op)
+{
+    return op->board->solo || (op->board->rooted && op->board->nranks == 2);
+}
+
+/* Does a copy of so many bytes to a post go past the caches? It is remembered (kl_board_prefetch_own). What is there is lost. */
+static bool posts_past(const struct kl_flat_op *op, void *to, size_t bytes)
+{
+    struct kl_board *b = op->board;
+
+    if (bytes < (posts_alone(op) ? KL_COPY_OUT_LEAST : OUT_BYTES)) return false;
+    kl_board_copies(b, (char *)to + bytes / 2, bytes);
+    return b->past = kl_copy_out_is_nontemporal(&b->out, bytes);
+}
+
+/* What is only read on this core stays in its caches. */
+static void copy_post(const struct kl_flat_op *op, int reader, void *to, const void *from, size_t bytes)
+{
+    if (!reads_here(op, reader) && posts_past(op, to, bytes))
+        kl_copy_out(&op->board->out, to, from, bytes);
+    else
+        kl_copy_prefetched(to, from, bytes);
+}
+
+/* What this rank brings: its own data, as a first contribution where they are reduced. */
+static void bring(const struct kl_flat_op *op, int reader, void *to, const void *own, size_t count)
+{
+    const struct kl_redop *redop = op->share->redop;
+
+    if (redop && redop->first) {
+        kl_prefetch_to_write(to, count * redop->elem_bytes);
+        redop->first(redop, to, own, count);
+    } else {
+        copy_post(op, reader, to, own, count * op->share->elem_bytes);
+    }
+}
+
+/* A part for each rank. Its own it takes from where it was, unless it is merged with the others. */
+static void bring_parts(const struct kl_flat_op *op, char *to)
+{
+    const struct kl_channel_work *s = op->share;
+    const bool own = reduces(op) && !op->keeps;
+
+    for (int r = 0; r < (int)op->parts; r++, to += op->piece * s->elem_bytes)
+        if (own || r != op->board->rank)
+            bring(op, r, to, at(s->send, (size_t)r * s->count + op->first, s->elem_bytes), op->piece);
+}
+
+/* A slice, likewise. */
+static void bring_slices(const struct kl_flat_op *op, char *to)
+{
+    const struct kl_channel_work *s = op->share;
+
+    for (int r = 0; r < op->board->nranks; r++) {
+        const struct range slice = slice_of(op, r);
+        bring(op, r, to + slice.at * s->elem_bytes, at(s->send, op->first + slice.at, s->elem_bytes), slice.count);
+    }
+}
+
+static void post_data(const struct kl_flat_op *op, char *to)
+{
+    const struct kl_channel_work *s = op->share;
+
+    if (op->stage == KL_FLAT_ACROSS) return; /* it is there: merge_core */
+    if (op->stage == KL_FLAT_TELL) {
+        struct range own = slice_of(op, op->board->rank);
+        copy_post(op, EVERYBODY, to, at(s->recv, op->first + own.at, s->elem_bytes), own.count * s->elem_bytes);
+    } else if (op->parts > 1) {
+        bring_parts(op, to);
+    } else if (op->slices && op->board->groups.n > 1) {
+        bring_slices(op, to);
+    } else {
+        bring(op, s->func == KL_FUNC_REDUCE ? s->root : EVERYBODY, to, at(s->send, op->first, s->elem_bytes),
+              op->piece);
+    }
+}
+
+static inline bool try_post(struct kl_flat_op *op)
+{
+    struct kl_board *b = op->board;
+    int blocker;
+
+    if (op->posted) return true;
+    const size_t bytes = posted_here(op);
+    if (!kl_board_may_post(b, bytes, &blocker)) return false;
+    if (op->brings) {
+        b->past = false;
+        post_data(op, kl_board_open(b, bytes));
+        kl_board_announce(b, bytes, op->share->signature);
+    } else {
+        kl_board_call(b, op->share->signature);
+    }
+    return op->posted = true;
+}
+
+/* ---- sources ---- */
+
+/* Where parts are gathered ranks begin with different ones; this one is not among them. */
+static int source(const struct kl_flat_op *op, int i)
+{
+    const struct kl_board_groups *g = &op->board->groups;
+
+    if (op->share->func == KL_FUNC_BROADCAST) return op->share->root;
+    if (op->stage == KL_FLAT_ACROSS) return counterpart(op, op->board->rank, i);
+    if (op->stage == KL_FLAT_BRING && op->by_core) return g->rank[g->group[op->board->rank] * g->size + i];
+    if (reduces(op)) return i;
+    const int from = op->board->rank + 1 + i;
+    return from < op->board->nranks ? from : from - op->board->nranks;
+}
+
+static const char *function(const struct kl_flat_op *op)
+{
+    return kl_func_info[op->share->func].name;
+}
+
+/* ---- merging ---- */
+
+/* Partial results, in the order in which they are merged. */
+struct pile {
+    size_t n;
+    const char *partial[KL_BOARD_RANKS];
+};
+
+/* From `skip` elements of what a rank has posted on. */
+static const char *posted_from(const struct kl_flat_op *op, int rank, size_t skip)
+{
+    return at(kl_board_data(op->board, rank, posted_by(op, rank)), skip, op->share->elem_bytes);
+}
+
+/* Of all ranks. `mine`: this rank's, or NULL for what it posted. */
+static void pile_all(struct pile *p, const struct kl_flat_op *op, const char *mine, size_t skip)
+{
+    p->n = (size_t)op->board->nranks;
+    for (int r = 0; r < op->board->nranks; r++) p->partial[r] = posted_from(op, r, skip);
+    if (mine) p->partial[op->board->rank] = mine;
+}
+
+/* Of the ranks of this one's core. */
+static void pile_core(struct pile *p, const struct kl_flat_op *op, size_t skip)
+{
+    const struct kl_board_groups *g = &op->board->groups;
+    const uint8_t *rank = &g->rank[g->group[op->board->rank] * g->size];
+
+    p->n = (size_t)g->size;
+    for (int i = 0; i < g->size; i++) p->partial[i] = posted_from(op, rank[i], skip);
+}
+
+/* Of all cores: this one's is here. */
+static void pile_across(struct pile *p, const struct kl_flat_op *op, const char *here)
+{
+    const struct kl_board_groups *g = &op->board->groups;
+    const int rank = op->board->rank, own = g->group[rank];
+
+    p->n = 0;
+    p->partial[p->n++] = here;
+    for (int i = 0; i < g->n; i++) {
+        const int from = counterpart(op, rank, i);
+        if (i != own) p->partial[p->n++] = posted_from(op, from, posted_across(op, from, own));
+    }
+}
+
+static void merge_piece(const struct kl_redop *redop, void *to, const struct pile *p, size_t count)
+{
+    kl_redop_merge_all(redop, to, (const void *const *)p->partial, p->n, count);
+}
+
+/* Elements of the next piece, of so many. */
+static size_t next_piece(const struct kl_redop *redop, size_t count)
+{
+    return count * redop->elem_bytes <= MERGE_BYTES ? count : MERGE_BYTES / redop->elem_bytes;
+}
+
+/* `bytes` of each partial result are merged. */
+static void skip(struct pile *p, size_t bytes)
+{
+    for (size_t i = 0; i < p->n; i++) p->partial[i] += bytes;
+}
+
+/* `last`: nothing is to be added any more. */
+static void merge(const struct kl_redop *redop, char *to, struct pile *p, size_t count, bool last)
+{
+    for (;;) {
+        const size_t some = next_piece(redop, count);
+        merge_piece(redop, to, p, some);
+        if (last && redop->last) redop->last(redop, to, some);
+        if (!(count -= some)) return;
+        to += some * redop->elem_bytes;
+        skip(p, some * redop->elem_bytes);
+    }
+}
+
+/* The same, past the caches. Nothing is there before kl_nontemporal_fence. */
+static void merge_past(const struct kl_flat_op *op, char *to, struct pile *p, size_t count)
+{
+    const struct kl_redop *redop = op->share->redop;
+
+    for (size_t some; count; count -= some, to += some * redop->elem_bytes) {
+        some = next_piece(redop, count);
+        merge_piece(redop, op->share->scratch, p, some);
+        kl_copy_nontemporal(to, op->share->scratch, some * redop->elem_bytes, NULL);
+        skip(p, some * redop->elem_bytes);
+    }
+}
+
+/* This rank's partial result from an element on; NULL: what it posted. */
+static const char *own_partial(const struct kl_flat_op *op, size_t element)
+{
+    return op->keeps ? at(op->share->send, element, op->share->elem_bytes) : NULL;
+}
+
+/* Where that which is due to this rank belongs. */
+static char *result(const struct kl_flat_op *op)
+{
+    const size_t slice = op->slices ? slice_of(op, op->board->rank).at : 0;
+
+    return at(op->share->recv, op->first + slice, op->share->elem_bytes);
+}
+
+static void merge_own(const struct kl_flat_op *op)
+{
+    const struct kl_channel_work *s = op->share;
+    const struct range due = due_to(op, op->board->rank);
+    const bool scatters = s->func == KL_FUNC_REDUCE_SCATTER;
+    struct pile p;
+
+    if (!due.count) return;
+    pile_all(&p, op, own_partial(op, op->first + (scatters ? (size_t)op->board->rank * s->count : due.at)), due.at);
+    merge(s->redop, result(op), &p, due.count, true);
+}
+
+/* Where this rank posts across, in the next turn; NULL: not yet, *blocker has not read enough. */
+static char *next_post(const struct kl_flat_op *op, int *blocker)
+{
+    struct kl_board *b = op->board;
+
+    b->turn++;
+    char *post = kl_board_may_post(b, op->bytes, blocker) ? kl_board_open(b, op->bytes) : NULL;
+    b->turn--;
+    return post;
+}
+
+/* What the ranks of this core have brought for `to`: here, or to `post` if that is another rank. Elements posted. */
+static size_t merge_for(const struct kl_flat_op *op, int to, char *post, bool past)
+{
+    const struct kl_redop *redop = op->share->redop;
+    const struct range due = due_to(op, to);
+    const bool here = to == op->board->rank;
+    struct pile p;
+
+    if (!due.count) return 0;
+    pile_core(&p, op, due.at);
+    if (past && !here)
+        merge_past(op, post, &p, due.count);
+    else
+        merge(redop, here ? result(op) : post, &p, due.count, false);
+    return here ? 0 : due.count;
+}
+
+/* For this rank here, for its counterparts in what it posts next. False: there is no room yet. */
+static bool merge_core(const struct kl_flat_op *op)
+{
+    const struct kl_board *b = op->board;
+    const size_t elem_bytes = op->share->elem_bytes, bytes = posted_across(op, b->rank, b->groups.n) * elem_bytes;
+    int blocker;
+    char *post = next_post(op, &blocker);
+
+    if (!post) return false;
+    const bool past = posts_past(op, post, bytes);
+    if (!past) kl_prefetch_to_write(post, bytes);
+    for (int i = 0; i < b->groups.n; i++) post += merge_for(op, counterpart(op, b->rank, i), post, past) * elem_bytes;
+    if (past) kl_nontemporal_fence();
+    return true;
+}
+
+static void merge_across(const struct kl_flat_op *op)
+{
+    const struct range due = due_to(op, op->board->rank);
+    struct pile p;
+
+    if (!due.count) return;
+    pile_across(&p, op, result(op));
+    merge(op->share->redop, result(op), &p, due.count, true);
+}
+
+/* All sources are here. False: there is no room yet for what comes of them. */
+static bool merge_sources(const struct kl_flat_op *op)
+{
+    if (op->stage == KL_FLAT_ACROSS)
+        merge_across(op);
+    else if (op->by_core)
+        return merge_core(op);
+    else
+        merge_own(op);
+    return true;
+}
+
+/* ---- taking ---- */
+
+/* Where what a rank posts belongs in the receive buffer. */
+static char *place_of(const struct kl_flat_op *op, int rank)
+{
+    const struct kl_channel_work *s = op->share;
+    size_t element = op->first;
+
+    if (kl_func_info[s->func].recv_parts) element += (size_t)rank * s->count;
+    if (op->stage == KL_FLAT_TELL) element += slice_of(op, rank).at;
+    return at(s->recv, element, s->elem_bytes);
+}
+
+static void take(const struct kl_flat_op *op, int from)
+{
+    const size_t bytes = posted_by(op, from);
+    const char *posted = kl_board_data(op->board, from, bytes);
+
+    if (op->share->func == KL_FUNC_ALL_TO_ALL) {
+        size_t part = bytes / op->parts;
+        memcpy(place_of(op, from), posted + (size_t)op->board->rank * part, part);
+    } else {
+        memcpy(place_of(op, from), posted, bytes);
+    }
+}
+
+/* This rank's own data, where they belong as well. */
+static void keep_own(const struct kl_flat_op *op)
+{
+    const struct kl_channel_work *s = op->share;
+
+    if (s->redop || !op->brings) return;
+    size_t from = op->first + (kl_func_info[s->func].send_parts ? (size_t)op->board->rank * s->count : 0);
+    copy(place_of(op, op->board->rank), at(s->send, from, s->elem_bytes), op->piece * s->elem_bytes);
+}
+
+/* BRING: the piece is over. */
+static enum kl_flat_stage next_stage(const struct kl_flat_op *op)
+{
+    if (op->stage == KL_FLAT_BRING && op->by_core) return KL_FLAT_ACROSS;
+    return op->stage != KL_FLAT_TELL && op->slices ? KL_FLAT_TELL : KL_FLAT_BRING;
+}
+
+/* Has this rank, with its sources, looked at all others? */
+static bool looks_at_all(const struct kl_flat_op *op)
+{
+    return op->sources >= op->board->nranks - 1;
+}
+
+/* Who takes data of some compares with its neighbour for the rest: of ranks that name different roots, one finds out. It waits for that if
+ * nothing like it follows. Who takes nothing waits for none, within what the board allows: of two that name themselves roots the later one sees it, or
+ * both in their next operations. False: not yet, or *rc says why not. */
+static bool agree(struct kl_flat_op *op, ncclResult_t *rc)
+{
+    struct kl_board *b = op->board;
+
+    if (looks_at_all(op) && b->compared == b->turn) return true;
+    if (next_stage(op) != KL_FLAT_BRING) return true; /* compared in the turns that follow */
+    if (op->share->more && b->turn - b->compared < COMPARED_AT_ONCE) return true;
+    if (!op->sources && b->turn - b->compared < KL_BOARD_LAG && !kl_board_neighbour_is_near(b)) return true;
+    enum kl_comparison got = kl_board_compare(b);
+    if (got == KL_OTHER) *rc = kl_board_refuse(b, kl_board_neighbour(b), function(op));
+    if (got != KL_NOT_YET) return got == KL_SAME;
+    return b->turn - b->compared < KL_BOARD_LAG && (!op->sources || op->share->more);
+}
+
+/* Is the post of a source here, and of the same call? */
+static inline bool comes(const struct kl_flat_op *op, int from, ncclResult_t *rc)
+{
+    const enum kl_comparison got = kl_board_has_come(op->board, from, posted_by(op, from), op->share->signature);
+
+    if (got == KL_OTHER) *rc = kl_board_refuse(op->board, from, function(op));
+    return got == KL_SAME;
+}
+
+static inline bool collect(struct kl_flat_op *op, ncclResult_t *rc)
+{
+    const bool merges = reduces(op);
+
+    for (; op->arrived < op->sources; op->arrived++) {
+        const int from = source(op, op->arrived);
+        if (from == op->board->rank) continue; /* where all are merged */
+        if (!comes(op, from, rc)) return false;
+        if (!merges) take(op, from);
+    }
+    if (!agree(op, rc)) return false;
+    if (merges) return !op->sources || merge_sources(op);
+    keep_own(op);
+    return true;
+}
+
+/* ---- turns ---- */
+
+static void leave_turn(const struct kl_flat_op *op)
+{
+    if (op->sources) op->board->taken = op->board->turn + 1;
+    if (looks_at_all(op)) op->board->compared = op->board->turn + 1;
+    if (op->bytes <= op->board->cell_bytes)
+        kl_board_next_small_turn(op->board);
+    else
+        kl_board_next_turn(op->board);
+}
+
+static void end_turn(struct kl_flat_op *op)
+{
+    leave_turn(op);
+    op->posted = false;
+    op->arrived = 0;
+    if (op->slices || op->by_core) {
+        op->stage = next_stage(op);
+        op->sources = count_sources(op);
+    }
+    if (op->stage != KL_FLAT_BRING) return;
+    op->first += op->piece;
+    if (op->first < op->share->end) begin_piece(op);
+}
+
+/* Is this turn its only one, or the last? */
+static bool ends_with_turn(const struct kl_flat_op *op)
+{
+    return op->first + op->piece >= op->share->end && next_stage(op) == KL_FLAT_BRING;
+}
+
+/* Changes whenever something moves within a turn. */
+static size_t position(const struct kl_flat_op *op)
+{
+    return (size_t)(op->posted + op->arrived) + (size_t)op->board->compared;
+}
+
+enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc)
+{
+    enum kl_progress got = KL_STALLED;
+
+    while (op->first < op->share->end) {
+        size_t before = position(op);
+        if (!try_post(op) || !collect(op, rc)) {
+            if (*rc) return KL_DONE;
+            return position(op) != before ? KL_MOVED : got;
+        }
+        end_turn(op);
+        got = KL_MOVED;
+    }
+    return KL_DONE;
+}
+
+/* What is one turn, in which nothing has to be waited for, needs no more than that. */
+bool kl_flat_try_now(struct kl_flat_op *op, struct kl_board *board, const struct kl_channel_work *share,
+                     ncclResult_t *rc)
+{
+    start(op, board, share);
+    if (!ends_with_turn(op)) return kl_flat_progress(op, rc) == KL_DONE;
+    if (!try_post(op) || !collect(op, rc)) return *rc;
+    leave_turn(op);
+    return true;
+}
+
+/* ---- ahead ---- */
+
+bool kl_flat_prepost(const struct kl_flat_op *op, const struct kl_channel_work *share, uint64_t later)
+{
+    struct kl_board *b = op->board;
+    struct kl_flat_op next;
+
+    if (!op->posted || !ends_with_turn(op) || is_rooted(op->share) || is_rooted(share)) return false;
+    b->turn += later;
+    start(&next, b, share);
+    const bool posted = ends_with_turn(&next) && later <= kl_board_early(b, next.bytes) && try_post(&next);
+    if (posted) b->posted = b->turn + 1;
+    b->turn -= later;
+    return posted;
+}
+
+/* ---- diagnosis ---- */
+
+static int blocker(struct kl_flat_op *op)
+{
+    int rank = -1;
+
+    if (op->first >= op->share->end) return -1;
+    if (!op->posted) return kl_board_may_post(op->board, posted_here(op), &rank) ? -1 : rank;
+    if (op->arrived == op->sources && op->by_core && op->stage == KL_FLAT_BRING)
+        return next_post(op, &rank) ? -1 : rank;
+    if (op->arrived == op->sources) return looks_at_all(op) ? -1 : kl_board_neighbour(op->board);
+    rank = source(op, op->arrived);
+    return kl_board_is_there(op->board, rank, posted_by(op, rank)) ? -1 : rank;
+}
+
+int kl_flat_blocked_on(struct kl_flat_op *op, bool gone)
+{
+    int rank = blocker(op);
+
+    if (!gone || rank < 0) return rank;
+    /* What a rank did before it left is visible when its mark is. */
+    return kl_arena_left(op->board->mark, rank) && blocker(op) == rank ? rank : -1;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flat where ranks do not keep step: a rank that runs ahead goes once round and no further, and data posted before
+ * their turn are read in it. */
+#include "coll/shm/test_board_calls.h"
+
+/* ---- a rank that runs ahead ---- */
+
+/* The rank that runs ahead in a broadcast, or in a reduce to rank 0. */
+static int who_runs_ahead(const struct call *c)
+{
+    return c->func == KL_FUNC_REDUCE ? 1 : 0;
+}
+
+/* All others do the next one. */
+static void follow(struct world *w, const struct call *c)
+{
+    const int ahead = who_runs_ahead(c);
+
+    for (int i = 1; i < w->n; i++) {
+        const int r = (ahead + i) % w->n;
+        struct kl_channel_work s = share_of(c, r, w->send[r], w->recv[r]);
+        assert_int_equal(go_on(w, ahead), KL_STALLED);
+        start_flat(w, r, &s);
+        assert_int_equal(go_on(w, r), KL_DONE);
+    }
+}
+
+/* As after many posts in each area. */
+static void use_all_places(struct kl_board *b)
+{
+    for (int i = 0; i < KL_BOARD_AREAS; i++) {
+        b->area[i].used = b->area[i].places;
+        b->area[i].uses = (uint64_t)KL_BOARD_USES_PER_PLACE * b->area[i].places;
+    }
+}
+
+/* `n` ranks and `bytes`. One ends `most` operations before any other has followed, and continues when all have
+ * completed `in` of them, and not before. */
+static void expect_ahead(int n, int func, size_t bytes, int most, int followed)
+{
+    static struct world w;
+    struct call c = {.func = func, .type = ncclInt8, .count = bytes, .seed = 7};
+    const int rank = who_runs_ahead(&c);
+    int ahead = 0;
+
+    assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, n), ncclSuccess);
+    open_world(&w, n, 40000);
+    use_all_places(&w.board[rank]);
+    for (;; ahead++) {
+        struct kl_channel_work s = share_of(&c, rank, w.send[rank], w.recv[rank]);
+        start_flat(&w, rank, &s);
+        if (go_on(&w, rank) != KL_DONE) break;
+    }
+    assert_int_equal(kl_flat_blocked_on(&w.op[rank], false), !rank);
+    assert_int_equal(kl_flat_blocked_on(&w.op[rank], true), -1);
+    for (int i = 0; i < followed; i++) follow(&w, &c);
+    assert_int_equal(go_on(&w, rank), KL_DONE);
+    assert_int_equal(ahead, most);
+    close_world(&w);
+}
+
+/* An area with so many places, on such a board. The writer waits for a sixteenth, and one; small turns are acknowledged
+ * in groups. */
+static void expect_round(const struct kl_board *board, int func, size_t bytes, uint32_t places)
+{
+    uint32_t followed = places / 16 + 1;
+
+    if (bytes <= board->cell_bytes) followed = (followed + KL_BOARD_TOLD - 1) / KL_BOARD_TOLD * KL_BOARD_TOLD;
+    expect_ahead(board->nranks, func, bytes, (int)places, (int)followed);
+}
+
+/* Where each post needs a line, there are no more posts than lines. */
+static void expect_places(const struct kl_board *board, int func, size_t bytes, uint32_t places)
+{
+    const bool packed =
+        board->crowded && bytes > (size_t)(func == KL_FUNC_BROADCAST ? KL_BOARD_INLINE : KL_BOARD_PACKET);
+
+    expect_round(board, func, bytes, packed || places < board->nlines ? places : board->nlines);
+}
+
+/* In a broadcast, or a reduce, whose areas are of one cell, two, four. `brief`: places of the smallest. */
+static void expect_rounds(int func, const struct kl_board *board, const struct kl_board_area *areas, uint32_t brief)
+{
+    expect_round(board, func, KL_BOARD_BRIEF, brief);
+    expect_round(board, func, KL_BOARD_BRIEF + 1, board->nlines);
+    expect_round(board, func, KL_BOARD_INLINE, board->nlines);
+    expect_round(board, func, KL_BOARD_INLINE + 1, board->area[KL_BOARD_PACKETS].places);
+    expect_round(board, func, KL_BOARD_PACKET, board->area[KL_BOARD_PACKETS].places);
+    expect_places(board, func, KL_BOARD_PACKET + 1, areas[0].places);
+    expect_places(board, func, board->cell_bytes, areas[0].places);
+    for (size_t i = 1, cells = 2; i < KL_BOARD_SIZES; i++, cells *= 2) {
+        expect_places(board, func, cells / 2 * board->cell_bytes + 1, areas[i].places);
+        expect_places(board, func, cells * board->cell_bytes, areas[i].places);
+    }
+}
+
+static void expect_all_rounds(void)
+{
+    struct kl_board b;
+
+    kl_board_init(&b, 3, 0, crowded);
+    expect_rounds(KL_FUNC_BROADCAST, &b, &b.area[KL_BOARD_SOLO], crowded ? KL_BOARD_AHEAD : b.nlines);
+    expect_rounds(KL_FUNC_REDUCE, &b, &b.area[KL_BOARD_CELLS], b.nlines);
+    expect_places(&b, KL_FUNC_REDUCE, 4 * b.cell_bytes + 1, b.area[KL_BOARD_SLOTS].places);
+    expect_places(&b, KL_FUNC_REDUCE, b.slot_bytes, b.area[KL_BOARD_SLOTS].places);
+}
+
+/* Of so many ranks that lines are fewer than other places. */
+static void expect_fewer_lines(void)
+{
+    enum { RANKS = 20 };
+    struct kl_board b;
+
+    kl_board_init(&b, RANKS, 0, crowded);
+    assert_true(b.nlines < b.area[KL_BOARD_SOLO].places);
+    expect_round(&b, KL_FUNC_BROADCAST, KL_BOARD_BRIEF, crowded ? KL_BOARD_AHEAD : b.nlines);
+    expect_places(&b, KL_FUNC_BROADCAST, KL_BOARD_PACKET + 1, b.area[KL_BOARD_SOLO].places);
+    expect_places(&b, KL_FUNC_REDUCE, KL_BOARD_PACKET + 1, b.area[KL_BOARD_CELLS].places);
+}
+
+static void a_rank_ahead_waits_only_on_wrap_around(void **state)
+{
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        crowded = shared;
+        expect_all_rounds();
+        expect_fewer_lines();
+    }
+    crowded = false;
+}
+
+/* ---- a rank that posts before its turn ---- */
+
+enum { EARLY_RANKS = 3, EARLY_CALLS = 5000, LARGEST = 6000, KEPT = 64 };
+
+static struct early {
+    struct kl_board board;
+    struct kl_flat_op op;
+    struct kl_channel_work share;
+    struct kl_redop sum;
+    int call, next; /* in progress, and the first not posted */
+    bool begun;
+    int32_t send[KEPT][LARGEST], recv[EARLY_RANKS * LARGEST]; /* by call */
+} early[EARLY_RANKS];
+
+static int32_t value_of(int call, int rank, int i)
+{
+    return 1000000 * rank + 10 * call + i;
+}
+
+/* Of call `call`, which all ranks draw alike: small ones, mostly, which all wait for. */
+static struct kl_channel_work early_share(struct early *e, int call)
+{
+    static const int funcs[] = {KL_FUNC_ALL_REDUCE, KL_FUNC_ALL_GATHER, KL_FUNC_ALL_GATHER,
+                                KL_FUNC_ALL_REDUCE, KL_FUNC_BROADCAST,  KL_FUNC_REDUCE};
+    uint64_t seed = (uint64_t)call;
+    const int func = funcs[draw(&seed, 100) < 92 ? draw(&seed, 4) : 4 + draw(&seed, 2)],
+              limits[] = {3, 3, 28, 28, 500, LARGEST};
+    const size_t count = 1 + draw(&seed, (uint64_t)limits[draw(&seed, 100) < 85 ? draw(&seed, 5) : 5]);
+    int32_t *send = e->send[call % KEPT];
+
+    for (size_t i = 0; i < count; i++) send[i] = value_of(call, e->board.rank, (int)i);
+    return (struct kl_channel_work){.func = func,
+                                    .root = call % EARLY_RANKS,
+                                    .signature = (uint64_t)call,
+                                    .redop = kl_func_info[func].reduces ? &e->sum : NULL,
+                                    .send = send,
+                                    .recv = e->recv,
+                                    .count = count,
+                                    .end = count,
+                                    .elem_bytes = sizeof(int32_t)};
+}
+
+static void check_early(const struct early *e)
+{
+    const struct kl_channel_work *s = &e->share;
+    const int n = (int)s->count;
+
+    if (s->func == KL_FUNC_REDUCE && e->board.rank != s->root) return;
+    for (int i = 0; i < n; i++) {
+        if (kl_func_info[s->func].reduces)
+            assert_int_equal(e->recv[i], 3 * value_of(e->call, 1, i));
+        else if (s->func == KL_FUNC_BROADCAST)
+            assert_int_equal(e->recv[i], value_of(e->call, s->root, i));
+        else
+            for (int r = 0; r < EARLY_RANKS; r++) assert_int_equal(e->recv[r * n + i], value_of(e->call, r, i));
+    }
+}
+
+static int post_early(struct early *e, uint64_t *seed)
+{
+    int posted = 0;
+
+    if (e->next <= e->call) e->next = e->call + 1;
+    for (; e->next - e->call < KL_BOARD_EARLY && draw(seed, 10); e->next++, posted++) {
+        const struct kl_channel_work s = early_share(e, e->next);
+        if (!kl_flat_prepost(&e->op, &s, (uint64_t)(e->next - e->call))) break;
+    }
+    return posted;
+}
+
+/* A rank may not overwrite its post while others have not come so far: some lag behind by as much as posts allow. */
+static void run_early(void)
+{
+    void *memory = zeroed(kl_board_bytes(EARLY_RANKS)), *mark = zeroed(EARLY_RANKS * sizeof(struct kl_arena_mark));
+    uint64_t seed = 11;
+    int left = EARLY_RANKS, posted = 0;
+
+    for (int r = 0; r < EARLY_RANKS; r++) {
+        early[r] = (struct early){0};
+        kl_board_init(&early[r].board, EARLY_RANKS, r, crowded);
+        for (int i = KL_BOARD_CELLS + 1; i < KL_BOARD_AREAS; i++)
+            early[r].board.area[i].places = KL_BOARD_LEAST_SLOTS; /* fewer than turns that are posted early */
+        kl_board_attach(&early[r].board, memory, mark);
+        assert_int_equal(kl_redop_init(&early[r].sum, ncclInt32, ncclSum, EARLY_RANKS), ncclSuccess);
+    }
+    for (int favourite = 0; left; favourite = draw(&seed, 50) ? favourite : (int)draw(&seed, EARLY_RANKS)) {
+        struct early *e = &early[draw(&seed, 3) ? favourite : (int)draw(&seed, EARLY_RANKS)];
+        ncclResult_t rc = ncclSuccess;
+        if (e->call == EARLY_CALLS) continue;
+        if (!e->begun) {
+            e->share = early_share(e, e->call);
+            kl_flat_start(&e->op, &e->board, &e->share);
+        }
+        e->begun = kl_flat_progress(&e->op, &rc) != KL_DONE;
+        assert_int_equal(rc, ncclSuccess);
+        if (e->begun) {
+            posted += post_early(e, &seed);
+            continue;
+        }
+        check_early(e);
+        left -= ++e->call == EARLY_CALLS;
+    }
+    assert_true(posted > EARLY_CALLS);
+    free(memory);
+    free(mark);
+}
+
+static void posts_before_their_turn_are_read_in_it(void **state)
+{
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        crowded = shared;
+        run_early();
+    }
+    crowded = false;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rank_ahead_waits_only_on_wrap_around),
+        cmocka_unit_test(posts_before_their_turn_are_read_in_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

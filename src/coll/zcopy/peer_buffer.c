@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/zcopy/peer_buffer.h"
+
+#include "base/error.h"
+#include "os/fault_inject.h"
+
+#include <stdlib.h>
+
+enum { NOWHERE = UINT8_MAX }; /* block: the buffer is not lent */
+
+/* ---- life ---- */
+
+ncclResult_t kl_lent_init(struct kl_lent *lent, const struct kl_device_kind *devices, int nranks, int rank)
+{
+    *lent = (struct kl_lent){.devices = devices, .nranks = nranks, .rank = rank};
+    lent->far = kl_inject_calloc((size_t)nranks, sizeof(struct kl_lent_far *));
+    return lent->far ? ncclSuccess : KL_NOMEM("lent buffers");
+}
+
+static void forget_own(struct kl_lent *l)
+{
+    for (int i = 0; i < l->nown; i++) (void)l->devices->unexport(&l->own[i].ticket);
+    l->nown = l->watched = 0;
+    l->epoch++;
+}
+
+static void forget_far(const struct kl_lent *l, struct kl_lent_far *far)
+{
+    for (int b = 0; b < KL_LENT_BLOCKS; b++) {
+        l->devices->unimport(far->import[b]);
+        far->import[b] = NULL;
+        far->base[b] = NULL;
+    }
+}
+
+void kl_lent_fini(struct kl_lent *l)
+{
+    if (!l->far) return;
+    forget_own(l);
+    for (int r = 0; r < l->nranks; r++) {
+        if (l->far[r]) forget_far(l, l->far[r]);
+        free(l->far[r]);
+    }
+    free(l->far);
+    l->far = NULL;
+}
+
+/* ---- this rank's ---- */
+
+/* One of the list after the other is looked at, operation by operation. */
+static bool was_freed(struct kl_lent *l)
+{
+    struct kl_memory memory;
+
+    if (!l->nown) return false;
+    const struct kl_lent_own *o = &l->own[l->watched++ % l->nown];
+    l->devices->lookup(o->base, &memory);
+    return memory.kind != KL_MEMORY_SHAREABLE;
+}
+
+/* Its place in the list; -1: it is not there, or was freed. */
+static int listed(const struct kl_lent *l, const struct kl_memory *memory)
+{
+    for (int i = 0; i < l->nown; i++)
+        if (l->own[i].base == memory->base) return i;
+    return -1;
+}
+
+static int list(struct kl_lent *l, const struct kl_memory *memory)
+{
+    struct kl_lent_own *o = &l->own[l->nown];
+    int quiet = kl_error_quiet(1);
+    ncclResult_t rc = l->devices->export_range(memory->base, memory->bytes, &o->ticket);
+
+    kl_error_quiet(quiet);
+    if (rc) return -1;
+    o->base = memory->base;
+    o->bytes = memory->bytes;
+    o->told = false;
+    return l->nown++;
+}
+
+static void describe(struct kl_lent *l, const void *buffer, enum kl_lent_which which, struct kl_lent_card *card)
+{
+    struct kl_memory memory;
+
+    card->at[which] = (uint64_t)(uintptr_t)buffer;
+    card->block[which] = buffer ? 0 : NOWHERE;
+    if (!l->processes || !buffer) return;
+    l->devices->lookup(buffer, &memory);
+    int i = memory.kind == KL_MEMORY_SHAREABLE ? listed(l, &memory) : -1;
+    if (i < 0 && memory.kind == KL_MEMORY_SHAREABLE) i = list(l, &memory);
+    if (i < 0) {
+        card->lends = false;
+        return;
+    }
+    card->at[which] -= (uint64_t)(uintptr_t)memory.base;
+    card->block[which] = (uint8_t)i;
+    card->fresh |= !l->own[i].told;
+}
+
+void kl_lent_card(struct kl_lent *l, const void *const buffer[KL_LENT_BUFFERS], struct kl_lent_card *card)
+{
+    if (l->nown + KL_LENT_BUFFERS > KL_LENT_BLOCKS || was_freed(l)) forget_own(l);
+    *card = (struct kl_lent_card){.lends = true};
+    for (int i = 0; i < KL_LENT_BUFFERS; i++) describe(l, buffer[i], (enum kl_lent_which)i, card);
+    card->epoch = l->epoch;
+}
+
+struct kl_lent_card kl_lent_card_of(enum kl_lent_which which, uint64_t at, uint32_t epoch, unsigned block)
+{
+    struct kl_lent_card card = {.epoch = epoch, .block = {NOWHERE, NOWHERE}, .lends = true};
+
+    card.at[which] = at;
+    card.block[which] = (uint8_t)block;
+    return card;
+}
+
+void kl_lent_tickets(const struct kl_lent *l, const struct kl_lent_card *card, struct kl_lent_tickets *tickets)
+{
+    *tickets = (struct kl_lent_tickets){0};
+    for (int i = 0; i < KL_LENT_BUFFERS; i++)
+        if (card->block[i] < l->nown) tickets->ticket[i] = l->own[card->block[i]].ticket;
+}
+
+void kl_lent_told(struct kl_lent *l)
+{
+    for (int i = 0; i < l->nown; i++) l->own[i].told = true;
+}
+
+/* ---- others' ---- */
+
+/* NULL: there is no memory. */
+static struct kl_lent_far *far_of(struct kl_lent *l, int rank, const struct kl_lent_card *card)
+{
+    if (!l->far[rank]) l->far[rank] = kl_inject_calloc(1, sizeof **l->far);
+    struct kl_lent_far *far = l->far[rank];
+    if (!far) return NULL;
+
+    if (far->epoch != card->epoch) forget_far(l, far);
+    far->epoch = card->epoch;
+    return far;
+}
+
+ncclResult_t kl_lent_import(struct kl_lent *l, int rank, const struct kl_lent_card *card,
+                            const struct kl_lent_tickets *tickets, uint64_t deadline)
+{
+    struct kl_lent_far *far = far_of(l, rank, card);
+
+    if (!far) return KL_NOMEM("lent buffers");
+    for (int i = 0; i < KL_LENT_BUFFERS; i++) {
+        const unsigned b = card->block[i];
+        void *base;
+        if (b == NOWHERE) continue;
+        if (b >= KL_LENT_BLOCKS) return KL_FAIL(ncclRemoteError, "rank %d lends an allocation without a number", rank);
+        if (far->base[b]) continue;
+        KL_TRY(l->devices->import(&tickets->ticket[i], deadline, &far->import[b], &base));
+        far->base[b] = base;
+        far->bytes[b] = tickets->ticket[i].bytes;
+    }
+    return ncclSuccess;
+}
+
+static bool is_mapped(const struct kl_lent_far *far, unsigned block, uint64_t at, size_t bytes)
+{
+    if (!far || block >= KL_LENT_BLOCKS || !far->base[block]) return false;
+    return at <= far->bytes[block] && bytes <= far->bytes[block] - at;
+}
+
+char *kl_lent_find(struct kl_lent *l, int rank, const struct kl_lent_card *card, enum kl_lent_which which, size_t bytes)
+{
+    const unsigned b = card->block[which];
+
+    if (b == NOWHERE) return NULL;
+    if (!l->processes) return (char *)(uintptr_t)card->at[which];
+    if (rank == l->rank) return (char *)(uintptr_t)l->own[b].base + card->at[which];
+    const struct kl_lent_far *far = far_of(l, rank, card);
+    return is_mapped(far, b, card->at[which], bytes) ? far->base[b] + card->at[which] : NULL;
+}
