@@ -25,9 +25,9 @@ enum { KL_AGREEMENT_LEAST = 4, KL_AGREEMENT_MOST = 1024, KL_AGREEMENT_BYTES = 64
 enum kl_agreed {
     KL_AGREED_STAGED,  /* the collective is done another way, */
     KL_AGREED_REFUSED, /* and so are all others for which the kernel would copy, as it does not, */
-    KL_AGREED_DIRECT, /* or is complete, in the ranks' own buffers, */
-    KL_AGREED_KERNEL, /* or by the kernel's copies, */
-    KL_AGREED_REPAIRED  /* which it refused in the middle: the rest was staged, and so are collectives from now on */
+    KL_AGREED_DIRECT,  /* or is complete, in the ranks' own buffers, */
+    KL_AGREED_KERNEL,  /* or by the kernel's copies, */
+    KL_AGREED_REPAIRED /* which it refused in the middle: the rest was staged, and so are collectives from now on */
 };
 
 /** A leader's notice. */

@@ -98,8 +98,7 @@ static bool offer_mapped(const struct kl_loans *l, const void *data, struct loan
 
 static struct loan offer_read(const struct kl_loans *l, const void *data)
 {
-    return (struct loan){
-        .at = (uint64_t)(uintptr_t)data, .block = NO_BLOCK, .owner = kl_cma_self(&l->lending.process)};
+    return (struct loan){.at = (uint64_t)(uintptr_t)data, .block = NO_BLOCK, .owner = kl_cma_self(&l->lending.process)};
 }
 
 /* The loan of either kind that is possible; false: none is. */

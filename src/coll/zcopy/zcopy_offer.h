@@ -38,7 +38,7 @@ enum kl_loan_kind { KL_LOAN_MAPPED, KL_LOAN_READ, KL_LOAN_KINDS };
 struct kl_loan_peer {
     uint8_t refusals[KL_LOAN_KINDS]; /* in a row */
     enum kl_loan_kind kind;          /* of the last loan */
-    struct kl_cma_cache seen;     /* of its memory */
+    struct kl_cma_cache seen;        /* of its memory */
 };
 
 /** What a rank knows of loans. Stays where it is once something was lent. */
