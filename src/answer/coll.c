@@ -107,7 +107,7 @@ ncclResult_t kl_coll_check_type(const struct kl_coll_asked *a, const struct kl_t
     return ncclSuccess;
 }
 
-static ncclResult_t find_choice(struct kl_socket_handshake_result *o, struct kl_coll_answer *answer)
+static ncclResult_t find_choice(struct kl_opened *o, struct kl_coll_answer *answer)
 {
     const struct kl_coll_asked *a = &answer->asked;
     const struct kl_op_question question = {a->func, a->first, a->last, a->type, a->op};
@@ -119,7 +119,7 @@ static ncclResult_t find_choice(struct kl_socket_handshake_result *o, struct kl_
     return kl_op_choice_find(&question, tuning, &answer->choice);
 }
 
-ncclResult_t kl_coll_place(struct kl_coll_asked *a, struct kl_socket_handshake_result *o)
+ncclResult_t kl_coll_place(struct kl_coll_asked *a, struct kl_opened *o)
 {
     KL_TRY(kl_opened_plan(o));
     a->cluster = &o->cluster;
@@ -128,8 +128,7 @@ ncclResult_t kl_coll_place(struct kl_coll_asked *a, struct kl_socket_handshake_r
     return ncclSuccess;
 }
 
-ncclResult_t kl_coll_answer_make(const struct kl_coll_asked *asked, struct kl_socket_handshake_result *o,
-                                 struct kl_coll_answer *answer)
+ncclResult_t kl_coll_answer_make(const struct kl_coll_asked *asked, struct kl_opened *o, struct kl_coll_answer *answer)
 {
     memset(answer, 0, sizeof *answer);
     answer->asked = *asked;

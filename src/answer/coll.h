@@ -49,7 +49,7 @@ bool kl_coll_is_named(const char *name);
 ncclResult_t kl_coll_ask(const struct kl_coll_question *question, struct kl_coll_asked *asked);
 
 /** Plan for the cluster, which must outlive the question, and set the question's place. */
-ncclResult_t kl_coll_place(struct kl_coll_asked *asked, struct kl_socket_handshake_result *opened);
+ncclResult_t kl_coll_place(struct kl_coll_asked *asked, struct kl_opened *opened);
 
 /** Can all GPUs of the place handle the type? ncclInvalidUsage if not. */
 ncclResult_t kl_coll_check_type(const struct kl_coll_asked *asked, const struct kl_tuning *tuning);
@@ -58,10 +58,11 @@ struct kl_coll_answer {
     struct kl_coll_asked asked;
     struct kl_op_choice choice; /* asked.func >= 0 */
     struct kl_op_rounds rounds; /* asked.func < 0 */
+    json_t *selected;           /* added to the JSON of a choice; NULL: nothing. The caller's */
 };
 
 /** Answer for a cluster, which must outlive the answer. Free with kl_coll_answer_fini, also after a failure. */
-ncclResult_t kl_coll_answer_make(const struct kl_coll_asked *asked, struct kl_socket_handshake_result *opened,
+ncclResult_t kl_coll_answer_make(const struct kl_coll_asked *asked, struct kl_opened *opened,
                                  struct kl_coll_answer *answer);
 void kl_coll_answer_fini(struct kl_coll_answer *answer);
 ncclResult_t kl_coll_json(const struct kl_coll_answer *answer, FILE *to);

@@ -41,8 +41,8 @@ static json_t *row_json(const struct kl_coll_asked *a, const struct kl_tuning *t
                      kl_json_float(c.time), "bus_gbs", kl_coll_bus(a, bytes, c.time));
 }
 
-ncclResult_t kl_estimate_json(const struct kl_coll_asked *asked, const int64_t *bytes, int n,
-                              struct kl_socket_handshake_result *o, FILE *to)
+ncclResult_t kl_estimate_json(const struct kl_coll_asked *asked, const int64_t *bytes, int n, struct kl_opened *o,
+                              FILE *to)
 {
     struct kl_coll_asked a = *asked;
 

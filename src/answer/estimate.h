@@ -11,7 +11,7 @@
 #include "answer/coll.h"
 
 /** `asked` without sizes (kl_coll_ask); each of the `n` sizes is at least 1, and a barrier takes none (n 0). */
-ncclResult_t kl_estimate_json(const struct kl_coll_asked *asked, const int64_t *bytes, int n,
-                              struct kl_socket_handshake_result *opened, FILE *to);
+ncclResult_t kl_estimate_json(const struct kl_coll_asked *asked, const int64_t *bytes, int n, struct kl_opened *opened,
+                              FILE *to);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-ncclResult_t kl_graph_answer_make(struct kl_socket_handshake_result *o, unsigned graphs, struct kl_plan_view *view)
+ncclResult_t kl_graph_answer_make(struct kl_opened *o, unsigned graphs, struct kl_plan_view *view)
 {
     ncclResult_t rc = kl_opened_plan(o);
 

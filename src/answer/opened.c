@@ -18,7 +18,7 @@ ncclResult_t kl_constants_named(const char *name, const struct kl_tuning_constan
     return name ? KL_FAIL(ncclInvalidArgument, "--constants %s: expected reference or host", name) : ncclSuccess;
 }
 
-ncclResult_t kl_opened_init(const struct kl_cluster_request *request, struct kl_socket_handshake_result *o)
+ncclResult_t kl_opened_init(const struct kl_cluster_request *request, struct kl_opened *o)
 {
     memset(o, 0, sizeof *o);
     KL_TRY(kl_cluster_open(request, &o->cluster));
@@ -29,14 +29,14 @@ ncclResult_t kl_opened_init(const struct kl_cluster_request *request, struct kl_
     return rc;
 }
 
-void kl_opened_fini(struct kl_socket_handshake_result *o)
+void kl_opened_fini(struct kl_opened *o)
 {
     if (o->has_plan) kl_planned_fini(&o->planned);
     o->has_plan = false;
     kl_cluster_close(&o->cluster);
 }
 
-ncclResult_t kl_opened_plan(struct kl_socket_handshake_result *o)
+ncclResult_t kl_opened_plan(struct kl_opened *o)
 {
     const uint64_t start = kl_now_ns();
 
@@ -48,12 +48,12 @@ ncclResult_t kl_opened_plan(struct kl_socket_handshake_result *o)
     return rc;
 }
 
-void kl_opened_about_machine(struct kl_socket_handshake_result *o)
+void kl_opened_about_machine(struct kl_opened *o)
 {
     o->cluster.uncertain = o->machine;
 }
 
-void kl_opened_about_tuning(struct kl_socket_handshake_result *o, const struct kl_tuning_op *op)
+void kl_opened_about_tuning(struct kl_opened *o, const struct kl_tuning_op *op)
 {
     kl_opened_about_machine(o);
     kl_uncertain_tuning(&o->planned, op, &o->cluster);

@@ -11,7 +11,7 @@
 #include "plan/cluster.h"
 #include "plan/planned.h"
 
-struct kl_socket_handshake_result {
+struct kl_opened {
     struct kl_cluster cluster;   /* with its finding */
     struct kl_uncertain machine; /* uncertain rules that matter for the machine, whatever the question */
     struct kl_planned planned;
@@ -20,15 +20,15 @@ struct kl_socket_handshake_result {
 };
 
 /** The request must outlive it. On failure nothing is held. */
-ncclResult_t kl_opened_init(const struct kl_cluster_request *request, struct kl_socket_handshake_result *opened);
-void kl_opened_fini(struct kl_socket_handshake_result *opened);
+ncclResult_t kl_opened_init(const struct kl_cluster_request *request, struct kl_opened *opened);
+void kl_opened_fini(struct kl_opened *opened);
 
 /** Plan for the cluster, unless that was done. */
-ncclResult_t kl_opened_plan(struct kl_socket_handshake_result *opened);
+ncclResult_t kl_opened_plan(struct kl_opened *opened);
 
 /** Set the cluster's `uncertain` for a question about its machine, or about an operation (NULL: any) of its plan. */
-void kl_opened_about_machine(struct kl_socket_handshake_result *opened);
-void kl_opened_about_tuning(struct kl_socket_handshake_result *opened, const struct kl_tuning_op *op);
+void kl_opened_about_machine(struct kl_opened *opened);
+void kl_opened_about_tuning(struct kl_opened *opened, const struct kl_tuning_op *op);
 
 /** "reference" or "host"; NULL stands for NULL. ncclInvalidArgument for another name. */
 ncclResult_t kl_constants_named(const char *name, const struct kl_tuning_constants **constants);

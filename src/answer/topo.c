@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "plan/topo_name.h"
 
-ncclResult_t kl_topo_answer_make(struct kl_socket_handshake_result *o, bool trimmed, struct kl_topo_answer *a)
+ncclResult_t kl_topo_answer_make(struct kl_opened *o, bool trimmed, struct kl_topo_answer *a)
 {
     *a = (struct kl_topo_answer){.cluster = &o->cluster};
     kl_opened_about_machine(o);

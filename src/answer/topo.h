@@ -19,8 +19,7 @@ struct kl_topo_answer {
 };
 
 /** `trimmed`: the system of rank 0, as a plan uses it; else the machine with all its NICs. Free with kl_topo_answer_fini, also after a failure. */
-ncclResult_t kl_topo_answer_make(struct kl_socket_handshake_result *opened, bool trimmed,
-                                 struct kl_topo_answer *answer);
+ncclResult_t kl_topo_answer_make(struct kl_opened *opened, bool trimmed, struct kl_topo_answer *answer);
 void kl_topo_answer_fini(struct kl_topo_answer *answer);
 
 /** Suspicious facts of the machine (topo/warn.h). */

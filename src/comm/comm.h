@@ -205,6 +205,7 @@ struct ncclComm {
     struct kl_p2p_channels p2p;
     struct kl_p2p_round *rounds; /* nranks */
     struct kl_tuning tuning;     /* with kl_tuning_host */
+    struct kl_select_facts facts;
 
     /* cold */
     struct kl_failure failure;
@@ -318,6 +319,15 @@ ncclResult_t kl_comm_connect(ncclComm_t comm);
  * chunks ranks work at the same time, where they have cores for that. All ranks compute the same.
  */
 size_t kl_comm_chain_bytes(ncclComm_t comm);
+
+/* ---- facts.c ---- */
+
+/** Of this rank, for all others; a host's leader measures the machine, if its process has not. */
+void kl_comm_describe_facts(ncclComm_t comm, struct kl_rank_record *me);
+
+/** From the records of all. */
+void kl_comm_derive_facts(ncclComm_t comm);
+void kl_comm_log_facts(ncclComm_t comm);
 void kl_comm_disconnect(ncclComm_t comm);
 
 /** With NCCL_RUNTIME_CONNECT=0: make the algorithms' connections, which are otherwise made at first use. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/config.h"
 
+#include "coll/select/model.h"
 #include "os/hostinfo.h"
 
 #include <stdio.h>
@@ -32,9 +33,15 @@ static const struct kl_param rows[] = {
         "reduce floating-point numbers in the order of ranks: the same bits on any machine, with any NCCL_ALGO"),
     KL_PARAM_BOOL(struct kl_comm_config, lends, "KOLO_MAPPED", KL_OWN, "1",
                   "large operations and messages work in the ranks' own buffers where others can map them; 0: never"),
-    KL_PARAM_ENUM(
-        struct kl_comm_config, kernel_copies, "KOLO_KERNEL_COPIES", KL_OWN, "AUTO", kernel_copies,
-        "the kernel copies large data between processes (CMA); AUTO: where measured to be faster than staging"),
+    KL_PARAM_ENUM(struct kl_comm_config, kernel_copies, "KOLO_KERNEL_COPIES", KL_OWN, "AUTO", kernel_copies,
+                  "the kernel copies large data between processes (CMA); AUTO: where that is estimated to be faster "
+                  "than staging"),
+    KL_PARAM_LIST(
+        struct kl_comm_config, select, "KOLO_SELECT", KL_ALIKE, "", kl_select_word_names,
+        "force how data are copied on one host, hierarchical reductions, stores; FIXED: nothing changes later"),
+    KL_PARAM_STRING(
+        struct kl_comm_config, profile, "KOLO_PROFILE", KL_SETTLED, "",
+        "measurements that the first rank of a host takes instead of its own, as INFO shows them: line=147"),
     KL_PARAM_BOOL(struct kl_comm_config, huge_pages, "KOLO_HUGE_PAGES", KL_OWN, "1",
                   "memory that large operations use again and again gets huge pages, where Linux has them; 0: never"),
     KL_PARAM_BOOL(struct kl_comm_config, ahead, "KOLO_AHEAD", KL_OWN, "1",

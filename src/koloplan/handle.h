@@ -12,7 +12,7 @@ struct koloplanCluster {
     struct kl_cluster_request request; /* const once opened */
     struct kl_plan_texts *texts;       /* that it points to */
     pthread_mutex_t mutex;             /* guards `opened` */
-    struct kl_socket_handshake_result opened;
+    struct kl_opened opened;
     char **warning; /* const once opened */
     int nwarnings;
 };

@@ -33,7 +33,7 @@ struct question {
     const struct kl_cluster_request *request, *other; /* questions that open clusters themselves */
 };
 
-typedef ncclResult_t answerer(const struct question *q, struct kl_socket_handshake_result *o, FILE *to);
+typedef ncclResult_t answerer(const struct question *q, struct kl_opened *o, FILE *to);
 
 static ncclResult_t need(const void *argument, const char *function, const char *name)
 {
@@ -65,7 +65,7 @@ static ncclResult_t ask_cluster(struct question *q, struct koloplanCluster *clus
 
 /* ---- machines ---- */
 
-static ncclResult_t answer_machines(const struct question *q, struct kl_socket_handshake_result *o, FILE *to)
+static ncclResult_t answer_machines(const struct question *q, struct kl_opened *o, FILE *to)
 {
     (void)q, (void)o;
     return kl_machines_json(to);
@@ -80,7 +80,7 @@ ncclResult_t koloplanMachines(char **json)
     return ask(&q, NULL, answer_machines, json);
 }
 
-static ncclResult_t answer_topo(const struct question *q, struct kl_socket_handshake_result *o, FILE *to)
+static ncclResult_t answer_topo(const struct question *q, struct kl_opened *o, FILE *to)
 {
     struct kl_topo_answer a;
     ncclResult_t rc = kl_topo_answer_make(o, q->request->hosts > 0, &a);
@@ -104,7 +104,7 @@ static ncclResult_t write_path(const struct question *q, const struct kl_topo_an
     return kl_topo_path_json(a->topo, from, end, to);
 }
 
-static ncclResult_t answer_path(const struct question *q, struct kl_socket_handshake_result *o, FILE *to)
+static ncclResult_t answer_path(const struct question *q, struct kl_opened *o, FILE *to)
 {
     struct kl_topo_answer a;
 
@@ -124,7 +124,7 @@ ncclResult_t koloplanPath(koloplanCluster_t cluster, const char *from, const cha
 
 /* ---- the plan ---- */
 
-static ncclResult_t answer_graph(const struct question *q, struct kl_socket_handshake_result *o, FILE *to)
+static ncclResult_t answer_graph(const struct question *q, struct kl_opened *o, FILE *to)
 {
     struct kl_plan_view view;
     unsigned graphs;
@@ -139,7 +139,7 @@ ncclResult_t koloplanGraph(koloplanCluster_t cluster, const char *graph, char **
     return ask_cluster(&(struct question){.function = "koloplanGraph", .graph = graph}, cluster, answer_graph, json);
 }
 
-static ncclResult_t answer_search(const struct question *q, struct kl_socket_handshake_result *o, FILE *to)
+static ncclResult_t answer_search(const struct question *q, struct kl_opened *o, FILE *to)
 {
     struct kl_search_report report;
     unsigned graphs;
@@ -169,7 +169,7 @@ static ncclResult_t read_collective(const struct question *q, struct kl_coll_ask
     return kl_coll_ask(&question, asked);
 }
 
-static ncclResult_t answer_collective(const struct question *q, struct kl_socket_handshake_result *o, FILE *to)
+static ncclResult_t answer_collective(const struct question *q, struct kl_opened *o, FILE *to)
 {
     struct kl_coll_asked asked;
     struct kl_coll_answer answer;
@@ -195,7 +195,7 @@ ncclResult_t koloplanExplainCollective(koloplanCluster_t cluster, const char *co
     return ask_cluster(&q, cluster, answer_collective, json);
 }
 
-static ncclResult_t answer_estimate(const struct question *q, struct kl_socket_handshake_result *o, FILE *to)
+static ncclResult_t answer_estimate(const struct question *q, struct kl_opened *o, FILE *to)
 {
     struct kl_coll_asked asked;
 
@@ -216,7 +216,7 @@ ncclResult_t koloplanEstimate(koloplanCluster_t cluster, const char *collective,
 
 /* ---- ends and NICs ---- */
 
-static ncclResult_t answer_pair(const struct question *q, struct kl_socket_handshake_result *o, FILE *to)
+static ncclResult_t answer_pair(const struct question *q, struct kl_opened *o, FILE *to)
 {
     struct kl_pair_route route = {.nlegs = 0};
 
@@ -236,7 +236,7 @@ ncclResult_t koloplanExplainPair(koloplanCluster_t cluster, const char *a, const
                        json);
 }
 
-static ncclResult_t answer_nics(const struct question *q, struct kl_socket_handshake_result *o, FILE *to)
+static ncclResult_t answer_nics(const struct question *q, struct kl_opened *o, FILE *to)
 {
     struct kl_nics n = {0};
 
@@ -255,7 +255,7 @@ ncclResult_t koloplanExplainNics(koloplanCluster_t cluster, char **json)
 
 /* ---- two clusters: opened anew, from the documents that describe them ---- */
 
-static ncclResult_t answer_diff(const struct question *q, struct kl_socket_handshake_result *o, FILE *to)
+static ncclResult_t answer_diff(const struct question *q, struct kl_opened *o, FILE *to)
 {
     struct kl_cluster_request a = *q->request, b = *q->other;
     struct kl_diff *d = calloc(1, sizeof *d);
@@ -317,7 +317,7 @@ static ncclResult_t ask_texts(const char *function, struct koloplanCluster *clus
     return rc;
 }
 
-static ncclResult_t answer_log(const struct question *q, struct kl_socket_handshake_result *o, FILE *to)
+static ncclResult_t answer_log(const struct question *q, struct kl_opened *o, FILE *to)
 {
     struct kl_log_answer a;
     ncclResult_t rc = kl_log_answer_make(q->text, q->n, q->request, &a);
@@ -333,7 +333,7 @@ ncclResult_t koloplanExplainLog(koloplanCluster_t cluster, const koloplanText_t 
     return ask_texts("koloplanExplainLog", cluster, texts, n, answer_log, json);
 }
 
-static ncclResult_t answer_bench(const struct question *q, struct kl_socket_handshake_result *o, FILE *to)
+static ncclResult_t answer_bench(const struct question *q, struct kl_opened *o, FILE *to)
 {
     struct kl_bench b;
     ncclResult_t rc = kl_bench_answer_make(q->text, q->n, q->request, &b);

@@ -68,7 +68,7 @@ void kl_cluster_options_warn(const struct kl_cluster *c)
     kl_opened_warn(c, print_warning, NULL);
 }
 
-ncclResult_t kl_cluster_options_open(const struct kl_cluster_request *q, struct kl_socket_handshake_result *o)
+ncclResult_t kl_cluster_options_open(const struct kl_cluster_request *q, struct kl_opened *o)
 {
     KL_TRY(kl_opened_init(q, o));
     kl_cluster_options_warn(&o->cluster);

@@ -83,7 +83,6 @@ ncclResult_t kl_cluster_options_read(const struct kl_cluster_options *options, s
 void kl_cluster_options_warn(const struct kl_cluster *cluster);
 
 /** kl_opened_init, and that. */
-ncclResult_t kl_cluster_options_open(const struct kl_cluster_request *request,
-                                     struct kl_socket_handshake_result *opened);
+ncclResult_t kl_cluster_options_open(const struct kl_cluster_request *request, struct kl_opened *opened);
 
 #endif

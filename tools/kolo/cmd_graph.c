@@ -106,7 +106,7 @@ static bool is_format(const char *name)
 static ncclResult_t run(const struct asked *a, unsigned graphs)
 {
     struct kl_cluster_request request;
-    struct kl_socket_handshake_result opened;
+    struct kl_opened opened;
     struct kl_plan_view view;
     ncclResult_t rc;
 

@@ -140,7 +140,7 @@ static ncclResult_t record(const char *dir, const char *sysfs)
 static ncclResult_t show(const struct asked *a, const char *to, ncclResult_t (*print)(const struct view *))
 {
     struct kl_cluster_request request;
-    struct kl_socket_handshake_result opened;
+    struct kl_opened opened;
     struct view v = {.from = a->path, .to = to, .json = a->json || !strcmp(a->format, "json")};
     ncclResult_t rc;
 

@@ -60,9 +60,17 @@ static int blocked_on(void *op, bool gone)
     return kl_mapped_blocked_on(op, gone);
 }
 
-static struct kl_negotiation_outcome outcome(const void *op)
+static enum kl_agreed agreed(const void *op)
 {
-    return ((const struct kl_mapped_op *)op)->outcome;
+    return ((const struct kl_mapped_op *)op)->agreed;
+}
+
+struct kl_board *kl_mapped_board(struct kl_edges *links)
+{
+    struct members *m = links->own;
+
+    kl_board_attach(&m->mapped.board, links->arena->memory, links->arena->mark);
+    return &m->mapped.board;
 }
 
 const struct kl_algorithm kl_algorithm_mapped = {
@@ -77,5 +85,5 @@ const struct kl_algorithm kl_algorithm_mapped = {
     .start = start,
     .progress = progress,
     .blocked_on = blocked_on,
-    .outcome = outcome,
+    .agreed = agreed,
 };

@@ -25,10 +25,11 @@ static bool allocate(struct kl_exchange *x)
 }
 
 ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struct kl_connections *cs,
-                              const struct kl_p2p_round *rounds, const struct kl_lending *lending)
+                              const struct kl_p2p_round *rounds, const struct kl_lending *lending,
+                              struct kl_select *select)
 {
     *x = (struct kl_exchange){.rank = rank, .nranks = nranks, .connections = cs};
-    x->loans = (struct kl_loans){.lending = *lending, .nranks = nranks, .rank = rank};
+    x->loans = (struct kl_loans){.lending = *lending, .nranks = nranks, .rank = rank, .select = select};
     if (!allocate(x)) {
         kl_exchange_fini(x);
         return KL_NOMEM("messages");
@@ -342,9 +343,7 @@ enum kl_progress kl_exchange_progress(struct kl_exchange *x, ncclResult_t *rc)
     if (x->unready) got = connect_more(x, rc);
     if (!*rc && look_at_hot(x, rc) == KL_MOVED) got = KL_MOVED;
     if (!*rc && x->hot < x->n && look_at_cold(x, rc) == KL_MOVED) got = KL_MOVED;
-    if (!*rc && x->n) return got;
-    if (!*rc) kl_loans_complete(&x->loans);
-    return KL_DONE;
+    return !*rc && x->n ? got : KL_DONE;
 }
 
 void kl_exchange_reset(struct kl_exchange *x)

@@ -54,9 +54,11 @@ struct kl_exchange {
     struct kl_loans loans;
 };
 
-/** `rounds` holds nranks entries. `lending`: how others may read send buffers in place. */
+/** `rounds` holds nranks entries. `lending`: how others may read send buffers in place. `select`: see
+ * kl_loans. */
 ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struct kl_connections *cs,
-                              const struct kl_p2p_round *rounds, const struct kl_lending *lending);
+                              const struct kl_p2p_round *rounds, const struct kl_lending *lending,
+                              struct kl_select *select);
 void kl_exchange_fini(struct kl_exchange *x);
 
 /** Make room for so many messages at once. None begins. */

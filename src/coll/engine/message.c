@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "coll/schedule/signature.h"
+#include "device/host/bulk_copy.h"
 #include "transport/pool.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ static size_t at_most(size_t bytes, size_t most)
 }
 
 /* Through a slot of the pool; 0 if none is free. */
-static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left, uint64_t note)
+static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left)
 {
     size_t bytes = at_most(left, kl_pool_slot_bytes(tx->pool));
     uint64_t offset;
@@ -26,7 +27,7 @@ static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left, 
 
     if (!slot) return 0;
     kl_copy_out(&tx->out, slot, from, bytes);
-    kl_fifo_publish_pooled(tx, offset, note, bytes, bytes < left);
+    kl_fifo_publish_pooled(tx, offset, bytes, bytes < left);
     return bytes;
 }
 
@@ -68,7 +69,7 @@ static size_t send_on_loan(struct kl_message *m, struct kl_connector *c, struct 
 {
     const size_t left = m->bytes - m->moved, bytes = at_most(left, KL_LOAN_MOST);
 
-    if (c->tx.zcopy_all || (m->moved && !m->lends)) return 0;
+    if (c->tx.zcopy_all || m->declined || (m->moved && !m->lends)) return 0;
     if (!kl_loan_offer(loans, c->peer, &c->tx, m->data + m->moved, bytes, bytes < left)) return 0;
     return m->on_loan = bytes;
 }
@@ -81,7 +82,7 @@ static size_t send_step(struct kl_message *m, struct kl_connector *c, struct kl_
 
     if (left >= tx->zcopy_from) return send_lent(tx, from, left);
     if (is_pooled(m, tx)) bytes = send_on_loan(m, c, loans);
-    if (!bytes && is_pooled(m, tx)) bytes = send_pooled(tx, from, left, loans->note);
+    if (!bytes && is_pooled(m, tx)) bytes = send_pooled(tx, from, left);
     return bytes ? bytes : send_copied(tx, from, left);
 }
 
@@ -92,6 +93,7 @@ static bool all_is_back(struct kl_message *m, struct kl_connector *c, struct kl_
     if (!kl_fifo_drained(&c->tx)) return false;
     m->lends = !kl_fifo_declined(&c->tx);
     kl_loan_ended(loans, c->peer, !m->lends);
+    m->declined |= !m->lends;
     if (!m->lends) {
         m->moved -= m->on_loan;
         m->ended = false;
@@ -150,12 +152,12 @@ void kl_message_set_target(const struct kl_message *m, struct kl_connector *conn
 }
 
 /* Copy received data to their place. */
-static void put(struct kl_loans *loans, char *to, const void *from, size_t bytes)
+static void put(const struct kl_loans *loans, char *to, const void *from, size_t bytes)
 {
     if (bytes < SMALL)
         memcpy(to, from, bytes);
     else
-        kl_stores_copy(&loans->stores, to, from, bytes);
+        kl_copy_result(to, from, bytes, loans->nt);
 }
 
 /* ---- memory lent by another process ---- */
@@ -241,7 +243,6 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
             got = KL_MOVED;
             continue;
         }
-        kl_loans_hear(loans, kl_fifo_note(rx));
         const void *in = kl_fifo_open(rx, &bytes, &more);
         if (!in && kl_fifo_revoked(rx)) return got;
         size_t left = message->bytes - message->moved;

@@ -24,6 +24,7 @@ struct kl_message {
     size_t
         on_loan; /* bytes of the last of these, lent and not returned yet; for a receive: of the step that it copies */
     bool lends;  /* loans of it were taken */
+    bool declined;      /* or one was not: no more are made */
     uint64_t signature; /* kl_message_signature */
     bool ended;         /* the last step is done */
 };

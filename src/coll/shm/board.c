@@ -169,14 +169,14 @@ void kl_board_attach(struct kl_board *b, void *memory, const struct kl_arena_mar
 /* Between two lines that are timed. */
 enum { COPIED = 256 << 10 };
 
-/* One in the middle: the first ones may have been fetched ahead. Posts lie where caches keep them (kl_cache_cycle). */
-void kl_board_copies(struct kl_board *b, void *post, size_t bytes)
+/* Not one of the first: these may have been fetched ahead. Posts lie where caches keep them (kl_cache_cycle). */
+void kl_board_copies(struct kl_board *b, void *line, size_t bytes)
 {
     b->copied += bytes;
     if (b->copied < COPIED) return;
     b->copied = 0;
     const uint64_t began = kl_copy_out_time();
-    ((char *)post)[bytes / 2] = 0;
+    *(char *)line = 0;
     kl_fetch_add_seq_cst(&b->timed, 1); /* waits for that store */
     kl_copy_out_timed(&b->out, began);
 }
@@ -244,15 +244,28 @@ bool kl_board_may_post(struct kl_board *b, size_t bytes, int *blocker)
     return ask_all(b, b->turn - round + 1 + round / PART, blocker);
 }
 
-void kl_board_slowest(const struct kl_board *b, uint64_t ns[2])
+/* ---- notices ---- */
+
+bool kl_board_give_notice(struct kl_board *b, uint32_t number, uint32_t word, int *blocker)
 {
-    ns[0] = ns[1] = 0;
-    for (int r = 0; r < b->nranks; r++)
-        for (int way = 0; way < 2; way++) {
-            const uint64_t told =
-                kl_load_relaxed(&b->posts[r].told[b->comparisons % 2][way]); /* behind the post's acquire */
-            if (told > ns[way]) ns[way] = told;
+    for (int r = 1; r < b->nranks; r++)
+        if (kl_load_acquire(&b->posts[r].heard) + 2 < number) { /* pairs with kl_board_hear_notice */
+            *blocker = r;
+            return false;
         }
+    kl_store_release(&b->posts[0].notice[number % 2],
+                     (uint64_t)number << 32 | word); /* pairs with kl_board_hear_notice */
+    return true;
+}
+
+bool kl_board_hear_notice(struct kl_board *b, uint32_t number, uint32_t *word)
+{
+    const uint64_t notice = kl_load_acquire(&b->posts[0].notice[number % 2]); /* pairs with kl_board_give_notice */
+
+    if (notice >> 32 != number) return false;
+    *word = (uint32_t)notice;
+    kl_store_release(&b->own->heard, number); /* pairs with kl_board_give_notice */
+    return true;
 }
 
 /* ---- comparing ---- */

@@ -8,7 +8,7 @@
  *
  *      by rank:                         written by that rank
  *          done                         so many turns are behind it, or a few more
- *          told[comparison % 2]         how long two ways of doing the same have taken it
+ *          notice[number % 2]           rank 0's: how collectives are done from now on; heard: so many of them (select/agreement.h)
  *          call[turn % KL_BOARD_POSTS]  which call it makes
  *          brief[turn % KL_BOARD_POSTS] a flag, and up to KL_BOARD_BRIEF bytes, of operations that pack posts
  *          line[how][by turn]           a flag, and up to KL_BOARD_INLINE bytes: of `nlines`, in order or scattered
@@ -44,7 +44,6 @@
 
 #include "base/prefetch.h"
 #include "channel/arena.h"
-#include "coll/lately.h"
 #include "device/host/copy_out.h"
 #include "include/nccl.h"
 
@@ -70,7 +69,6 @@ enum kl_board_areas {
     KL_BOARD_SLOTS = KL_BOARD_CELLS + KL_BOARD_SIZES, /* of all */
     KL_BOARD_AREAS
 };
-enum { KL_BOARD_COMPARED = 8 }; /* sizes of reductions for which two ways are compared */
 enum { KL_BOARD_LAG = KL_BOARD_POSTS - KL_BOARD_AHEAD };
 _Static_assert((int)KL_BOARD_MOST_LINES <= (int)KL_BOARD_AHEAD,
                "who is a round behind has compared what is overwritten");
@@ -119,7 +117,8 @@ _Static_assert(KL_BOARD_POSTS < 1 << (64 - KL_BOARD_CALL_BITS), "what is left of
 /* What one rank writes and all read. */
 struct kl_board_posts {
     alignas(KL_LINE) _Atomic uint64_t done;
-    alignas(KL_LINE) _Atomic uint64_t told[2][2]; /* ns, by comparison and way: kl_board_tell */
+    alignas(KL_LINE) _Atomic uint64_t notice[2]; /* by number: kl_board_give_notice */
+    _Atomic uint32_t heard;
     alignas(KL_LINE) _Atomic uint64_t call[KL_BOARD_POSTS];
     alignas(KL_LINE) struct kl_board_brief brief[KL_BOARD_POSTS];
     struct kl_board_line line[2][KL_BOARD_MOST_LINES]; /* in order, and scattered */
@@ -151,12 +150,10 @@ struct kl_board {
     const struct kl_arena_mark *mark;        /* by rank: who has left */
     int nranks, rank;
     struct kl_board_groups groups;
-    struct kl_lately ways[2][KL_BOARD_COMPARED]; /* flat_way.h; with slices or parts, by size */
-    uint64_t comparisons;                        /* of these that were decided */
-    struct kl_copy_out out;                      /* of this rank's posts; */
-    bool past;                                   /* the last one went past the caches, or some of it; */
-    size_t copied;                               /* bytes, since a line was timed, */
-    _Atomic uint32_t timed;                      /* of which there have been so many */
+    struct kl_copy_out out; /* of this rank's posts; */
+    bool past;              /* the last one went past the caches, or some of it; */
+    size_t copied;          /* bytes, since a line was timed, */
+    _Atomic uint32_t timed; /* of which there have been so many */
     size_t cell_bytes, slot_bytes;
     uint32_t nlines;    /* power of 2 */
     bool crowded;       /* ranks share cores */
@@ -196,8 +193,8 @@ static inline void kl_board_begin(struct kl_board *b, bool solo, bool rooted)
     b->scatters = !b->crowded || (rooted && !solo);
 }
 
-/** So much is about to be copied to a post: how long lines take that others have read is timed now and then. What is there is lost. */
-__attribute__((noinline)) void kl_board_copies(struct kl_board *board, void *post, size_t bytes);
+/** `bytes` are about to be moved: times now and then the store to a line of a coming post, which other ranks have read. Overwrites that line. */
+__attribute__((noinline)) void kl_board_copies(struct kl_board *board, void *line, size_t bytes);
 
 /** Is everybody done with all turns before this one? If not, *blocker is a rank that is not. */
 bool kl_board_all_done(struct kl_board *board, int *blocker);
@@ -433,15 +430,13 @@ static inline enum kl_comparison kl_board_has_come(struct kl_board *b, int rank,
     return kl_board_calls_other(b, rank, signature) ? KL_OTHER : KL_NOT_YET;
 }
 
-/** This rank tells, before it posts, how long both ways have taken, ns. Who reads the posts of all ranks of this turn knows what all have told, and none tells
- * more before all have read that. */
-static inline void kl_board_tell(const struct kl_board *b, const uint64_t ns[2])
-{
-    for (int way = 0; way < 2; way++) kl_store_relaxed(&b->own->told[b->comparisons % 2][way], ns[way]);
-}
+/* ---- notices ---- */
 
-/** What the slowest has told, of either way. */
-void kl_board_slowest(const struct kl_board *board, uint64_t ns[2]);
+/** By rank 0: give notice `number`, counted from 1. False: not yet, as rank *blocker has not heard notice `number` - 2, whose place it takes. */
+bool kl_board_give_notice(struct kl_board *board, uint32_t number, uint32_t word, int *blocker);
+
+/** The word of notice `number`. False: rank 0 has not given it yet. */
+bool kl_board_hear_notice(struct kl_board *board, uint32_t number, uint32_t *word);
 
 /** A rank makes another call than this one, now or in a turn before: fails with ncclInvalidUsage. */
 ncclResult_t kl_board_refuse(const struct kl_board *board, int from, const char *function);

@@ -181,6 +181,34 @@ static void few_posts_use_few_places(void **state)
     free(seen);
 }
 
+/* Two notices may wait; a rank that has not heard one holds up the one after the next. */
+static void notices_are_heard_in_order(void **state)
+{
+    enum { N = 3 };
+    void *memory = zeroed(kl_board_bytes(N)), *mark = zeroed(N * sizeof(struct kl_arena_mark));
+    struct kl_board b[N];
+    uint32_t word;
+    int blocker = -1;
+
+    (void)state;
+    for (int r = 0; r < N; r++) {
+        kl_board_init(&b[r], N, r, false);
+        kl_board_attach(&b[r], memory, mark);
+    }
+    assert_false(kl_board_hear_notice(&b[1], 1, &word));
+    assert_true(kl_board_give_notice(&b[0], 1, 11, &blocker) && kl_board_give_notice(&b[0], 2, 22, &blocker));
+    assert_true(kl_board_hear_notice(&b[1], 1, &word) && word == 11);
+    assert_true(kl_board_hear_notice(&b[1], 2, &word) && word == 22);
+    assert_false(kl_board_give_notice(&b[0], 3, 33, &blocker));
+    assert_int_equal(blocker, 2);
+    assert_true(kl_board_hear_notice(&b[2], 1, &word) && word == 11);
+    assert_true(kl_board_give_notice(&b[0], 3, 33, &blocker));
+    assert_true(kl_board_hear_notice(&b[2], 2, &word) && word == 22);
+    assert_true(kl_board_hear_notice(&b[2], 3, &word) && word == 33);
+    free(memory);
+    free(mark);
+}
+
 /* As long as posts came at once before, up to a limit; not where another rank may need the core, nor where all wait for
  * all. */
 static void a_close_follower_skips_polls(void **state)
@@ -217,6 +245,7 @@ int main(void)
         cmocka_unit_test(small_posts_are_scattered_where_they_are_read_at_once),
         cmocka_unit_test(a_place_is_written_anew_when_it_was_read),
         cmocka_unit_test(few_posts_use_few_places),
+        cmocka_unit_test(notices_are_heard_in_order),
         cmocka_unit_test(a_close_follower_skips_polls),
     };
 

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/prefetch.h"
-#include "coll/flat_way.h"
 #include "coll/pipeline/pipeline.h"
 #include "device/host/bulk_copy.h"
 
@@ -157,8 +156,15 @@ static bool is_rooted(const struct kl_channel_work *share)
     return kl_func_info[share->func].rooted;
 }
 
-/* Field by field, as what a share says (exec.c). All but the way. */
-static inline void prepare(struct kl_flat_op *op, struct kl_board *board, const struct kl_channel_work *share)
+/* Where cores have several ranks each, the data of these ranks are merged first: then one partial result comes from another core, not one of each rank there. */
+static bool goes_by_core(const struct kl_flat_op *op)
+{
+    return op->share->hierarchical && op->board->groups.n > 1 &&
+           (op->slices || op->share->func == KL_FUNC_REDUCE_SCATTER);
+}
+
+/* Field by field, as in fill_share (exec.c). */
+static inline void start(struct kl_flat_op *op, struct kl_board *board, const struct kl_channel_work *share)
 {
     kl_board_begin(board, share->func == KL_FUNC_BROADCAST, is_rooted(share));
     op->board = board;
@@ -169,21 +175,12 @@ static inline void prepare(struct kl_flat_op *op, struct kl_board *board, const 
     op->keeps = keeps_own(op);
     op->brings = brings_data(op);
     op->slices = takes_slices(op);
-    op->by_core = op->decides = false;
-    op->way = NULL;
+    op->by_core = goes_by_core(op);
     op->stage = KL_FLAT_BRING;
     op->posted = !board->rooted && board->turn < board->posted;
     op->sources = count_sources(op);
     op->arrived = 0;
     begin_piece(op);
-}
-
-static inline void start(struct kl_flat_op *op, struct kl_board *board, const struct kl_channel_work *share)
-{
-    prepare(op, board, share);
-    if (!kl_flat_may_go_by_core(op)) return;
-    kl_flat_choose_way(op);
-    op->sources = count_sources(op);
 }
 
 void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_channel_work *share)
@@ -226,7 +223,7 @@ static bool posts_past(const struct kl_flat_op *op, void *to, size_t bytes)
     struct kl_board *b = op->board;
 
     if (bytes < (posts_alone(op) ? KL_COPY_OUT_LEAST : OUT_BYTES)) return false;
-    kl_board_copies(b, to, bytes);
+    kl_board_copies(b, (char *)to + bytes / 2, bytes);
     return b->past = kl_copy_out_is_nontemporal(&b->out, bytes);
 }
 
@@ -617,7 +614,6 @@ static void leave_turn(const struct kl_flat_op *op)
 static void end_turn(struct kl_flat_op *op)
 {
     leave_turn(op);
-    if (op->decides) kl_flat_decide_way(op);
     op->posted = false;
     op->arrived = 0;
     if (op->slices || op->by_core) {
@@ -626,10 +622,7 @@ static void end_turn(struct kl_flat_op *op)
     }
     if (op->stage != KL_FLAT_BRING) return;
     op->first += op->piece;
-    if (op->first < op->share->end)
-        begin_piece(op);
-    else if (op->way)
-        kl_flat_took_way(op);
+    if (op->first < op->share->end) begin_piece(op);
 }
 
 /* Is this turn its only one, or the last? */
@@ -665,7 +658,7 @@ bool kl_flat_try_now(struct kl_flat_op *op, struct kl_board *board, const struct
                      ncclResult_t *rc)
 {
     start(op, board, share);
-    if (!ends_with_turn(op) || op->way) return kl_flat_progress(op, rc) == KL_DONE;
+    if (!ends_with_turn(op)) return kl_flat_progress(op, rc) == KL_DONE;
     if (!try_post(op) || !collect(op, rc)) return *rc;
     leave_turn(op);
     return true;
@@ -680,9 +673,8 @@ bool kl_flat_prepost(const struct kl_flat_op *op, const struct kl_channel_work *
 
     if (!op->posted || !ends_with_turn(op) || is_rooted(op->share) || is_rooted(share)) return false;
     b->turn += later;
-    prepare(&next, b, share);
-    const bool posted = ends_with_turn(&next) && !kl_flat_may_go_by_core(&next) &&
-                        later <= kl_board_early(b, next.bytes) && try_post(&next);
+    start(&next, b, share);
+    const bool posted = ends_with_turn(&next) && later <= kl_board_early(b, next.bytes) && try_post(&next);
     if (posted) b->posted = b->turn + 1;
     b->turn -= later;
     return posted;

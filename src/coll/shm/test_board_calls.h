@@ -37,7 +37,8 @@ struct world {
     char *send[MAX_RANKS], *recv[MAX_RANKS], *want;
 };
 
-static bool crowded; /* boards of worlds that are opened: ranks share cores */
+static bool crowded;      /* boards of worlds that are opened: ranks share cores */
+static bool hierarchical; /* calls go by core where they can */
 static char scratch[MAX_RANKS][KL_SCRATCH_BYTES];
 
 static inline void *zeroed(size_t bytes)
@@ -165,6 +166,7 @@ static inline struct kl_channel_work share_of(const struct call *c, int rank, ch
                                 .count = c->count,
                                 .end = c->count,
                                 .elem_bytes = c->redop.elem_bytes,
+                                .hierarchical = hierarchical,
                                 .scratch = scratch[rank]};
 
     if (!c->in_place) return s;

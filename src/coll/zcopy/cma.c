@@ -3,6 +3,7 @@
 
 #include "coll/shm/board.h"
 #include "coll/zcopy/peer_direct_work.h"
+#include "device/host/bulk_copy.h"
 
 enum {
     BLOCKS = 512 << 10, /* of all ranks together */
@@ -56,7 +57,7 @@ static bool write_to(struct kl_read_work *w, int rank, size_t at, const void *fr
 
 static void copy_own(const struct kl_read_work *w, void *to, const void *from, size_t bytes)
 {
-    if (to != from && bytes) kl_stores_copy(w->stores, to, from, bytes);
+    if (to != from && bytes) kl_copy_result(to, from, bytes, w->share->nt);
 }
 
 /* ---- slices ---- */

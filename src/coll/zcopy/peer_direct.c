@@ -58,7 +58,8 @@ static void post_card(struct kl_mapped_op *op)
 
     _Static_assert(sizeof *card <= KL_BOARD_INLINE, "a card travels in a line");
     const bool apart = !overwrites_own(op);
-    *card = (struct kl_mapped_card){.readable = s->mark && apart, .word = s->word};
+    kl_board_copies(&m->board, card, kl_mapped_send_bytes(&op->work));
+    *card = (struct kl_mapped_card){.readable = s->mark && apart};
     if (!m->broken && s->lends && apart) kl_lent_card(&m->lent, buffer, &card->lent);
     if (s->mark) card->far = (struct kl_read_far){kl_cma_self(s->mark), {address(s->send), address(s->recv)}};
 }
@@ -129,7 +130,6 @@ static void hear_card(struct kl_mapped_op *op, int from)
     op->all &= card.lent.lends;
     op->fresh |= card.lent.fresh;
     op->readable &= card.readable;
-    kl_negotiation_gather(&op->outcome.word, from, &card.word);
 }
 
 static bool hear(struct kl_mapped_op *op, int from)
@@ -163,36 +163,19 @@ static bool find_buffers(struct kl_mapped_op *op)
 
 static bool reads(const struct kl_mapped_op *op)
 {
-    return op->outcome.end == KL_NEGOTIATED_READ;
-}
-
-static struct kl_stores *stores_of(struct kl_mapped_op *op)
-{
-    return &op->mapped->stores[reads(op)][op->work.share->func];
-}
-
-/* Bytes that all ranks read and write together. */
-static size_t all_bytes(const struct kl_mapped_op *op)
-{
-    const size_t n = (size_t)op->mapped->board.nranks;
-    const int func = op->work.share->func;
-
-    return (func == KL_FUNC_BROADCAST ? 1 : n) * kl_mapped_send_bytes(&op->work) +
-           (func == KL_FUNC_REDUCE ? 1 : n) * kl_mapped_recv_bytes(&op->work);
+    return op->agreed == KL_AGREED_KERNEL;
 }
 
 static void begin_work(struct kl_mapped_op *op, ncclResult_t *rc)
 {
     op->stage = KL_MAPPED_WORK;
-    op->reading.stores = stores_of(op);
-    op->work.nontemporal = kl_stores_begin(stores_of(op), op->mapped->board.nranks, all_bytes(op));
     if (!reads(op) && !find_buffers(op))
         *rc = KL_FAIL(ncclRemoteError, "%s: a rank has lent a buffer that is outside of its memory", function(op));
 }
 
 static void decline(struct kl_mapped_op *op)
 {
-    op->outcome.end = KL_NEGOTIATED_DECLINED;
+    op->agreed = KL_AGREED_STAGED;
     op->stage = KL_MAPPED_END;
 }
 
@@ -209,10 +192,10 @@ static void after_cards(struct kl_mapped_op *op, ncclResult_t *rc)
 {
     struct kl_mapped *m = op->mapped;
 
-    op->outcome.end = op->all                                  ? KL_NEGOTIATED_MAPPED
-                      : op->readable && op->outcome.word.reads ? KL_NEGOTIATED_READ
-                                                               : KL_NEGOTIATED_DECLINED;
-    if (op->outcome.end == KL_NEGOTIATED_DECLINED) {
+    op->agreed = op->all                                 ? KL_AGREED_DIRECT
+                 : op->readable && op->work.share->reads ? KL_AGREED_KERNEL
+                                                         : KL_AGREED_STAGED;
+    if (op->agreed == KL_AGREED_STAGED) {
         decline(op);
     } else if (reads(op) && !m->proved) {
         op->failed = !may_read_all(m);
@@ -229,16 +212,18 @@ static void after_cards(struct kl_mapped_op *op, ncclResult_t *rc)
 static void after_verdicts(struct kl_mapped_op *op, ncclResult_t *rc)
 {
     struct kl_mapped *m = op->mapped;
+    const bool by_kernel = reads(op);
 
-    if (reads(op))
+    if (by_kernel)
         m->proved = op->all;
     else
         m->broken = !op->all;
     if (!op->all) {
         decline(op);
+        if (by_kernel) op->agreed = KL_AGREED_REFUSED;
         return;
     }
-    if (!reads(op)) kl_lent_told(&m->lent);
+    if (!by_kernel) kl_lent_told(&m->lent);
     begin_work(op, rc);
 }
 
@@ -251,7 +236,7 @@ static void after_left(struct kl_mapped_op *op)
     for (int r = 0; r < m->board.nranks; r++) lost |= m->left[r].lost;
     op->stage = lost ? KL_MAPPED_REPAIR : KL_MAPPED_END;
     if (!lost) return;
-    op->outcome.end = KL_NEGOTIATED_REPAIRED;
+    op->agreed = KL_AGREED_REPAIRED;
     kl_repair_start(&op->mend, &op->reading, m->left, m->board.slot_bytes);
     if (!op->mend.piece.bytes) op->stage = KL_MAPPED_END;
 }
@@ -323,11 +308,9 @@ static bool read_some(struct kl_mapped_op *op)
 
 static bool map_some(struct kl_mapped_op *op)
 {
-    const uint64_t began = kl_stores_begin_copy(stores_of(op));
     const bool done = kl_mapped_work(&op->work);
 
-    if (op->work.nontemporal) kl_nontemporal_fence();
-    kl_stores_end_copy(stores_of(op), began);
+    if (op->work.share->nt) kl_nontemporal_fence();
     return done;
 }
 
@@ -342,7 +325,6 @@ static void work_some(struct kl_mapped_op *op, ncclResult_t *rc)
     const bool done = reads(op) ? read_some(op) : map_some(op);
     kl_arena_untouch(m->mark, m->board.rank);
     if (!done) return;
-    kl_stores_end(stores_of(op));
     op->stage = reads(op) ? KL_MAPPED_LEFT : KL_MAPPED_END;
 }
 
@@ -368,7 +350,7 @@ void kl_mapped_start(struct kl_mapped_op *op, struct kl_mapped *mapped, const st
 /* Mapped buffers are in use until all have come to the end. */
 static bool is_mapped(const struct kl_mapped_op *op)
 {
-    return op->outcome.end == KL_NEGOTIATED_MAPPED;
+    return op->agreed == KL_AGREED_DIRECT;
 }
 
 /* The last turn is nothing but a mark that this rank has come to: others still read what it lends. */

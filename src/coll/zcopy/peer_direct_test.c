@@ -54,16 +54,15 @@ static struct kl_mapped mapped[MAX_RANKS];
 static struct kl_mapped_op ops[MAX_RANKS];
 static bool processes; /* ranks behave as those of several, */
 static bool readable;  /* who let others read their memory, and would like to */
+static bool nt;        /* results go past the caches */
 static uint64_t mark[MAX_RANKS];
 
 static void open_mapped(struct world *w, int n, size_t buffer, bool small_cache)
 {
     open_world(w, n, buffer);
+    nt = small_cache;
     for (int r = 0; r < n; r++) {
-        const size_t cache = small_cache ? 1 : SIZE_MAX / 4;
         mapped[r] = (struct kl_mapped){.mark = w->mark};
-        for (int f = 0; f <= KL_FUNCS; f++)
-            mapped[r].stores[0][f] = mapped[r].stores[1][f] = (struct kl_stores){.own = cache, .last = cache};
         kl_board_init(&mapped[r].board, n, r, crowded);
         kl_board_attach(&mapped[r].board, w->memory, w->mark);
         assert_int_equal(kl_lent_init(&mapped[r].lent, kl_devices(), n, r), ncclSuccess);
@@ -86,7 +85,8 @@ static void start(struct world *w, int rank, const struct kl_channel_work *share
     s->lends = true;
     s->processes = processes;
     s->mark = readable ? &mark[rank] : NULL;
-    s->word.reads = readable;
+    s->reads = readable;
+    s->nt = nt;
     kl_mapped_start(&ops[rank], &mapped[rank], s);
 }
 
@@ -100,7 +100,7 @@ static const struct engine engine = {start, progress};
 
 static void assert_declined(int n, bool declined)
 {
-    for (int r = 0; r < n; r++) assert_int_equal(ops[r].outcome.end == KL_NEGOTIATED_DECLINED, declined);
+    for (int r = 0; r < n; r++) assert_int_equal(ops[r].agreed <= KL_AGREED_REFUSED, declined);
 }
 
 /* ---- by address ---- */
@@ -322,16 +322,7 @@ static bool kernel_copies(void)
 
 static void assert_read(int n)
 {
-    for (int r = 0; r < n; r++) assert_int_equal(ops[r].outcome.end, KL_NEGOTIATED_READ);
-}
-
-/* Has a rank stored past the caches in any of its functions? Not what was mapped, which has stores of its own. */
-static bool stores_past(int rank, bool reads)
-{
-    bool any = false;
-
-    for (int f = 0; f <= KL_FUNCS; f++) any |= mapped[rank].stores[reads][f].past;
-    return any;
+    for (int r = 0; r < n; r++) assert_int_equal(ops[r].agreed, KL_AGREED_KERNEL);
 }
 
 /* Through the caches, or past them. */
@@ -352,11 +343,7 @@ static void what_is_not_mapped_is_read(void **state)
             run_call(&w, &engine, &c, &seed);
             assert_read(n);
         }
-        for (int r = 0; r < n; r++) {
-            assert_true(mapped[r].proved);
-            assert_int_equal(stores_past(r, true), n % 2);
-            assert_false(stores_past(r, false));
-        }
+        for (int r = 0; r < n; r++) assert_true(mapped[r].proved);
         close_mapped(&w);
     }
     readable = crowded = false;
@@ -439,9 +426,9 @@ static void what_the_kernel_refuses_in_the_middle_is_mended(void **state)
             obey(i % 3 == 1 ? LONG_MAX : (long)draw(&seed, (uint64_t)(4 * n)),
                  i % 3 == 2 ? LONG_MAX : (long)draw(&seed, (uint64_t)(4 * n)));
             run_call(&w, &engine, &c, &seed);
-            for (int r = 1; r < n; r++) assert_int_equal(ops[r].outcome.end, ops[0].outcome.end);
-            assert_int_not_equal(ops[0].outcome.end, KL_NEGOTIATED_DECLINED);
-            mended += ops[0].outcome.end == KL_NEGOTIATED_REPAIRED;
+            for (int r = 1; r < n; r++) assert_int_equal(ops[r].agreed, ops[0].agreed);
+            assert_int_not_equal(ops[0].agreed, KL_AGREED_STAGED);
+            mended += ops[0].agreed == KL_AGREED_REPAIRED;
         }
         close_mapped(&w);
     }
@@ -473,7 +460,7 @@ static void memory_that_is_out_of_reach_is_done_without(void **state)
         }
     for (int r = 0; r < 3; r++) {
         make_want(&c, &w, r);
-        assert_true(done[r] && ops[r].outcome.end == KL_NEGOTIATED_REPAIRED);
+        assert_true(done[r] && ops[r].agreed == KL_AGREED_REPAIRED);
         assert_memory_equal(w.recv[r], w.want, result_bytes(&c, 3, r));
     }
     assert_int_equal(kl_load_relaxed(&w.mark[0].touching), 0);

@@ -37,7 +37,7 @@ size_t kl_mapped_recv_bytes(const struct kl_mapped_work *w)
 /* `ahead`: bytes that are read next, as many; or NULL. */
 static void put(const struct kl_mapped_work *w, char *to, const char *from, size_t bytes, const char *ahead)
 {
-    if (w->nontemporal)
+    if (w->share->nt)
         kl_copy_nontemporal(to, from, bytes, ahead);
     else
         memcpy(to, from, bytes);
@@ -130,7 +130,7 @@ static bool reduces_in_place(const struct kl_mapped_work *w)
 {
     const size_t own = (size_t)w->rank * part_bytes(w->share);
 
-    return !w->nontemporal && w->share->recv != (const char *)w->share->send + own;
+    return !w->share->nt && w->share->recv != (const char *)w->share->send + own;
 }
 
 /* Two inputs are reduced in one pass: nothing has to stay in a cache. */

@@ -4,14 +4,10 @@
  * can map (ncclMemAlloc), or any other, from which the kernel copies (os/cma.h).
  *
  * A step of the sender's fifo carries the loan: where the data are (peer_buffer.h), and how to map that, or else whose they are. The sender waits until
- * the receiver has given the step back, copied or declined; what was declined is sent another way. Receivers that decline are asked ever more
- * seldom (first_try.h).
+ * the receiver has given the step back, copied or declined. Declined data are sent another way; after KL_LOAN_REFUSALS in a row, so are all later ones to this receiver.
  *
- * Mapped memory is always lent. The kernel's copies cost a call of the system and the tables of the pages; staging costs a second copy, which
- * overlaps with the first. Which is faster depends on the memory of the machine and on who shares its CPUs, so both are tried
- * (lately.h), launch by launch. Ranks that wait for each other's messages all lose if one of them chooses the slower way. So each notes with what it sends
- * what it has found, and has heard of others: after as many launches as messages lie between two ranks, both decide by the slowest times of all. That
- * takes for granted that they send alike, and have so far; where they do not, each decides by its own.
+ * Mapped memory is always lent. The table says whether the kernel copies other memory (select/select.h), by the bytes that a launch sends. Neither results nor other ranks
+ * depend on that: each rank replaces its rows for itself, when the time of a line has changed.
  *
  * A launch that only sends, and so little that it can be complete before the receives are posted, has its data staged: NCCL's programs may not
  * count on that, but many do, and whether they hang must not depend on what was faster. One that receives as well may wait.
@@ -23,27 +19,27 @@
 #ifndef KL_COLL_ZCOPY_ZCOPY_OFFER_H
 #define KL_COLL_ZCOPY_ZCOPY_OFFER_H
 
-#include "coll/first_try.h"
-#include "coll/lately.h"
-#include "coll/zcopy/zcopy_config.h"
+#include "coll/select/line_watch.h"
+#include "coll/select/select.h"
 #include "coll/zcopy/peer_buffer.h"
-#include "coll/stores.h"
+#include "coll/zcopy/zcopy_config.h"
 #include "os/cma.h"
 #include "transport/fifo.h"
 
 /* Bytes of a step that is lent: at least, to be read; at least, to be mapped; at most. */
 enum { KL_LOAN_LEAST = 16 << 10, KL_LOAN_MAPPED_LEAST = 64 << 10, KL_LOAN_MOST = 1 << 30 };
 
+/* A receiver that has declined so often, in a row, is not asked any more. */
+enum { KL_LOAN_REFUSALS = 4 };
+
 enum kl_loan_kind { KL_LOAN_MAPPED, KL_LOAN_READ, KL_LOAN_KINDS };
 
 /** Of one peer. */
 struct kl_loan_peer {
-    struct kl_first_try tries[KL_LOAN_KINDS];
-    enum kl_loan_kind kind;   /* of the last loan */
-    struct kl_cma_cache seen; /* of its memory */
+    uint8_t refusals[KL_LOAN_KINDS]; /* in a row */
+    enum kl_loan_kind kind;          /* of the last loan */
+    struct kl_cma_cache seen;        /* of its memory */
 };
-
-enum { KL_LOAN_SIZES = 16 }; /* of what a rank sends: powers of 2, from KL_LOAN_LEAST */
 
 /** What a rank knows of loans. Stays where it is once something was lent. */
 struct kl_loans {
@@ -52,12 +48,11 @@ struct kl_loans {
     struct kl_lent *lent;       /* NULL: nothing has been lent yet; owned, as: */
     struct kl_loan_peer *peers; /* by rank */
 
-    bool reads;                                /* in this launch the kernel copies */
-    struct kl_lately lately[2][KL_LOAN_SIZES]; /* staged or read: with few or many messages, by size */
-    struct kl_lately *times;                   /* of this launch, or NULL */
-    uint64_t began;                            /* ns, kl_now_ns; 0: the launch is not timed */
-    uint64_t note;                             /* what this rank says of `times` with what it sends; 0: nothing */
-    struct kl_stores stores;                   /* of what this rank copies itself */
+    struct kl_select *select; /* NULL: data that cannot be mapped are staged */
+    struct kl_line_watch watch;
+    uint32_t launches; /* that the table was asked for */
+    bool reads;        /* in this launch the kernel copies, */
+    bool nt;           /* and this rank's own copies go past the caches */
 };
 
 void kl_loans_fini(struct kl_loans *loans);
@@ -65,13 +60,7 @@ void kl_loans_fini(struct kl_loans *loans);
 /** A launch begins that sends `messages` of at most `bytes` to other ranks, and receives so many bytes from others. */
 void kl_loans_begin(struct kl_loans *loans, size_t bytes, size_t messages, size_t received);
 
-/** It is complete. */
-void kl_loans_complete(struct kl_loans *loans);
-
-/** A rank that sends in this launch has noted this. */
-void kl_loans_hear(struct kl_loans *loans, uint64_t note);
-
-/** Lend the next step's data to `peer`. False: they can't be, are too few, or the peer has declined lately. */
+/** Lend the next step's data to `peer`. False: they can't be, are too few, or the peer has declined before. */
 bool kl_loan_offer(struct kl_loans *loans, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more);
 
 /** What the peer did with it. */

@@ -51,6 +51,12 @@ static size_t busy_cores(size_t nranks)
     return min_size(nranks, cpus);
 }
 
+int kl_cache_cores(void)
+{
+    pthread_once(&once, ask);
+    return (int)cpus;
+}
+
 size_t kl_cache_own_bytes(int nranks)
 {
     return busy_cores((size_t)nranks) * own.bytes;
@@ -114,6 +120,16 @@ void kl_copy_bulk(void *to, const void *from, size_t bytes)
     }
     for (; bytes > PIECE; t += PIECE, f += PIECE, bytes -= PIECE) memcpy(t, f, PIECE);
     memcpy(t, f, bytes);
+}
+
+void kl_copy_result(void *to, const void *from, size_t bytes, bool nt)
+{
+    if (nt) {
+        kl_copy_nontemporal(to, from, bytes, NULL);
+        kl_nontemporal_fence();
+    } else {
+        kl_copy_bulk(to, from, bytes);
+    }
 }
 
 #ifdef __SSE2__

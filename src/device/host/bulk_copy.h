@@ -10,6 +10,7 @@
 #ifndef KL_DEVICE_HOST_BULK_COPY_H
 #define KL_DEVICE_HOST_BULK_COPY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /**
@@ -17,6 +18,9 @@
  * would stay in the caches.
  */
 void kl_copy_bulk(void *to, const void *from, size_t bytes);
+
+/** A whole copy of results, which others may be told of then; `nt`: with non-temporal stores. */
+void kl_copy_result(void *to, const void *from, size_t bytes, bool nt);
 
 /**
  * As memcpy, with non-temporal stores on processors that have them. `ahead`: as many bytes to prefetch, because they
@@ -28,6 +32,9 @@ void kl_nontemporal_fence(void);
 
 /** Bytes of the last-level cache, as reported by the OS; a guess if it is not. */
 size_t kl_cache_bytes(void);
+
+/** CPUs of the machine. */
+int kl_cache_cores(void);
 
 /** Bytes of the private caches of the cores of `nranks` ranks of this host, together. */
 size_t kl_cache_own_bytes(int nranks);

@@ -58,17 +58,19 @@ ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to)
     struct kl_coll_question question = {.coll = q->question, .type = q->type, .op = q->op};
     struct kl_coll_asked asked;
     struct kl_coll_answer answer;
-    struct kl_socket_handshake_result opened;
+    struct kl_opened opened;
     ncclResult_t rc;
 
     KL_TRY(read_sizes(q, &question));
     KL_TRY(kl_coll_ask(&question, &asked));
     KL_TRY(kl_cluster_options_open(&q->cluster, &opened));
     rc = kl_coll_answer_make(&asked, &opened, &answer);
-    if (!rc && q->json)
+    if (!rc && q->json) {
+        if (kl_coll_is_selected(&answer.asked)) answer.selected = kl_coll_selected_json(&answer.asked);
         rc = kl_coll_json(&answer, to);
-    else if (!rc)
-        print_text(&answer, to);
+        json_decref(answer.selected);
+    }
+    if (!rc && !q->json) print_text(&answer, to);
     kl_coll_answer_fini(&answer);
     kl_opened_fini(&opened);
     return rc;

@@ -26,6 +26,13 @@ void kl_coll_headline(const struct kl_coll_asked *asked, FILE *to);
 /** Are the tuning model's constants those of host devices? */
 bool kl_coll_for_host(const struct kl_coll_asked *asked);
 
+/** Is it of one size, of ranks of one host that are CPUs? Then the library selects how data are copied (coll/select/select.h). */
+bool kl_coll_is_selected(const struct kl_coll_asked *asked);
+
+/** The library's rows for as many processes of this machine, measured now, as text and as JSON (NULL: no memory). */
+void kl_coll_selected_text(const struct kl_coll_asked *asked, FILE *to);
+json_t *kl_coll_selected_json(const struct kl_coll_asked *asked);
+
 void kl_coll_text(const struct kl_coll_asked *asked, const struct kl_op_choice *choice, FILE *to);
 void kl_coll_ranges_text(const struct kl_coll_asked *asked, const struct kl_op_choice *choice, FILE *to);
 void kl_coll_rounds_text(const struct kl_coll_asked *asked, const struct kl_op_rounds *rounds, FILE *to);

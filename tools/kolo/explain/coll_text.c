@@ -284,6 +284,7 @@ void kl_coll_text(const struct kl_coll_asked *a, const struct kl_op_choice *f, F
     if (a->first == a->last) print_candidates(f, to);
     print_refused(a, f, to);
     if (f->npossible && !is_barrier(a)) kl_coll_ranges_text(a, f, to);
+    if (kl_coll_is_selected(a)) kl_coll_selected_text(a, to);
     fprintf(to, kl_coll_for_host(a)
                     ? "\nThis is what Kolo's own ranks, which are CPUs, would do there.\n"
                     : "\nThis is what NCCL would do there; --constants host shows what Kolo's own ranks, which are "

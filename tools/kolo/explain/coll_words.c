@@ -44,6 +44,12 @@ static bool is_barrier(const struct kl_coll_asked *a)
     return kl_coll_id(a->coll) == KL_BARRIER;
 }
 
+bool kl_coll_is_selected(const struct kl_coll_asked *a)
+{
+    return kl_coll_for_host(a) && a->cluster->hosts == 1 && a->ranks > 1 && a->func >= 0 && a->first == a->last &&
+           !is_barrier(a);
+}
+
 void kl_coll_headline(const struct kl_coll_asked *a, FILE *to)
 {
     char first[KL_SIZE_TEXT], last[KL_SIZE_TEXT];

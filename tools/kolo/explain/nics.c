@@ -19,7 +19,7 @@ static void print_text(const struct kl_nics *n, const struct kl_cluster *cluster
 
 ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to)
 {
-    struct kl_socket_handshake_result opened;
+    struct kl_opened opened;
     struct kl_nics n = {0};
     ncclResult_t rc;
 

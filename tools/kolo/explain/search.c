@@ -16,7 +16,7 @@ static void print_text(const struct kl_search_report *report, bool all, FILE *to
 ncclResult_t kl_explain_search(const struct kl_explain_request *q, FILE *to)
 {
     unsigned graphs;
-    struct kl_socket_handshake_result opened;
+    struct kl_opened opened;
     struct kl_search_report report;
     ncclResult_t rc;
 
