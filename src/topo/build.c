@@ -59,6 +59,12 @@ static uint64_t net_id(const struct kl_place *p, int elem)
     return kl_build_id(p->host, (uint64_t)(int64_t)kl_xml_int(p->xml, elem, "dev", -1));
 }
 
+/* eth0, enp3s0, bond0: networks over TCP have names of interfaces, others names of RDMA devices. */
+static bool is_interface(const char *name)
+{
+    return name && (!strncmp(name, "eth", 3) || !strncmp(name, "en", 2) || !strncmp(name, "bond", 4));
+}
+
 static ncclResult_t add_net(const struct kl_place *p, int elem, int nic)
 {
     int dev = kl_xml_int(p->xml, elem, "dev", -1), node;
@@ -76,6 +82,7 @@ static ncclResult_t add_net(const struct kl_place *p, int elem, int nic)
     n->net.gdr = kl_xml_int(p->xml, elem, "gdr", 0);
     n->net.coll = kl_xml_int(p->xml, elem, "coll", 0);
     n->net.max_channels = kl_xml_int(p->xml, elem, "maxconn", 64);
+    n->net.tcp = is_interface(kl_xml_attr(p->xml, elem, "name"));
     return kl_build_link(p->b, nic, node, KL_PATH_NET, n->net.bw);
 }
 

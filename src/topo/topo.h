@@ -58,6 +58,7 @@ struct kl_node {
             float bw, latency;
             int dev, port, gdr, coll, max_channels;
             int rail, plane; /* -1: the network names none */
+            bool tcp;        /* named like a network interface, so data go over TCP */
         } net;
     };
 };
