@@ -4,7 +4,7 @@
 
 A system is a machine that somebody measured: its tables stay together. Systems are split into two halves of the same kinds (GPU
 generation, one host or several). The constants fitted on one half are judged on the other, and the other way round, so that every value
-is judged by constants that never saw its system. Those fitted on all are what the table in expected.c should hold.
+is judged by constants that never saw its system. Those fitted on all belong into the table of expected.c.
 
     KOLO_BUILD=build/release KOLO_SHARED=../shared python3 tests/expected_fit.py
 """
@@ -29,14 +29,14 @@ ELSEWHERE = {
     "G1": "the NICs give 9.6 GB/s: others than the named machine's",
     "N1": "NICs misplaced on purpose",
 }
-# Ranges of the fit: what physics allows. Constants without a range are not fitted.
+# Ranges of the fit: bounds of physics. Constants without a range are not fitted.
 RANGES = {
     "start": (0, 25), "nvls_ramp": (0, 300), "tree_ramp": (0, 400), "ramp_size": (5, 150), "tcp_ramp": (0, 1500),
     "link_volta": (.85, 1.25), "link_ampere": (.85, 1.05), "link_hopper": (.85, 1.05), "link_blackwell": (.85, 1.05), "link_pair": (.8, 1),
     "nvls_hopper": (.6, .85), "nvls_blackwell": (.5, .8), "nvls_domain": (.4, .8),
     "net": (.92, .97), "net_tree": (.8, 1), "net_nvls": (.8, 1),
 }
-# Where the search begins, and what a half without such systems keeps.
+# Where the search begins; a half without such systems keeps these.
 PRIOR = {
     "start": 6, "nvls_ramp": 100, "tree_ramp": 140, "ramp_size": 40, "tcp_ramp": 700, "link_volta": 1, "link_ampere": .97, "link_hopper": 1,
     "link_blackwell": .94, "link_pair": .89, "nvls_hopper": .72, "nvls_blackwell": .66, "nvls_domain": .55, "net": .96, "net_tree": .92,
@@ -64,7 +64,7 @@ class Value:
         return int(self.size[:-1]) << {"K": 10, "M": 20, "G": 30}[self.size[-1]]
 
 
-# ---- what was measured ----
+# ---- measurements ----
 
 def named(options):
     return next(os.path.basename(options[i + 1]).partition(":")[0] for i, o in enumerate(options) if o in ("--machine", "--topo"))
@@ -90,7 +90,7 @@ def second_page():
                     size, float(bandwidth))
 
 
-# ---- what Kolo knows of each ----
+# ---- Kolo's facts about each ----
 
 def facts_of(value, cache):
     """The inputs of the model that the answer to one operation does not have."""

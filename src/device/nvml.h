@@ -40,8 +40,8 @@ struct kl_nvml_gpu {
     enum kl_nvml_fabric fabric;
     char cluster[KL_NVML_CLUSTER]; /* of a ready fabric: identity in hexadecimal, and clique */
     unsigned clique;
-    uint64_t no_p2p; /* bit i: the driver allows no reads or no writes between it and the GPU of index i */
-    int gdr;         /* may NICs access its memory: 0, 1; -1: the driver does not say */
+    uint64_t no_p2p;         /* bit i: the driver allows no reads or no writes between it and the GPU of index i */
+    int gdr;                 /* may NICs access its memory: 0, 1; -1: the driver does not say */
     int c2c_links, c2c_mbps; /* active chip-to-chip links, and the speed of one */
 };
 

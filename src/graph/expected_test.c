@@ -81,7 +81,8 @@ static void terms_add_up(void **state)
     struct kl_expected e = sum(&in, 64 * MIB, KL_ALGO_NVLS_TREE);
 
     (void)state;
-    expect_near((double)e.time, (double)e.latency + (double)e.start + (double)e.ramp + (double)e.tcp + (double)e.transfer);
+    expect_near((double)e.time,
+                (double)e.latency + (double)e.start + (double)e.ramp + (double)e.tcp + (double)e.transfer);
     expect_near((double)e.transfer, 64 * MIB / 1e3 / (double)e.bandwidth);
 }
 
@@ -90,12 +91,9 @@ static void links_have_the_efficiency_of_their_generation(void **state)
     static const struct {
         int sm, gpus;
         enum kl_expected_id id;
-    } cases[] = {{70, 8, KL_EXPECTED_LINK_VOLTA},
-                 {80, 8, KL_EXPECTED_LINK_AMPERE},
-                 {90, 8, KL_EXPECTED_LINK_HOPPER},
-                 {90, 2, KL_EXPECTED_LINK_HOPPER},
-                 {100, 8, KL_EXPECTED_LINK_BLACKWELL},
-                 {103, 2, KL_EXPECTED_LINK_PAIR}};
+    } cases[] = {{70, 8, KL_EXPECTED_LINK_VOLTA},      {80, 8, KL_EXPECTED_LINK_AMPERE},
+                 {90, 8, KL_EXPECTED_LINK_HOPPER},     {90, 2, KL_EXPECTED_LINK_HOPPER},
+                 {100, 8, KL_EXPECTED_LINK_BLACKWELL}, {103, 2, KL_EXPECTED_LINK_PAIR}};
 
     (void)state;
     FOR_EACH_CASE(c, cases)

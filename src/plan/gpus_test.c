@@ -169,7 +169,8 @@ static void far_ends_are_those_of_nvml_in_newer_releases(void **state)
         {"2.30.7", "fabric", "<nvlink target=\"0000:c5:00.0\" count=\"8\" tclass=\"0x068000\"/>"},
         {"2.31.2", "fabric", "<nvlink target=\"fffffff:ffff:ff\" tclass=\"0x068000\" count=\"16\"/>"},
         {"2.31.2", "volta", "<nvlink target=\"0000:ab:00.0\" tclass=\"0x030200\" count=\"4\"/>"},
-        {"2.31.2", "fabric", "fabric=\"ready\" cluster=\"a0a1a2a3a4a5a6a7a8a9aaabacadaeaf\" clique=\"7\" no_p2p=\"0x2\""},
+        {"2.31.2", "fabric",
+         "fabric=\"ready\" cluster=\"a0a1a2a3a4a5a6a7a8a9aaabacadaeaf\" clique=\"7\" no_p2p=\"0x2\""},
     };
 
     (void)state;

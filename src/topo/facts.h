@@ -45,9 +45,9 @@ struct kl_gpu_facts {
     int gdr;  /* may NICs read and write its memory */
     int nnvlinks;
     struct kl_nvlink_facts nvlink[KL_GPU_MAX_NVLINKS];
-    int c2c_count;   /* active chip-to-chip links to a CPU */
-    int c2c_mbps;    /* MB/s of one of them */
-    uint64_t no_p2p; /* bit i: the driver lets it not read or not write the memory of device i */
+    int c2c_count;                 /* active chip-to-chip links to a CPU */
+    int c2c_mbps;                  /* MB/s of one of them */
+    uint64_t no_p2p;               /* bit i: the driver lets it not read or not write the memory of device i */
     enum kl_fabric_state fabric;   /* its NVLink domain of several hosts */
     char cluster[KL_CLUSTER_TEXT]; /* identity of that domain, hexadecimal; "" unless ready */
     uint32_t clique;               /* the part of the domain whose GPUs reach each other */

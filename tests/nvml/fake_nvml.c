@@ -204,7 +204,7 @@ FAKE nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlGpu
 {
     (void)a;
     (void)b;
-    *status = is("fabric") && index == NVML_P2P_CAPS_INDEX_WRITE ? NVML_P2P_STATUS_DISABLED_BY_REGKEY
-                                                                 : NVML_P2P_STATUS_OK;
+    *status =
+        is("fabric") && index == NVML_P2P_CAPS_INDEX_WRITE ? NVML_P2P_STATUS_DISABLED_BY_REGKEY : NVML_P2P_STATUS_OK;
     return NVML_SUCCESS;
 }

@@ -44,8 +44,8 @@ static json_t *expected_json(const struct kl_coll_asked *a, const struct kl_expe
     if (e->time <= 0) return json_null();
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s}", "time_us", kl_json_float(e->time), "bus_gbs",
                      json_real(kl_coll_bus(a, a->first, e->time)), "latency_us", kl_json_float(e->latency), "start_us",
-                     kl_json_float(e->start), "ramp_us", kl_json_float(e->ramp), "tcp_us", kl_json_float(e->tcp), "transfer_us",
-                     kl_json_float(e->transfer), "transfer_gbs", kl_json_float(e->bandwidth), "limit",
+                     kl_json_float(e->start), "ramp_us", kl_json_float(e->ramp), "tcp_us", kl_json_float(e->tcp),
+                     "transfer_us", kl_json_float(e->transfer), "transfer_gbs", kl_json_float(e->bandwidth), "limit",
                      kl_expected_limit_name(e->limit));
 }
 

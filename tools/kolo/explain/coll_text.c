@@ -105,7 +105,8 @@ static void print_expected(const struct kl_coll_asked *a, const struct kl_op_cho
         print_number(kl_coll_bus(a, a->first, e->time), 3, to);
         fprintf(to, " GB/s bus bandwidth)");
     }
-    fprintf(to, ", after published measurements: latency %.3g us, start %.3g, ramp %.3g, transfer %.0f at %.4g GB/s (%s)\n",
+    fprintf(to,
+            ", after published measurements: latency %.3g us, start %.3g, ramp %.3g, transfer %.0f at %.4g GB/s (%s)\n",
             (double)e->latency, (double)e->start, (double)(e->ramp + e->tcp), (double)e->transfer, (double)e->bandwidth,
             limits[e->limit]);
 }
