@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/validation.md says what was compared with what, and what came of it: its tables are made here, from records, logs, tables and
-published bandwidths. KOLO_RENEW=1 writes them anew, to be read before they are kept. What is not at hand is skipped."""
+"""docs/validation.md describes the comparisons and their results: its tables are made here, from records, logs, tables and
+published bandwidths. KOLO_RENEW=1 writes them anew, to be read before they are kept. Missing inputs are skipped."""
 import glob
 import json
 import os
@@ -71,7 +71,7 @@ class Records(Page):
             files = sorted(glob.glob(f"{folder}/**/*.json", recursive=True))
             if '"is_all_nvlink"' not in read(files[0]):
                 continue  # not records of plans
-            early = re.search(r'"reference": *"NCCL [0-9.]+a', read(files[0]))  # its tuning is not that of the release
+            early = re.search(r'"reference": *"NCCL [0-9.]+a', read(files[0]))  # its tuning differs from the release's
             got = self.compared(folder, *(("--sections", GRAPHS) if early else ()))
             bad = sum('"error"' in read(f) for f in files)
             rows.append(line(f"{release}, without tuning" if early else release, got["records"] - bad, got["whole"], bad, got["refused"]))
@@ -174,7 +174,7 @@ class Logs(Page):
         "dgx1v-4gpu-trees-2.11": ("--topo", f"{tool.SHARED}/real/dgx1v-4xv100.xml"),
         "h100-6of8gpu-nvls-2.29.2": ("--machine", "hgx-h100", "--gpus", "0,1,2,3,4,5"),
     }
-    # What the differences are.
+    # The kinds of differences.
     DIFFER = {
         "1gpu-single-rank-v100like": "an older release, which no line names (ids have no host): 16 channels on 1 GPU, 32 since 2.26.3 at the latest",
         "2node-1xa100pcie-gdr-on-2.16.5": "NCCL 2.16 counts 5000 GB/s between these sockets, 2.26.3 counts 16: 24 GB/s, not 15",
@@ -188,7 +188,7 @@ class Logs(Page):
     COLUMNS = ("graphs", "channels", "rings", "trees", "NICs")
 
     def release(self, name, printed):
-        """What the log's name says, where no line does."""
+        """The release in the log's name, where no line holds it."""
         said = re.search(r"-(2\.\d+(?:\.\d+)?)$", name)
         return printed[0]["version"] if printed else said[1] if said else None
 

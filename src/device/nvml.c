@@ -156,7 +156,7 @@ static void read_links(const struct library *l, struct handle *gpu, struct kl_nv
     }
 }
 
-/* All are as fast as the last. */
+/* All links are as fast as the last. */
 static void read_c2c(const struct library *l, struct handle *gpu, struct kl_nvml_gpu *g)
 {
     unsigned n = 0, up, mbps;
@@ -273,7 +273,7 @@ static ncclResult_t ask(const struct library *l, struct kl_nvml *facts)
     return rc;
 }
 
-/* The first name that is missing, NULL if none is. */
+/* The first missing symbol, NULL if none is. */
 static const char *look_up(void *from, struct library *l)
 {
     for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NVML tells (tests/nvml/fake_nvml.c), as facts, as records, and as what NCCL makes of it. */
+/* NVML's data (tests/nvml/fake_nvml.c), as facts, as records, and as NCCL's documents. */
 #include "plan/gpus.h"
 
 #include "device/nvml.h"
