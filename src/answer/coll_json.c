@@ -40,6 +40,16 @@ static json_t *terms_json(const struct kl_tuning_terms *x)
                      kl_json_float(x->transfer));
 }
 
+static json_t *expected_json(const struct kl_coll_asked *a, const struct kl_expected *e)
+{
+    if (e->time <= 0) return json_null();
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s}", "time_us", kl_json_float(e->time), "bus_gbs",
+                     json_real(kl_coll_bus(a, a->first, e->time)), "latency_us", kl_json_float(e->latency), "start_us",
+                     kl_json_float(e->start), "ramp_us", kl_json_float(e->ramp), "tcp_us", kl_json_float(e->tcp),
+                     "transfer_us", kl_json_float(e->transfer), "transfer_gbs", kl_json_float(e->bandwidth), "limit",
+                     kl_expected_limit_name(e->limit));
+}
+
 static json_t *candidate_json(const struct kl_coll_asked *a, const struct kl_op_choice *f,
                               const struct kl_op_candidate *c)
 {
@@ -53,6 +63,7 @@ static json_t *candidate_json(const struct kl_coll_asked *a, const struct kl_op_
                                         x->latency.between_hops, "transfer_gbs", kl_json_float(x->bandwidth),
                                         "tree_share", kl_json_float(x->tree_share), "latency_factor",
                                         kl_json_float(x->latency_factor), "timeless_hops", x->timeless_hops));
+    json_object_set_new(o, "expected", expected_json(a, &c->expected));
     if (x->measured) json_object_set_new(o, "modelled_us", kl_json_float(x->modelled));
     return o;
 }

@@ -2,6 +2,7 @@
 #include "answer/graph_json.h"
 
 #include "base/error.h"
+#include "topo/facts.h"
 #include "topo/paths.h"
 
 #include <inttypes.h>
@@ -24,17 +25,25 @@ json_t *kl_json_float(float value)
 
 /* ---- system ---- */
 
-static int set_gpu(json_t *o, const struct kl_node *n)
-{
-    return json_object_set_new(o, "dev", json_integer(n->gpu.dev)) ||
-           json_object_set_new(o, "rank", json_integer(n->gpu.rank)) ||
-           json_object_set_new(o, "sm", json_integer(n->gpu.sm)) ||
-           json_object_set_new(o, "gdr", json_integer(n->gpu.gdr));
-}
-
 static json_t *hex(uint64_t value)
 {
     return json_sprintf("0x%" PRIx64, value);
+}
+
+/* Only as far as NVML told it: files seldom do. */
+static int set_nvml(json_t *o, const struct kl_node *n)
+{
+    return (n->gpu.no_p2p && json_object_set_new(o, "no_p2p", hex(n->gpu.no_p2p))) ||
+           (n->gpu.fabric && json_object_set_new(o, "fabric", json_string(kl_fabric_state_name[n->gpu.fabric]))) ||
+           (n->gpu.clique >= 0 && json_object_set_new(o, "clique", json_integer(n->gpu.clique)));
+}
+
+static int set_gpu(json_t *o, const struct kl_node *n)
+{
+    return set_nvml(o, n) || json_object_set_new(o, "dev", json_integer(n->gpu.dev)) ||
+           json_object_set_new(o, "rank", json_integer(n->gpu.rank)) ||
+           json_object_set_new(o, "sm", json_integer(n->gpu.sm)) ||
+           json_object_set_new(o, "gdr", json_integer(n->gpu.gdr));
 }
 
 static int set_net(json_t *o, const struct kl_node *n)

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "graph/codes.h"
+#include "graph/expected.h"
 #include "graph/nic.h"
 #include "answer/assumed.h"
 #include "answer/graph_json.h"
@@ -234,6 +235,13 @@ static json_t *limits_json(const struct kl_tuning *t, bool thresholds)
     return o;
 }
 
+static json_t *expected_json(const struct kl_tuning *t, const struct kl_tuning_op *op, const struct kl_tuning_choice *c)
+{
+    const struct kl_expected e = t->in.nranks > 1 ? kl_expected_of(t, op, c->algo, c->proto) : (struct kl_expected){0};
+
+    return e.time > 0 ? kl_json_float(e.time) : json_null();
+}
+
 /* Sizes 8 B to 1 GiB, of one sum of floats. */
 static json_t *choices_json(const struct kl_tuning *t, int func)
 {
@@ -247,9 +255,10 @@ static json_t *choices_json(const struct kl_tuning *t, int func)
         if (kl_tuning_choose(t, &op, &c, NULL))
             json_array_append_new(a, json_pack("{s:I,s:n,s:n}", "bytes", (json_int_t)op.bytes, "algo", "proto"));
         else
-            json_array_append_new(a, json_pack("{s:I,s:s,s:s,s:i,s:i,s:o}", "bytes", (json_int_t)op.bytes, "algo",
+            json_array_append_new(a, json_pack("{s:I,s:s,s:s,s:i,s:i,s:o,s:o}", "bytes", (json_int_t)op.bytes, "algo",
                                                kl_algo_name[c.algo], "proto", kl_proto_name[c.proto], "nchannels",
-                                               c.nchannels, "nthreads", c.nthreads, "time_us", kl_json_float(c.time)));
+                                               c.nchannels, "nthreads", c.nthreads, "time_us", kl_json_float(c.time),
+                                               "expected_us", expected_json(t, &op, &c)));
     }
     kl_error_quiet(quiet);
     return a;
