@@ -20,6 +20,7 @@
 #include "atomic.h"
 #include "access.h"
 #include "arithmetic.h"
+#include "integer.h"
 #include "ptx.h"
 /* clang-format on */
 
