@@ -227,9 +227,9 @@ static int preprocess(struct driver *d, const char *source, const char *object, 
     words_add(&c, "c++");
     put_standard(d, &c);
     put_macros(d, &c);
-    put_includes(d, &c);
-    words_add(&c, "-include");
+    words_add(&c, "-include"); /* before those of the command line */
     words_add(&c, "cuda_runtime.h");
+    put_includes(d, &c);
     put_dependencies(d, object, &c);
     words_add(&c, source);
     if (result) {
