@@ -363,6 +363,8 @@ static int link_program(struct driver *d, const struct words *objects)
     struct words c = {0};
     int rc;
 
+    if (d->o->static_runtime)
+        fputs("kolo-nvcc: -cudart static: the runtime that is linked is the shared one, there is no other\n", stderr);
     words_add(&c, d->compiler);
     if (d->o->shared) words_add(&c, "-shared");
     words_add(&c, "-o");
