@@ -22,6 +22,7 @@
 #include "arithmetic.h"
 #include "integer.h"
 #include "ptx.h"
+#include "texture.h"
 /* clang-format on */
 
 /** printf in kernels gives the number of arguments. */
