@@ -140,7 +140,7 @@ static cudaError_t copy_rows(cudaArray_const_t array, size_t x, size_t y, void *
     return kl_cudart_copy_rows(&box, kind, stream, how);
 }
 
-#define COPIES(name, suffix, own)                                                                                      \
+#define COPIES(name, own)                                                                                              \
     cudaError_t cudaMemcpy2DToArray##name(cudaArray_t array, size_t x, size_t y, const void *from, size_t pitch,       \
                                           size_t width, size_t height, enum cudaMemcpyKind kind)                       \
     {                                                                                                                  \
@@ -159,8 +159,8 @@ KL_CUDART_EXPORT cudaError_t cudaMemcpy2DToArray_ptds(cudaArray_t, size_t, size_
                                                       enum cudaMemcpyKind);
 KL_CUDART_EXPORT cudaError_t cudaMemcpy2DFromArray_ptds(void *, size_t, cudaArray_const_t, size_t, size_t, size_t,
                                                         size_t, enum cudaMemcpyKind);
-COPIES(, , NULL)
-COPIES(_ptds, , cudaStreamPerThread)
+COPIES(, NULL)
+COPIES(_ptds, cudaStreamPerThread)
 
 struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind kind)
 {
