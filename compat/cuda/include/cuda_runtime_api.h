@@ -110,8 +110,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes);
 cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
                                 cudaStream_t stream KOLO_CUDA_DEFAULT(0));
-cudaError_t cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *format, size_t width, size_t height KOLO_CUDA_DEFAULT(0),
-                            unsigned int flags KOLO_CUDA_DEFAULT(0));
+cudaError_t cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *format, size_t width,
+                            size_t height KOLO_CUDA_DEFAULT(0), unsigned int flags KOLO_CUDA_DEFAULT(0));
 cudaError_t cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *format, struct cudaExtent extent,
                               unsigned int flags KOLO_CUDA_DEFAULT(0));
 cudaError_t cudaFreeArray(cudaArray_t array);
