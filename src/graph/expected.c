@@ -105,11 +105,11 @@ static double switches(const struct kl_tuning_input *in)
 static void nvls(struct sums *s, double model)
 {
     if (s->op->func != KL_FUNC_ALL_REDUCE) {
-        at_most(s, model * (s->in->nnodes > 1 ? net_efficiency(s->in) : link_efficiency(s->in)), KL_LIMIT_SWITCHES);
+        at_most(s, model * (s->in->nnodes > 1 ? net_efficiency(s->in) : link_efficiency(s->in)), KL_EXPECTED_BY_SWITCHES);
         return;
     }
-    at_most(s, switches(s->in), KL_LIMIT_SWITCHES);
-    if (s->in->nnodes > 1) at_most(s, tree_network(s, KL_EXPECTED_NET_NVLS), KL_LIMIT_NETWORK);
+    at_most(s, switches(s->in), KL_EXPECTED_BY_SWITCHES);
+    if (s->in->nnodes > 1) at_most(s, tree_network(s, KL_EXPECTED_NET_NVLS), KL_EXPECTED_BY_NETWORK);
 }
 
 /* The model's sockets of Grace hold back rings and trees: see network(). */
@@ -122,17 +122,17 @@ static void two_node_tree(struct sums *s, double model)
 {
     double protocol = s->proto == KL_PROTO_SIMPLE ? 1 : 120.0 / 128;
 
-    at_most(s, tree_network(s, KL_EXPECTED_NET_TREE) * protocol, KL_LIMIT_NETWORK);
-    if (trusts_inside(s->in)) at_most(s, model * link_efficiency(s->in), KL_LIMIT_LINKS);
+    at_most(s, tree_network(s, KL_EXPECTED_NET_TREE) * protocol, KL_EXPECTED_BY_NETWORK);
+    if (trusts_inside(s->in)) at_most(s, model * link_efficiency(s->in), KL_EXPECTED_BY_LINKS);
 }
 
 static void ring(struct sums *s)
 {
     const struct kl_graph_facts *g = &s->in->graph[KL_GRAPH_RING];
 
-    at_most(s, s->net * net_efficiency(s->in) / s->bus, KL_LIMIT_NETWORK);
+    at_most(s, s->net * net_efficiency(s->in) / s->bus, KL_EXPECTED_BY_NETWORK);
     if (s->in->cpu_arch != KL_ARCH_ARM)
-        at_most(s, g->nchannels * (double)g->bw_intra * link_efficiency(s->in) / s->bus, KL_LIMIT_LINKS);
+        at_most(s, g->nchannels * (double)g->bw_intra * link_efficiency(s->in) / s->bus, KL_EXPECTED_BY_LINKS);
 }
 
 /* `model`: GB/s of the model at this size. */
@@ -144,13 +144,13 @@ static void bandwidth(struct sums *s, double model)
     if (kl_algo_is_nvls(s->algo))
         nvls(s, model);
     else if (in->nnodes == 1)
-        at_most(s, model * link_efficiency(in), KL_LIMIT_LINKS);
+        at_most(s, model * link_efficiency(in), KL_EXPECTED_BY_LINKS);
     else if (tree && in->nnodes == 2 && s->proto != KL_PROTO_LL)
         two_node_tree(s, model);
     else if (s->proto != KL_PROTO_SIMPLE || s->algo == KL_ALGO_PAT)
-        at_most(s, model * net_efficiency(in), KL_LIMIT_MODEL);
+        at_most(s, model * net_efficiency(in), KL_EXPECTED_BY_MODEL);
     else if (tree)
-        at_most(s, tree_network(s, KL_EXPECTED_NET_TREE), KL_LIMIT_NETWORK);
+        at_most(s, tree_network(s, KL_EXPECTED_NET_TREE), KL_EXPECTED_BY_NETWORK);
     else
         ring(s);
 }

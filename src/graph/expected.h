@@ -46,7 +46,7 @@ struct kl_expected_constant {
 };
 extern const struct kl_expected_constant kl_expected_constant[KL_EXPECTED_CONSTANTS];
 
-enum kl_expected_limit { KL_LIMIT_MODEL, KL_LIMIT_LINKS, KL_LIMIT_SWITCHES, KL_LIMIT_NETWORK };
+enum kl_expected_limit { KL_EXPECTED_BY_MODEL, KL_EXPECTED_BY_LINKS, KL_EXPECTED_BY_SWITCHES, KL_EXPECTED_BY_NETWORK };
 
 struct kl_expected {
     float time;                   /* 0: nothing is known that would correct the model */

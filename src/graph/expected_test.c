@@ -102,7 +102,7 @@ static void links_have_the_efficiency_of_their_generation(void **state)
         struct kl_expected e = sum(&in, gib, KL_ALGO_RING);
 
         expect_near((double)e.bandwidth * kl_tuning_bus_factor(KL_FUNC_ALL_REDUCE, c->gpus), 8 * 45 * value(c->id));
-        assert_int_equal(e.limit, KL_LIMIT_LINKS);
+        assert_int_equal(e.limit, KL_EXPECTED_BY_LINKS);
     }
 }
 
@@ -135,7 +135,7 @@ static void switches_are_not_capped_by_nics(void **state)
         in.graph[KL_GRAPH_NVLS].bw_inter = 1;
         struct kl_expected e = sum(&in, gib, KL_ALGO_NVLS);
         expect_near((double)e.bandwidth, (double)in.gpu_bw * value(c->id));
-        assert_int_equal(e.limit, KL_LIMIT_SWITCHES);
+        assert_int_equal(e.limit, KL_EXPECTED_BY_SWITCHES);
     }
 }
 
@@ -148,7 +148,7 @@ static void all_nics_of_a_gpu_serve_nvls_tree(void **state)
     in.graph[KL_GRAPH_NVLS].bw_inter = 24; /* one of two NICs; the ring has all of them */
     want = 8 * 48 / 2.0 * value(KL_EXPECTED_NET);
     expect_near((double)sum(&in, gib, KL_ALGO_NVLS_TREE).bandwidth, want);
-    assert_int_equal(sum(&in, gib, KL_ALGO_NVLS_TREE).limit, KL_LIMIT_NETWORK);
+    assert_int_equal(sum(&in, gib, KL_ALGO_NVLS_TREE).limit, KL_EXPECTED_BY_NETWORK);
     in = machine(100, 2, 8);
     in.graph[KL_GRAPH_NVLS].bw_inter = 24;
     expect_near((double)sum(&in, gib, KL_ALGO_NVLS_TREE).bandwidth, 8 * 48 * value(KL_EXPECTED_NET_NVLS));
