@@ -228,7 +228,7 @@ static void job_text(const struct kl_log_finding *f, struct kl_text *t)
     else if (f->code == KL_FOUND_CONTAINERS)
         kl_text_add(
             t,
-            "%s: each of %d ranks is a node with one GPU, and their GPUs have different numbers on what looks like "
+            "%s: each of %d ranks is a node with one GPU, and their GPUs have different numbers on apparently "
             "%d host%s: containers of one host that NCCL takes for hosts; NCCL_HOSTID and shared namespaces "
             "would let them use P2P",
             f->a ? "everything goes over TCP sockets" : "everything goes through the network", f->n, f->m,

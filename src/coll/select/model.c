@@ -8,7 +8,7 @@ const char *const kl_select_word_names[KL_SELECT_WORDS + 1] = {"FIXED",        "
                                                                "HIERARCHICAL", "TEMPORAL", "NT",     NULL};
 
 /*
- * Constants beside the profile, fitted on an EPYC (docs/decisions/0001-one-selector.md).
+ * Constants beside the profile, fitted on an EPYC (docs/decisions/0019-one-selector.md).
  *
  * NEAR_NS       of a line's time that prefetching hides
  * HIDDEN        of the rest, one part in so many is not hidden; with m ranks on a core as many as the square of m - 1, up to MOST_SEEN

@@ -36,7 +36,7 @@ static struct kl_select_facts facts_of(int nranks, uint32_t line_ns)
     return f;
 }
 
-/* As it was measured there: docs/decisions/0001-one-selector.md. */
+/* As it was measured there: docs/decisions/0019-one-selector.md. */
 static void the_faster_copy_is_taken(void **state)
 {
     static const struct {
