@@ -105,7 +105,8 @@ static double switches(const struct kl_tuning_input *in)
 static void nvls(struct sums *s, double model)
 {
     if (s->op->func != KL_FUNC_ALL_REDUCE) {
-        at_most(s, model * (s->in->nnodes > 1 ? net_efficiency(s->in) : link_efficiency(s->in)), KL_EXPECTED_BY_SWITCHES);
+        at_most(s, model * (s->in->nnodes > 1 ? net_efficiency(s->in) : link_efficiency(s->in)),
+                KL_EXPECTED_BY_SWITCHES);
         return;
     }
     at_most(s, switches(s->in), KL_EXPECTED_BY_SWITCHES);

@@ -226,13 +226,12 @@ static void job_text(const struct kl_log_finding *f, struct kl_text *t)
             "host",
             f->x, f->a, f->text, f->n, f->m);
     else if (f->code == KL_FOUND_CONTAINERS)
-        kl_text_add(
-            t,
-            "%s: each of %d ranks is a node with one GPU, and their GPUs have different numbers on apparently "
-            "%d host%s: containers of one host that NCCL takes for hosts; NCCL_HOSTID and shared namespaces "
-            "would let them use P2P",
-            f->a ? "everything goes over TCP sockets" : "everything goes through the network", f->n, f->m,
-            kl_plural(f->m));
+        kl_text_add(t,
+                    "%s: each of %d ranks is a node with one GPU, and their GPUs have different numbers on apparently "
+                    "%d host%s: containers of one host that NCCL takes for hosts; NCCL_HOSTID and shared namespaces "
+                    "would let them use P2P",
+                    f->a ? "everything goes over TCP sockets" : "everything goes through the network", f->n, f->m,
+                    kl_plural(f->m));
     else if (f->code == KL_FOUND_SPLIT_HOST)
         kl_text_add(t, "ranks of one host count as %d nodes and talk through the network%s", f->n,
                     f->a ? ", because P2P and shared memory are both switched off" : "");
