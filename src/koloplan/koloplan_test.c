@@ -451,7 +451,7 @@ static const struct bad_request {
      ncclInternalError,
      "text in memory:1"},
     {"no text", {.size = sizeof(koloplanRequest_t), .text = "", .bytes = 0}, ncclInternalError, "text in memory"},
-    {"no matrix", {.size = sizeof(koloplanRequest_t), .text = "hello", .bytes = 5}, ncclInvalidUsage, "nvidia-smi"},
+    {"no matrix", {.size = sizeof(koloplanRequest_t), .text = "hello", .bytes = 5}, ncclInternalError, "syntax error"},
     {"piped", {.size = sizeof(koloplanRequest_t), .topo = "-"}, ncclInvalidArgument, "give text"},
     {"two sources",
      {.size = sizeof(koloplanRequest_t), .topo = file, .sysfs = "/"},
