@@ -174,7 +174,9 @@ struct ncclComm {
     struct kl_onesided onesided[KL_ONESIDED_ORDERS]; /* of the open group */
     struct ncclComm *group_next;                     /* in the list of the open group */
     _Atomic uint32_t in_group;                       /* enum kl_in_group */
-    _Atomic(const void *) group_thread;              /* the thread whose group it is in (kl_thread_self) */
+    _Atomic(const void *) deferred_by;  /* the thread whose open group has deferred calls, but not its end */
+    bool ends_in_group;                 /* that group ends it */
+    _Atomic(const void *) group_thread; /* the thread whose group it is in (kl_thread_self) */
     _Atomic(const void *) waits_inline; /* an issuer that waits for a stream: functions that run there may issue */
 
     /* the runner's: passed on with `finished` */

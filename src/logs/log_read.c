@@ -238,13 +238,6 @@ ncclResult_t kl_log_add_file(struct kl_log *log, const char *path)
 
 /* ---- names ---- */
 
-const struct kl_log_setting *kl_log_find_setting(const struct kl_log *log, const char *name)
-{
-    for (int i = 0; i < log->nsetting; i++)
-        if (!strcmp(log->setting[i].name, name)) return &log->setting[i];
-    return NULL;
-}
-
 const char *kl_log_origin_text(const struct kl_log *log, int origin, char text[KL_LOG_ORIGIN_TEXT])
 {
     struct kl_text t = kl_text_in(text, KL_LOG_ORIGIN_TEXT);

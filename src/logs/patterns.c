@@ -424,7 +424,7 @@ static const char *after_cuda(const char *text)
     return NULL;
 }
 
-int kl_cuda_error_of(const char *text)
+static int cuda_error_of(const char *text)
 {
     const char *at = after_cuda(text);
 
@@ -473,7 +473,7 @@ static bool fits(const struct kl_log_pattern *p, const struct kl_log_message *m,
 
 const struct kl_log_pattern *kl_pattern_of(const struct kl_log_message *m)
 {
-    const int cuda = kl_cuda_error_of(m->text);
+    const int cuda = cuda_error_of(m->text);
 
     for (int i = 0; i < ROWS; i++)
         if ((m->loud || !table[i].place) && fits(&table[i], m, cuda)) return &table[i];

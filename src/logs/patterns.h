@@ -63,9 +63,6 @@ const struct kl_log_pattern *kl_pattern_of(const struct kl_log_message *message)
 /** "NCCL", "aws-ofi-nccl", ... */
 const char *kl_source_name(enum kl_log_source source);
 
-/** The number of the CUDA error that a message names, by its number or its text; 0: none, -1: one that is not known. */
-int kl_cuda_error_of(const char *text);
-
 /** Rows of the table, for tests and documents. */
 const struct kl_log_pattern *kl_pattern_at(int row);
 int kl_patterns(void);

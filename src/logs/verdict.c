@@ -8,7 +8,7 @@ bool kl_log_has_problem(const struct kl_log_findings *f)
     return f->n && kl_log_is_problem(&f->finding[0]); /* worst first */
 }
 
-bool kl_log_is_finished(const struct kl_log *log)
+static bool is_finished(const struct kl_log *log)
 {
     bool finished = log->rings;
 
@@ -193,7 +193,7 @@ void kl_log_verdict(const struct kl_log *log, const struct kl_log_findings *find
         kl_text_add(t, "RCCL: ");
     if (kl_log_has_problem(findings))
         add_problem(log, findings, t);
-    else if (kl_log_is_finished(log))
+    else if (is_finished(log))
         add_finished(log, compared, t);
     else
         add_short(log, findings, compared, t);

@@ -20,7 +20,4 @@ void kl_log_verdict(const struct kl_log *log, const struct kl_log_findings *find
 /** Does the log show a problem by itself? */
 bool kl_log_has_problem(const struct kl_log_findings *findings);
 
-/** Does it show that a communicator finished init, and none that did not? */
-bool kl_log_is_finished(const struct kl_log *log);
-
 #endif

@@ -62,14 +62,8 @@ size_t kl_cache_own_bytes(int nranks)
     return busy_cores((size_t)nranks) * own.bytes;
 }
 
-/* The last level has mostly up to SHARE times a core's private cache per core; a virtual machine shows all of it,
- * however few cores it has. Others use it as well: only 1/PART of it counts. */
-enum { SHARE = 4, PART = 2 };
-
-size_t kl_cache_share_bytes(int nranks)
-{
-    return min_size(SHARE * kl_cache_own_bytes(nranks), last.bytes / PART);
-}
+/* Others use the last level as well: only 1/PART of it counts. */
+enum { PART = 2 };
 
 /* Are lines taken from another core's cache more slowly than from the shared cache? Measured: on AMD yes, on Intel
  * no. */

@@ -40,12 +40,6 @@ int kl_cache_cores(void);
 size_t kl_cache_own_bytes(int nranks);
 
 /**
- * Approximate bytes of all caches that they can use: some multiple of the private ones, but at most half of the last
- * level, as others use it as well.
- */
-size_t kl_cache_share_bytes(int nranks);
-
-/**
  * Bytes of shared memory that each of `nranks` ranks of this host goes through before it writes the same again. A line that another core has read stays
  * there, and has to be taken from it; what both have dropped comes from the cache they share. On AMD's processors that takes half as long, and the
  * cycle is about twice the cache that a core has for itself; on Intel's it does not, and the cycle is half of it (docs/decisions/0016-slot-cycles.md). All ranks find the
