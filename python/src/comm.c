@@ -208,7 +208,7 @@ static PyObject *comm_init_all(PyObject *type, PyObject *number)
     (void)type;
     if (n == -1 && PyErr_Occurred()) return NULL;
     if (n < 1 || n > 4096) return kc_refuse("n is %ld; expected 1 to 4096", n), NULL;
-    comm = calloc((size_t)n, sizeof *comm);
+    comm = calloc((size_t)n, sizeof(ncclComm_t));
     if (!comm) return PyErr_NoMemory();
     Py_BEGIN_ALLOW_THREADS
     rc = ncclCommInitAll(comm, (int)n, NULL);

@@ -28,7 +28,7 @@ static int note_stream(koloStream_t stream, int rank)
         if (group.stream[i] == stream) return 0;
     if (group.n == group.most) {
         const size_t most = group.most ? 2 * group.most : 16;
-        koloStream_t *streams = realloc(group.stream, most * sizeof *streams);
+        koloStream_t *streams = realloc(group.stream, most * sizeof(koloStream_t));
         int *ranks;
 
         if (!streams) return PyErr_NoMemory(), -1;

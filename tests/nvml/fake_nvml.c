@@ -195,7 +195,7 @@ FAKE nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t gpu, nvmlGpuFabricInfo
     if (!is("fabric")) return NVML_SUCCESS;
     info->state = NVML_GPU_FABRIC_STATE_COMPLETED;
     info->cliqueId = 7;
-    for (unsigned char i = 0; i < sizeof info->clusterUuid; i++) info->clusterUuid[i] = (unsigned char)(0xa0 + i);
+    for (size_t i = 0; i < sizeof info->clusterUuid; i++) info->clusterUuid[i] = (unsigned char)(0xa0 + i);
     return NVML_SUCCESS;
 }
 

@@ -31,7 +31,7 @@ static bool read_format(const struct cudaChannelFormatDesc *f, struct koloCudaTe
 
 static size_t texel_bytes(const struct koloCudaTexture *view)
 {
-    return (size_t)(view->bits / 8 * view->channels);
+    return (size_t)view->bits / 8 * (size_t)view->channels;
 }
 
 static cudaError_t make_array(cudaArray_t *array, const struct cudaChannelFormatDesc *format, struct cudaExtent e,
