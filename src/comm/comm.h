@@ -124,7 +124,7 @@ struct kl_phase_time {
     uint64_t ns;
 };
 
-/** State of init.c: the phases done, and what to restore. */
+/** State of init.c: the phases done, and the thread's CPUs to restore. */
 struct kl_init {
     int phases_done;
     struct kl_phase_time times[KL_PHASES_MAX];

@@ -167,7 +167,7 @@ float kl_select_hierarchical_saves(const struct kl_select_facts *f, int func, si
 
 /* ---- stores ---- */
 
-/* A core's own cache keeps much of what is up to twice as large; and cores may count on some times their own of the last one, at most half of that. */
+/* A private cache keeps much of a buffer up to KEPT times its size; of the last level a core may count on SHARED times its private cache, all cores on 1/PART. */
 enum { KEPT = 2, SHARED = 4, PART = 2 };
 
 size_t kl_select_nt_from(const struct kl_select_facts *f)

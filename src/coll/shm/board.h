@@ -16,13 +16,13 @@
  *          place[]                      more; their flag, and the number of the place, are in `brief` or in `line`
  *
  * A rank takes its places in turn, a few at first and more the longer it does: memory that is touched for the first time takes longer to write than a small operation.
- * So a rank that posts needs nobody's leave until it has gone once round: a broadcast's root runs ahead of those who read. Where ranks share cores, a round
+ * So writers block only on wrap-around: a broadcast's root runs ahead of its readers. Where ranks share cores, a round
  * takes a switch of each: the more there is in it, the better, as long as the caches hold it (kl_cache_cycle): places for a rank that posts alone, as a
  * root does, are more than where all do. Who reads has many turns before it then, and hardware prefetching helps: they lie in order. Between caches go lines, and several brief
  * posts, or flags of large ones, are in one, as are many calls of ranks that post nothing.
  * Where posts are read while the next ones are written, as between ranks with cores of their own, and by the root of a reduce if they are small, prefetchers
- * and other posts in the line are in the way: each goes alone, and lines are scattered (base/slot_permutation.h). For the same reason who follows on the heels of a
- * rank that runs ahead lets it get away at times (kl_board_has_come).
+ * and other posts in the line are in the way: each goes alone, and lines are scattered (base/slot_permutation.h). For the same reason a reader that keeps finding new posts
+ * pauses at times (kl_board_has_come).
  *
  * That all ranks make the same call shows in the signatures of their posts. Who takes data of some only compares with its neighbour for the
  * rest, up to KL_BOARD_LAG turns later: so readers need not keep step with each other. Calls of other kinds or sizes may be posted elsewhere: who waits in vain looks

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * test_board_calls.h - for tests of what works over a board: ranks in one thread, calls that a seed chooses, and what must come out of them.
+ * test_board_calls.h - for tests of algorithms over a board: ranks in one thread, calls chosen by a seed, and their expected results.
  */
 #ifndef KL_COLL_SHM_TEST_BOARD_CALLS_H
 #define KL_COLL_SHM_TEST_BOARD_CALLS_H

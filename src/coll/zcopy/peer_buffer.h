@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * peer_buffer.h - the buffers of an operation, as the ranks of a host lend them to each other: where one finds those of another.
+ * peer_buffer.h - the buffers of an operation in the memory of other ranks of the host.
  *
  * In one process an address is good for all. Between processes it has to be memory that can be mapped (ncclMemAlloc): a rank keeps a
  * list of its allocations that it has told of, and others keep them mapped. An operation's card says where in them its buffers are:

@@ -13,7 +13,7 @@
  * (peer_buffer.h), and after, when all is done. If one of them has buffers that others cannot map, all hear it. Then the kernel copies, and the work is that
  * of cma.h, if the table says so (select/select.h), and all let it; or else the operation is declined: it is done another way, and the
  * memory has not been looked at. Before the kernel copies for the first time, all try whether it does. Where it ceases to in the middle, all hear that in
- * the end, and what is missing goes over the board (repair.h).
+ * the end, and the missing data go through shared memory (repair.h).
  *
  * Results:  as those of Flat: merged in the order of ranks.
  * Stores:   non-temporal where the share says so.

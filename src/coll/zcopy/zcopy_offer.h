@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * zcopy_offer.h - large messages between processes of a host that are not staged: the receiver copies them from where they lie. That is memory which it
- * can map (ncclMemAlloc), or any other, from which the kernel copies (os/cma.h).
+ * zcopy_offer.h - large messages between processes of a host that are not staged: the receiver copies them from the sender's buffer, which it
+ * maps (ncclMemAlloc), or lets the kernel copy (os/cma.h).
  *
- * A step of the sender's fifo carries the loan: where the data are (peer_buffer.h), and how to map that, or else whose they are. The sender waits until
- * the receiver has given the step back, copied or declined. Declined data are sent another way; after KL_LOAN_REFUSALS in a row, so are all later ones to this receiver.
+ * A step of the sender's fifo carries the offer: the place of the data (peer_buffer.h) and how to map it, or the process to copy from. The sender
+ * waits until the receiver has returned the step, copied or declined. Declined data are sent another way; after KL_LOAN_REFUSALS declined offers
+ * in a row, so are all later messages to this receiver. Memory that can be mapped is always offered; for other memory the table decides
+ * (select/select.h), by the bytes that a launch sends. Each rank replaces these rows for itself: neither results nor other ranks depend on them.
  *
- * Mapped memory is always lent. The table says whether the kernel copies other memory (select/select.h), by the bytes that a launch sends. Neither results nor other ranks
- * depend on that: each rank replaces its rows for itself, when the time of a line has changed.
+ * A launch that only sends little data has them staged, as NCCL buffers them: programs that rely on that must not hang. A launch that also
+ * receives may wait.
  *
- * A launch that only sends, and so little that it can be complete before the receives are posted, has its data staged: NCCL's programs may not
- * count on that, but many do, and whether they hang must not depend on what was faster. One that receives as well may wait.
- *
- * Aborts:  a sender takes back what it has lent without waiting: a receiver that copies at that moment finds out when it is done, and counts the data
- *          as not received. What it has mapped stays mapped, so it reads nothing else meanwhile; what the kernel reads may be anything.
+ * Aborts:  a sender revokes its offers without waiting. A receiver that is copying notices that afterwards, and discards the data. Mapped memory
+ *          stays mapped.
  * Threads: one at a time per rank.
  */
 #ifndef KL_COLL_ZCOPY_ZCOPY_OFFER_H
@@ -26,22 +25,22 @@
 #include "os/cma.h"
 #include "transport/fifo.h"
 
-/* Bytes of a step that is lent: at least, to be read; at least, to be mapped; at most. */
+/* Bytes of a step that is offered: least for kernel copies, least for mapped memory, most. */
 enum { KL_LOAN_LEAST = 16 << 10, KL_LOAN_MAPPED_LEAST = 64 << 10, KL_LOAN_MOST = 1 << 30 };
 
-/* A receiver that has declined so often, in a row, is not asked any more. */
+/* After so many declined offers in a row a receiver gets no more. */
 enum { KL_LOAN_REFUSALS = 4 };
 
 enum kl_loan_kind { KL_LOAN_MAPPED, KL_LOAN_READ, KL_LOAN_KINDS };
 
-/** Of one peer. */
+/** State of one peer. */
 struct kl_loan_peer {
     uint8_t refusals[KL_LOAN_KINDS]; /* in a row */
     enum kl_loan_kind kind;          /* of the last loan */
     struct kl_cma_cache seen;        /* of its memory */
 };
 
-/** What a rank knows of loans. Stays where it is once something was lent. */
+/** The offers of a rank. Must not move after the first offer. */
 struct kl_loans {
     struct kl_lending lending;
     int nranks, rank;
@@ -52,7 +51,7 @@ struct kl_loans {
     struct kl_line_watch watch;
     uint32_t launches; /* that the table was asked for */
     bool reads;        /* in this launch the kernel copies, */
-    bool nt;           /* and this rank's own copies go past the caches */
+    bool nt;           /* and this rank's own copies use non-temporal stores */
 };
 
 void kl_loans_fini(struct kl_loans *loans);
@@ -63,12 +62,12 @@ void kl_loans_begin(struct kl_loans *loans, size_t bytes, size_t messages, size_
 /** Lend the next step's data to `peer`. False: they can't be, are too few, or the peer has declined before. */
 bool kl_loan_offer(struct kl_loans *loans, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more);
 
-/** What the peer did with it. */
+/** The peer has copied the data, or declined. */
 void kl_loan_ended(struct kl_loans *loans, int peer, bool declined);
 
 enum kl_loan { KL_LOAN_HERE, KL_LOAN_NOT_YET, KL_LOAN_LOST };
 
-/** What a peer lends: mapped here, or in its memory. */
+/** The data of an offer: mapped here, or in the peer's memory. */
 struct kl_loan_data {
     const char *here;            /* NULL: */
     uint64_t there;              /* at this address, */

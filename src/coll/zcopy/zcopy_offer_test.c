@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a launch is like decides how it lends, and how it stores. */
+/* The bytes and messages of a launch decide how it copies, and how it stores. */
 #include "coll/zcopy/zcopy_offer.h"
 
 #include "tests/kolo_test.h"

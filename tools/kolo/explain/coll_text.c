@@ -91,7 +91,7 @@ static void print_answer(const struct kl_coll_asked *a, const struct kl_op_choic
         print_sequence(f, to);
 }
 
-/* The parts of the expected time, for those who compare it with a measurement. */
+/* The parts of the expected time, for comparison with a measurement. */
 static void print_expected(const struct kl_coll_asked *a, const struct kl_op_choice *f, FILE *to)
 {
     static const char *const limits[] = {"NCCL's model", "NVLinks and PCI", "NVSwitches", "network"};
