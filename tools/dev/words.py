@@ -4,7 +4,7 @@
 
 usage: words.py [ROOT]
 
-The words are in tools/dev/retired_words.txt, which explains its columns. Documents name, in `code`, files (`coll/shm/board.h`, below
+The words are in tools/dev/retired_words.txt, which explains its columns. Documents name, in `code`, files (`coll/shm/shm_exchange.h`, below
 src/, compat/cuda/, examples/ or the root) and names in files (`src/net/nets.c:kl_nets`), and link to files and headings. Prints one line
 per finding and exits 1 if there is one.
 """

@@ -19,7 +19,7 @@ static struct party {
 
 /* ---- parties ---- */
 
-static struct kl_lending lending = {.maps = true, .reads = true};
+static struct kl_zcopy_config lending = {.maps = true, .reads = true};
 static struct kl_select table;
 
 static void make_parties(int n)
@@ -510,7 +510,7 @@ static void sent_messages_arrive_after_the_sender_ended(void **state)
 /* Rank 0 only sends in the first launch, and also receives in the second one. */
 static void the_launch_decides_about_lending(void **state)
 {
-    enum { BYTES = KL_LOAN_LEAST };
+    enum { BYTES = KL_ZCOPY_LEAST };
     char *data = calloc(4, BYTES);
 
     (void)state;

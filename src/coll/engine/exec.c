@@ -505,14 +505,15 @@ static uint32_t word_of(struct kl_agreement_notice notice)
     return notice.line_ns << 1 | notice.asks;
 }
 
-static bool give_notice(struct kl_exec *e, const struct kl_task *t, struct kl_board *board)
+static bool give_notice(struct kl_exec *e, const struct kl_task *t, struct kl_shm_exchange *board)
 {
     uint32_t lines, line_ns = kl_copy_out_latest(&lines);
 
     if (e->config.rank || e->notice_sent) return true;
     const struct kl_agreement_notice notice =
         kl_agreement_say(&e->agreement, are_exported(e, t), line_ns, lines, kl_now_coarse_ns());
-    return e->notice_sent = kl_board_give_notice(board, e->agreement.heard + 1, word_of(notice), &e->notice_from);
+    return e->notice_sent =
+               kl_shm_exchange_give_notice(board, e->agreement.heard + 1, word_of(notice), &e->notice_from);
 }
 
 static void log_replacement(const struct kl_exec *e, const struct kl_task *t)
@@ -525,11 +526,12 @@ static void log_replacement(const struct kl_exec *e, const struct kl_task *t)
 /* False: not yet. */
 static bool hear_notice(struct kl_exec *e, const struct kl_task *t)
 {
-    struct kl_board *board = kl_mapped_board(e->links[e->direct_row][0]);
+    struct kl_shm_exchange *board = kl_mapped_board(e->links[e->direct_row][0]);
     uint32_t word;
 
     e->notice_from = 0;
-    if (!give_notice(e, t, board) || !kl_board_hear_notice(board, e->agreement.heard + 1, &word)) return false;
+    if (!give_notice(e, t, board) || !kl_shm_exchange_receive_notice(board, e->agreement.heard + 1, &word))
+        return false;
     e->notice_from = -1;
     e->notice_sent = false;
     const struct kl_agreement_notice notice = {.line_ns = word >> 1, .asks = word & 1};

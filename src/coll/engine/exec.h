@@ -29,11 +29,11 @@ struct kl_exec_config {
     const struct kl_p2p_round *rounds;           /* nranks */
     const struct kl_redop (*redops)[ncclNumOps]; /* by type, by operation */
     struct kl_connections *connections;
-    enum kl_peer_connect memory;  /* the ranks that can map the same memory */
-    bool ordered;                 /* reductions have the bits of a loop over the ranks (ordered.h) */
-    struct kl_lending lending;    /* copies of buffers (peer_direct.h) and messages (zcopy_offer.h) without staging */
-    struct kl_select_facts facts; /* for the selection of ways (select/select.h) */
-    bool processes;               /* the ranks live in several processes */
+    enum kl_peer_connect memory;    /* the ranks that can map the same memory */
+    bool ordered;                   /* reductions have the bits of a loop over the ranks (ordered.h) */
+    struct kl_zcopy_config lending; /* copies of buffers (peer_direct.h) and messages (zcopy_offer.h) without staging */
+    struct kl_select_facts facts;   /* for the selection of ways (select/select.h) */
+    bool processes;                 /* the ranks live in several processes */
     size_t chain_bytes; /* bytes of a chunk of rooted functions between processes, at most; 0: a slot's; the same on all
                       * ranks */
     struct kl_step_watch steps; /* called by the runner's thread */

@@ -23,8 +23,8 @@ struct link {
 };
 
 static struct kl_common sender, receiver;
-static struct kl_loans lender = {.lending.maps = true, .nranks = 2},
-                       borrower = {.lending.maps = true, .nranks = 2, .rank = 1};
+static struct kl_zcopy_offers lender = {.lending.maps = true, .nranks = 2},
+                              borrower = {.lending.maps = true, .nranks = 2, .rank = 1};
 
 static void make_link_that_lends(struct link *l, const struct kl_transport *t, size_t from)
 {
@@ -56,8 +56,8 @@ static void free_link(struct link *l)
 static int end_of_pools(void **state)
 {
     (void)state;
-    kl_loans_fini(&lender);
-    kl_loans_fini(&borrower);
+    kl_zcopy_offers_fini(&lender);
+    kl_zcopy_offers_fini(&borrower);
     kl_common_fini(&sender);
     kl_common_fini(&receiver);
     return 0;
@@ -391,9 +391,9 @@ static void end_loan(struct loaned *p)
     free_link(&p->l);
     assert_int_equal(kl_devices()->free(p->from), ncclSuccess);
     free(p->to);
-    kl_loans_fini(&lender);
-    kl_loans_fini(&borrower);
-    lender.lending = (struct kl_lending){.maps = true};
+    kl_zcopy_offers_fini(&lender);
+    kl_zcopy_offers_fini(&borrower);
+    lender.lending = (struct kl_zcopy_config){.maps = true};
     lender.reads = false;
     lender.select = NULL;
 }
@@ -407,8 +407,8 @@ static void begin_read(struct loaned *p)
     kl_select_make(&kernel_table,
                    &(struct kl_select_facts){.nranks = 2, .processes = true, .kernel = true, .kernel_always = true});
     lender.select = &kernel_table;
-    lender.lending = (struct kl_lending){.reads = true, .process = 77};
-    kl_loans_begin(&lender, ON_LOAN, 1, 1);
+    lender.lending = (struct kl_zcopy_config){.reads = true, .process = 77};
+    kl_zcopy_offers_begin(&lender, ON_LOAN, 1, 1);
 }
 
 static void (*const begin_either[])(struct loaned *) = {begin_loan, begin_read};
@@ -476,11 +476,11 @@ static void lose_what_is_lent(struct loaned *p)
 static void unmappable_memory_is_sent_otherwise(void **state)
 {
     (void)state;
-    for (int lost = KL_LOAN_REFUSALS - 1; lost <= KL_LOAN_REFUSALS; lost++) {
+    for (int lost = KL_ZCOPY_REFUSALS - 1; lost <= KL_ZCOPY_REFUSALS; lost++) {
         struct loaned p;
         begin_loan(&p);
         for (int i = 0; i < lost + 2; i++) {
-            const bool asks = i < KL_LOAN_REFUSALS || lost < KL_LOAN_REFUSALS;
+            const bool asks = i < KL_ZCOPY_REFUSALS || lost < KL_ZCOPY_REFUSALS;
             memset(p.to, 0, ON_LOAN);
             p.out = (struct kl_message){.data = p.from, .bytes = ON_LOAN};
             p.in = (struct kl_message){.data = p.to, .bytes = ON_LOAN};
@@ -572,7 +572,7 @@ static void a_send_that_need_not_wait_is_complete_before_its_receive(void **stat
     (void)state;
     begin_read(&p);
     p.out.bytes = p.in.bytes = BYTES;
-    kl_loans_begin(&lender, BYTES, 1, 0);
+    kl_zcopy_offers_begin(&lender, BYTES, 1, 0);
     assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_DONE);
     while (receive_some(&p) != KL_DONE) continue;
     assert_memory_equal(p.from, p.to, BYTES);

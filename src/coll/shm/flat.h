@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * flat.h - a resumable collective over a board (board.h): all ranks at once, in one to three turns for each piece, however many they are.
+ * flat.h - a resumable collective over a board (shm_exchange.h): all ranks at once, in one to three turns for each piece, however many they are.
  *
  *                    who posts what                       who takes what
  *      broadcast     the root a piece, all a line         all others
@@ -30,10 +30,10 @@ enum {
     KL_FLAT_PART = KL_SELECT_BOARD_PART
 }; /* bytes of an all-to-all for each rank: up to these a board is faster than messages */
 
-void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_channel_work *share);
+void kl_flat_start(struct kl_flat_op *op, struct kl_shm_exchange *board, const struct kl_channel_work *share);
 
 /** The same, and look once whether all can be done. False: go on. *rc is set on failure, with true. */
-bool kl_flat_try_now(struct kl_flat_op *op, struct kl_board *board, const struct kl_channel_work *share,
+bool kl_flat_try_now(struct kl_flat_op *op, struct kl_shm_exchange *board, const struct kl_channel_work *share,
                      ncclResult_t *rc);
 
 /** Go on; DONE when this rank's part is complete. *rc is set on failure, with DONE. */

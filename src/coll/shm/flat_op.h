@@ -4,7 +4,7 @@
 #define KL_COLL_SHM_FLAT_OP_H
 
 #include "coll/pipeline/algorithm.h"
-#include "coll/shm/board.h"
+#include "coll/shm/shm_exchange.h"
 
 /** Turns of a piece, in this order; most have the first only. */
 enum kl_flat_stage {
@@ -14,7 +14,7 @@ enum kl_flat_stage {
 };
 
 struct kl_flat_op {
-    struct kl_board *board;
+    struct kl_shm_exchange *board;
     const struct kl_channel_work *share;
     size_t parts; /* that a rank posts at a time */
     size_t most;  /* elements of a piece, of a part where there are parts */

@@ -3,7 +3,7 @@
  * Flat over an ordinary block of memory: many ranks in one thread, progressed in a changing order, operation after operation on the
  * same board, with every function, type and operator; and a thread per rank, which a thread sanitizer can watch.
  */
-#include "coll/shm/test_board_calls.h"
+#include "coll/shm/test_shm_exchange_calls.h"
 
 static void many_calls(int most_ranks)
 {
@@ -69,7 +69,7 @@ static void open_cores(struct world *w, int n, int cores, bool turns, size_t buf
     crowded = true;
     open_world(w, n, buffer);
     crowded = false;
-    for (int r = 0; r < n; r++) kl_board_group(&w->board[r], core);
+    for (int r = 0; r < n; r++) kl_shm_exchange_group(&w->board[r], core);
 }
 
 /* Calls, most of them of more than a turn for each piece. Returns the number that went core by core. */
@@ -170,13 +170,13 @@ static ncclResult_t read_before_neighbour(struct call *c, struct call *first)
     ncclResult_t rc = ncclSuccess;
 
     open_world(&w, 4, 1000);
-    for (int i = 0; i < KL_BOARD_LAG; i++) assert_int_equal(begin_broadcast(&w, 0, c, true), KL_DONE);
-    for (int i = 1; i < KL_BOARD_LAG; i++) assert_int_equal(begin_broadcast(&w, 3, c, true), KL_DONE);
+    for (int i = 0; i < KL_SHM_EXCHANGE_LAG; i++) assert_int_equal(begin_broadcast(&w, 0, c, true), KL_DONE);
+    for (int i = 1; i < KL_SHM_EXCHANGE_LAG; i++) assert_int_equal(begin_broadcast(&w, 3, c, true), KL_DONE);
     assert_int_equal(begin_broadcast(&w, 3, c, false), KL_MOVED);
     assert_int_equal(go_on(&w, 3), KL_STALLED); /* the last one waits */
     assert_int_equal(kl_flat_blocked_on(&w.op[3], false), 2);
     begin_broadcast(&w, 2, first, true);
-    for (int i = 1; i < KL_BOARD_LAG; i++) begin_broadcast(&w, 2, c, true);
+    for (int i = 1; i < KL_SHM_EXCHANGE_LAG; i++) begin_broadcast(&w, 2, c, true);
     assert_int_equal(kl_flat_progress(&w.op[3], &rc), KL_DONE);
     close_world(&w);
     return rc;
@@ -305,7 +305,7 @@ static void refuse_another_size(const struct size_case *k)
         start_flat(&w, r, &s);
     }
     (void)kl_flat_progress(&w.op[1], &rc);
-    for (int i = 0; i < 2 * KL_BOARD_VAIN && !rc; i++) (void)kl_flat_progress(&w.op[0], &rc);
+    for (int i = 0; i < 2 * KL_SHM_EXCHANGE_MISSES && !rc; i++) (void)kl_flat_progress(&w.op[0], &rc);
     expect_case(k->text, rc == ncclInvalidUsage && w.recv[0][0] == 0x5a);
     close_world(&w);
 }

@@ -21,7 +21,7 @@
 /** Where a rank's buffers are: addresses in its own memory. */
 struct kl_read_far {
     struct kl_cma_process owner;
-    uint64_t at[KL_LENT_BUFFERS];
+    uint64_t at[KL_PEER_BUFFER_BUFFERS];
 };
 
 struct kl_read_work {

@@ -5,7 +5,7 @@
  */
 #include "coll/zcopy/peer_direct.h"
 
-#include "coll/shm/test_board_calls.h"
+#include "coll/shm/test_shm_exchange_calls.h"
 #include "device/host/bulk_copy.h"
 
 #include <errno.h>
@@ -63,9 +63,9 @@ static void open_mapped(struct world *w, int n, size_t buffer, bool small_cache)
     nt = small_cache;
     for (int r = 0; r < n; r++) {
         mapped[r] = (struct kl_mapped){.mark = w->mark};
-        kl_board_init(&mapped[r].board, n, r, crowded);
-        kl_board_attach(&mapped[r].board, w->memory, w->mark);
-        assert_int_equal(kl_lent_init(&mapped[r].lent, kl_devices(), n, r), ncclSuccess);
+        kl_shm_exchange_init(&mapped[r].board, n, r, crowded);
+        kl_shm_exchange_attach(&mapped[r].board, w->memory, w->mark);
+        assert_int_equal(kl_peer_buffers_init(&mapped[r].lent, kl_devices(), n, r), ncclSuccess);
         mapped[r].scratch = zeroed(kl_read_scratch_bytes(n));
         mark[r] = 1000 + (uint64_t)r;
     }
@@ -73,7 +73,7 @@ static void open_mapped(struct world *w, int n, size_t buffer, bool small_cache)
 
 static void close_mapped(struct world *w)
 {
-    for (int r = 0; r < w->n; r++) kl_lent_fini(&mapped[r].lent), free(mapped[r].scratch);
+    for (int r = 0; r < w->n; r++) kl_peer_buffers_fini(&mapped[r].lent), free(mapped[r].scratch);
     close_world(w);
 }
 
@@ -218,7 +218,7 @@ static void processes_map_what_they_are_told_of(void **state)
     }
 }
 
-static bool was_told(const struct kl_lent *lent)
+static bool was_told(const struct kl_peer_buffers *lent)
 {
     for (int i = 0; i < lent->nown; i++)
         if (!lent->own[i].told) return false;

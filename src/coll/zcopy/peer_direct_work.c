@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/zcopy/peer_direct_work.h"
 
-#include "coll/shm/board.h"
+#include "coll/shm/shm_exchange.h"
 #include "coll/pipeline/pipeline.h"
 #include "device/host/bulk_copy.h"
 
@@ -63,7 +63,7 @@ void kl_mapped_reduce(const struct kl_channel_work *share, int n, const void *co
 /* Element `first` of all inputs reduced, `count` of them. */
 static void reduce(const struct kl_mapped_work *w, char *to, size_t first, size_t count)
 {
-    const void *partial[KL_BOARD_RANKS];
+    const void *partial[KL_SHM_EXCHANGE_RANKS];
 
     for (int r = 0; r < w->nranks; r++) partial[r] = w->send[r] + first * w->share->elem_bytes;
     kl_mapped_reduce(w->share, w->nranks, partial, to, count);

@@ -10,7 +10,7 @@
 enum kl_kernel_copies { KL_KERNEL_COPIES_AUTO, KL_KERNEL_COPIES_NEVER, KL_KERNEL_COPIES_ALWAYS };
 
 /** Ways by which others reach a rank's memory. */
-struct kl_lending {
+struct kl_zcopy_config {
     bool maps;        /* memory that others may map, */
     bool reads;       /* or that the kernel copies for them */
     uint64_t process; /* random, of this one */

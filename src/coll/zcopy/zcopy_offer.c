@@ -17,7 +17,7 @@ enum { WATCHED = 16 };
 /* Bytes of a send that may be done before its receive is posted. */
 enum { STAGED_AHEAD = KL_POOL_DEPTH * KL_POOL_SLOT_BYTES };
 
-enum { NO_BLOCK = KL_LENT_BLOCKS }; /* the data are in no allocation that can be mapped */
+enum { NO_BLOCK = KL_PEER_BUFFER_BLOCKS }; /* the data are in no allocation that can be mapped */
 
 /* As it travels, in the line of a step. */
 struct loan {
@@ -32,21 +32,21 @@ _Static_assert(sizeof(struct loan) <= KL_FIFO_INLINE, "a loan travels in a line"
 
 /* ---- life ---- */
 
-void kl_loans_fini(struct kl_loans *l)
+void kl_zcopy_offers_fini(struct kl_zcopy_offers *l)
 {
-    if (l->lent) kl_lent_fini(l->lent);
+    if (l->lent) kl_peer_buffers_fini(l->lent);
     free(l->lent);
     free(l->peers);
     l->lent = NULL;
     l->peers = NULL;
 }
 
-static bool begin(struct kl_loans *l)
+static bool begin(struct kl_zcopy_offers *l)
 {
-    struct kl_lent *lent = kl_inject_calloc(1, sizeof *lent);
+    struct kl_peer_buffers *lent = kl_inject_calloc(1, sizeof *lent);
 
     l->peers = kl_inject_calloc((size_t)l->nranks, sizeof *l->peers);
-    if (!lent || !l->peers || kl_lent_init(lent, kl_devices(), l->nranks, l->rank)) {
+    if (!lent || !l->peers || kl_peer_buffers_init(lent, kl_devices(), l->nranks, l->rank)) {
         free(lent);
         free(l->peers);
         l->peers = NULL;
@@ -58,7 +58,7 @@ static bool begin(struct kl_loans *l)
 }
 
 /* Made when first needed. What there is no memory for is not lent. */
-static bool is_open(struct kl_loans *l)
+static bool is_open(struct kl_zcopy_offers *l)
 {
     int quiet = kl_error_quiet(1);
     bool open = l->lent || begin(l);
@@ -70,61 +70,63 @@ static bool is_open(struct kl_loans *l)
 /* ---- the sender ---- */
 
 /* Bytes that are lent to be mapped. The fewer cores there are for the ranks, the longer the sender waits for the answer. */
-static size_t mapped_least(const struct kl_loans *l)
+static size_t mapped_least(const struct kl_zcopy_offers *l)
 {
-    return l->nranks > 4 ? 2 * KL_LOAN_MAPPED_LEAST : KL_LOAN_MAPPED_LEAST;
+    return l->nranks > 4 ? 2 * KL_ZCOPY_MAPPED_LEAST : KL_ZCOPY_MAPPED_LEAST;
 }
 
-static bool may_try(const struct kl_loan_peer *p, enum kl_loan_kind kind)
+static bool may_try(const struct kl_zcopy_offer_peer *p, enum kl_zcopy_offer_kind kind)
 {
-    return p->refusals[kind] < KL_LOAN_REFUSALS;
+    return p->refusals[kind] < KL_ZCOPY_REFUSALS;
 }
 
-static bool offer_mapped(const struct kl_loans *l, const void *data, struct loan *loan)
+static bool offer_mapped(const struct kl_zcopy_offers *l, const void *data, struct loan *loan)
 {
-    const void *const buffer[KL_LENT_BUFFERS] = {[KL_LENT_SEND] = data};
-    struct kl_lent_card card;
-    struct kl_lent_tickets tickets;
+    const void *const buffer[KL_PEER_BUFFER_BUFFERS] = {[KL_PEER_BUFFER_SEND] = data};
+    struct kl_peer_buffer_info card;
+    struct kl_peer_buffer_handles tickets;
 
-    kl_lent_card(l->lent, buffer, &card);
+    kl_peer_buffer_info(l->lent, buffer, &card);
     if (!card.lends) return false;
-    kl_lent_tickets(l->lent, &card, &tickets);
-    *loan = (struct loan){.at = card.at[KL_LENT_SEND],
+    kl_peer_buffer_handles(l->lent, &card, &tickets);
+    *loan = (struct loan){.at = card.at[KL_PEER_BUFFER_SEND],
                           .epoch = card.epoch,
-                          .block = card.block[KL_LENT_SEND],
-                          .ticket = tickets.ticket[KL_LENT_SEND]};
+                          .block = card.block[KL_PEER_BUFFER_SEND],
+                          .ticket = tickets.ticket[KL_PEER_BUFFER_SEND]};
     return true;
 }
 
-static struct loan offer_read(const struct kl_loans *l, const void *data)
+static struct loan offer_read(const struct kl_zcopy_offers *l, const void *data)
 {
     return (struct loan){.at = (uint64_t)(uintptr_t)data, .block = NO_BLOCK, .owner = kl_cma_self(&l->lending.process)};
 }
 
 /* The loan of either kind that is possible; false: none is. */
-static bool make(const struct kl_loans *l, struct kl_loan_peer *p, const void *data, size_t bytes, struct loan *loan)
+static bool make(const struct kl_zcopy_offers *l, struct kl_zcopy_offer_peer *p, const void *data, size_t bytes,
+                 struct loan *loan)
 {
-    if (l->lending.maps && bytes >= mapped_least(l) && may_try(p, KL_LOAN_MAPPED) && offer_mapped(l, data, loan)) {
-        p->kind = KL_LOAN_MAPPED;
+    if (l->lending.maps && bytes >= mapped_least(l) && may_try(p, KL_ZCOPY_MAPPED) && offer_mapped(l, data, loan)) {
+        p->kind = KL_ZCOPY_MAPPED;
         return true;
     }
-    if (!l->reads || !may_try(p, KL_LOAN_READ)) return false;
-    p->kind = KL_LOAN_READ;
+    if (!l->reads || !may_try(p, KL_ZCOPY_READ)) return false;
+    p->kind = KL_ZCOPY_READ;
     *loan = offer_read(l, data);
     return true;
 }
 
-bool kl_loan_offer(struct kl_loans *l, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more)
+bool kl_zcopy_offer_make(struct kl_zcopy_offers *l, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes,
+                         bool more)
 {
-    if (bytes < KL_LOAN_LEAST || (!l->lending.maps && !l->reads) || !is_open(l)) return false;
+    if (bytes < KL_ZCOPY_LEAST || (!l->lending.maps && !l->reads) || !is_open(l)) return false;
     if (!make(l, &l->peers[peer], data, bytes, kl_fifo_next_payload(tx))) return false;
     kl_fifo_publish_zcopy(tx, bytes, more);
     return true;
 }
 
-void kl_loan_ended(struct kl_loans *l, int peer, bool declined)
+void kl_zcopy_offer_ended(struct kl_zcopy_offers *l, int peer, bool declined)
 {
-    struct kl_loan_peer *p = &l->peers[peer];
+    struct kl_zcopy_offer_peer *p = &l->peers[peer];
 
     if (!declined)
         p->refusals[p->kind] = 0;
@@ -135,7 +137,7 @@ void kl_loan_ended(struct kl_loans *l, int peer, bool declined)
 /* ---- staged or read ---- */
 
 /* One launch of so many looks at how long lines take. */
-static void watch_lines(struct kl_loans *l)
+static void watch_lines(struct kl_zcopy_offers *l)
 {
     uint32_t number;
 
@@ -145,41 +147,41 @@ static void watch_lines(struct kl_loans *l)
         kl_select_remake(l->select, line_ns, true);
 }
 
-void kl_loans_begin(struct kl_loans *l, size_t bytes, size_t messages, size_t received)
+void kl_zcopy_offers_begin(struct kl_zcopy_offers *l, size_t bytes, size_t messages, size_t received)
 {
     l->reads = l->nt = false;
     if (!l->select) return;
     const size_t sent = bytes * messages, all = sent > received ? sent : received;
     const struct kl_select_row *row =
         kl_select_row(l->select, messages > FEW ? KL_SELECT_MANY : KL_SELECT_FEW, all, KL_BUFFERS_ORDINARY);
-    if (all < KL_LOAN_LEAST) return;
+    if (all < KL_ZCOPY_LEAST) return;
     l->nt = row->nt;
     watch_lines(l);
-    if (bytes < KL_LOAN_LEAST || (!received && bytes <= STAGED_AHEAD)) return;
+    if (bytes < KL_ZCOPY_LEAST || (!received && bytes <= STAGED_AHEAD)) return;
     l->reads = l->lending.reads && row->copy == KL_COPY_KERNEL;
 }
 
 /* ---- the receiver ---- */
 
-enum kl_loan kl_loan_find(struct kl_loans *l, int peer, const struct kl_fifo_rx *rx, size_t bytes,
-                          struct kl_loan_data *data)
+enum kl_zcopy_offer_state kl_zcopy_offer_find(struct kl_zcopy_offers *l, int peer, const struct kl_fifo_rx *rx,
+                                              size_t bytes, struct kl_zcopy_offer_data *data)
 {
     struct loan loan;
 
     memcpy(&loan, kl_fifo_payload(rx), sizeof loan);
-    if (!is_open(l)) return KL_LOAN_LOST;
+    if (!is_open(l)) return KL_ZCOPY_LOST;
     if (loan.block == NO_BLOCK) {
-        *data = (struct kl_loan_data){.there = loan.at, .owner = loan.owner, .seen = &l->peers[peer].seen};
-        return KL_LOAN_HERE;
+        *data = (struct kl_zcopy_offer_data){.there = loan.at, .owner = loan.owner, .seen = &l->peers[peer].seen};
+        return KL_ZCOPY_HERE;
     }
-    if (loan.block >= KL_LENT_BLOCKS) return KL_LOAN_LOST;
-    struct kl_lent_card card = kl_lent_card_of(KL_LENT_SEND, loan.at, loan.epoch, loan.block);
-    struct kl_lent_tickets tickets = {.ticket[KL_LENT_SEND] = loan.ticket};
+    if (loan.block >= KL_PEER_BUFFER_BLOCKS) return KL_ZCOPY_LOST;
+    struct kl_peer_buffer_info card = kl_peer_buffer_info_of(KL_PEER_BUFFER_SEND, loan.at, loan.epoch, loan.block);
+    struct kl_peer_buffer_handles tickets = {.ticket[KL_PEER_BUFFER_SEND] = loan.ticket};
     int quiet = kl_error_quiet(1);
-    ncclResult_t rc = kl_lent_import(l->lent, peer, &card, &tickets, kl_deadline_in_ms(PATIENCE_MS));
+    ncclResult_t rc = kl_peer_buffer_import(l->lent, peer, &card, &tickets, kl_deadline_in_ms(PATIENCE_MS));
 
     kl_error_quiet(quiet);
-    if (rc == ncclInProgress) return KL_LOAN_NOT_YET;
-    data->here = rc ? NULL : kl_lent_find(l->lent, peer, &card, KL_LENT_SEND, bytes);
-    return data->here ? KL_LOAN_HERE : KL_LOAN_LOST;
+    if (rc == ncclInProgress) return KL_ZCOPY_NOT_YET;
+    data->here = rc ? NULL : kl_peer_buffer_find(l->lent, peer, &card, KL_PEER_BUFFER_SEND, bytes);
+    return data->here ? KL_ZCOPY_HERE : KL_ZCOPY_LOST;
 }

@@ -4,7 +4,7 @@
  * maps (ncclMemAlloc), or lets the kernel copy (os/cma.h).
  *
  * A step of the sender's fifo carries the offer: the place of the data (peer_buffer.h) and how to map it, or the process to copy from. The sender
- * waits until the receiver has returned the step, copied or declined. Declined data are sent another way; after KL_LOAN_REFUSALS declined offers
+ * waits until the receiver has returned the step, copied or declined. Declined data are sent another way; after KL_ZCOPY_REFUSALS declined offers
  * in a row, so are all later messages to this receiver. Memory that can be mapped is always offered; for other memory the table decides
  * (select/select.h), by the bytes that a launch sends. Each rank replaces these rows for itself: neither results nor other ranks depend on them.
  *
@@ -26,26 +26,26 @@
 #include "transport/fifo.h"
 
 /* Bytes of a step that is offered: least for kernel copies, least for mapped memory, most. */
-enum { KL_LOAN_LEAST = 16 << 10, KL_LOAN_MAPPED_LEAST = 64 << 10, KL_LOAN_MOST = 1 << 30 };
+enum { KL_ZCOPY_LEAST = 16 << 10, KL_ZCOPY_MAPPED_LEAST = 64 << 10, KL_ZCOPY_MOST = 1 << 30 };
 
 /* After so many declined offers in a row a receiver gets no more. */
-enum { KL_LOAN_REFUSALS = 4 };
+enum { KL_ZCOPY_REFUSALS = 4 };
 
-enum kl_loan_kind { KL_LOAN_MAPPED, KL_LOAN_READ, KL_LOAN_KINDS };
+enum kl_zcopy_offer_kind { KL_ZCOPY_MAPPED, KL_ZCOPY_READ, KL_ZCOPY_KINDS };
 
 /** State of one peer. */
-struct kl_loan_peer {
-    uint8_t refusals[KL_LOAN_KINDS]; /* in a row */
-    enum kl_loan_kind kind;          /* of the last loan */
-    struct kl_cma_cache seen;        /* of its memory */
+struct kl_zcopy_offer_peer {
+    uint8_t refusals[KL_ZCOPY_KINDS]; /* in a row */
+    enum kl_zcopy_offer_kind kind;    /* of the last loan */
+    struct kl_cma_cache seen;         /* of its memory */
 };
 
 /** The offers of a rank. Must not move after the first offer. */
-struct kl_loans {
-    struct kl_lending lending;
+struct kl_zcopy_offers {
+    struct kl_zcopy_config lending;
     int nranks, rank;
-    struct kl_lent *lent;       /* NULL: nothing has been lent yet; owned, as: */
-    struct kl_loan_peer *peers; /* by rank */
+    struct kl_peer_buffers *lent;      /* NULL: nothing has been lent yet; owned, as: */
+    struct kl_zcopy_offer_peer *peers; /* by rank */
 
     struct kl_select *select; /* NULL: data that cannot be mapped are staged */
     struct kl_line_watch watch;
@@ -54,21 +54,22 @@ struct kl_loans {
     bool nt;           /* and this rank's own copies use non-temporal stores */
 };
 
-void kl_loans_fini(struct kl_loans *loans);
+void kl_zcopy_offers_fini(struct kl_zcopy_offers *loans);
 
 /** A launch begins that sends `messages` of at most `bytes` to other ranks, and receives so many bytes from others. */
-void kl_loans_begin(struct kl_loans *loans, size_t bytes, size_t messages, size_t received);
+void kl_zcopy_offers_begin(struct kl_zcopy_offers *loans, size_t bytes, size_t messages, size_t received);
 
 /** Lend the next step's data to `peer`. False: they can't be, are too few, or the peer has declined before. */
-bool kl_loan_offer(struct kl_loans *loans, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more);
+bool kl_zcopy_offer_make(struct kl_zcopy_offers *loans, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes,
+                         bool more);
 
 /** The peer has copied the data, or declined. */
-void kl_loan_ended(struct kl_loans *loans, int peer, bool declined);
+void kl_zcopy_offer_ended(struct kl_zcopy_offers *loans, int peer, bool declined);
 
-enum kl_loan { KL_LOAN_HERE, KL_LOAN_NOT_YET, KL_LOAN_LOST };
+enum kl_zcopy_offer_state { KL_ZCOPY_HERE, KL_ZCOPY_NOT_YET, KL_ZCOPY_LOST };
 
 /** The data of an offer: mapped here, or in the peer's memory. */
-struct kl_loan_data {
+struct kl_zcopy_offer_data {
     const char *here;            /* NULL: */
     uint64_t there;              /* at this address, */
     struct kl_cma_process owner; /* of that process */
@@ -76,7 +77,7 @@ struct kl_loan_data {
 };
 
 /** Where the `bytes` of the next step are, which a peer lends. LOST: they cannot be reached. Never waits. */
-enum kl_loan kl_loan_find(struct kl_loans *loans, int peer, const struct kl_fifo_rx *rx, size_t bytes,
-                          struct kl_loan_data *data);
+enum kl_zcopy_offer_state kl_zcopy_offer_find(struct kl_zcopy_offers *loans, int peer, const struct kl_fifo_rx *rx,
+                                              size_t bytes, struct kl_zcopy_offer_data *data);
 
 #endif

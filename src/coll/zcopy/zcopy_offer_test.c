@@ -21,8 +21,8 @@ static void how_a_launch_stores_depends_on_all_that_is_moved(void **state)
     kl_select_make(&table, &facts);
     FOR_EACH_CASE(c, cases)
     {
-        struct kl_loans loans = {.nranks = 2, .select = &table};
-        kl_loans_begin(&loans, c->bytes, c->messages, c->received);
+        struct kl_zcopy_offers loans = {.nranks = 2, .select = &table};
+        kl_zcopy_offers_begin(&loans, c->bytes, c->messages, c->received);
         assert_int_equal(loans.nt, c->nt);
     }
 }
@@ -36,8 +36,8 @@ static void launches_decide_what_is_read(void **state)
     } cases[] = {
         {true, true, KL_POOL_DEPTH * KL_POOL_SLOT_BYTES, false, false},
         {true, true, KL_POOL_DEPTH * KL_POOL_SLOT_BYTES + 1, false, true},
-        {true, true, KL_LOAN_LEAST, true, true},
-        {true, true, KL_LOAN_LEAST - 1, true, false},
+        {true, true, KL_ZCOPY_LEAST, true, true},
+        {true, true, KL_ZCOPY_LEAST - 1, true, false},
         {true, false, 64 << 20, true, false},
         {false, true, 64 << 20, true, false},
     };
@@ -49,8 +49,8 @@ static void launches_decide_what_is_read(void **state)
     kl_select_make(&table, &facts);
     FOR_EACH_CASE(c, cases)
     {
-        struct kl_loans loans = {.lending.reads = c->lends, .nranks = 2, .select = c->table ? &table : NULL};
-        kl_loans_begin(&loans, c->bytes, 1, c->receives);
+        struct kl_zcopy_offers loans = {.lending.reads = c->lends, .nranks = 2, .select = c->table ? &table : NULL};
+        kl_zcopy_offers_begin(&loans, c->bytes, 1, c->receives);
         assert_int_equal(loans.reads, c->reads);
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * test_board_calls.h - for tests of algorithms over a board: ranks in one thread, calls chosen by a seed, and their expected results.
+ * test_shm_exchange_calls.h - for tests of algorithms over a board: ranks in one thread, calls chosen by a seed, and their expected results.
  */
-#ifndef KL_COLL_SHM_TEST_BOARD_CALLS_H
-#define KL_COLL_SHM_TEST_BOARD_CALLS_H
+#ifndef KL_COLL_SHM_TEST_SHM_EXCHANGE_CALLS_H
+#define KL_COLL_SHM_TEST_SHM_EXCHANGE_CALLS_H
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -15,7 +15,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-enum { MAX_RANKS = KL_BOARD_RANKS, GUARD = 64 };
+enum { MAX_RANKS = KL_SHM_EXCHANGE_RANKS, GUARD = 64 };
 
 static inline uint64_t draw(uint64_t *seed, uint64_t below)
 {
@@ -31,7 +31,7 @@ struct world {
     int n;
     void *memory; /* of the board */
     struct kl_arena_mark *mark;
-    struct kl_board board[MAX_RANKS];
+    struct kl_shm_exchange board[MAX_RANKS];
     struct kl_flat_op op[MAX_RANKS];
     struct kl_channel_work share[MAX_RANKS]; /* that the ranks carry out */
     char *send[MAX_RANKS], *recv[MAX_RANKS], *want;
@@ -52,10 +52,10 @@ static inline void *zeroed(size_t bytes)
 static inline void open_world(struct world *w, int n, size_t buffer)
 {
     *w = (struct world){
-        .n = n, .memory = zeroed(kl_board_bytes(n)), .mark = zeroed((size_t)n * sizeof(struct kl_arena_mark))};
+        .n = n, .memory = zeroed(kl_shm_exchange_bytes(n)), .mark = zeroed((size_t)n * sizeof(struct kl_arena_mark))};
     for (int r = 0; r < n; r++) {
-        kl_board_init(&w->board[r], n, r, crowded);
-        kl_board_attach(&w->board[r], w->memory, w->mark);
+        kl_shm_exchange_init(&w->board[r], n, r, crowded);
+        kl_shm_exchange_attach(&w->board[r], w->memory, w->mark);
         w->send[r] = zeroed(buffer + GUARD);
         w->recv[r] = zeroed(buffer + GUARD);
     }
