@@ -168,6 +168,11 @@ static void log_agreed(const struct kl_exec *e, const struct kl_task *t, enum kl
     KL_INFO(KL_TUNING, "%s: %zu Bytes: %s", kl_func_info[t->func].name, t->count * elem_bytes(e, t), ends[agreed]);
 }
 
+void kl_exec_freeze(struct kl_exec *e)
+{
+    kl_agreement_freeze(&e->agreement);
+}
+
 void kl_exec_limit(struct kl_exec *e, const struct kl_limits *limits)
 {
     e->chooser.limits = limits;

@@ -45,6 +45,9 @@ void kl_exec_free(struct kl_exec *exec);
 /** Choose for a collective; rank 0 logs the choice (TUNING). Errors as kl_choose. */
 ncclResult_t kl_exec_choose(struct kl_exec *exec, struct kl_task *task);
 
+/** An operation was captured: from now on the selection does not change. The user's thread. */
+void kl_exec_freeze(struct kl_exec *exec);
+
 /** Limits of the collectives that are chosen from now on; NULL: none. They stay the caller's. */
 void kl_exec_limit(struct kl_exec *exec, const struct kl_limits *limits);
 

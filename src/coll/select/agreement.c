@@ -35,6 +35,8 @@ struct kl_agreement_notice kl_agreement_say(struct kl_agreement *a, bool exporte
                                             uint64_t now)
 {
     const uint32_t made_for = a->select.line_ns[0];
+
+    if (kl_load_relaxed(&a->frozen)) return (struct kl_agreement_notice){.line_ns = made_for, .asks = a->asks};
     const bool replaces = kl_line_watch(&a->watch, made_for, line_ns, number, now);
 
     return (struct kl_agreement_notice){.line_ns = replaces ? line_ns : made_for, .asks = should_ask(a, exported)};

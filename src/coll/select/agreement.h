@@ -16,6 +16,7 @@
 #ifndef KL_COLL_SELECT_AGREEMENT_H
 #define KL_COLL_SELECT_AGREEMENT_H
 
+#include "base/atomic.h"
 #include "coll/select/line_watch.h"
 #include "coll/select/select.h"
 
@@ -45,6 +46,7 @@ struct kl_agreement {
     uint32_t heard;             /* notices so far */
     uint32_t direct, staged;    /* collectives since then that were asked for: done directly, or not */
     struct kl_line_watch watch; /* the leader's */
+    _Atomic bool frozen;        /* the leader's notices change nothing; set by the thread of the calls */
 };
 
 void kl_agreement_init(struct kl_agreement *agreement, const struct kl_select_facts *facts);
@@ -78,6 +80,12 @@ static inline void kl_agreement_ended(struct kl_agreement *a)
 /** By the leader: the notice for the collective that begins. `exported`: its buffers are. line_ns, number: see kl_line_watch. */
 struct kl_agreement_notice kl_agreement_say(struct kl_agreement *agreement, bool exported, uint32_t line_ns,
                                             uint32_t number, uint64_t now);
+
+/** From now on the leader's notices change nothing: replays of a graph have the same bits. Any thread. */
+static inline void kl_agreement_freeze(struct kl_agreement *a)
+{
+    kl_store_relaxed(&a->frozen, true);
+}
 
 /** From the collective of that number, and so many bytes, on. True: the table was replaced. */
 bool kl_agreement_hear(struct kl_agreement *agreement, struct kl_agreement_notice notice, uint64_t number,

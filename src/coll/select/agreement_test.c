@@ -143,6 +143,20 @@ static void a_fixed_table_stays(void **state)
     assert_int_equal(j.done[KL_AGREED_STAGED], 1000);
 }
 
+/* Replays of a graph have the same bits, however far lines are. */
+static void a_capture_freezes_the_table(void **state)
+{
+    struct job j = job_of(0);
+
+    (void)state;
+    run(&j, 200);
+    const uint32_t made_for = j.of[0].select.line_ns[0];
+    kl_agreement_freeze(&j.of[0]);
+    j.line_ns = FAR_NS;
+    run(&j, 3000);
+    for (int r = 0; r < 3; r++) assert_int_equal(j.of[r].select.line_ns[0], made_for);
+}
+
 /* The kernel refuses: then it is not asked again. */
 static void what_the_kernel_refuses_is_staged_from_then_on(void **state)
 {
@@ -181,6 +195,7 @@ int main(void)
         cmocka_unit_test(exported_buffers_are_used_directly),
         cmocka_unit_test(buffers_that_come_later_are_noticed),
         cmocka_unit_test(a_table_is_replaced_when_lines_have_changed_for_long),
+        cmocka_unit_test(a_capture_freezes_the_table),
         cmocka_unit_test(a_fixed_table_stays),
         cmocka_unit_test(what_the_kernel_refuses_is_staged_from_then_on),
         cmocka_unit_test(a_sign_has_to_hold),
