@@ -76,7 +76,6 @@ const struct kl_param_name kl_other_names[] = {
     {"NCCL_MNNVL_UUID", NULL},
     {"NCCL_MULTI_RANK_GPU_ENABLE", NULL},
     {"NCCL_NET_OPTIONAL_RECV_COMPLETION", NULL},
-    {"NCCL_NET_PLUGIN", NULL},
     {"NCCL_NET_PLUGIN_REF_COUNT", NULL},
     {"NCCL_NET_SHARED_BUFFERS", NULL},
     {"NCCL_NET_SHARED_COMMS", NULL},

@@ -196,6 +196,7 @@ struct ncclComm {
     struct kl_domain *domain;    /* of the world: this rank's, with its graphs */
     const struct kl_peer *peers; /* the world's, nranks */
     const struct kl_topo *topo;  /* the domain's */
+    const struct kl_net *net;    /* NULL until kl_comm_find_net */
     struct kl_connect *connect;  /* the joined graphs, as this rank sees them */
     struct kl_p2p_channels p2p;
     struct kl_p2p_round *rounds; /* nranks */
@@ -309,6 +310,12 @@ void kl_comm_drop_pages(ncclComm_t comm);
 
 /** The device of the net by which other hosts reach this rank. The net was initialised. */
 int kl_comm_net_device(ncclComm_t comm);
+
+/** Set comm->net, unless that is done: the net between hosts, for which there is no need otherwise. ncclInvalidUsage: none of the name asked for. */
+ncclResult_t kl_comm_find_net(ncclComm_t comm);
+
+/** Is there a rank that another one reaches over the network only, in this host or in others? The same for all ranks. */
+bool kl_comm_needs_net(ncclComm_t comm);
 
 /** Rings, trees and numbers of channels, in NCCL's words (INFO): report.c. */
 void kl_comm_log_channels(ncclComm_t comm);

@@ -9,6 +9,7 @@
 #include "comm/settings.h"
 #include "device/host/wait.h"
 #include "device/host/executor.h"
+#include "net/net.h"
 #include "os/affinity.h"
 #include "os/hostinfo.h"
 #include "topo/config.h"
@@ -171,6 +172,8 @@ ncclResult_t kl_comm_meet_peers(ncclComm_t comm)
 
 void kl_comm_leave_peers(ncclComm_t comm)
 {
+    kl_net_drop(comm->net);
+    comm->net = NULL;
     kl_world_leave(comm->world);
     comm->world = NULL;
     comm->peers = NULL;
