@@ -115,8 +115,6 @@ const struct kl_param_name kl_other_names[] = {
     {"NCCL_SOCKET_MAGIC", NULL},
     {"NCCL_SOCKET_POLL_TIMEOUT_MSEC", NULL},
     {"NCCL_TESTS_*", "for the benchmark programs"},
-    {"NCCL_TUNER_CONFIG_FILE", "for a plugin"},
-    {"NCCL_TUNER_PLUGIN", NULL},
     {"NCCL_UID_STAGGER_RATE", NULL},
     {"NCCL_UID_STAGGER_THRESHOLD", NULL},
     {"NCCL_WIN_ENABLE", NULL},

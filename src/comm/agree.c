@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "bootstrap/bootstrap.h"
 #include "graph/config.h"
+#include "graph/tuner.h"
 #include "graph/tuning_file.h"
 #include "net/net.h"
 #include "topo/host.h"
@@ -213,7 +214,13 @@ static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
     in.min_sm = comm->world->min_sm;
     in.max_sm = comm->world->max_sm;
     in.measured = agreed_times(comm, config);
-    return kl_tuning_compute(&kl_tuning_host, &in, &config->tuning, &comm->tuning);
+    const struct kl_tuner_place place = {.comm = kl_load_relaxed(&comm->name),
+                                         .nranks = comm->nranks,
+                                         .nnodes = in.nnodes,
+                                         .net_library = kl_net_plugin_library};
+    if (comm->nranks > 1) KL_TRY(kl_tuner_open(&place, &kl_tuning_host, &comm->tuner));
+    return kl_tuning_compute(comm->tuner ? kl_tuner_constants(comm->tuner) : &kl_tuning_host, &in, &config->tuning,
+                             &comm->tuning);
 }
 
 /* ---- the phase ---- */
@@ -244,6 +251,8 @@ ncclResult_t kl_comm_agree(ncclComm_t comm)
 
 void kl_comm_forget_agreement(ncclComm_t comm)
 {
+    kl_tuner_close(comm->tuner);
+    comm->tuner = NULL;
     kl_connect_free(comm->connect);
     free(comm->rounds);
     comm->connect = NULL;

@@ -200,7 +200,8 @@ struct ncclComm {
     struct kl_connect *connect;  /* the joined graphs, as this rank sees them */
     struct kl_p2p_channels p2p;
     struct kl_p2p_round *rounds; /* nranks */
-    struct kl_tuning tuning;     /* with kl_tuning_host */
+    struct kl_tuning tuning;     /* with kl_tuning_host, or constants of a tuner */
+    struct kl_tuner *tuner;      /* NULL: none */
 
     /* cold */
     struct kl_failure failure;

@@ -161,6 +161,9 @@ extern struct kl_net kl_net_plugin;
 ncclResult_t kl_net_hold(const char *wanted, const struct kl_net **net);
 void kl_net_drop(const struct kl_net *net);
 
+/** The library of the plugin in use, opened once more, and its name (255 bytes); NULL: there is none. It may have plugins of other kinds. */
+void *kl_net_plugin_library(char *file);
+
 extern const struct kl_param_set kl_net_param_set;
 extern const struct kl_param_set kl_net_plugin_param_set;
 

@@ -51,3 +51,11 @@ void kl_net_drop(const struct kl_net *net)
     kl_net_plugin_drop();
     pthread_mutex_unlock(&lock);
 }
+
+void *kl_net_plugin_library(char *file)
+{
+    pthread_mutex_lock(&lock);
+    void *library = kl_net_plugin_open_again(file);
+    pthread_mutex_unlock(&lock);
+    return library;
+}

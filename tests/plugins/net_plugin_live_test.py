@@ -2,6 +2,7 @@
 """Communicators over the example net plugin: every collective between emulated hosts, in the newest and the oldest version of the ABI,
 its devices in the topology, and the sentences where hosts have different networks or the network is lost."""
 import os
+import pathlib
 import sys
 import tempfile
 import unittest
@@ -22,7 +23,7 @@ class Collectives(unittest.TestCase):
     def perf(self, version, *words):
         with tempfile.TemporaryDirectory() as logs:
             p = tool.run("perf", *words, NCCL_NET_PLUGIN=plugin(version), NCCL_DEBUG="INFO", NCCL_DEBUG_FILE=logs + "/%p")
-            log = "".join(open(os.path.join(logs, f), encoding="utf-8").read() for f in os.listdir(logs))
+            log = "".join(f.read_text(encoding="utf-8") for f in pathlib.Path(logs).iterdir())
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
         self.assertIn("Out of bounds values : 0 OK", p.stdout)
         self.assertIn(f"NET/Plugin: using ExampleTCP (ncclNetPlugin_v{version} of {plugin(version)}), 1 device", log)

@@ -39,7 +39,8 @@ struct kl_net_adapter {
     ncclResult_t (*connect)(const struct kl_net_library *l, int device, void *handle, void **comm);
     ncclResult_t (*accept)(const struct kl_net_library *l, void *listener, void **comm);
     ncclResult_t (*reg_mr)(const struct kl_net_library *l, void *comm, void *data, size_t bytes, void **mr);
-    ncclResult_t (*isend)(const struct kl_net_library *l, void *comm, const struct kl_net_recv *what, void **request);
+    ncclResult_t (*isend)(const struct kl_net_library *l, void *comm, const struct kl_net_recv *message,
+                          void **request);
     ncclResult_t (*irecv)(const struct kl_net_library *l, void *comm, int n, const struct kl_net_recv *recvs,
                           void **request);
 };

@@ -123,6 +123,11 @@ void kl_net_plugin_drop(void)
     process.initialised = false;
 }
 
+void *kl_net_plugin_open_again(char *file)
+{
+    return process.taken ? kl_plugin_open("net", process.library.file, file) : NULL;
+}
+
 /* ---- the table ---- */
 
 static ncclResult_t init(void)

@@ -18,4 +18,7 @@ bool kl_net_plugin_hold(const char *wanted);
 /** The last user finalizes it; the library stays. */
 void kl_net_plugin_drop(void);
 
+/** As kl_net_plugin_library of net.h. */
+void *kl_net_plugin_open_again(char *file);
+
 #endif
