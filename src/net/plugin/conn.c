@@ -9,8 +9,9 @@
 #include <string.h>
 
 enum {
-    LOOK_EVERY = 32,      /* tests that find nothing, per look at the control connection: that is a system call */
-    GRACE_NS = 500000000, /* what was sent before the peer closed may still be on its way */
+    LOOK_EVERY = 32,       /* tests that find nothing, per look at the control connection: that is a system call */
+    GRACE_NS = 500000000,  /* what was sent before the peer closed may still be on its way */
+    REASON_NS = 100000000, /* the plugin may notice a dead peer before the control connection does */
     NO_SIZE = -1,
 };
 
@@ -67,6 +68,21 @@ ncclResult_t kl_plugin_conn_fail(struct kl_plugin_conn *c, const char *call, ncc
     return c->failed;
 }
 
+/* Nothing is posted and nothing done any more; a later test fails, with the better reason if that comes soon. */
+static void break_off(struct kl_plugin_conn *c, const char *call, ncclResult_t rc)
+{
+    if (c->broken.at) return;
+    c->broken.at = kl_now_ns();
+    c->broken.call = call;
+    c->broken.rc = rc;
+}
+
+static ncclResult_t find_reason(struct kl_plugin_conn *c)
+{
+    if (!is_control_lost(c) && kl_now_ns() - c->broken.at < REASON_NS) return ncclSuccess;
+    return kl_plugin_conn_fail(c, c->broken.call, c->broken.rc);
+}
+
 /* Has the peer left, so long ago that nothing is on its way any more? */
 static ncclResult_t look_at_peer(struct kl_plugin_conn *c)
 {
@@ -112,12 +128,14 @@ static ncclResult_t post(struct kl_plugin_request *r)
     r->request = NULL;
     ncclResult_t rc = c->sends ? a->isend(c->library, c->comm, &r->part[0], &r->request)
                                : a->irecv(c->library, c->comm, r->n, r->part, &r->request);
-    return rc ? kl_plugin_conn_fail(c, c->sends ? "isend" : "irecv", rc) : ncclSuccess;
+    if (rc) r->request = NULL;
+    if (rc) break_off(c, c->sends ? "isend" : "irecv", rc);
+    return ncclSuccess;
 }
 
 static ncclResult_t post_waiting(struct kl_plugin_conn *c)
 {
-    for (; c->nwaiting; c->nwaiting--) {
+    for (; c->nwaiting && !c->broken.at; c->nwaiting--) {
         struct kl_plugin_request *r = &c->request[c->waiting[c->first]];
         KL_TRY(post(r));
         if (!r->request) return ncclSuccess; /* it has no room now */
@@ -193,11 +211,13 @@ ncclResult_t kl_plugin_conn_test(struct kl_plugin_request *r, bool *done, size_t
 
     *done = false;
     if (c->failed && !r->done) return report(c);
+    if (c->broken.at && !c->failed) return find_reason(c);
     if (c->nwaiting && !r->done) KL_TRY(post_waiting(c));
     for (int i = 0; i < r->n && !r->done; i++) r->came[i] = NO_SIZE;
     if (r->request) {
         ncclResult_t rc = kl_net_library_test(c->library, r->request, &r->done, r->came);
-        if (rc) return kl_plugin_conn_fail(c, "test", rc);
+        if (rc) break_off(c, "test", rc);
+        if (rc) return find_reason(c);
     }
     if (!r->done) return look_at_peer(c);
     if (c->lost_at) c->lost_at = kl_now_ns(); /* more may follow */

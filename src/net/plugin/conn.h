@@ -45,8 +45,13 @@ struct kl_plugin_conn {
     uint8_t
         waiting[KL_NET_REQUESTS]; /* requests to be posted, oldest first: [first, first + nwaiting) modulo the size */
     unsigned first, nwaiting;
-    unsigned misses;     /* tests since the control connection was looked at */
-    uint64_t lost_at;    /* when it had ended; 0: it has not */
+    unsigned misses;  /* tests since the control connection was looked at */
+    uint64_t lost_at; /* when it had ended; 0: it has not */
+    struct {
+        uint64_t at; /* when a call of the plugin failed whose reason the control connection may know; 0: none has */
+        const char *call;
+        ncclResult_t rc;
+    } broken;
     ncclResult_t failed; /* with `text` */
     char text[KL_NET_PLUGIN_TEXT];
 };
