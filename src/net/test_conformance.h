@@ -144,7 +144,7 @@ static void threads_at_both_ends(void **state)
     free(data);
 }
 
-/* A sender learns of its receiver's end at one of its next messages. */
+/* A sender notices its receiver's end at one of its next messages. */
 static ncclResult_t send_until_it_fails(void *send, const void *data, size_t bytes)
 {
     ncclResult_t rc;
@@ -203,11 +203,10 @@ static void a_sender_that_closes_when_all_is_on_its_way(void **state)
     free(to);
 }
 
-/* ---- what ends in the middle ----
- * Threads of the connection move data by themselves: on a busy machine they may have moved all of a message before the
- * test gets to what it does to the rest. Then that is what was tested, and it is tried again. */
+/* ---- interrupted transfers ---- Threads of the connection move data on their own: on a busy machine they may have
+ * moved all of a message before the test interrupts the rest. Then the test is repeated. */
 
-enum { LONG = 128 << 20, TRIES = 50 }; /* bytes: more than all buffers of the kernel take */
+enum { LONG = 128 << 20, TRIES = 50 }; /* bytes: more than all of the kernel's buffers take */
 
 struct long_message {
     unsigned char *from, *to;
@@ -269,7 +268,7 @@ static void a_receiver_that_closes(void **state)
     free(from);
 }
 
-/* `receiver`: that one cancels, else the sender. */
+/* `receiver`: the receiver cancels, otherwise the sender. */
 static bool cancelled_by(struct long_message *m, bool receiver)
 {
     unsigned char *own = receiver ? m->to : m->from;
@@ -280,7 +279,8 @@ static bool cancelled_by(struct long_message *m, bool receiver)
     void *send = post_send(p.send, m->from, LONG, 0), *recv = post_recv(p.recv, m->to, LONG, 0);
     assert_int_equal(net->test(recv, &done, NULL), ncclSuccess);
     net->cancel(receiver ? p.recv : p.send);
-    for (size_t i = 0; i < LONG; i += 65536) own[i] = 1; /* nobody touches it any more: a thread that did would race */
+    /* a thread that still accessed the buffer would be a data race */
+    for (size_t i = 0; i < LONG; i += 65536) own[i] = 1;
     ncclResult_t received = done ? ncclSuccess : outcome_of(recv), sent = outcome_of(send);
     ncclResult_t mine = receiver ? received : sent, theirs = receiver ? sent : received;
     assert_true(!mine || mine == ncclInternalError);

@@ -39,7 +39,7 @@ static void tags_find_their_receives(void **state)
         assert_true(filled(to[i], came[i], i));
     }
 
-    /* Equal tags meet in the order of posting; a message that nobody wants yet waits, and those behind it. */
+    /* Equal tags match in the order of posting; a message without a posted receive waits, and those behind it. */
     unsigned char byte[6], got[6] = {0};
     void *want[6];
     for (int i = 0; i < 6; i++) {
@@ -64,7 +64,7 @@ static void tags_find_their_receives(void **state)
 
 /* ---- sleeping ---- */
 
-/* Sleep until one of both ends may get further. */
+/* Sleep until one of both ends may progress. */
 static void sleep_on_both(const struct pair *p, void **request)
 {
     struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
@@ -78,7 +78,7 @@ static void sleep_on_both(const struct pair *p, void **request)
         if (done) request[i] = NULL;
         if (done) return;
     }
-    assert_true(poll(fds, 2, (int)kolo_test_hang_ms()) > 0); /* else a wake-up is lost */
+    assert_true(poll(fds, 2, (int)kolo_test_hang_ms()) > 0); /* otherwise a wake-up was lost */
 }
 
 static void sleepers_are_woken(void **state)
@@ -101,7 +101,8 @@ static void sleepers_are_woken(void **state)
     free(to);
 }
 
-/* Send on until `fd` tells of it. One attempt may find the sockets full: the kernel frees what was read in its own time. */
+/* Send until `fd` becomes readable. One attempt may find the sockets full: the kernel frees read buffers at its own
+ * pace. */
 static void wake_by_sending(void **send, struct pollfd *fd)
 {
     uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
@@ -115,7 +116,7 @@ static void wake_by_sending(void **send, struct pollfd *fd)
     }
 }
 
-/* Work between saying what is waited for and the sleep finds the head of a message, whose data come on other sockets. */
+/* A test between sleep_on and the sleep reads the head of a message whose data comes on other sockets. */
 static void what_work_finds_is_waited_for(void **state)
 {
     enum { BYTES = 32 << 20, ENOUGH = 100 }; /* more than the sockets hold; rounds that empty them */
@@ -186,7 +187,7 @@ static void sizes_that_differ_are_named(void **state)
     assert_int_equal(outcome_beside(bad, larger), ncclInvalidUsage);
     expect_in_error("rank 0 at ");
     expect_in_error("has sent 300 bytes (tag 4) to rank 1, which has posted 100");
-    assert_int_equal(outcome_of(good), ncclSuccess); /* it was done before */
+    assert_int_equal(outcome_of(good), ncclSuccess); /* it was finished before */
     assert_int_equal(outcome_of(third), ncclInvalidUsage);
     assert_int_equal(net->irecv(p.recv, 1, &(struct kl_net_recv){.data = to, .bytes = 1}, &request), ncclInvalidUsage);
 
@@ -199,7 +200,7 @@ static void sizes_that_differ_are_named(void **state)
     pair_close(&p);
 }
 
-/* Large messages are announced, so none of their data need to move. */
+/* Large messages are announced, so none of their data needs to move. */
 static void large_sizes_that_differ_are_named(void **state)
 {
     enum { BYTES = 8 << 20 };
