@@ -91,6 +91,7 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     memset(e, 0, sizeof *e);
     e->config = *config;
     e->chooser.tuning = config->tuning;
+    e->chooser.tuner = config->tuner;
     e->chooser.memory = config->memory;
     e->chooser.ordered = config->ordered;
     e->negotiation =
