@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OLDEST = 2, NEWEST = 6, NAME = 63, NONE = -1 };
+enum { OLDEST = 2, NEWEST = 6, NAME = 63, NONE = -1, KEEP = 0 };
 
 /* ---- the ABI ---- */
 
@@ -254,6 +254,44 @@ ncclResult_t kl_tuner_open(const struct kl_tuner_place *place, const struct kl_t
     return rc;
 }
 
+/* Text, and so no library. */
+static bool is_text_file(const char *file)
+{
+    unsigned char first = 0;
+    FILE *from = fopen(file, "re");
+
+    if (!from) return false;
+    const bool read = fread(&first, 1, 1, from) == 1;
+    fclose(from);
+    return !read || first != 0x7f;
+}
+
+ncclResult_t kl_tuner_open_file(const struct kl_tuner_place *place, const struct kl_tuning_constants *constants,
+                                const char *file, struct kl_tuner **tuner)
+{
+    struct kl_tuner *t = calloc(1, sizeof *t);
+    ncclResult_t rc = ncclSuccess;
+
+    *tuner = NULL;
+    if (!t) return KL_NOMEM("a tuner");
+    t->place = *place;
+    t->constants = constants;
+    if (is_text_file(file))
+        rc = open_file(t, file);
+    else
+        (void)open_plugin(t, file);
+    if (!rc && !t->table && !t->rules.n)
+        rc = KL_FAIL(ncclInvalidArgument,
+                     "\"%s\" is no tuner: neither a library with ncclTunerPlugin_v%d to v%d that starts, nor a file with a "
+                     "rule; NCCL_DEBUG=INFO says why",
+                     file, OLDEST, NEWEST);
+    if (!rc)
+        *tuner = t;
+    else
+        kl_tuner_close(t);
+    return rc;
+}
+
 void kl_tuner_close(struct kl_tuner *t)
 {
     typedef int finalize(void *);
@@ -301,18 +339,38 @@ static bool take_cells(tuner_table table, float cost[KL_ALGOS][KL_PROTOS])
     return changed;
 }
 
-bool kl_tuner_ask(struct kl_tuner *t, const struct kl_tuning_op *op, float cost[KL_ALGOS][KL_PROTOS], int *nchannels)
+static bool ask(struct kl_tuner *t, const struct kl_tuning_op *op, float cost[KL_ALGOS][KL_PROTOS], int *nchannels)
 {
     tuner_table table;
 
-    *nchannels = KL_TUNER_CHANNELS_KEEP;
+    *nchannels = KEEP;
     memcpy(table, cost, sizeof table);
     const int rc = t->table ? ask_plugin(t, op, table, nchannels) : ask_rules(t, op, table, nchannels);
     if (rc) {
-        *nchannels = KL_TUNER_CHANNELS_KEEP;
+        *nchannels = KEEP;
         warn_once(t, rc);
         return false;
     }
-    if (*nchannels < 0) *nchannels = KL_TUNER_CHANNELS_KEEP;
-    return take_cells(table, cost) || *nchannels != KL_TUNER_CHANNELS_KEEP;
+    if (*nchannels < 0) *nchannels = KEEP;
+    return take_cells(table, cost) || *nchannels != KEEP;
+}
+
+ncclResult_t kl_tuner_choose(struct kl_tuner *tuner, const struct kl_tuning *tuning, const struct kl_tuning_op *op,
+                             float cost[KL_ALGOS][KL_PROTOS], struct kl_tuning_choice *choice, bool *decided)
+{
+    struct kl_tuning_choice picked;
+    struct kl_tuning_terms terms;
+    int nchannels;
+
+    *decided = false;
+    if (!ask(tuner, op, cost, &nchannels)) return ncclSuccess;
+    KL_TRY(kl_tuning_pick(tuning, op, (const float(*)[KL_PROTOS])cost, &picked));
+    if (picked.algo >= KL_NCCL_ALGOS) return ncclSuccess; /* of the model, not in a tuner's table */
+    kl_tuning_size(tuning, op->bytes, &picked);
+    if (nchannels) picked.nchannels = nchannels < tuning->in.nchannels ? nchannels : tuning->in.nchannels;
+    kl_tuning_terms(tuning, op, picked.algo, picked.proto, &terms);
+    picked.time = terms.time; /* a tuner's is a preference, not an estimate */
+    *choice = picked;
+    *decided = true;
+    return ncclSuccess;
 }

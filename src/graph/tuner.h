@@ -16,8 +16,6 @@
 #include "base/param.h"
 #include "graph/tuning.h"
 
-enum { KL_TUNER_CHANNELS_KEEP = 0 };
-
 struct kl_tuner;
 
 /** Of the communicator that a tuner is for. */
@@ -31,6 +29,13 @@ struct kl_tuner_place {
 /** The tuner that the settings name; `*tuner` NULL: none. Close it with kl_tuner_close; NULL is fine there. */
 ncclResult_t kl_tuner_open(const struct kl_tuner_place *place, const struct kl_tuning_constants *constants,
                            struct kl_tuner **tuner);
+
+/**
+ * The tuner of `file`: a plugin, if that is a library or the name of one, otherwise rules. ncclInvalidArgument: it has none,
+ * or no rule that can be read.
+ */
+ncclResult_t kl_tuner_open_file(const struct kl_tuner_place *place, const struct kl_tuning_constants *constants,
+                                const char *file, struct kl_tuner **tuner);
 void kl_tuner_close(struct kl_tuner *tuner);
 
 /** The constants for the model: those of kl_tuner_open, or its own, which a plugin of v5 or later has changed. */
@@ -40,11 +45,11 @@ const struct kl_tuning_constants *kl_tuner_constants(const struct kl_tuner *tune
 const char *kl_tuner_name(const struct kl_tuner *tuner);
 
 /**
- * Let the tuner change `cost`, a time for each candidate (-1: none). False: it changes nothing. `*nchannels`:
- * KL_TUNER_CHANNELS_KEEP, or the wanted number.
+ * Let the tuner change `cost`, the time of each candidate (-1: none), and replace `choice` by the cheapest. *decided: the
+ * tuner's algorithms are cheapest. Otherwise, and when the tuner fails or leaves no candidate, `choice` stays as it was.
  */
-bool kl_tuner_ask(struct kl_tuner *tuner, const struct kl_tuning_op *op, float cost[KL_ALGOS][KL_PROTOS],
-                  int *nchannels);
+ncclResult_t kl_tuner_choose(struct kl_tuner *tuner, const struct kl_tuning *tuning, const struct kl_tuning_op *op,
+                             float cost[KL_ALGOS][KL_PROTOS], struct kl_tuning_choice *choice, bool *decided);
 
 extern const struct kl_param_set kl_tuner_param_set;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** test_conformance.h - for tests of nets: what every net does. `net` (socket/test_pairs.h) is the one under test. */
+/** test_conformance.h - the behaviour of every net, as tests. `net` (socket/test_pairs.h) is the one under test. */
 #ifndef KL_NET_TEST_CONFORMANCE_H
 #define KL_NET_TEST_CONFORMANCE_H
 

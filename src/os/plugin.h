@@ -19,7 +19,7 @@ enum { KL_PLUGIN_FILE = 255 }; /* bytes of a name; longer ones are refused */
 bool kl_plugin_is_none(const char *name);
 
 /**
- * The library of `kind` ("net", "tuner", ...), or NULL. `name` "": the default. `file` is what was opened. The caller closes it
+ * The library of `kind` ("net", "tuner", ...), or NULL. `name` "": the default. `file` is the name of the opened file. The caller closes it
  * with kl_plugin_close.
  */
 void *kl_plugin_open(const char *kind, const char *name, char file[KL_PLUGIN_FILE]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * net_abi.h - what a net plugin exports, for the version NET_VERSION (6 to 12, 12 by default): ncclNetPlugin_v<NET_VERSION>.
+ * net_abi.h - the table that a net plugin exports, for the version NET_VERSION (6 to 12, 12 by default): ncclNetPlugin_v<NET_VERSION>.
  *
  * Every function returns 0 for success, or another value of ncclResult_t. "Not yet" is 0 with a NULL communicator (connect, accept) or a
  * NULL request (isend, irecv).

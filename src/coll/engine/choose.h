@@ -22,7 +22,7 @@ struct kl_chooser {
     const struct kl_tuning *tuning; /* outlives the chooser */
     enum kl_peer_connect memory;    /* of the ranks */
     const struct kl_limits *limits; /* of the call under way; NULL: none */
-    struct kl_tuner *tuner;         /* has its say after the model; NULL: none */
+    struct kl_tuner *tuner;         /* NULL: the model decides alone */
     bool ordered;                   /* what depends on the order of a reduction is done in that of the ranks */
     struct kl_remembered {
         size_t count;

@@ -172,11 +172,18 @@ static __attribute__((noinline)) void trace_tasks(ncclComm_t comm, uint64_t next
         struct kl_trace_event e = kl_trace_task(KL_TRACE_OP, kl_comm_task(comm, i));
 
         e.number = i + 1;
+        if (!kl_func_is_message(e.func)) e.way = kl_exec_way(comm->exec);
         if (!kl_func_is_message(e.func)) e.collective = (uint32_t)kl_comm_task(comm, i)->number;
         e.begin = comm->begun_at;
         e.end = now;
         kl_trace_add(comm->trace, KL_TRACE_RUNNER, &e);
     }
+}
+
+/* Is it other than the algorithm and the protocol tell? */
+static inline bool is_way_kept(const struct kl_choice *choice)
+{
+    return choice->mapped || choice->by_tuner;
 }
 
 static inline void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collective)
@@ -185,6 +192,8 @@ static inline void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collective
     if (comm->uses_pages) kl_hugepages_end(comm->pages);
     comm->uses_pages = false;
     if (comm->timed_end) kl_flight_time_end(comm->flight, comm->cursor, next);
+    if (collective && is_way_kept(&kl_comm_task(comm, comm->cursor)->choice))
+        kl_flight_way(comm->flight, comm->cursor, kl_exec_way(comm->exec));
     kl_flight_end(comm->flight, next, collective);
     comm->cursor = next;
 }

@@ -42,6 +42,7 @@ static ncclResult_t describe_graphs(ncclComm_t comm, const struct kl_graph_confi
         KL_TRY(kl_comm_find_net(comm));
         me->net = (uint32_t)kl_hash_add(KL_HASH_START, comm->net->name, strlen(comm->net->name));
     }
+    kl_comm_describe_facts(comm, me);
     KL_TRY(kl_p2p_record(comm->topo, comm->rank, comm->nranks, &config->channels, me));
     kl_process_shared_record_ready(comm->shared);
     return ncclSuccess;
@@ -222,6 +223,7 @@ static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
                                          .nnodes = in.nnodes,
                                          .net_library = kl_net_plugin_library};
     if (comm->nranks > 1) KL_TRY(kl_tuner_open(&place, &kl_tuning_host, &comm->tuner));
+    if (comm->tuner) snprintf(comm->tuner_name, sizeof comm->tuner_name, "%s", kl_tuner_name(comm->tuner));
     return kl_tuning_compute(comm->tuner ? kl_tuner_constants(comm->tuner) : &kl_tuning_host, &in, &config->tuning,
                              &comm->tuning);
 }
@@ -250,7 +252,9 @@ ncclResult_t kl_comm_agree_plan(ncclComm_t comm)
     count_p2p_channels(comm, &config);
     KL_TRY(plan_rounds(comm));
     KL_TRY(tune(comm, &config));
+    kl_comm_derive_facts(comm);
     kl_comm_log_channels(comm);
+    kl_comm_log_facts(comm);
     return ncclSuccess;
 }
 

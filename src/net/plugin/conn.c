@@ -10,7 +10,7 @@
 
 enum {
     LOOK_EVERY = 32,       /* tests that find nothing, per look at the control connection: that is a system call */
-    GRACE_NS = 500000000,  /* what was sent before the peer closed may still be on its way */
+    GRACE_NS = 500000000,  /* messages sent before the peer closed may still arrive */
     REASON_NS = 100000000, /* the plugin may notice a dead peer before the control connection does */
     NO_SIZE = -1,
 };
@@ -190,7 +190,7 @@ static ncclResult_t take_sizes(struct kl_plugin_request *r, size_t *sizes)
     for (int i = 0; i < r->n; i++) {
         const size_t posted = r->part[i].bytes, size = c->sends ? posted : (size_t)r->came[i];
         if (!c->sends && r->came[i] == NO_SIZE)
-            return kl_plugin_conn_fail(c, "test (no size of what was received)", ncclInternalError);
+            return kl_plugin_conn_fail(c, "test (no size of a received message)", ncclInternalError);
         if (size > posted) return kl_plugin_conn_fail(c, "test (more was received than was posted)", ncclInvalidUsage);
         if (sizes) sizes[i] = size;
     }
