@@ -70,7 +70,7 @@ static void put_op(struct kl_json *j, const struct document *d, const struct kl_
     if (op->collective) kl_json_uint(j, "collective", op->collective);
     put_call(j, d->comm, op);
     kl_json_hex(j, "stream", op->stream);
-    put_choice(j, comm, op);
+    put_choice(j, d->comm, op);
     kl_json_text(j, "state", state_of(d, op));
     put_time(j, "issued_ns", scale, op->issued);
     put_time(j, "begun_ns", scale, op->begun);
