@@ -68,7 +68,7 @@ struct kl_onesided {
 #define KL_PHASE_RUNNING "operations"
 
 enum { KL_TASKS = 1024, KL_LAUNCHES = 1024, KL_PHASES_MAX = 16 }; /* powers of two */
-enum { KL_COMM_TUNER_NAME = 256 }; /* bytes */
+enum { KL_COMM_TUNER_NAME = 256 };                                /* bytes */
 
 struct kl_failure {
     pthread_mutex_t lock;

@@ -281,10 +281,11 @@ ncclResult_t kl_tuner_open_file(const struct kl_tuner_place *place, const struct
     else
         (void)open_plugin(t, file);
     if (!rc && !t->table && !t->rules.n)
-        rc = KL_FAIL(ncclInvalidArgument,
-                     "\"%s\" is no tuner: neither a library with ncclTunerPlugin_v%d to v%d that starts, nor a file with a "
-                     "rule; NCCL_DEBUG=INFO says why",
-                     file, OLDEST, NEWEST);
+        rc = KL_FAIL(
+            ncclInvalidArgument,
+            "\"%s\" is no tuner: neither a library with ncclTunerPlugin_v%d to v%d that starts, nor a file with a "
+            "rule; NCCL_DEBUG=INFO says why",
+            file, OLDEST, NEWEST);
     if (!rc)
         *tuner = t;
     else

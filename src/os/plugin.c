@@ -47,8 +47,9 @@ static void *open_named(const char *kind, const char *name, char file[KL_PLUGIN_
         library = try_file(kind, file);
     }
     if (!library)
-        KL_WARN("%s plugin \"%s\" could not be loaded, and is not used; NCCL_DEBUG=INFO lists the files that were tried", kind,
-                name);
+        KL_WARN(
+            "%s plugin \"%s\" could not be loaded, and is not used; NCCL_DEBUG=INFO lists the files that were tried",
+            kind, name);
     return library;
 }
 

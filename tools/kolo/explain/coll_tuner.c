@@ -12,8 +12,8 @@ static bool is_same(const struct kl_coll_tuned_range *a, const struct kl_coll_tu
            a->model.proto == b->model.proto;
 }
 
-static ncclResult_t ask(const struct kl_coll_asked *a, const struct kl_tuning *t, struct kl_tuner *tuner,
-                        int64_t bytes, struct kl_coll_tuned_range *r)
+static ncclResult_t ask(const struct kl_coll_asked *a, const struct kl_tuning *t, struct kl_tuner *tuner, int64_t bytes,
+                        struct kl_coll_tuned_range *r)
 {
     const struct kl_tuning_op op = kl_tuning_op_of(a->func, bytes, a->type, a->op);
     float cost[KL_ALGOS][KL_PROTOS];
@@ -82,9 +82,9 @@ void kl_coll_tuned_text(const struct kl_coll_tuned *tuned, FILE *to)
     for (int i = 0; i < tuned->n; i++) {
         const struct kl_coll_tuned_range *r = &tuned->range[i];
 
-        fprintf(to, "  %10s to %10s  %s %s, %d channel%s: ", kl_size_text(r->first, first),
-                kl_size_text(r->last, last), kl_algo_name[r->choice.algo], kl_proto_name[r->choice.proto],
-                r->choice.nchannels, kl_plural(r->choice.nchannels));
+        fprintf(to, "  %10s to %10s  %s %s, %d channel%s: ", kl_size_text(r->first, first), kl_size_text(r->last, last),
+                kl_algo_name[r->choice.algo], kl_proto_name[r->choice.proto], r->choice.nchannels,
+                kl_plural(r->choice.nchannels));
         if (r->by_tuner)
             fprintf(to, "chosen by %s; the model chooses %s %s\n", kl_tuner_name(tuned->tuner),
                     kl_algo_name[r->model.algo], kl_proto_name[r->model.proto]);
