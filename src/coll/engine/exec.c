@@ -96,6 +96,7 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     memset(e, 0, sizeof *e);
     e->config = *config;
     e->chooser.tuning = config->tuning;
+    e->chooser.tuner = config->tuner;
     e->chooser.memory = config->memory;
     e->chooser.ordered = config->ordered;
     kl_agreement_init(&e->agreement, &config->facts);
@@ -340,7 +341,8 @@ static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more
     }
     e->ops_used = e->ops_left = nchannels;
     e->running = a;
-    e->way = kl_select_way(KL_COPY_STAGED, a->algo == KL_ALGO_FLAT && e->shares[0].hierarchical, false);
+    e->way = kl_select_way(KL_COPY_STAGED, a->algo == KL_ALGO_FLAT && e->shares[0].hierarchical, false) |
+             (t->choice.by_tuner ? KL_SELECT_BY_TUNER : 0);
 }
 
 enum kl_progress kl_exec_try_now(struct kl_exec *e, const struct kl_task *t, ncclResult_t *rc)
@@ -355,7 +357,7 @@ enum kl_progress kl_exec_try_now(struct kl_exec *e, const struct kl_task *t, ncc
     share->more = false;
     share->first = 0;
     share->end = t->count;
-    e->way = kl_select_way(KL_COPY_STAGED, false, false);
+    e->way = kl_select_way(KL_COPY_STAGED, false, false) | (t->choice.by_tuner ? KL_SELECT_BY_TUNER : 0);
     const bool done = a->at_once(e->ops, e->links[row][0], share, rc);
     if (done && !*rc) return KL_DONE;
     e->op_done[0] = false;
