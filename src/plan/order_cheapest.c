@@ -9,8 +9,6 @@
 
 /* Each setting is tried: the cluster is planned anew with it. */
 
-enum { MAX_SET = 3 };
-
 struct finder {
     struct kl_order *order;
     const struct kl_cluster_request *cluster;
@@ -103,8 +101,8 @@ static void of_all_reduce(struct finder *f)
     if (o->alike_trees == o->rules.nchannels)
         offer(f, tree, 1, "all %d channels have equal trees", o->alike_trees);
     else
-        offer(f, tree, 2, "channels 0 to %d have equal trees: %d of %d channels, also for sends and receives",
-              o->alike_trees - 1, o->alike_trees, o->rules.nchannels);
+        offer(f, tree, 2, "%d of %d channels have equal trees; it limits sends and receives as well", o->alike_trees,
+              o->rules.nchannels);
     offer_kernel(f, "NCCL_SYM_KERNEL=AllReduce_AGxLL_R",
                  "in symmetric windows: by rank everywhere, also per token; for small messages, as a rank receives 2 n times the bytes");
     limit_text(limit, 1);
@@ -122,7 +120,8 @@ static void of_reduce_scatter(struct finder *f)
     if (o->alike_rings == o->rules.nchannels)
         offer(f, ring, 1, "all %d channels have equal rings; per block and index, not per token", o->alike_rings);
     else
-        offer(f, ring, 2, "channels 0 to %d have equal rings; per block and index, not per token", o->alike_rings - 1);
+        offer(f, ring, 2, "%d of %d channels have equal rings; per block and index, not per token", o->alike_rings,
+              o->rules.nchannels);
     if (o->request.op != ncclAvg) offer(f, pat, 2, "the order depends on the block's rank alone; not per token");
     offer_kernel(f, "NCCL_SYM_KERNEL=ReduceScatter_LL", "in symmetric windows: by rank everywhere, also per token");
 }
@@ -134,7 +133,7 @@ static void of_reduce(struct finder *f)
     const char *set[] = {limit};
 
     limit_text(limit, o->alike_rings);
-    offer(f, set, 1, "channels 0 to %d have equal rings", o->alike_rings - 1);
+    offer(f, set, 1, "%d of %d channels have equal rings", o->alike_rings, o->rules.nchannels);
 }
 
 ncclResult_t kl_order_find_settings(struct kl_order *o, const struct kl_cluster_request *cluster)

@@ -43,6 +43,7 @@ struct kl_explain_request {
     int all;                 /* search: every attempt, not merged */
     int lint, registered, captured;                 /* order */
     const char *element, *group, *root, *vs;        /* order: lists of numbers, and what to compare with */
+    const char *pod;                                /* traffic: hosts of a pod */
     const char *question;    /* its name, as it was asked */
     const char *const *word; /* behind the question: "64M", or "GPU/0" "NET/3" */
     int nwords;
@@ -74,6 +75,7 @@ ncclResult_t kl_explain_pair(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_diff(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_order(const struct kl_explain_request *q, FILE *to);
+ncclResult_t kl_explain_traffic(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_log(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_bench(const struct kl_explain_request *q, FILE *to);
 
