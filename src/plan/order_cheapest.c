@@ -106,7 +106,7 @@ static void of_all_reduce(struct finder *f)
     offer_kernel(f, "NCCL_SYM_KERNEL=AllReduce_AGxLL_R",
                  "in symmetric windows: by rank everywhere, also per token; for small messages, as a rank receives 2 n times the bytes");
     limit_text(limit, 1);
-    if (o->alike_trees > 1) return;
+    if (o->nsettings && o->setting[0].answer == KL_ORDER_YES) return;
     offer(f, tree, 2, "one channel has one tree");
 }
 
