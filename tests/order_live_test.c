@@ -53,8 +53,7 @@ static void predict(int nranks, size_t count, float *result, struct kl_order *or
     for (int i = 0; i < order->ranges.n; i++) {
         const struct kl_order_range *r = &order->ranges.range[i];
 
-        for (int64_t k = r->first; k < r->first + r->count; k++)
-            result[k] = evaluate(sums, r->sum, (size_t)k);
+        for (int64_t k = r->first; k < r->first + r->count; k++) result[k] = evaluate(sums, r->sum, (size_t)k);
     }
     kl_planned_fini(&planned);
     kl_cluster_close(&cluster);
@@ -74,8 +73,7 @@ static void run(int nranks, size_t count, float *result)
         for (size_t i = 0; i < count; i++) buffer[r][i] = contribution(r, i);
     }
     ok(ncclGroupStart());
-    for (int r = 0; r < nranks; r++)
-        ok(ncclAllReduce(buffer[r], buffer[r], count, ncclFloat, ncclSum, comm[r], NULL));
+    for (int r = 0; r < nranks; r++) ok(ncclAllReduce(buffer[r], buffer[r], count, ncclFloat, ncclSum, comm[r], NULL));
     ok(ncclGroupEnd());
     for (int r = 0; r < nranks; r++) {
         ok(koloSetDevice(r));
@@ -117,8 +115,8 @@ static void expect_predicted(const char *algo, const char *proto, int nranks, si
     run(nranks, count, result);
     for (size_t i = 0; i < count; i++) wrong += memcmp(&predicted[i], &result[i], sizeof *result) != 0;
     if (wrong)
-        fail_msg("%s %s, %d ranks, %zu elements on %d channels: %zu have other bits than predicted", algo, proto, nranks,
-                 count, order.op->last_channel + 1, wrong);
+        fail_msg("%s %s, %d ranks, %zu elements on %d channels: %zu have other bits than predicted", algo, proto,
+                 nranks, count, order.op->last_channel + 1, wrong);
     assert_in_range(unlike_loop(nranks, count, result), count / 20, count);
     kl_order_fini(&order);
     kl_order_sums_fini(&sums);

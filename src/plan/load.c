@@ -14,8 +14,8 @@ struct counter {
     const struct kl_plan *plan;
     struct kl_load *load;
     int graph;
-    int64_t *wire;                /* by host and link of all domains of a host */
-    int *first;                   /* by domain: its first link among those of a host */
+    int64_t *wire; /* by host and link of all domains of a host */
+    int *first;    /* by domain: its first link among those of a host */
     int links_per_host;
 };
 
@@ -121,8 +121,8 @@ static ncclResult_t add_sent(struct counter *c, const struct kl_order_sent *s)
     c->load->wire += s->wire;
     c->load->messages += s->messages;
     if (host_of(c, s->from) != host_of(c, s->to) || d != domain_of(c, s->to)) return through_network(c, s);
-    add_path(c, s->from,
-             kl_path_between(d->topo, KL_NODE_GPU, gpu_of(c, s->from), KL_NODE_GPU, gpu_of(c, s->to)), s->wire);
+    add_path(c, s->from, kl_path_between(d->topo, KL_NODE_GPU, gpu_of(c, s->from), KL_NODE_GPU, gpu_of(c, s->to)),
+             s->wire);
     return ncclSuccess;
 }
 

@@ -54,8 +54,8 @@ struct kl_load {
     struct kl_load_flow *host;
     struct kl_load_rail *rail;
     int nnics, nlinks, nhosts, nrails, nidle;
-    int busiest_nic; /* -1: none has load */
-    int64_t payload, wire, messages; /* between ranks, and between GPUs and switches */
+    int busiest_nic;                                 /* -1: none has load */
+    int64_t payload, wire, messages;                 /* between ranks, and between GPUs and switches */
     int64_t across_hosts, across_rails, across_pods; /* of wire */
 };
 

@@ -65,7 +65,7 @@ struct kl_order_verdict {
 
 /** A setting that makes the order the same at all counts. */
 struct kl_order_setting {
-    char set[160]; /* "NAME=VALUE NAME=VALUE"; "": nothing is needed */
+    char set[160];               /* "NAME=VALUE NAME=VALUE"; "": nothing is needed */
     enum kl_order_answer answer; /* as planned with it; unknown: it was not planned */
     double cost_percent;         /* longer at the size that was asked for; an estimate. Below 0: unknown */
     char text[KL_ORDER_TEXT];
@@ -84,7 +84,7 @@ struct kl_order {
     struct kl_order_group group;
     const struct kl_order_op *op; /* of the group: the one that is asked about */
     struct kl_order_ranges ranges;
-    int nsums;                   /* different ones */
+    int nsums;                      /* different ones */
     struct kl_tuning_range *choice; /* by size, of all that are called */
     int nchoices;
     int alike_rings, alike_trees; /* channels 0 ... that have equal sums */
@@ -122,7 +122,7 @@ ncclResult_t kl_order_again(const struct kl_order *order, const struct kl_tuning
 
 /* ---- words ---- */
 
-const char *kl_order_scope_name(enum kl_order_scope scope);     /* "in_place" */
+const char *kl_order_scope_name(enum kl_order_scope scope);    /* "in_place" */
 const char *kl_order_answer_name(enum kl_order_answer answer); /* "yes" */
 const char *kl_order_rounding(const struct kl_order *order);   /* "each_addition", "end", "switch", "network", "none" */
 const char *kl_order_accumulator(const struct kl_order *order); /* "bfloat16" */

@@ -104,7 +104,8 @@ static void of_all_reduce(struct finder *f)
         offer(f, tree, 2, "%d of %d channels have equal trees; it limits sends and receives as well", o->alike_trees,
               o->rules.nchannels);
     offer_kernel(f, "NCCL_SYM_KERNEL=AllReduce_AGxLL_R",
-                 "in symmetric windows: by rank everywhere, also per token; for small messages, as a rank receives 2 n times the bytes");
+                 "in symmetric windows: by rank everywhere, also per token; for small messages, as a rank receives 2 n "
+                 "times the bytes");
     limit_text(limit, 1);
     if (o->nsettings && o->setting[0].answer == KL_ORDER_YES) return;
     offer(f, tree, 2, "one channel has one tree");
@@ -114,7 +115,8 @@ static void of_reduce_scatter(struct finder *f)
 {
     const struct kl_order *o = f->order;
     char limit[64];
-    const char *ring[] = {"NCCL_ALGO=reducescatter:ring", limit}, *pat[] = {"NCCL_ALGO=reducescatter:pat", "NCCL_PAT_ENABLE=1"};
+    const char *ring[] = {"NCCL_ALGO=reducescatter:ring", limit},
+               *pat[] = {"NCCL_ALGO=reducescatter:pat", "NCCL_PAT_ENABLE=1"};
 
     limit_text(limit, o->alike_rings);
     if (o->alike_rings == o->rules.nchannels)

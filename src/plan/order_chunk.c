@@ -5,8 +5,8 @@
 #include "graph/tree.h"
 
 enum {
-    STEPS = 8,        /* of a buffer */
-    RING_STEPS = 4,   /* of a chunk, where a ring pipelines within it */
+    STEPS = 8,      /* of a buffer */
+    RING_STEPS = 4, /* of a chunk, where a ring pipelines within it */
     CHAIN_MOST = 262144,
     NVLS_DEFAULT = 131072,
 };
@@ -27,7 +27,7 @@ static void halve(int64_t *chunk, int64_t bytes, int64_t nloop, int64_t wanted, 
 /* Chunks of at most `to` where there are fewer than `wanted` loops. */
 static void lower(int64_t *chunk, int64_t bytes, int64_t nloop, int64_t wanted, int64_t to)
 {
-    if (bytes < wanted * nloop * *chunk && *chunk > to) *chunk = to;
+    if (bytes<wanted * nloop * * chunk && * chunk> to) *chunk = to;
 }
 
 static int64_t start(const struct kl_order_rules *r, int func, const struct kl_tuning_choice *c)
@@ -102,22 +102,33 @@ static void pat(int func, int64_t bytes, int n, int64_t *chunk)
     while (*chunk * n * loops > bytes && *chunk > 65536) *chunk /= 2;
 }
 
-int64_t kl_order_chunk(const struct kl_order_rules *r, int func, ncclDataType_t type,
-                       const struct kl_tuning_choice *c, int n, int64_t count)
+int64_t kl_order_chunk(const struct kl_order_rules *r, int func, ncclDataType_t type, const struct kl_tuning_choice *c,
+                       int n, int64_t count)
 {
     bool blocks = func == KL_FUNC_ALL_GATHER || func == KL_FUNC_REDUCE_SCATTER;
     int64_t chunk = start(r, func, c), bytes = count * (int64_t)kl_type_bytes(type) * (blocks ? r->nranks : 1);
 
     switch (c->algo) {
-    case KL_ALGO_COLLNET_DIRECT: direct(r, bytes, n, &chunk); break;
-    case KL_ALGO_COLLNET_CHAIN: chain(r, bytes, n, &chunk); break;
-    case KL_ALGO_NVLS: nvls(r, func, bytes, n, &chunk); break;
-    case KL_ALGO_NVLS_TREE: nvls_tree(r, bytes, n, &chunk); break;
-    case KL_ALGO_PAT: pat(func, bytes, n, &chunk); break;
+    case KL_ALGO_COLLNET_DIRECT:
+        direct(r, bytes, n, &chunk);
+        break;
+    case KL_ALGO_COLLNET_CHAIN:
+        chain(r, bytes, n, &chunk);
+        break;
+    case KL_ALGO_NVLS:
+        nvls(r, func, bytes, n, &chunk);
+        break;
+    case KL_ALGO_NVLS_TREE:
+        nvls_tree(r, bytes, n, &chunk);
+        break;
+    case KL_ALGO_PAT:
+        pat(func, bytes, n, &chunk);
+        break;
     case KL_ALGO_TREE:
         if (c->proto == KL_PROTO_LL128) tree_ll128(r, bytes, n, &chunk);
         break;
-    default: break;
+    default:
+        break;
     }
     return chunk / grain[c->proto] * grain[c->proto];
 }

@@ -185,9 +185,8 @@ static void add_part(struct kl_order_op *o, int64_t count)
     struct kl_order_part *last = o->nparts ? &o->part[o->nparts - 1] : NULL;
 
     if (count <= 0 || o->nparts == KL_MAX_CHANNELS) return;
-    o->part[o->nparts] = (struct kl_order_part){.channel = o->first_channel + o->nparts,
-                                                .first = last ? last->first + last->count : 0,
-                                                .count = count};
+    o->part[o->nparts] = (struct kl_order_part){
+        .channel = o->first_channel + o->nparts, .first = last ? last->first + last->count : 0, .count = count};
     o->nparts++;
 }
 

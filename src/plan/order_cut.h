@@ -30,7 +30,10 @@ struct kl_order_rules {
     int64_t buffer[KL_PROTOS];      /* bytes */
 };
 
-#define KL_ORDER_BUFFERS {524288, 4915200, 4194304} /* LL, LL128, Simple */
+#define KL_ORDER_BUFFERS                                                                                               \
+    {                                                                                                                  \
+        524288, 4915200, 4194304                                                                                       \
+    } /* LL, LL128, Simple */
 
 /** Consecutive elements that one channel works on. */
 struct kl_order_part {

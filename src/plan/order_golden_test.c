@@ -80,10 +80,10 @@ static ncclDataType_t type_of(const char *name)
     static const struct {
         const char *name;
         ncclDataType_t type;
-    } types[] = {{"int8", ncclInt8},          {"uint8", ncclUint8},         {"int32", ncclInt32},
-                 {"uint32", ncclUint32},      {"int64", ncclInt64},         {"uint64", ncclUint64},
-                 {"float16", ncclFloat16},    {"float32", ncclFloat32},     {"float64", ncclFloat64},
-                 {"bfloat16", ncclBfloat16},  {"float8e4m3", ncclFloat8e4m3}, {"float8e5m2", ncclFloat8e5m2}};
+    } types[] = {{"int8", ncclInt8},         {"uint8", ncclUint8},           {"int32", ncclInt32},
+                 {"uint32", ncclUint32},     {"int64", ncclInt64},           {"uint64", ncclUint64},
+                 {"float16", ncclFloat16},   {"float32", ncclFloat32},       {"float64", ncclFloat64},
+                 {"bfloat16", ncclBfloat16}, {"float8e4m3", ncclFloat8e4m3}, {"float8e5m2", ncclFloat8e5m2}};
 
     FOR_EACH_CASE(t, types) if (!strcmp(t->name, name)) return t->type;
     fail_msg("no type %s", name);
@@ -107,7 +107,8 @@ static void read_rings(struct record *r)
         json_t *ring = json_array_get(rings, (size_t)json_integer_value(json_array_get(of, (size_t)c)));
         int32_t order[1024];
 
-        for (int i = 0; i < r->wires.nranks; i++) order[i] = (int32_t)json_integer_value(json_array_get(ring, (size_t)i));
+        for (int i = 0; i < r->wires.nranks; i++)
+            order[i] = (int32_t)json_integer_value(json_array_get(ring, (size_t)i));
         kl_order_wires_set_ring(&r->wires, c, order);
     }
 }
@@ -177,8 +178,7 @@ static void open_cluster(struct record *r)
     assert_int_equal(kl_order_rules_of(&r->cluster, &r->planned, &r->rules), ncclSuccess);
     assert_int_equal(kl_order_wires_of(r->planned.plan->connect, &r->wires), ncclSuccess);
     json_object_foreach(json_object_get(r->json, "env"), key, value) unsetenv(key);
-    if (r->rules.nchannels != number(r->json, "nchannels"))
-        fail_msg("%s: %d channels", r->path, r->rules.nchannels);
+    if (r->rules.nchannels != number(r->json, "nchannels")) fail_msg("%s: %d channels", r->path, r->rules.nchannels);
 }
 
 /* ---- comparisons ---- */
@@ -290,7 +290,8 @@ static void compare_sent(const struct record *r, const struct kl_order_op *o, co
         const struct kl_order_sent *x = NULL;
 
         for (int k = 0; k < sents.n && !x; k++)
-            if (sents.sent[k].from == at(row, 0) && sents.sent[k].to == at(row, 1) && sents.sent[k].channel == at(row, 2))
+            if (sents.sent[k].from == at(row, 0) && sents.sent[k].to == at(row, 1) &&
+                sents.sent[k].channel == at(row, 2))
                 x = &sents.sent[k];
         if (!x) fail_msg("%s: nothing is sent on a recorded edge", r->path);
         expect(r, "elements of an edge", x->elements, at(row, 3));
@@ -315,8 +316,8 @@ static void choose(struct record *r)
         choice.proto = named(kl_proto_name, KL_PROTOS, json_string_value(json_object_get(forced, "protocol")));
         choice.nchannels = (int)number(forced, "max_channels");
     }
-    if (kl_order_group_choose(&r->rules, r->is_cluster ? &r->planned.plan->tuning : NULL, forced ? &choice : NULL, count,
-                              n, &r->group))
+    if (kl_order_group_choose(&r->rules, r->is_cluster ? &r->planned.plan->tuning : NULL, forced ? &choice : NULL,
+                              count, n, &r->group))
         fail_msg("%s: %s", r->path, kl_error_text());
     kl_order_group_cut(&r->rules, &r->group);
 }

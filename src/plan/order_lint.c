@@ -54,12 +54,14 @@ static void about_choice(struct linter *l)
              "Ring: the order follows the place in the buffer; no setting makes it invariant in size: use Tree");
     if (l->algo == KL_ALGO_TREE && o->most_used > o->alike_trees)
         lint(l, "trees_differ",
-             "Tree is not invariant in size: channels %d to %d have other trees than channel 0, and the number of channels follows the "
+             "Tree is not invariant in size: channels %d to %d have other trees than channel 0, and the number of "
+             "channels follows the "
              "size: NCCL_MAX_NCHANNELS=%d",
              o->alike_trees, o->most_used - 1, o->alike_trees);
     if (l->func == KL_FUNC_REDUCE_SCATTER)
-        lint(l, "scatter_moves", "ReduceScatter: a block's sum begins behind its owner, so a row that moves to another block "
-                                 "is added in another order");
+        lint(l, "scatter_moves",
+             "ReduceScatter: a block's sum begins behind its owner, so a row that moves to another block "
+             "is added in another order");
     for (int i = 0; i < o->nchoices; i++) {
         char from[32], to[32];
         struct kl_text a = kl_text_over(from, sizeof from), b = kl_text_over(to, sizeof to);
@@ -85,15 +87,16 @@ static void about_channels(struct linter *l)
 
     if (least || (most && useful && o->rules.nchannels > alike(l)))
         lint(l, "pin_useless",
-             "%s=%s does not fix the order: small sizes use fewer channels all the same; only channels that are alike do",
+             "%s=%s does not fix the order: small sizes use fewer channels all the same; only channels that are alike "
+             "do",
              least ? "NCCL_MIN_NCHANNELS" : "NCCL_MAX_NCHANNELS", least ? least : most);
     if (useful && alike(l) == o->rules.nchannels && (set(l, "NCCL_PROTO") || most))
         lint(l, "nothing_needed", "%s=%s costs bandwidth only: all %d channels and all protocols add alike",
              most ? "NCCL_MAX_NCHANNELS" : "NCCL_PROTO", most ? most : set(l, "NCCL_PROTO"), o->rules.nchannels);
     if (most && o->rules.nvls_channels && !kl_nccl_has(o->rules.nccl, KL_CHANGE_NVLS_APART) &&
         o->rules.nchannels > atoi(most))
-        lint(l, "nvls_grows", "NCCL_MAX_NCHANNELS=%s does not hold: NVLS makes it %d channels; NCCL_NVLS_ENABLE=0", most,
-             o->rules.nchannels);
+        lint(l, "nvls_grows", "NCCL_MAX_NCHANNELS=%s does not hold: NVLS makes it %d channels; NCCL_NVLS_ENABLE=0",
+             most, o->rules.nchannels);
 }
 
 static void about_names(struct linter *l)
@@ -101,7 +104,8 @@ static void about_names(struct linter *l)
     const char *algo = set(l, "NCCL_ALGO"), *tuner = set(l, "NCCL_TUNER_PLUGIN");
 
     if (algo && strcasestr(algo, "^nvls") && !strcasestr(algo, "nvlstree") && l->order->rules.nnodes > 1)
-        lint(l, "nvls_left", "NCCL_ALGO=%s: NVLSTree is not named and sums in the switch too: ^NVLS,NVLSTree, or NCCL_NVLS_ENABLE=0",
+        lint(l, "nvls_left",
+             "NCCL_ALGO=%s: NVLSTree is not named and sums in the switch too: ^NVLS,NVLSTree, or NCCL_NVLS_ENABLE=0",
              algo);
     if (algo && strcasestr(algo, "allreduce:") && !strchr(algo, ';'))
         lint(l, "others_free", "NCCL_ALGO=%s: ReduceScatter and Reduce are still chosen by size", algo);

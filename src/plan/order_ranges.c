@@ -107,8 +107,7 @@ static ncclResult_t visit_chunk(void *ctx, int k, int64_t first, int64_t count)
     struct maker *m = ctx;
 
     if (!count) return ncclSuccess;
-    if (m->algo == KL_ALGO_NVLS)
-        return add_range(m, first, count, kl_order_leaf(m->sums, KL_LEAF_SWITCH, 0), k);
+    if (m->algo == KL_ALGO_NVLS) return add_range(m, first, count, kl_order_leaf(m->sums, KL_LEAF_SWITCH, 0), k);
     return add_range(m, first, count, chunk_sum(m, k), -1);
 }
 
@@ -116,14 +115,19 @@ static ncclResult_t visit_chunk(void *ctx, int k, int64_t first, int64_t count)
 static int part_sum(struct maker *m)
 {
     switch (m->algo) {
-    case KL_ALGO_TREE: return kl_order_tree_sum(m->sums, m->wires, m->channel);
-    case KL_ALGO_PAT: return kl_order_pat(m->sums, m->rules->nranks, m->block);
-    case KL_ALGO_NVLS_TREE: return kl_order_switch_tree(m->sums, m->rules->nnodes, m->channel % 2);
-    case KL_ALGO_NVLS: return kl_order_leaf(m->sums, KL_LEAF_SWITCH, 0);
+    case KL_ALGO_TREE:
+        return kl_order_tree_sum(m->sums, m->wires, m->channel);
+    case KL_ALGO_PAT:
+        return kl_order_pat(m->sums, m->rules->nranks, m->block);
+    case KL_ALGO_NVLS_TREE:
+        return kl_order_switch_tree(m->sums, m->rules->nnodes, m->channel % 2);
+    case KL_ALGO_NVLS:
+        return kl_order_leaf(m->sums, KL_LEAF_SWITCH, 0);
     case KL_ALGO_RING:
         return kl_order_chain(m->sums, m->wires, m->channel,
                               after_in_ring(m, m->func == KL_FUNC_REDUCE ? m->root : m->block));
-    default: return kl_order_leaf(m->sums, KL_LEAF_NETWORK, 0);
+    default:
+        return kl_order_leaf(m->sums, KL_LEAF_NETWORK, 0);
     }
 }
 

@@ -18,7 +18,7 @@ struct sender {
     const struct kl_order_group *group;
     const struct kl_order_op *op;
     int root, channel;
-    int64_t size; /* bytes of an element */
+    int64_t size;              /* bytes of an element */
     struct amount all, *chunk; /* of this part: all chunks, and those of a number together */
     struct kl_order_sents *to;
 };
@@ -92,10 +92,18 @@ static bool ring_sends(const struct sender *s, int rank, int next, struct amount
     int place = s->wires->place[(size_t)s->channel * (size_t)s->wires->nranks + (size_t)rank];
 
     switch (s->group->func) {
-    case KL_FUNC_ALL_REDUCE: *x = around_ring(s, place); return true;
-    case KL_FUNC_REDUCE: *x = s->all; return rank != s->root;
-    case KL_FUNC_BROADCAST: *x = s->all; return next != s->root;
-    default: *x = times(&s->all, s->rules->nranks - 1); return true;
+    case KL_FUNC_ALL_REDUCE:
+        *x = around_ring(s, place);
+        return true;
+    case KL_FUNC_REDUCE:
+        *x = s->all;
+        return rank != s->root;
+    case KL_FUNC_BROADCAST:
+        *x = s->all;
+        return next != s->root;
+    default:
+        *x = times(&s->all, s->rules->nranks - 1);
+        return true;
     }
 }
 
@@ -161,11 +169,16 @@ static ncclResult_t send_part(struct sender *s, const struct kl_order_part *p, i
     for (int k = 0; k < nchunks; k++) s->chunk[k] = s->all;
     KL_TRY(kl_order_chunks(s->rules, s->group, s->op, p, count_chunk, s));
     switch (s->op->choice.algo) {
-    case KL_ALGO_RING: return ring(s);
-    case KL_ALGO_TREE: return tree(s);
-    case KL_ALGO_PAT: return pat(s);
-    case KL_ALGO_NVLS_TREE: return switch_tree(s);
-    default: return ncclSuccess;
+    case KL_ALGO_RING:
+        return ring(s);
+    case KL_ALGO_TREE:
+        return tree(s);
+    case KL_ALGO_PAT:
+        return pat(s);
+    case KL_ALGO_NVLS_TREE:
+        return switch_tree(s);
+    default:
+        return ncclSuccess;
     }
 }
 

@@ -18,7 +18,7 @@
 enum kl_order_leaf { KL_LEAF_RANK, KL_LEAF_SWITCH, KL_LEAF_NETWORK, KL_LEAF_SUM };
 
 struct kl_order_term {
-    uint8_t leaf;       /* enum kl_order_leaf; KL_LEAF_SUM: no leaf */
+    uint8_t leaf;        /* enum kl_order_leaf; KL_LEAF_SUM: no leaf */
     int32_t left, right; /* nodes; of a leaf: its rank or node of ranks, and 0 */
 };
 

@@ -11,9 +11,8 @@ struct judge {
     int algo, func;
 };
 
-__attribute__((format(printf, 5, 6))) static void say(struct judge *j, enum kl_order_scope scope,
-                                                      enum kl_order_answer answer, const char *code, const char *fmt,
-                                                      ...)
+__attribute__((format(printf, 5, 6))) static void
+say(struct judge *j, enum kl_order_scope scope, enum kl_order_answer answer, const char *code, const char *fmt, ...)
 {
     struct kl_order_verdict *v = &j->order->verdict[scope];
     va_list args;
@@ -45,7 +44,8 @@ static const char *unknown_text(int algo)
 {
     if (algo == KL_ALGO_COLLNET_DIRECT || algo == KL_ALGO_COLLNET_CHAIN)
         return "undefined here: added in the network; order and precision are the switch's";
-    return "undefined here: added in the NVSwitch, whose order is not documented; calls did not give the same bits until a later "
+    return "undefined here: added in the NVSwitch, whose order is not documented; calls did not give the same bits "
+           "until a later "
            "driver (NVIDIA, nccl#1497; CUDA 12.8 according to nccl#2360)";
 }
 
@@ -98,8 +98,8 @@ static bool takes_over(struct judge *j)
     if (!r) return false;
     kl_text_add_size(&text, r->first);
     if (kl_order_undefined(r->choice.algo))
-        say(j, KL_ORDER_AT_COUNTS, KL_ORDER_UNKNOWN, "switch_sums", "from %s on %s adds in a switch, in an unknown order", size,
-            kl_algo_name[r->choice.algo]);
+        say(j, KL_ORDER_AT_COUNTS, KL_ORDER_UNKNOWN, "switch_sums",
+            "from %s on %s adds in a switch, in an unknown order", size, kl_algo_name[r->choice.algo]);
     else
         say(j, KL_ORDER_AT_COUNTS, KL_ORDER_NO, "algorithm_changes", "from %s on %s %s is chosen", size,
             kl_algo_name[r->choice.algo], kl_proto_name[r->choice.proto]);
@@ -111,12 +111,12 @@ static void by_channels(struct judge *j, int alike, const char *wires)
     const struct kl_order *o = j->order;
 
     if (o->most_used <= alike)
-        say(j, KL_ORDER_AT_COUNTS, KL_ORDER_YES, "alike", "all %d channels that are used at any size have equal %s", o->most_used,
-            wires);
+        say(j, KL_ORDER_AT_COUNTS, KL_ORDER_YES, "alike", "all %d channels that are used at any size have equal %s",
+            o->most_used, wires);
     else
         say(j, KL_ORDER_AT_COUNTS, KL_ORDER_NO, "channels_differ",
-            "channel %d on has other %s than channel 0, and up to %d are used, the more the larger the size", alike, wires,
-            o->most_used);
+            "channel %d on has other %s than channel 0, and up to %d are used, the more the larger the size", alike,
+            wires, o->most_used);
 }
 
 static void judge_counts(struct judge *j)
@@ -175,7 +175,8 @@ static void judge_buffers(struct judge *j)
     for (int s = KL_ORDER_IN_PLACE; s <= KL_ORDER_CAPTURED; s++) {
         if (d.element >= 0)
             say(j, (enum kl_order_scope)s, KL_ORDER_NO, "registered_16",
-                "%d channels, but 16 out of place when registered (ncclCommRegister) or captured", o->op->choice.nchannels);
+                "%d channels, but 16 out of place when registered (ncclCommRegister) or captured",
+                o->op->choice.nchannels);
         else
             say(j, (enum kl_order_scope)s, KL_ORDER_YES, "same_plan", "%s",
                 o->op->choice.proto != KL_PROTO_SIMPLE ? "low-latency protocols are never registered"
@@ -196,21 +197,26 @@ static void judge_group(struct judge *j)
     if (same)
         say(j, KL_ORDER_IN_GROUP, KL_ORDER_YES, "alike", "all channels add alike, whatever its neighbours take");
     else
-        say(j, KL_ORDER_IN_GROUP, KL_ORDER_NO, "group_shift", "an element's channel depends on the group's other operations");
+        say(j, KL_ORDER_IN_GROUP, KL_ORDER_NO, "group_shift",
+            "an element's channel depends on the group's other operations");
 }
 
 static void judge_places(struct judge *j)
 {
     if (j->algo == KL_ALGO_PAT) {
-        say(j, KL_ORDER_ON_HOSTS, KL_ORDER_YES, "pat", "the order depends on ranks alone; it changes with their number");
+        say(j, KL_ORDER_ON_HOSTS, KL_ORDER_YES, "pat",
+            "the order depends on ranks alone; it changes with their number");
         say(j, KL_ORDER_IN_RELEASE, KL_ORDER_YES, "pat", "all releases add so");
         return;
     }
-    say(j, KL_ORDER_ON_HOSTS, KL_ORDER_NO, "other_wires", "other hosts or another order of ranks have other rings and trees");
+    say(j, KL_ORDER_ON_HOSTS, KL_ORDER_NO, "other_wires",
+        "other hosts or another order of ranks have other rings and trees");
     if (j->algo == KL_ALGO_RING && j->func == KL_FUNC_ALL_REDUCE)
-        say(j, KL_ORDER_IN_RELEASE, KL_ORDER_NO, "cutting_changed", "2.29.2 cuts operations into other parts than releases before it");
+        say(j, KL_ORDER_IN_RELEASE, KL_ORDER_NO, "cutting_changed",
+            "2.29.2 cuts operations into other parts than releases before it");
     else
-        say(j, KL_ORDER_IN_RELEASE, KL_ORDER_UNKNOWN, "ask_vs", "only where the channels are alike: ask with --vs VERSION");
+        say(j, KL_ORDER_IN_RELEASE, KL_ORDER_UNKNOWN, "ask_vs",
+            "only where the channels are alike: ask with --vs VERSION");
 }
 
 static void judge_defined(struct judge *j)

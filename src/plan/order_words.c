@@ -5,9 +5,9 @@
 const char *kl_order_scope_name(enum kl_order_scope scope)
 {
     static const char *const names[] = {
-        [KL_ORDER_ON_RANKS] = "ranks",       [KL_ORDER_IN_RUNS] = "runs",         [KL_ORDER_AT_COUNTS] = "counts",
-        [KL_ORDER_BY_TOKEN] = "tokens",      [KL_ORDER_IN_PLACE] = "in_place",    [KL_ORDER_REGISTERED] = "registered",
-        [KL_ORDER_CAPTURED] = "captured",    [KL_ORDER_IN_GROUP] = "group",       [KL_ORDER_ON_HOSTS] = "hosts",
+        [KL_ORDER_ON_RANKS] = "ranks",    [KL_ORDER_IN_RUNS] = "runs",      [KL_ORDER_AT_COUNTS] = "counts",
+        [KL_ORDER_BY_TOKEN] = "tokens",   [KL_ORDER_IN_PLACE] = "in_place", [KL_ORDER_REGISTERED] = "registered",
+        [KL_ORDER_CAPTURED] = "captured", [KL_ORDER_IN_GROUP] = "group",    [KL_ORDER_ON_HOSTS] = "hosts",
         [KL_ORDER_IN_RELEASE] = "release"};
 
     return names[scope];
@@ -63,8 +63,8 @@ void kl_order_arithmetic_text(const struct kl_order *o, struct kl_text *text)
     else if (o->op->choice.algo == KL_ALGO_NVLS_TREE)
         kl_text_add(text, "added in the switch of each node, then rounded to %s at every node", type);
     else if (kl_order_undefined(o->op->choice.algo))
-        kl_text_add(text, "added in the %s, with an accumulator of %s", o->op->choice.algo == KL_ALGO_NVLS ? "switch" : "network",
-                    kl_order_accumulator(o));
+        kl_text_add(text, "added in the %s, with an accumulator of %s",
+                    o->op->choice.algo == KL_ALGO_NVLS ? "switch" : "network", kl_order_accumulator(o));
     else if (is_fp8(o->request.type))
         kl_text_add(text, "each addition is made in half and rounded back to %s, saturating", type);
     else
@@ -73,8 +73,8 @@ void kl_order_arithmetic_text(const struct kl_order *o, struct kl_text *text)
     bool power = !(o->rules.nranks & (o->rules.nranks - 1));
 
     kl_text_add(text, "; avg: each contribution is scaled by 1/%d first%s", o->rules.nranks,
-                power                                ? ", which is exact"
-                : o->request.type == ncclFloat32     ? ", fused with the addition but for the first of a chain"
-                : o->request.type == ncclFloat64     ? ""
-                                                     : "; fused with the addition or not, depending on the build");
+                power                            ? ", which is exact"
+                : o->request.type == ncclFloat32 ? ", fused with the addition but for the first of a chain"
+                : o->request.type == ncclFloat64 ? ""
+                                                 : "; fused with the addition or not, depending on the build");
 }

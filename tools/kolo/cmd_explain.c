@@ -189,7 +189,8 @@ int cmd_explain(int argc, char **argv)
     if (n < 0) return refuse(why);
     if (q.help) return usage(stdout);
     if (q.logs.n || q.benches.n) return answer_file(&file_questions[q.benches.n > 0], argv, n, &q);
-    if (!n) return refuse("a question is missing: a collective, search, pair, nics, diff, order, traffic, log or bench");
+    if (!n)
+        return refuse("a question is missing: a collective, search, pair, nics, diff, order, traffic, log or bench");
     if (file_question_named(argv[0])) return answer_file(file_question_named(argv[0]), argv + 1, n - 1, &q);
 
     const char *file = file_among(n, argv);

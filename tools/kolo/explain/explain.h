@@ -40,12 +40,12 @@ struct kl_explain_request {
     struct kl_opt_list releases;       /* every --nccl: diff takes two; elsewhere the last counts */
     struct kl_opt_list logs, benches;  /* --log, --bench: questions by themselves; more files may follow as words */
     int json, help;
-    int all;                 /* search: every attempt, not merged */
-    int lint, registered, captured;                 /* order */
-    const char *element, *group, *root, *vs;        /* order: lists of numbers, and what to compare with */
-    const char *pod;                                /* traffic: hosts of a pod */
-    const char *question;    /* its name, as it was asked */
-    const char *const *word; /* behind the question: "64M", or "GPU/0" "NET/3" */
+    int all;                                 /* search: every attempt, not merged */
+    int lint, registered, captured;          /* order */
+    const char *element, *group, *root, *vs; /* order: lists of numbers, and what to compare with */
+    const char *pod;                         /* traffic: hosts of a pod */
+    const char *question;                    /* its name, as it was asked */
+    const char *const *word;                 /* behind the question: "64M", or "GPU/0" "NET/3" */
     int nwords;
 };
 

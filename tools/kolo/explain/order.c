@@ -44,7 +44,8 @@ static ncclResult_t read_list(const char *option, const char *text, int64_t *lis
 
         if (*n == most) return KL_FAIL(ncclInvalidArgument, "%s: at most %d numbers", option, most);
         if (!kl_parse_size(word, &value) || value > (uint64_t)INT64_MAX)
-            return KL_FAIL(ncclInvalidArgument, "%s: \"%s\" is no number; expected some separated by commas", option, word);
+            return KL_FAIL(ncclInvalidArgument, "%s: \"%s\" is no number; expected some separated by commas", option,
+                           word);
         list[(*n)++] = (int64_t)value;
     }
     return ncclSuccess;

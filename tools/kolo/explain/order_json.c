@@ -32,8 +32,8 @@ static int number_of(struct numbers *u, int sum)
         char *text = kl_order_expression(u->order, sum);
 
         u->number[sum] = u->n++;
-        json_array_append_new(u->sums, json_pack("{s:i,s:s,s:o}", "id", u->number[sum], "text", text ? text : "", "tree",
-                                                 tree_json(u->order->sums, sum)));
+        json_array_append_new(u->sums, json_pack("{s:i,s:s,s:o}", "id", u->number[sum], "text", text ? text : "",
+                                                 "tree", tree_json(u->order->sums, sum)));
         free(text);
     }
     return u->number[sum];
@@ -72,8 +72,9 @@ static json_t *parts_json(const struct kl_order *o)
     for (int i = 0; i < o->op->nparts; i++) {
         const struct kl_order_part *p = &o->op->part[i];
 
-        json_array_append_new(a, json_pack("{s:i,s:I,s:I,s:I}", "channel", p->channel, "first", (json_int_t)p->first, "count",
-                                           (json_int_t)p->count, "chunk_elements", (json_int_t)(p->chunk / size)));
+        json_array_append_new(a, json_pack("{s:i,s:I,s:I,s:I}", "channel", p->channel, "first", (json_int_t)p->first,
+                                           "count", (json_int_t)p->count, "chunk_elements",
+                                           (json_int_t)(p->chunk / size)));
     }
     return a;
 }
@@ -84,8 +85,8 @@ static json_t *difference_json(const struct kl_order *o, const struct kl_order_d
 {
     if (d->element < 0) return json_null();
     char *a = kl_order_expression(o, d->a), *b = kl_order_expression(o, d->b);
-    json_t *j = json_pack("{s:I,s:i,s:s,s:s,s:o}", "element", (json_int_t)d->element, "block", d->block, "a", a ? a : "", "b",
-                          b ? b : "", "b_bytes", d->bytes ? json_integer(d->bytes) : json_null());
+    json_t *j = json_pack("{s:I,s:i,s:s,s:s,s:o}", "element", (json_int_t)d->element, "block", d->block, "a",
+                          a ? a : "", "b", b ? b : "", "b_bytes", d->bytes ? json_integer(d->bytes) : json_null());
 
     free(a);
     free(b);
@@ -100,8 +101,8 @@ static json_t *verdicts_json(const struct kl_order *o)
         const struct kl_order_verdict *v = &o->verdict[s];
 
         json_object_set_new(all, kl_order_scope_name((enum kl_order_scope)s),
-                            json_pack("{s:s,s:s,s:s,s:o}", "verdict", kl_order_answer_name(v->answer), "code", v->code, "text",
-                                      v->text, "first_difference", difference_json(o, &v->differs)));
+                            json_pack("{s:s,s:s,s:s,s:o}", "verdict", kl_order_answer_name(v->answer), "code", v->code,
+                                      "text", v->text, "first_difference", difference_json(o, &v->differs)));
     }
     return all;
 }
@@ -113,9 +114,10 @@ static json_t *settings_json(const struct kl_order *o)
     for (int i = 0; i < o->nsettings; i++) {
         const struct kl_order_setting *s = &o->setting[i];
 
-        json_array_append_new(a, json_pack("{s:s,s:s,s:o,s:b,s:s}", "set", s->set, "verdict", kl_order_answer_name(s->answer),
-                                           "cost_percent", s->cost_percent < 0 ? json_null() : json_real(s->cost_percent),
-                                           "estimate", 1, "text", s->text));
+        json_array_append_new(a, json_pack("{s:s,s:s,s:o,s:b,s:s}", "set", s->set, "verdict",
+                                           kl_order_answer_name(s->answer), "cost_percent",
+                                           s->cost_percent < 0 ? json_null() : json_real(s->cost_percent), "estimate",
+                                           1, "text", s->text));
     }
     return a;
 }
@@ -135,24 +137,25 @@ static json_t *arithmetic_json(const struct kl_order *o)
     struct kl_text text = kl_text_over(line, sizeof line);
 
     kl_order_arithmetic_text(o, &text);
-    return json_pack("{s:s,s:s,s:s,s:s?}", "rounding", kl_order_rounding(o), "accumulator", kl_order_accumulator(o), "text", line,
-                     "avg", o->request.op != ncclAvg                        ? NULL
-                            : o->rules.nranks & (o->rules.nranks - 1) ? "scaled_first"
-                                                                            : "scaled_first_exact");
+    return json_pack("{s:s,s:s,s:s,s:s?}", "rounding", kl_order_rounding(o), "accumulator", kl_order_accumulator(o),
+                     "text", line, "avg",
+                     o->request.op != ncclAvg                  ? NULL
+                     : o->rules.nranks & (o->rules.nranks - 1) ? "scaled_first"
+                                                               : "scaled_first_exact");
 }
 
 static json_t *answer_json(const struct kl_order_answered *a, struct numbers *u)
 {
     const struct kl_order *o = a->order;
     const struct kl_tuning_choice *c = &o->op->choice;
-    json_t *j = json_pack("{s:s,s:s,s:s,s:s,s:o,s:i,s:i,s:i,s:I,s:I,s:s,s:s,s:i,s:i,s:n,s:i,s:i}", "schema", "kolo.order/1",
-                          "collective", a->asked->coll->name, "topology", a->asked->cluster->name, "type",
-                          kl_type_name(o->request.type), "op", json_string(kl_redop_name(o->request.op)), "hosts",
-                          a->asked->cluster->hosts, "ranks", o->rules.nranks, "root", o->request.root, "bytes",
-                          (json_int_t)o->request.bytes, "count", (json_int_t)o->op->count, "algorithm", kl_algo_name[c->algo],
-                          "protocol", kl_proto_name[c->proto], "channels", o->op->last_channel - o->op->first_channel + 1,
-                          "first_channel", o->op->first_channel, "kernel", "same_ring_prefix", o->alike_rings,
-                          "same_tree_sum_prefix", o->alike_trees);
+    json_t *j = json_pack("{s:s,s:s,s:s,s:s,s:o,s:i,s:i,s:i,s:I,s:I,s:s,s:s,s:i,s:i,s:n,s:i,s:i}", "schema",
+                          "kolo.order/1", "collective", a->asked->coll->name, "topology", a->asked->cluster->name,
+                          "type", kl_type_name(o->request.type), "op", json_string(kl_redop_name(o->request.op)),
+                          "hosts", a->asked->cluster->hosts, "ranks", o->rules.nranks, "root", o->request.root, "bytes",
+                          (json_int_t)o->request.bytes, "count", (json_int_t)o->op->count, "algorithm",
+                          kl_algo_name[c->algo], "protocol", kl_proto_name[c->proto], "channels",
+                          o->op->last_channel - o->op->first_channel + 1, "first_channel", o->op->first_channel,
+                          "kernel", "same_ring_prefix", o->alike_rings, "same_tree_sum_prefix", o->alike_trees);
 
     json_object_set_new(j, "parts", parts_json(o));
     if (o->request.func == KL_FUNC_REDUCE_SCATTER)
@@ -165,8 +168,9 @@ static json_t *answer_json(const struct kl_order_answered *a, struct numbers *u)
     json_object_set_new(j, "cheapest", settings_json(o));
     json_object_set_new(j, "lints", lints_json(o));
     if (a->vs)
-        json_object_set_new(j, "vs", json_pack("{s:s,s:b,s:o}", "with", a->vs, "equal", a->differs.element < 0,
-                                               "first_difference", difference_json(o, &a->differs)));
+        json_object_set_new(j, "vs",
+                            json_pack("{s:s,s:b,s:o}", "with", a->vs, "equal", a->differs.element < 0,
+                                      "first_difference", difference_json(o, &a->differs)));
     kl_explain_assumed(a->asked->cluster, j);
     return j;
 }

@@ -57,16 +57,16 @@ static void print_headline(const struct kl_order_answered *a, FILE *to)
 }
 
 static const char *const scope_text[] = {
-    [KL_ORDER_ON_RANKS] = "on every rank",     [KL_ORDER_IN_RUNS] = "run to run",
-    [KL_ORDER_AT_COUNTS] = "other counts",     [KL_ORDER_BY_TOKEN] = "per token",
-    [KL_ORDER_IN_PLACE] = "in place",          [KL_ORDER_REGISTERED] = "registered",
-    [KL_ORDER_CAPTURED] = "captured",          [KL_ORDER_IN_GROUP] = "in a group",
-    [KL_ORDER_ON_HOSTS] = "other hosts",       [KL_ORDER_IN_RELEASE] = "other releases"};
+    [KL_ORDER_ON_RANKS] = "on every rank",   [KL_ORDER_IN_RUNS] = "run to run",  [KL_ORDER_AT_COUNTS] = "other counts",
+    [KL_ORDER_BY_TOKEN] = "per token",       [KL_ORDER_IN_PLACE] = "in place",   [KL_ORDER_REGISTERED] = "registered",
+    [KL_ORDER_CAPTURED] = "captured",        [KL_ORDER_IN_GROUP] = "in a group", [KL_ORDER_ON_HOSTS] = "other hosts",
+    [KL_ORDER_IN_RELEASE] = "other releases"};
 
 static void print_difference(const struct kl_order *o, const struct kl_order_difference *d, FILE *to)
 {
     char grouped[KL_SIZE_TEXT], size[KL_SIZE_TEXT];
-    char *a = d->element < 0 ? NULL : kl_order_expression(o, d->a), *b = d->element < 0 ? NULL : kl_order_expression(o, d->b);
+    char *a = d->element < 0 ? NULL : kl_order_expression(o, d->a),
+         *b = d->element < 0 ? NULL : kl_order_expression(o, d->b);
 
     if (a && b && strlen(a) <= WIDE) {
         fprintf(to, "; first at element %s: %s, ", kl_grouped(d->element, grouped), a);
@@ -89,7 +89,8 @@ static void print_verdicts(const struct kl_order *o, FILE *to)
         int end = s + 1;
 
         fprintf(to, "  %s", scope_text[s]);
-        for (; end < KL_ORDER_SCOPES && o->verdict[end].answer == v->answer && !strcmp(o->verdict[end].text, v->text); end++)
+        for (; end < KL_ORDER_SCOPES && o->verdict[end].answer == v->answer && !strcmp(o->verdict[end].text, v->text);
+             end++)
             fprintf(to, ", %s", scope_text[end]);
         fprintf(to, ": %s%s%s", kl_order_answer_name(v->answer), *v->text ? ": " : "", v->text);
         print_difference(o, &v->differs, to);
@@ -175,8 +176,8 @@ static void print_sums(const struct kl_order *o, FILE *to)
         if (sum && (int)strlen(sum) > width) width = (int)strlen(sum);
         free(sum);
     }
-    fprintf(to, "\n  %-*s  %s%-44s channels\n", width, "sum", o->request.func == KL_FUNC_REDUCE_SCATTER ? "of         " : "",
-            "elements");
+    fprintf(to, "\n  %-*s  %s%-44s channels\n", width, "sum",
+            o->request.func == KL_FUNC_REDUCE_SCATTER ? "of         " : "", "elements");
     for (int i = 0; i < o->ranges.n; i++) {
         if (!is_first(o, i)) continue;
         if (rows++ < ROWS) print_row(o, &o->ranges.range[i], width, to);
@@ -206,7 +207,8 @@ static void print_vs(const struct kl_order_answered *a, FILE *to)
     } else if (kl_order_undefined(a->order->op->choice.algo)) {
         fprintf(to, "  with %s: unknown\n", a->vs);
     } else {
-        fprintf(to, "  with %s: %s", a->vs, a->differs.element < 0 ? "all common elements have equal sums" : "other sums");
+        fprintf(to, "  with %s: %s", a->vs,
+                a->differs.element < 0 ? "all common elements have equal sums" : "other sums");
         print_difference(a->order, &a->differs, to);
         fprintf(to, "\n");
     }

@@ -58,7 +58,8 @@ static void print_headline(const struct traffic *x, FILE *to)
     }
     if (l->nlinks)
         fprintf(to, "; busiest link %s of host %d: %.1f MB, %.0f us at %g GB/s", link_text(x, &l->link[0], text),
-                l->link[0].host, megabytes(l->link[0].wire), kl_load_us(l->link[0].wire, l->link[0].bw), (double)l->link[0].bw);
+                l->link[0].host, megabytes(l->link[0].wire), kl_load_us(l->link[0].wire, l->link[0].bw),
+                (double)l->link[0].bw);
     if (l->nhosts > 1 && l->nidle) fprintf(to, "; %d of %d NICs idle", l->nidle, l->nnics);
     fprintf(to, "\n");
 }
@@ -74,8 +75,9 @@ static void print_network(const struct traffic *x, FILE *to)
     for (int i = 0; i < l->nnics && i < ROWS; i++) {
         const struct kl_load_nic *n = &l->nic[i];
 
-        fprintf(to, "  %-6d NET/%-4d %9g %9.1f %9.1f %9.1f%s\n", n->host, n->dev, (double)n->bw, megabytes(n->flow.wire[0]),
-                megabytes(n->flow.wire[1]), kl_load_nic_us(n), n->flow.wire[0] || n->flow.wire[1] ? "" : "  idle");
+        fprintf(to, "  %-6d NET/%-4d %9g %9.1f %9.1f %9.1f%s\n", n->host, n->dev, (double)n->bw,
+                megabytes(n->flow.wire[0]), megabytes(n->flow.wire[1]), kl_load_nic_us(n),
+                n->flow.wire[0] || n->flow.wire[1] ? "" : "  idle");
     }
     if (l->nnics > ROWS) fprintf(to, "  ... %d more; --json has all\n", l->nnics - ROWS);
 }
@@ -111,8 +113,8 @@ static json_t *ways_json(const int64_t way[2])
 
 static json_t *flow_json(const struct kl_load_flow *f)
 {
-    return json_pack("{s:o,s:o,s:o}", "payload_bytes", ways_json(f->payload), "wire_bytes", ways_json(f->wire), "messages",
-                     ways_json(f->messages));
+    return json_pack("{s:o,s:o,s:o}", "payload_bytes", ways_json(f->payload), "wire_bytes", ways_json(f->wire),
+                     "messages", ways_json(f->messages));
 }
 
 static json_t *nics_json(const struct kl_load *l)
@@ -138,8 +140,8 @@ static json_t *links_json(const struct traffic *x)
     for (int i = 0; i < x->load.nlinks; i++) {
         const struct kl_load_link *l = &x->load.link[i];
 
-        json_array_append_new(a, json_pack("{s:i,s:s,s:f,s:I,s:f}", "host", l->host, "link", link_text(x, l, text), "gbs",
-                                           (double)l->bw, "wire_bytes", (json_int_t)l->wire, "us",
+        json_array_append_new(a, json_pack("{s:i,s:s,s:f,s:I,s:f}", "host", l->host, "link", link_text(x, l, text),
+                                           "gbs", (double)l->bw, "wire_bytes", (json_int_t)l->wire, "us",
                                            kl_load_us(l->wire, l->bw)));
     }
     return a;
@@ -163,8 +165,9 @@ static json_t *rails_json(const struct kl_load *l)
     json_t *a = json_array();
 
     for (int i = 0; i < l->nrails; i++)
-        json_array_append_new(a, json_pack("{s:i,s:i,s:b,s:I}", "from", l->rail[i].from, "to", l->rail[i].to, "crosses",
-                                           l->rail[i].from != l->rail[i].to, "wire_bytes", (json_int_t)l->rail[i].wire));
+        json_array_append_new(a,
+                              json_pack("{s:i,s:i,s:b,s:I}", "from", l->rail[i].from, "to", l->rail[i].to, "crosses",
+                                        l->rail[i].from != l->rail[i].to, "wire_bytes", (json_int_t)l->rail[i].wire));
     return a;
 }
 
@@ -172,12 +175,13 @@ static ncclResult_t print_json(const struct traffic *x, FILE *to)
 {
     const struct kl_load *l = &x->load;
     const struct kl_tuning_choice *c = &l->group.ops[0].choice;
-    json_t *o = json_pack("{s:s,s:s,s:s,s:i,s:i,s:I,s:s,s:s,s:I,s:I,s:I,s:I,s:I}", "schema", "kolo.traffic/1", "collective",
-                          x->asked.coll->name, "topology", x->asked.cluster->name, "hosts", x->asked.cluster->hosts, "ranks",
-                          x->asked.ranks, "bytes", (json_int_t)x->asked.first, "algorithm", kl_algo_name[c->algo], "protocol",
-                          kl_proto_name[c->proto], "payload_bytes", (json_int_t)l->payload, "wire_bytes", (json_int_t)l->wire,
-                          "messages", (json_int_t)l->messages, "across_hosts", (json_int_t)l->across_hosts, "across_rails",
-                          (json_int_t)l->across_rails);
+    json_t *o =
+        json_pack("{s:s,s:s,s:s,s:i,s:i,s:I,s:s,s:s,s:I,s:I,s:I,s:I,s:I}", "schema", "kolo.traffic/1", "collective",
+                  x->asked.coll->name, "topology", x->asked.cluster->name, "hosts", x->asked.cluster->hosts, "ranks",
+                  x->asked.ranks, "bytes", (json_int_t)x->asked.first, "algorithm", kl_algo_name[c->algo], "protocol",
+                  kl_proto_name[c->proto], "payload_bytes", (json_int_t)l->payload, "wire_bytes", (json_int_t)l->wire,
+                  "messages", (json_int_t)l->messages, "across_hosts", (json_int_t)l->across_hosts, "across_rails",
+                  (json_int_t)l->across_rails);
 
     json_object_set_new(o, "across_pods", x->pod ? json_integer(l->across_pods) : json_null());
     json_object_set_new(o, "idle_nics", json_integer(l->nidle));
