@@ -126,7 +126,7 @@ static ncclResult_t add_sent(struct counter *c, const struct kl_order_sent *s)
     return ncclSuccess;
 }
 
-/* NVLS: to the switch and back. Heads also send what they reduced, and receive sums. */
+/* NVLS: to the switch and back. Heads also read sums, and send them to all. */
 static void through_switch(struct counter *c, const struct kl_order_part *p)
 {
     int64_t size = (int64_t)kl_type_bytes(c->request->type), bytes = p->count * size, n = c->load->rules.nranks;

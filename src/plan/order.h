@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * order.h - the order in which an operation adds the contributions to each element, and what changes it.
+ * order.h - the order in which an operation adds the contributions to each element, and the calls and settings that change it.
  *
  *     order_find.c      the operation, planned and cut: its ranges of elements with their sums
  *     order_verdict.c   is the order the same on all ranks, in other calls, at other places ...
@@ -9,7 +9,7 @@
  *     order_words.c     names and texts
  *
  * Units:   bytes of the whole (nccl-tests' size), elements.
- * Errors:  ncclInvalidUsage for what cannot be answered: functions that add nothing, more than KL_ORDER_RANKS ranks.
+ * Errors:  ncclInvalidUsage for functions that add nothing, more than KL_ORDER_RANKS ranks.
  * Threads: one at a time.
  * Source:  the specification of the order of summation.
  */

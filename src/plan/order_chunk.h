@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** order_chunk.h - bytes of a chunk of an operation: what is reduced and passed on in one step. */
+/** order_chunk.h - bytes of a chunk of an operation, which is reduced and passed on in one step. */
 #ifndef KL_PLAN_ORDER_CHUNK_H
 #define KL_PLAN_ORDER_CHUNK_H
 

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* ---- what never depends on the order ---- */
+/* ---- sums that never depend on the order ---- */
 
 static bool is_exact(const struct kl_order_request *q)
 {

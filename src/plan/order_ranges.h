@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * order_ranges.h - which elements of an operation have which sum, and what each rank sends for it.
+ * order_ranges.h - the sum of each element of an operation, and the messages between ranks.
  *
  * Units:   elements, bytes. Elements of reduce-scatter are those of the block of a rank.
  * Errors:  ncclSystemError when memory is short.
@@ -33,7 +33,7 @@ ncclResult_t kl_order_ranges_of(const struct kl_order_rules *rules, const struct
                                 const struct kl_order_group *group, const struct kl_order_op *op, int root,
                                 struct kl_order_sums *sums, struct kl_order_ranges *ranges);
 
-/** One rank to another on a channel: elements, and messages with what they take on the wire. */
+/** One rank to another on a channel: elements, and messages with their bytes on the wire. */
 struct kl_order_sent {
     int from, to, channel;
     int64_t elements, wire, messages;
@@ -44,7 +44,7 @@ struct kl_order_sents {
     int n, room;
 };
 
-/** By channel and sender. Nothing for what goes through switches within a node, and into networks that reduce. */
+/** By channel and sender. Without data that go through switches within a node, and into networks that reduce. */
 ncclResult_t kl_order_sent_of(const struct kl_order_rules *rules, const struct kl_order_wires *wires,
                               const struct kl_order_group *group, const struct kl_order_op *op, int root,
                               struct kl_order_sents *sents);

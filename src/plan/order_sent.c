@@ -31,11 +31,11 @@ static int64_t wire_of(const struct sender *s, int64_t elements)
     return elements * s->size;
 }
 
-static void add_amount(struct amount *to, const struct amount *what, int64_t times)
+static void add_amount(struct amount *to, const struct amount *one, int64_t times)
 {
-    to->elements += times * what->elements;
-    to->wire += times * what->wire;
-    to->messages += times * what->messages;
+    to->elements += times * one->elements;
+    to->wire += times * one->wire;
+    to->messages += times * one->messages;
 }
 
 static ncclResult_t count_chunk(void *ctx, int k, int64_t first, int64_t count)

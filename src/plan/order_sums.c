@@ -115,7 +115,7 @@ int kl_order_tree_sum(struct kl_order_sums *s, const struct kl_order_wires *w, i
     return root < w->nranks ? subtree(s, tree, root) : -1;
 }
 
-/* The rank at distance `s` before the home: its own, then what arrives; the nearest neighbour's part comes last. */
+/* The rank at distance `s` before the home: its own, then those that arrive; the nearest neighbour's part comes last. */
 static int pat(struct kl_order_sums *sums, int nranks, int home, int s)
 {
     int low = s ? __builtin_ctz((unsigned)s) : kl_log2((unsigned)(nranks - 1)) + 1;

@@ -5,7 +5,7 @@
  * Two sums are the same node if and only if they have the same bits whatever the contributions are: a + b is b + a.
  * An expression is written as it was first made.
  *
- * Errors:  ncclSystemError when memory is short: the node is -1, and so is what is made of it.
+ * Errors:  ncclSystemError when memory is short: the node is -1, and so are sums of it.
  * Threads: one at a time.
  */
 #ifndef KL_PLAN_ORDER_SUMS_H

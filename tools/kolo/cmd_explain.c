@@ -63,8 +63,8 @@ static const struct kl_explain_question questions[] = {
      kl_explain_nics},
     {"diff", 0, 0, "", "the effect of a change: --topo A --topo B, or --with, --without, --without-link",
      kl_explain_diff},
-    {"order", 1, 3, "COLLECTIVE [SIZE[-SIZE]]", "in which order each element is added, and what changes that",
-     kl_explain_order},
+    {"order", 1, 3, "COLLECTIVE [SIZE[-SIZE]]",
+     "in which order each element is added, and at which counts, places and settings that changes", kl_explain_order},
     {"traffic", 2, 2, "COLLECTIVE SIZE", "bytes over each link, NIC, host and rail", kl_explain_traffic},
     {NULL, 0, 0, NULL, NULL, NULL},
 };
