@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations that are made of others, and reductions that are not built in, with several ranks in one thread.
+ * Operations that are made of other operations, and reductions that are not built in, with several ranks in one thread.
  */
 
 #include <stdio.h>
@@ -160,7 +160,7 @@ static void wrong_arguments_are_refused(void **state)
     expect_refused(ncclRedOpDestroy(op, c), ncclInvalidArgument, "no operation of this communicator");
 }
 
-/* ---- counts beyond what a pointer reaches ---- */
+/* ---- counts beyond the address space ---- */
 
 typedef ncclResult_t (*call_of_count)(size_t count, ncclDataType_t type, ncclComm_t comm);
 
@@ -305,7 +305,7 @@ static void everybody_sends_everybody_something_else(void **state)
         }
 }
 
-/* Behind a barrier is what everybody did before it. */
+/* A rank that passes a barrier sees the writes of all ranks before it. */
 static void a_barrier_waits_for_everybody(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void contributions_are_scaled_by_each_rank(void **state)
     }
 }
 
-/* It is read when the operation begins, and may be destroyed as soon as that was issued. */
+/* The scalar is read when the operation begins, and may be destroyed as soon as that was issued. */
 static void a_scalar_may_be_read_later(void **state)
 {
     float scalar = 1, *a = (float *)(void *)in[0], *b = (float *)(void *)out[0];
@@ -426,7 +426,7 @@ static void bits_and_truths_are_reduced(void **state)
         }
 }
 
-/* A step says which operator it is of; ranks that disagree are told. */
+/* A step carries its operator; ranks that disagree get an error. */
 static void different_operators_are_found_out(void **state)
 {
     ncclComm_t pair[2];
@@ -447,7 +447,7 @@ static void different_operators_are_found_out(void **state)
     for (int r = 0; r < 2; r++) ok(ncclCommAbort(pair[r]));
     for (int r = 0; r < 2; r++) {
         ok(koloSetDevice(r));
-        (void)koloStreamSynchronize(NULL); /* may say once what the abort took back */
+        (void)koloStreamSynchronize(NULL); /* may report once that the abort withdrew work */
     }
 }
 

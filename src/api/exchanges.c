@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * exchanges.c - collectives that are made of others in a group: messages between all, or with one; reductions of unequal parts.
+ * exchanges.c - collectives that are made of other operations in a group: messages between all, or with one rank;
+ * reductions of unequal parts.
  */
 #include "api/api.h"
 #include "api/check.h"
@@ -13,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What is asked of each rank. */
+/* The call of each rank. */
 struct call {
     const char *function;
     ncclComm_t comm;
@@ -70,7 +71,7 @@ static void send(const struct call *c, int peer, const void *from, size_t count)
 {
     const struct kl_op_args args = {.func = KL_FUNC_SEND, .send = from, .count = count, .type = c->type, .peer = peer};
 
-    if (count) (void)kl_api_issue(c->comm, &args, c->stream, c->function); /* the group remembers what goes wrong */
+    if (count) (void)kl_api_issue(c->comm, &args, c->stream, c->function); /* the group remembers errors */
 }
 
 static void receive(const struct call *c, int peer, const void *to, size_t count)
@@ -215,7 +216,7 @@ static bool any(const struct call *c, const size_t *counts)
     return false;
 }
 
-/* The part of a rank begins, and ends, where a pointer reaches. */
+/* The part of a rank begins, and ends, within the address space. */
 static ncclResult_t check_part(const struct call *c, const void *buffer, const char *which, int rank, size_t place,
                                size_t count)
 {
@@ -296,7 +297,7 @@ ncclResult_t koloAllToAllV(const void *sendbuff, const size_t *sendcounts, const
     return kl_group_note(all_to_all_v(&c, sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls));
 }
 
-/* Each part is a reduction to its rank: those that are not of this rank need no room. */
+/* Each part is a reduction to its rank: this rank needs no room for the others' parts. */
 static ncclResult_t reduce_scatter_v(struct call *c, const void *from, void *to, const size_t *counts, ncclRedOp_t op)
 {
     size_t first = 0;
@@ -327,7 +328,8 @@ ncclResult_t koloReduceScatterV(const void *sendbuff, void *recvbuff, const size
     return kl_group_note(reduce_scatter_v(&c, sendbuff, recvbuff, recvcounts, op));
 }
 
-/* Nobody has the sum before everybody has contributed. Barriers of a communicator run one after the other, and share the byte. */
+/* No rank has the sum before all ranks have contributed. Barriers of a communicator run one after the other, and share
+ * the byte. */
 ncclResult_t koloBarrier(ncclComm_t handle, cudaStream_t stream)
 {
     struct ncclComm *comm;

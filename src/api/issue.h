@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** issue.h - how every operation of the interface gets to its communicator. */
+/** issue.h - the path of every operation of the interface to its communicator. */
 #ifndef KL_API_ISSUE_H
 #define KL_API_ISSUE_H
 
 #include "coll/limits.h"
 #include "coll/task.h"
 
-/** Check it, and queue it or add it to the open group; `function` is named in texts. */
+/** Check it, and queue it or add it to the open group; `function` is for error texts. */
 ncclResult_t kl_api_issue(ncclComm_t handle, const struct kl_op_args *args, cudaStream_t stream, const char *function);
 
 /** kl_api_issue of a collective with a configuration, which may be NULL; of the communicator's choice are only its limits. */

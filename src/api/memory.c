@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * memory.c - buffers that communicators know.
+ * memory.c - registered buffers and windows.
  */
 #include "api/api.h"
 #include "api/check.h"
@@ -158,9 +158,9 @@ ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUser
     return rc;
 }
 
-/* ---- what a communicator holds ---- */
+/* ---- the memory of a communicator ---- */
 
-/* Its connections come and go; what describes the job and the machine is there as long as it lives. */
+/* Its connections come and go; the descriptions of the job and the machine stay as long as it lives. */
 static uint64_t lasting(const struct ncclComm *comm)
 {
     return sizeof *comm + comm->task_room * sizeof *comm->tasks + comm->queued_room * sizeof *comm->queued +

@@ -22,7 +22,7 @@ static ncclResult_t check(ncclComm_t comm, struct kl_task *task, const char *fun
     return ncclSuccess;
 }
 
-/* A task is made where it stays: nothing is copied. */
+/* A task is built in place: nothing is copied. */
 static ncclResult_t issue(ncclComm_t comm, const struct kl_op_args *args, cudaStream_t stream, const char *function)
 {
     struct kl_stream *s;
@@ -223,7 +223,7 @@ ncclResult_t ncclGroupEnd(void)
     return kl_group_end();
 }
 
-/* As far as the program's version of the struct goes. */
+/* Read only the fields that the program's version of the struct has. */
 KL_PNCCL(ncclGroupSimulateEnd);
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
 {

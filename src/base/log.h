@@ -61,15 +61,18 @@ enum kl_log_subsys { /* bits of NCCL_DEBUG_SUBSYS */
 #define KL_ATTN(...)          KL_LOG(KL_LOG_ATTN, KL_LOG_ALL, __VA_ARGS__)
 #define KL_TRACE(subsys, ...) KL_LOG(KL_LOG_TRACE, (subsys), __VA_ARGS__)
 
-/* What is asked for, in one word: subsystems in the low bits, the level above them; KL_LOG_UNREAD until first use. */
+/* The configuration in one word: subsystems in the low bits, the level above them; KL_LOG_UNREAD until first use. */
 #define KL_LOG_LEVEL_SHIFT 20
 #define KL_LOG_UNREAD      UINT32_MAX
 extern _Atomic uint32_t kl_log_word;
 
-/** Read NCCL_DEBUG* unless that was done, and return the word. */
+/** Read NCCL_DEBUG* unless that was done, and return the configuration word. */
 uint32_t kl_log_first_use(void);
 
-/** Would such a line be printed? For callers whose arguments are costly. Warnings are never filtered by subsystem. */
+/**
+ * Would a line of this level and subsystem be printed? For callers whose arguments are costly to compute. Warnings are
+ * never filtered by subsystem.
+ */
 static inline bool kl_log_on(enum kl_log_level level, unsigned subsys)
 {
     uint32_t word = kl_load_relaxed(&kl_log_word);
@@ -82,7 +85,7 @@ static inline bool kl_log_on(enum kl_log_level level, unsigned subsys)
 void kl_log(enum kl_log_level level, unsigned subsys, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
-/** Print one line, like one of INFO, that somebody has asked for by other means than NCCL_DEBUG. */
+/** Print one line, formatted like INFO, that was requested by other means than NCCL_DEBUG. */
 void kl_log_asked(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /** The device ordinal shown in the calling thread's lines; -1, the initial value, shows none. */

@@ -3,7 +3,7 @@
 
 const char *const kl_log_level_name[] = {"NONE", "VERSION", "WARN", "ATTN", "INFO", "ABORT", "TRACE", NULL};
 
-/* In the order of enum kl_log_subsys; the last two are accepted because NCCL 2.30 knows them. */
+/* In the order of enum kl_log_subsys; the last two are accepted because NCCL 2.30 has them. */
 static const char *const subsystems[] = {"INIT",    "COLL",  "P2P",     "SHM",        "NET",  "GRAPH",     "TUNING",
                                          "ENV",     "ALLOC", "CALL",    "PROXY",      "NVLS", "BOOTSTRAP", "REG",
                                          "PROFILE", "RAS",   "DESTROY", "ALLOC_HOST", NULL};

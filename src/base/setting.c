@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_BYTES = 128 }; /* longer names are nobody's */
+enum { NAME_BYTES = 128 }; /* longer names are unknown to Kolo */
 
 static const char *find_in_environment(char *const *environment, const char *name)
 {
@@ -24,7 +24,7 @@ static const char *find_in_environment(char *const *environment, const char *nam
     return NULL;
 }
 
-/* Where ~ is: HOME, as for a shell, and without it what the system knows of the user; NULL if nobody knows. */
+/* The directory for ~: HOME, as in a shell, else the user database's entry; NULL if neither has one. */
 static const char *home_directory(char *const *environment, struct passwd *user, char *room, size_t room_bytes)
 {
     const char *home = find_in_environment(environment, "HOME");
@@ -68,7 +68,7 @@ void kl_settings_close(struct kl_settings *settings)
     kl_conf_free(&settings->system);
 }
 
-static struct kl_settings process; /* written once, under the once-guard */
+static struct kl_settings process; /* written once, by pthread_once */
 
 static void open_process(void)
 {

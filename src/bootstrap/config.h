@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * config.h - what users may set for the bootstrap, and the values in force.
+ * config.h - parameters of the bootstrap.
  *
  * Source: NCCL's documentation of its environment variables; the runtime specification, 2.1, 2.2 and 8.3.
  */

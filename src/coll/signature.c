@@ -22,7 +22,7 @@ static unsigned func_of(struct kl_call c)
     return bits(c, 0, KL_CALL_CONFIGURED);
 }
 
-/* All of it: of those that end in these bits the one next to `near`. */
+/* The whole number: of those with these low bits, the one next to `near`. */
 static uint64_t number_of(struct kl_call c, uint64_t near)
 {
     const uint64_t range = (uint64_t)1 << KL_CALL_NUMBER_BITS, half = range / 2;
@@ -47,7 +47,7 @@ static unsigned configuration_of(struct kl_call c)
     return is_configured(c) ? 1u << 8 | bits(c, KL_CALL_NUMBER - 8, 8) : 0;
 }
 
-/* Calls come from other ranks, so their numbers may be any. */
+/* Calls come from other ranks: their numbers may be any. */
 static const struct kl_func_info *info_of(struct kl_call c)
 {
     static const struct kl_func_info unknown = {.name = "an unknown function"};
@@ -115,7 +115,7 @@ const char *kl_message_differs(uint64_t theirs, int from, uint64_t mine, char to
     return to;
 }
 
-/* ---- what differs ---- */
+/* ---- differences ---- */
 
 enum { TYPE = 1, OP = 2, ROOT = 4, COUNT = 8, FUNC = 16, CONFIGURATION = 32 };
 
@@ -137,7 +137,8 @@ static bool same(struct kl_call a, struct kl_call b)
     return a.what == b.what && a.count == b.count;
 }
 
-/* "AllReduce", and in parentheses what is asked for. Of other functions, what the call has: a root, or an operator. */
+/* The name, as "AllReduce", and in parentheses its arguments. Of other functions, those that the call has: a root, or
+ * an operator. */
 static void add_call(struct kl_text *t, struct kl_call c, unsigned differ)
 {
     const struct kl_func_info *f = info_of(c);
@@ -158,7 +159,7 @@ static void add_call(struct kl_text *t, struct kl_call c, unsigned differ)
 
 /* ---- the verdict ---- */
 
-/* How many made the call of rank `r`; 0: not known, or a rank before `r` made it. */
+/* Number of ranks with the call of rank `r`; 0: not known, or a rank before `r` made it. */
 static int votes(const struct kl_called *by_rank, int n, int r)
 {
     int count = 0;
@@ -206,7 +207,7 @@ static void add_ranks(struct kl_text *t, const struct kl_called *by_rank, int n,
     if (total > named) kl_text_add(t, " and %d more", total - named);
 }
 
-/* The fewest first, each as it differs from most. */
+/* The smallest groups first, each by its difference from the largest. */
 static void add_odd(struct kl_text *t, const struct kl_called *by_rank, int n, int most)
 {
     int named = 0;

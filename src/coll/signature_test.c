@@ -53,7 +53,7 @@ static void messages_say_type_and_count(void **state)
                                            kl_message_signature(ncclFloat8e5m2, (size_t)1 << 40), text),
                         "rank 1 sends 500 float where 1099511627776 f8e5m2 are received");
     assert_string_equal(
-        kl_message_differs(~(uint64_t)0, 1, kl_message_signature(ncclInt8, 1), text), /* what nobody should send */
+        kl_message_differs(~(uint64_t)0, 1, kl_message_signature(ncclInt8, 1), text), /* not a valid count */
         "rank 1 sends 72057594037927935 an unknown type where 1 int8 are received");
 }
 

@@ -13,7 +13,7 @@ KL_THREAD_LOCAL struct kl_group_depth kl_group_depth;
 
 static KL_THREAD_LOCAL struct {
     ncclResult_t first_error;
-    /* By name, so that all ranks queue what they share in one order; those of one name as they joined. */
+    /* Sorted by name, so that all ranks queue shared objects in one order; equal names in order of joining. */
     ncclComm_t comms, last_comm; /* linked by group_next */
     struct kl_deferred *calls, **last_call;
 } group;
@@ -36,7 +36,7 @@ static void drop_calls(struct kl_deferred *calls, bool inherited)
     }
 }
 
-/* What a child of fork finds was collected by its parent, of communicators that are none here. */
+/* A child of fork finds its parent's group, with communicators that are invalid here. */
 static void forget_inherited(void)
 {
     drop_calls(group.calls, true);
@@ -79,7 +79,7 @@ static bool stands_before(ncclComm_t a, ncclComm_t b)
     return kl_load_relaxed(&a->name) <= kl_load_relaxed(&b->name);
 }
 
-/* Behind all that it does not stand before; mostly that is the end. */
+/* Behind all entries that do not come after it; mostly the end. */
 static void insert(ncclComm_t comm)
 {
     ncclComm_t *link = &group.comms;
@@ -95,7 +95,7 @@ void kl_group_join(ncclComm_t comm)
 {
     if (kl_load_relaxed(&comm->in_group)) return;
     kl_store_relaxed(&comm->group_thread, kl_thread_self());
-    kl_store_relaxed(&comm->in_group, KL_GROUP_JOINED); /* in a call, whose end publishes it to an abort */
+    kl_store_relaxed(&comm->in_group, KL_GROUP_JOINED); /* in a call; its end publishes it to an abort */
     insert(comm);
 }
 
@@ -198,7 +198,7 @@ static void run_and_free(void *arg)
     }
 }
 
-/* Where there is no thread to be had it takes its time here. */
+/* Without a thread it runs here. */
 static ncclResult_t start_in_background(struct kl_deferred *call)
 {
     if (kl_thread_detached("kolo job", run_and_free, call)) run_and_free(call);
@@ -240,7 +240,7 @@ static void start_calls(struct kl_deferred *calls)
 {
     for (struct kl_deferred *c = calls; c; c = c->next) {
         if (!c->next) {
-            run_call(c); /* the last one, or the only one, here */
+            run_call(c); /* the last one, or the only one, runs here */
             continue;
         }
         int err = start_thread(c);
@@ -294,8 +294,8 @@ static ncclResult_t finish_calls(struct kl_deferred *calls)
 /* ---- the end ---- */
 
 /*
- * Whatever ends a communicator in another thread waits until we have left it. `*end` is the first that was ended already, or is given
- * work by another thread: it is not entered, nor is any behind it.
+ * A thread that ends a communicator waits until we have left it. `*end` is the first communicator that was ended
+ * already, or that another thread issues to: it is not entered, nor is any behind it.
  */
 static ncclResult_t enter_all(ncclComm_t comms, ncclComm_t *end)
 {
@@ -310,7 +310,7 @@ static ncclResult_t enter_all(ncclComm_t comms, ncclComm_t *end)
                    c->rank);
 }
 
-/* Functions of the program that run meanwhile may give them work. */
+/* Functions of the program that run meanwhile may issue to them. */
 static void run_all_inline(ncclComm_t comms)
 {
     for (ncclComm_t c = comms; c; c = c->group_next) kl_store_relaxed(&c->waits_inline, kl_thread_self());
@@ -318,7 +318,7 @@ static void run_all_inline(ncclComm_t comms)
     for (ncclComm_t c = comms; c; c = c->group_next) kl_store_relaxed(&c->waits_inline, NULL);
 }
 
-/* What can be wrong is found before anything is queued. */
+/* Check everything before anything is queued. */
 static ncclResult_t launch_all(ncclComm_t comms)
 {
     bool captured;
@@ -342,7 +342,7 @@ static ncclResult_t enter_and_launch(ncclComm_t comms)
 
     if (!rc) rc = launch_all(comms);
     for (ncclComm_t c = comms; c != end; c = c->group_next)
-        kl_handle_leave_as_issuer(c); /* it stays: it is in the group */
+        kl_handle_leave_as_issuer(c); /* it stays entered: it is in the group */
     return rc;
 }
 
@@ -369,7 +369,7 @@ static ncclResult_t check_mix(const struct kl_deferred *calls, ncclComm_t comms)
     return ncclSuccess;
 }
 
-/* Take those out of the list that come after the operations. */
+/* Remove the calls that come after the operations. */
 static struct kl_deferred *take_last(struct kl_deferred **calls)
 {
     struct kl_deferred *taken = NULL, **end = &taken;
@@ -413,7 +413,7 @@ static ncclResult_t run_group(struct kl_deferred *calls, ncclComm_t comms)
     return rc;
 }
 
-/* What a group collected, when the thread has none any more. */
+/* The collected calls of a group, taken from the thread. */
 struct collected {
     ncclComm_t comms;
     struct kl_deferred *calls;
@@ -453,7 +453,7 @@ ncclResult_t kl_group_end(void)
     return c.rc;
 }
 
-/* Communicators that another thread has ended are not looked at. */
+/* Communicators that another thread has ended are not accessed. */
 static float longest(ncclComm_t comms)
 {
     float most = 0;

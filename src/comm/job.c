@@ -96,7 +96,8 @@ ncclResult_t kl_comm_state(ncclComm_t comm)
 
     uint32_t busy = kl_load_acquire(&comm->busy); /* pairs with kl_job_cancel */
 
-    /* What failed is told when these have ended, which it makes them do: then the communicator can be destroyed. */
+    /* The failure is returned when these jobs have ended, which it makes them do: then the communicator can be
+     * destroyed. */
     if (busy == KL_BUSY_REVOKE || busy == KL_BUSY_FINALIZE) return ncclInProgress;
     KL_TRY(kl_comm_trouble(comm));
     if (busy && busy != KL_SUSPENDED) return ncclInProgress;

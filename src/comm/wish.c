@@ -50,7 +50,8 @@ const struct kl_wish kl_wish_none = {
     .p2p_peers = UNDEFINED,
 };
 
-/* An integer of the config: may ranks differ in it, since which version it means something, what is allowed, and where it goes. */
+/* An integer of the config: may ranks differ in it, the first version that defines it, the allowed values, and its
+ * destination. */
 static const struct field {
     const char *name;
     enum kl_param_scope scope; /* KL_ALIKE or KL_OWN */
@@ -88,7 +89,7 @@ static const struct field {
 };
 enum { NFIELDS = sizeof fields / sizeof fields[0] };
 
-/* What lies behind the end of the program's struct is undefined, as are texts: pointers are NULL then. */
+/* The bytes behind the end of the program's struct are undefined, as are texts: pointers are NULL then. */
 static struct config copy_of(const ncclConfig_t *given, size_t size)
 {
     struct config c = {0};

@@ -24,7 +24,7 @@ static struct newest filled(size_t size, unsigned version)
                            1,    9,          4,       1, 1, 6, 8, 0,        1, 5, 1,      3, 1};
 }
 
-/* Behind its size, and what its version does not have, is garbage that no rule would allow. */
+/* The bytes behind its size, and the fields that its version lacks, are garbage that no rule would allow. */
 static struct newest spoilt(size_t size, unsigned version, size_t known)
 {
     struct newest c = filled(size, version);
