@@ -90,11 +90,12 @@ static ncclResult_t read_sizes(const struct kl_explain_request *q, struct kl_col
     return ncclSuccess;
 }
 
-static ncclResult_t read_question(const struct kl_explain_request *q, struct kl_coll_asked *a)
+ncclResult_t kl_coll_read(const struct kl_explain_request *q, struct kl_coll_asked *a)
 {
     enum kl_coll_id id;
 
     a->coll = coll_named(q->question);
+    if (!a->coll) return KL_FAIL(ncclInvalidArgument, "no collective \"%s\"", q->question);
     id = kl_coll_id(a->coll);
     a->title = kinds[id].title;
     a->func = kinds[id].func;
@@ -165,7 +166,7 @@ ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to)
     struct kl_planned planned;
     ncclResult_t rc;
 
-    KL_TRY(read_question(q, &asked));
+    KL_TRY(kl_coll_read(q, &asked));
     KL_TRY(kl_cluster_options_open(&q->cluster, &cluster));
     KL_TRY_OR(rc, out, kl_planned_init(&cluster, &planned));
     asked.cluster = &cluster;

@@ -33,6 +33,11 @@ struct kl_coll_asked {
     int ranks, nodes;
 };
 
+struct kl_explain_request;
+
+/** The collective, sizes, type and operation of a request. */
+ncclResult_t kl_coll_read(const struct kl_explain_request *request, struct kl_coll_asked *asked);
+
 /* ---- words ---- */
 
 enum { KL_SIZE_TEXT = 32 };
