@@ -34,7 +34,7 @@ struct kl_order_request {
     bool registered; /* registered or captured buffers, out of place */
 };
 
-enum kl_order_answer { KL_ORDER_NO, KL_ORDER_YES, KL_ORDER_UNKNOWN };
+enum kl_order_result { KL_ORDER_NO, KL_ORDER_YES, KL_ORDER_UNKNOWN };
 
 enum kl_order_scope {
     KL_ORDER_ON_RANKS,
@@ -57,7 +57,7 @@ struct kl_order_difference {
 };
 
 struct kl_order_verdict {
-    enum kl_order_answer answer;
+    enum kl_order_result answer;
     const char *code;
     char text[KL_ORDER_TEXT];
     struct kl_order_difference differs;
@@ -66,7 +66,7 @@ struct kl_order_verdict {
 /** A setting that makes the order the same at all counts. */
 struct kl_order_setting {
     char set[160];               /* "NAME=VALUE NAME=VALUE"; "": nothing is needed */
-    enum kl_order_answer answer; /* as planned with it; unknown: it was not planned */
+    enum kl_order_result answer; /* as planned with it; unknown: it was not planned */
     double cost_percent;         /* longer at the size that was asked for; an estimate. Below 0: unknown */
     char text[KL_ORDER_TEXT];
 };
@@ -123,7 +123,7 @@ ncclResult_t kl_order_again(const struct kl_order *order, const struct kl_tuning
 /* ---- words ---- */
 
 const char *kl_order_scope_name(enum kl_order_scope scope);    /* "in_place" */
-const char *kl_order_answer_name(enum kl_order_answer answer); /* "yes" */
+const char *kl_order_result_name(enum kl_order_result answer); /* "yes" */
 const char *kl_order_rounding(const struct kl_order *order);   /* "each_addition", "end", "switch", "network", "none" */
 const char *kl_order_accumulator(const struct kl_order *order); /* "bfloat16" */
 void kl_order_arithmetic_text(const struct kl_order *order, struct kl_text *text);

@@ -12,7 +12,7 @@ struct judge {
 };
 
 __attribute__((format(printf, 5, 6))) static void
-say(struct judge *j, enum kl_order_scope scope, enum kl_order_answer answer, const char *code, const char *fmt, ...)
+say(struct judge *j, enum kl_order_scope scope, enum kl_order_result answer, const char *code, const char *fmt, ...)
 {
     struct kl_order_verdict *v = &j->order->verdict[scope];
     va_list args;

@@ -13,7 +13,7 @@ const char *kl_order_scope_name(enum kl_order_scope scope)
     return names[scope];
 }
 
-const char *kl_order_answer_name(enum kl_order_answer answer)
+const char *kl_order_result_name(enum kl_order_result answer)
 {
     static const char *const names[] = {[KL_ORDER_NO] = "no", [KL_ORDER_YES] = "yes", [KL_ORDER_UNKNOWN] = "unknown"};
 

@@ -7,14 +7,14 @@
  *     pair.c     how two GPUs talk, and why not better
  *     nics.c     which NIC serves which GPU, and which serves none
  *     diff.c     what a change would change
- *     order.c    in which order an operation adds, and what changes that
- *     traffic.c  how many bytes of an operation cross which link and NIC
- *     log.c      what a log of NCCL shows, beside the plan
- *     bench.c    what a table of nccl-tests shows, beside the model
+ *     order.c    in which order an operation adds, and where that order changes
+ *     traffic.c  bytes of an operation over each link and NIC
+ *     log.c      problems that a log of NCCL shows, beside the plan
+ *     bench.c    problems that a table of nccl-tests shows, beside the model
+ *     files.c       files by themselves: the question follows from their content
  *
- * A question collects its findings in plain structs, from the functions that the library itself decides with, and prints them
- * as text or as JSON: both say the same, and neither holds a rule of its own. Rules that refuse return their reason (an
- * enum with a text beside the rule), they are not guessed at again here.
+ * A question asks src/answer/, which collects its findings in plain structs and makes JSON of them, and prints them for people.
+ * Nothing is decided here: rules that refuse return their reason (an enum with a text beside the rule).
  *
  * Errors:  reported with KL_FAIL; the command prints kl_error_text(). ncclInvalidArgument stands for a wrong command
  *          line (exit 2), everything else for a problem with what it names (exit 1).
@@ -22,11 +22,11 @@
 #ifndef KOLO_TOOL_EXPLAIN_H
 #define KOLO_TOOL_EXPLAIN_H
 
+#include "answer/texts.h"
 #include "include/nccl.h"
 #include "plan/cluster.h"
 #include "tools/kolo/cluster_options.h"
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -40,12 +40,13 @@ struct kl_explain_request {
     struct kl_opt_list releases;       /* every --nccl: diff takes two; elsewhere the last counts */
     struct kl_opt_list logs, benches;  /* --log, --bench: questions by themselves; more files may follow as words */
     int json, help;
-    int all;                                 /* search: every attempt, not merged */
-    int lint, registered, captured;          /* order */
-    const char *element, *group, *root, *vs; /* order: lists of numbers, and what to compare with */
-    const char *pod;                         /* traffic: hosts of a pod */
-    const char *question;                    /* its name, as it was asked */
-    const char *const *word;                 /* behind the question: "64M", or "GPU/0" "NET/3" */
+    int all;                        /* search: every attempt, not merged */
+    int lint, registered, captured; /* order */
+    const char *element, *group, *root,
+        *vs;                 /* order: lists of numbers, and a size, setting or release to compare with */
+    const char *pod;         /* traffic: hosts of a pod */
+    const char *question;    /* its name, as it was asked */
+    const char *const *word; /* behind the question: "64M", or "GPU/0" "NET/3" */
     int nwords;
 };
 
@@ -57,17 +58,11 @@ struct kl_explain_question {
     ncclResult_t (*answer)(const struct kl_explain_request *q, FILE *to);
 };
 
-/** Is this a collective's name, in any case and with or without underscores? */
-bool kl_explain_is_coll(const char *name);
-
 /** The second line of an answer: the place it is about. `note` is added to it. */
 void kl_explain_place(const struct kl_cluster *cluster, const char *note, FILE *to);
 
-/** Who named the topology file, where the command line did not: "environment", "FILE:LINE"; else null. */
-json_t *kl_explain_origin(const struct kl_cluster *cluster);
-
-/** Add to an answer what it rests on: "assumed", and "finding". */
-void kl_explain_assumed(const struct kl_cluster *cluster, json_t *answer);
+/** The files of a question about files: those of its option, then the words. free() it; NULL when memory is short. */
+struct kl_named_text *kl_explain_texts(const struct kl_opt_list *given, const struct kl_explain_request *q);
 
 ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_search(const struct kl_explain_request *q, FILE *to);
@@ -78,5 +73,8 @@ ncclResult_t kl_explain_order(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_traffic(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_log(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_bench(const struct kl_explain_request *q, FILE *to);
+
+/** Tell the kind of each file, say it, and answer the question that suits: `word` are files. */
+ncclResult_t kl_explain_files(const struct kl_explain_request *q, FILE *to);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "answer/channels.h"
 #include "base/text.h"
-#include "tools/kolo/channels.h"
 #include "tools/kolo/explain/explain.h"
 #include "tools/kolo/explain/order_print.h"
 
@@ -10,51 +10,7 @@
 
 enum { ROWS = 16, SPANS = 4, WIDE = 60 };
 
-const struct kl_order_range *kl_order_range_at(const struct kl_order *o, int block, int64_t element)
-{
-    for (int i = 0; i < o->ranges.n; i++) {
-        const struct kl_order_range *r = &o->ranges.range[i];
-
-        if (r->block == block && element >= r->first && element < r->first + r->count) return r;
-    }
-    return NULL;
-}
-
-char *kl_order_expression(const struct kl_order *o, int sum)
-{
-    size_t size = (size_t)o->rules.nranks * 12 + 64;
-    char *buffer = malloc(size);
-    struct kl_text text;
-
-    if (!buffer) return NULL;
-    text = kl_text_in(buffer, size);
-    kl_order_sum_text(o->sums, sum, &text);
-    return buffer;
-}
-
-/* ---- the first lines ---- */
-
-static void print_headline(const struct kl_order_answered *a, FILE *to)
-{
-    const struct kl_order *o = a->order;
-    const struct kl_tuning_choice *c = &o->op->choice;
-    int used = o->op->last_channel - o->op->first_channel + 1;
-
-    kl_coll_headline(a->asked, to);
-    fprintf(to, ": %s %s, %d channel%s", kl_algo_name[c->algo], kl_proto_name[c->proto], used, kl_plural(used));
-    if (kl_order_undefined(c->algo)) {
-        fprintf(to, ": the order is undefined here\n");
-        return;
-    }
-    fprintf(to, ", %d %ssum%s; ", o->nsums, o->nsums > 1 ? "different " : "", kl_plural(o->nsums));
-    if (o->exact || o->rules.nranks <= 2)
-        fprintf(to, "the bits do not depend on the order\n");
-    else if (o->verdict[KL_ORDER_AT_COUNTS].answer == KL_ORDER_YES)
-        fprintf(to, "an element's order is the same at all counts\n");
-    else
-        fprintf(to, "an element's order %s with the count\n",
-                o->verdict[KL_ORDER_AT_COUNTS].answer == KL_ORDER_NO ? "changes" : "may change");
-}
+/* ---- judgements ---- */
 
 static const char *const scope_text[] = {
     [KL_ORDER_ON_RANKS] = "on every rank",   [KL_ORDER_IN_RUNS] = "run to run",  [KL_ORDER_AT_COUNTS] = "other counts",
@@ -92,7 +48,7 @@ static void print_verdicts(const struct kl_order *o, FILE *to)
         for (; end < KL_ORDER_SCOPES && o->verdict[end].answer == v->answer && !strcmp(o->verdict[end].text, v->text);
              end++)
             fprintf(to, ", %s", scope_text[end]);
-        fprintf(to, ": %s%s%s", kl_order_answer_name(v->answer), *v->text ? ": " : "", v->text);
+        fprintf(to, ": %s%s%s", kl_order_result_name(v->answer), *v->text ? ": " : "", v->text);
         print_difference(o, &v->differs, to);
         fprintf(to, "\n");
         s = end - 1;
@@ -185,54 +141,66 @@ static void print_sums(const struct kl_order *o, FILE *to)
     if (rows > ROWS) fprintf(to, "  ... %d more; --json has all\n", rows - ROWS);
 }
 
-static void print_elements(const struct kl_order_answered *a, FILE *to)
+static void print_elements(const struct kl_order *o, const int64_t *element, int n, FILE *to)
 {
-    for (int i = 0; i < a->nelements; i++) {
-        const struct kl_order_range *r = kl_order_range_at(a->order, 0, a->element[i]);
-        char *sum = r ? kl_order_expression(a->order, r->sum) : NULL;
+    for (int i = 0; i < n; i++) {
+        const struct kl_order_range *r = kl_order_range_at(o, 0, element[i]);
+        char *sum = r ? kl_order_expression(o, r->sum) : NULL;
 
         if (r)
-            fprintf(to, "  element %" PRId64 ": %s, channel %d\n", a->element[i], sum ? sum : "", r->channel);
+            fprintf(to, "  element %" PRId64 ": %s, channel %d\n", element[i], sum ? sum : "", r->channel);
         else
-            fprintf(to, "  element %" PRId64 ": there are %" PRId64 "\n", a->element[i], a->order->op->count);
+            fprintf(to, "  element %" PRId64 ": there are %" PRId64 "\n", element[i], o->op->count);
         free(sum);
     }
 }
 
-static void print_vs(const struct kl_order_answered *a, FILE *to)
+static void print_vs(const struct kl_order_answer *a, FILE *to)
 {
-    if (!a->vs) return;
-    if (a->order->exact || a->order->rules.nranks <= 2) {
-        fprintf(to, "  with %s: the same bits\n", a->vs);
-    } else if (kl_order_undefined(a->order->op->choice.algo)) {
-        fprintf(to, "  with %s: unknown\n", a->vs);
+    const struct kl_order *o = &a->order;
+    const char *vs = a->question.vs;
+
+    if (!vs) return;
+    if (o->exact || o->rules.nranks <= 2) {
+        fprintf(to, "  with %s: the same bits\n", vs);
+    } else if (kl_order_undefined(o->op->choice.algo)) {
+        fprintf(to, "  with %s: unknown\n", vs);
     } else {
-        fprintf(to, "  with %s: %s", a->vs,
-                a->differs.element < 0 ? "all common elements have equal sums" : "other sums");
-        print_difference(a->order, &a->differs, to);
+        fprintf(to, "  with %s: %s", vs, a->differs.element < 0 ? "all common elements have equal sums" : "other sums");
+        print_difference(o, &a->differs, to);
         fprintf(to, "\n");
     }
 }
 
-void kl_order_text(const struct kl_order_answered *a, FILE *to)
+static void print_headline(const struct kl_order_answer *a, FILE *to)
 {
-    const struct kl_order *o = a->order;
+    char line[256];
+    struct kl_text text = kl_text_in(line, sizeof line);
+
+    kl_order_summary(&a->order, &text);
+    kl_coll_headline(&a->asked, to);
+    fprintf(to, ": %s\n", line);
+}
+
+void kl_order_text(const struct kl_order_answer *a, const int64_t *element, int nelements, FILE *to)
+{
+    const struct kl_order *o = &a->order;
     char line[256];
     struct kl_text text = kl_text_in(line, sizeof line);
 
     print_headline(a, to);
-    if (a->lint) {
+    if (a->question.lint) {
         if (!o->nlints) fprintf(to, "  nothing to remark\n");
         print_lints(o, to);
         return;
     }
-    kl_explain_place(a->asked->cluster, "", to);
+    kl_explain_place(a->asked.cluster, "", to);
     kl_order_arithmetic_text(o, &text);
     fprintf(to, "  %s\n", line);
     print_vs(a, to);
     print_verdicts(o, to);
     print_settings(o, to);
     print_lints(o, to);
-    print_elements(a, to);
+    print_elements(o, element, nelements, to);
     if (!kl_order_undefined(o->op->choice.algo) || o->op->choice.algo == KL_ALGO_NVLS_TREE) print_sums(o, to);
 }
