@@ -22,7 +22,7 @@ struct kl_op_traffic_request {
     int hosts_per_pod; /* 0: there are no pods */
 };
 
-/** Out: what a NIC, or a host through its NICs, sends. */
+/** Data of a NIC, or of a host through its NICs. */
 struct kl_op_traffic_flow {
     int64_t payload[2], wire[2], messages[2]; /* out, in */
 };

@@ -5,7 +5,7 @@
  *     order_find.c      the operation, planned and cut: its ranges of elements with their sums
  *     order_verdict.c   is the order the same on all ranks, in other calls, at other places ...
  *     order_cheapest.c  settings that make it the same at all counts
- *     order_lint.c      settings that do not do what they seem to be set for
+ *     order_lint.c      settings without the effect that they seem to be set for
  *     order_words.c     names and texts
  *
  * Units:   bytes of the whole (nccl-tests' size), elements.

@@ -183,9 +183,9 @@ static void open_cluster(struct record *r)
 
 /* ---- comparisons ---- */
 
-static void expect(const struct record *r, const char *what, int64_t is, int64_t expected)
+static void expect(const struct record *r, const char *name, int64_t is, int64_t expected)
 {
-    if (is != expected) fail_msg("%s: %s is %lld instead of %lld", r->path, what, (long long)is, (long long)expected);
+    if (is != expected) fail_msg("%s: %s is %lld instead of %lld", r->path, name, (long long)is, (long long)expected);
 }
 
 static void compare_cut(const struct record *r, const struct kl_order_op *o, const json_t *recorded)
