@@ -32,7 +32,8 @@ class Function:
 
     @property
     def summary(self):
-        return re.split(r"(?<=[.;:])\s", " ".join(self.comment.split()), maxsplit=1)[0].rstrip(";:")
+        """The first sentence of its comment."""
+        return re.split(r"(?<=\.)\s", " ".join(self.comment.split()), maxsplit=1)[0]
 
 
 @dataclasses.dataclass
@@ -132,7 +133,7 @@ def marked(text):
 def support(function, table):
     if function.name in table:
         release, supported, remark = table[function.name]
-        return release, supported, remark
+        return release.replace("-", " or before"), supported, remark
     return "Kolo only", "yes", ""
 
 

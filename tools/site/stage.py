@@ -183,6 +183,7 @@ def main(folder="build/site"):
         shutil.copyfile(file, to / "pages" / page)
     write(to / "mkdocs.yml", without_absent(config, site.pages))
     shutil.copyfile(pathlib.Path(__file__).with_name("hooks.py"), to / "hooks.py")
+    shutil.copyfile(pathlib.Path(__file__).with_name("site.css"), to / "pages/site.css")
     print(f"{len(site.pages)} pages in {to}")
     return 0
 
