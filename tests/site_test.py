@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The manual, without its generator: every page is in the navigation, the reference has every public function and what the table of releases says of it,
+"""The manual, without its generator: every page is in the navigation, the reference has every public function with its row in the table of releases,
 messages that are quoted are in the sources, and quoted C code is in the example that is named beside it. tools/site/stage.py makes the pages.
 """
 import os

@@ -90,7 +90,7 @@ def entries(package, sources):
 
 
 def rendered(text):
-    """A docstring as Markdown: what is indented is code."""
+    """A docstring as Markdown: indented blocks are code."""
     out = []
     for block in re.split(r"\n\s*\n", text):
         indented = [line for line in block.split("\n") if line.startswith("    ")]
