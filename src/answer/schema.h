@@ -19,5 +19,8 @@
 #define KL_SCHEMA_BENCH      "kolo.bench/1"
 #define KL_SCHEMA_ESTIMATE   "kolo.estimate/1"
 #define KL_SCHEMA_MACHINES   "kolo.machines/1"
+#define KL_SCHEMA_ORDER      "kolo.order/1"
+#define KL_SCHEMA_ORDER_LINT "kolo.order_lint/1"
+#define KL_SCHEMA_TRAFFIC    "kolo.traffic/1"
 
 #endif

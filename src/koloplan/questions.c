@@ -9,16 +9,19 @@
 #include "answer/log.h"
 #include "answer/machines.h"
 #include "answer/nics.h"
+#include "answer/order.h"
 #include "answer/pair.h"
 #include "answer/search.h"
 #include "answer/topo.h"
 #include "answer/topo_path_json.h"
+#include "answer/traffic.h"
 #include "api/param_sets.h"
 #include "base/error.h"
 #include "koloplan/handle.h"
 #include "koloplan/stream.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The arguments of all questions. */
 struct question {
@@ -30,6 +33,8 @@ struct question {
     const struct kl_named_text *text;
     int n; /* of bytes or texts */
     bool all;
+    struct kl_order_question order;
+    int root, hosts_per_pod;
     const struct kl_cluster_request *request, *other; /* questions that open clusters themselves */
 };
 
@@ -212,6 +217,93 @@ ncclResult_t koloplanEstimate(koloplanCluster_t cluster, const char *collective,
         .function = "koloplanEstimate", .collective = collective, .type = type, .op = op, .bytes = bytes, .n = n};
 
     return ask_cluster(&q, cluster, answer_estimate, json);
+}
+
+/* ---- the order of summation, and traffic ---- */
+
+/* A caller that was compiled with an older header has a shorter question. */
+static ncclResult_t read_order(const char *function, const koloplanOrder_t *from, bool lint,
+                               struct kl_order_question *order)
+{
+    const size_t least = offsetof(koloplanOrder_t, vs) + sizeof from->vs;
+    koloplanOrder_t q = KOLOPLAN_ORDER_INITIALIZER;
+
+    KL_TRY(need(from, function, "question"));
+    if (from->size < least)
+        return KL_FAIL(ncclInvalidArgument,
+                       "%s: question.size is %zu; begin with KOLOPLAN_ORDER_INITIALIZER, which sets it", function,
+                       from->size);
+    memcpy(&q, from, from->size < sizeof q ? from->size : sizeof q);
+    KL_TRY(need(q.collective, function, "question.collective"));
+    if (q.ngroup) KL_TRY(need(q.group, function, "question.group"));
+    *order = (struct kl_order_question){.op = {q.collective, q.type, q.op, q.first, q.last},
+                                        .group = q.group,
+                                        .ngroup = q.ngroup,
+                                        .root = q.root,
+                                        .registered = q.registered != 0,
+                                        .lint = lint,
+                                        .vs = q.vs};
+    return ncclSuccess;
+}
+
+static ncclResult_t answer_order(const struct question *q, struct kl_opened *o, FILE *to)
+{
+    struct kl_order_answer a;
+    ncclResult_t rc = kl_order_answer_make(&q->order, q->request, o, &a);
+
+    if (!rc) rc = kl_order_json(&a, to);
+    kl_order_answer_fini(&a);
+    return rc;
+}
+
+static ncclResult_t ask_order(const char *function, struct koloplanCluster *cluster, const koloplanOrder_t *question,
+                              bool lint, char **json)
+{
+    struct question q = {.function = function};
+
+    KL_TRY(need(json, function, "json"));
+    *json = NULL;
+    KL_TRY(read_order(function, question, lint, &q.order));
+    return ask_cluster(&q, cluster, answer_order, json);
+}
+
+ncclResult_t koloplanExplainOrder(koloplanCluster_t cluster, const koloplanOrder_t *question, char **json)
+{
+    return ask_order("koloplanExplainOrder", cluster, question, false, json);
+}
+
+ncclResult_t koloplanLintOrder(koloplanCluster_t cluster, const koloplanOrder_t *question, char **json)
+{
+    return ask_order("koloplanLintOrder", cluster, question, true, json);
+}
+
+static ncclResult_t answer_traffic(const struct question *q, struct kl_opened *o, FILE *to)
+{
+    const struct kl_traffic_question question = {
+        {q->collective, q->type, q->op, q->first, q->last}, q->root, q->hosts_per_pod};
+    struct kl_traffic_answer a;
+
+    KL_TRY(need(q->collective, q->function, "collective"));
+    ncclResult_t rc = kl_traffic_answer_make(&question, o, &a);
+
+    if (!rc) rc = kl_traffic_json(&a, to);
+    kl_traffic_answer_fini(&a);
+    return rc;
+}
+
+ncclResult_t koloplanExplainTraffic(koloplanCluster_t cluster, const char *collective, const char *type, const char *op,
+                                    int64_t bytes, int root, int hosts_per_pod, char **json)
+{
+    struct question q = {.function = "koloplanExplainTraffic",
+                         .collective = collective,
+                         .type = type,
+                         .op = op,
+                         .first = bytes,
+                         .last = bytes,
+                         .root = root,
+                         .hosts_per_pod = hosts_per_pod};
+
+    return ask_cluster(&q, cluster, answer_traffic, json);
 }
 
 /* ---- ends and NICs ---- */

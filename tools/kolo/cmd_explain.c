@@ -32,6 +32,21 @@ static const struct kl_opt table[] = {
      "a collective: the choices of a tuner plugin, or of a file of rules (CSV), beside the model's"},
     {0, "all", KL_OPT_FLAG, offsetof(struct kl_explain_request, all), 0, 0, NULL,
      "search: every attempt and every link, one by one; --log: every difference"},
+    {0, "root", KL_OPT_TEXT, offsetof(struct kl_explain_request, root), 0, 0, "RANK", "order, traffic: the root"},
+    {0, "pod", KL_OPT_TEXT, offsetof(struct kl_explain_request, pod), 0, 0, "HOSTS",
+     "traffic: so many hosts are a pod; count the bytes that cross pods"},
+    {0, "element", KL_OPT_TEXT, offsetof(struct kl_explain_request, element), 0, 0, "I,...",
+     "order: the sums of these elements"},
+    {0, "group", KL_OPT_TEXT, offsetof(struct kl_explain_request, group), 0, 0, "SIZE,...",
+     "order: other operations of its group"},
+    {0, "registered", KL_OPT_FLAG, offsetof(struct kl_explain_request, registered), 0, 0, NULL,
+     "order: out of place, in registered buffers"},
+    {0, "captured", KL_OPT_FLAG, offsetof(struct kl_explain_request, captured), 0, 0, NULL,
+     "order: out of place, captured in a graph"},
+    {0, "vs", KL_OPT_TEXT, offsetof(struct kl_explain_request, vs), 0, 0, "SIZE|NAME=VALUE|VERSION",
+     "order: has each element the same sum there?"},
+    {0, "lint", KL_OPT_FLAG, offsetof(struct kl_explain_request, lint), 0, 0, NULL,
+     "order: only remarks on the settings in force"},
     {0, "json", KL_OPT_FLAG, offsetof(struct kl_explain_request, json), 0, 0, NULL, "print JSON; see docs/explain.md"},
     KL_OPT_HELP(struct kl_explain_request, help),
     KL_OPT_END,
@@ -52,6 +67,9 @@ static const struct kl_explain_question questions[] = {
      kl_explain_nics},
     {"diff", 0, 0, "", "the effect of a change: --topo A --topo B, or --with, --without, --without-link",
      kl_explain_diff},
+    {"order", 1, 3, "COLLECTIVE [SIZE[-SIZE]]",
+     "in which order each element is added, and at which counts, places and settings that changes", kl_explain_order},
+    {"traffic", 2, 2, "COLLECTIVE SIZE", "bytes over each link, NIC, host and rail", kl_explain_traffic},
     {NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -205,7 +223,8 @@ int cmd_explain(int argc, char **argv)
     if (n < 0) return refuse(why);
     if (q.help) return usage(stdout);
     if (q.logs.n || q.benches.n) return answer_file(&file_questions[q.benches.n > 0], argv, n, &q);
-    if (!n) return refuse("a question is missing: a collective, search, pair, nics, diff, log or bench");
+    if (!n)
+        return refuse("a question is missing: a collective, search, pair, nics, diff, order, traffic, log or bench");
     if (file_question_named(argv[0])) return answer_file(file_question_named(argv[0]), argv + 1, n - 1, &q);
 
     const struct kl_explain_question *k = question_named(argv[0]);

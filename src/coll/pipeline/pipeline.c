@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum { PIECE_BYTES = 4096 }; /* bytes combined at a time, so that all operands stay in the nearest cache */
+enum { GRAIN_BYTES = 16 };   /* of chunks of one loop, as NCCL cuts them */
 
 /* ---- loops ---- */
 
@@ -21,7 +22,9 @@ static size_t chunks_per_loop(const struct kl_pipeline *op)
 static void begin_loop(const struct kl_pipeline *op, struct kl_lane *lane)
 {
     size_t chunks = chunks_per_loop(op), share = (op->share->end - lane->first + chunks - 1) / chunks;
+    size_t grain = GRAIN_BYTES / op->share->elem_bytes;
 
+    if (chunks > 1) share = (share + grain - 1) / grain * grain;
     lane->chunk = share < op->most ? share : op->most;
     lane->hop = 0;
 }
