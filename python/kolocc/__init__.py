@@ -47,6 +47,7 @@ from .plans import (
     Machine,
     Plan,
     Topology,
+    Tuning,
     diff,
     estimate,
     explain,
@@ -59,7 +60,7 @@ from .plans import (
 
 __all__ = [
     "Communicator", "Diff", "Estimate", "Event", "Explanation", "InternalError", "InvalidArgument", "InvalidUsage", "KoloError", "LogAnswer",
-    "LogFinding", "Machine", "Plan", "RemoteError", "SharedMemory", "Stream", "SystemError_", "Timeout", "Topology", "Window", "device_count",
+    "LogFinding", "Machine", "Plan", "RemoteError", "SharedMemory", "Stream", "SystemError_", "Timeout", "Topology", "Tuning", "Window", "device_count",
     "diff", "empty", "estimate", "explain", "explain_bench", "explain_log", "get_cuda", "get_device", "get_include", "get_library", "get_nccl", "get_tool",
     "get_unique_id", "group", "init", "machines", "nccl_version", "plan", "run", "set_device", "topo",
 ]

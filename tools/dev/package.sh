@@ -14,7 +14,7 @@ source_tree() {
     git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'for f; do [ -e "$f" ] && printf "%s\0" "$f"; done' sh |
         tar -c --null -T - | tar -x -C "$place/new"
     cp -a packaging/debian "$place/new/debian"
-    (cd "$tree" && find . -mindepth 1 -maxdepth 1 ! -name 'obj-*' -exec rm -rf {} +)
+    (cd "$tree" && find . -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +)
     (cd "$place/new" && tar -c .) | tar -x -C "$tree" # times of files are those of the sources
     rm -rf "$place/new"
 }
