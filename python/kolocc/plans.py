@@ -34,7 +34,7 @@ Topo = str | os.PathLike[str] | bytes
 
 __all__ = [
     "Diff", "Estimate", "Explanation", "LogAnswer", "LogFinding", "Machine", "NicTraffic", "Order", "OrderLint", "OrderRange", "OrderRemark",
-    "OrderSetting", "OrderVerdict", "Plan", "Topology", "Traffic", "diff", "estimate", "explain", "explain_bench", "explain_log", "machines",
+    "OrderSetting", "OrderVerdict", "Plan", "Topology", "Traffic", "Tuning", "diff", "estimate", "explain", "explain_bench", "explain_log", "machines",
     "plan", "topo",
 ]
 
@@ -123,6 +123,29 @@ class Estimate:
     bus_gbs: float | None
 
 
+ByProtocol = dict[str, dict[str, dict[str, float]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuning:
+    """The tuning of a plan as tables, of the shape of ncclQueryCollTuning.
+
+    bandwidths (GB/s of the algorithm) and latencies (us) by function, algorithm, protocol: bandwidths["AllReduce"]["Ring"]["LL"], 0: it is off.
+    best_by_size: for each function the choice for each of message_sizes (bytes), whose fields are None where nothing is chosen.
+    """
+
+    nranks: int
+    nnodes: int
+    nchannels: int
+    functions: tuple[str, ...]
+    algorithms: tuple[str, ...]
+    protocols: tuple[str, ...]
+    bandwidths: ByProtocol
+    latencies: ByProtocol
+    message_sizes: tuple[int, ...]
+    best_by_size: dict[str, tuple[Estimate, ...]]
+
+
 @dataclasses.dataclass(frozen=True)
 class Topology(Answer):
     """A machine as a graph. max_bw, total_bw: GB/s, of the widest path and of the widest device."""
@@ -156,6 +179,26 @@ class Plan(Answer):
         InvalidUsage for those made of sends and receives, for which the model has no times.
         """
         return _estimates(self._cluster, collective, bytes, dtype, op)
+
+    def tuning(self) -> Tuning:
+        """The bandwidths and latencies of the model, and the choice for each size from 1 byte to 1 GiB, in powers of two."""
+        o = self.to_dict()
+        model = o["tuning"]["model"]
+        functions = tuple(model)
+        algorithms = tuple(next(iter(model.values())))
+        sizes = tuple(1 << i for i in range(31))
+        return Tuning(
+            nranks=self.ranks,
+            nnodes=o["nnodes"],
+            nchannels=self.channels,
+            functions=functions,
+            algorithms=algorithms,
+            protocols=tuple(next(iter(model.values()))[algorithms[0]]),
+            bandwidths=_model(model, "bw"),
+            latencies=_model(model, "lat"),
+            message_sizes=sizes,
+            best_by_size={f: tuple(_estimates(self._cluster, f, sizes, None, None)) for f in functions},
+        )
 
     def explain(self, question: str, *args: str, **options: Any) -> Explanation:
         """As kolocc.explain, about this plan's cluster."""
@@ -308,6 +351,10 @@ def topo(machine: str | None = None, topo: Topo | None = None, **cluster: Any) -
     text = _open(machine, topo, **cluster).topo()
     o = json.loads(text)
     return Topology(text, o["topology"], o["max_bw"], o["total_bw"], tuple(o["warnings"]))
+
+
+def _model(model: JSON, key: str) -> ByProtocol:
+    return {f: {a: {p: float(v[key]) for p, v in protocols.items()} for a, protocols in algorithms.items()} for f, algorithms in model.items()}
 
 
 def _graph(o: JSON) -> Graph:

@@ -49,6 +49,20 @@ def test_estimates():
         plan.estimate("all_reduce")
 
 
+def test_tuning():
+    plan = kolocc.plan("dgx-h100", hosts=2)
+    tuning, expected = plan.tuning(), tool("graph", "--machine", "dgx-h100", "--hosts", "2")["tuning"]["model"]
+    assert (tuning.nranks, tuning.nnodes, tuning.nchannels) == (16, 2, plan.channels)
+    for f in tuning.functions:
+        for a in tuning.algorithms:
+            for p in tuning.protocols:
+                assert (tuning.bandwidths[f][a][p], tuning.latencies[f][a][p]) == (expected[f][a][p]["bw"], expected[f][a][p]["lat"])
+        assert [e.bytes for e in tuning.best_by_size[f]] == list(tuning.message_sizes) == [1 << i for i in range(31)]
+    best = tuning.best_by_size["AllReduce"][20]
+    assert best == plan.estimate("all_reduce", 1 << 20)
+    assert tuning.bandwidths["AllReduce"][best.algorithm][best.protocol] > 0
+
+
 @pytest.mark.parametrize("ask, words", [
     (lambda: kolocc.explain("pair", "GPU/0", "GPU/3", machine="dgx-h100"), ("pair", "GPU/0", "GPU/3")),
     (lambda: kolocc.explain("nics", machine="dgx-h100"), ("nics",)),

@@ -81,7 +81,7 @@ run 2 "elephants --json"
 err 'kolo env: no module or parameter "elephants"; `kolo env` lists all'
 silent out
 run 2 "--elephants"
-err 'kolo env: cannot use "--elephants"; `kolo env --help` explains'
+err 'kolo env: unknown option --elephants; `kolo env --help` explains'
 run 2 "comm log"
 run 2 "--markdown --set"
 run 0 "--help"

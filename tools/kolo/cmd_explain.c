@@ -3,6 +3,7 @@
 
 #include "answer/coll.h"
 #include "base/error.h"
+#include "plan/collective.h"
 #include "tools/kolo/explain/explain.h"
 
 #include <limits.h>
@@ -73,7 +74,7 @@ static const struct kl_explain_question questions[] = {
     {NULL, 0, 0, NULL, NULL, NULL},
 };
 
-static int usage(FILE *to)
+static void print_help(FILE *to)
 {
     fprintf(
         to,
@@ -88,6 +89,11 @@ static int usage(FILE *to)
     }
     fprintf(to, "\n");
     kl_opts_help(table, to);
+}
+
+static int usage(FILE *to)
+{
+    print_help(to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
 
@@ -214,7 +220,7 @@ static int answer_files(char **files, int n, struct kl_explain_request *q)
     return finish(kl_explain_files(q, stdout));
 }
 
-int cmd_explain(int argc, char **argv)
+static int command(int argc, char **argv)
 {
     struct kl_explain_request q = {.nwords = 0};
     char why[256] = "";
@@ -245,3 +251,17 @@ int cmd_explain(int argc, char **argv)
     if (q.nwords < k->min_words || q.nwords > k->max_words) return refuse_words(k);
     return answer(k, &q);
 }
+
+/* Questions, then collectives: the first word. */
+static const char *operand(int i)
+{
+    int n = 0;
+
+    for (const struct kl_explain_question *k = questions; k->name; k++)
+        if (k->name != collective && n++ == i) return k->name;
+    return i - n < KL_NCOLLS ? kl_colls[i - n].name : NULL;
+}
+
+const struct kl_command kl_command_explain = {
+    "explain",  command, "explain algorithms, channels, transports, NICs, and the effect of a change",
+    print_help, table,   operand};

@@ -37,12 +37,17 @@ static const struct kl_opt table[] = {
     KL_OPT_END,
 };
 
-static int usage(FILE *to)
+static void print_help(FILE *to)
 {
     fprintf(to, "usage: kolo ras [options]\n\nShow the state of the ranks of running jobs: which lag behind, which are "
                 "missing. Any "
                 "process of a job knows about all of it.\n\n");
     kl_opts_help(table, to);
+}
+
+static int usage(FILE *to)
+{
+    print_help(to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
 
@@ -209,7 +214,7 @@ static int look(const struct asked *a, int *asked_of)
     return finish(&f, a, *asked_of);
 }
 
-int cmd_ras(int argc, char **argv)
+static int command(int argc, char **argv)
 {
     struct asked a = {.watch = ONCE};
     char why[256];
@@ -230,3 +235,7 @@ int cmd_ras(int argc, char **argv)
     }
     return status;
 }
+
+const struct kl_command kl_command_ras = {
+    "ras",      command, "show the state of the ranks of running jobs: which lag behind, which are missing",
+    print_help, table,   NULL};
