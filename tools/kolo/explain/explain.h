@@ -9,6 +9,7 @@
  *     diff.c     what a change would change
  *     log.c      problems that a log of NCCL shows, beside the plan
  *     bench.c    problems that a table of nccl-tests shows, beside the model
+ *     record.c   who waits for whom, in flight records, status of RAS, traces
  *     files.c       files by themselves: the question follows from their content
  *
  * A question asks src/answer/, which collects its findings in plain structs and makes JSON of them, and prints them for people.
@@ -65,6 +66,7 @@ ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_diff(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_log(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_bench(const struct kl_explain_request *q, FILE *to);
+ncclResult_t kl_explain_record(const struct kl_explain_request *q, FILE *to);
 
 /** Tell the kind of each file, say it, and answer the question that suits: `word` are files. */
 ncclResult_t kl_explain_files(const struct kl_explain_request *q, FILE *to);
