@@ -145,7 +145,7 @@ void kl_record_group_text(const struct kl_record *r, int group, struct kl_text *
     if (!*g->id)
         kl_text_add(t, "the job");
     else if (!strncmp(g->id, "0x", 2))
-        kl_text_add(t, "communicator %s", g->id);
+        kl_text_add(t, "communicator %.*s", (int)strcspn(g->id, "-"), g->id); /* without its second hash */
     else
         kl_text_add(t, "group %s", g->id);
     if (named) kl_text_add(t, " (%s)", g->desc);
@@ -160,27 +160,28 @@ static void add_number(const struct kl_record_call *c, struct kl_text *t)
 static void add_sizes(const struct kl_record_call *c, struct kl_text *t)
 {
     if (c->in >= 0 && c->out >= 0 && c->in != c->out)
-        kl_text_add(t, "%" PRId64 " to %" PRId64, c->in, c->out);
+        kl_text_add(t, "%" PRId64 " to %" PRId64 " %s", c->in, c->out, *c->type ? c->type : "elements");
     else if (c->in >= 0 || c->out >= 0)
-        kl_text_add(t, "%" PRId64, c->in >= 0 ? c->in : c->out);
-    if (*c->type) kl_text_add(t, " %s", c->type);
-    if (!*c->type && (c->in >= 0 || c->out >= 0)) kl_text_add(t, " elements");
+        kl_text_add(t, "%" PRId64 " %s", c->in >= 0 ? c->in : c->out, *c->type ? c->type : "elements");
+    else if (c->bytes >= 0)
+        kl_text_add_size(t, c->bytes);
+    else
+        kl_text_add(t, "%s", c->type);
 }
 
+/* "all_reduce number 5 (1024 Float)" */
 void kl_record_call_text(const struct kl_record *r, const struct kl_record_call *c, struct kl_text *t)
 {
+    char facts[256];
+    struct kl_text f = kl_text_in(facts, sizeof facts);
+
     (void)r;
+    add_sizes(c, &f);
+    if (*c->op) kl_text_add(&f, "%s%s", f.length ? ", " : "", c->op);
+    if (c->root >= 0) kl_text_add(&f, "%sroot %d", f.length ? ", " : "", c->root);
     add_number(c, t);
-    if (c->in >= 0 || c->out >= 0 || *c->type) {
-        kl_text_add(t, " of ");
-        add_sizes(c, t);
-    } else if (c->bytes >= 0) {
-        kl_text_add(t, " of ");
-        kl_text_add_size(t, c->bytes);
-    }
-    if (*c->op) kl_text_add(t, ", %s", c->op);
-    if (c->root >= 0) kl_text_add(t, ", root %d", c->root);
     if (c->peer >= 0) kl_text_add(t, " %s rank %d", c->kind == KL_CALL_SEND ? "to" : "from", c->peer);
+    if (f.length) kl_text_add(t, " (%s)", facts);
 }
 
 static void call_in_group(const struct kl_record *r, int call, struct kl_text *t)
@@ -228,12 +229,17 @@ static void never_came_text(const struct kl_record *r, const struct kl_record_fi
     if (*last->where) kl_text_add(t, " (%s)", last->where);
 }
 
+/* With one record of a group, nobody knows about the others. */
 static void inside_text(const struct kl_record *r, const struct kl_record_finding *f, struct kl_text *t)
 {
+    const bool alone = f->n == 1 && !f->nothers && r->group[f->group].size != 1;
+
     ranks(r, f, t);
-    kl_text_add(t, " %s stuck inside ", is(f->n));
+    kl_text_add(t, " %s %s ", is(f->n), alone ? "in" : "stuck inside");
     call_in_group(r, f->call, t);
-    if (f->nothers) {
+    if (alone) {
+        kl_text_add(t, ", and did not end it: the records of the other ranks show who is missing");
+    } else if (f->nothers) {
         kl_text_add(t, ", which ");
         others(r, f, t);
         kl_text_add(t, " ended");

@@ -26,17 +26,25 @@ static void print_facts(const struct kl_record *r, FILE *to)
 {
     const int ranks = recorded(r);
 
-    fprintf(to, "  %d file%s, %d rank%s", r->nfile, r->nfile == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s");
-    if (r->ngroup) fprintf(to, ", %d group%s", r->ngroup, r->ngroup == 1 ? "" : "s");
-    if (r->ncall) fprintf(to, ", %d call%s", r->ncall, r->ncall == 1 ? "" : "s");
+    fprintf(to, "  %d file%s", r->nfile, kl_plural(r->nfile));
+    if (ranks) fprintf(to, ", %d rank%s", ranks, kl_plural(ranks));
+    if (r->ngroup) fprintf(to, ", %d group%s", r->ngroup, kl_plural(r->ngroup));
+    if (r->ncall) fprintf(to, ", %d call%s", r->ncall, kl_plural(r->ncall));
     if (*r->file[0].version) fprintf(to, "; version %s", r->file[0].version);
     fprintf(to, "\n");
 }
 
 /* ---- findings ---- */
 
-static void print_finding(const struct kl_record *r, const struct kl_record_finding *f, FILE *to)
+/* The remedy of several findings is said once. */
+static bool says_anew(const struct kl_record *r, int finding)
 {
+    return !finding || r->finding[finding - 1].code != r->finding[finding].code;
+}
+
+static void print_finding(const struct kl_record *r, int finding, FILE *to)
+{
+    const struct kl_record_finding *f = &r->finding[finding];
     char line[LINE], remedy[LINE];
     struct kl_text t = kl_text_in(line, sizeof line), u = kl_text_in(remedy, sizeof remedy);
 
@@ -44,7 +52,7 @@ static void print_finding(const struct kl_record *r, const struct kl_record_find
     kl_record_finding_remedy(r, f, &u);
     fprintf(to, "  %s\n", line);
     if (f->call >= 0 && *r->call[f->call].where) fprintf(to, "      called at %s\n", r->call[f->call].where);
-    if (*remedy) fprintf(to, "      %s\n", remedy);
+    if (*remedy && says_anew(r, finding)) fprintf(to, "      %s\n", remedy);
 }
 
 static void print_findings(const struct kl_record *r, bool problems, const char *title, FILE *to)
@@ -55,7 +63,7 @@ static void print_findings(const struct kl_record *r, bool problems, const char 
         if (is_problem(&r->finding[i]) != problems) continue;
         if (!any) fprintf(to, "\n%s\n", title);
         any = true;
-        print_finding(r, &r->finding[i], to);
+        print_finding(r, i, to);
     }
 }
 
@@ -153,6 +161,7 @@ static void print_sum(const struct kl_record_sum *s, FILE *to)
 
 static void print_sums(const struct kl_record_answer *a, bool all, FILE *to)
 {
+    bool ring = false;
     int shown = 0;
 
     for (int i = 0; i < a->nsum; i++) {
@@ -165,7 +174,9 @@ static void print_sums(const struct kl_record_answer *a, bool all, FILE *to)
             return;
         }
         print_sum(&a->sum[i], to);
+        ring |= !strcmp(a->sum[i].like->algorithm, "RING");
     }
+    if (ring) fprintf(to, "  RING in the name of a kernel stands for NVLS, CollNet and PAT as well\n");
 }
 
 static void print_overlap(const struct kl_record *r, bool all, FILE *to)
@@ -195,5 +206,5 @@ void kl_record_print(const struct kl_record_answer *a, bool all, FILE *to)
     print_findings(r, false, "Worth knowing:", to);
     print_overlap(r, all, to);
     print_sums(a, all, to);
-    if (r->ncount || kl_record_has_problem(r) || all) print_ranks(r, all, to);
+    if (all || r->ncount || (r->nfinding && r->finding[0].weight <= KL_LOG_FOLLOWS)) print_ranks(r, all, to);
 }
