@@ -11,9 +11,7 @@ enum { LINE = 4096 };
 
 static json_t *text(const char *s)
 {
-    json_t *t = s && *s ? json_string(s) : NULL;
-
-    return t ? t : json_null();
+    return kl_output_text(s && *s ? s : NULL);
 }
 
 static json_t *known(int64_t value)
@@ -58,11 +56,11 @@ static json_t *finding(const struct kl_record *r, const struct kl_record_finding
 
     kl_record_finding_text(r, f, &t);
     kl_record_finding_remedy(r, f, &u);
-    return json_pack("{s:s, s:s, s:s, s:o, s:i, s:n, s:o, s:o, s:o, s:o, s:o, s:o}", "code",
-                     kl_record_code_name(f->code), "weight", kl_log_weight_name(f->weight), "text", line, "remedy",
-                     text(remedy), "times", 1, "at", "group", group_id(r, f->group), "ranks", list(r, f->first, f->n),
-                     "others", list(r, f->first_other, f->nothers), "call", call(r, f->call), "other_call",
-                     call(r, f->other_call), "differs",
+    return json_pack("{s:s, s:s, s:o, s:o, s:i, s:n, s:o, s:o, s:o, s:o, s:o, s:o}", "code",
+                     kl_record_code_name(f->code), "weight", kl_log_weight_name(f->weight), "text", text(line),
+                     "remedy", text(remedy), "times", 1, "at", "group", group_id(r, f->group), "ranks",
+                     list(r, f->first, f->n), "others", list(r, f->first_other, f->nothers), "call", call(r, f->call),
+                     "other_call", call(r, f->other_call), "differs",
                      differs ? json_string(kl_call_field_name((enum kl_call_field)f->a)) : json_null());
 }
 
@@ -145,7 +143,7 @@ ncclResult_t kl_record_json(const struct kl_record_answer *a, FILE *to)
     struct kl_text t = kl_text_in(answer, sizeof answer);
 
     kl_record_verdict(r, &t);
-    json_t *o = json_pack("{s:s, s:b, s:s, s:o, s:o, s:o, s:o, s:o}", "answer", answer, "problem",
+    json_t *o = json_pack("{s:o, s:b, s:s, s:o, s:o, s:o, s:o, s:o}", "answer", text(answer), "problem",
                           kl_record_has_problem(r), "kind", r->nfile ? kl_input_name(r->file[0].kind) : "", "findings",
                           findings(r), "files", files(r), "groups", groups(r), "ranks", ranks(r), "calls", sums(a));
 
