@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a fault of a script, a line, and a status: the double of NCCL's RAS service refuses them, or writes what parses. */
+/* Any bytes as a fault of a script, a line, and a status: the double of NCCL's RAS service refuses them, or writes a document. */
 #include "answer/ras_nccl.h"
 #include "base/error.h"
 

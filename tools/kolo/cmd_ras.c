@@ -39,7 +39,7 @@ static const struct kl_opt table[] = {
     {'t', "timeout", KL_OPT_INT, offsetof(struct asked, timeout), 1, 3600, "SECONDS",
      "how long processes wait for others (default: 2)"},
     {0, "nccl", KL_OPT_TEXT, offsetof(struct asked, nccl), 0, 0, "HOST[:PORT]",
-     "ask NCCL's RAS service of a running job, at its port 28028, and say who is behind, silent or dead"},
+     "ask NCCL's RAS service of a running job, at its port 28028, and name the ranks that are behind, silent or dead"},
     {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "FORMAT",
      "text, json, or nccl: the JSON of NCCL's service, byte by byte"},
     {0, "from", KL_OPT_TEXT, offsetof(struct asked, from), 0, 0, "FILE",

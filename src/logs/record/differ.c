@@ -156,7 +156,7 @@ ncclResult_t kl_record_find_mismatches(struct kl_record *r, const int *sorted, i
         const struct span s = {sorted, from, end};
 
         if (mismatch[group] || !has_numbers(r, sorted[from]) || first_other(r, s, sorted[from]) < 0)
-            continue; /* what follows is a consequence */
+            continue; /* later ones are consequences */
         const int usual = most_common(r, s), odd = first_other(r, s, usual);
 
         if (odd < 0) continue;

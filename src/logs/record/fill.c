@@ -129,8 +129,8 @@ ncclResult_t kl_record_grow(void **list, int *n, int *max, size_t size)
     return ncclSuccess;
 }
 
-#define NEW(record, what)                                                                                              \
-    kl_record_grow((void **)&(record)->what, &(record)->n##what, &(record)->max##what, sizeof *(record)->what)
+#define NEW(record, list)                                                                                              \
+    kl_record_grow((void **)&(record)->list, &(record)->n##list, &(record)->max##list, sizeof *(record)->list)
 
 ncclResult_t kl_record_new_file(struct kl_record *r, const char *name, enum kl_input_kind kind, int *index)
 {

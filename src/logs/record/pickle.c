@@ -15,7 +15,7 @@
 enum { NO_BOX = -1, LONGEST_NUMBER = 64 };
 
 /*
- * A value on the stack or in the memo. Containers have a box, which counts what is below them. A container that became part of another
+ * A value on the stack or in the memo. Containers have a box, which knows their depth. A container that became part of another
  * one takes no more members: so no value can contain itself, and references are all released.
  */
 struct item {

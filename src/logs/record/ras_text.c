@@ -117,10 +117,11 @@ static ncclResult_t read_rank(struct report *p, const char *line)
     if (strstr(rest, "has status ABORT")) m->state = KL_MEMBER_ABORTED;
     if (strstr(rest, "has status FINALIZE")) m->state = KL_MEMBER_ENDS;
     if (p->errors) {
-        const char *what = strstr(rest, " reported ");
+        const char *reported = strstr(rest, " reported ");
 
         m->code = ncclInternalError;
-        m->failure = kl_record_name_n(p->r, what ? what + 10 : "", what ? strcspn(what + 10, "-\n") : 0);
+        m->failure =
+            kl_record_name_n(p->r, reported ? reported + 10 : "", reported ? strcspn(reported + 10, "-\n") : 0);
     }
     if (!strncmp(rest, " -- ", 4) && !p->errors) m->state = KL_MEMBER_SILENT; /* of INCOMPLETE */
     return ncclSuccess;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * record.h - what ranks called, as recorders tell it: flight records of PyTorch and of Kolo, the status of NCCL's RAS service,
- * reports of NCCL's Inspector, traces of Kineto. Read into one model, and judged.
+ * record.h - calls of ranks, from recorders: flight records of PyTorch and of Kolo, status of NCCL's RAS service, reports of NCCL's
+ * Inspector, traces of Kineto and of Kolo. All are read into one model, and judged.
  *
  * A group is a communicator or process group, a member one rank of it, a call one entry of a member. Numbers count the collectives of
  * a group. Findings come culprit first; each is an enum with operands.
@@ -151,7 +151,7 @@ bool kl_record_reads(enum kl_input_kind kind);
 /** Add a text; its kind follows from its content. A file's rank may follow from `name`, which ends with it ("trace_3"). */
 ncclResult_t kl_record_add(struct kl_record *record, const char *name, const char *text, size_t bytes);
 
-/** After the last text: find who waits for whom. */
+/** After the last text: make the findings. */
 ncclResult_t kl_record_judge(struct kl_record *record);
 
 /** Does a finding stop the job or cost bandwidth? */

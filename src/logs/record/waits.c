@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * waits.c - who waits for whom. A *stall* is the first collective of a group that some ranks called and have not ended, or a message
+ * waits.c - ranks that wait for others. A *stall* is the first collective of a group that some ranks called and have not ended, or a message
  * without its peer. A rank that never came is the culprit if it waits nowhere itself; else its own stall is looked at.
  */
 #include "logs/record/make.h"

@@ -238,7 +238,7 @@ static void inside_text(const struct kl_record *r, const struct kl_record_findin
     kl_text_add(t, " %s %s ", is(f->n), alone ? "in" : "stuck inside");
     call_in_group(r, f->call, t);
     if (alone) {
-        kl_text_add(t, ", and did not end it: the records of the other ranks show who is missing");
+        kl_text_add(t, ", and did not end it: the records of the other ranks show which one is missing");
     } else if (f->nothers) {
         kl_text_add(t, ", which ");
         others(r, f, t);

@@ -9,7 +9,7 @@
  *     diff.c     what a change would change
  *     log.c      problems that a log of NCCL shows, beside the plan
  *     bench.c    problems that a table of nccl-tests shows, beside the model
- *     record.c   who waits for whom, in flight records, status of RAS, traces
+ *     record.c   ranks that others wait for, in flight records, status of RAS, traces
  *     files.c       files by themselves: the question follows from their content
  *
  * A question asks src/answer/, which collects its findings in plain structs and makes JSON of them, and prints them for people.

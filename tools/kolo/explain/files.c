@@ -93,7 +93,7 @@ static ncclResult_t sort(const struct kl_explain_request *q, struct sorted *s)
     return ncclSuccess;
 }
 
-/* A record says by itself what it is; other files beside it answer other questions. */
+/* Files beside records answer other questions. */
 static ncclResult_t check_records(const struct sorted *s)
 {
     if (!s->records || !(s->machines + s->logs + s->tables)) return ncclSuccess;
