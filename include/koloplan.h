@@ -177,7 +177,9 @@ ncclResult_t koloplanExplainNics(koloplanCluster_t cluster, char **json);
 
 /**
  * Logs of NCCL (NCCL_DEBUG=INFO). "kolo.log/1": findings, versions, communicators, ranks, settings, graphs, rings, connections, and the
- * log beside the plan. `cluster` NULL: the plan is for the log's own machine. `n` is at least 1.
+ * log beside the plan. `cluster` NULL: the plan is for the log's own machine. `n` is at least 1. Flight records of PyTorch and Kolo,
+ * status of NCCL's RAS, reports of its Inspector and traces, by their content: "kolo.record/1": answer, findings (culprit first), files,
+ * groups, ranks, calls.
  */
 ncclResult_t koloplanExplainLog(koloplanCluster_t cluster, const koloplanText_t *texts, int n, char **json);
 

@@ -520,7 +520,11 @@ def _texts(files: Iterable[str | os.PathLike[str] | bytes]) -> list[tuple[str, b
 
 
 def explain_log(*logs: str | os.PathLike[str] | bytes, machine: str | None = None, topo: Topo | None = None, **cluster: Any) -> LogAnswer:
-    """Findings about logs of NCCL (NCCL_DEBUG=INFO), worst first, and the logs beside the plan. Each log is a path, or bytes with its content."""
+    """Findings about logs of NCCL (NCCL_DEBUG=INFO), worst first, and the logs beside the plan. Each log is a path, or bytes with its content.
+
+    Flight records, status of RAS, reports of Inspector and traces are told by their content; their findings come culprit first, and
+    to_dict() has files, groups, ranks and calls.
+    """
     opened = _open(machine, topo, **cluster) if machine or topo or cluster else None
     text = _plan.explain_log(_texts(logs), opened)
     o = json.loads(text)
@@ -528,7 +532,7 @@ def explain_log(*logs: str | os.PathLike[str] | bytes, machine: str | None = Non
         LogFinding(f["code"], f["weight"], f["text"], f["remedy"], f["times"], (f["at"] or {}).get("file"), (f["at"] or {}).get("line"))
         for f in o["findings"]
     )
-    return LogAnswer(text, o["problem"], o["lines"], tuple(v["version"] for v in o["versions"]), findings)
+    return LogAnswer(text, o["problem"], o.get("lines", 0), tuple(v["version"] for v in o.get("versions", ())), findings)
 
 
 def explain_bench(*tables: str | os.PathLike[str] | bytes, machine: str | None = None, topo: Topo | None = None, **cluster: Any) -> Explanation:

@@ -18,8 +18,8 @@ struct kl_command {
     const char *summary;          /* NULL: internal, shown nowhere; it has none of the following */
     void (*print_help)(FILE *to); /* usage, description, options as kl_opts_help prints them, notes */
     const struct kl_opt *options;
-    const char *(*operand)(
-        int i); /* the i-th of the words that may stand first, NULL behind the last; NULL: any word */
+    /* The i-th of the words that may stand first, NULL behind the last. NULL: any word may. */
+    const char *(*operand)(int i);
 };
 
 extern const struct kl_command kl_command_env;

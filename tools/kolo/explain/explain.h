@@ -11,6 +11,7 @@
  *     traffic.c  bytes of an operation over each link and NIC
  *     log.c      problems that a log of NCCL shows, beside the plan
  *     bench.c    problems that a table of nccl-tests shows, beside the model
+ *     record.c   ranks that others wait for, in flight records, status of RAS, traces
  *     files.c       files by themselves: the question follows from their content
  *
  * A question asks src/answer/, which collects its findings in plain structs and makes JSON of them, and prints them for people.
@@ -74,6 +75,7 @@ ncclResult_t kl_explain_order(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_traffic(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_log(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_bench(const struct kl_explain_request *q, FILE *to);
+ncclResult_t kl_explain_record(const struct kl_explain_request *q, FILE *to);
 
 /** Tell the kind of each file, say it, and answer the question that suits: `word` are files. */
 ncclResult_t kl_explain_files(const struct kl_explain_request *q, FILE *to);
