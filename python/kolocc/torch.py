@@ -71,7 +71,7 @@ def _choice(variable: str, default: str, choices: tuple[str, ...]) -> str:
 
 
 def _make_messages(store: dist.Store, rank: int, size: int, timeout: datetime.timedelta) -> dist.Backend:
-    """gloo, which connects a pair of ranks when it first has something to say: nobody else takes part."""
+    """gloo, which connects two ranks when the first of them has something to say: others take no part."""
     options = dist.ProcessGroupGloo._Options()
     options._devices = [dist.ProcessGroupGloo.create_default_device(lazy_init=True)]
     options._timeout = timeout
@@ -130,8 +130,14 @@ def monitored_barrier(
     group: dist.ProcessGroup | None = None, timeout: datetime.timedelta | None = None, wait_all_ranks: bool = False
 ) -> None:
     """As torch.distributed.monitored_barrier, which accepts gloo only: fails with the ranks that did not come within `timeout`."""
+    if dist.distributed_c10d._rank_not_in_group(group):
+        return
     group = group or dist.distributed_c10d._get_default_group()
-    group.monitored_barrier(timeout or _backend(group).options._timeout, wait_all_ranks=wait_all_ranks)
+    if timeout is None:
+        timeout = _backend(group).options._timeout
+    elif not isinstance(timeout, datetime.timedelta):
+        timeout = datetime.timedelta(seconds=timeout)
+    group.monitored_barrier(timeout, wait_all_ranks=wait_all_ranks)
 
 
 def empty(*size: int, dtype: torch.dtype | None = None) -> torch.Tensor:

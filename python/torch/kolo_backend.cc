@@ -4,7 +4,7 @@
  *
  * Every collective becomes calls of kolo.h, issued in order under one lock. Synchronous ones run inside the call, on an inline stream; others are
  * queued, and a KoloWork stands for them (work.hpp). Tensors that Kolo cannot use where they lie are staged (tensors.hpp). Messages with tags are
- * another backend's, made when the first one is sent: nothing of it exists in groups without messages.
+ * another backend's, which is made with the group: a receive may be started before its sender has anything to say.
  *
  * Threads: any, also callbacks of futures. abort() may be called while others wait. A forked child does nothing with its parent's groups.
  */
@@ -30,7 +30,7 @@ using c10d::Store;
 using WorkPtr = intrusive_ptr<c10d::Work>;
 using Options = Backend::Options;
 
-/** Makes the backend for messages: of a store, a rank, a size and a timeout. */
+/** Makes the backend for messages: of a store, a rank, a size and a timeout. Ranks need not call it at the same time. */
 using MessagesFactory = std::function<intrusive_ptr<Backend>(const intrusive_ptr<Store> &, int, int, milliseconds)>;
 
 /** How a backend behaves, beside c10d's options. */
@@ -247,6 +247,9 @@ public:
           manner_(std::move(manner))
     {
         init();
+        if (manner_.make_messages && !manner_.ordered_messages && size > 1)
+            messages_ = manner_.make_messages(c10::make_intrusive<c10d::PrefixStore>("messages/", store_), rank, size,
+                                              options_->timeout);
     }
 
     ~KoloBackend() override
@@ -408,8 +411,8 @@ private:
     std::unique_ptr<Batch> batch_;
     std::atomic<bool> batching_{false};
 
-    std::mutex messages_guard_;
     intrusive_ptr<Backend> messages_;
+    std::atomic<uint64_t> monitored_{0}; // barriers so far
 };
 
 // ---- issuing, of the backend ----
@@ -564,7 +567,7 @@ WorkPtr KoloBackend::allreduce(Tensors &tensors, const c10d::AllreduceOptions &o
     const Call call = call_of(OpType::ALLREDUCE, "all_reduce", "kolo:all_reduce", opts);
     Staging staging;
 
-    const auto buffer = staging.updatable(reducible(call.name, single(call.name, tensors), opts.reduceOp));
+    const auto buffer = reducible(call.name, staging.updatable(single(call.name, tensors)), opts.reduceOp);
     const Operator op(call.name, opts.reduceOp, buffer);
     return submit(call, tensors, tensors, staging, [=](Scope &s) {
         ncclRedOp_t o;
@@ -591,7 +594,7 @@ WorkPtr KoloBackend::allreduce_coalesced(Tensors &tensors, const c10d::Allreduce
     if (tensors.empty()) bad_value(call.name, "requires non-empty tensor list");
     check_tensors(call.name, tensors);
     for (auto &t : tensors) {
-        buffers.push_back(staging.updatable(reducible(call.name, t, opts.reduceOp)));
+        buffers.push_back(reducible(call.name, staging.updatable(t), opts.reduceOp));
         ops.emplace_back(call.name, opts.reduceOp, buffers.back());
     }
     return submit(call, tensors, tensors, staging, [=](Scope &s) {
@@ -617,8 +620,8 @@ WorkPtr KoloBackend::reduce(Tensors &tensors, const c10d::ReduceOptions &opts)
 
     const auto &t = single(call.name, tensors);
     check_root(call.name, opts.rootRank, size_);
-    const auto view = reducible(call.name, t, opts.reduceOp);
-    const auto buffer = rank_ == root ? staging.updatable(view) : staging.readable(view);
+    const auto buffer =
+        reducible(call.name, rank_ == root ? staging.updatable(t) : staging.readable(t), opts.reduceOp);
     const Operator op(call.name, opts.reduceOp, buffer);
     return submit(call, tensors, tensors, staging, [=](Scope &s) {
         ncclRedOp_t o;
@@ -833,8 +836,8 @@ WorkPtr KoloBackend::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
     check_type(call.name, output.scalar_type(), input, 0);
     if (output.numel() * size_ != input.numel())
         bad_value(call.name, "input tensor must be the same size as output size times world size");
-    const auto to = staging.writable(reducible(call.name, output, opts.reduceOp));
-    auto from = staging.readable(reducible(call.name, input, opts.reduceOp));
+    const auto to = reducible(call.name, staging.writable(output), opts.reduceOp);
+    auto from = reducible(call.name, staging.readable(input), opts.reduceOp);
     if (overlap(from, to)) from = staging.keep(from.clone());
     const Operator op(call.name, opts.reduceOp, to);
     return submit(call, {input}, {output}, staging, [=](Scope &s) {
@@ -849,21 +852,17 @@ WorkPtr KoloBackend::reduce_scatter(Tensors &outputs, TensorLists &inputs, const
 {
     const Call call = call_of(OpType::REDUCE_SCATTER, "reduce_scatter", "kolo:reduce_scatter", opts);
     Staging staging;
-    Tensors parts;
 
     const auto &output = single(call.name, outputs);
     if (inputs.size() != 1) bad_value(call.name, "requires input/output tensor lists to have the same length");
     if (inputs[0].size() != (size_t)size_)
         bad_value(call.name, "invalid input tensor list size, must be world size");
     check_tensors(call.name, inputs[0]);
-    for (size_t i = 0; i < inputs[0].size(); i++) {
-        check_type(call.name, output.scalar_type(), inputs[0][i], i);
-        parts.push_back(reducible(call.name, inputs[0][i], opts.reduceOp));
-    }
+    for (size_t i = 0; i < inputs[0].size(); i++) check_type(call.name, output.scalar_type(), inputs[0][i], i);
     check_like(call.name, output, {inputs[0][rank_]});
-    const Counts counts = counts_of(parts, 1);
-    const auto to = staging.writable(reducible(call.name, output, opts.reduceOp));
-    auto from = staging.readable(parts);
+    const Counts counts = counts_of(inputs[0], output.is_complex() ? 2 : 1);
+    const auto to = reducible(call.name, staging.writable(output), opts.reduceOp);
+    auto from = reducible(call.name, staging.readable(inputs[0]), opts.reduceOp);
     if (overlap(from, to)) from = staging.keep(from.clone());
     const Operator op(call.name, opts.reduceOp, to);
     return submit(call, inputs[0], outputs, staging, [=](Scope &s) {
@@ -892,8 +891,8 @@ WorkPtr KoloBackend::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &
         check_type(call.name, outputs[i].scalar_type(), inputs[i], i);
         if (outputs[i].numel() * size_ != inputs[i].numel())
             bad_value(call.name, "input tensor must be the same size as output size times world size");
-        to.push_back(staging.writable(reducible(call.name, outputs[i], opts.reduceOp)));
-        from.push_back(staging.readable(reducible(call.name, inputs[i], opts.reduceOp)));
+        to.push_back(reducible(call.name, staging.writable(outputs[i]), opts.reduceOp));
+        from.push_back(reducible(call.name, staging.readable(inputs[i]), opts.reduceOp));
         if (overlap(from[i], to[i])) from[i] = staging.keep(from[i].clone());
         ops.emplace_back(call.name, opts.reduceOp, to[i]);
     }
@@ -1012,22 +1011,80 @@ WorkPtr KoloBackend::barrier(const c10d::BarrierOptions &opts)
     return submit(call, {}, {}, staging, [](Scope &s) { return koloBarrier(s.comm, s.stream); });
 }
 
+/** A barrier through the store, which works whatever became of the others: rank 0 says which ones did not come. */
+struct MonitoredBarrier {
+    const intrusive_ptr<Store> &store;
+    const int rank, size;
+    const uint64_t number;
+    const milliseconds timeout;
+    const Clock::time_point end = Clock::now() + timeout;
+
+    std::string key(uint64_t n, const std::string &name) const
+    {
+        return "monitored/" + std::to_string(n) + "/" + name;
+    }
+
+    bool await(const std::string &name) const
+    {
+        const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
+        try {
+            if (left.count() <= 0) return store->check({key(number, name)});
+            store->wait({key(number, name)}, left);
+            return true;
+        } catch (const std::exception &) {
+            return false;
+        }
+    }
+
+    void collect(bool wait_all_ranks) const
+    {
+        std::string missing;
+        for (int r = 1; r < size; r++) {
+            if (await(std::to_string(r))) continue;
+            missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+            if (!wait_all_ranks) break;
+        }
+        if (missing.empty()) return;
+        const std::string ms = std::to_string(timeout.count()) + " ms";
+        const std::string text = "[Rank 0]: Rank" + std::string(wait_all_ranks ? "s " : " ") + missing +
+                                 " failed to pass monitoredBarrier in " + ms;
+        store->set(key(number, "go"), text);
+        TORCH_CHECK(false, text, timeout.count() ? "" : "; Rank 0 timed out in monitoredBarrier after " + ms);
+    }
+
+    void follow() const
+    {
+        store->set(key(number, std::to_string(rank)), std::string("here"));
+        const std::string prefix = "Rank " + std::to_string(rank) + " successfully reached monitoredBarrier, but ";
+        TORCH_CHECK(await("go"), prefix, "heard nothing of rank 0 within ", timeout.count(), " ms. Please check rank 0");
+        const auto verdict = store->get(key(number, "go"));
+        TORCH_CHECK(verdict.size() == 2, prefix, "received errors while waiting for rank 0: ",
+                    std::string(verdict.begin(), verdict.end()));
+        store->deleteKey(key(number, std::to_string(rank)));
+    }
+
+    void run(bool wait_all_ranks) const
+    {
+        if (rank) return follow();
+        collect(wait_all_ranks);
+        store->set(key(number, "go"), std::string("go"));
+        if (number > 1) store->deleteKey(key(number - 1, "go")); // all have passed that one
+    }
+};
+
 void KoloBackend::monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_all_ranks)
 {
-    check_alive({OpType::BARRIER, "monitored_barrier", nullptr, options_->timeout, false});
-    messages().monitoredBarrier(opts, wait_all_ranks);
+    const auto timeout = opts.timeout == c10d::kUnsetTimeout ? options_->timeout : opts.timeout;
+
+    check_alive({OpType::BARRIER, "monitored_barrier", nullptr, timeout, false});
+    MonitoredBarrier{store_, rank_, size_, ++monitored_, timeout}.run(wait_all_ranks);
 }
 
 // ---- messages ----
 
 Backend &KoloBackend::messages()
 {
-    std::lock_guard hold(messages_guard_);
-    if (!messages_) {
-        TORCH_CHECK(manner_.make_messages, "kolo: group ", link_->group, ": it was made without a backend for messages");
-        messages_ = manner_.make_messages(c10::make_intrusive<c10d::PrefixStore>("messages/", store_), rank_, size_,
-                                          options_->timeout);
-    }
+    TORCH_CHECK(messages_, "kolo: group ", link_->group, " of ", size_, " was made without a backend for messages");
     return *messages_;
 }
 
@@ -1140,7 +1197,7 @@ c10d::ErrorType KoloBackend::getError()
     if (link_->aborted) return c10d::ErrorType::COMM_ERROR;
     if (link_->ended || ncclCommGetAsyncError(link_->comm, &state) != ncclSuccess) return c10d::ErrorType::SUCCESS;
     if (state == ncclSuccess || state == ncclInProgress) return c10d::ErrorType::SUCCESS;
-    if (link_->last_error().find("timeout") != std::string::npos) return c10d::ErrorType::TIMEOUT;
+    if (link_->stood_still()) return c10d::ErrorType::TIMEOUT;
     return state == ncclRemoteError ? c10d::ErrorType::REMOTE_ERROR : c10d::ErrorType::COMM_ERROR;
 }
 
@@ -1170,16 +1227,11 @@ void KoloBackend::flight_record(const std::string &file)
 
 void KoloBackend::quit_messages(bool by_abort)
 {
-    intrusive_ptr<Backend> inner;
-    {
-        std::lock_guard hold(messages_guard_);
-        inner = messages_;
-    }
-    if (!inner) return;
+    if (!messages_) return;
     if (by_abort)
-        inner->abort();
+        messages_->abort();
     else
-        inner->shutdown();
+        messages_->shutdown();
 }
 
 void KoloBackend::abort()

@@ -111,13 +111,13 @@ inline ncclRedOp_t plain_operator(const char *op, c10d::ReduceOp::RedOpType kind
     }
 }
 
-/** A tensor to reduce: the same memory, complex numbers as pairs of real ones. */
+/** What lies ready, to be reduced: the same memory, complex numbers as pairs of real ones. */
 inline at::Tensor reducible(const char *op, const at::Tensor &t, const c10d::ReduceOp &reduce)
 {
     if (t.is_complex()) {
         if (!c10d::isComplexViewAsRealAllowed(reduce))
             bad_value(op, "only ReduceOp.SUM, AVG and PREMUL_SUM are supported for complex tensors");
-        return at::view_as_real(t.is_conj() ? t.resolve_conj() : t);
+        return at::view_as_real(t);
     }
     if (!arithmetic_type(t.scalar_type()))
         bad_type(op, std::string("dtype ") + c10::toString(t.scalar_type()) + " is not supported");

@@ -81,6 +81,12 @@ struct Link {
         return text ? text : "";
     }
 
+    /** Whether the communicator failed because the patience of a rank ended. */
+    bool stood_still() const
+    {
+        return last_error().find("nothing moved for") != std::string::npos;
+    }
+
     [[noreturn]] void fail(const char *op, uint64_t seq, ncclResult_t r) const
     {
         std::rethrow_exception(failure(op, seq, r));
@@ -423,7 +429,7 @@ inline std::exception_ptr Link::failure(const char *op, uint64_t seq, ncclResult
     try {
         if (aborted) C10_THROW_ERROR(DistBackendError, where + "the group was aborted on this rank");
         if (ended) C10_THROW_ERROR(DistBackendError, where + "the group was shut down on this rank");
-        const std::string text = where + last_error();
+        const std::string text = where + (stood_still() ? "Timed out, as " : "") + last_error();
         if (r == ncclInvalidArgument) C10_THROW_ERROR(ValueError, text);
         if (r == ncclInvalidUsage) TORCH_CHECK(false, text);
         C10_THROW_ERROR(DistBackendError, text);
