@@ -1058,7 +1058,7 @@ struct MonitoredBarrier {
         const std::string prefix = "Rank " + std::to_string(rank) + " successfully reached monitoredBarrier, but ";
         TORCH_CHECK(await("go"), prefix, "heard nothing of rank 0 within ", timeout.count(), " ms. Please check rank 0");
         const auto verdict = store->get(key(number, "go"));
-        TORCH_CHECK(verdict.size() == 2, prefix, "received errors while waiting for rank 0: ",
+        TORCH_CHECK(verdict.size() == 2, prefix, "received errors while waiting for send/recv from rank 0: ",
                     std::string(verdict.begin(), verdict.end()));
         store->deleteKey(key(number, std::to_string(rank)));
     }

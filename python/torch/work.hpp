@@ -429,7 +429,7 @@ inline std::exception_ptr Link::failure(const char *op, uint64_t seq, ncclResult
     try {
         if (aborted) C10_THROW_ERROR(DistBackendError, where + "the group was aborted on this rank");
         if (ended) C10_THROW_ERROR(DistBackendError, where + "the group was shut down on this rank");
-        const std::string text = where + (stood_still() ? "Timed out, as " : "") + last_error();
+        const std::string text = where + (stood_still() ? "Timed out in " : "") + last_error();
         if (r == ncclInvalidArgument) C10_THROW_ERROR(ValueError, text);
         if (r == ncclInvalidUsage) TORCH_CHECK(false, text);
         C10_THROW_ERROR(DistBackendError, text);
