@@ -1380,7 +1380,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
     py::class_<KoloBackend, Backend, intrusive_ptr<KoloBackend>>(m, "KoloBackend")
         .def("flight_record", &KoloBackend::flight_record, "file"_a, py::call_guard<py::gil_scoped_release>())
         .def("get_error", &KoloBackend::getError, py::call_guard<py::gil_scoped_release>())
-        .def("get_memory_stats", &KoloBackend::getMemoryStats, py::call_guard<py::gil_scoped_release>())
         .def_property_readonly("options", &KoloBackend::getBackendOptions)
         .def_property_readonly("comm", &KoloBackend::handle);
     m.def("allocate", [](int64_t bytes) { return allocate(bytes, at::TensorOptions(at::kByte)); }, "bytes"_a);

@@ -272,7 +272,7 @@ def many_groups(rank, size):
 def suspends(rank, size):
     backend = backend_of()
     dist.all_reduce(torch.ones(3))
-    assert backend.get_memory_stats()["total"] >= 0
+    assert backend.memory_stats()["total"] >= 0
     dist.barrier()
     backend.suspend()
     fails_or_usage(lambda: dist.all_reduce(torch.ones(3)))
