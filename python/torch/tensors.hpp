@@ -111,7 +111,7 @@ inline ncclRedOp_t plain_operator(const char *op, c10d::ReduceOp::RedOpType kind
     }
 }
 
-/** What lies ready, to be reduced: the same memory, complex numbers as pairs of real ones. */
+/** A tensor that lies ready, to be reduced: the same memory, complex numbers as pairs of real ones. */
 inline at::Tensor reducible(const char *op, const at::Tensor &t, const c10d::ReduceOp &reduce)
 {
     if (t.is_complex()) {
@@ -157,7 +157,7 @@ struct Staging {
         return copy;
     }
 
-    /** For results that replace what is read. */
+    /** For results that replace the values that were read. */
     at::Tensor updatable(const at::Tensor &t)
     {
         if (lies_ready(t)) return t;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""collectives_test.py - every collective, with all types, operators and layouts. Each rank knows the inputs of all, and computes what it must get."""
+"""collectives_test.py - every collective, with all types, operators and layouts. Each rank knows the inputs of all, and computes its results alone."""
 
 import functools
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""upstream_test.py - PyTorch's own tests: what was recorded of all of them, and ten of them run."""
+"""upstream_test.py - PyTorch's own tests: the records of all of them, and ten of them run."""
 
 import os
 import pathlib

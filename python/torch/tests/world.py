@@ -74,8 +74,8 @@ def _await(processes, failures, lost):
             if process.exitcode and rank not in lost:
                 text = f"exit code {process.exitcode}"
                 while not failures.empty():
-                    who, trace = failures.get()
-                    if who not in lost:
-                        text = f"(rank {who})\n{trace}"
+                    origin, trace = failures.get()
+                    if origin not in lost:
+                        text = f"(rank {origin})\n{trace}"
                         break
                 raise AssertionError(f"rank {rank} failed: {text}")
