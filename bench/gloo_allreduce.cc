@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gloo_allreduce BYTES:ITERATIONS ...: gloo's all-reduce of floats over TCP, measured as mpi_allreduce.c does. RANK and SIZE say who
- * this is; ADDRESS is its own; STORE a folder that all ranks share.
+ * gloo_allreduce BYTES:ITERATIONS ...: gloo's all-reduce of floats over TCP, measured as mpi_allreduce.c does. RANK and SIZE are this
+ * process's; ADDRESS its own; STORE a folder that all ranks share.
  */
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>

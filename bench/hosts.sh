@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # All-reduce of floats between two hosts, which are two network namespaces joined by a veth pair, with a rank in each: Kolo in plain
-# and with KOLO_NET_CRYPT=1, beside bare TCP and whatever of Open MPI, MPICH and gloo is installed, interleaved in rounds.
-# Medians and spread. Behind bare TCP, for every one: what part of TCP's speed that is; then Kolo beside the fastest peer.
+# and with KOLO_NET_CRYPT=1, beside bare TCP and the installed ones of Open MPI, MPICH and gloo, interleaved in rounds.
+# Medians and spread. After bare TCP, each with its fraction of TCP's speed; then Kolo beside the fastest peer.
 #
 # Usage: bench/hosts.sh [ROUNDS]     needs root and build/release; peers: Debian's openmpi-bin libopenmpi-dev, mpich libmpich-dev,
 #        SIZES="8:20000 1048576:200"  libgloo-dev. SIZES are BYTES:ITERATIONS.
@@ -46,7 +46,7 @@ exec ip netns exec \$ns unshare -u sh -c "hostname \$ns; exec sh -c '\$*'"
 END
 chmod +x "$work/at"
 
-both() { # both NAME COMMAND...: as ranks 0 and 1; what rank 0 prints is kept
+both() { # both NAME COMMAND...: as ranks 0 and 1; rank 0's output is kept
     name=$1
     shift
     "$work/at" 10.99.0.2 "RANK=1 SIZE=2 $*" >/dev/null &

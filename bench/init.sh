@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Init at scale: what it costs to make a communicator of many ranks, which are threads of processes that play a host each, with one root
-# and with several, beside a linear ring (bench/ring_join.c) that does as much as the first two phases of init: everybody learns where
-# everybody listens, and who that is. Interleaved in rounds; medians of seconds. Then comes an all-reduce, which is checked, and the end.
+# Init at scale: the cost of a communicator of many ranks, which are threads of processes that emulate a host each, with one root
+# and with several, beside a linear ring (bench/ring_join.c) that does the work of the first two phases of init: all ranks exchange
+# addresses and identities. Interleaved in rounds; medians of seconds. Then comes an all-reduce, which is checked, and the end.
 #
-# Usage: bench/init.sh [ROUNDS]     needs build/release. LAYOUTS are PROCESSESxTHREADS:ROUNDS-AT-MOST, ROOTS how many several are.
+# Usage: bench/init.sh [ROUNDS]     needs build/release. LAYOUTS are PROCESSESxTHREADS:ROUNDS-AT-MOST, ROOTS the number of several roots.
 set -eu
 cd "$(dirname "$0")/.."
 build=${KOLO_BUILD:-build/release} rounds=${1:-5}

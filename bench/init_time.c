@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * init_time kolo|ring PROCESSES THREADS [ROOTS]: what it costs to make one communicator whose ranks are threads of several processes,
- * each of which plays a host of its own (NCCL_HOSTID); its use and its end, too. With `ring` the linear bootstrap of ring_join.h
- * does what the first two phases of init do: everybody learns where everybody listens, and who that is.
+ * init_time kolo|ring PROCESSES THREADS [ROOTS]: the cost of one communicator of threads of several processes, each of which
+ * emulates a host of its own (NCCL_HOSTID); its use and its end, too. With `ring` the linear bootstrap of ring_join.h does the
+ * work of the first two phases of init: all ranks exchange addresses and identities.
  *
  * Prints one line of "name value" pairs: seconds until all have joined (and met: bootstrap and peers), and until init is over; the
  * seconds of an all-reduce and of the end; the most messages and bytes that a rank has sent, of the bootstrap; KiB of resident memory
@@ -33,7 +33,7 @@ enum { MAX_PROCESSES = 1024, MAX_THREADS = 4096, MAX_ROOTS = 64, COUNT = 1000, S
 /* The moments at which all threads meet. */
 enum { BEGIN, MET, INITED, MEASURED, REDUCED, ENDED, MOMENTS };
 
-/* What the processes share. */
+/* Shared by the processes. */
 struct shared {
     ncclUniqueId id[MAX_ROOTS];
     union kl_address ring_root;
@@ -65,15 +65,15 @@ static void at_least(_Atomic uint64_t *most, uint64_t value)
     while (seen < value && !kl_cas_acq_rel(most, &seen, value)) continue;
 }
 
-/* ---- what a process holds ---- */
+/* ---- resources of a process ---- */
 
-/* Without those of the count itself. */
+/* Open descriptors, without the count's own. */
 static uint64_t descriptors(void)
 {
     return (uint64_t)(count_fds() - FDS_OF_COUNTING);
 }
 
-/* Until init has ended: what comes then is a rank's. */
+/* Until init has ended: later descriptors belong to ranks. */
 static void *watch_descriptors(void *arg)
 {
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
@@ -299,7 +299,7 @@ int main(int argc, char **argv)
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) return 1;
     make_barriers();
-    setpgid(0, 0); /* what a failing rank ends */
+    setpgid(0, 0); /* a failing rank ends this group */
     signal(SIGTERM, SIG_IGN);
     for (process = 0; process < nprocesses; process++)
         if (!fork()) run_process();

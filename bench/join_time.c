@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * join_time PROCESSES THREADS: what joining costs when every thread is a rank of one bootstrap. Prints how many seconds all
+ * join_time PROCESSES THREADS: the cost of joining if every thread is a rank of one bootstrap. Prints the seconds that all
  * together take for joining, for an all-gather of 256 bytes each, for a barrier, and for leaving; the CPU seconds of all
- * processes; and what a rank adds to the resident memory and to the open descriptors of its process.
+ * processes; and the resident memory and open descriptors per rank.
  */
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -24,7 +24,7 @@ enum { MAX_PROCESSES = 256, MAX_THREADS = 4096, BYTES = 256, TIMEOUT_MS = 120000
 /* The moments at which all threads meet. */
 enum { BEGIN, JOINED, GATHERED, PASSED, MEASURED, LEFT, MOMENTS };
 
-/* What the processes share. */
+/* Shared by the processes. */
 struct shared {
     ncclUniqueId id;
     pthread_barrier_t barrier;
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
     pthread_barrierattr_init(&between_processes);
     pthread_barrierattr_setpshared(&between_processes, PTHREAD_PROCESS_SHARED);
     pthread_barrier_init(&shared->barrier, &between_processes, (unsigned)nranks);
-    setpgid(0, 0); /* what a failing rank ends */
+    setpgid(0, 0); /* a failing rank ends this group */
     signal(SIGTERM, SIG_IGN);
     for (int p = 0; p < nprocesses; p++) {
         first_rank = p * nthreads;

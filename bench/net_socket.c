@@ -2,12 +2,12 @@
 /*
  * net_socket [NETNS NETNS]: connections over sockets beside bare TCP.
  *
- * First in one thread that plays both ends over the loopback: the CPU time of a message, which a busy machine does not change. Then
+ * First in one thread with both ends over the loopback: the CPU time of a message, which a busy machine does not change. Then
  * between two processes of this host, in two network namespaces if they are named.
  *
- * Half a round trip of 8 bytes, and the rate of messages of several sizes, in plain and with KOLO_NET_CRYPT=1. Both poll and yield, as who
- * waits does. Bare TCP and Kolo take turns, and the best of the rounds counts: others
- * may be using the machine.
+ * Half a round trip of 8 bytes, and the rate of messages of several sizes, in plain and with KOLO_NET_CRYPT=1. Both poll and yield, like
+ * waiting threads of the library. Bare TCP and Kolo take turns, and the best of the rounds counts: other programs may be using
+ * the machine.
  */
 #include "base/clock.h"
 #include "base/error.h"

@@ -18,7 +18,7 @@ const size_t ring_card_bytes = KL_CARD_WIRE;
 
 struct announcement {
     int rank;
-    union kl_address reply; /* where the root says who is next */
+    union kl_address reply; /* the root sends the next rank's address there */
     union kl_address ring;  /* where the one before connects */
 };
 
@@ -71,14 +71,14 @@ static ncclResult_t tell_next(const struct announcement *to, const struct announ
     return rc;
 }
 
-/* One after the other; who can be told where the next one is, is told at once. */
+/* Serve ranks in order of arrival; send each the next one's address as soon as it is known. */
 static ncclResult_t serve_one(struct root *r)
 {
     struct announcement a;
     int fd = -1;
 
     KL_TRY(accept_one(r->fd, &fd));
-    ncclResult_t rc = check(kl_socket_recv(fd, &a, sizeof a, &for_ever), "hear an announcement");
+    ncclResult_t rc = check(kl_socket_recv(fd, &a, sizeof a, &for_ever), "receive an announcement");
     kl_socket_close(fd);
     if (rc) return rc;
     r->known[a.rank] = a;
@@ -95,7 +95,7 @@ static void *root_main(void *arg)
     ncclResult_t rc = ncclSuccess;
 
     for (int i = 0; i < r->nranks && !rc; i++) rc = serve_one(r);
-    kl_socket_close(r->fd); /* who still waits sees its connection end */
+    kl_socket_close(r->fd); /* ranks that still wait see their connection end */
     free(r->known);
     free(r);
     return NULL;
@@ -134,7 +134,7 @@ static ncclResult_t hear_next(int listener, union kl_address *next)
     int fd = -1;
 
     KL_TRY(accept_one(listener, &fd));
-    ncclResult_t rc = check(kl_socket_recv(fd, next, sizeof *next, &for_ever), "hear who is next");
+    ncclResult_t rc = check(kl_socket_recv(fd, next, sizeof *next, &for_ever), "receive the next address");
     kl_socket_close(fd);
     return rc;
 }

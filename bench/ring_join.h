@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * ring_join.h - a linear bootstrap to compare with, as NCCL's is: each rank tells the root where it listens and hears from it where
- * the next one does; an all-gather goes round the ring, and each rank sends n - 1 times. Plain sockets, one thread per rank, no
- * secret, no care for failures: what it takes is what it has to take.
+ * ring_join.h - a linear bootstrap to compare with, like NCCL's: each rank sends its address to the root and receives the next
+ * rank's; an all-gather goes round the ring, and each rank sends n - 1 times. Plain sockets, one thread per rank, no
+ * secret, no handling of failures: a lower bound of the cost.
  */
 #ifndef RING_JOIN_H
 #define RING_JOIN_H
@@ -14,7 +14,7 @@
 
 struct ring;
 
-/** What a rank tells the others of itself when it joins: as much as a card of bootstrap/record.h. */
+/** Bytes of a rank's record when it joins: as many as a card of bootstrap/record.h. */
 extern const size_t ring_card_bytes;
 
 /** Listen on the loopback interface, and serve `nranks` ranks once in a thread of its own. */

@@ -29,7 +29,7 @@ def main():
     a.add_argument("--golden", required=True, help="folder of recorded results")
     a.add_argument("--topologies", required=True, help="folder of their machines")
     a.add_argument("--above", type=float, default=0, help="only records that took the reference longer (ms)")
-    a.add_argument("--only", default="*", help="only records whose name matches")
+    a.add_argument("--only", default="*", help="only records with matching names")
     a.add_argument("--runs", type=int, default=3)
     a.add_argument("--worst", type=int, default=40, help="lines to print")
     o = a.parse_args()

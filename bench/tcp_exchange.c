@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tcp_exchange BYTES:ITERATIONS ...: what bare TCP takes for the bytes of an all-reduce of two ranks. Each sends and receives
+ * tcp_exchange BYTES:ITERATIONS ...: the time of bare TCP for the bytes of an all-reduce of two ranks. Each sends and receives
  * BYTES, both at once, over one connection, from and to one buffer, and polls and yields meanwhile. One line per size: bytes,
  * microseconds. RANK is 0 (listens) or 1; ADDRESS is where 0 listens, an IPv4 address; PORT.
  */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nccl.h - the NCCL API, as Kolo provides it (API level 2.30).
+ * nccl.h - the NCCL API, as Kolo provides it (API level 2.32).
  *
  * Names, enum values, macro values and struct layouts are NCCL's, so that a program compiled against NVIDIA's header
- * runs with Kolo's library and the other way round. Every function has a twin with the prefix `p`, which tools that
- * replace ncclX can call.
+ * runs with Kolo's library and the other way round. Every function has an alias with the prefix `p`, for tools that
+ * replace ncclX.
  *
- * Devices:  host devices (CPUs that play GPUs) by default; a device pointer is then any host pointer, and a stream is a
- *           host stream of kolo.h, or NULL.
- * Errors:   ncclResult_t; ncclGetLastError() has the sentence that says what happened, where and what to do.
+ * Devices:  host devices (CPUs that emulate GPUs) by default; a device pointer is then any host pointer, and a stream
+ *           is a host stream of kolo.h, or NULL.
+ * Errors:   ncclResult_t; ncclGetLastError() has the sentence that names the failure, the place and the remedy.
  * Threads:  one thread at a time uses a communicator; ncclCommAbort and ncclCommGetAsyncError may come from any.
  * Source:   https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api.html
  */
@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Programs may rely on NCCL's header to bring CUDA's: where the compiler finds those. Nothing here needs them. */
+/* Programs may rely on NCCL's header to include CUDA's, if the compiler finds those. They are not needed here. */
 #ifdef __has_include
 #if __has_include(<cuda_runtime.h>)
 #include <cuda_runtime.h>
@@ -36,21 +36,23 @@
 #endif
 
 #define NCCL_MAJOR  2
-#define NCCL_MINOR  30
-#define NCCL_PATCH  7
+#define NCCL_MINOR  32
+#define NCCL_PATCH  3
 #define NCCL_SUFFIX ""
 
-#define NCCL_VERSION_CODE     23007
+#define NCCL_VERSION_CODE     23203
 #define NCCL_VERSION(X, Y, Z) (((X) <= 2 && (Y) <= 8) ? (X)*1000 + (Y)*100 + (Z) : (X)*10000 + (Y)*100 + (Z))
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 #ifdef __GNUC__
-#pragma GCC visibility push(default) /* whoever hides the rest of a library, as Kolo does, exports these */
+#pragma GCC visibility push(default) /* exported also from libraries compiled with hidden visibility, as Kolo is */
 #endif
 
-typedef struct CUstream_st *cudaStream_t; /* the same declaration as CUDA's own */
+/* The same declarations as CUDA's own. */
+typedef struct CUstream_st *cudaStream_t;
+typedef struct CUevent_st *cudaEvent_t;
 
 /* ---- results ---- */
 
@@ -74,9 +76,13 @@ typedef enum {
 #define NCCL_SPLIT_NOCOLOR    (-1)
 #define NCCL_UNDEF_FLOAT      (-1.0f)
 
+#define NCCL_API_MAGIC 0xcafebeef
+
 #define NCCL_WIN_DEFAULT            0x00
 #define NCCL_WIN_COLL_SYMMETRIC     0x01
 #define NCCL_WIN_STRICT_ORDERING    0x02
+#define NCCL_WIN_GIN_ONLY           0x04
+#define NCCL_WIN_CFT_COUNTED        0x08 /* ncclInvalidUsage: host devices do not count fabric writes */
 #define NCCL_WIN_REQUIRED_ALIGNMENT 4096
 
 #define NCCL_CTA_POLICY_DEFAULT    0x00
@@ -90,7 +96,23 @@ typedef enum {
 
 #define NCCL_SUSPEND_MEM 0x01
 
-typedef struct ncclConfig_v23000 {
+typedef enum {
+    ncclHostCftDefault = NCCL_CONFIG_UNDEF_INT,
+    ncclHostCftEnable = 1, /* ncclInvalidUsage: host devices do not count fabric writes */
+    ncclHostCftDisable = 2,
+    ncclHostCftFallback = 3 /* use it where it works */
+} ncclHostCftMode_t;
+
+/* Flags, which may be combined. */
+typedef enum {
+    ncclNvlsHostModeDefault = NCCL_CONFIG_UNDEF_INT,
+    ncclNvlsHostModeEnable = 0,
+    ncclNvlsHostModeDisableTransport = 1,         /* no NVLS, NVLSTree in this communicator */
+    ncclNvlsHostModeDisableSymmetricMultimem = 2, /* no effect: host devices have no such kernels */
+    ncclNvlsHostModeDisable = INT_MAX
+} ncclNvlsHostMode_t;
+
+typedef struct ncclConfig_v23100 {
     size_t size;        /* first three: set by NCCL_CONFIG_INITIALIZER */
     unsigned int magic; /* 0xcafebeef */
     unsigned int version;
@@ -112,12 +134,17 @@ typedef struct ncclConfig_v23000 {
     int numRmaCtx;
     int maxP2pPeers;
     int graphStreamOrdering;
+    int launchOrderImplicit;
+    int numRmaSig;
+    int rmaEagerInit;
+    int hostCftMode;  /* ncclHostCftMode_t */
+    int nvlsHostMode; /* ncclNvlsHostMode_t */
 } ncclConfig_t;
 
 #define NCCL_CONFIG_INITIALIZER                                                                                        \
     {                                                                                                                  \
         sizeof(ncclConfig_t),                                 /* size */                                               \
-            0xcafebeef,                                       /* magic */                                              \
+            NCCL_API_MAGIC,                                   /* magic */                                              \
             NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), /* version */                                            \
             NCCL_CONFIG_UNDEF_INT,                            /* blocking */                                           \
             NCCL_CONFIG_UNDEF_INT,                            /* cgaClusterSize */                                     \
@@ -136,7 +163,67 @@ typedef struct ncclConfig_v23000 {
             NCCL_CONFIG_UNDEF_INT,                            /* graphUsageMode */                                     \
             NCCL_CONFIG_UNDEF_INT,                            /* numRmaCtx */                                          \
             NCCL_CONFIG_UNDEF_INT,                            /* maxP2pPeers */                                        \
-            NCCL_CONFIG_UNDEF_INT                             /* graphStreamOrdering */                                \
+            NCCL_CONFIG_UNDEF_INT,                            /* graphStreamOrdering */                                \
+            NCCL_CONFIG_UNDEF_INT,                            /* launchOrderImplicit */                                \
+            NCCL_CONFIG_UNDEF_INT,                            /* numRmaSig */                                          \
+            NCCL_CONFIG_UNDEF_INT,                            /* rmaEagerInit */                                       \
+            NCCL_CONFIG_UNDEF_INT,                            /* hostCftMode */                                        \
+            NCCL_CONFIG_UNDEF_INT                             /* nvlsHostMode */                                       \
+    }
+
+/* An option of one vendor's library, in a list without cycles; Kolo has none, and ignores them, as NCCL does. */
+typedef struct ncclConfigExt {
+    struct ncclConfigExt *next;
+    struct {
+        int vendorId, optionId;
+    } key;
+    union {
+        int i;
+        const char *s;
+        void *raw;
+    } val;
+} ncclConfigExt_t;
+
+/*
+ * How one collective is done; for the nccl...Config functions. All ranks give the same; of those that do not, the calls differ,
+ * and fail as calls with different arguments do.
+ */
+typedef struct ncclCollConfig_v23200 {
+    size_t size; /* first three: set by NCCL_COLLCONFIG_INITIALIZER */
+    unsigned int magic;
+    unsigned int version;
+    ncclConfigExt_t *ext;
+    int minCTAs; /* limits of the number of channels; maxCTAs: at most the communicator's */
+    int maxCTAs;
+    int nvlsCTAs;       /* the same for NVLS */
+    int cgaClusterSize; /* checked; no effect on host devices */
+    /* Which algorithms may be used, in the form of NCCL_ALGO's value without functions: "ring,tree", "^nvls"; NULL or "": all. */
+    const char *algSelection;
+    int forceAlgSelection; /* 1: an algSelection that leaves nothing is ncclInvalidUsage; 0: it is ignored */
+    int CTAPolicy;         /* checked; no effect on host devices */
+    uint64_t userProfilerTag;
+    /*
+     * NULL, or an event that is recorded on the call's stream before the operation: one of kolo.h, or, in a process that has
+     * CUDA's runtime, one of that. The caller keeps it until the call is done.
+     */
+    cudaEvent_t launchCompletionEvent;
+} ncclCollConfig_t;
+
+#define NCCL_COLLCONFIG_INITIALIZER                                                                                    \
+    {                                                                                                                  \
+        sizeof(ncclCollConfig_t),                             /* size */                                               \
+            NCCL_API_MAGIC,                                   /* magic */                                              \
+            NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), /* version */                                            \
+            NCCL_CONFIG_UNDEF_PTR,                            /* ext */                                                \
+            NCCL_CONFIG_UNDEF_INT,                            /* minCTAs */                                            \
+            NCCL_CONFIG_UNDEF_INT,                            /* maxCTAs */                                            \
+            NCCL_CONFIG_UNDEF_INT,                            /* nvlsCTAs */                                           \
+            NCCL_CONFIG_UNDEF_INT,                            /* cgaClusterSize */                                     \
+            NCCL_CONFIG_UNDEF_PTR,                            /* algSelection */                                       \
+            1,                                                /* forceAlgSelection */                                  \
+            NCCL_CONFIG_UNDEF_INT,                            /* CTAPolicy */                                          \
+            0,                                                /* userProfilerTag */                                    \
+            NCCL_CONFIG_UNDEF_PTR                             /* launchCompletionEvent */                              \
     }
 
 typedef struct ncclSimInfo_v22200 {
@@ -198,22 +285,22 @@ typedef enum { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 } ncclScalarRes
 
 /* ---- version, errors ---- */
 
-/** The version of the library, 23007 for 2.30.7. NULL: ncclInvalidArgument. Any thread. */
+/** The version of the library, 23203 for 2.32.3. NULL: ncclInvalidArgument. Any thread. */
 ncclResult_t ncclGetVersion(int *version);
 ncclResult_t pncclGetVersion(int *version);
 
-/** What a code means, in general. Constant text; never NULL. Any thread. */
+/** The general meaning of a code. Constant text; never NULL. Any thread. */
 const char *ncclGetErrorString(ncclResult_t result);
 const char *pncclGetErrorString(ncclResult_t result);
 
 /**
- * The sentence of the last failure: of `comm` if it has failed, else of the last call of this process that failed, in any thread. Empty when
- * nothing failed. Valid until the calling thread's next call.
+ * The sentence of the last failure: of `comm` if it has failed, else of the process's last call that failed, in any
+ * thread. Empty if there was none. Valid until the calling thread's next call.
  */
 const char *ncclGetLastError(ncclComm_t comm);
 const char *pncclGetLastError(ncclComm_t comm);
 
-/** Read NCCL_DEBUG and what belongs to it again. NCCL keeps it for old programs only. */
+/** Read NCCL_DEBUG and its companion variables again. NCCL keeps it for old programs only. */
 #ifdef __GNUC__
 __attribute__((deprecated("ncclResetDebugInit will be removed from the NCCL API")))
 #endif
@@ -227,8 +314,9 @@ void pncclResetDebugInit(void);
 
 /**
  * Make the id that the ranks of one communicator share; send it to all of them by any means. Starts the rendezvous in
- * this process, which has to live until every rank has joined. With NCCL_COMM_ID=host:port the id names that address and
- * rank 0 opens it. Errors: ncclSystemError (no interface, port taken), ncclInvalidArgument.
+ * this process, which has to live until every rank has joined. With NCCL_COMM_ID=host:port the id names that address
+ * and rank 0 opens it.
+ * Errors: ncclSystemError (no interface, port taken), ncclInvalidArgument.
  */
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
 ncclResult_t pncclGetUniqueId(ncclUniqueId *id);
@@ -243,14 +331,15 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int
 ncclResult_t pncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank);
 
 /**
- * The same with a configuration, NULL for none: started with NCCL_CONFIG_INITIALIZER, of this or any other version of NCCL. With
- * `blocking` 0 it returns ncclInProgress at once, and so do later calls that take long: until ncclCommGetAsyncError says
- * something else, all other calls but ncclCommAbort are ncclInvalidArgument. `*comm` is there at once in either case, for
- * an abort by another thread. Ranks ask for the same channels.
+ * The same with a configuration, NULL for none: started with NCCL_CONFIG_INITIALIZER, of this or any other version of
+ * NCCL. With `blocking` 0 it returns ncclInProgress at once, and so do later calls that take long: until
+ * ncclCommGetAsyncError returns another code, all other calls but ncclCommAbort are ncclInvalidArgument. `*comm` is set
+ * at once in either case, for an abort by another thread. All ranks must request the same channels.
  *
  *     minCTAs, maxCTAs, nvlsCTAs, nChannelsPerNetPeer   numbers of channels
- *     collnetEnable                                     reductions in the network
- *     netName                                           a network by its name; one that is not there: ncclInvalidUsage
+ *     collnetEnable, nvlsHostMode                       reductions in the network, NVLS
+ *     numRmaCtx, numRmaSig                              contexts of one-sided operations, signals of each
+ *     netName                                           a network by its name; an unknown one: ncclInvalidUsage
  *     commName                                          appears in the log
  *     the others                                        are checked, and have no effect on host devices
  */
@@ -258,8 +347,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId i
 ncclResult_t pncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config);
 
 /**
- * The same with `nId` ids (1 to nranks), in the same order on all ranks: each has a root, which meets a share of the ranks. Worth
- * it with thousands of ranks. Ids of one address (NCCL_COMM_ID) are one.
+ * The same with `nId` ids (1 to nranks), in the same order on all ranks: each has a root, which serves a share of the
+ * ranks. Useful with thousands of ranks. Ids of one address (NCCL_COMM_ID) count as one.
  */
 ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds,
                                       ncclConfig_t *config);
@@ -267,25 +356,26 @@ ncclResult_t pncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myra
                                        ncclConfig_t *config);
 
 /**
- * One process, `ndev` ranks: comms[i] is rank i on device devlist[i] (NULL: i). A device twice: ncclInvalidUsage; one that is not there:
- * ncclInvalidArgument; without a list, more than there are: ncclUnhandledCudaError.
+ * One process, `ndev` ranks: comms[i] is rank i on device devlist[i] (NULL: i). A device twice: ncclInvalidUsage; one
+ * that does not exist: ncclInvalidArgument; without a list, more than exist: ncclUnhandledCudaError.
  */
 ncclResult_t ncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist);
 ncclResult_t pncclCommInitAll(ncclComm_t *comms, int ndev, const int *devlist);
 
 /**
- * Every rank of `comm` calls it: those with the same `color` (at least 0) become a communicator, ordered by `key` and then by rank;
- * with NCCL_SPLIT_NOCOLOR a rank gets NULL. `config` NULL: that of `comm`. `*newcomm` is written when it is complete; `comm`, if it
- * is not blocking, is in progress until then, and aborting it aborts this. Children have connections of their own (splitShare
- * changes nothing). In a group: deferred to its end.
+ * Every rank of `comm` calls it: ranks with the same `color` (at least 0) become a communicator, ordered by `key` and
+ * then by rank; with NCCL_SPLIT_NOCOLOR a rank gets NULL. `config` NULL: the one of `comm`. `*newcomm` is written when
+ * it is complete; `comm`, if it is not blocking, is in progress until then, and aborting it aborts this. Children have
+ * connections of their own (splitShare has no effect). In a group: deferred to its end.
  */
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config);
 ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config);
 
 /**
- * A communicator without the ranks listed, which need not call this, nor live; the others do, with the same list, and keep
- * their order. NCCL_SHRINK_ABORT: what `comm` has under way is given up first, and `comm`, also one that has failed, can only be
- * ended afterwards. NCCL_SHRINK_DEFAULT: `comm` must be well, and stays so. Else as ncclCommSplit.
+ * A communicator without the ranks listed, which need not call this, nor be alive; the others do, with the same list,
+ * and keep their order. NCCL_SHRINK_ABORT: operations of `comm` in progress are aborted first, and `comm`, also one
+ * that has failed, can only be ended afterwards. NCCL_SHRINK_DEFAULT: `comm` must not have failed, and stays usable.
+ * Otherwise as ncclCommSplit.
  */
 ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
                             ncclConfig_t *config, int shrinkFlags);
@@ -297,8 +387,9 @@ ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId);
 ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId);
 
 /**
- * A communicator of `nRanks`: all ranks of `comm`, which call it with rank -1 and keep theirs (`uniqueId` may be NULL but where it was
- * made), and new ones, which call it with `comm` NULL, the id, and ranks from the size of `comm` on. Else as ncclCommSplit.
+ * A communicator of `nRanks`: all ranks of `comm`, which call it with rank -1 and keep theirs (`uniqueId` may be NULL
+ * except where it was made), and new ones, which call it with `comm` NULL, the id, and ranks from the size of `comm`
+ * on. Otherwise as ncclCommSplit.
  */
 ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank, ncclComm_t *newcomm,
                           ncclConfig_t *config);
@@ -306,15 +397,16 @@ ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniq
                            ncclConfig_t *config);
 
 /**
- * Give up what is under way, on this rank: waits for it end with ncclInternalError. Afterwards `comm` does nothing more, but may be split,
- * shrunk (also if it has failed) and grown, and is destroyed. Flags: NCCL_REVOKE_DEFAULT.
+ * Abort operations in progress, on this rank: waits for them end with ncclInternalError. Afterwards `comm` accepts no
+ * operations, but may be split, shrunk (also if it has failed) and grown, and is destroyed. Flags: NCCL_REVOKE_DEFAULT.
  */
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags);
 ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags);
 
 /**
- * Every rank calls it: finish what was issued, and give the memory of connections back (flags: NCCL_SUSPEND_MEM). Until
- * ncclCommResume, which every rank calls too, all operations are ncclInvalidUsage. In a group: deferred to its end.
+ * Every rank calls it: finish all issued operations, and free the memory of connections (flags: NCCL_SUSPEND_MEM).
+ * Until ncclCommResume, which every rank calls too, all operations are ncclInvalidUsage. In a group: deferred to its
+ * end.
  */
 ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags);
 ncclResult_t pncclCommSuspend(ncclComm_t comm, int flags);
@@ -322,8 +414,8 @@ ncclResult_t ncclCommResume(ncclComm_t comm);
 ncclResult_t pncclCommResume(ncclComm_t comm);
 
 /**
- * Finish everything that was issued; afterwards only destroy, abort and queries are allowed. Not blocking: ncclInProgress. Waits for
- * own operations only, whoever has left. In a group: after the group's operations.
+ * Finish all issued operations; afterwards only destroy, abort and queries are allowed. Not blocking: ncclInProgress.
+ * Waits for own operations only, even if other ranks have left. In a group: after the group's operations.
  */
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t pncclCommFinalize(ncclComm_t comm);
@@ -332,13 +424,15 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t pncclCommDestroy(ncclComm_t comm);
 
-/** Stop what is running, here and on every other rank (they get ncclRemoteError naming this rank), and free. Any thread. */
+/**
+ * Stop all operations, here and on every other rank (they get ncclRemoteError naming this rank), and free. Any thread.
+ */
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t pncclCommAbort(ncclComm_t comm);
 
 /**
- * The state: the first asynchronous failure, which stays; ncclInProgress while a call that is not blocking is under way; how
- * the last of these ended. Any thread.
+ * The state: the first asynchronous failure, which stays; ncclInProgress while a non-blocking call is in progress;
+ * afterwards the result of the last one. Any thread.
  */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
@@ -354,8 +448,7 @@ ncclResult_t pncclCommUserRank(const ncclComm_t comm, int *rank);
  *
  * All are queued on `stream` and return at once; counts are elements. Every rank of the communicator issues the same
  * collectives in the same order. In place where the buffers coincide as noted. Unknown type, operation or root, and
- * count * size beyond the address space: ncclInvalidArgument. An earlier asynchronous failure is returned again.
- */
+ * count * size beyond the address space: ncclInvalidArgument. An earlier asynchronous failure is returned again. */
 
 /** recvbuff[i] = op over ranks of sendbuff[i], everywhere. In place: sendbuff == recvbuff. */
 ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
@@ -393,7 +486,10 @@ ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recv
 ncclResult_t pncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
                                 ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
 
-/** recvbuff[r * count ...] = sendbuff[rank * count ...] of rank r. Not in place. */
+/**
+ * recvbuff[r * count ...] = sendbuff[rank * count ...] of rank r. In place it is no error, and leaves what a group of sends and receives
+ * does: parts that arrive may overwrite some that are still to be sent.
+ */
 ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
                           cudaStream_t stream);
 ncclResult_t pncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
@@ -411,6 +507,49 @@ ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncc
 ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
                           ncclComm_t comm, cudaStream_t stream);
 
+/* ---- operations with a configuration ----
+ *
+ * As the functions without Config; `config` NULL: exactly as these. It is read before the call returns. Errors as theirs, and
+ * ncclInvalidArgument: a config that does not begin with NCCL_COLLCONFIG_INITIALIZER, or a value out of its range, which is named;
+ * ncclInvalidUsage: maxCTAs above the communicator's, or an algSelection that leaves no algorithm.
+ */
+ncclResult_t ncclAllReduceConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+                                 ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclAllReduceConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+                                  ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t ncclBroadcastConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                                 ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclBroadcastConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                                  ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t ncclReduceConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+                              ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream,
+                              const ncclCollConfig_t *config);
+ncclResult_t pncclReduceConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+                               ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream,
+                               const ncclCollConfig_t *config);
+ncclResult_t ncclAllGatherConfig(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
+                                 ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclAllGatherConfig(const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype,
+                                  ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t ncclReduceScatterConfig(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
+                                     ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+                                     const ncclCollConfig_t *config);
+ncclResult_t pncclReduceScatterConfig(const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype,
+                                      ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+                                      const ncclCollConfig_t *config);
+ncclResult_t ncclAlltoAllConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+                                ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclAlltoAllConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+                                 ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t ncclGatherConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                              ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclGatherConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                               ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t ncclScatterConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                               ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclScatterConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+                                ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config);
+
 /** Send to `peer`, which calls ncclRecv with the same count and type. Sends and receives that need each other: group. */
 ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                       cudaStream_t stream);
@@ -424,17 +563,47 @@ ncclResult_t pncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, in
                        cudaStream_t stream);
 
 /**
- * An operation for `comm` and `datatype`: each rank multiplies what it contributes by its own `*scalar`, and then all is added.
- * ncclScalarHostImmediate: the scalar is read now; ncclScalarDevice: whenever an operation begins. Errors: ncclInvalidArgument.
+ * An operation for `comm` and `datatype`: each rank multiplies its contribution by its own `*scalar`, and the products
+ * are summed. ncclScalarHostImmediate: the scalar is read now; ncclScalarDevice: whenever an operation begins.
+ * Errors: ncclInvalidArgument.
  */
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype,
                                       ncclScalarResidence_t residence, ncclComm_t comm);
 ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype,
                                        ncclScalarResidence_t residence, ncclComm_t comm);
 
-/** Whatever was issued with it is done nevertheless. Built-in, or none of `comm`'s: ncclInvalidArgument. */
+/** Operations already issued with it are not affected. Built-in, or not of `comm`: ncclInvalidArgument. */
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
 ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
+
+/* ---- encryption ---- */
+
+typedef enum {
+    NCCL_ENCRYPTION_MODE_NONE = 0,
+    NCCL_ENCRYPTION_MODE_PSK =
+        1 /* all that goes over sockets is encrypted, and only ranks with the same key can join */
+} ncclEncryptionMode_t;
+
+typedef struct ncclEncryptionConfig_v23200 {
+    size_t size; /* first three: set by NCCL_ENCRYPTION_CONFIG_INITIALIZER */
+    unsigned int magic;
+    unsigned int version;
+    int mode;        /* ncclEncryptionMode_t */
+    const char *psk; /* at least 32 bytes before its zero; copied */
+} ncclEncryptionConfig_t;
+
+#define NCCL_ENCRYPTION_CONFIG_INITIALIZER                                                                             \
+    {                                                                                                                  \
+        sizeof(ncclEncryptionConfig_t), NCCL_API_MAGIC, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH),              \
+            NCCL_ENCRYPTION_MODE_NONE, NCCL_CONFIG_UNDEF_PTR                                                           \
+    }
+
+/**
+ * For the unique ids and communicators that this process makes from now on; what the user has set (KOLO_PSK, KOLO_NET_CRYPT) counts
+ * before it. Errors: ncclInvalidArgument: not initialised, another mode, no key, or one that is too short or has more than 1,023 bytes.
+ */
+ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t *config);
+ncclResult_t pncclSetEncryption(const ncclEncryptionConfig_t *config);
 
 /* ---- memory ---- */
 
@@ -445,47 +614,48 @@ ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
 ncclResult_t ncclMemAlloc(void **ptr, size_t size);
 ncclResult_t pncclMemAlloc(void **ptr, size_t size);
 
-/** Free it, from any thread. Anything else, or a second time: ncclInvalidArgument. NULL is fine. */
+/** Free it, from any thread. Other pointers, or a second time: ncclInvalidArgument. NULL is fine. */
 ncclResult_t ncclMemFree(void *ptr);
 ncclResult_t pncclMemFree(void *ptr);
 
 /**
- * Tell `comm` of a buffer that will be used again and again; `*handle` is for ncclCommDeregister. On host devices any memory is as
- * good; a range that was registered stays mapped until it is deregistered, or the communicator ends. NCCL_LOCAL_REGISTER=0:
- * nothing happens, and the handle is NULL.
+ * Register a buffer that will be used repeatedly; `*handle` is for ncclCommDeregister. On host devices it is no faster;
+ * a registered range stays mapped until it is deregistered, or the communicator ends. NCCL_LOCAL_REGISTER=0: no effect,
+ * and the handle is NULL.
  */
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle);
 ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle);
 
-/** NULL is fine; anything else that is no handle of this communicator: ncclInvalidUsage. */
+/** NULL is fine; any other value that is not a handle of this communicator: ncclInvalidUsage. */
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle);
 ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle);
 
 /**
- * Every rank calls it with its buffer (aligned to NCCL_WIN_REQUIRED_ALIGNMENT) and the same flags; `*win` is written when all have.
- * On host devices collectives are as fast without; one-sided operations need it. In a group: deferred to its end. Errors: ncclInvalidArgument;
- * ncclInvalidUsage: flags that differ; ncclRemoteError: another rank could not.
+ * Every rank calls it with its buffer (aligned to NCCL_WIN_REQUIRED_ALIGNMENT) and the same flags; `*win` is written
+ * when all have. On host devices collectives gain nothing from it; one-sided operations need it. In a group: deferred
+ * to its end.
+ * Errors: ncclInvalidArgument; ncclInvalidUsage: flags that differ; ncclRemoteError: it failed on another rank.
  */
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags);
 ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int winFlags);
 
-/** On this rank only. NULL is fine; what is no window of `comm`: ncclInvalidUsage. */
+/** On this rank only. NULL is fine; not a window of `comm`: ncclInvalidUsage. */
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
 ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
 
-/** The buffer that this rank registered. No window of `comm`: ncclInvalidArgument. */
+/** The buffer that this rank registered. Not a window of `comm`: ncclInvalidArgument. */
 ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr);
 ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr);
 
-/* ---- one-sided operations: what others write into windows, and how they tell ----
+/* ---- one-sided operations: writes into other ranks' windows, and signals ----
  *
- * Work of `stream`, in its order. In a group: queued at its end; those that were called before the communicator's first collective
- * or message run before all of these, the others after all of them. They cannot be captured. The target does nothing for
- * them but wait for signals: it may be in other operations, or in none. Signals have a context (below numRmaCtx of the configuration, 1 by default), a number
- * (0 to 15) and a source, and are counted. Contexts and numbers beyond, windows and ranges that are not there, and flags
- * other than 0: ncclInvalidArgument. Before the first window: ncclInvalidUsage. Memory of ncclMemAlloc can be written by all
- * processes of a host directly; other memory, and that of other hosts, over the network.
- */
+ * Work of `stream`, in its order. In a group: queued at its end; those called before the communicator's first
+ * collective or message run before all of these, the others after all of them. They cannot be captured. The target
+ * takes no part except to wait for signals: it may be in other operations, or in none. Signals have a context (below
+ * numRmaCtx of the configuration, 1 by default), a number (0 to 15) and a source, and are counted. Invalid contexts,
+ * numbers, windows and ranges, and flags other than 0: ncclInvalidArgument. Before the first window:
+ * ncclInvalidUsage. Memory of ncclMemAlloc can be written by all processes of a host directly; other memory, and
+ * memory of other hosts, over the network. */
 
 /**
  * Write `count` elements at byte `peerWinOffset` of the window of `peer` (which `peerWin` names on this rank), then signal it. Done
@@ -498,30 +668,30 @@ ncclResult_t pncclPutSignal(const void *localbuff, size_t count, ncclDataType_t 
                             ncclWindow_t peerWin, size_t peerWinOffset, int sigIdx, int ctx, unsigned int flags,
                             ncclComm_t comm, cudaStream_t stream);
 
-/** Signal `peer`, behind what was put there before on this stream. */
+/** Signal `peer`, after earlier puts to it on this stream. */
 ncclResult_t ncclSignal(int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclSignal(int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t stream);
 
-/** So many signals of a source. */
+/** A number of signals of one source. */
 typedef struct {
     int opCnt, peer, sigIdx, ctx;
 } ncclWaitSignalDesc_t;
 
 /**
- * What is behind it on `stream` runs when all these have come, beyond those that were waited for before; then what was put
- * before them is there. `signalDescs` is not needed after the call.
+ * Later work of `stream` runs when all these have come, beyond those that were waited for before; earlier puts of their
+ * sources have arrived then. `signalDescs` is not needed after the call.
  */
 ncclResult_t ncclWaitSignal(int nDesc, ncclWaitSignalDesc_t *signalDescs, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclWaitSignal(int nDesc, ncclWaitSignalDesc_t *signalDescs, ncclComm_t comm, cudaStream_t stream);
 
 typedef enum {
-    ncclStatGpuMemSuspend = 0,   /* bytes that suspending gives back */
+    ncclStatGpuMemSuspend = 0,   /* bytes that suspending frees */
     ncclStatGpuMemSuspended = 1, /* 1 if it is suspended */
     ncclStatGpuMemPersist = 2,   /* bytes that stay */
     ncclStatGpuMemTotal = 3
 } ncclCommMemStat_t;
 
-/** What the communicator holds on this rank. */
+/** Memory of the communicator on this rank. */
 ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value);
 ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value);
 
@@ -531,29 +701,32 @@ ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t
 ncclResult_t ncclGroupStart(void);
 ncclResult_t pncclGroupStart(void);
 
-/** Close it; the outermost queues everything at once, or returns the first error and drops all. Without start: ncclInvalidUsage. */
+/**
+ * Close it; the outermost queues everything at once, or returns the first error and drops all. Without start:
+ * ncclInvalidUsage.
+ */
 ncclResult_t ncclGroupEnd(void);
 ncclResult_t pncclGroupEnd(void);
 
 /**
- * Close it without doing anything: what was collected is dropped, and `simInfo` (started with NCCL_SIM_INFO_INITIALIZER) gets the
- * microseconds that the collectives would take, by the model that chooses their algorithms. Only the outermost group's end tells.
+ * Close it without running anything: the collected calls are dropped, and `simInfo` (started with
+ * NCCL_SIM_INFO_INITIALIZER) gets the microseconds that the collectives would take, by the cost model that chooses
+ * their algorithms. Only the end of the outermost group writes it.
  */
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo);
 ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *simInfo);
 
 /* ---- parameters ----
  *
- * What is in force, as `kolo env` shows it: whatever the process was given, or a default. Any thread.
- */
+ * The values in force, as `kolo env` shows them: set for the process, or defaults. Any thread. */
 
 typedef struct ncclParamHandle *ncclParamHandle_t;
 
-/** A parameter by its name, "NCCL_DEBUG" say. Unknown: ncclInvalidArgument. */
+/** A parameter by its name, such as "NCCL_DEBUG". Unknown: ncclInvalidArgument. */
 ncclResult_t ncclParamBind(ncclParamHandle_t *out, const char *key);
 ncclResult_t pncclParamBind(ncclParamHandle_t *out, const char *key);
 
-/** Its number; of a choice, the number of that. A text, or one that does not fit: ncclInvalidArgument. */
+/** Its number; of a choice, its index. A text, or a number that does not fit: ncclInvalidArgument. */
 ncclResult_t ncclParamGetI8(ncclParamHandle_t handle, int8_t *out);
 ncclResult_t pncclParamGetI8(ncclParamHandle_t handle, int8_t *out);
 ncclResult_t ncclParamGetI16(ncclParamHandle_t handle, int16_t *out);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nccl_device.h - NCCL's device API: its host part, and declarations with which kernels that use the other part compile.
+ * nccl_device.h - NCCL's device API: its host part, and declarations with which kernels that use the device part
+ * compile.
  *
- * Device communicators are for kernels of GPUs, which reach the memory of other ranks and start operations by themselves. Host
- * devices have none: who asks for one, or for what kernels need, gets ncclInvalidUsage and the reason. Teams are answered
- * for: a rank reaches only its own memory by loads and stores, so its LSA team is itself, and its rail is everybody.
+ * Device communicators are for kernels of GPUs, which access the memory of other ranks and start operations themselves.
+ * Host devices have none: requests for one, or for resources of kernels, return ncclInvalidUsage with the reason. Teams
+ * are supported: a rank reaches only its own memory by loads and stores, so its LSA team is itself, and its rail team
+ * is all ranks.
  *
  * Threads: any.
  */
@@ -27,12 +29,12 @@ typedef uint32_t ncclDevResourceHandle_t;
 typedef uint32_t ncclGinSignal_t;
 typedef uint32_t ncclGinCounter_t;
 
-/** Memory that a switch multicasts to; there is none. */
+/** Memory that a switch multicasts to; there is none here. */
 typedef struct ncclMultimemHandle {
     void *mcBasePtr;
 } ncclMultimemHandle_t;
 
-/** Ranks of a communicator at equal distances: `rank` is the own one's place among them. */
+/** Ranks of a communicator at equal distances; `rank` is the own position among them. */
 typedef struct ncclTeam {
     int nRanks, rank, stride;
 } ncclTeam_t;
@@ -77,7 +79,7 @@ typedef struct ncclTeamRequirements {
     ncclMultimemHandle_t *outMultimemHandle;
 } ncclTeamRequirements_t;
 
-/** What a device communicator shall have. Started with NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER. */
+/** Requirements for a device communicator. Started with NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER. */
 typedef struct ncclDevCommRequirements {
     size_t size;
     unsigned int magic; /* 0xcafebeef */
@@ -97,7 +99,7 @@ typedef struct ncclDevCommRequirements {
             false, 0, 0, 0, 0, 0, false, 0, 0, 0                                                                       \
     }
 
-/** What a communicator can do. Started with NCCL_COMM_PROPERTIES_INITIALIZER. */
+/** Capabilities of a communicator. Started with NCCL_COMM_PROPERTIES_INITIALIZER. */
 typedef struct ncclCommProperties {
     size_t size;
     unsigned int magic; /* 0xcafebeef */
@@ -118,17 +120,17 @@ typedef struct ncclCommProperties {
             false, 0, 0, false, 0                                                                                      \
     }
 
-/** As far as the program's struct goes. Not started so: ncclInvalidArgument. */
+/** Fills as much as the program's struct has. Not initialised with the macro: ncclInvalidArgument. */
 ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *properties);
 ncclResult_t pncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *properties);
 
-/** ncclInvalidUsage, and *devComm is zeroed; that can be destroyed. A communicator that is none: ncclInvalidArgument. */
+/** ncclInvalidUsage, and *devComm is zeroed, which can be destroyed. An invalid communicator: ncclInvalidArgument. */
 ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t *requirements, ncclDevComm_t *devComm);
 ncclResult_t pncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t *requirements, ncclDevComm_t *devComm);
 ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const ncclDevComm_t *devComm);
 ncclResult_t pncclDevCommDestroy(ncclComm_t comm, const ncclDevComm_t *devComm);
 
-/** ncclInvalidUsage: these reserve what kernels use. */
+/** ncclInvalidUsage: these reserve resources of kernels. */
 ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers, ncclLsaBarrierHandle_t *handle,
                                              ncclDevResourceRequirements_t *requirements);
 ncclResult_t pncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers, ncclLsaBarrierHandle_t *handle,
@@ -144,7 +146,7 @@ ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots, ncclLLA2AHandle
 ncclResult_t pncclLLA2ACreateRequirement(int nBlocks, int nSlots, ncclLLA2AHandle_t *handle,
                                          ncclDevResourceRequirements_t *requirements);
 
-/** Teams of no ranks for a communicator that is none. */
+/** For an invalid communicator, teams without ranks. */
 ncclTeam_t ncclTeamWorld(ncclComm_t comm);
 ncclTeam_t pncclTeamWorld(ncclComm_t comm);
 ncclTeam_t ncclTeamLsa(ncclComm_t comm);
@@ -152,30 +154,30 @@ ncclTeam_t pncclTeamLsa(ncclComm_t comm);
 ncclTeam_t ncclTeamRail(ncclComm_t comm);
 ncclTeam_t pncclTeamRail(ncclComm_t comm);
 
-/** The rank in the communicator, or in the LSA team, of rank `rank` of `team`; -1 for a communicator that is none. */
+/** The rank in the communicator, or in the LSA team, of rank `rank` of `team`; -1 for an invalid communicator. */
 int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank);
 int pncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank);
 int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank);
 int pncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank);
 
-/** Slots for so many elements of so many bytes, 8 bytes each. */
+/** Slots for `maxElts` elements of `maxEltSize` bytes, 8 bytes each. */
 int ncclLLA2ACalcSlots(int maxElts, int maxEltSize);
 int pncclLLA2ACalcSlots(int maxElts, int maxEltSize);
 
-/* ---- where the memory of a window is ---- */
+/* ---- addresses of windows ---- */
 
 /**
- * Byte `offset` of the part of a rank of the LSA team, which is this rank alone: rank 0. Others, a window that is none, or an
- * offset beyond the window: ncclInvalidArgument.
+ * Byte `offset` of the part of a rank of the LSA team, which is this rank alone: rank 0. Other ranks, an invalid
+ * window, or an offset beyond the window: ncclInvalidArgument.
  */
 ncclResult_t ncclGetLsaDevicePointer(ncclWindow_t window, size_t offset, int lsaRank, void **outPtr);
 ncclResult_t pncclGetLsaDevicePointer(ncclWindow_t window, size_t offset, int lsaRank, void **outPtr);
 
-/** Of the part of rank `peer` of the communicator: NULL if that is not this one. */
+/** The same in the part of rank `peer` of the communicator: NULL if that is not this rank. */
 ncclResult_t ncclGetPeerDevicePointer(ncclWindow_t window, size_t offset, int peer, void **outPtr);
 ncclResult_t pncclGetPeerDevicePointer(ncclWindow_t window, size_t offset, int peer, void **outPtr);
 
-/** NULL: nothing multicasts. */
+/** NULL: there is no multicast. */
 ncclResult_t ncclGetLsaMultimemDevicePointer(ncclWindow_t window, size_t offset, void **outPtr);
 ncclResult_t pncclGetLsaMultimemDevicePointer(ncclWindow_t window, size_t offset, void **outPtr);
 ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset, ncclMultimemHandle_t multimem,
@@ -205,7 +207,7 @@ NCCL_TEAM_INLINE int ncclTeamRankToTeam(ncclTeam_t a, ncclTeam_t b, int rank)
     return a.rank + (rank - b.rank) * b.stride / a.stride;
 }
 
-/** The ranks of `parent` in blocks of `innerSize`: the own block, and those at the own place of all blocks. */
+/** The ranks of `parent` in blocks of `innerSize`: the own block, or the ranks at the own position in all blocks. */
 NCCL_TEAM_INLINE ncclTeam_t ncclTeamInnerFactor(ncclTeam_t parent, int innerSize)
 {
     ncclTeam_t team = {innerSize, parent.rank % innerSize, parent.stride};
@@ -229,10 +231,9 @@ NCCL_TEAM_INLINE ncclTeam_t ncclTeamOuterFactor(ncclTeam_t parent, int innerSize
 
 #if defined(__cplusplus) && defined(__CUDACC__)
 
-/* ---- what kernels call ----
+/* ---- device-side declarations ----
  *
- * No kernel gets a device communicator, so none of this runs: whoever gets here all the same traps.
- */
+ * No kernel can get a device communicator, so none of this code runs; if it does, it traps. */
 #include <cuda/atomic>
 
 struct ncclTeamTagWorld {
@@ -322,7 +323,7 @@ KOLO_NO_DEVICE_COMM(void *, ncclGetMultimemPointer(ncclWindow_t, size_t, ncclMul
 KOLO_NO_DEVICE_COMM(void *, ncclGetLsaMultimemPointer(ncclWindow_t, size_t, const ncclDevComm &))
 #undef KOLO_NO_DEVICE_COMM
 
-/* What is put over the network by kernels. */
+/* Network operations by kernels. */
 enum class ncclGinFenceLevel { Relaxed };
 struct ncclGin_None {
 };

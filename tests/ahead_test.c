@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What queued operations send is posted before their turn, but only if it is what they would send in their turn: processes that queue many operations, whose
- * data come from operations before them, from functions and streams between them, or from another process that shares the memory.
+ * The data of queued operations are posted before their turn, but only if they are the data that they would send in
+ * their turn: processes that queue many operations, whose data come from operations before them, from functions and
+ * streams between them, or from another process that shares the memory.
  */
 #include "include/kolo.h"
 #include "tests/hang.h"
@@ -20,7 +21,7 @@
 
 enum { MOST_RANKS = 3, TIMES = 100, QUEUED = 8 };
 
-/* ---- what the processes share ---- */
+/* ---- shared by the processes ---- */
 
 static struct shared {
     ncclUniqueId id;
@@ -64,7 +65,7 @@ static void wait_for_all(void)
     must(koloStreamSynchronize(rank.stream));
 }
 
-/* Run what is queued as far as it goes. */
+/* Run queued operations as far as they go. */
 static void poll(void)
 {
     for (int i = 0; i < 100; i++) {
@@ -91,7 +92,7 @@ static void pass_on(const int32_t *from, int32_t *to)
     must(ncclGroupEnd());
 }
 
-/* All is connected, and what is used for the first time was. */
+/* All is connected, and everything used for the first time was used. */
 static void warm_up(void)
 {
     uint32_t one[2] = {0};
@@ -127,7 +128,7 @@ static int be_rank(int number, int n, void (*run)(void))
     return 0;
 }
 
-/* One that waits for a rank that has failed waits until its alarm. */
+/* If a rank has failed, the others wait until their alarm. */
 static void run_ranks(int n, void (*run)(void))
 {
     pid_t child[MOST_RANKS];
@@ -149,7 +150,7 @@ static void run_ranks(int n, void (*run)(void))
     assert_int_equal(failed, 0);
 }
 
-/* ---- data that come from operations before ---- */
+/* ---- data from earlier operations ---- */
 
 static void run_chain(void)
 {
@@ -176,7 +177,7 @@ static void run_in_place(void)
     expect(a, want, "sums in place");
 }
 
-/* Of a longer result only the last part is sent on, behind others that have nothing to do with it. */
+/* Only the last part of a longer result is sent on, behind operations that have nothing to do with it. */
 static void run_parts(void)
 {
     int32_t none[2] = {0}, out[1 + MOST_RANKS], in[MOST_RANKS];
@@ -201,7 +202,7 @@ static void run_ring(void)
         pass_on(&b, &a);
     }
     wait_for_all();
-    expect(a, (rank.number + 2 * TIMES * (rank.n - 1)) % rank.n, "what went round");
+    expect(a, (rank.number + 2 * TIMES * (rank.n - 1)) % rank.n, "the value that went round");
 }
 
 /* Results that are not sent on, in many places. */
@@ -231,7 +232,8 @@ static void run_sequences(void)
     run_apart();
 }
 
-/* ---- large ones, before which ranks negotiate now and then, and which the kernel copies if that is faster ---- */
+/* ---- large operations, before which ranks negotiate now and then, and which the kernel copies if that is faster
+ * ---- */
 
 enum { LARGE_ROUNDS = 600, LARGE_QUEUED = 16, LARGE_MOST = 24576 }; /* elements, of all ranks together */
 
@@ -315,7 +317,7 @@ static void data_of_operations_before_are_waited_for(void **state)
     for (int n = 2; n <= 3; n++) run_ranks(n, run_sequences);
 }
 
-/* ---- from what stands between ---- */
+/* ---- writers between operations ---- */
 
 static void add_one(void *arg)
 {
@@ -335,7 +337,7 @@ static void run_functions(void)
     if (!rank.number) reach(1);
     wait_for_all();
     for (int i = 0; i < TIMES; i++)
-        for (int r = 0; r < rank.n; r++) expect(in[i][r], i + 1, "what a function has counted");
+        for (int r = 0; r < rank.n; r++) expect(in[i][r], i + 1, "the count of a function");
 }
 
 static void functions_between_are_waited_for(void **state)
@@ -344,7 +346,7 @@ static void functions_between_are_waited_for(void **state)
     run_ranks(2, run_functions);
 }
 
-/* Another stream writes what is sent when it has been sent before. */
+/* Another stream writes the buffer after it has been sent. */
 static void run_streams(void)
 {
     koloStream_t other;
@@ -366,7 +368,7 @@ static void run_streams(void)
     if (!rank.number) reach(1);
     wait_for_all();
     for (int i = 0; i < QUEUED; i++)
-        for (int r = 0; r < rank.n; r++) expect(in[i][r], i + 1, "what another stream has counted");
+        for (int r = 0; r < rank.n; r++) expect(in[i][r], i + 1, "the count of another stream");
     must(koloStreamSynchronize(other));
     must(koloStreamDestroy(other));
     must(koloEventDestroy(sent));
@@ -381,7 +383,7 @@ static void streams_between_are_waited_for(void **state)
 
 /* ---- from other processes ---- */
 
-/* Rank 1 writes what rank 0 sends, and says so by the operation before. */
+/* Rank 1 writes the buffer that rank 0 sends, and signals it by the operation before. */
 static void run_shared(void)
 {
     int32_t none[1 + MOST_RANKS] = {0}, in[MOST_RANKS], *own = &shared->data[512];
@@ -394,7 +396,7 @@ static void run_shared(void)
         poll();
         if (!rank.number) reach(2 * i + 1);
         wait_for_all();
-        expect(in[0], i + 1, "what another process has written");
+        expect(in[0], i + 1, "the value that another process wrote");
     }
 }
 
@@ -420,7 +422,7 @@ static bool is_stopped(pid_t pid)
     return end && end[1] && end[2] == 'T';
 }
 
-/* Rank 0 has queued all, and runs no more; rank 1 gets it all the same. */
+/* Rank 0 has queued all, and runs no more; rank 1 gets the data all the same. */
 static void run_stopped(void (*issue)(const int32_t *from, int32_t *to))
 {
     static int32_t out[QUEUED], in[QUEUED][MOST_RANKS];

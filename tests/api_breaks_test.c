@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Communicators that grow, that are revoked, and that give back for a while what they hold.
+ * Communicators that grow, that are revoked, and that release their resources for a while.
  */
 #include "tests/holdings.h"
 
@@ -38,7 +38,7 @@ static void new_ranks_join_the_old_ones(void **state)
 
     (void)state;
     ok(ncclCommInitAll(pair, 2, NULL));
-    for (int round = 0; round < 2; round++) { /* who has the id is rank 0 or 1, and says so or not */
+    for (int round = 0; round < 2; round++) { /* rank 0 or 1 has the id, and passes it or not */
         ok(ncclCommGetUniqueId(pair[round], &id));
         ok(ncclGroupStart());
         for (int r = 0; r < RANKS; r++) {
@@ -78,7 +78,7 @@ static void growing_is_checked(void **state)
     ok(ncclGroupStart());
     for (int r = 0; r < RANKS; r++) ok(ncclCommGrow(comms[r], 9, NULL, -1, &none[r], NULL));
     expect_refused(ncclGroupEnd(), ncclInvalidUsage, "no rank has an id");
-    sum_over(comms, RANKS); /* which harms nobody */
+    sum_over(comms, RANKS); /* which is harmless */
 }
 
 /* ---- revoking ---- */
@@ -97,13 +97,13 @@ static void revoked_ones_have_children_and_nothing_else(void **state)
     ok(ncclGroupEnd());
     for (int r = 0; r < RANKS - 1; r++) {
         ok(koloSetDevice(r));
-        assert_int_equal(koloStreamQuery(NULL), ncclInProgress); /* it moves what can be moved */
+        assert_int_equal(koloStreamQuery(NULL), ncclInProgress); /* it moves the data that can be moved */
     }
     expect_refused(ncclCommRevoke(parents[0], 1), ncclInvalidArgument, "flags 1");
     for (int r = 0; r < RANKS; r++) ok(ncclCommRevoke(parents[r], NCCL_REVOKE_DEFAULT));
     for (int r = 0; r < RANKS; r++) {
         assert_int_equal(synchronize_device(r), r < RANKS - 1 ? ncclInternalError : ncclSuccess);
-        ok(synchronize_device(r)); /* said once; the stream is as new */
+        ok(synchronize_device(r)); /* reported once; the stream works again */
         ok(ncclCommGetAsyncError(parents[r], &code));
         assert_int_equal(code, ncclSuccess);
     }
@@ -195,7 +195,7 @@ static void a_suspended_one_can_be_ended(void **state)
         suspend_all();
         for (int r = 0; r < RANKS; r++) ok(abort ? ncclCommAbort(comms[r]) : ncclCommDestroy(comms[r]));
     }
-    assert_true(count_fds() <= before + 4); /* what the process has once */
+    assert_true(count_fds() <= before + 4); /* descriptors that the process has once */
 }
 
 struct kolo_test_keep kolo_test_keeps[] = {KOLO_TEST_UNUSED_IDS, {NULL, 0, 0}};

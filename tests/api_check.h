@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** api_check.h - for tests of the public interface: calls that must work, and calls that must be refused in words. */
+/** api_check.h - for tests of the public interface: calls that must succeed, and calls that must be refused with a
+ * text. */
 #ifndef KOLO_API_CHECK_H
 #define KOLO_API_CHECK_H
 
@@ -11,7 +12,7 @@
 
 #define ok(call) expect_success((call), #call, __FILE__, __LINE__)
 
-/* On stderr as well: cmocka keeps what a child of the test, or a thread, has to say. */
+/* On stderr as well: cmocka keeps the output of a child of the test, or of a thread. */
 static inline void expect_success(ncclResult_t rc, const char *call, const char *file, int line)
 {
     if (rc == ncclSuccess) return;

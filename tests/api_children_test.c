@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Communicators made of others: split by colours and keys, shrunk, also without the dead, and aborted on the way.
+ * Communicators made from others: split by colours and keys, shrunk, also without dead ranks, and aborted on the way.
  */
 #include "base/atomic.h"
 
@@ -21,7 +21,7 @@ static void synchronize(ncclComm_t comm)
     ok(synchronize_device(device));
 }
 
-/* The sum over the ranks that contribute `value` each, of one of several communicators that one thread drives. */
+/* The sum over the ranks, with `value` from each, of one of several communicators that one thread drives. */
 static void sum_over(ncclComm_t *children, const int *value, const int *want, int n)
 {
     static int in[RANKS][COUNT], out[RANKS][COUNT];
@@ -153,7 +153,7 @@ static void a_shrunk_one_keeps_the_order(void **state)
     destroy_all(second, RANKS);
 }
 
-/* A rank that takes no part holds the others up, until they go on without it. */
+/* A rank that takes no part delays the others, until they go on without it. */
 static void shrinking_may_give_up_what_is_under_way(void **state)
 {
     ncclComm_t parents[RANKS], children[RANKS];
@@ -168,7 +168,7 @@ static void shrinking_may_give_up_what_is_under_way(void **state)
     for (int r = 0; r < RANKS - 1; r++) {
         ok(koloSetDevice(r));
         assert_int_not_equal(koloStreamSynchronize(NULL), ncclSuccess);
-        ncclCommDestroy(parents[r]); /* says what it failed of, and does not wait */
+        ncclCommDestroy(parents[r]); /* fails with its reason, and does not wait */
     }
     ncclCommAbort(parents[RANKS - 1]);
     sum_over(children, (int[]){1, 2, 3, 4}, (int[]){6, 6, 6, 0}, RANKS);
@@ -177,7 +177,7 @@ static void shrinking_may_give_up_what_is_under_way(void **state)
 
 /* ---- a rank dies: processes ---- */
 
-/* The first one makes the id, for this process shall have no threads when it forks. */
+/* The first one makes the id: this process must have no threads when it forks. */
 static void die_or_shrink(const int pipe[2], int rank)
 {
     ncclUniqueId id;
@@ -195,7 +195,7 @@ static void die_or_shrink(const int pipe[2], int rank)
     for (int i = 0; i < COUNT; i++) in[i] = rank + i;
     rc = ncclAllReduce(in, out, COUNT, ncclInt, ncclSum, comm, NULL);
     if (!rc) rc = koloStreamSynchronize(NULL);
-    if (rank == dead) _exit(0); /* without a word; all have been there */
+    if (rank == dead) _exit(0); /* silently; all ranks have joined */
     if (!rc) rc = ncclAllReduce(in, out, COUNT, ncclInt, ncclSum, comm, NULL);
     if (!rc) rc = koloStreamSynchronize(NULL);
     if (rc != ncclRemoteError) _exit(11);
@@ -265,7 +265,7 @@ static void an_abort_of_the_parent_ends_a_split(void **state)
 
     (void)state;
     create_unblocking(parents, 2);
-    assert_int_equal(ncclCommSplit(parents[0], 0, 0, &child, NULL), ncclInProgress); /* the other does not come */
+    assert_int_equal(ncclCommSplit(parents[0], 0, 0, &child, NULL), ncclInProgress); /* the other rank does not join */
     ok(ncclCommAbort(parents[0]));
     assert_null(child);
     ok(ncclCommAbort(parents[1]));

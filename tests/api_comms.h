@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** api_comms.h - for tests of the interface whose ranks are all one thread's: communicators that each test finds made. Behind `enum { RANKS = n }`. */
+/** api_comms.h - for tests of the interface with all ranks in one thread: the communicators that each test starts with.
+ * Include it after `enum { RANKS = n }`. */
 #ifndef KOLO_API_COMMS_H
 #define KOLO_API_COMMS_H
 

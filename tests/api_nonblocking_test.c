@@ -65,7 +65,7 @@ static void one_thread_makes_and_ends_several_without_a_group(void **state)
     for (int r = 0; r < RANKS; r++) assert_int_equal(ncclCommFinalize(comms[r]), ncclInProgress);
     await_all(comms);
     expect_refused(ncclCommFinalize(comms[0]), ncclInvalidArgument, "finalized before");
-    assert_int_equal(await(comms[0]), ncclSuccess); /* that was a mistake, and no failure */
+    assert_int_equal(await(comms[0]), ncclSuccess); /* a user error, and no failure */
     for (int r = 0; r < RANKS; r++) ok(ncclCommDestroy(comms[r]));
 }
 
@@ -85,7 +85,7 @@ static void await_failure_of(ncclComm_t handle)
     kl_handle_leave(comm);
 }
 
-/* How it ends is told when it has ended: who hears that can destroy it. */
+/* The result is reported when the call has ended: a caller that has read it can destroy the communicator. */
 static void one_whose_end_fails_can_be_destroyed_at_once(void **state)
 {
     static int in[COUNT], out[COUNT];
@@ -148,7 +148,7 @@ static void one_that_is_not_ready_can_be_asked_and_aborted_only(void **state)
 
     (void)state;
     ok(ncclGetUniqueId(&id));
-    assert_int_equal(ncclCommInitRankConfig(&comm, 2, id, 0, &config), ncclInProgress); /* rank 1 does not come */
+    assert_int_equal(ncclCommInitRankConfig(&comm, 2, id, 0, &config), ncclInProgress); /* rank 1 does not join */
     ok(ncclCommGetAsyncError(comm, &code));
     assert_int_equal(code, ncclInProgress);
     expect_refused(ncclCommCount(comm, &n), ncclInvalidArgument, "its creation is in progress");
@@ -228,7 +228,7 @@ static void *join(void *arg)
 static void another_thread_aborts_a_blocking_init(void **state)
 {
     (void)state;
-    for (int i = 0; i < 20; i++) { /* at different points of it */
+    for (int i = 0; i < 20; i++) { /* at different points */
         struct joining j = {0};
         ncclComm_t comm;
         pthread_t thread;
@@ -245,7 +245,7 @@ static void another_thread_aborts_a_blocking_init(void **state)
     }
 }
 
-/* ---- what a configuration does ---- */
+/* ---- effects of a configuration ---- */
 
 static ncclResult_t create_with(ncclComm_t *comms, const ncclConfig_t *configs)
 {

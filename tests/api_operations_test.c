@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations that are made of others, and reductions that are not built in, with several ranks in one thread.
+ * Operations that are made of other operations, and reductions that are not built in, with several ranks in one thread.
  */
 
 #include <stdio.h>
@@ -32,6 +32,30 @@ static void all_to_all_exchanges_parts(void **state)
     for (int r = 0; r < RANKS; r++)
         for (int from = 0; from < RANKS; from++)
             for (int i = 0; i < COUNT; i++) assert_int_equal(out[r][from * COUNT + i], in[from][r * COUNT + i]);
+}
+
+/* Small parts are staged before any is overwritten; of larger ones only the own part is certain. */
+static void all_to_all_in_place_is_no_error(void **state)
+{
+    static const size_t counts[] = {1, COUNT, 1 << 18};
+    const size_t room = RANKS * counts[2];
+    int32_t *buffer[RANKS];
+
+    (void)state;
+    for (int r = 0; r < RANKS; r++) assert_non_null(buffer[r] = malloc(room * sizeof **buffer));
+    FOR_EACH_CASE(n, counts)
+    {
+        for (int r = 0; r < RANKS; r++)
+            for (size_t i = 0; i < RANKS * *n; i++) buffer[r][i] = (int32_t)(100 * (i / *n) + (size_t)r);
+        ok(ncclGroupStart());
+        for (int r = 0; r < RANKS; r++) ok(ncclAlltoAll(buffer[r], buffer[r], *n, ncclInt32, comms[r], NULL));
+        ok(ncclGroupEnd());
+        synchronize_all();
+        for (int r = 0; r < RANKS; r++)
+            for (int from = 0; from < RANKS; from++)
+                if (from == r || *n <= COUNT) assert_int_equal(buffer[r][(size_t)from * *n], 100 * r + from);
+    }
+    for (int r = 0; r < RANKS; r++) free(buffer[r]);
 }
 
 static void gather_and_scatter_touch_only_what_they_should(void **state)
@@ -102,7 +126,6 @@ static void wrong_arguments_are_refused(void **state)
     expect_refused(ncclAlltoAll(a, b, 1, ncclInt32, NULL, NULL), ncclInvalidArgument, "ncclAlltoAll: the communicator");
     expect_refused(ncclAlltoAll(NULL, b, 1, ncclInt32, c, NULL), ncclInvalidArgument, "send buffer is NULL");
     expect_refused(ncclAlltoAll(a, NULL, 1, ncclInt32, c, NULL), ncclInvalidArgument, "receive buffer is NULL");
-    expect_refused(ncclAlltoAll(a, a, 1, ncclInt32, c, NULL), ncclInvalidArgument, "two buffers");
     expect_refused(ncclAlltoAll(a, b, 1, (ncclDataType_t)40, c, NULL), ncclInvalidArgument, "data type 40");
     expect_refused(ncclAlltoAll(a, b, SIZE_MAX / 4, ncclInt32, c, NULL), ncclInvalidArgument, "address space");
     expect_refused(ncclGather(a, b, 1, ncclInt32, RANKS, c, NULL), ncclInvalidArgument, "ncclGather: root 5");
@@ -137,7 +160,7 @@ static void wrong_arguments_are_refused(void **state)
     expect_refused(ncclRedOpDestroy(op, c), ncclInvalidArgument, "no operation of this communicator");
 }
 
-/* ---- counts beyond what a pointer reaches ---- */
+/* ---- counts beyond the address space ---- */
 
 typedef ncclResult_t (*call_of_count)(size_t count, ncclDataType_t type, ncclComm_t comm);
 
@@ -282,7 +305,7 @@ static void everybody_sends_everybody_something_else(void **state)
         }
 }
 
-/* Behind a barrier is what everybody did before it. */
+/* A rank that passes a barrier sees the writes of all ranks before it. */
 static void a_barrier_waits_for_everybody(void **state)
 {
     (void)state;
@@ -338,7 +361,7 @@ static void contributions_are_scaled_by_each_rank(void **state)
     }
 }
 
-/* It is read when the operation begins, and may be destroyed as soon as that was issued. */
+/* The scalar is read when the operation begins, and may be destroyed as soon as that was issued. */
 static void a_scalar_may_be_read_later(void **state)
 {
     float scalar = 1, *a = (float *)(void *)in[0], *b = (float *)(void *)out[0];
@@ -403,7 +426,7 @@ static void bits_and_truths_are_reduced(void **state)
         }
 }
 
-/* A step says which operator it is of; ranks that disagree are told. */
+/* A step carries its operator; ranks that disagree get an error. */
 static void different_operators_are_found_out(void **state)
 {
     ncclComm_t pair[2];
@@ -424,7 +447,7 @@ static void different_operators_are_found_out(void **state)
     for (int r = 0; r < 2; r++) ok(ncclCommAbort(pair[r]));
     for (int r = 0; r < 2; r++) {
         ok(koloSetDevice(r));
-        (void)koloStreamSynchronize(NULL); /* may say once what the abort took back */
+        (void)koloStreamSynchronize(NULL); /* may report once that the abort withdrew work */
     }
 }
 
@@ -535,7 +558,9 @@ static void windows_are_of_all_ranks(void **state)
     expect_refused(ncclCommWindowRegister(comms[0], memory[0], 0, &second, 0), ncclInvalidArgument, "is empty");
     expect_refused(ncclCommWindowRegister(comms[0], (char *)memory[0] + 64, 64, &second, 0), ncclInvalidArgument,
                    "not aligned");
-    expect_refused(ncclCommWindowRegister(comms[0], memory[0], 64, &second, 8), ncclInvalidArgument, "flags 8");
+    expect_refused(ncclCommWindowRegister(comms[0], memory[0], 64, &second, 16), ncclInvalidArgument, "flags 16");
+    expect_refused(ncclCommWindowRegister(comms[0], memory[0], 64, &second, NCCL_WIN_CFT_COUNTED), ncclInvalidUsage,
+                   "counted fabric writes");
     expect_refused(ncclCommWindowRegister(comms[0], memory[0], 64, NULL, 0), ncclInvalidArgument, "result pointer");
     ok(ncclGroupStart());
     for (int r = 0; r < RANKS; r++) {
@@ -554,6 +579,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_to_all_exchanges_parts),
+        cmocka_unit_test(all_to_all_in_place_is_no_error),
         cmocka_unit_test(gather_and_scatter_touch_only_what_they_should),
         cmocka_unit_test(gather_and_scatter_work_in_place),
         cmocka_unit_test(nothing_is_done_with_nothing),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program may ask: parameters, properties, teams; and what host devices do not have.
+ * Queries of programs: parameters, properties, teams; and functions that host devices do not have.
  */
 #include "include/nccl_device.h"
 #include "tests/api_check.h"

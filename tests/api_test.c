@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The public interface with several ranks in one thread: what is refused, and that operations, groups, streams and events
- * do what NCCL's do.
+ * The public interface with several ranks in one thread: refused calls, and operations, groups, streams and events that
+ * behave as NCCL's.
  */
 #include "include/kolo.h"
 
@@ -13,7 +13,7 @@ enum { RANKS = 4, COUNT = 50000 };
 #include "tests/api_comms.h"
 #include "tests/leftovers.h"
 
-/* ---- what is refused ---- */
+/* ---- refused calls ---- */
 
 static void wrong_arguments_are_refused_in_words(void **state)
 {
@@ -66,7 +66,7 @@ static void an_error_in_a_group_drops_the_group(void **state)
     assert_true(b[0] == 0);
 }
 
-/* Also one of a call that creates communicators; what the group would have created is not. */
+/* Also an error of a call that creates communicators; the group's other communicators are not created. */
 static void an_error_in_creating_drops_the_group(void **state)
 {
     ncclComm_t one = (ncclComm_t)(void *)state, none;
@@ -93,11 +93,11 @@ static void an_error_found_at_the_end_of_a_group_drops_the_group(void **state)
 
     (void)state;
     ok(ncclGroupStart());
-    ok(ncclSend(a, 4, ncclFloat, 1, comms[0], NULL)); /* right, and of another communicator than what is wrong */
+    ok(ncclSend(a, 4, ncclFloat, 1, comms[0], NULL)); /* valid, and of another communicator than the invalid call */
     ok(ncclSend(a, 4, ncclFloat, 1, comms[1], NULL));
     expect_refused(ncclGroupEnd(), ncclInvalidUsage, "opposite call");
 
-    ok(ncclGroupStart()); /* so this message finds no other in its way */
+    ok(ncclGroupStart()); /* so this message is not blocked by another one */
     ok(ncclSend(other, 4, ncclFloat, 1, comms[0], NULL));
     ok(ncclRecv(b, 4, ncclFloat, 0, comms[1], NULL));
     ok(ncclGroupEnd());
@@ -198,7 +198,7 @@ static void rooted_operations_touch_only_what_they_should(void **state)
     free_buffers(&b);
 }
 
-/* Everybody sends its block k to rank k, itself included: an all-to-all, in opposite orders of calls. */
+/* Each rank sends its block k to rank k, itself included: an all-to-all, in opposite orders of calls. */
 static void a_group_of_messages_is_an_all_to_all(void **state)
 {
     struct buffers b;
@@ -272,7 +272,9 @@ static void operations_on_many_streams_keep_their_order(void **state)
             ok(ncclAllReduce(&x[r], &y[r], 1, ncclInt32, ncclSum, comms[r], s[r][0]));
             ok(ncclAllReduce(&x[r], &z[r], 1, ncclInt32, ncclMax, comms[r], s[r][1]));
         }
-        for (int r = RANKS - 1; r >= 0; r--) ok(koloStreamSynchronize(s[r][1])); /* runs what stands before it, too */
+        for (int r = RANKS - 1; r >= 0; r--)
+            ok(koloStreamSynchronize(s[r][1])); /* runs the operations before it,
+                                                                                  * too */
         for (int r = 0; r < RANKS; r++) assert_true(y[r] == 6 + RANKS * round && z[r] == RANKS - 1 + round);
     }
     for (int r = 0; r < RANKS; r++)
@@ -320,7 +322,7 @@ static void a_failure_is_reported_by_every_stream_of_a_group(void **state)
     for (int k = 0; k < 2; k++) ok(koloStreamDestroy(s[k]));
 }
 
-/* Of everything that concerns the communicator's work, and of nothing else, until it is destroyed. */
+/* A failure is reported by all calls that concern the communicator's work, and by no others, until it is destroyed. */
 static void a_failure_stays_as_long_as_its_communicator(void **state)
 {
     koloStream_t s, other;
@@ -349,7 +351,7 @@ static void a_failure_stays_as_long_as_its_communicator(void **state)
         ok(ncclCommGetAsyncError(pair[0], &async));
         assert_int_equal(async, ncclRemoteError);
         ok(koloEventSynchronize(before));
-        ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, one, s)); /* stands behind it, and runs */
+        ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, one, s)); /* queued behind it, and runs */
         ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, one, other));
         ok(koloStreamSynchronize(other));
         assert_int_equal(z, 1);
@@ -368,7 +370,7 @@ static void a_failure_stays_as_long_as_its_communicator(void **state)
     ok(koloStreamDestroy(other));
 }
 
-/* Who destroys it was told by its calls: a stream that nobody asked meanwhile starts clean. */
+/* The destroyed communicator's calls have reported its failure: a stream without later calls starts clean. */
 static void a_stream_works_again_after_its_failed_communicator(void **state)
 {
     koloStream_t s;
@@ -391,7 +393,7 @@ static void a_stream_works_again_after_its_failed_communicator(void **state)
     ok(koloStreamDestroy(s));
 }
 
-/* Of two communicators whose operations stand in one stream, the later one can be aborted while the earlier one hangs. */
+/* Of two communicators with operations in one stream, the later one can be aborted while the earlier one hangs. */
 static void an_abort_does_not_wait_for_another_communicator(void **state)
 {
     koloStream_t s;
@@ -406,10 +408,10 @@ static void an_abort_does_not_wait_for_another_communicator(void **state)
     ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, later[0], s));
     ok(ncclCommAbort(later[0]));
     ok(ncclAllReduce(&x, &z, 1, ncclInt32, ncclSum, first[1], NULL));
-    assert_int_equal(koloStreamSynchronize(s), ncclInternalError); /* said once: the communicator is no more */
+    assert_int_equal(koloStreamSynchronize(s), ncclInternalError); /* reported once: the communicator is no more */
     ok(koloStreamSynchronize(s));
     assert_int_equal(y, 2);    /* and the earlier one goes on */
-    ncclCommDestroy(later[1]); /* a failure if it has heard of the abort by now */
+    ncclCommDestroy(later[1]); /* a failure if it knows of the abort by now */
     for (int r = 0; r < 2; r++) ok(ncclCommDestroy(first[r]));
     ok(koloStreamDestroy(s));
 }
@@ -537,7 +539,7 @@ static void a_finalized_communicator_takes_no_more(void **state)
     ok(ncclCommInitAll(&one, 1, NULL));
     ok(ncclAllReduce(&x, &y, 1, ncclInt32, ncclAvg, one, NULL));
     ok(ncclCommFinalize(one));
-    assert_int_equal(y, 7); /* finalize runs what was queued */
+    assert_int_equal(y, 7); /* finalize runs queued operations */
     expect_refused(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, one, NULL), ncclInvalidArgument, "finalized");
     expect_refused(ncclCommFinalize(one), ncclInvalidArgument, "finalized before");
     ok(ncclCommDestroy(one));
@@ -574,7 +576,7 @@ static void *run_create_pairs(void *failed)
 /* On one device, and so in one default stream, the two ranks of the second round would wait for each other. */
 static void ranks_of_a_thread_that_chose_no_device_get_one_each_every_time(void **state)
 {
-    pthread_t thread; /* a new one: this one has chosen */
+    pthread_t thread; /* a new one: this thread has chosen a device */
     const char *failed = NULL;
 
     (void)state;
@@ -583,7 +585,7 @@ static void ranks_of_a_thread_that_chose_no_device_get_one_each_every_time(void 
     if (failed) fail_msg("%s", failed);
 }
 
-/* One rank of two finalizes: that comes behind what the group has collected, and the other is finished by its destroy. */
+/* One rank of two finalizes: that is ordered after the group's operations, and the other is finished by its destroy. */
 static void a_destroy_waits_for_a_group_that_was_open_in_finalize(void **state)
 {
     ncclComm_t pair[2];

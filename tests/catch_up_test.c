@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a rank has queued because there were no data yet is looked at before more is queued: else nothing would run in the call again until somebody waits.
- * Two ranks in one thread, so that it is known when data are there. The background thread may look at the same moment: so
- * most times count, not each.
+ * Operations that a rank has queued because there were no data yet are tried again before more are queued: else nothing
+ * would run in the call again until some thread waits. Two ranks in one thread, so that it is known when data are
+ * there. The background thread may look at the same moment: so most times count, not each.
  */
 #include <sched.h>
 #include <stdbool.h>
@@ -28,7 +28,8 @@ static bool is_there_at_once(int time)
     return ranks[1].recv == (float)(2 * time + 1) + ranks[1].send;
 }
 
-/* The same with broadcasts from rank 0, which is far ahead then. After how many more calls is the value of the last one there? */
+/* The same with broadcasts from rank 0, which is far ahead then. Returns the number of further calls until the last
+ * value is there. */
 static int calls_until_there(int time)
 {
     int calls = 1;
@@ -57,7 +58,8 @@ static void need_cores(void)
     skip();
 }
 
-/* Whoever else runs a stream may lose its core in the middle, and hold up all that is issued meanwhile: then another round. */
+/* Another thread that runs a stream may lose its core in the middle, and delay all later operations: then try another
+ * round. */
 static void expect_in_some_round(bool (*is_so)(void))
 {
     bool so = false;
@@ -100,7 +102,7 @@ static void what_is_queued_is_looked_at_before_more_is(void **state)
     destroy_ranks();
 }
 
-/* Where it would look at each line while that is written, a rank lets the one that is ahead write some more. */
+/* A rank that would poll each line while it is written lets the rank ahead write some more. */
 static void who_reads_lets_the_root_get_ahead(void **state)
 {
     (void)state;

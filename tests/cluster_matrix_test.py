@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every collective by every algorithm and every protocol, on two and three hosts of five kinds of machines, with all their GPUs
-or one of each: where the plan has it, it is what runs when forced, and every element of every result is right; where the plan
-refuses it, the call fails and names what there is: what the plan has. Collectives made of messages likewise.
+or one of each: where the plan has it, it runs when forced, and every element of every result is right; where the plan refuses it,
+the call fails and names the possible ones, which are the plan's. Collectives made of messages likewise.
 
-Machines are those of tests/data/, and with KOLO_SHARED real ones as well. In under a minute: every way (collective, algorithm,
+Machines come from tests/data/, and with KOLO_SHARED real ones as well. In under a minute: every way (collective, algorithm,
 protocol) that some plan has runs on one cluster after the other, in turn. KOLO_MATRIX=all runs every way on every cluster, on some
 with all types and operations: half an hour or more.
 """
@@ -41,7 +41,7 @@ class Cluster:
         self.known = {}
 
     def ways(self, collective, **enabled):
-        """What the plan has, one or another being forced: that asks for LL128 where nobody would else."""
+        """The plan's choices, one or another being forced: this selects LL128 where it is off by default."""
         key = collective, *enabled.items()
         if key not in self.known:
             settings = [word for k, v in {"NCCL_PROTO": ",".join(PROTOCOLS), **enabled}.items() for word in ("--with", f"{k}={v}")]
@@ -82,7 +82,7 @@ class Cell:
             self.judge.note(label, fault or matrix.fault_of_network(log))
 
     def check_refusal(self):
-        """It says what there is, and that is what the plan has."""
+        """The refusal names the possible choices, and they are the plan's."""
         label, out, _ = self.run(f"-b {SIZE} -e {SIZE}", 0)
         said = re.search(r"leaves? nothing that can do \w+ here; (.*) can$", out.stderr, re.M)
         there = {(name, proto) for name, protos in re.findall(r"(\w+) \(([\w, ]+)\)", said[1] if said else "")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CollNet between emulated hosts whose NICs reduce: every collective that it serves, by the chain and by heads, on machines of
-tests/data/, with processes and threads, in and out of place: every element of every result is right, what ran is what was forced,
+"""CollNet between emulated hosts with NICs that reduce: every collective that it serves, by the chain and by heads, on machines of
+tests/data/, with processes and threads, in and out of place: every element of every result is right, the forced way ran,
 heads reach each other through the network that reduces, and a collective takes no other way between hosts.
 
 KOLO_MATRIX=all runs every way in every layout, with every type and operation.
@@ -20,7 +20,7 @@ PLACES = [(4, "--np 4 --hosts 2"), (6, "--np 6 --hosts 3"), (8, "--np 4 -t 2 --h
           (2, "--np 2 --hosts 2"), (16, "--np 16 --hosts 2"), (24, "--np 3 -t 8 --hosts 3"), (5, "--np 5 --hosts 5")]
 CHAIN, DIRECT = ("CollNetChain", "Simple"), ("CollNetDirect", "Simple")
 SWITCHED = ("a100-nvsw-8nic-200g", "h100-rail-8nic-400g")  # heads need an NVSwitch
-MACHINES = SWITCHED + ("pcie-8gpu-4nic-100g", "dgx1v-hcm-4nic", None)  # None: this one, whose network is not described
+MACHINES = SWITCHED + ("pcie-8gpu-4nic-100g", "dgx1v-hcm-4nic", None)  # None: this one, without a described network
 WAYS = {"all_reduce": [CHAIN, DIRECT], "all_gather": [DIRECT], "reduce_scatter": [DIRECT]}
 PER_WAY = 5  # layouts, unless all
 BUFFERS = ("4096", "65536", None)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How communicators end: aborts and destroys that meet calls, groups and each other in other threads, and what a handle is
- * worth afterwards.
+ * How communicators end: aborts and destroys that meet calls, groups and each other in other threads, and the use of a
+ * handle afterwards.
  */
 #include "tests/api_check.h"
 
@@ -24,7 +24,7 @@ static void *abort_now(void *arg)
     return (void *)(uintptr_t)ncclCommAbort(arg);
 }
 
-/* Another thread aborts what stands in an open group: the group's end says so, and is the last to look at it. */
+/* Another thread aborts operations in an open group: the group's end reports it, and is the last to access it. */
 static void an_abort_meets_an_open_group(void **state)
 {
     ncclComm_t pair[2];
@@ -42,7 +42,7 @@ static void an_abort_meets_an_open_group(void **state)
     assert_null(rc);
     expect_refused(ncclGroupEnd(), ncclInternalError, "another thread aborted or destroyed the communicator");
     expect_refused(ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, pair[0], NULL), ncclInvalidArgument, "aborted");
-    ncclCommDestroy(pair[1]); /* a failure if it has heard of the abort by now */
+    ncclCommDestroy(pair[1]); /* a failure if it knows of the abort by now */
 }
 
 /* Finalize and destroy wait for an operation that hangs; the communicator is freed once. */
@@ -62,12 +62,12 @@ static void an_abort_ends_a_finalize_and_a_destroy(void **state)
         assert_int_equal(round % 2 ? ncclCommFinalize(pair[0]) : ncclCommDestroy(pair[0]), ncclInternalError);
         pthread_join(aborter, &rc);
         assert_null(rc);
-        ncclCommDestroy(pair[1]); /* a failure if it has heard of the abort by now */
+        ncclCommDestroy(pair[1]); /* a failure if it knows of the abort by now */
         assert_int_equal(koloStreamSynchronize(NULL), ncclInternalError);
     }
 }
 
-/* ---- handles of what is no more ---- */
+/* ---- handles of destroyed communicators ---- */
 
 static void expect_stale(ncclComm_t c)
 {
@@ -88,7 +88,7 @@ static void expect_stale(ncclComm_t c)
     expect_refused(ncclGroupEnd(), ncclInvalidArgument, "no communicator");
 }
 
-/* Also when another communicator lives where it lived. */
+/* Also when another communicator uses its slot. */
 static void a_handle_is_worth_nothing_after_the_end(void **state)
 {
     ncclComm_t one, heir;
@@ -102,14 +102,14 @@ static void a_handle_is_worth_nothing_after_the_end(void **state)
         expect_stale(one);
         ok(ncclCommDestroy(heir));
     }
-    expect_stale((ncclComm_t)(void *)state); /* never was one */
+    expect_stale((ncclComm_t)(void *)state); /* never was a handle */
 }
 
 struct caller {
     ncclComm_t comm;
     _Atomic uint32_t calls;
     ncclResult_t rc;
-    float x, y; /* what is queued when the caller leaves still uses them, until the abort returns */
+    float x, y; /* queued operations still use them when the caller leaves, until the abort returns */
 };
 
 static void *call_until_refused(void *arg)
@@ -121,7 +121,7 @@ static void *call_until_refused(void *arg)
     return NULL;
 }
 
-/* Wherever it is in its calls: the one that is inside fails of the abort, the next finds no communicator. */
+/* At any point of its calls: the current one fails with the abort, the next finds no communicator. */
 static void an_abort_meets_the_next_call(void **state)
 {
     (void)state;
@@ -151,7 +151,7 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* Threads that look after a communicator need not be told that it goes. */
+/* Threads that watch a communicator need not be told that it ends. */
 static void a_destroy_meets_a_watcher(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void *destroy_now(void *arg)
     return (void *)(uintptr_t)ncclCommDestroy(arg);
 }
 
-/* What the destroy waits for stands behind an operation of another communicator that does not end. */
+/* The destroy waits for an operation behind another communicator's, which does not end. */
 static void an_abort_ends_a_destroy_behind_another_communicator(void **state)
 {
     ncclComm_t stuck[2], pair[2];
@@ -218,13 +218,13 @@ static void an_abort_ends_a_destroy_behind_another_communicator(void **state)
     assert_int_equal((uintptr_t)rc, ncclInternalError);
     ok(ncclCommAbort(pair[1]));
     for (int r = 0; r < 2; r++) ok(ncclCommAbort(stuck[r]));
-    (void)koloStreamSynchronize(NULL); /* says once what the aborts took back */
+    (void)koloStreamSynchronize(NULL); /* reports once that the aborts withdrew work */
     ok(koloStreamSynchronize(NULL));
 }
 
 /* ---- those that never begin ---- */
 
-/* Of the threads of a group some are not to be had: their ranks never announce themselves, and the others do not wait for them. */
+/* Some threads of a group cannot be created: their ranks never join, and the others do not wait for them. */
 static void a_group_that_gets_no_threads_fails_at_once(void **state)
 {
     ncclComm_t comms[3] = {NULL};
@@ -232,7 +232,7 @@ static void a_group_that_gets_no_threads_fails_at_once(void **state)
     ncclUniqueId id;
 
     (void)state;
-    ok(ncclGetUniqueId(&id)); /* the library's own threads are there */
+    ok(ncclGetUniqueId(&id)); /* the library's own threads exist */
     assert_int_equal(pthread_getattr_default_np(&usual), 0);
     assert_int_equal(pthread_attr_init(&huge), 0);
     assert_int_equal(pthread_attr_setstacksize(&huge, (size_t)1 << 47), 0);
@@ -244,7 +244,7 @@ static void a_group_that_gets_no_threads_fails_at_once(void **state)
     pthread_attr_destroy(&usual);
     ok(ncclCommInitAll(comms, 3, NULL));
     for (int i = 0; i < 3; i++) ok(ncclCommDestroy(comms[i]));
-    ok(ncclCommInitRank(&comms[0], 1, id, 0)); /* nobody waits behind the id any more */
+    ok(ncclCommInitRank(&comms[0], 1, id, 0)); /* no rank waits at the id any more */
     ok(ncclCommDestroy(comms[0]));
 }
 

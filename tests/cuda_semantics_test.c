@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What programs that were written for CUDA expect around the operations of a communicator. */
+/* Expectations of programs that were written for CUDA around the operations of a communicator. */
 #include "base/atomic.h"
 #include "tests/api_check.h"
 
@@ -27,7 +27,7 @@ static void a_collective_and_a_finalize_in_one_group_both_happen(void **state)
         ok(ncclCommFinalize(comm[r]));
     }
     ok(ncclGroupEnd());
-    for (int r = 0; r < RANKS; r++) assert_int_equal(sum[r], RANKS); /* nobody has waited for it but finalize */
+    for (int r = 0; r < RANKS; r++) assert_int_equal(sum[r], RANKS); /* only finalize has waited for it */
     expect_refused(ncclAllReduce(&one, &sum[0], 1, ncclInt32, ncclSum, comm[0], NULL), ncclInvalidArgument,
                    "finalized");
     for (int r = 0; r < RANKS; r++) ok(ncclCommDestroy(comm[r]));
@@ -101,11 +101,11 @@ static void after_an_abort_the_stream_works_again(void **state)
     assert_int_equal(koloStreamQuery(s), ncclInProgress);
     ok(ncclCommAbort(comm[0]));
     assert_int_not_equal(koloStreamSynchronize(s), ncclSuccess); /* once */
-    assert_int_equal(copy, 1);                                   /* what is behind has run */
+    assert_int_equal(copy, 1);                                   /* the work behind it has run */
     ok(koloMemcpyAsync(&sum, &one, sizeof one, s));
     ok(koloStreamSynchronize(s));
     assert_int_equal(sum, 1);
-    ok(ncclCommGetAsyncError(comm[1], &failed)); /* heard of, or not yet */
+    ok(ncclCommGetAsyncError(comm[1], &failed)); /* known by now, or not yet */
     ok(ncclCommAbort(comm[1]));
     ok(koloStreamDestroy(s));
 }
@@ -223,8 +223,8 @@ static void more_ranks_than_devices_are_an_error_of_the_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_process_sees_the_devices_that_it_is_told), /* first: nothing has been looked at */
-        cmocka_unit_test(joining_does_not_change_the_current_device), /* nor has any thread chosen */
+        cmocka_unit_test(a_process_sees_the_devices_that_it_is_told), /* first: nothing has been read */
+        cmocka_unit_test(joining_does_not_change_the_current_device), /* before any thread has chosen */
         cmocka_unit_test(a_collective_and_a_finalize_in_one_group_both_happen),
         cmocka_unit_test(a_group_that_fails_finalizes_nothing),
         cmocka_unit_test(who_has_left_does_not_matter_to_a_finalize),

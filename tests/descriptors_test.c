@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process keeps open when its communicators over two hosts have ended: what sleepers of the process sleep on (device/host/idle.h),
- * however many communicators there were.
+ * Descriptors that a process keeps open when its communicators over two hosts have ended: those that its threads sleep
+ * on (device/host/idle.h), however many communicators there were.
  */
 #include "include/kolo.h"
 
@@ -62,7 +62,7 @@ static void live(const ncclUniqueId *id, int rank)
     must(count_fds() <= half_way);
     must(!ncclCommDestroy(comm));
     while (count_fds() > before + KEPT)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* the event loop ends */
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* until the event loop ends */
     _exit(0);
 }
 

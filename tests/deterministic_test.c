@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * KOLO_DETERMINISTIC: the bits of every reduction are those of a loop over the ranks, in threads, processes and hosts, whatever algorithm,
- * protocol and number of channels are set.
+ * KOLO_DETERMINISTIC: every reduction has the bits of a loop over the ranks, in threads, processes and hosts, with
+ * every algorithm, protocol and number of channels.
  */
 #include "bootstrap/bootstrap.h"
 #include "device/host/redop.h"
@@ -121,7 +121,7 @@ struct work {
     char *send, *recv, *want;
 };
 
-/* Nothing that an operation left there before is taken for its result. */
+/* Values that an operation left before must not pass for its result. */
 static char *fresh(struct work *w)
 {
     memset(w->recv, 0xa5, COUNT * w->bytes);
@@ -175,7 +175,7 @@ static bool all_reduce_in_place(struct work *w)
     return same(w, rc, w->send, 0, COUNT);
 }
 
-/* All of them, as other ranks may see nothing wrong. */
+/* All ranks print, as others may see no error. */
 static bool reduce_in_all_ways(struct work *w)
 {
     bool right = all_reduce(w);
@@ -208,7 +208,7 @@ static bool reduce_all(struct work *w, ncclDataType_t type, ncclRedOp_t op)
 
 static bool few_kinds; /* the ranks of this process; set before they start */
 
-/* Of many ranks each computes what all contribute: only what differs in kind. */
+/* With many ranks each computes all contributions: run only cases that differ in kind. */
 static bool is_run(int nranks, ncclDataType_t type, ncclRedOp_t op)
 {
     if (nranks <= FEW_RANKS && !few_kinds) return true;
@@ -393,7 +393,7 @@ static void whatever_is_set(void **state)
     few_kinds = false;
 }
 
-/* The library's arithmetic is not judge in its own cause. */
+/* The expected values do not use the library's arithmetic. */
 static void the_loop_is_a_loop(void **state)
 {
     static float plain[COUNT], own[COUNT];

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the tool prints for people: a page for each kind of answer, and what the documents quote.
+"""The tool's output for people: a page for each kind of answer, and the quotations in documents.
 
-The pages are tests/data/explain/*.txt: the command, and all that it prints. They are the only place where tests hold on to
+The pages are tests/data/explain/*.txt: the command, and its whole output. They are the only place where tests hold on to
 sentences; everything else is asserted on JSON. KOLO_RENEW=1 writes them anew, to be read before they are kept.
 
-docs/explain.md and README.md quote pages and nothing else: in their blocks the lines behind `$ kolo ...` are those of the page with
-that command, a line `...` standing for any number of lines; README.md shows first lines only. A command without lines behind it must
+docs/explain.md and README.md quote pages and nothing else: in their blocks the lines behind `$ kolo ...` are the lines of the page
+with that command, a line `...` standing for any number of lines; README.md shows first lines only. A command without lines behind it must
 succeed. Commands about the machine they run on, and those that write files, are left out.
 
-docs/faults.md quotes what jobs print that fail. Each of its commands is run, at ports that are free here, and the sentence about the
-fault is looked for in what it prints, and in what stands there.
+docs/faults.md quotes the output of jobs that fail. Each of its commands is run, at ports that are free here, and the sentence about
+the fault is looked for in the output, and in the quotation.
 """
 import glob
 import os
@@ -32,14 +32,14 @@ def read(file):
 
 
 def printed(command):
-    """What it prints, without the times that differ from run to run."""
+    """The output, without the times that differ from run to run."""
     words = shlex.split(command)
     env = dict(w.split("=", 1) for w in words[:words.index("kolo")])
     return re.sub(r"[0-9.e+-]+ ms\)", "... ms)", tool.good(*words[words.index("kolo") + 1:], **env))
 
 
 def pages():
-    """{command: what it prints}"""
+    """{command: its output}"""
     found = {}
     for file in sorted(glob.glob(f"{PAGES}/*.txt")):
         command, _, text = read(file).partition("\n")
@@ -112,7 +112,7 @@ class Pages(tool.Case):
                 self.assertEqual(page.split("\n")[0], text.rstrip("\n"))
 
 
-# What is told of each fault of docs/faults.md, by its heading.
+# The quoted sentence of each fault of docs/faults.md, by its heading.
 FAULTS = {
     "A rank that dies": r"rank 2 \(host .*, pid \d+\) is gone: its connection ",
     "A rank that stands still": r"waiting for rank 2 \(host .*, pid \d+\), which is silent: is it stopped, or cut off\?",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL_PROXY_DUMP_SIGNAL: at the signal a process says what its operations wait for, and goes on. Rank 0 stands still, so that rank 1
-of another host waits for it on every channel."""
+"""NCCL_PROXY_DUMP_SIGNAL: at the signal a process prints the ranks that its operations wait for, and goes on. Rank 0 stands still, so that
+rank 1 of another host waits for it on every channel."""
 import os
 import re
 import signal
@@ -45,7 +45,7 @@ try:
         for end in ("send", "receive"):
             await_line(rf" {a}\[0\] -> {b}\[0\] \[{end}\] via NET/")  # all is connected: operations run
     deadline = time.monotonic() + BOUND_S
-    while not any(": RING, waits for rank 0" in line for line in lines):  # between operations nobody waits
+    while not any(": RING, waits for rank 0" in line for line in lines):  # between operations no rank waits
         if time.monotonic() > deadline:
             sys.exit("rank 1 never waits:\n" + "\n".join(lines[-40:]))
         os.kill(pids[0], signal.SIGCONT)
@@ -69,4 +69,4 @@ finally:
             pass
     job.terminate()
     job.wait()
-print("rank 1 said what it waits for")
+print("rank 1 has printed the rank that it waits for")

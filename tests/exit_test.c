@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that ends without having destroyed its communicator: nobody minds if it has done its part of everything, not even
- * who is still in the last operation; but if something was under way, it is lost.
+ * A process that ends without having destroyed its communicator: the others go on if it has done its part of
+ * everything, even ranks that are still in the last operation; but if an operation was in progress, it counts as lost.
  *
  * The test runs its own program again as ranks: exit_test ROLE RANK ID.
  */
@@ -98,7 +98,7 @@ static int leave_or_outlive(struct rank *r)
     return r->rank == LEAVES ? leave(r) : outlive(r);
 }
 
-/* A child of it ends as every program does; that says nothing about its parent. */
+/* A child of it ends as every program does; that does not affect its parent. */
 static int have_a_child(struct rank *r)
 {
     if (r->rank == LEAVES) {
@@ -121,7 +121,7 @@ static bool hears_of_loss(struct rank *r)
     return named;
 }
 
-/* Those who stay have done what was before: its loss does not meet them there. */
+/* The remaining ranks have finished all earlier work: its loss does not meet them there. */
 static bool wait_for_others(struct rank *r)
 {
     int32_t token[RANKS] = {0};
@@ -133,7 +133,7 @@ static bool wait_for_others(struct rank *r)
     return fine(r, finish(ncclGroupEnd()), "tokens");
 }
 
-/* Something is queued that others have to do with, and does not come to an end. */
+/* An operation is queued that needs other ranks, and does not end. */
 static int leave_in_the_midst(struct rank *r)
 {
     if (!wait_for_others(r)) return 1;
@@ -222,7 +222,7 @@ static int status_of(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-/* Who leaves is reaped first: the others wait for that. */
+/* The leaving rank is reaped first: the others wait for that. */
 static void run_job(const char *role, bool hosts)
 {
     char text[2 * NCCL_UNIQUE_ID_BYTES + 1];
@@ -258,7 +258,7 @@ static void who_ends_in_the_midst_is_lost(void **state)
     run_job("thread", false);
 }
 
-/* A rank's, which is looked at before the library leaves; "exe" is its own thread. */
+/* A rank's, inspected before the library leaves; "exe" is its own thread. */
 struct kolo_test_keep kolo_test_keeps[] = {{"kolo-", 3, 0},    {"/memfd:kolo", 50, 0}, {"anon_inode:", 10, 0},
                                            {"socket:", 20, 0}, {"exe", 1, 0},          {NULL, 0, 0}};
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`kolo explain COLLECTIVE SIZE` as its users meet it: what is chosen, what is left out and why, where the choice changes."""
+"""`kolo explain COLLECTIVE SIZE` as its users meet it: the choice, the refused ones and why, where the choice changes."""
 import json
 import re
 
@@ -146,7 +146,7 @@ class Collective(tool.Case):
         self.assertEqual(sorted(r["send"] for r in o["rounds"] if r["send"]), [1, 2, 4])
 
     def test_constants_of_cpus(self):
-        """The choice is that of the plan with the same constants, and another one than on GPUs."""
+        """The choice equals the plan's with the same constants, and another one than on GPUs."""
         for name in ("reference", "host"):
             plan = json.loads(tool.good("graph", "--topo", A100, "--hosts", "2", "--constants", name, "--json"))
             self.assertEqual(plan["constants"], name)

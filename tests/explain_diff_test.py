@@ -39,7 +39,7 @@ class Diff(tool.Case):
             self.assertIn(part, p.stderr)
 
     def effects(self, *args, **env):
-        """What the first line names, by code."""
+        """The subject of the first line, by code."""
         return {e["code"]: e for e in self.json(*args, **env)["cause"]["effects"]}
 
     # ---- everything ----
@@ -196,7 +196,7 @@ class Diff(tool.Case):
             o = self.json("--machine", machine, "--hosts", hosts, "--nccl", "2.30.7", "--nccl", "2.32.3")
             self.assertEqual({c["code"] for c in o["release_changes"] if c["cause"]}, want, machine)
             self.assertEqual(o["a"]["uncertain"], [], machine)
-            # The plateau was read; what else matters here was not, but for slow rings, which are none any more.
+            # The plateau was read; the other constants that matter here were not, but for slow rings, which are none any more.
             self.assertEqual({u["code"] for u in o["b"]["uncertain"]}, want - {"ring_plateau", "ring_512"}, machine)
 
     def test_two_releases_only(self):

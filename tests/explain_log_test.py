@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`kolo explain --log` and `--bench`: real logs and tables of others, each with what its diagnosis says, and small own ones."""
+"""`kolo explain --log` and `--bench`: real logs and tables of others, each with its expected diagnosis, and small own ones."""
 import glob
 import gzip
 import os
@@ -13,7 +13,7 @@ import tool
 LOGS = os.path.join(tool.SHARED, "logs")
 BENCHES = os.path.join(os.path.dirname(tool.SHARED), "bench-results")
 
-# What is wrong in a log, by its diagnosis: codes of findings that stop a job or cost bandwidth. Others must have none.
+# The expected diagnosis of a log: codes of findings that stop a job or cost bandwidth. Others must have none.
 PROBLEMS = {
     "2node-1xa100pcie-gdr-off-2.16.5": {"gdr_far"},
     "2node-2xv100-2x25g-2.26.6": {"machines_differ", "graphs_differ", "gdr_driver", "shm"},

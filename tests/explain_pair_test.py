@@ -106,7 +106,7 @@ class Pair(tool.Case):
         return tool.written(text)
 
     def test_links_that_are_not_as_wide_both_ways(self):
-        """What a GPU can send is what its own links carry, though NCCL's path has the width of the links back."""
+        """A GPU can send as much as its own links carry, though NCCL's path has the width of the links back."""
         with self.edited("nvbridge-2x2-a40", ('target="0000:21:00.0" count="4"', 'target="0000:21:00.0" count="1"')) as t:
             o = self.json("0", "1", "--topo", t.name)
             back = self.json("1", "0", "--topo", t.name)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`kolo explain search`: what matters most is what is wrong, or what limits; sound machines are not suspected."""
+"""`kolo explain search`: the headline is a fault, or the limit; sound machines are not suspected."""
 import os
 
 import tool
 
-# Machines that lack something on purpose, and what.
+# Machines that lack something on purpose, and the missing parts.
 FAULTY = {
     "a100-nvsw-8nic-broken-gpu3.xml": "few_nvlinks",
     "dgx1v-hcm-4nic-broken-0-3.xml": "few_nvlinks",
@@ -62,7 +62,7 @@ class Search(tool.Case):
         self.assertEqual((o["verdict"]["code"], o["faults"][0]["code"]), ("fault", "unequal_nvlinks"))
 
     def test_a_mended_machine_is_the_sound_one(self):
-        """What a fault is said to cost is what the machine without it has."""
+        """The reported cost of a fault equals the gain of the machine without it."""
         for broken, sound in (("a100-nvsw-8nic-broken-gpu3", "a100-nvsw-8nic-200g"), ("dgx1v-hcm-4nic-missing-0-4", "dgx1v-hcm-4nic")):
             fault = self.json("--topo", tool.machine(broken))["faults"][0]
             ring = self.json("ring", "--topo", tool.machine(sound))["graphs"][0]
@@ -130,7 +130,7 @@ class Search(tool.Case):
             self.assertEqual(c["made"] + c["repeated"] + c["hopeless"], c["attempts"][1] - c["attempts"][0] + 1)
 
     def test_loads_agree_with_the_paths(self):
-        """Every GPU of a ring sends and receives all channels: what its links carry must add up to that."""
+        """Every GPU of a ring sends and receives all channels: the loads of its links must add up to that."""
         o = self.json("ring", "--topo", tool.machine("dgx1v-hcm-0nic"))["graphs"][0]
         total = o["nchannels"] * o["bw_intra"]
         for gpu in range(8):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happens to the others when a rank dies, aborts, or never comes: every survivor gets an error that names it, in
+ * The effect on the others when a rank dies, aborts, or never comes: every survivor gets an error that names it, in
  * bounded time, and ends by itself; nothing is left behind.
  *
  * The test runs its own program again as ranks: failures_test ROLE RANK SIZE ID.
@@ -30,7 +30,7 @@
 
 enum { RANKS = 4, COUNT = 1 << 18, EXIT_AS_EXPECTED = 42, FEW_FILES = 32, USED_UP_FILES = 80, NO_FILES = 6 };
 
-static bool own_shm; /* nobody else sees this one's /dev/shm */
+static bool own_shm; /* this process has a /dev/shm of its own */
 
 /* ---- a rank ---- */
 
@@ -65,7 +65,7 @@ static ncclResult_t operate_once(struct rank *r)
     return r->messages ? pass_on(r) : reduce_once(r);
 }
 
-/* Until it fails. The first result tells the parent that the job runs. */
+/* Operate until it fails. The first result shows the parent that the job runs. */
 static ncclResult_t operate_until_failure(struct rank *r)
 {
     ncclResult_t rc = operate_once(r);
@@ -85,7 +85,7 @@ static bool says(const char *text, const char *words)
     return false;
 }
 
-/* Everything that is promised after rank 2 was lost: the code, the name, stickiness, and an end. */
+/* All guarantees after the loss of rank 2: the code, the name, stickiness, and an end. */
 static int survive(struct rank *r)
 {
     ncclResult_t rc = operate_until_failure(r), async = ncclSuccess;
@@ -154,7 +154,7 @@ static int wait_in_vain(struct rank *r)
     return fine ? EXIT_AS_EXPECTED : 1;
 }
 
-/* Rank 0 has patience with its other operations, the others have it with all. */
+/* Rank 0 has a longer timeout for its other operations, the others for all. */
 static int lose_patience(struct rank *r)
 {
     ncclResult_t rc = koloSetTimeout(r->comm, 60000);
@@ -171,7 +171,7 @@ static int lose_patience(struct rank *r)
     return fine ? EXIT_AS_EXPECTED : 1;
 }
 
-/* The parent stops rank 2 in the middle of it: whatever the others wait for, it is what all of them say. */
+/* The parent stops rank 2 in the middle of it: whatever the others wait for, all of them name it. */
 static int miss_the_stopped(struct rank *r)
 {
     if (r->rank == 2) return (int)operate_until_failure(r);
@@ -181,11 +181,11 @@ static int miss_the_stopped(struct rank *r)
     return fine ? EXIT_AS_EXPECTED : 1;
 }
 
-/* Rank 2 has another count: all hear the same sentence about it. */
+/* Rank 2 has another count: all report the same sentence about it. */
 static int disagree_on(struct rank *r, size_t ours, size_t of_rank_2)
 {
     size_t count = r->rank == 2 ? of_rank_2 : ours;
-    ncclResult_t rc = reduce_once(r); /* everybody has joined */
+    ncclResult_t rc = reduce_once(r); /* all have joined */
 
     rc = rc ? rc : ncclAllReduce(r->send, r->recv, count, ncclFloat, ncclSum, r->comm, NULL);
 
@@ -206,7 +206,8 @@ static int disagree_on_little(struct rank *r)
     return disagree_on(r, 8, 16);
 }
 
-/* So different that they choose different algorithms: nobody comes to where another one waits, so that they ask. */
+/* So different that they choose different algorithms: no rank comes to the place where another one waits, so that they
+ * ask. */
 static int diverge(struct rank *r)
 {
     ncclResult_t rc = reduce_once(r);
@@ -221,7 +222,7 @@ static int diverge(struct rank *r)
 /* Rank 2 leaves without taking part. */
 static int desert(struct rank *r)
 {
-    ncclResult_t rc = reduce_once(r); /* everybody has joined */
+    ncclResult_t rc = reduce_once(r); /* all have joined */
 
     if (!rc && r->rank != 2) rc = reduce_once(r);
     bool fine = r->rank == 2 || (rc == ncclRemoteError && says(ncclGetLastError(r->comm), "rank 2") &&
@@ -231,7 +232,7 @@ static int desert(struct rank *r)
     return fine ? EXIT_AS_EXPECTED : 1;
 }
 
-/* What a forked child tries with its copy of a communicator; none of it may reach the ranks. */
+/* A forked child's calls with its copy of a communicator; none may reach the ranks. */
 static ncclResult_t try_collective(struct rank *r)
 {
     return reduce_once(r);
@@ -286,7 +287,7 @@ static ncclResult_t (*const tries[])(struct rank *r) = {try_parents_group, try_c
                                                         try_count,         try_async_error, try_finalize, try_destroy,
                                                         try_abort,         try_destroy};
 
-/* The number of the first try that was not refused as it should be; 0 if all were. */
+/* The number of the first call that was not refused as expected; 0 if all were. */
 static int try_everything(struct rank *r)
 {
     alarm(kolo_test_hang_s());
@@ -327,7 +328,7 @@ static int fork_children(struct rank *r)
     return rc || ncclCommDestroy(r->comm) ? 1 : EXIT_AS_EXPECTED;
 }
 
-/* What NCCL_TOPO_FILE names cannot be read: this machine is used instead. */
+/* The file of NCCL_TOPO_FILE cannot be read: this machine is used instead. */
 static int reduce_alone(struct rank *r)
 {
     ncclResult_t rc = reduce_once(r);
@@ -345,7 +346,8 @@ static int reduce_with_few_files(struct rank *r)
     return rc || ncclCommDestroy(r->comm) ? 1 : EXIT_AS_EXPECTED;
 }
 
-/* Communicator after communicator, until one of the processes has no descriptor left: all hear of whom, and why, at once. */
+/* Communicator after communicator, until one of the processes has no descriptor left: all ranks get its name and the
+ * reason at once. */
 static int use_up_files(struct rank *r)
 {
     ncclResult_t rc = ncclSuccess;
@@ -361,7 +363,7 @@ static int use_up_files(struct rank *r)
     return rc && fine ? EXIT_AS_EXPECTED : 1; /* the others may still be told */
 }
 
-/* ---- joining that fails: the rank itself says what it got ---- */
+/* ---- joining that fails: the rank itself reports the result ---- */
 
 static int expect_no_join(ncclResult_t rc, ncclComm_t comm, ncclResult_t want, const char *words)
 {
@@ -375,7 +377,7 @@ static const struct role {
     const char *name;
     int (*run)(struct rank *r); /* after joining, or */
     ncclResult_t rc;            /* the result of joining */
-    const char *words;          /* and what its text says */
+    const char *words;          /* and words of its text */
 } roles[] = {
     {"lose", lose_rank_2, ncclSuccess, NULL},
     {"lose_in_messages", lose_rank_2_in_messages, ncclSuccess, NULL},
@@ -512,7 +514,7 @@ static void kill_rank_2(const char *role)
     struct child c[RANKS];
     int files = files_in_shm();
 
-    setenv("KOLO_TIMEOUT", "3600", 1); /* nobody waits for that: a death is noticed */
+    setenv("KOLO_TIMEOUT", "3600", 1); /* no rank waits that long: a death is noticed */
     setenv("KOLO_BOOTSTRAP_TIMEOUT", "3600", 1);
     start_job(c, role, 0, RANKS - 1);
     for (int r = 0; r < RANKS; r++) wait_until_running(&c[r]);
@@ -586,7 +588,7 @@ static void one_operation_may_have_less_time(void **state)
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
 }
 
-/* Wherever it stops, and whoever waits for whom then. */
+/* Wherever it stops, and whichever ranks wait then. */
 static void a_rank_that_is_stopped_is_named_by_all(void **state)
 {
     (void)state;
@@ -655,7 +657,7 @@ static void who_runs_out_of_descriptors_says_so(void **state)
     struct child c[RANKS];
 
     (void)state;
-    start_job(c, "use_up_files", 0, RANKS - 1); /* whose patience is longer than that of the test */
+    start_job(c, "use_up_files", 0, RANKS - 1); /* whose timeout is longer than the test's */
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
 }
 
@@ -670,7 +672,7 @@ static void another_secret_is_refused(void **state)
     (void)state;
     setenv("KOLO_BOOTSTRAP_TIMEOUT", "3", 1);
     setenv("KOLO_SECRET", "one", 1);
-    start_child(&zero, "miss", 0, 2, ADDRESS); /* waits for rank 1, in vain */
+    start_child(&zero, "miss", 0, 2, ADDRESS); /* waits for rank 1, which never comes */
     setenv("KOLO_SECRET", "two", 1);
     start_child(&one, "secret", 1, 2, ADDRESS);
     assert_int_equal(wait_for_exit(&one), EXIT_AS_EXPECTED);
@@ -680,7 +682,7 @@ static void another_secret_is_refused(void **state)
     unsetenv("KOLO_BOOTSTRAP_TIMEOUT");
 }
 
-/* A port that nobody else can have. */
+/* A port that no other process can have. */
 static int take_port(uint16_t *port)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

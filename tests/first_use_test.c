@@ -22,7 +22,7 @@
 
 enum { COMMS = 6, MOST_THREADS = 4, MOST_PROCESSES = 8, COUNT = 9000 };
 
-/* What the processes of a job share. */
+/* Shared by the processes of a job. */
 static struct shared {
     ncclUniqueId id[COMMS];
     _Atomic int ids;     /* that have been made */
@@ -114,7 +114,7 @@ static void destroy_all(struct member *m)
     free(m->recv);
 }
 
-/* ---- work of one communicator, and what it must give ---- */
+/* ---- work of one communicator, and the expected results ---- */
 
 static int32_t *send_of(const struct member *m, int c)
 {
@@ -180,7 +180,7 @@ static bool is_right(const struct member *m, int c)
 
 /* ---- jobs ---- */
 
-/* The event loop closes what is its own a little later; SIGALRM ends the wait for what does not come. */
+/* The event loop closes its own descriptors a little later; SIGALRM ends the wait if it does not. */
 static void expect_nothing_left(int descriptors)
 {
     while (count_fds() > descriptors || count_segments()) sched_yield();
@@ -316,7 +316,7 @@ static void one_thread_connects_all_ranks_of_several_communicators(void **state)
     for (uint64_t i = 0; i < 5; i++) run_job(1, 1, i, drive_all_ranks);
 }
 
-/* Even ranks use the one communicator first, odd ones the other. Each waits first for what it issued last. */
+/* Even ranks use the one communicator first, odd ones the other. Each waits first for its last call. */
 static int use_in_opposite_orders(struct member *m)
 {
     int first = m->rank % 2 ? 3 : 0;
@@ -340,7 +340,7 @@ static void two_communicators_may_be_used_in_opposite_orders(void **state)
     for (uint64_t i = 0; i < 3; i++) FOR_EACH_CASE(l, layouts) run_job((*l)[0], (*l)[1], i, use_in_opposite_orders);
 }
 
-/* ---- who leaves ---- */
+/* ---- ranks that leave ---- */
 
 /* A message is delivered although its sender ends when it has handed it over; a collective, although some end before others. */
 static int leave_at_once(struct member *m)
@@ -396,7 +396,7 @@ static int leave_without_taking_part(struct member *m)
         if (!rc) rc = koloStreamSynchronize(m->stream[c]);
         m->comm[c] = m->comm[0];
         m->comm[0] = used;
-        /* messages go to the next rank, and come from the one before: not everybody misses rank 2 */
+        /* messages go to the next rank, and come from the one before: not all miss rank 2 */
         if (c != 1 || rc) status = expect_culprit(m, rc, ncclRemoteError, "rank 2", "");
     }
     destroy_all(m);
@@ -420,7 +420,7 @@ static void *abort_some_time(void *arg)
     return ncclCommAbort(m->comm[0]) ? arg : NULL;
 }
 
-/* Rank 0 aborts while all connect. Its own wait ends, and everybody's. */
+/* Rank 0 aborts while all connect. Its own wait ends, and all others'. */
 static int abort_while_connecting(struct member *m)
 {
     ncclResult_t rc = create_all(m, 1);
@@ -486,7 +486,7 @@ static void who_dies_while_ranks_connect_is_named(void **state)
     }
 }
 
-/* Rank 1 stands still from some point on, as in a debugger. Rank 0 waits in vain, until it aborts. */
+/* Rank 1 stands still from some point on, as in a debugger. Rank 0 waits until it aborts. */
 static int stop_while_connecting(struct member *m)
 {
     ncclResult_t rc = create_all(m, 1);

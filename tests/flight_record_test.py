@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flight record: written when a rank dies, at a signal, and by a call; a document that says what was done and what it waits for."""
+"""The flight record: written when a rank dies, at a signal, and by a call; a document with the last operations and the rank waited for."""
 import ctypes
 import glob
 import json
@@ -34,7 +34,7 @@ class FlightRecord(tool.Case):
         return jobs.until(lambda: os.path.exists(self.path(rank)) and record(self.path(rank)), f"the record of rank {rank}")
 
     def check(self, doc, rank, nranks):
-        """What is so in every record."""
+        """Invariants of every record."""
         self.assertEqual((doc["kolo_flight_record"], doc["rank"], doc["nranks"], doc["phase"]), (1, rank, nranks, None))
         ops = doc["operations"]
         self.assertLessEqual(len(ops), 1024)
@@ -97,7 +97,7 @@ class FlightRecord(tool.Case):
             self.assertLess(doc["collectives_ended"], doc["collectives_issued"])
 
     def test_a_program_that_calls(self):
-        """Its thread-local storage is that of a library a program is linked with: it cannot be loaded later."""
+        """Its thread-local storage needs a library that a program is linked with: it cannot be loaded later."""
         p = subprocess.run([sys.executable, __file__, "-q", "FlightRecord.call_writes_it"], check=False, text=True,
                            capture_output=True, env={**os.environ, "LD_PRELOAD": f"{os.environ['KOLO_BUILD']}/libkolo.so"})
         self.assertEqual(p.returncode, 0, p.stderr)

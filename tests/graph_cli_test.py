@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`kolo graph` as its users meet it: every machine we have gets rings and trees that hold together, what is written as a
-graph file is taken back, and errors are one line. Whether the graphs are the right ones, golden_test.sh knows."""
+"""`kolo graph` as its users meet it: every machine we have gets consistent rings and trees, a written graph file
+is read back, and errors are one line. Whether the graphs are the right ones, golden_test.sh knows."""
 import glob
 import os
 import re
@@ -22,10 +22,10 @@ class Graph(tool.Case):
     words = ("graph",)
 
     def written(self, *args, **env):
-        """A graph file with what these arguments give; it lives as long as the returned object."""
+        """A graph file made with these arguments; it lives as long as the returned object."""
         return tool.written(self.good(*args, "--format", "xml", **env))
 
-    # ---- what is found holds together ----
+    # ---- consistency of results ----
 
     def check_tree(self, tree):
         up = {n["rank"]: n["up"] for n in tree}
@@ -154,7 +154,7 @@ class Graph(tool.Case):
         self.assertRegex(o["explain"]["ring"]["refused"], f"^{t.name}:[0-9]+: .*more gpu elements than the 4 GPUs")
         self.assertNotEqual(o["explain"]["ring"]["end_code"], "injected")
 
-    # ---- what is wrong ----
+    # ---- errors ----
 
     def test_bad_files(self):
         self.refused(1, "/nonexistent: No such file", "--topo", "/nonexistent")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graphs of collectives: each rank with one of its own, or all in one; what a graph keeps of its communicators, and what it cannot.
+ * Graphs of collectives: each rank with one of its own, or all in one; the references of a graph to its communicators,
+ * and calls that cannot be captured.
  */
 #include "tests/graph_ranks.h"
 
@@ -91,7 +92,8 @@ static void one_graph_has_all_ranks(void **state)
     }
 }
 
-/* A group whose operations of one communicator are on two streams: it begins when both are there, and both go on after it. */
+/* A group with operations of one communicator on two streams: it begins when both are there, and both go on after
+ * it. */
 static void a_group_joins_streams(void **state)
 {
     static struct ranks all;
@@ -179,7 +181,7 @@ static void a_graph_outlives_its_communicator(void **state)
     free_ranks(&all);
 }
 
-/* One of the communicators is for no graphs: nothing of the group is in one. */
+/* One of the communicators forbids graphs: nothing of the group is captured. */
 static void a_group_with_a_communicator_for_no_graphs_is_refused(void **state)
 {
     koloStream_t s = begin(koloCaptureModeGlobal);
@@ -209,7 +211,7 @@ static void a_group_with_a_communicator_for_no_graphs_is_refused(void **state)
     ok(ncclCommDestroy(graphs));
 }
 
-/* A call without elements counts: who launches it twice is where those are who have called it twice. */
+/* A call without elements counts: a rank that launches it twice is as far as ranks that have called it twice. */
 static void an_empty_collective_counts_when_it_is_launched(void **state)
 {
     static struct ranks all;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread that has several ranks, each with a capture of its own, as nccl-tests has with -g and -G: groups over all of them, and what
- * of such a group is refused.
+ * One thread that has several ranks, each with a capture of its own, as nccl-tests has with -g and -G: groups over all
+ * of them, and the calls of such a group that are refused.
  */
 #include "tests/graph_ranks.h"
 
@@ -21,7 +21,7 @@ static void reduce_all(int set)
     ok(ncclGroupEnd());
 }
 
-/* What was reduced goes round; each send stands before the receive that it meets, in a capture of its own. */
+/* The reduced data go round; each send stands before its matching receive, in a capture of its own. */
 static void send_round(int set)
 {
     ok(ncclGroupStart());
@@ -38,7 +38,7 @@ static void begin_all(void)
     for (int r = 0; r < all.n; r++) ok(koloStreamBeginCapture(all.stream[r], koloCaptureModeThreadLocal));
 }
 
-/* Between the groups each rank adds its number: what goes round says from whom it is. */
+/* Between the groups each rank adds its number: the value shows the ranks that it has passed. */
 static void add_rank(void *data)
 {
     int32_t *recv = data;
@@ -91,7 +91,7 @@ static void launch_often(int n)
     for (int set = 0; set < 2; set++) {
         if (set) update_all(set);
         for (int i = 1; i <= LAUNCHES; i++) {
-            if (i % 10 == 1) fill(&all, i); /* else nobody waits between launches */
+            if (i % 10 == 1) fill(&all, i); /* else no rank waits between launches */
             launch_all();
             if (i % 10) continue;
             wait_for_all(&all);
@@ -158,7 +158,7 @@ static void a_launch_does_not_wait_for_other_ranks(void **state)
 
 /* ---- refusals ---- */
 
-/* The captures go on: they have what they were given before and after, and no more. */
+/* The captures go on: they hold the earlier and later calls, and no more. */
 static void expect_nothing_captured(int captures)
 {
     for (int r = 0; r < captures; r++) {
@@ -213,7 +213,7 @@ static void a_communicator_in_two_captures_is_refused(void **state)
     }
 }
 
-/* None of the graphs is to be had: each would lack something. The streams and communicators are as before. */
+/* No graph is made: each would be incomplete. The streams and communicators are as before. */
 static void expect_all_invalidated(void)
 {
     koloGraph_t graph;
@@ -263,7 +263,7 @@ static void one_communicator_for_no_graphs_takes_the_group_with_it(void **state)
     free_ranks(&all);
 }
 
-/* A stream goes, and its capture with it: the others can be ended, and the ranks work on. */
+/* A stream is destroyed, and its capture with it: the others can be ended, and the ranks work on. */
 static void a_capture_is_given_up_in_the_middle(void **state)
 {
     koloGraph_t graph;
@@ -289,7 +289,8 @@ static void a_capture_is_given_up_in_the_middle(void **state)
     free_ranks(&all);
 }
 
-/* All communicators are aborted between a group and the ends: the graphs are there, and no launch of them queues anything. */
+/* All communicators are aborted between a group and the ends: the graphs exist, and no launch of them queues
+ * anything. */
 static void communicators_are_aborted_in_the_middle(void **state)
 {
     (void)state;

@@ -14,7 +14,7 @@ struct ranks {
     ncclComm_t comm[MOST];
     koloStream_t stream[MOST];
     int32_t send[MOST][COUNT];
-    int32_t recv[2][MOST][COUNT], got[2][MOST][COUNT]; /* two sets: of a graph, and of what it is updated to */
+    int32_t recv[2][MOST][COUNT], got[2][MOST][COUNT]; /* two sets: of a graph, and of its update */
     koloGraphExec_t exec[MOST];
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * hang.h - how long a test waits for what comes in any case before it calls that a hang.
+ * hang.h - how long a test waits for an event that is certain, before it reports a hang.
  *
  * Long enough for the busiest machine: no test fails because it is slow. $TEST_HANG_S is set by cmake/Kolo.cmake, below CTest's own limit.
  */

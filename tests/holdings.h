@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** holdings.h - for tests and benchmarks: what the process holds, to be compared before and after. Any thread; forked children too. */
+/** holdings.h - for tests and benchmarks: the resources of the process, to be compared before and after. Any thread;
+ * forked children too. */
 #ifndef KOLO_HOLDINGS_H
 #define KOLO_HOLDINGS_H
 

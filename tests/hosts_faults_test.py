@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of two hosts with networks of their own, in which something goes wrong: every rank ends in bounded time, those that live say
-what is missing, and nothing is left: no process, no network namespace, no interface. What passes by itself changes nothing: strangers
-that connect to every port in the middle of a job, a reader that stands still for a while, another MTU."""
+"""Jobs of two hosts with networks of their own, with a fault: every rank ends in bounded time, the survivors name the missing
+rank, and nothing is left: no process, no network namespace, no interface. Passing disturbances change nothing: strangers that
+connect to every port in the middle of a job, a reader that stands still for a while, another MTU."""
 import ctypes
 import fcntl
 import glob

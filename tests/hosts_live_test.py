@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every collective between emulated hosts, by every algorithm and protocol that it can be forced to there, on machines of
-tests/data/, with processes and threads, in and out of place: every element of every result is right, what ran is what was forced, and
+tests/data/, with processes and threads, in and out of place: every element of every result is right, the forced way ran, and
 the network carried it.
 
 Each way (collective, algorithm, protocol) runs in some of the layouts, so that all layouts have their turn, in under a minute.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers of large operations get huge pages when they are used again and again, unless KOLO_HUGE_PAGES=0, and results are the same meanwhile.
- * Two ranks in one thread, for each function that has large buffers.
+ * Buffers of large operations get huge pages when they are used repeatedly, unless KOLO_HUGE_PAGES=0, and results are
+ * the same meanwhile. Two ranks in one thread, for each function that has large buffers.
  *
- * What is asked for is counted here, and granted at once whatever the kernel says and however long it takes, so that neither time nor fragmented
- * memory decides.
+ * Requests are counted here, and granted at once whatever the kernel does and however long it takes, so that neither
+ * time nor fragmented memory decides.
  */
 #include "include/kolo.h"
 
@@ -31,8 +31,8 @@ enum {
 
 static ncclComm_t comm[RANKS];
 static int32_t *send[RANKS], *recv[RANKS];
-static bool shareable; /* their memory is ncclMemAlloc's */
-static bool given;     /* does this system give huge pages to who asks, and only then? */
+static bool shareable; /* their memory comes from ncclMemAlloc */
+static bool given;     /* does this system give huge pages on request, and only then? */
 
 /* ---- before the C library's ---- */
 
@@ -200,7 +200,8 @@ static long used_kib(int function)
     return kib;
 }
 
-/* As many operations as earn enough time, which takes a few. Then huge pages were asked for, once, for all buffers that are used. */
+/* Run as many operations as earn enough time, which takes a few. Then huge pages were requested, once, for all used
+ * buffers. */
 static void operate_until_given(int function)
 {
     begin("1");
@@ -210,7 +211,7 @@ static void operate_until_given(int function)
     end();
 }
 
-/* So many operations, for which none are asked for. */
+/* Run so many operations, for which none are requested. */
 static void operate_without(int function, const char *setting, int times)
 {
     begin(setting);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank that cannot do its part of init keeps nobody waiting: all ranks fail, with its reason, wherever they live."""
+"""A rank that cannot do its part of init keeps no rank waiting: all ranks fail, with its reason, wherever they live."""
 import re
 import unittest
 

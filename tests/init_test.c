@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Communicators made and destroyed side by side, and by the thousand: some processes, each with some threads, called lanes;
- * the lane of one number in all processes makes one communicator after the other with its like.
+ * Communicators made and destroyed side by side, and by the thousand: some processes, each with some threads, called
+ * lanes; the lanes of one number in all processes make one communicator after the other together.
  */
 #include "include/kolo.h"
 
@@ -27,7 +27,7 @@ static const struct shape {
     {"one after the other", 2, 1, MOST_ROUNDS},
 };
 
-/* What the processes share. */
+/* Shared by the processes. */
 struct shared {
     _Atomic int ready[MOST_LANES]; /* ids that have been made */
     ncclUniqueId id[MOST_LANES][MOST_ROUNDS];

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install_test.sh - what users of an installed Kolo see: headers, library, drop-in link, pkg-config file, CMake package.
+# install_test.sh - the files that users of an installed Kolo see: headers, library, drop-in link, pkg-config file, CMake package.
 #
 # Installs $KOLO_BUILD into a scratch prefix, moves it, and builds a program from it in C and C++, by pkg-config and by
 # find_package.

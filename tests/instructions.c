@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * instructions FUNCTION BYTES OPERATIONS alone|group: operations of two ranks in one thread, for instructions_test.py to count: after some that
- * connect and warm up come WINDOWS calls of `window`, each of so many operations. In a group they are run when it ends, without one by
- * whoever waits; so that a slow run is no chance for the background thread, the streams are inline in the first case.
+ * instructions FUNCTION BYTES OPERATIONS alone|group: operations of two ranks in one thread, for instructions_test.py
+ * to count: after some that connect and warm up come WINDOWS calls of `window`, each of so many operations. In a group
+ * they run when it ends, without one in the thread that waits; so that a slow run gives the background thread no
+ * chance, the streams are inline in the first case.
  */
 #include "include/kolo.h"
 
@@ -22,7 +23,7 @@ struct rank {
 
 struct work {
     void (*call)(const struct rank *rank, size_t count);
-    float sum; /* of what the ranks send, in this operation */
+    float sum; /* of the data that the ranks send, in this operation */
     size_t count;
     int operations; /* in a window */
     bool group;

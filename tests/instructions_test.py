@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guard without clocks: how many instructions operations take, counted by callgrind.
 
-Two ranks in one thread (tests/instructions.c), so that nobody waits and counts hardly differ from run to run: the least of some windows counts.
+Two ranks in one thread (tests/instructions.c), so that no thread waits and counts hardly differ from run to run: the least of some windows counts.
 tests/data/instructions.json has the counts per operation, of both ranks together, by kind of build and compiler, as they were when they were
-last accepted. More than a tenth above that fails; builds, and cases of a build, that are not listed are skipped. KOLO_RENEW=1 writes what this build takes, to be
+last accepted. More than a tenth above that fails; builds, and cases of a build, that are not listed are skipped. KOLO_RENEW=1 writes the counts of this build, to be
 looked at before it is kept.
 """
 import glob

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* koloInitFromEnv of ranks that are processes of one host: however a program calls it, rank 0's id is found by the others. */
+/* koloInitFromEnv with ranks that are processes of one host: however a program calls it, the others find rank 0's
+ * id. */
 #include "include/kolo.h"
 #include "tests/kolo_test.h"
 

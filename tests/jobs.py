@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For tests of running jobs: `kolo perf` whose lines are read while it runs, and whose ranks can be stopped and killed."""
+"""For tests of running jobs: `kolo perf` with its lines read while it runs, and ranks that can be stopped and killed."""
 import os
 import re
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks of one host as launchers start them: they share no address, and find each other by what the launcher gave them, again and again,
+"""Ranks of one host as launchers start them: they share no address, and find each other by their launcher's variables, again and again,
 beside other jobs, and after runs that were killed."""
 import glob
 import os
@@ -17,7 +17,7 @@ PERF = f"{tool.KOLO} perf barrier -n 1"
 
 
 def clean(**env):
-    """The environment without what another launcher, or a test's settings, say."""
+    """The environment without the variables of another launcher, or a test's settings."""
     named = ("NCCL_", "KOLO_", "SLURM_", "PMI", "MPI_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
     return {**{k: v for k, v in os.environ.items() if not k.startswith(named)}, "HOME": "/nonexistent", "KOLO_NVML": "0",
             "KOLO_BOOTSTRAP_TIMEOUT": "60", **env}
@@ -74,7 +74,7 @@ class Launchers(unittest.TestCase):
         self.assertFalse(os.path.exists(stale))
 
     def test_runs_one_after_the_other_do_not_mix(self):
-        """Ranks run ahead of each other: whoever is done begins the next run at once."""
+        """Ranks run ahead of each other: a rank that is done begins the next run at once."""
         job, loop = self.job(), f"for i in 1 2 3 4 5 6 7 8 9 10; do {PERF} || exit 1; done"
         self.fine([self.start(loop, **slurm(rank, 3, job)) for rank in range(3)])
 

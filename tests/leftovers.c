@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linked into every unit test: when its tests have passed, what does the process still hold that it did not hold before main?
+ * Linked into every unit test: when its tests have passed, which resources does the process hold that it did not hold
+ * before main?
  *
- * Descriptors, mapped segments, threads and children that are left make the test fail, with their names. What the library keeps until the
- * process ends is in a table; what is left on purpose by a test stands in one of its own. Memory is the business of LeakSanitizer, in the
- * asan build. A process that fails anyway, or ends by _exit, is not looked at.
+ * Descriptors, mapped segments, threads and children that are left make the test fail, with their names. Resources that
+ * the library keeps until the process ends are in a table; resources that a test leaves on purpose are in a table of
+ * its own. Memory is checked by LeakSanitizer, in the asan build. A process that fails anyway, or ends by _exit, is not
+ * checked.
  */
 #include "tests/leftovers.h"
 
@@ -21,7 +23,8 @@ enum { DESCRIPTORS = 4096, NAME = 256, LOOKS = 1500 };
 
 __attribute__((weak)) struct kolo_test_keep kolo_test_keeps[] = {{NULL, 0, 0}};
 
-/* The executor sleeps until the process ends; who rests while other hosts work sleeps in one epoll, with a bell. */
+/* The executor sleeps until the process ends; threads that wait for other hosts sleep in one epoll, with a wakeup
+ * descriptor. */
 static struct kolo_test_keep library_keeps[] = {{"kolo-executor", 1, 0}, {NULL, 0, 0}};
 enum { RESTS = 1 };
 

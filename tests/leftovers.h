@@ -3,7 +3,7 @@
 #ifndef KOLO_LEFTOVERS_H
 #define KOLO_LEFTOVERS_H
 
-/** How the names of threads, files and segments begin that may be left, and how many of each. */
+/** Prefixes of the names of threads, files and segments that may be left, and the number of each. */
 struct kolo_test_keep {
     const char *name; /* NULL: the end */
     int most;
@@ -14,11 +14,12 @@ struct kolo_test_keep {
 extern struct kolo_test_keep kolo_test_keeps[];
 
 /* clang-format off */
-/** What ids hold that nobody has joined, for a while: they share the loop, and a listener for each address of the host. */
+/** Resources of ids that no rank has joined, for a while: they share the loop, and a listener for each address of the
+ * host. */
 #define KOLO_TEST_UNUSED_IDS {"kolo-loop", 1, 0}, {"anon_inode:", 2, 0}, {"socket:", 8, 0}
 /* clang-format on */
 
-/** In a forked child that ends by exit: look at it too, at what it gets from now on. */
+/** In a forked child that ends by exit: check it too, for resources it gets from now on. */
 void kolo_test_look_from_here(void);
 
 #endif

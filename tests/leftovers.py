@@ -2,7 +2,7 @@
 """leftovers.py COMMAND...: run a test; when it has passed, does anything of it still run, or lie in shared memory?
 
 Whatever processes the test leaves behind become children of this one, however they were started. It has a /dev/shm of its own, so that no
-other job's files are blamed on it; where that is not allowed, files are not looked at. What processes hold themselves when they end is the
+other job's files are blamed on it; where that is not allowed, files are not looked at. Resources that processes hold when they end are the
 business of leftovers.c.
 """
 import ctypes
@@ -13,7 +13,7 @@ import sys
 import time
 
 PR_SET_CHILD_SUBREAPER, CLONE_NEWNS, MS_REC, MS_PRIVATE = 36, 0x20000, 0x4000, 1 << 18
-GRACE_S = int(os.environ.get("TEST_HANG_S", 900)) // 15  # for what is ending
+GRACE_S = int(os.environ.get("TEST_HANG_S", 900)) // 15  # for processes that are ending
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -24,7 +24,7 @@ def have_own_shm():
 
 
 def running():
-    """Names of what still runs; what has ended is buried."""
+    """Names of the processes that still run; ended ones are reaped."""
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)

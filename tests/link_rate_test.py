@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--link-rate` holds: what a host sends, and what it receives from all others together, takes at least its bytes at that rate, and
+"""`--link-rate` holds: the data that a host sends, and those that it receives from all others together, take at least their bytes at that rate, and
 the output names it. Slow machines only take longer."""
 import re
 
 import tool
 
 RATE, BYTES = 200e6, 6 << 20  # bits per second; moved by one operation
-IN_BUCKETS = 1 << 20  # more than what buckets let pass at once
+IN_BUCKETS = 1 << 20  # more than the buckets let pass at once
 MISSING = "token bucket"
 
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A live communicator is what the plan says: jobs on machines of tests/data/ have the channels, rings, trees and numbers of
+"""A live communicator follows the plan: jobs on machines of tests/data/ have the channels, rings, trees and numbers of
 point-to-point channels that `kolo graph` prints, and take for each collective and size the algorithm, protocol and channels
-that `kolo explain` names, with the same constants; also with the settings that change these. Jobs of several emulated hosts are
-what the plan of a cluster says, and send and receive through the NICs that its graphs name, or by P2P where one NVLink domain spans
-the hosts. It is an error to have compared
-nothing, and for a setting to change nothing."""
+that `kolo explain` names, with the same constants; also with the settings that change these. Jobs of several emulated hosts
+follow the plan of a cluster, and send and receive through the NICs that its graphs name, or by P2P where one NVLink domain spans
+the hosts. It is an error to have compared nothing, and for a setting to change nothing."""
 import collections
 import glob
 import itertools
@@ -34,7 +33,7 @@ REDUCING = (("a100-nvsw-8nic-200g-coll", 2, None, "allreduce:CollNetChain"), ("h
             ("a100-nvsw-8nic-200g-coll", 2, 3, None))  # machine, hosts, GPUs of each, NCCL_ALGO
 
 
-# Each on a machine, and in a collective, where it matters; after an ampersand, beside what comes before it.
+# Each on a machine, and in a collective, where it matters; after an ampersand, beside the one before it.
 SETTINGS = (
     ("h100-nvsw-8nic-400g", "all_reduce", (
         "NCCL_MIN_NCHANNELS=32", "NCCL_MAX_NCHANNELS=3", "NCCL_MIN_NRINGS=30", "NCCL_MAX_NRINGS=5", "NCCL_MIN_CTAS=28",
@@ -57,7 +56,7 @@ class Counted(collections.Counter):
 
 
 counted = Counted()
-missing = set()  # what the plan would take and host devices do not have
+missing = set()  # choices of the plan that host devices do not have
 
 
 # ---- machines ----
@@ -87,7 +86,7 @@ class Machine:
         return json.loads(tool.good("explain", collective, str(size), "--json", *self.words))["candidates"]
 
     def live(self, collective, sizes, **settings):
-        """What a job logs, and how it ended."""
+        """The log of a job, and how it ended."""
         processes = next(self.turns)
         words = ["perf", collective, "--np", str(processes), "-t", str(self.ranks // processes), "-n", "1", "-w", "0",
                  "-b", str(sizes[0]), "-e", str(sizes[-1]), "-f", str(sizes[1] // sizes[0]) if len(sizes) > 1 else "2"]
@@ -110,7 +109,7 @@ def joined(name, folder):
     return path
 
 
-# ---- what a communicator is ----
+# ---- properties of a communicator ----
 
 def compare_rings(m, log, plan):
     lines = re.findall(r"Channel (\d+)/(\d+) :((?: \d+)+)$", log, re.M)
@@ -166,7 +165,7 @@ def nvls_neighbours(plan, channel, rank):
 
 def planned_nic(m, plan, rank, peer, channel, sends):
     """Of an edge between hosts: the entry of the graph for its first GPU, else the exit; a head of NVLS takes the entries of its
-    channels in turn. None: the rank is in another domain of its host than that whose graphs are printed."""
+    channels in turn. None: the rank is in another domain of its host than the one with the printed graphs."""
     name, in_tree = "tree", ()
     if channel < plan["nchannels"]:  # NVLS may have more
         ring = plan["rings"][channel]
@@ -187,7 +186,7 @@ def planned_nic(m, plan, rank, peer, channel, sends):
 
 
 def compare_proxy(m, plan, rank, nic, proxy, message, where):
-    """Whose proxy sends: the plan numbers the ranks of one host. Of messages it says so itself; else it is who relays to the NIC."""
+    """The rank with the sending proxy: the plan numbers the ranks of one host. For messages it names the rank; else it is the one that relays to the NIC."""
     each = m.together
     if message is None:
         relays = plan["queries"]["intermediate_rank"][rank % each]
@@ -197,7 +196,7 @@ def compare_proxy(m, plan, rank, nic, proxy, message, where):
 
 
 def compare_nics(m, log, plan):
-    """Those of collectives: messages are compared with the answers of the plan about pairs."""
+    """Edges of collectives: messages are compared with the answers of the plan about pairs."""
     for channel, use, a, b, way, nic, proxy in re.findall(
             r"Channel (\d+)/(\d+) : (\d+)\[\d+\] -> (\d+)\[\d+\] \[(send|receive)\] via NET/\w+/(\d+)(?:\((\d+)\)/PXN)?$",
             log, re.M):
@@ -218,7 +217,7 @@ def compare_nics(m, log, plan):
 
 
 def compare_collnet(m, log, plan):
-    """Who meets in a network that reduces, and through which NIC: heads of the chain of a channel, or all heads of a node."""
+    """The ranks that meet in a network that reduces, and their NICs: heads of the chain of a channel, or all heads of a node."""
     used = collections.defaultdict(set)
     for channel, direct, rank, nic in re.findall(r"CollNet (\d+)/(\d) : (\d+) \[\w+\] via COLLNET/\w+/(\d+)$", log, re.M):
         name = "collnet_direct" if int(direct) else "collnet_chain"
@@ -247,7 +246,7 @@ def compare_hosts(m, log, plan):
                         f"{m}, {a} -> {b}")
 
 
-# ---- what a call does ----
+# ---- properties of a call ----
 
 def channels_used(collective, ranks, size, protocol, channels):
     """Of `channels` for a whole of `size` bytes of floats: the graph specification, 12.5, for one operation."""
@@ -264,7 +263,7 @@ def channels_used(collective, ranks, size, protocol, channels):
 
 
 def serves(m, collective, candidate):
-    """Can host devices do it? What they have not falls away, as in NCCL."""
+    """Can host devices do it? Missing abilities fall away, as in NCCL."""
     way = (collective, candidate["algorithm"], candidate["protocol"], m.hosts > 1)
     if way not in serves.known:
         _, out = m.live(collective, [1024], NCCL_ALGO=f"{COLLECTIVES[collective]}:{way[1]}", NCCL_PROTO=way[2])
@@ -319,7 +318,7 @@ def check(m, collectives):
 
 
 def outcome(m, collective):
-    """What a setting may change."""
+    """The changes allowed to a setting."""
     plan = m.planned()
     facts = ("nchannels", "nvls_channels", "p2p_channels", "p2p_channels_per_peer", "rings", "trees")
     choices = [m.explained(collective, size)[0] for size in SIZES]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What matrix tests share: the collectives, the ways (algorithm and protocol) that each can be forced to, and judging a run of
+"""Shared by matrix tests: the collectives, the ways (algorithm and protocol) that each can be forced to, and judging a run of
 `kolo perf` by its rows and its log."""
 import os
 import re
@@ -19,7 +19,7 @@ def told(algorithm):
 
 
 def settings(way):
-    """What forces a way."""
+    """The settings that force a way."""
     if not way:
         return {}
     enable = {"PAT": "NCCL_PAT_ENABLE", "CollNetDirect": "NCCL_COLLNET_ENABLE", "CollNetChain": "NCCL_COLLNET_ENABLE"}.get(way[0])
@@ -27,7 +27,7 @@ def settings(way):
 
 
 def log_of(folder):
-    """What all ranks wrote there."""
+    """The output of all ranks there."""
     text = ""
     for name in os.listdir(folder):
         with open(os.path.join(folder, name), encoding="utf-8") as log:
@@ -36,14 +36,14 @@ def log_of(folder):
 
 
 def fault_of_network(log):
-    """What speaks against a job of several hosts; None: nothing."""
+    """The reason against a job of several hosts; None: there is none."""
     if " via NET/Socket/" not in log and " via COLLNET/" not in log:
         return "no connection goes through the network"
     return next(("it warns: " + line for line in log.splitlines() if " WARN " in line), None)
 
 
 class Judge:
-    """Counts runs and results, and says what is wrong with a run; None: nothing."""
+    """Counts runs and results, and returns the error of a run; None: there is none."""
 
     def __init__(self):
         self.runs = self.results = self.refused = self.wrong = 0
@@ -57,7 +57,7 @@ class Judge:
             return f"{len(wrong)} rows with wrong elements"
         ran = set(re.findall(r"(\w+): \d+ Bytes -> Algo (\w+) proto (\w+)", log))
         if way and ran != {(TOLD[collective], told(way[0]), way[1].upper())}:
-            return f"what ran is {sorted(ran)}"
+            return f"ran instead: {sorted(ran)}"
         self.runs += 1
         self.results += sum(value == "0" for row in rows for value in row)
         return None

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks that make different calls: whatever the algorithm, the protocol and the transport, nobody gets wrong data and nobody hangs;
- * all hear the same sentence. Three ranks, as threads of this process and as processes of their own, with rank 1 as the odd one.
+ * Ranks that make different calls: whatever the algorithm, the protocol and the transport, no rank gets wrong data and
+ * none hangs; all report the same sentence. Three ranks, as threads of this process and as processes of their own, with
+ * rank 1 as the odd one.
  *
  * The test runs its own program again as ranks: mismatch_test CASE RANK ID.
  */
@@ -31,7 +32,7 @@ struct rank {
     float *send, *recv;
 };
 
-/* ---- what ranks call ---- */
+/* ---- calls of ranks ---- */
 
 static ncclResult_t reduce(struct rank *r, size_t count, ncclDataType_t type, ncclRedOp_t op)
 {
@@ -157,7 +158,7 @@ static ncclResult_t other_order_of_streams(struct rank *r)
     return rc;
 }
 
-/* After what went well, many times: numbers go on. */
+/* After many successful calls: numbers go on. */
 static ncclResult_t later(struct rank *r)
 {
     ncclResult_t rc = ncclSuccess;
@@ -248,7 +249,7 @@ static const struct mismatch {
     ncclResult_t code;
     const char *words;
     unsigned leaves;  /* ranks that destroy their communicators as soon as they have succeeded */
-    const char *wait; /* KOLO_TIMEOUT; NULL: it ends without */
+    const char *wait; /* KOLO_TIMEOUT; NULL: it ends without a timeout */
 } mismatches[] = {
     {"count", count, ncclInvalidUsage,
      "rank 1 called AllReduce(999 elements) as #1 where the others called AllReduce(1000 elements)", 0, NULL},
@@ -321,7 +322,7 @@ static ncclResult_t call_and_wait(struct rank *r, const struct mismatch *m)
     return rc ? rc : koloStreamSynchronize(r->other);
 }
 
-/* Some do their part without the others: they hear of it, too. */
+/* Some do their part without the others: they get the error, too. */
 static ncclResult_t await_failure(struct rank *r)
 {
     const time_t until = time(NULL) + kolo_test_hang_s() / 2;
@@ -358,7 +359,7 @@ static bool run_rank(int rank, const ncclUniqueId *id, const struct mismatch *m)
     rc = rc ? rc : koloStreamCreate(&r.stream, 0);
     rc = rc ? rc : koloStreamCreate(&r.other, 0);
     bool fine =
-        rc ? is_expected(NULL, rank, rc, m) : meets(&r, m); /* who comes last may hear of it before it is there */
+        rc ? is_expected(NULL, rank, rc, m) : meets(&r, m); /* the last rank may learn of it before it is there */
     if (r.comm) ncclCommDestroy(r.comm);
     if (r.stream) koloStreamDestroy(r.stream);
     if (r.other) koloStreamDestroy(r.other);
@@ -405,7 +406,7 @@ static bool run_threads(const struct mismatch *m)
 
 /* ---- processes ---- */
 
-static bool hosts; /* each rank on one of its own: they meet over the network */
+static bool hosts; /* each rank on a host of its own: they communicate over the network */
 
 static pid_t start_process(const struct mismatch *m, int rank, const char *id)
 {
@@ -458,7 +459,7 @@ static void set(const char *name, const char *value)
         unsetenv(name);
 }
 
-enum { AT_ONCE = 8 }; /* they wait most of the time */
+enum { AT_ONCE = 8 }; /* jobs at once: they wait most of the time */
 
 /* In a process of its own; this one stays without threads. */
 static pid_t start_mismatch(bool (*run)(const struct mismatch *m), const struct mismatch *m)

@@ -44,7 +44,7 @@ static void reduce_alone(void *comm)
     ok(ncclAllReduce(data[0], data[1], 1, ncclFloat, ncclSum, *(ncclComm_t *)comm, NULL));
 }
 
-/* It may give the communicator work that the call waits for: that is the same thread. */
+/* It may issue to the communicator that the call waits for: that is the same thread. */
 static void a_function_that_a_call_runs_may_issue(void **state)
 {
     koloStream_t stream;
@@ -65,7 +65,7 @@ static void a_function_that_a_call_runs_may_issue(void **state)
 
 /* ---- a stream that is gone ---- */
 
-/* Its memory is the next one's, and its handle is not. */
+/* Its memory may be reused, its handle is not. */
 static void the_handle_of_a_stream_that_was_destroyed_names_none(void **state)
 {
     koloStream_t old[200], next;
@@ -111,7 +111,7 @@ static void renew_stream(struct actor *a)
     (void)koloSetDevice((int)draw(a, RANKS));
     if (koloStreamCreate(&fresh, draw(a, 2) ? KOLO_STREAM_DEFAULT : KOLO_STREAM_BLOCKING)) return;
     koloStream_t old = kl_swap_acq_rel(&shared.stream[at], fresh);
-    if (old && !koloStreamQuery(old)) (void)koloStreamDestroy(old); /* one that does not end would be waited for */
+    if (old && !koloStreamQuery(old)) (void)koloStreamDestroy(old); /* waiting for a destroyed stream would not end */
 }
 
 static void reduce(struct actor *a)
@@ -169,7 +169,7 @@ static void *act(void *arg)
     return NULL;
 }
 
-/* What is queued does not fit together: it is withdrawn, not waited for. */
+/* Queued calls that do not fit together are withdrawn, not waited for. */
 static void end_seed(void)
 {
     for (int r = 0; r < RANKS; r++) ok(ncclCommAbort(comms[r]));
@@ -179,7 +179,7 @@ static void end_seed(void)
     }
     for (int r = 0; r < RANKS; r++) {
         ok(koloSetDevice(r));
-        (void)koloStreamSynchronize(NULL); /* may say what the abort took back */
+        (void)koloStreamSynchronize(NULL); /* may report that the abort withdrew work */
     }
 }
 

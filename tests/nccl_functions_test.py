@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The library has every host function of NCCL 2.30, and is loaded by Python."""
+"""The library has every host function of NCCL 2.32, and is loaded by Python."""
 import ctypes
 import os
 import subprocess
@@ -22,13 +22,15 @@ ncclDevCommCreate ncclDevCommDestroy ncclTeamWorld ncclTeamLsa ncclTeamRail nccl
 ncclLsaBarrierCreateRequirement ncclGinBarrierCreateRequirement ncclLLA2ACreateRequirement ncclLLA2ACalcSlots
 """.split()
 
-# Since 2.29 and 2.30.
+# Since 2.29, 2.30, 2.31 and 2.32.
 LATER = """
 ncclCommGetUniqueId ncclCommGrow ncclCommSuspend ncclCommResume ncclCommMemStats ncclCommQueryProperties ncclWinGetUserPtr
 ncclParamBind ncclParamGetI8 ncclParamGetI16 ncclParamGetI32 ncclParamGetI64 ncclParamGetU8 ncclParamGetU16
 ncclParamGetU32 ncclParamGetU64 ncclParamGetStr ncclParamGet ncclParamGetParameter ncclParamGetAllParameterKeys
 ncclParamDumpAll ncclPutSignal ncclSignal ncclWaitSignal ncclGetLsaDevicePointer ncclGetPeerDevicePointer
 ncclGetLsaMultimemDevicePointer ncclGetMultimemDevicePointer
+ncclAllReduceConfig ncclBroadcastConfig ncclReduceConfig ncclAllGatherConfig ncclReduceScatterConfig ncclAlltoAllConfig
+ncclGatherConfig ncclScatterConfig ncclSetEncryption
 """.split()
 
 

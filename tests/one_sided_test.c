@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One-sided operations: what is put is there when its signal is, by threads, processes and hosts, into memory of every kind. */
+/* One-sided operations: the data of a put are there when its signal is, by threads, processes and hosts, into memory of
+ * every kind. */
 #include "bootstrap/bootstrap.h"
 #include "tests/api_check.h"
 #include "tests/hang.h"
@@ -11,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RANKS = 3, ROUNDS = 12, PART = 3 << 20, WINDOW = RANKS * PART, CONTEXTS = 2 };
+enum { RANKS = 3, ROUNDS = 12, PART = 3 << 20, WINDOW = RANKS * PART, CONTEXTS = 2, SIGNALS = 40 };
 
 struct rank {
     int rank;
@@ -32,6 +33,7 @@ static void open_rank(struct rank *r, const ncclUniqueId *id)
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
 
     config.numRmaCtx = CONTEXTS;
+    config.numRmaSig = SIGNALS;
     ok(ncclCommInitRankConfig(&r->comm, RANKS, *id, r->rank, &config));
     ok(koloStreamCreate(&r->stream, 0));
     if (r->foreign)
@@ -54,12 +56,12 @@ static void close_rank(struct rank *r)
     free(r->from);
 }
 
-/* ---- what a rank does ---- */
+/* ---- calls of a rank ---- */
 
-/* Everybody writes a part of everybody, itself included, by every context and several signals. */
+/* Every rank writes a part of every rank, itself included, by every context and several signals. */
 static bool put_round(struct rank *r, int round, size_t bytes)
 {
-    const int context = round % CONTEXTS, signal = round % 3;
+    const int context = round % CONTEXTS, signal = round % 3 * (SIGNALS - 1) / 2;
     ncclWaitSignalDesc_t wanted[RANKS];
     bool right = true;
 
@@ -75,12 +77,12 @@ static bool put_round(struct rank *r, int round, size_t bytes)
     for (int from = 0; from < RANKS; from++)
         for (size_t i = 0; i < bytes; i++)
             right &= r->own[(size_t)from * PART + (size_t)round + i] == byte_of(from, r->rank, round, i);
-    ok(koloBarrier(r->comm, r->stream)); /* read before it is written again */
+    ok(koloBarrier(r->comm, r->stream)); /* read before it is overwritten */
     ok(koloStreamSynchronize(r->stream));
     return right;
 }
 
-/* The target waits in another operation meanwhile, in which the source takes part later: somebody else has to receive. */
+/* The target waits in another operation meanwhile, in which the source takes part later: another thread has to receive. */
 static bool put_to_the_busy(struct rank *r)
 {
     const size_t bytes = PART;
@@ -103,7 +105,7 @@ static bool put_to_the_busy(struct rank *r)
     return right && out == RANKS;
 }
 
-/* Many small ones without a look in between, and more than can be under way; then one wait for all. */
+/* Many small puts without a pause, and more than can be in flight; then one wait for all. */
 static bool ring_of_signals(struct rank *r)
 {
     enum { MANY = 700 };
@@ -126,7 +128,7 @@ static bool ring_of_signals(struct rank *r)
     return right;
 }
 
-/* What a group's all-reduce gives is what its put, called after it, sends on; a signal called before both goes first. */
+/* A put that is called after an all-reduce in a group sends its result; a signal called before both goes first. */
 static bool in_a_group(struct rank *r)
 {
     enum { SUMS = 1000 };
@@ -189,7 +191,7 @@ static bool more_windows(struct rank *r)
     return right;
 }
 
-/* Who has put something, and finished, may go: it comes all the same. */
+/* A rank that has put data, and finished, may leave: the data arrive all the same. */
 static bool put_and_leave(struct rank *r)
 {
     bool right = true;
@@ -321,7 +323,7 @@ static void hosts(void **state)
     run_processes(2, 5);
 }
 
-/* ---- what is refused, and what ends a wait ---- */
+/* ---- refused calls, and ends of a wait ---- */
 
 static void wrong_calls_are_refused(void **state)
 {
@@ -387,7 +389,7 @@ static void a_signal_that_does_not_come_has_a_timeout(void **state)
     open_couple(&c);
     ok(ncclSignal(0, 0, 0, 0, c.comm[1], NULL));
     ok(koloSetDevice(1));
-    ok(koloStreamSynchronize(NULL)); /* it has come before the wait begins */
+    ok(koloStreamSynchronize(NULL)); /* it has arrived before the wait begins */
     ok(koloSetDevice(0));
     ok(koloSetTimeout(c.comm[0], 50));
     ok(ncclWaitSignal(1, &(ncclWaitSignalDesc_t){3, 1, 0, 0}, c.comm[0], NULL));
@@ -397,7 +399,7 @@ static void a_signal_that_does_not_come_has_a_timeout(void **state)
     ok(ncclMemFree(c.own));
 }
 
-/* What a rank has been told of another one's memory holds until it lets go itself: nothing is written where nothing is. */
+/* A rank's mapping of another one's memory holds until it unmaps it itself: writes to a departed rank do not fault. */
 static void a_rank_that_has_gone_can_be_written_to(void **state)
 {
     struct couple c;
@@ -405,11 +407,11 @@ static void a_rank_that_has_gone_can_be_written_to(void **state)
     (void)state;
     for (int round = 0; round < 2; round++) {
         open_couple(&c);
-        if (round) ok(ncclSignal(1, 0, 0, 0, c.comm[0], NULL)); /* mapped before it goes, and not before */
+        if (round) ok(ncclSignal(1, 0, 0, 0, c.comm[0], NULL)); /* mapped before it leaves, or not */
         ok(koloStreamSynchronize(NULL));
         ok(ncclCommDestroy(c.comm[1]));
         ok(ncclSignal(1, 0, 0, 0, c.comm[0], NULL));
-        (void)koloStreamSynchronize(NULL); /* it may say that the rank has gone */
+        (void)koloStreamSynchronize(NULL); /* may report that the rank has left */
         (void)ncclCommDestroy(c.comm[0]);
         ok(ncclMemFree(c.own));
     }

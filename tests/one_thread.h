@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** one_thread.h - for tests whose ranks are all one thread's, each with a communicator, a stream and an element of data. Behind `enum { RANKS = n }`. */
+/** one_thread.h - for tests with all ranks in one thread, each with a communicator, a stream and an element of data.
+ * Include it after `enum { RANKS = n }`. */
 #ifndef KOLO_ONE_THREAD_H
 #define KOLO_ONE_THREAD_H
 

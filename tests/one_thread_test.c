@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread that has all ranks, without groups: what it asks of one rank waits for what it asks of the next later. Each rank has a
- * stream of its own, or all have that of their device.
+ * One thread that has all ranks, without groups: a call for one rank waits for the calls that it makes for the next
+ * ones later. Each rank has a stream of its own, or all have the stream of their device.
  */
 #include "include/kolo.h"
 
@@ -14,7 +14,7 @@ enum { RANKS = 3, COUNT = 700 };
 
 struct ranks {
     ncclComm_t comm[2][RANKS];
-    koloStream_t stream[RANKS]; /* NULL: that of the device */
+    koloStream_t stream[RANKS]; /* NULL: the device's */
     int32_t *send[RANKS], *recv[RANKS];
 };
 
@@ -59,7 +59,7 @@ static void wait_for_all(const struct ranks *all)
     for (int r = 0; r < RANKS; r++) assert_int_equal(koloStreamSynchronize(all->stream[r]), ncclSuccess);
 }
 
-/* The n-th operation: what it is to be, by rank `r` of communicator `c`. */
+/* The n-th operation: its kind follows from n; by rank `r` of communicator `c`. */
 static void issue(const struct ranks *all, int c, int r, int n)
 {
     ncclComm_t comm = all->comm[c][r];
@@ -91,7 +91,7 @@ static void expect(const struct ranks *all, int n)
         for (int i = 0; i < (n % 3 == 1 ? RANKS * COUNT : COUNT); i++) assert_int_equal(all->recv[r][i], wanted(n, i));
 }
 
-/* `many` operations of one rank, then those of the next. */
+/* `many` operations of one rank, then of the next. */
 static void queue_much(bool one_device, int many)
 {
     struct ranks all;
@@ -122,12 +122,12 @@ static void ranks_share_a_stream(void **state)
 static void ranks_share_a_stream_that_is_full(void **state)
 {
     (void)state;
-    queue_much(true, 80);  /* three times that fits, */
-    queue_much(true, 100); /* and does not */
+    queue_much(true, 80);  /* three times as many fit into the stream */
+    queue_much(true, 100); /* three times as many do not */
     queue_much(true, 900);
 }
 
-/* Nobody waits: the executor runs it. */
+/* No thread waits: the executor runs it. */
 static void a_shared_stream_runs_by_itself(void **state)
 {
     struct ranks all;
@@ -144,7 +144,7 @@ static void a_shared_stream_runs_by_itself(void **state)
     free_ranks(&all);
 }
 
-/* What follows in the stream, and is of another communicator, waits. */
+/* Later operations of another communicator in the stream wait. */
 static void communicators_on_a_shared_stream_take_turns(void **state)
 {
     struct ranks all;
@@ -173,7 +173,7 @@ static void an_abort_ends_what_is_queued(void **state)
         assert_int_equal(ncclCommAbort(all.comm[0][r]), ncclSuccess);
         all.comm[0][r] = NULL;
     }
-    koloStreamSynchronize(NULL); /* the failure of what was queued, or none: it has been told */
+    koloStreamSynchronize(NULL); /* the failure of queued operations, or none: it was reported */
     make_comms(all.comm[0], true);
     for (int r = 0; r < RANKS; r++) issue(&all, 0, r, 0);
     wait_for_all(&all);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an operation costs the system when it need not wait: no allocation, no lock, no system call. Two ranks in one thread, so that
- * nobody waits for another thread; both are warm, so that all is connected and every choice is made. What the thread does in between is counted: the
- * allocator and the locks stand before those of the C library, and system calls are trapped (Syscall User Dispatch, Linux 5.11).
+ * The system calls of an operation that need not wait: no allocation, no lock, no system call. Two ranks in one thread,
+ * so that no thread waits for another; both are warm, so that all is connected and every choice is made. The thread's
+ * calls in between are counted: the allocator and the locks stand before those of the C library, and system calls are
+ * trapped (Syscall User Dispatch, Linux 5.11).
  */
 #include "include/kolo.h"
 #include "tests/kolo_test.h"
@@ -76,7 +77,7 @@ void free(void *memory)
     __libc_free(memory);
 }
 
-/* Those of the C library, found before main: finding them takes locks. */
+/* The C library's functions, found before main: finding them takes locks. */
 static struct {
     int (*mutex)(pthread_mutex_t *), (*read)(pthread_rwlock_t *), (*write)(pthread_rwlock_t *);
 } next;
@@ -107,7 +108,7 @@ int pthread_rwlock_wrlock(pthread_rwlock_t *lock)
     return next.write(lock);
 }
 
-/* The first system call of the thread is noted, and made once more; this one and those behind it pass. */
+/* The first system call of the thread is noted, and repeated; this one and the following ones pass. */
 static void note_call(int signal, siginfo_t *info, void *context)
 {
     ucontext_t *c = context;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every collective, by every algorithm and protocol that it can be forced to, with ranks as processes, as threads and both: every
-element of every result is right for every type and operation, and what ran is what was forced.
+element of every result is right for every type and operation, and the forced way ran.
 
 Each way (collective, algorithm, protocol) runs in some of the layouts, so that all layouts have their turn, in under a minute.
 KOLO_MATRIX=all runs every way in every layout, with larger sizes as well: a quarter of an hour or more.
@@ -40,7 +40,7 @@ def settings(way):
 
 
 def run(judge, collective, way, words):
-    """What is wrong with it; None: nothing."""
+    """Its error; None: there is none."""
     with tempfile.TemporaryDirectory() as logs:
         debug = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "TUNING", "NCCL_DEBUG_FILE": logs + "/%p"} if way else {}
         out = tool.run("perf", collective, *words, **debug, **settings(way))

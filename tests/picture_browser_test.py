@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `kolo graph --format html` in a browser: clicks, keys and pointing do what they should. In Chromium without a
+"""The page of `kolo graph --format html` in a browser: clicks, keys and pointing have their effects. In Chromium without a
 window, driven by its own protocol; skipped where there is none."""
 import json
 import math

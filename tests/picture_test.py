@@ -46,7 +46,7 @@ def count(root, kind):
 
 
 def loads(root):
-    """What the tooltips of wires say: {"GPU/0 to NVSwitch": [(GB/s, of, percent), ...]}, a list with one entry per host."""
+    """The tooltips of wires: {"GPU/0 to NVSwitch": [(GB/s, of, percent), ...]}, a list with one entry per host."""
     found = collections.defaultdict(list)
     for g in root.iter(f"{SVG}g"):
         if "wire" in g.get("class", "").split():
@@ -119,7 +119,7 @@ def pieces(d, by):
 
 
 class Page(html.parser.HTMLParser):
-    """What is in an HTML file: elements in order, texts of scripts and styles, and tags that are never closed."""
+    """The contents of an HTML file: elements in order, texts of scripts and styles, and tags that are never closed."""
 
     VOID = {"meta", "input", "link", "br"}
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ports that are free here, and that the kernel gives to nobody by itself: those are 32768 and more, unless it is told otherwise.
+"""Ports that are free here, and that the kernel does not give out by itself: those are 32768 and more, unless configured otherwise.
 
-Whoever asks the kernel for a free port, and closes it, may find it gone before it is used: every connection takes one of those.
+A test that asks the kernel for a free port, and closes it, may lose it before it is used: every connection takes one of those.
 As a program it prints one.
 """
 import random

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bus bandwidths that others measured and published (nccl-tests, out of place), and what predicts each of them: facts only.
+"""Bus bandwidths that others measured and published (nccl-tests, out of place), and the calculation that predicts each of them: facts only.
 
-A row is a machine as Kolo knows it, what was run, and {size: GB/s}. `ran` is the release of NCCL that the source names (None: it names
+A row is a machine as Kolo knows it, the run, and {size: GB/s}. `ran` is the release of NCCL that the source names (None: it names
 none). CAUSES says why predictions are off by more than 15 %: letters that docs/validation.md explains.
 """
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 class Row:
     number: str  # as in the page
     ran_on: str
-    options: tuple  # that tell kolo explain what is meant
+    options: tuple  # of kolo explain, for the same case
     measured: dict
     ran: str | None = None
     collective: str = "all_reduce"
@@ -133,7 +133,7 @@ NOT_PREDICTED = [
     ("2.30", "A100, 8x 100G", "the source names no size"),
 ]
 
-# What operators demand at least.
+# Operators' minimum requirements.
 THRESHOLDS = [
     ("azure-nc48ads-v4", "16G", 193), ("azure-nc96ads-v4", "8G", 25), ("azure-nc80adis-h100-v5", "16G", 208),
     ("azure-nd40rs-v2", "8G", 110), ("azure-nd96asr-v4", "8G", 228), ("azure-nd96amsr-v4", "16G", 228),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kolo ras` and NCCL's text protocol: what ranks do, who is behind, who is missing, from any process of a job; and no way to disturb it."""
+"""`kolo ras` and NCCL's text protocol: the states of ranks, ranks behind, ranks missing, from any process of a job; and no way to disturb it."""
 import json
 import os
 import re
@@ -94,7 +94,7 @@ class Ras(tool.Case):
             self.assertRegex(comm["missing_ranks"][0]["who"], rf"^rank 1 \(host .*, pid {job.pid(1)}\)$")
             self.assertIn(1, [r["waits_for"] for r in comm["ranks"]])
             self.assertFalse(any(r["behind"] for r in comm["ranks"]))
-            for r in comm["ranks"]:  # they stand still: what is counted apart agrees
+            for r in comm["ranks"]:  # they stand still: values that are counted separately agree
                 self.assertEqual(r["collective_counts"]["AllReduce"], r["collectives_called"])
             code, found, complaints = self.ask("-t", "1", "--pid", str(job.pid(1)))
             self.assertEqual((code, found["silent"], found["jobs"]), (1, [job.pid(1)], []))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who does what README.md says, in its order, in a fresh copy of the sources, gets what it says.
+"""The commands of README.md, in its order, in a fresh copy of the sources, have the results that it shows.
 
 Each line `$ COMMAND` of its blocks is run, all by one shell; a block of C is first written to the file that the line before it
 names. Only `./dev test` is left out: it would run this test. Nothing is installed but below a scratch folder, packages neither.
@@ -38,7 +38,7 @@ def steps(page):
 
 
 def copy_sources(to):
-    """What a clone would hold if everything were committed."""
+    """The files of a clone if everything were committed."""
     if subprocess.run(["git", "-C", ROOT, "rev-parse"], capture_output=True, check=False).returncode:
         shutil.copytree(ROOT, to, symlinks=True, ignore=shutil.ignore_patterns("build", ".git"))
         return
@@ -71,7 +71,7 @@ class Readme(unittest.TestCase):
         return {**env, "PATH": f"{self.bin}:{env['PATH']}", "DESTDIR": os.path.join(self.scratch, "root")}
 
     def run_all(self, commands):
-        """Stop at the first that fails; what the n-th printed is in out/n."""
+        """Stop at the first that fails; the output of the n-th is in out/n."""
         script = "".join(f"{{ {c}\n}} >{self.out}/{n} 2>&1 </dev/null || exit 1\n" for n, c in enumerate(commands))
         return subprocess.run(["sh", "-c", script], cwd=self.tree, env=self.environment(), check=False).returncode
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Topology files as people have them: each real one gets an answer, what was assumed of it is listed, and processes that are started
+"""Topology files as people have them: each real one gets an answer, the assumptions about it are listed, and processes that are started
 on one see the machine that is planned for. docs/validation-files.md has the answers; KOLO_RENEW=1 writes it anew, to be read before
 it is kept."""
 import os
@@ -9,9 +9,9 @@ import tempfile
 import tool
 
 PAGE = "docs/validation-files.md"
-RELEASE = "2.29.7"  # whose rules the page is about
+RELEASE = "2.29.7"  # the page is about its rules
 
-# Files without <gpu> elements: what they are taken for, and what completion by hand made of them. None: that differs on purpose.
+# Files without <gpu> elements: the machine they are taken for, and the machine after completion by hand. None: these differ on purpose.
 PLACED = {
     "aws-g5.12xlarge-a10g-user": ("aws-g5.12xlarge", None),
     "aws-g5.48xlarge-a10g": ("aws-g5.48xlarge", None),  # by hand: Intel CPUs
@@ -36,7 +36,7 @@ def base(file):
 
 
 def taken_for(answer):
-    """The machine, or what the GPUs are, in a cell of the page."""
+    """The machine, or the kind of its GPUs, in a cell of the page."""
     assumed = {a["code"]: a for a in answer["assumed"]}
     if not assumed:
         return "as the file says"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`kolo graph --json` agrees with the recorded results of NCCL's own code in tests/data/golden/, key by key, and refuses what that
-refused. The records of others are compared by golden_test.sh."""
+"""`kolo graph --json` agrees with the recorded results of NCCL's own code in tests/data/golden/, key by key, and refuses the same
+inputs. The records of others are compared by golden_test.sh."""
 import glob
 import json
 import os
@@ -10,7 +10,7 @@ import re
 import tool
 
 REAL = {"bw", "lat", "latency", "time_us", "max_bw", "total_bw", "bwIntra", "bwInter", "latencyInter"}
-INPUT = {"reference", "env", "defaults_applied", "rings_consistent"}  # of a record: what is not an answer of the tool
+INPUT = {"reference", "env", "defaults_applied", "rings_consistent"}  # of a record: keys that are not answers of the tool
 
 
 def same_number(key, want, got):

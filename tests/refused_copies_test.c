@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel, which copied between processes so far, ceases to in the middle of a job: it refuses reads or writes of one rank or of all (a seccomp filter),
- * or lets nobody reach one's memory any more (PR_SET_DUMPABLE). Every element is right, in that operation and all later ones.
+ * The kernel, which copied between processes so far, ceases to in the middle of a job: it refuses reads or writes of
+ * one rank or of all (a seccomp filter), or makes one's memory unreachable (PR_SET_DUMPABLE). Every element is right,
+ * in that operation and all later ones.
  *
  * The test runs its own program again as ranks: refused_copies_test FAULT RANK ID.
  */
@@ -184,7 +185,7 @@ static bool pass_on(int round)
     return is(right, "sendrecv", round);
 }
 
-/* Which of them meets the fault differs from round to round. */
+/* The rank with the fault differs from round to round. */
 static bool run_round(int round, const struct fault *fault, int when)
 {
     for (int i = 0; i < 8; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hundreds of ranks, which are threads of several processes that play hosts: what init costs each of them is bounded by the logarithm
- * of how many there are, whether there is one root or several. The bounds are those of docs/emulation.md.
+ * Hundreds of ranks, which are threads of several processes that play hosts: the cost of init for each of them is
+ * bounded by the logarithm of their number, whether there is one root or several. The bounds stand in
+ * docs/emulation.md.
  */
 #include "comm/comm.h"
 #include "include/kolo.h"
@@ -23,7 +24,7 @@ enum { PROCESSES = 8, THREADS = 64 };
 #endif
 enum { RANKS = PROCESSES * THREADS, MAX_ROOTS = 3, COUNT = 100, STACK = 1 << 20 };
 
-/* What the processes share. */
+/* Shared by the processes. */
 struct shared {
     ncclUniqueId id[MAX_ROOTS];
     pthread_barrier_t roots_run;
@@ -55,8 +56,8 @@ static int most_messages(void)
 }
 
 /*
- * Two connections for each step of an exchange and a few more of each rank, beside those of a process; of a root one to each rank. With
- * several roots a rank is in the bootstrap of its share as long as it joins that of all.
+ * Two connections for each step of an exchange and a few more of each rank, beside the process's; of a root one to each
+ * rank. With several roots a rank is in its root's bootstrap as long as it joins the common one.
  */
 static int most_descriptors(int process)
 {
@@ -90,7 +91,7 @@ static ncclResult_t live(int rank, struct outcome *mine)
 
     KL_TRY(ncclCommInitRankScalable(&comm, RANKS, rank, nroots, shared->id, NULL));
     KL_TRY(count_messages(comm, mine));
-    if (!bounded) KL_TRY(reduce(comm, rank, mine)); /* which connects hosts: the bound is that of init */
+    if (!bounded) KL_TRY(reduce(comm, rank, mine)); /* which connects hosts: the bound is for init */
     return ncclCommDestroy(comm);
 }
 
@@ -108,7 +109,7 @@ static void *rank_main(void *arg)
     if (!mine->rc) return NULL;
     snprintf(mine->text, sizeof mine->text, "%s", kl_error_text());
     fprintf(stderr, "rank %d: %s\n", me->rank, mine->text);
-    _exit(1); /* the others hear of that */
+    _exit(1); /* the others are told */
 }
 
 static void run_process(int process)

@@ -41,7 +41,7 @@ struct job {
 };
 enum { LAST_RANK = 1 << (RANKS - 1), LAST_HOST = LAST_RANK | LAST_RANK >> 1 };
 
-/* What the processes share. */
+/* Shared by the processes. */
 static struct shared {
     ncclUniqueId id;
     _Atomic int has_id;
@@ -49,7 +49,7 @@ static struct shared {
         _Atomic int over;
         ncclResult_t rc; /* ncclSuccess, and not right: a wrong result */
         bool right;
-        char text[TEXT]; /* what went wrong, or was */
+        char text[TEXT]; /* the error, or a former one */
     } end[RANKS];
 } * shared;
 
@@ -69,7 +69,7 @@ static _Noreturn void end(ncclResult_t rc, bool right, const char *text)
     _exit(0);
 }
 
-/* A call may go on in the background: of `comm`, or by what it makes of it. */
+/* A call may go on in the background: of `comm`, or a call that creates another one from it. */
 static void must_in(ncclComm_t comm, ncclResult_t rc)
 {
     while (rc == ncclInProgress) {
@@ -274,7 +274,7 @@ static void expect_child(const struct field *f, const char *how, ncclComm_t chil
     must(ncclCommDestroy(child));
 }
 
-/* The last rank asks for something else than the others, in a split, in a shrink, and in an init of its own. */
+/* The last rank uses other arguments than the others, in a split, in a shrink, and in an init of its own. */
 static void run_configs(void)
 {
     int excluded[] = {0};
@@ -301,7 +301,7 @@ static void run_configs(void)
     }
     from = malloc(MOST_COUNT * sizeof *from);
     to = malloc(MOST_COUNT * sizeof *to);
-    all_reduce(MOST_COUNT, 0); /* what became of children does the parent no harm */
+    all_reduce(MOST_COUNT, 0); /* the fate of children does the parent no harm */
 }
 
 /* ---- processes ---- */
@@ -511,7 +511,7 @@ static void try_job(const struct kl_param *p, const char *value, const struct la
     judge(&job, p->scope);
 }
 
-/* The first rank differs, or the last: in turns, for the time that both would take. */
+/* The first rank differs, or the last: in turns, to save time. */
 static void try_value(const struct kl_param *p, const char *value)
 {
     static unsigned turn;

@@ -39,7 +39,7 @@ static void must(ncclResult_t rc)
     _exit(1);
 }
 
-/* The CPU of that number, of those that this process may use. */
+/* The CPU of that number, among the CPUs that this process may use. */
 static int nth_cpu(const struct kl_cpuset *all, int n)
 {
     int cpu = kl_cpuset_next(all, 0);
@@ -57,7 +57,7 @@ static void pin(int cpu)
     must(kl_affinity_pin(&one, NULL));
 }
 
-/* What rank r brings to element i. */
+/* Rank r's contribution to element i. */
 static uint32_t brings(int r, int i)
 {
     return (uint32_t)(r + 1) * 1000003u + (uint32_t)i;
@@ -131,7 +131,7 @@ static void run_ranks(int n, void (*run)(void))
     int failed = 0, status;
 
     if (kl_affinity_count() < 2) {
-        puts("one CPU: nobody shares one of two");
+        puts("one CPU: no ranks share one of two");
         exit(KOLO_TEST_SKIP);
     }
     memset(shared, 0, sizeof *shared);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rank is stopped (SIGSTOP) in init, in a split, in a shrink or in an operation: the others find out that it is this one that is silent,
- * and say so; none accuses a neighbour that waits as well.
+ * A rank is stopped (SIGSTOP) in init, in a split, in a shrink or in an operation: the others find
+ * that this one is silent, and name it; none accuses a neighbour that waits as well.
  *
  *   silence_test                     some stops
- *   silence_test FIRST LAST STEP     each rank, at each of these chances to stop (KOLO_CHAOS=1:stop@N), with what the others say
+ *   silence_test FIRST LAST STEP     each rank, at each of these chances to stop (KOLO_CHAOS=1:stop@N), with the others'
+ *                                    messages
  *
  * The test runs its own program again as ranks: silence_test rank RANK.
  */
@@ -46,7 +47,7 @@ static ncclResult_t reduce(ncclComm_t comm)
     return rc ? rc : koloStreamSynchronize(NULL);
 }
 
-/* Whoever cannot make the child does not desert the others. */
+/* A rank that fails to make the child does not desert the others. */
 static ncclResult_t use_child(ncclComm_t comm, ncclResult_t made, const ncclComm_t *child)
 {
     ncclResult_t rc = tell(made);
@@ -124,16 +125,16 @@ static pid_t start_rank(int rank, int port, const char *chaos, int output)
     _exit(127);
 }
 
-/* What became of a job. */
+/* The outcome of a job. */
 struct end {
     bool stopped, late;
-    int failed, right; /* survivors: who failed, and of those, who names the victim */
+    int failed, right; /* survivors: failed ones, and of those, ones that name the victim */
     char said[4 * RANKS * SAID];
 };
 
 /*
- * Not as one that is waited for, but as the one that is silent, or is missing, or keeps the rendezvous. In a child its rank is another
- * one.
+ * Named as the rank that is silent, or missing, or keeps the rendezvous, not only as one that is waited for. In a child
+ * it has another rank.
  */
 static bool names(const char *line, int victim, pid_t pid)
 {
@@ -196,7 +197,7 @@ static struct {
     bool verbose;
 } all = {1, 161, 32, false};
 
-/* Deadlines pass for everybody while the machine stands still (a frozen group, say): such a run shows nothing. */
+/* Deadlines pass for all while the machine stands still (a frozen group, say): such a run shows nothing. */
 static _Atomic bool paused;
 
 static void *watch_for_pauses(void *arg)
@@ -209,7 +210,7 @@ static void *watch_for_pauses(void *arg)
     return arg;
 }
 
-/* True: as it should be. Where it stopped late, its part of the work may have been done: then the others may end well. */
+/* True: as expected. If it stopped late, its part of the work may have been done: then the others may succeed. */
 static bool try_stop(int victim, int turn)
 {
     static struct end e;

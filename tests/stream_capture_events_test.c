@@ -62,7 +62,7 @@ static void streams_fork_and_join_by_events(void **state)
     ok(koloGraphExecDestroy(exec));
 }
 
-/* c waits for b, and a for c: that is enough. Each finds what the one before has left. */
+/* c waits for b, and a for c: that is enough. Each sees the writes of the one before. */
 static void work_is_joined_by_way_of_others(void **state)
 {
     koloStream_t a = begin(koloCaptureModeGlobal), b = make_stream(KOLO_STREAM_DEFAULT),
@@ -157,7 +157,7 @@ static void launches_wait_for_events_and_record_them(void **state)
         ok(koloStreamWaitEvent(other, within, 0));
         ok(koloMemcpyAsync(&seen, &n, sizeof n, other));
         go = 1;
-        ok(koloEventSynchronize(within)); /* while what is behind it waits */
+        ok(koloEventSynchronize(within)); /* while the work behind it waits */
         ok(koloStreamSynchronize(other));
         assert_true(n == i && seen == i);
         ok(koloEventElapsedTime(&ns, before, within));
@@ -173,7 +173,7 @@ static void launches_wait_for_events_and_record_them(void **state)
     ok(koloStreamDestroy(other));
 }
 
-/* What its launches record is not an event that was made after the program's was destroyed. */
+/* Its launches record an event of the graph, not one that was made after the program's was destroyed. */
 static void a_graph_keeps_its_events(void **state)
 {
     koloStream_t s = begin(koloCaptureModeGlobal);
@@ -281,7 +281,7 @@ static void all_work_is_joined_at_the_end(void **state)
     ok(koloStreamWaitEvent(b, e, 0));
     ok(koloStreamLaunch(b, increment, &n));
     ok(koloEventRecord(e, b));
-    ok(koloStreamLaunch(b, increment, &n)); /* behind what is waited for */
+    ok(koloStreamLaunch(b, increment, &n)); /* behind the awaited event */
     ok(koloStreamWaitEvent(a, e, 0));
     expect_reason(koloStreamEndCapture(a, &graph), koloReasonCaptureUnjoined);
     assert_null(graph);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams that capture, and graphs: what is captured does not run, and runs as often as it is launched, with what is in its buffers
- * then. What a capture cannot be is refused with the reason that CUDA has an error for.
+ * Streams that capture, and graphs: captured work does not run, and runs as often as it is launched, with the contents
+ * of its buffers then. Calls that cannot be captured are refused with the reason that CUDA has an error for.
  */
 #include "tests/hang.h"
 #include "tests/stream_check.h"
@@ -14,7 +14,7 @@
 
 enum { LAUNCHES = 100 };
 
-/* ---- what runs ---- */
+/* ---- work that runs ---- */
 
 static void nothing_runs_before_the_launch_and_all_at_each(void **state)
 {
@@ -139,7 +139,7 @@ static void a_graph_that_was_never_made_keeps_nothing(void **state)
     ok(koloStreamDestroy(s));
 }
 
-/* What programs do when an object goes. */
+/* Calls of programs when an object is destroyed. */
 static void ask_the_library(void *gone)
 {
     koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
@@ -438,7 +438,7 @@ static void a_thread_that_ends_takes_its_capture_along(void **state)
     ok(koloEventDestroy(e));
 }
 
-/* Its parent's captures are none of its own: the streams run what they are given, and no call is unsafe. */
+/* Its parent's captures are none of its own: the streams run the child's work, and no call is unsafe. */
 static int use_in_child(koloStream_t s, koloEvent_t e)
 {
     koloCaptureStatus_t status;

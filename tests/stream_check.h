@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** stream_check.h - for tests of streams and graphs: what is queued on them, and captures. */
+/** stream_check.h - for tests of streams and graphs: the work queued on them, and captures. */
 #ifndef KOLO_STREAM_CHECK_H
 #define KOLO_STREAM_CHECK_H
 
@@ -89,7 +89,7 @@ static inline void expect_invalidated(koloStream_t s)
     assert_null(graph);
     ok(koloStreamGetCaptureInfo(s, &status, NULL));
     assert_int_equal(status, koloCaptureStatusNone);
-    ok(koloMemsetAsync(&a, 1, 1, s)); /* as if nothing had been */
+    ok(koloMemsetAsync(&a, 1, 1, s)); /* as if there had been no capture */
     ok(koloStreamDestroy(s));
     assert_int_equal(a, 1);
 }

@@ -106,7 +106,7 @@ static void *wait_for_default(void *unused)
     return NULL;
 }
 
-/* Who asks, or waits, gives the default stream no work that a blocking stream would have to wait for. */
+/* A query, or a wait, adds no work to the default stream that a blocking stream would have to wait for. */
 static void blocking_streams_do_not_wait_for_who_asks_for_the_default_one(void **state)
 {
     koloStream_t a = make_stream(KOLO_STREAM_BLOCKING), b = make_stream(KOLO_STREAM_BLOCKING);
@@ -127,7 +127,7 @@ static void blocking_streams_do_not_wait_for_who_asks_for_the_default_one(void *
     ok(koloStreamDestroy(b));
 }
 
-/* Each piece of work finds what the one before has left, whatever stream that was on. */
+/* Each piece of work sees the writes of the one before, on whichever stream that was. */
 static void work_goes_to_and_fro(void **state)
 {
     koloStream_t s[STREAMS];
@@ -211,7 +211,7 @@ static void *use_own_stream(void *work)
 
     ok(koloStreamLaunch(koloStreamPerThread, await_flag, &w->go));
     ok(koloStreamLaunch(koloStreamPerThread, raise_flag, &w->done));
-    return NULL; /* what it was given still runs */
+    return NULL; /* its queued work still runs */
 }
 
 static void each_thread_has_a_stream_of_its_own(void **state)
@@ -317,7 +317,7 @@ static void the_default_stream_cannot_wait_for_a_stream_that_captures(void **sta
     ok(koloStreamEndCapture(s, &graph));
     ok(koloGraphDestroy(graph));
     ok(koloStreamBeginCapture(other, koloCaptureModeGlobal));
-    ok(koloMemsetAsync(&a, 1, 1, NULL)); /* that takes no part */
+    ok(koloMemsetAsync(&a, 1, 1, NULL)); /* a call that takes no part */
     ok(koloStreamEndCapture(other, &graph));
     ok(koloGraphDestroy(graph));
     ok(koloStreamSynchronize(NULL));

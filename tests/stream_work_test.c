@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program itself gives to streams: functions, copies, marks of events, and order between streams. None of the calls waits;
- * functions may take long, block, and wait for each other.
+ * A program's own work on streams: functions, copies, marks of events, and order between streams. None of the calls
+ * waits; functions may take long, block, and wait for each other.
  */
 #include "base/clock.h"
 #include "tests/hang.h"
@@ -105,7 +105,7 @@ static void on_a_stream_that_runs_inside_the_call_all_is_done_at_once(void **sta
     ok(koloStreamDestroy(s));
 }
 
-/* ---- who runs functions ---- */
+/* ---- threads that run functions ---- */
 
 static void a_function_runs_although_nobody_waits(void **state)
 {
@@ -135,7 +135,7 @@ static void look_at_mask(void *arg)
     raise_flag(&m->seen);
 }
 
-/* The program's handlers of faults are for these too, whoever runs them; other signals are not. */
+/* The program's handlers of faults are for these too, whichever thread runs them; other signals are not. */
 static void a_fault_in_a_function_would_be_handled(void **state)
 {
     koloStream_t s = make_stream(KOLO_STREAM_DEFAULT);
@@ -246,7 +246,7 @@ static void *synchronize(void *stream)
     return NULL;
 }
 
-/* They sleep after some milliseconds, and one of them runs everybody's streams. */
+/* They sleep after some milliseconds, and one of them runs all streams. */
 static void threads_that_wait_for_long_do_not_keep_each_other(void **state)
 {
     enum { THREADS = 6 };
@@ -285,7 +285,7 @@ static void a_function_may_queue_work_on_its_own_stream(void **state)
 
     (void)state;
     ok(koloStreamLaunch(r.stream, launch_next, &r));
-    while (kl_load_acquire(&r.left) >= 0) ok(koloStreamSynchronize(r.stream)); /* waits for what was queued before it */
+    while (kl_load_acquire(&r.left) >= 0) ok(koloStreamSynchronize(r.stream)); /* waits for the work queued before it */
     ok(koloStreamSynchronize(r.stream));
     assert_int_equal(r.left, -1);
     ok(koloStreamDestroy(r.stream));
@@ -366,7 +366,7 @@ static void fill(void *buffer)
     for (int i = 0; i < 64; i++) b[i] += i;
 }
 
-/* One thread has all ranks: a call that waited for what is before it in its stream would never return. */
+/* One thread has all ranks: a call that waited for earlier work in its stream would never return. */
 static void nothing_waits_for_a_rank_that_has_not_called_yet(void **state)
 {
     static struct ranks all;
@@ -494,7 +494,7 @@ static void a_chain_of_streams_unwinds(void **state)
         ok(koloEventDestroy(e)); /* pending */
     }
     for (int i = STREAMS; i-- > 0;) assert_int_equal(pthread_create(&thread[i], NULL, synchronize, s[i]), 0);
-    usleep(10000); /* some sleep by then, one leads: any of it will do */
+    usleep(10000); /* some sleep by then, one leads: any state will do */
     raise_flag(&go);
     for (int i = 0; i < STREAMS; i++) {
         pthread_join(thread[i], NULL);
@@ -533,7 +533,7 @@ static void time_passes_between_events(void **state)
     ok(koloStreamDestroy(s));
 }
 
-/* The time of an event with nothing before it is that of the call, also if nobody waits for it. */
+/* The time of an event with nothing before it is the time of the call, also if no thread waits for it. */
 static void an_idle_stream_marks_at_once(void **state)
 {
     koloEvent_t a = make_event(KOLO_EVENT_DEFAULT), b = make_event(KOLO_EVENT_DEFAULT);

@@ -3,7 +3,8 @@
  * Random work against a model: several jobs at once, each with a thread per rank and streams of both kinds, do random
  * sequences of collectives, groups and messages, and know every result; and jobs that are aborted anywhere end everywhere.
  *
- * All choices follow from a job's seed, so that its ranks agree without talking; a failure names the seed and the step.
+ * All choices follow from a job's seed, so that its ranks agree without communication; a failure names the seed and the
+ * step.
  */
 #include "include/kolo.h"
 
@@ -43,7 +44,7 @@ struct rank {
     ncclComm_t comm;
     koloStream_t streams[STREAMS];
     int32_t *send, *recv;
-    char error[200]; /* "": all was as it should be */
+    char error[200]; /* "": all was right */
     pthread_t thread;
 };
 
@@ -91,7 +92,7 @@ static struct step draw_step(struct rank *r, uint64_t *seed, int number)
     return s;
 }
 
-/* The first of two failures; the order in which arguments are evaluated is nobody's, so both are results already. */
+/* The first of two failures; the order in which arguments are evaluated is undefined, so both are results already. */
 static ncclResult_t first_of(ncclResult_t a, ncclResult_t b)
 {
     return a ? a : b;
@@ -173,7 +174,7 @@ static ncclResult_t wait_for(const struct step *s)
     return first_of(rc, koloStreamSynchronize(s->other));
 }
 
-/* What element i of the result must be; nothing is checked beyond the number of elements that result_of says. */
+/* The expected element i of the result; elements beyond result_of's number are not checked. */
 static int32_t model(const struct rank *r, const struct step *s, size_t i)
 {
     const struct job *j = r->job;
@@ -321,14 +322,14 @@ static void many_communicators_of_one_rank_do_not_disturb_each_other(void **stat
 
 /* ---- aborts ---- */
 
-enum { QUEUED = 40 }; /* operations in flight: fewer than a stream takes, so that issuing them waits for nobody */
+enum { QUEUED = 40 }; /* operations in flight: fewer than a stream takes, so that issuing them does not wait */
 
 static void *abort_rank(void *arg)
 {
     struct rank *r = arg;
 
     while (kl_load_acquire(&r->job->joined) < (uint32_t)r->job->n) sched_yield();
-    for (uint64_t i = r->job->seed * 7919 % 400; i; i--) sched_yield(); /* anywhere: nothing depends on where */
+    for (uint64_t i = r->job->seed * 7919 % 400; i; i--) sched_yield(); /* at any point: nothing depends on it */
     ncclCommAbort(r->comm);
     return NULL;
 }
@@ -351,7 +352,7 @@ static void *run_aborted_rank(void *arg)
     }
     if (!r->rank) pthread_create(&aborter, NULL, abort_rank, r);
     rc = first_of(rc, koloStreamSynchronize(stream));
-    leave(r); /* nobody reads or writes the buffers any more */
+    leave(r); /* no rank reads or writes the buffers any more */
     if (rc && rc != want) snprintf(r->error, sizeof r->error, "rank %d: %d", r->rank, rc);
     if (!r->rank)
         pthread_join(aborter, NULL);

@@ -57,7 +57,7 @@ static inline void sysfs_tree_line(const char *root, char *line)
     if (link) assert_int_equal(symlink(link + 4, path), 0);
 }
 
-/** Lay out tests/data/sysfs/`name`.tree in a new directory, whose name `root` receives. */
+/** Lay out tests/data/sysfs/`name`.tree in a new directory; `root` receives its name. */
 static inline void sysfs_tree_make(const char *name, char root[64])
 {
     char path[256], line[8192];

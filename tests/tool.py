@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of the kolo tool share: running it, the machines there are, and what cannot run.
+"""Shared by tests of the kolo tool: running it, the machines, and skipping.
 
 A test is a Case with the words that begin its commands, and ends with `tool.main()`:
 
@@ -10,7 +10,7 @@ A test is a Case with the words that begin its commands, and ends with `tool.mai
             self.assertEqual(self.json("--topo", tool.machine("a100-nvsw-8nic-200g"))["used"], 8)
 
 Machines are those of tests/data/; with KOLO_SHARED (else ../shared, where that exists) also those of topologies/ there.
-What cannot run here is skipped with its reason. Sentences are checked by docs_test.py alone: other tests assert JSON, exit codes and
+Tests that cannot run here are skipped with the reason. Sentences are checked by docs_test.py alone: other tests assert JSON, exit codes and
 error lines.
 """
 import glob
@@ -27,19 +27,19 @@ DATA = "tests/data/topologies"
 EXAMPLES = "tests/data/examples"
 SHARED = os.path.join(os.environ.get("KOLO_SHARED") or "../shared", "topologies")
 HANG_S = int(os.environ.get("TEST_HANG_S", 900))  # no test fails because it is slow
-NCCL = "2.31.2"  # the release that is followed where nobody asks for another
+NCCL = "2.31.2"  # the release that is followed by default
 NO_SHARED = "no machines of others (KOLO_SHARED)"
 
 
 def run(*words, stdin="", stdout=subprocess.PIPE, **env):
-    """Run the tool with no settings but those of `env`, and as if this machine had no GPUs."""
+    """Run the tool with no settings but `env`, and as if this machine had no GPUs."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
     return subprocess.run([KOLO, *words], input=stdin, stdout=stdout, stderr=subprocess.PIPE, encoding="utf-8", timeout=HANG_S,
                           env={**clean, "HOME": "/nonexistent", "KOLO_NVML": "0", **env}, check=False)
 
 
 def checked(p):
-    """What it printed; it must have succeeded, and may have warned."""
+    """Its output; it must have succeeded, and may have warned."""
     complaints = [line for line in p.stderr.splitlines() if not line.startswith("warning: ")]
     if p.returncode or complaints:
         raise AssertionError(f"{p.args}: exit {p.returncode}: {p.stderr}")
@@ -123,7 +123,7 @@ class Case(unittest.TestCase):
         self.check_refusal(self.run_tool(*args, **env), code, want, args)
 
     def good_or_refused(self, *args, **env):
-        """What it prints, or None after a refusal in one line: for machines that need not be sound."""
+        """Its output, or None after a refusal in one line: for machines that need not be sound."""
         p = self.run_tool(*args, **env)
         if p.returncode:
             self.check_refusal(p, 1, ".", args)
@@ -147,7 +147,7 @@ class Case(unittest.TestCase):
 
 
 def main():
-    """Run the tests of the script. What was skipped is said in lines that tools/dev/ctest_count.py counts."""
+    """Run the tests of the script. Skipped tests are printed in lines that tools/dev/ctest_count.py counts."""
     result = unittest.main(exit=False).result
     if not result.wasSuccessful():
         sys.exit(1)

@@ -33,7 +33,7 @@ class Trace(tool.Case):
         return sorted(glob.glob(self.path("*")))
 
     def check_events(self, doc):
-        """What Chrome's format asks for: https://ui.perfetto.dev refuses or misplaces other events."""
+        """The requirements of Chrome's format: https://ui.perfetto.dev refuses or misplaces other events."""
         for e in doc["traceEvents"]:
             self.assertIn(e["ph"], "XM")
             self.assertIsInstance(e["pid"], int)
@@ -124,7 +124,7 @@ for comm in comms:
         self.assertEqual(len(merged), sum(len(self.check_events(load(f))) for f in files))
 
     def made(self, rank, starts, offset=0, communicator="0x1", nranks=2):
-        """The trace of a rank whose collectives begin at these microseconds."""
+        """The trace of a rank with collectives that begin at these microseconds."""
         events = [{"ph": "X", "pid": rank, "tid": 2, "ts": t, "dur": 1.5, "cat": "operation", "name": "AllReduce",
                    "args": {"number": i + 1, "collective": i + 1}} for i, t in enumerate(starts)]
         file = self.path(f"{communicator}-{rank}")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * transport_behaviours.h - for transport_test: what every transport does, from the point of view of one end. A behaviour joins by
- * being in the list at the end. What does not apply to a transport is said where it is left out.
+ * transport_behaviours.h - for transport_test: the behaviours of every transport, seen from one end. A behaviour joins
+ * by being in the list at the end. Behaviours that do not apply to a transport say so where they are left out.
  */
 #ifndef KOLO_TRANSPORT_BEHAVIOURS_H
 #define KOLO_TRANSPORT_BEHAVIOURS_H
@@ -80,14 +80,14 @@ static void flagged_lines_arrive_whole(struct end *e)
     part(e);
 }
 
-/* Messages of ranks that share no memory have a pool, once the receiver has said so. */
+/* Messages of ranks that share no memory have a pool, once the receiver has announced it. */
 static void pooled_steps_arrive_whole(struct end *e)
 {
     join(e);
     if (e->sends) {
         struct kl_pool *pool = e->c.tx.pool;
         must(!pool || e->messages);
-        must(!pool || kl_fifo_pool_usable(&e->c.tx)); /* both ends have met */
+        must(!pool || kl_fifo_pool_usable(&e->c.tx)); /* both ends are connected */
         must(pool || e->c.tx.lends_from < SIZE_MAX || !e->messages);
         for (uint64_t step = 0; pool && step < 300; step++) {
             size_t bytes = step * 2654435761u % (kl_pool_slot_bytes(pool) + 1);
@@ -118,8 +118,8 @@ static void pooled_steps_arrive_whole(struct end *e)
 }
 
 /*
- * Where an address means the same at both ends, memory is lent and comes back; elsewhere an address is refused. A network carries
- * what was lent to where the receiver wants it.
+ * Where an address means the same at both ends, memory is lent and comes back; elsewhere an address is refused. A
+ * network carries lent memory to the receiver's buffer.
  */
 static void lent_memory_is_read_or_refused(struct end *e)
 {
@@ -147,7 +147,7 @@ static void lent_memory_is_read_or_refused(struct end *e)
     part(e);
 }
 
-/* The receiver comes to know that nothing more comes, and where a network tells why, whose end it is. */
+/* The receiver learns that nothing more comes, and where a network reports the reason, whose end it is. */
 static void expect_sender_gone(struct end *e)
 {
     uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
@@ -161,7 +161,7 @@ static void expect_sender_gone(struct end *e)
     pump(e); /* it stays so */
 }
 
-/* Sending goes on until the network says that there is no receiver, and whom it misses. */
+/* Sending goes on until the network reports that there is no receiver, and its name. */
 static void expect_lost(struct end *e)
 {
     uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
@@ -177,7 +177,7 @@ static void expect_lost(struct end *e)
     must(try_to_pump(e) == ncclRemoteError);
 }
 
-/* What was published counts although its sender has left; then nobody waits. */
+/* Published data count although their sender has left; then no end waits. */
 static void a_sender_leaves(struct end *e)
 {
     join(e);
@@ -197,7 +197,8 @@ static void a_sender_leaves(struct end *e)
     let_go(e);
 }
 
-/* The mark of a receiver that leaves is for the same memory: through a network its end of the connection tells. */
+/* The mark of a receiver that leaves works for the same memory: through a network the end of the connection takes its
+ * place. */
 static void a_receiver_leaves(struct end *e)
 {
     join(e);
@@ -217,7 +218,7 @@ static void a_receiver_leaves(struct end *e)
     uint64_t step = 1;
     while (!kl_fifo_receiver_gone(&e->c.tx, e->c.tx.shape.nslots)) {
         must(!kl_deadline_passed(deadline));
-        if (kl_fifo_can_send(&e->c.tx)) put(e, step++, 100); /* while there is room, its going hinders nobody */
+        if (kl_fifo_can_send(&e->c.tx)) put(e, step++, 100); /* while there is room, its leaving hinders no one */
     }
     must(step == SLOTS + 1);
     must(!kl_fifo_receiver_gone(&e->c.tx, 0)); /* nothing was lent */
@@ -225,8 +226,8 @@ static void a_receiver_leaves(struct end *e)
 }
 
 /*
- * Through a network the whole connection ends: of a failed communicator nothing is expected any more. What was lent may be gone
- * at once, also what the receiver wanted to have somewhere, and both ends may go on being looked at.
+ * Through a network the whole connection ends: nothing is expected of a failed communicator any more. Lent memory may
+ * be gone at once, also the receiver's buffer, and both ends may still be polled.
  */
 static void revoke_network(struct end *e)
 {
@@ -244,7 +245,7 @@ static void revoke_network(struct end *e)
     meet(e);
     if (!e->sends) {
         kl_fifo_want(&e->c.rx, lent, LENT);
-        pump(e); /* what is here */
+        pump(e); /* the data that are here */
     }
     meet(e);
     kl_connector_revoke(&e->c);
@@ -256,7 +257,7 @@ static void revoke_network(struct end *e)
     let_go(e);
 }
 
-/* What was lent and not read is taken back; what was copied stays. */
+/* Memory that was lent and not read is revoked; copied data stay. */
 static void a_sender_revokes(struct end *e)
 {
     static unsigned char lent[8192];
@@ -288,7 +289,7 @@ static void a_sender_revokes(struct end *e)
     part(e);
 }
 
-/* Either end first; the other one's memory is there until it lets go itself, and what was sent to it. */
+/* Either end first; the other one's memory is there until it unmaps it itself, and so are the data sent to it. */
 static void either_end_is_freed_first(struct end *e)
 {
     for (int sender_first = 0; sender_first < 2; sender_first++) {
@@ -318,7 +319,7 @@ static void both_ends_are_freed_in_any_state(struct end *e)
     kl_connector_leave(&e->c);
     let_go(e);
 
-    set_up(e); /* set up, and never connected; the card leads nowhere any more */
+    set_up(e); /* set up, and never connected; the card is invalid now */
     struct kl_card card = e->sends ? hear_card(e) : (struct kl_card){.version = 0};
     if (!e->sends) {
         kl_connector_leave(&e->c);
@@ -358,7 +359,7 @@ static void cards_that_lie_are_refused(struct end *e)
 {
     static const struct {
         const char *what;
-        uint64_t bytes, offset; /* added to what is true */
+        uint64_t bytes, offset; /* added to the true values */
         unsigned char garble;
     } lies[] = {
         {"more memory than there is", 1 << 20, 0, 0}, {"all memory", UINT64_MAX / 2, 0, 0},
@@ -368,7 +369,7 @@ static void cards_that_lie_are_refused(struct end *e)
 
     FOR_EACH_CASE(lie, lies)
     {
-        if (is_net(e) && !lie->garble) continue; /* its card tells an address, and nothing of memory */
+        if (is_net(e) && !lie->garble) continue; /* its card has an address only, and no memory */
         set_up(e);
         if (e->sends) {
             struct kl_card card = hear_card(e), wrong = card;
@@ -376,7 +377,7 @@ static void cards_that_lie_are_refused(struct end *e)
             wrong.bytes += lie->bytes;
             wrong.offset += lie->offset;
             for (size_t i = 0; i < sizeof wrong.room; i++) wrong.room[i] ^= lie->garble;
-            bool same = e->transport == &kl_transport_p2p && !lie->garble; /* the number says it all */
+            bool same = e->transport == &kl_transport_p2p && !lie->garble; /* the number alone decides */
             ncclResult_t rc = test_connect(&e->c, &wrong, &reply);
             snprintf(doing, sizeof doing, "%s: a card that lies about %s", e->transport->name, lie->what);
             must(same ? rc == ncclSuccess : rc != ncclSuccess);

@@ -2,9 +2,9 @@
 /**
  * transport_ends.h - for transport_test: one end of a connection, in a thread or process of its own, and its steps.
  *
- * The two ends talk over a socket pair, as ranks do through the bootstrap. Through a network each end has a fifo of its own, and moves
- * it (`progress`): who waits for something pumps. What lies in the fifo is over once it has been sent, so a sender drains
- * before it leaves, as operations do.
+ * The two ends talk over a socket pair, as ranks do through the bootstrap. Through a network each end has a fifo of its
+ * own, and moves it (`progress`): a waiting end pumps. The contents of the fifo are invalid once they have been sent,
+ * so a sender drains before it leaves, as operations do.
  */
 #ifndef KOLO_TRANSPORT_ENDS_H
 #define KOLO_TRANSPORT_ENDS_H
@@ -29,7 +29,7 @@ static const struct kl_fifo_shape shape = {.nslots = SLOTS, .ll_bytes = KL_LINES
 
 /* ---- the two ends ---- */
 
-/* An assertion for threads and children, where those of cmocka do not work. */
+/* An assertion for threads and children, where cmocka's do not work. */
 #define must(condition)                                                                                                \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
@@ -88,7 +88,7 @@ static void reset(struct end *e)
     e->c = (struct kl_connector){.transport = e->transport,
                                  .peer = e->sends,
                                  .sends = e->sends,
-                                 .messages = e->messages || is_net(e), /* else what is lent has to fit into slots */
+                                 .messages = e->messages || is_net(e), /* else lent memory has to fit into slots */
                                  .shape = &shape,
                                  .number = e->number,
                                  .planned = -1,
@@ -118,7 +118,7 @@ static struct kl_card hear_card(struct end *e)
     return card;
 }
 
-/* Who moves its own end waits for no reply. */
+/* An end that moves its own data waits for no reply. */
 static void settle_with(struct end *e, const struct kl_card *card)
 {
     struct kl_card_reply reply = {.pool_bytes = 0};
@@ -148,7 +148,7 @@ static void join(struct end *e)
     settle(e);
 }
 
-/* Without a word to the other end: it may still be at work. */
+/* Silently: the other end may still be at work. */
 static void let_go(struct end *e)
 {
     kl_connector_free(&e->c);
@@ -157,7 +157,7 @@ static void let_go(struct end *e)
     kl_common_fini(e->common);
 }
 
-/* Move what this end has to move. */
+/* Move this end's data. */
 static ncclResult_t try_to_pump(struct end *e)
 {
     ncclResult_t rc = ncclSuccess;

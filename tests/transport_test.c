@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every transport does, whatever it is made of: each one in kl_transports[], its two ends in every placement that it does
- * not refuse. A transport joins by being in the table, a behaviour by being in the list of transport_behaviours.h.
+ * The behaviours of every transport: each one in kl_transports[], its two ends in every placement that it does not
+ * refuse. A transport joins by being in the table, a behaviour by being in the list of transport_behaviours.h.
  *
  * Both ends run in processes of their own, forked before any thread is started, or as two threads of one.
  */
@@ -24,13 +24,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- what is left ---- */
+/* ---- resources left ---- */
 
 struct holdings {
     int descriptors, segments;
 };
 
-/* Private memory that can be written, not what is only reserved. */
+/* Private memory that can be written, without reserved memory. */
 static unsigned long private_bytes(void)
 {
     FILE *f = fopen("/proc/self/maps", "r");
@@ -61,7 +61,7 @@ static struct holdings count_holdings(const struct end *e)
     return h;
 }
 
-/* The event loop closes what is its own a little later. */
+/* The event loop closes its own descriptors a little later. */
 static void expect_nothing_left(const struct end *e, const struct holdings *before)
 {
     uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
@@ -94,10 +94,10 @@ static void describe(struct end *e, int rank, uint64_t process)
     hear(e, &e->it, sizeof e->it);
 }
 
-/* Made and freed many times: what each one leaves behind would add up. Threads and their stacks come and go meanwhile. */
+/* Made and freed many times: leaks of each one would add up. Threads and their stacks come and go meanwhile. */
 static void expect_no_growth(struct end *e)
 {
-    const int times = is_net(e) ? 100 : 400; /* what is there of a network end is as large as a fifo: it shows sooner */
+    const int times = is_net(e) ? 100 : 400; /* a network end's leak is as large as a fifo: it shows sooner */
     unsigned long before = 0;
 
     for (int i = 0; i < times; i++) {
@@ -136,7 +136,7 @@ static bool agree_on_use(struct end *e)
     return why == KL_REFUSAL_NONE;
 }
 
-/* Somebody must take the pair, or the refusal names both ranks and every reason. */
+/* Some transport must take the pair, or the refusal names both ranks and every reason. */
 static void choose(struct end *e, bool mappable)
 {
     struct kl_pair_facts facts = {.a = &e->me, .b = &e->it};
@@ -156,7 +156,7 @@ static void choose(struct end *e, bool mappable)
     must(strstr(kl_error_text(), "network namespace"));
 }
 
-/* A transport that refused a pair and is used all the same fails, and nothing is left. */
+/* A transport that refused a pair and is used nevertheless fails, and nothing is left. */
 static void fail_to_connect(struct end *e, const struct holdings *before)
 {
     set_up(e);
@@ -171,8 +171,8 @@ static void fail_to_connect(struct end *e, const struct holdings *before)
 }
 
 /*
- * A network refuses nobody: whom it cannot reach it tells when it connects. Here the sender has an interface of its own kind only,
- * and nothing leads from there to where the receiver listens.
+ * A network refuses no peer: an unreachable one fails when it connects. Here the sender has an interface of its own
+ * kind only, without a route to the receiver's listener.
  */
 static void fail_to_reach(struct end *e, const struct holdings *before)
 {
@@ -276,7 +276,7 @@ static int run_end(const struct placement *p, int sock, bool sends)
     return EXIT_FINE;
 }
 
-/* A child that crashes shall do so, and not go on with the next test, as cmocka would have it. */
+/* A crashing child has to crash, and not go on with the next test, as cmocka would have it. */
 static pid_t fork_child(void)
 {
     static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS};
@@ -326,7 +326,7 @@ static int enter_user_namespace(void)
     return unshare(CLONE_NEWUSER) ? EXIT_CANNOT : EXIT_FINE;
 }
 
-/* As `unshare -r`: root there, whoever it is here. */
+/* As `unshare -r`: root there, whatever user it is here. */
 static int enter_user_namespace_as_root(void)
 {
     char map[32];
@@ -377,7 +377,7 @@ static void root_of_another_user_namespace(void **state)
         .name = "root of another user namespace", .prepare = enter_user_namespace_as_root, .mappable = true});
 }
 
-/* Descriptors cannot be passed: nothing connects them, and the refusal says whom and why. */
+/* Descriptors cannot be passed: nothing connects them, and the refusal names the peer and the reason. */
 static void processes_of_two_network_namespaces(void **state)
 {
     (void)state;
@@ -414,7 +414,7 @@ static void die_or_survive(int sock, const struct kl_transport *t, uint32_t inde
     _exit(EXIT_FINE);
 }
 
-/* What it published is there, what it would have read can be written, and everything can be freed. */
+/* Its published data are there, its buffers can be written, and everything can be freed. */
 static void an_end_that_dies_takes_nothing_along(void **state)
 {
     (void)state;
@@ -448,7 +448,7 @@ int main(void)
         cmocka_unit_test(an_end_that_dies_takes_nothing_along),
     };
 
-    setenv("NCCL_SOCKET_RETRY_CNT", "2", 1); /* whoever is not there does not come later */
+    setenv("NCCL_SOCKET_RETRY_CNT", "2", 1); /* a missing peer does not come later */
     setenv("NCCL_SOCKET_RETRY_SLEEP_MSEC", "1", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

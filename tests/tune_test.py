@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`kolo tune`: what it measures is kept as a whole and read again; communicators choose by it if all of their ranks know it, and
-`kolo explain` shows it beside what is modelled."""
+"""`kolo tune`: its measurements are kept as a whole and read again; communicators choose by it if all of their ranks know it, and
+`kolo explain` shows it beside the model's times."""
 import os
 import re
 import subprocess
@@ -37,7 +37,7 @@ class Tune(tool.Case):
 
     @classmethod
     def setUpClass(cls):
-        """What a second of measuring leaves."""
+        """The file of a second of measuring."""
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
         cls.measured = os.path.join(cls.folder.name, "kolo", "tuning")
@@ -51,7 +51,7 @@ class Tune(tool.Case):
         return tool.json.loads(tool.good("explain", "allreduce", size, "--ranks", "2", "--constants", "host", "--json", **env))
 
     def algorithms(self, env_of_rank):
-        """What each rank of a job says that it does for 8 bytes and for 8 MiB."""
+        """Each rank's reported choices for 8 bytes and for 8 MiB."""
         script = 'export KOLO_TUNING=$(eval echo \\$TUNING$KOLO_RANK); exec "$0" perf all_reduce -b 8 -e 8M -f 1048576 -n 1 -c 0'
         p = tool.run("run", "-n", "2", "--", "sh", "-c", script, tool.KOLO, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="TUNING",
                      **{f"TUNING{rank}": value for rank, value in enumerate(env_of_rank)})

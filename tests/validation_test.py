@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/validation.md says what was compared with what, and what came of it: its tables are made here, from records, logs, tables and
-published bandwidths. KOLO_RENEW=1 writes them anew, to be read before they are kept. What is not at hand is skipped."""
+"""docs/validation.md describes the comparisons and their results: its tables are made here, from records, logs, tables and
+published bandwidths. KOLO_RENEW=1 writes them anew, to be read before they are kept. Missing inputs are skipped."""
 import glob
 import json
 import os
@@ -17,7 +17,7 @@ BASE = os.path.dirname(tool.SHARED)
 LOGS = f"{tool.SHARED}/logs"
 FOLLOWED = ("2.26.3", "2.26.6", "2.27.3", "2.27.5", "2.27.6", "2.27.7", "2.28.3", "2.28.7", "2.28.9", "2.29.2", "2.29.3", "2.29.7",
             "2.30.3", "2.30.4", "2.30.7", "2.31.2", "2.32.3")
-THEN = "2.30.7"  # the newest release when bandwidths were published whose own is not known
+THEN = "2.30.7"  # the newest release when the bandwidths of unknown releases were published
 GRAPHS = "nodes,system,paths,queries,ring_net,ring,tree,collnet,nvls,aligned,channels,rings,trees"
 LIMIT = 15  # per cent of error that need no cause
 
@@ -27,7 +27,7 @@ def numbers(release):
 
 
 def followed(release):
-    """The release whose rules stand for this one: the newest that is not newer, else the oldest."""
+    """The release with the rules for this one: the newest that is not newer, else the oldest."""
     if not release:
         return THEN
     return max((r for r in FOLLOWED if numbers(r) <= numbers(release)), key=numbers, default=FOLLOWED[0])
@@ -83,7 +83,7 @@ class Records(Page):
             files = sorted(glob.glob(f"{folder}/**/*.json", recursive=True))
             if '"is_all_nvlink"' not in read(files[0]):
                 continue  # not records of plans
-            early = re.search(r'"reference": *"NCCL [0-9.]+a', read(files[0]))  # its tuning is not that of the release
+            early = re.search(r'"reference": *"NCCL [0-9.]+a', read(files[0]))  # its tuning differs from the release's
             got = self.compared(folder, *(("--sections", GRAPHS) if early else ()))
             bad = sum('"error"' in read(f) for f in files)
             rows.append(line(f"{release}, without tuning" if early else release, got["records"] - bad, got["whole"], bad, got["refused"]))
@@ -186,7 +186,7 @@ class Logs(Page):
         "dgx1v-4gpu-trees-2.11": ("--topo", f"{tool.SHARED}/real/dgx1v-4xv100.xml"),
         "h100-6of8gpu-nvls-2.29.2": ("--machine", "hgx-h100", "--gpus", "0,1,2,3,4,5"),
     }
-    # What the differences are.
+    # The kinds of differences.
     DIFFER = {
         "1gpu-single-rank-v100like": "an older release, which no line names (ids have no host): 16 channels on 1 GPU, 32 since 2.26.3 at the latest",
         "2node-1xa100pcie-gdr-on-2.16.5": "NCCL 2.16 counts 5000 GB/s between these sockets, 2.26.3 counts 16: 24 GB/s, not 15",
@@ -200,7 +200,7 @@ class Logs(Page):
     COLUMNS = ("graphs", "channels", "rings", "trees", "NICs")
 
     def release(self, name, printed):
-        """What the log's name says, where no line does."""
+        """The release in the log's name, where no line holds it."""
         said = re.search(r"-(2\.\d+(?:\.\d+)?)$", name)
         return printed[0]["version"] if printed else said[1] if said else None
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks that share a core: a call that would have to wait yields it before anything is queued, as long as others make use of that. Two ranks of one
- * thread, which has one CPU; what others do meanwhile is what `sched_yield` does here.
+ * Ranks that share a core: a call that would have to wait yields it before anything is queued, as long as others make
+ * use of that. Two ranks of one thread, which has one CPU; `sched_yield` runs the work of the others here.
  */
 #include <sched.h>
 #include <stdbool.h>
@@ -79,7 +79,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* The last yields were of use, whatever the test before has left. */
+/* The last yields were useful, whatever the test before has left. */
 static int warm_up(void **state)
 {
     (void)state;
@@ -110,12 +110,12 @@ static void one_yield_is_enough_if_the_other_rank_operates(void **state)
         begin(true, 0);
         all_reduce(0);
         assert_int_equal(end(), 1);
-        assert_true(ranks[0].recv == 3); /* nobody has waited for the stream */
+        assert_true(ranks[0].recv == 3); /* no thread has waited for the stream */
         wait_for_all();
     }
 }
 
-/* Once a yield was of no use, operations are queued; all of them are carried out by the first call that yields again. */
+/* After a useless yield, operations are queued; the first call that yields again runs all of them. */
 static void a_queue_is_caught_up_with(void **state)
 {
     int queued = 1, given;
@@ -136,7 +136,7 @@ static void a_queue_is_caught_up_with(void **state)
     wait_for_all();
 }
 
-/* How often TIMES operations yield. If rank 1 makes no use of it, it begins when rank 0 has issued all. */
+/* The number of yields of TIMES operations. If rank 1 does not use the yields, it begins when rank 0 has issued all. */
 static int count_yields(bool other, long passes_ns)
 {
     int given = 0;
@@ -168,7 +168,7 @@ static void nor_what_takes_long(void **state)
     assert_in_range(count_yields(true, TICK_NS), 1, SELDOM);
 }
 
-/* All ranks of a group are this thread's: who yields before they have begun waits for itself. */
+/* All ranks of a group belong to this thread: a rank that yields before the others have begun waits for itself. */
 static void a_group_does_not_yield(void **state)
 {
     (void)state;

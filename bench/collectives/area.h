@@ -26,9 +26,9 @@ struct area_end {
     unsigned turn;  /* of the line that is passed */
 };
 
-/** For ranks that are threads or forked children of this process. NULL: no memory, and it was said. */
+/** For ranks that are threads or forked children of this process. NULL after an error message: no memory. */
 struct area *area_create(void);
-/** For ranks that somebody else starts: a file of zeros that is there and long enough (area_bytes). NULL: not so, and it was said. */
+/** For ranks that another program starts: map an existing file of zeros, at least area_bytes long. NULL after an error message. */
 struct area *area_open(const char *path);
 size_t area_bytes(void);
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured of Kolo alone: beside the memory's floor, as an emulated cluster, beside other work, and with ever more ranks."""
+"""Measurements of Kolo alone: against the memory's limit, as an emulated cluster, beside other work, and with more and more ranks."""
 import os
 import statistics
 import subprocess
@@ -15,7 +15,7 @@ BUSY_MS = 1000
 
 
 class Alone:
-    """Runs of coll_kolo, and what they say."""
+    """Runs of coll_kolo, and their results."""
 
     def __init__(self, bench, ms):
         self.bench, self.ms, self.problems = bench, ms, []
@@ -47,7 +47,7 @@ def share(a, b):
 
 
 def memory_floor(alone, count):
-    """Threads' all-reduce of two ranks over what the memory allows."""
+    """Threads' all-reduce of two ranks over the memory's limit."""
     found = []
     for size in (8 * MIB, 32 * MIB, 128 * MIB):
         def floor(size=size):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the times say that were measured beside busy programs: median, mean and 99th percentile of blocks, each beside the best peer's."""
+"""Summary of times measured beside busy programs: median, mean and 99th percentile of blocks, each beside the best peer's."""
 import json
 import os
 import statistics

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRIES = 12, TURNS = 40, MOST_NS = 1000 }; /* more than MOST_NS is no exchange of caches: somebody slept */
+enum { TRIES = 12, TURNS = 40, MOST_NS = 1000 }; /* more than MOST_NS is no exchange of caches: a thread slept */
 
 static double now_ns(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * cores.h - the cores that ranks run on: one in turn for each, and how far those of ranks 0 and 1 are apart.
+ * cores.h - the cores that ranks run on: one in turn for each, and the distance of the cores of ranks 0 and 1.
  *
- * A virtual machine's cores are moved by its host. Two of them then share a cache or do not, for seconds or minutes, and what passes a
- * cache line takes several times as long: times compare only where the cores were equally far apart.
+ * A virtual machine's cores are moved by its host. Two of them then share a cache or do not, for seconds or minutes, and a transfer of a
+ * cache line takes several times as long if they do not: times only compare at equal distances of the cores.
  */
 #ifndef KOLO_BENCH_CORES_H
 #define KOLO_BENCH_CORES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * coll_floor BYTES ...: the least that an all-reduce of two ranks costs whose inputs and outputs both can reach: two threads each add
- * half of both inputs and write it to both outputs, past the caches where those are smaller than the buffers. Nobody waits for anybody
- * but at the end. One line of JSON for each size.
+ * coll_floor BYTES ...: the least cost of an all-reduce of two ranks that can both reach all inputs and outputs: two threads each
+ * add half of both inputs and write it to both outputs, past the caches if these are smaller than the buffers. The threads only
+ * wait for each other at the end. One line of JSON for each size.
  */
 #include "bench/collectives/area.h"
 #include "bench/collectives/start.h"

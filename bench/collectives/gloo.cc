@@ -49,7 +49,7 @@ gloo::transport::UnboundBuffer *unbound(Rank *rank, float *data, size_t count)
     return buffer.get();
 }
 
-// It is bound to a buffer, and works in it: only what is looked at is copied in and out.
+// It is bound to a buffer, and works in it: only checked data are copied in and out.
 void reduce_scatter(Rank *rank, const struct row *row, const float *send, float *recv, bool counts)
 {
     auto &s = rank->scatter[row->in];

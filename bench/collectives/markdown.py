@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tables for docs/performance.md, from what runs of the benchmark left.
+"""Tables for docs/performance.md, from the results of the benchmark's runs.
 
 usage: markdown.py RUN.json [RUN.json ...]     times of the first run, ratios of all
 """
@@ -20,7 +20,7 @@ def found(run, op, np, size):
 
 
 def cells(runs, op, np, size):
-    """Kolo's time, that of the best peer, and the ratio in each run."""
+    """Kolo's time, the best peer's, and the ratio in each run."""
     rows = [found(run, op, np, size) for run in runs]
     if not rows[0]:
         return ["-", "-", "-"]

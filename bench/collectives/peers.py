@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: Kolo in its modes, and the libraries beside it; how each is built and started."""
+"""The measured libraries: Kolo in its modes, and its peers; how each is built and started."""
 import os
 import shutil
 import subprocess
@@ -32,7 +32,7 @@ KOLO_ENV = {
 }
 KOLO_DEFAULT = ["kolo-inline", "kolo-sync", "kolo", "kolo-alloc", "kolo-threads"]
 
-# What a mode is, in a picture or a table. The peers' calls return when the operation is done, as those of kolo-inline do.
+# Names of modes, in a picture or a table. The peers' calls return when the operation is done, as kolo-inline's do.
 KOLO_TEXT = {
     "kolo": "many launches, then one wait",
     "kolo-sync": "each launch waited for",
@@ -63,7 +63,7 @@ def spins(name, np):
 
 
 def install():
-    """Install what the peers need, which takes root and Debian."""
+    """Install the peers' packages, which takes root and Debian."""
     command = ["apt-get", "install", "-y", "--no-install-recommends", *PACKAGES]
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     if subprocess.run(command, env=env).returncode:
@@ -72,7 +72,7 @@ def install():
 
 
 def compile_with(command, out):
-    """True when it worked, or was up to date; what the compiler says is shown."""
+    """True when it worked, or was up to date; the compiler's output is shown."""
     sources = [os.path.join(HERE, f) for f in os.listdir(HERE) if f.endswith((".c", ".cc", ".h"))]
     if os.path.exists(out) and os.path.getmtime(out) > max(map(os.path.getmtime, sources)):
         return True
@@ -144,6 +144,6 @@ def beside(busy, command):
 
 
 def environment(config=None):
-    """Of a configuration. Parameters of whoever runs this are not part of it."""
+    """The environment of a configuration, without parameters of the caller's environment."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_", "OMPI_", "UCX_", "MPIR_"))}
     return {**env, "UCX_TLS": "posix,cma,self", **KOLO_ENV.get(config, {})}

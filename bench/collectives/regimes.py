@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far apart the cores were: one regime, or near and far where a run saw both. Times compare within a regime only.
 
-A measurement is {"us", "exchange_ns", "mixed"} as measure.h has them; `configs` is what Rounds.times has of a row.
+A measurement is {"us", "exchange_ns", "mixed"} as measure.h has them; `configs` is a row's entry of Rounds.times.
 """
 import math
 import statistics
@@ -27,7 +27,7 @@ def has_distance(m):
 
 
 class Regimes:
-    """Those of a run, from all its measurements."""
+    """The regimes of a run, from all its measurements."""
 
     def __init__(self, measurements):
         self.all = list(measurements)
@@ -54,13 +54,13 @@ class Regimes:
         return found
 
     def wanted(self, configs, key, failed, regime):
-        """Whom a ratio in this regime needs: Kolo, and the peers that may be the best. Nobody where only one of both is there."""
+        """The configs that a ratio in this regime needs: Kolo, and the peers that may be the best. None if one of both is missing."""
         out = {*failed, *self.hopeless(configs, regime)}
         there = [c for c, t in configs.items() if t[key] and c not in out]
         return there if len({peers.is_kolo(c) for c in there}) == 2 else []
 
     def missing(self, configs, key, failed, regime):
-        """Who is wanted, but was not measured in this regime."""
+        """The wanted configs that were not measured in this regime."""
         return [c for c in self.wanted(configs, key, failed, regime) if not self.within(configs[c][key], regime)]
 
     def comparable(self, configs, key, failed):

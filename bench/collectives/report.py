@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the times say: rows with the best peer of each, a table, and a summary."""
+"""Report of the times: rows with the best peer of each, a table, and a summary."""
 import statistics
 
 import peers
@@ -18,7 +18,7 @@ def spread(values):
 
 
 def pick(known, configs, key, failed, regime):
-    """config -> its times within the regime, or those of the other one where it is wanted but was measured only there."""
+    """config -> its times within the regime; for a wanted config that was only measured in the other one, its times there."""
     wanted = known.wanted(configs, key, failed, regime)
     some = {c: known.within(t[key], regime) or (t[key] if c in wanted or peers.is_kolo(c) else []) for c, t in configs.items()}
     return {c: [m["us"] for m in measured] for c, measured in some.items() if measured}
@@ -31,7 +31,7 @@ def best(took):
 
 
 def compare(row, configs, known, failed, key):
-    """Fills in what concerns times with inputs as they are ("us"), or fresh ones ("fresh")."""
+    """Fills in the results of times with inputs as they are ("us"), or fresh ones ("fresh")."""
     prefix = "" if key == "us" else "fresh_"
     regime = known.best_for(configs, key, failed)
     took = pick(known, configs, key, failed, regime)
@@ -91,7 +91,7 @@ def cores_text(row):
 
 
 def table(rows, configs, regimes_seen):
-    """Lines, worst rows first: those of the first of the configs count."""
+    """Lines, worst rows first, by the times of the first config."""
     first, *others = configs
     two = len(regimes_seen) > 1
     lines = [f"{'operation':<15}{'np':>3} {'size':>8} {first + ' us':>12} {'peer us':>10} {'ratio':>6} {'spread':>11} {'fresh':>6}  "

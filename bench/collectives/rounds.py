@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rounds of measurements in turns: who starts changes from round to round, and who cannot be the best is let go."""
+"""Rounds of measurements in turns: the first config changes from round to round; configs that cannot be the best are dropped."""
 import collections
 import json
 import os
@@ -13,7 +13,7 @@ import regimes
 
 SLICES = [8 << 10, 2 << 20, 1 << 60]  # sizes of one start of a program, so that all get a row within seconds
 FURTHER = 3  # how often a slice is tried again for rows that were not measured with cores equally far apart
-TRIAL_S = 15  # for a start of who spins with more ranks than cores: each piece of a message may take a time slice
+TRIAL_S = 15  # for a start of configs that spin with more ranks than cores: each piece of a message may take a time slice
 NO_END = "no end within"
 TRIAL_ENDED = "it spins with more ranks than cores"
 
@@ -36,7 +36,7 @@ def end_program(child):
 
 
 def run_program(command, limit, env):
-    """Its lines, and what was wrong: "" or a sentence."""
+    """Its lines, and the error: "" or a sentence."""
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=env,
                              start_new_session=True)
     wrong = ""
@@ -128,7 +128,7 @@ class Rounds:
         return [r for r in part if config not in self.failed.get(r, {}) and config not in known.hopeless(self.times.get(r, {}), now)]
 
     def try_again(self, np, part, configs, fresh):
-        """Rows that were not measured within one regime: whom that of now lacks. False: there are none."""
+        """Measure rows again that lack one common regime: the configs without the current one. False: there are none."""
         key, known = "fresh" if fresh else "us", self.regimes()
 
         def place(row):
@@ -168,6 +168,6 @@ class Rounds:
         if fresh:
             print("# round of fresh inputs", file=self.out)
             self.run_round(0, rows, configs, True)
-        for np, high, part in slices(rows):  # what seemed alike before the second regime was met
+        for np, high, part in slices(rows):  # rows that seemed alike before the second regime was met
             for kind in [False, True] if fresh else [False]:
                 self.settle(np, high, part, configs, kind)

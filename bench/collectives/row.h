@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * row.h - what is measured: an operation on so many floats. What is put in, and what has to come out.
+ * row.h - a row: an operation on a number of floats, its inputs and expected results.
  *
- * Sizes:    bytes as nccl-tests counts them: of all_gather what is gathered, of reduce_scatter what a rank gives, of alltoall what a rank
- *           holds, else the buffer. Pieces have at least one element.
+ * Sizes:    bytes as nccl-tests counts them: for all_gather the result, for reduce_scatter a rank's input, for alltoall a rank's
+ *           buffer, else the buffer. Pieces have at least one element.
  * Contents: small whole numbers, so that sums of 64 ranks are exact; they depend on rank, place and version.
  */
 #ifndef KOLO_BENCH_ROW_H
@@ -40,10 +40,10 @@ struct row {
 bool row_parse(struct row *row, const char *text, int nranks);
 const char *row_name(enum row_op op);
 
-/** What this rank gives; broadcasts are done in place, so the root's lies in `recv`. NULL: nothing. */
+/** This rank's input; broadcasts are in place, so the root's is in `recv`. NULL: none. */
 float *row_input(const struct row *row, int rank, float *send, float *recv);
 void row_fill(const struct row *row, int rank, unsigned version, float *input);
-/** Spoil what the operation has to write. */
+/** Overwrite the places of the result with wrong values. */
 void row_spoil(const struct row *row, int rank, float *recv);
 /** How many elements are wrong, of all of them, or of a quarter of a million spread over them. */
 size_t row_wrong(const struct row *row, int rank, unsigned version, const float *recv);

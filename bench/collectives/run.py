@@ -72,7 +72,7 @@ def parse_arguments():
     p.add_argument("--kolo", type=words_of(list(peers.KOLO)), default=peers.KOLO_DEFAULT, metavar="MODE,...", help="of " + ", ".join(peers.KOLO))
     p.add_argument("--peers", type=words_of(peers.PEERS + ["none"]), default=None, metavar="NAME,...", help="of " + ", ".join(peers.PEERS) + ", or none")
     p.add_argument("--no-fresh", dest="fresh", action="store_false", help="leave out the round of fresh inputs")
-    p.add_argument("--bars", action="store_true", help="also what concerns Kolo alone: memory floor, clusters, other work, scaling; a run of all rows does it anyhow")
+    p.add_argument("--bars", action="store_true", help="also measure Kolo alone: memory floor, clusters, other work, scaling; a run of all rows does it anyhow")
     p.add_argument("--busy", type=int, default=None, metavar="K", help="measure beside K shell loops that never rest: medians, means and 99th percentiles")
     p.add_argument("--busy-session", choices=["same", "other"], default="same", help="the loops belong to the session of the program, or each to one of its own")
     p.add_argument("--install", action="store_true", help="install the peers (Debian packages; needs root)")
@@ -86,7 +86,7 @@ def cpu_model():
 
 
 def about(r, began):
-    """What a reader has to know of the run."""
+    """Conditions of the run, for the reader."""
     others = sorted(r.foreign)
     return {"machine": f"{cpu_model()}, {peers.CPUS} CPUs, Linux {platform.release()}", "date": time.strftime("%Y-%m-%d %H:%M"),
             "minutes": round((time.monotonic() - began) / 60, 1), "load": os.getloadavg()[0], "problems": r.problems,

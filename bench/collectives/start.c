@@ -25,7 +25,7 @@ static void kill_all(const pid_t *pids, int n)
         if (pids[r]) kill(pids[r], SIGKILL);
 }
 
-/* pids: 0 where it has ended, so that nobody else's process is killed */
+/* pids: 0 once ended, so that no foreign process is killed */
 static int wait_for_all(pid_t *pids, int n, bool failed)
 {
     int status;

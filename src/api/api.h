@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * api.h - what the public functions have in common: the streams that they are given, and their other name.
+ * api.h - shared by the public functions: checks of their streams, and their pncclX names.
  *
- * That is pncclX, the same body under a name that nobody replaces.
- * A tool that watches calls defines its own ncclX, which is weak here, and calls pncclX.
+ * pncclX is the same body under a name that is never replaced. A tool that intercepts calls defines its own ncclX,
+ * which is weak here, and calls pncclX.
  */
 #ifndef KL_API_API_H
 #define KL_API_API_H
 
 #include "device/device.h"
 
-/** Stands before the definition of `function`, which is in the same file. */
+/** Place before the definition of `function`, in the same file. */
 #define KL_PNCCL(function)                                                                                             \
     extern __typeof__(function) function __attribute__((weak));                                                        \
     extern __typeof__(function) p##function __attribute__((alias(#function)))
 
-/** The stream that a program's handle names in calls without a communicator: of the current device, where it is one for each. */
+/** The stream of a program's handle in calls without a communicator: the current device's, where the handle stands for
+ * one per device. */
 static inline ncclResult_t kl_api_stream(koloStream_t handle, struct kl_stream **stream)
 {
     const struct kl_device_kind *devices = kl_devices();

@@ -19,7 +19,7 @@ ncclResult_t kl_check_closely(const char *function, const char *argument, const 
                    function, argument, count, elem_bytes, elem_bytes == 1 ? "" : "s", each, buffer, at, most);
 }
 
-/* What the function's declaration calls it. */
+/* Its name in the function's declaration. */
 static const char *count_of(int func)
 {
     return func == KL_FUNC_ALL_GATHER ? "sendcount" : func == KL_FUNC_REDUCE_SCATTER ? "recvcount" : "count";

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * check.h - the arguments of operations: what is wrong with them, said once, before anything is queued. Inline: where the function is known, most of
- * it is decided by the compiler.
+ * check.h - checks of the arguments of operations, with one message per error, before anything is queued. Inline: where
+ * the function is known, most of it is decided by the compiler.
  */
 #ifndef KL_API_CHECK_H
 #define KL_API_CHECK_H
 
 #include "comm/launch.h"
 
-/** Operations of more bytes are looked at more closely: whether pointers reach as far. A wild pointer of a smaller one faults. */
+/** Larger operations are checked further: whether their pointers reach that far. A wild pointer of a smaller one
+ * faults. */
 #define KL_CHECK_CLOSELY ((size_t)1 << 30)
 
 /**
- * ncclInvalidArgument where `parts` times `count` elements from `at` on end beyond what a pointer reaches. `argument` is the name of
- * the count, `buffer` of what `at` is, for the text.
+ * ncclInvalidArgument where `parts` times `count` elements from `at` on end beyond the address space. For the text,
+ * `argument` names the count and `buffer` names `at`.
  */
 ncclResult_t kl_check_closely(const char *function, const char *argument, const char *buffer, const void *at,
                               size_t count, size_t elem_bytes, int parts);
@@ -31,7 +32,7 @@ static inline ncclResult_t kl_check_reach(const char *function, const char *argu
 /** kl_check_closely of the buffers that this rank uses. */
 ncclResult_t kl_check_task_reach(ncclComm_t comm, const struct kl_task *t, const char *function);
 
-/** Type, operation, root or peer, size and buffers of a task; `function` is named in texts. Fills in its bytes. */
+/** Type, operation, root or peer, size and buffers of a task; `function` is for error texts. Fills in its bytes. */
 static inline ncclResult_t kl_check_task(ncclComm_t comm, struct kl_task *t, const char *function)
 {
     if ((unsigned)t->peer >= (unsigned)comm->nranks)
@@ -43,7 +44,7 @@ static inline ncclResult_t kl_check_task(ncclComm_t comm, struct kl_task *t, con
     if ((unsigned)t->op >= ncclNumOps)
         return KL_FAIL(ncclInvalidArgument, "%s: operation %d, there are 0 to %d", function, (int)t->op,
                        ncclNumOps - 1);
-    /* Without a division, which takes longer than what is sent in a small operation. */
+    /* Without a division, which takes longer than sending the data of a small operation. */
     if (__builtin_mul_overflow(t->count, kl_comm_elem_bytes(comm, t) * (size_t)kl_func_parts(t->func, comm->nranks),
                                &t->bytes) ||
         t->bytes > KL_CHECK_CLOSELY)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct making {
-    struct kl_deferred call; /* first: the group frees it */
+    struct kl_deferred call; /* first: the group frees it by this address */
     struct kl_child child;
     int color, key, nranks;
     bool abort, has_id;
@@ -31,7 +31,7 @@ static ncclResult_t wish_for(struct ncclComm *parent, const ncclConfig_t *config
     return config ? kl_wish_read(config, function, wish) : ncclSuccess;
 }
 
-/* The parent is entered and busy: the call's job, or given back if there is none. */
+/* The parent is entered and busy: run the call as its job, or leave if there is none. */
 static ncclResult_t prepare(struct ncclComm *parent, ncclComm_t *user, const ncclConfig_t *config, int nexcluded,
                             const char *function, struct making **out)
 {
@@ -229,6 +229,6 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqu
     if (comm) return kl_group_note(grow(comm, nRanks, uniqueId, rank, newcomm, config));
     if (!uniqueId)
         return kl_group_note(
-            KL_FAIL(ncclInvalidArgument, "ncclCommGrow: who joins needs the id of ncclCommGetUniqueId"));
+            KL_FAIL(ncclInvalidArgument, "ncclCommGrow: a rank that joins needs the id of ncclCommGetUniqueId"));
     return kl_group_note(kl_api_join(newcomm, nRanks, rank, uniqueId, config, "ncclCommGrow"));
 }

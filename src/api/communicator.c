@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * communicator.c - version, ids, what is asked about communicators, and their end.
+ * communicator.c - version, ids, queries about communicators, and their end.
  */
 #include "api/api.h"
 #include "api/create.h"
@@ -30,7 +30,7 @@ const char *ncclGetLastError(ncclComm_t comm)
     struct ncclComm *c = kl_handle_try(comm);
 
     if (c) {
-        ncclResult_t rc = kl_comm_failure(c); /* that is from now on this thread's last sentence */
+        ncclResult_t rc = kl_comm_failure(c); /* sets this thread's last error text */
         kl_handle_leave(c);
         if (rc) return kl_error_text();
     }
@@ -73,7 +73,7 @@ static void drop_job(struct kl_deferred *call)
     kl_job_cancel(call->comm);
 }
 
-/* What a communicator does with itself. */
+/* A call that changes a communicator. */
 struct doing {
     struct kl_deferred call; /* first: the group frees it */
     ncclResult_t (*what)(struct ncclComm *comm);
@@ -131,7 +131,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
     return kl_group_note(finalize(c));
 }
 
-/* It waits for nobody else, and takes place at once, as what else is in the group is to fail. */
+/* It does not wait for other ranks, and takes place at once, because the other calls of the group are to fail. */
 KL_PNCCL(ncclCommRevoke);
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags)
 {
@@ -183,7 +183,7 @@ ncclResult_t ncclCommResume(ncclComm_t comm)
     return kl_group_note(resume(comm));
 }
 
-/* An abort from another thread ends the wait for what is queued, and then frees the communicator itself. */
+/* An abort from another thread ends the wait for queued operations, and then frees the communicator itself. */
 KL_PNCCL(ncclCommDestroy);
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
@@ -192,7 +192,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
     if (!comm) return ncclSuccess;
     KL_TRY(kl_comm_enter_suspended(comm, "ncclCommDestroy", &c));
     kl_group_forget(c);
-    ncclResult_t rc = kl_comm_finalize(c); /* perhaps again: an open group may have queued something since */
+    ncclResult_t rc = kl_comm_finalize(c); /* again: an open group may have queued operations since */
     bool mine = kl_handle_close(c);
     kl_handle_leave(c);
     if (mine) kl_comm_destroy(c);

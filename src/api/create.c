@@ -18,7 +18,7 @@ struct creation {
     struct kl_deferred call; /* first: the group frees it */
     struct kl_birth birth;
     ncclComm_t *user;
-    ncclUniqueId ids[]; /* of the birth */
+    ncclUniqueId ids[]; /* of struct kl_birth */
 };
 
 static ncclResult_t run_creation(struct kl_deferred *call)
@@ -44,7 +44,7 @@ static void undo_creation(struct kl_deferred *call)
     kl_comm_publish(c->user, NULL);
 }
 
-/* What is asked for, and the ids, are copied: the call may be made later. */
+/* The arguments and the ids are copied: the call may be made later. */
 static ncclResult_t create(ncclComm_t *user, const struct kl_birth *birth)
 {
     struct creation *c = calloc(1, sizeof *c + (size_t)birth->nids * sizeof c->ids[0]);
@@ -66,7 +66,8 @@ static ncclResult_t create(ncclComm_t *user, const struct kl_birth *birth)
     return kl_group_call(&c->call);
 }
 
-/* Several ranks that a thread creates in a group without choosing get a device each, whatever it had before. */
+/* Several ranks that a thread creates in a group without choosing get a device each, whatever its current device
+ * was. */
 static int chosen_device(void)
 {
     return kl_devices()->chosen(kl_group_open());

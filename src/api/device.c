@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* ---- what needs kernels ---- */
+/* ---- functions that need kernels ---- */
 
 static ncclResult_t no_kernels(const char *function)
 {
@@ -39,7 +39,7 @@ ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t 
 KL_PNCCL(ncclDevCommDestroy);
 ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const ncclDevComm_t *devComm)
 {
-    if (devComm && !devComm->nRanks) return ncclSuccess; /* what a refused create has left */
+    if (devComm && !devComm->nRanks) return ncclSuccess; /* left by a refused create */
     return refuse(comm, "ncclDevCommDestroy");
 }
 
@@ -166,7 +166,7 @@ int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank)
     return find(comm, "ncclTeamRankToWorld", &p) ? to_world(&p, team, rank) : -1;
 }
 
-/* The team is this rank alone, its rank 0: others are that far from it. */
+/* The team is this rank alone, its rank 0: others count from it. */
 KL_PNCCL(ncclTeamRankToLsa);
 int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank)
 {

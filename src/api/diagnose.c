@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * diagnose.c - what a program may want to know when something goes wrong.
+ * diagnose.c - diagnosis functions for programs.
  */
 #include "comm/comm.h"
 #include "comm/watch/flight_file.h"

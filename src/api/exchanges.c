@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * exchanges.c - collectives that are made of others in a group: messages between all, or with one; reductions of unequal parts.
+ * exchanges.c - collectives that are made of other operations in a group: messages between all, or with one rank;
+ * reductions of unequal parts.
  */
 #include "api/api.h"
 #include "api/check.h"
@@ -13,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What is asked of each rank. */
+/* The call of each rank. */
 struct call {
     const char *function;
     ncclComm_t comm;
@@ -70,7 +71,7 @@ static void send(const struct call *c, int peer, const void *from, size_t count)
 {
     const struct kl_op_args args = {.func = KL_FUNC_SEND, .send = from, .count = count, .type = c->type, .peer = peer};
 
-    if (count) (void)kl_api_issue(c->comm, &args, c->stream, c->function); /* the group remembers what goes wrong */
+    if (count) (void)kl_api_issue(c->comm, &args, c->stream, c->function); /* the group remembers errors */
 }
 
 static void receive(const struct call *c, int peer, const void *to, size_t count)
@@ -122,19 +123,23 @@ static ncclResult_t all_to_all(struct call *c, const void *from, const void *to,
     KL_TRY(check_buffer(c, to, "receive buffer"));
     KL_TRY(check_reach(c, "count", from, "send buffer", count, c->nranks));
     KL_TRY(check_reach(c, "count", to, "receive buffer", count, c->nranks));
-    if (from == to && c->nranks > 1)
-        return KL_FAIL(ncclInvalidArgument, "%s: it needs two buffers, and was given one for both", c->function);
     KL_TRY(is_whole(c, count, &whole));
     return whole ? issue_whole(c, from, to, count) : send_all(c, from, to, count);
+}
+
+ncclResult_t kl_api_all_to_all(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
+                               cudaStream_t stream, const char *function)
+{
+    struct call c = {.function = function, .comm = comm, .stream = stream, .type = type};
+
+    return kl_group_note(all_to_all(&c, from, to, count));
 }
 
 KL_PNCCL(ncclAlltoAll);
 ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
                           cudaStream_t stream)
 {
-    struct call c = {.function = "ncclAlltoAll", .comm = comm, .stream = stream, .type = datatype};
-
-    return kl_group_note(all_to_all(&c, sendbuff, recvbuff, count));
+    return kl_api_all_to_all(sendbuff, recvbuff, count, datatype, comm, stream, "ncclAlltoAll");
 }
 
 /* One rank has parts of all: `whole`; each has its own: `part`. */
@@ -163,13 +168,19 @@ static ncclResult_t gather(struct call *c, const void *part, const void *whole, 
     return kl_group_end();
 }
 
+ncclResult_t kl_api_gather(const void *part, void *whole, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                           cudaStream_t stream, const char *function)
+{
+    struct call c = {.function = function, .comm = comm, .stream = stream, .type = type};
+
+    return kl_group_note(gather(&c, part, whole, count, root));
+}
+
 KL_PNCCL(ncclGather);
 ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
                         ncclComm_t comm, cudaStream_t stream)
 {
-    struct call c = {.function = "ncclGather", .comm = comm, .stream = stream, .type = datatype};
-
-    return kl_group_note(gather(&c, sendbuff, recvbuff, count, root));
+    return kl_api_gather(sendbuff, recvbuff, count, datatype, root, comm, stream, "ncclGather");
 }
 
 static ncclResult_t scatter(struct call *c, const void *part, const void *whole, size_t count, int root)
@@ -181,13 +192,19 @@ static ncclResult_t scatter(struct call *c, const void *part, const void *whole,
     return kl_group_end();
 }
 
+ncclResult_t kl_api_scatter(const void *whole, void *part, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                            cudaStream_t stream, const char *function)
+{
+    struct call c = {.function = function, .comm = comm, .stream = stream, .type = type};
+
+    return kl_group_note(scatter(&c, part, whole, count, root));
+}
+
 KL_PNCCL(ncclScatter);
 ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
                          ncclComm_t comm, cudaStream_t stream)
 {
-    struct call c = {.function = "ncclScatter", .comm = comm, .stream = stream, .type = datatype};
-
-    return kl_group_note(scatter(&c, recvbuff, sendbuff, count, root));
+    return kl_api_scatter(sendbuff, recvbuff, count, datatype, root, comm, stream, "ncclScatter");
 }
 
 /* ---- of unequal parts ---- */
@@ -199,7 +216,7 @@ static bool any(const struct call *c, const size_t *counts)
     return false;
 }
 
-/* The part of a rank begins, and ends, where a pointer reaches. */
+/* The part of a rank begins, and ends, within the address space. */
 static ncclResult_t check_part(const struct call *c, const void *buffer, const char *which, int rank, size_t place,
                                size_t count)
 {
@@ -280,7 +297,7 @@ ncclResult_t koloAllToAllV(const void *sendbuff, const size_t *sendcounts, const
     return kl_group_note(all_to_all_v(&c, sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls));
 }
 
-/* Each part is a reduction to its rank: those that are not of this rank need no room. */
+/* Each part is a reduction to its rank: this rank needs no room for the others' parts. */
 static ncclResult_t reduce_scatter_v(struct call *c, const void *from, void *to, const size_t *counts, ncclRedOp_t op)
 {
     size_t first = 0;
@@ -311,7 +328,8 @@ ncclResult_t koloReduceScatterV(const void *sendbuff, void *recvbuff, const size
     return kl_group_note(reduce_scatter_v(&c, sendbuff, recvbuff, recvcounts, op));
 }
 
-/* Nobody has the sum before everybody has contributed. Barriers of a communicator run one after the other, and share the byte. */
+/* No rank has the sum before all ranks have contributed. Barriers of a communicator run one after the other, and share
+ * the byte. */
 ncclResult_t koloBarrier(ncclComm_t handle, cudaStream_t stream)
 {
     struct ncclComm *comm;

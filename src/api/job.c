@@ -2,8 +2,8 @@
 /**
  * job.c - join the job that the environment describes.
  *
- * Where the ranks meet is told by a setting. Without one, ranks that are all on one host find each other by what their launcher
- * gave them (os/job_name.h): rank 0 leaves an id in a file of that name.
+ * A setting names the place where the ranks meet. Without one, ranks that are all on one host find each other by
+ * variables of their launcher (os/job_name.h): rank 0 leaves an id in a file of that name.
  */
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -21,18 +21,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Where one kind of launcher says who a process is. */
+/** The variables of one kind of launcher that identify a process. */
 struct launcher {
     const char *name, *rank, *size;
-    const char
-        *here; /* how many of the ranks are on this host, or (Slurm) on how many hosts they are; NULL: it is not told */
+    const char *here; /* number of ranks on this host, or (Slurm) of hosts; NULL: the launcher sets none */
     bool counts_hosts;
-    const char *job[3]; /* what names the job */
-    const char
-        *own[3]; /* what tells a rank of it from others; where nothing names it, this tells where the launcher is */
+    const char *job[3]; /* they name the job */
+    const char *own[3]; /* they distinguish ranks of it; if no variable names the job, this one locates the launcher */
 };
 
-/* Most specific first: what runs inside another launcher's job sets its own. */
+/* Most specific first: a launcher inside another launcher's job sets its own variables. */
 static const struct launcher launchers[] = {
     {"kolo run", "KOLO_RANK", "KOLO_SIZE", NULL, false, {NULL}, {NULL}},
     {"torchrun", "RANK", "WORLD_SIZE", NULL, false, {NULL}, {NULL}},
@@ -57,7 +55,7 @@ enum { NLAUNCHERS = sizeof launchers / sizeof launchers[0] };
 struct job {
     int rank, size;
     ncclUniqueId id;
-    bool left; /* this is rank 0, which has left the id for the others */
+    bool left; /* this is rank 0, which has written the id for the others */
 };
 
 static ncclResult_t read_number(const char *name, int *value)
@@ -95,7 +93,7 @@ static ncclResult_t leave_id(struct job *job, const char *name, uint64_t deadlin
     KL_TRY(kl_bootstrap_id_create(&job->id));
     job->left = true;
     ncclResult_t rc = kl_bootstrap_id_leave(&job->id, name, deadline);
-    if (rc) kl_bootstrap_decline(&job->id, 1, job->rank, job->size); /* nobody comes: the rendezvous ends */
+    if (rc) kl_bootstrap_decline(&job->id, 1, job->rank, job->size); /* no rank will come: end the rendezvous */
     return rc;
 }
 
@@ -119,7 +117,8 @@ static ncclResult_t meet_here(const struct launcher *l, struct job *job)
 
 /* ---- where they meet ---- */
 
-/* torchrun's agent may hold the master's port itself, for its store, and says so: then the next one is rank 0's. */
+/* torchrun's agent may hold the master's port itself, for its store, and sets a variable then: rank 0 uses the next
+ * port. */
 static ncclResult_t find_master(const char *host, struct job *job)
 {
     const char *held = getenv("TORCHELASTIC_USE_AGENT_STORE");
@@ -132,7 +131,7 @@ static ncclResult_t find_master(const char *host, struct job *job)
     return kl_bootstrap_id_parse(address, &job->id);
 }
 
-/* KOLO_COMM_ID, NCCL_COMM_ID or torchrun's master: rank 0 opens the address, the others come to it. */
+/* KOLO_COMM_ID, NCCL_COMM_ID or torchrun's master: rank 0 opens the address, the others connect to it. */
 static ncclResult_t find_rendezvous(const struct launcher *l, struct job *job)
 {
     const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * memory.c - buffers that communicators know.
+ * memory.c - registered buffers and windows.
  */
 #include "api/api.h"
 #include "api/check.h"
@@ -86,10 +86,13 @@ static ncclResult_t check_window(const void *buff, size_t size, const ncclWindow
     if ((uintptr_t)buff % NCCL_WIN_REQUIRED_ALIGNMENT)
         return KL_FAIL(ncclInvalidArgument, "ncclCommWindowRegister: the buffer at %p is not aligned to %d bytes", buff,
                        NCCL_WIN_REQUIRED_ALIGNMENT);
-    if (flags & ~(NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING))
+    if (flags & NCCL_WIN_CFT_COUNTED)
+        return KL_FAIL(ncclInvalidUsage, "ncclCommWindowRegister: NCCL_WIN_CFT_COUNTED asks for counted fabric writes, "
+                                         "which host devices do not have");
+    if (flags & ~(NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING | NCCL_WIN_GIN_ONLY))
         return KL_FAIL(ncclInvalidArgument,
-                       "ncclCommWindowRegister: flags %d; there are NCCL_WIN_COLL_SYMMETRIC and "
-                       "NCCL_WIN_STRICT_ORDERING",
+                       "ncclCommWindowRegister: flags %d; there are NCCL_WIN_COLL_SYMMETRIC, NCCL_WIN_STRICT_ORDERING "
+                       "and NCCL_WIN_GIN_ONLY",
                        flags);
     return ncclSuccess;
 }
@@ -155,9 +158,9 @@ ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUser
     return rc;
 }
 
-/* ---- what a communicator holds ---- */
+/* ---- the memory of a communicator ---- */
 
-/* Its connections come and go; what describes the job and the machine is there as long as it lives. */
+/* Its connections come and go; the descriptions of the job and the machine stay as long as it lives. */
 static uint64_t lasting(const struct ncclComm *comm)
 {
     return sizeof *comm + comm->task_room * sizeof *comm->tasks + comm->queued_room * sizeof *comm->queued +

@@ -3,11 +3,14 @@
  * operations.c - the collectives, send and receive: check, then hand over to the communicator.
  */
 #include "api/api.h"
+#include "api/call_config.h"
 #include "api/check.h"
 #include "api/issue.h"
 #include "comm/group.h"
 #include "comm/issue.h"
 #include "comm/job.h"
+
+#include <limits.h>
 
 static ncclResult_t check(ncclComm_t comm, struct kl_task *task, const char *function)
 {
@@ -19,7 +22,7 @@ static ncclResult_t check(ncclComm_t comm, struct kl_task *task, const char *fun
     return ncclSuccess;
 }
 
-/* A task is made where it stays: nothing is copied. */
+/* A task is built in place: nothing is copied. */
 static ncclResult_t issue(ncclComm_t comm, const struct kl_op_args *args, cudaStream_t stream, const char *function)
 {
     struct kl_stream *s;
@@ -47,6 +50,47 @@ ncclResult_t kl_api_issue(ncclComm_t handle, const struct kl_op_args *args, cuda
         kl_handle_leave_as_issuer(comm);
     }
     return kl_group_note(rc);
+}
+
+/* The communicator's own limit counts before that of a call. */
+static ncclResult_t check_limits(ncclComm_t comm, const struct kl_limits *limits, const char *function)
+{
+    const int most = kl_wish_or(comm->wish.max_ctas, INT_MAX);
+
+    if (limits->max_channels == INT_MAX || limits->max_channels <= most) return ncclSuccess;
+    return KL_FAIL(ncclInvalidUsage, "%s: maxCTAs %d of the configuration of the call exceeds the communicator's %d",
+                   function, limits->max_channels, most);
+}
+
+static ncclResult_t issue_within(ncclComm_t comm, const struct kl_op_args *args, const struct kl_call_config *config,
+                                 cudaStream_t stream, const char *function)
+{
+    KL_TRY(check_limits(comm, &config->limits, function));
+    KL_TRY(kl_call_config_record(config, stream, function));
+    kl_exec_limit(comm->exec, &config->limits);
+    ncclResult_t rc = issue(comm, args, stream, function);
+    kl_exec_limit(comm->exec, NULL);
+    return rc;
+}
+
+static ncclResult_t read_and_issue(ncclComm_t handle, const struct kl_op_args *args, const ncclCollConfig_t *config,
+                                   cudaStream_t stream, const char *function)
+{
+    struct kl_call_config read;
+    struct ncclComm *comm;
+
+    KL_TRY(kl_call_config_read(config, args->func, function, &read));
+    KL_TRY(kl_comm_enter_as_issuer(handle, function, &comm));
+    ncclResult_t rc = issue_within(comm, args, &read, stream, function);
+    kl_handle_leave_as_issuer(comm);
+    return rc;
+}
+
+ncclResult_t kl_api_issue_configured(ncclComm_t handle, const struct kl_op_args *args, const ncclCollConfig_t *config,
+                                     cudaStream_t stream, const char *function)
+{
+    if (!config) return kl_api_issue(handle, args, stream, function);
+    return kl_group_note(read_and_issue(handle, args, config, stream, function));
 }
 
 KL_PNCCL(ncclAllReduce);
@@ -179,7 +223,7 @@ ncclResult_t ncclGroupEnd(void)
     return kl_group_end();
 }
 
-/* As far as the program's version of the struct goes. */
+/* Read only the fields that the program's version of the struct has. */
 KL_PNCCL(ncclGroupSimulateEnd);
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo)
 {

@@ -3,7 +3,7 @@
 
 const struct kl_param_name kl_other_names[] = {
     {"CUDA_VISIBLE_DEVICES", "which devices of the host this process sees, and in which order"},
-    {"KOLO_LOCAL_RANK", "rank of this process among those of its host"},
+    {"KOLO_LOCAL_RANK", "rank of this process on its host"},
     {"KOLO_LOCAL_SIZE", "number of ranks on this host"},
     {"KOLO_RANK", "rank of this process, for koloInitFromEnv"},
     {"KOLO_SIZE", "number of ranks, for koloInitFromEnv"},

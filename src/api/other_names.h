@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** other_names.h - variables that mean something without being a parameter of Kolo's; see base/param_names.h. */
+/** other_names.h - variables that have a meaning without being a parameter of Kolo's; see base/param_names.h. */
 #ifndef KL_API_OTHER_NAMES_H
 #define KL_API_OTHER_NAMES_H
 

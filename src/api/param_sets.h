@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * param_sets.h - all parameters of Kolo, and every other name of a variable that means something.
+ * param_sets.h - all parameters of Kolo, and all other known names of variables.
  *
  * A module that gets parameters of its own adds its set to the list in comm/settings.c.
  */
@@ -11,7 +11,7 @@
 
 extern const struct kl_param_registry kl_param_registry;
 
-/** Warn about NCCL_* and KOLO_* in the environment and in configuration files that nothing knows; once per process. */
+/** Warn about unknown NCCL_* and KOLO_* names in the environment and in configuration files; once per process. */
 void kl_param_sets_check_names(void);
 
 #endif

@@ -19,7 +19,7 @@ static void each_row(void)
         for (size_t i = 0; i < (*set)->nparams; i++) visit(*set, &(*set)->params[i]);
 }
 
-/* A row accepts its own default as text, and stores a value other than what was there. */
+/* A row accepts its own default as text, and stores a value other than the previous one. */
 static void accepts_its_default(const struct kl_param_set *set, const struct kl_param *param)
 {
     char variable[2 * KL_PARAM_TEXT];
@@ -54,7 +54,7 @@ static void is_written_with_care(const struct kl_param_set *set, const struct kl
     expect_case(param->name, param->doc[strlen(param->doc) - 1] != '.');
     expect_case(param->name, param->min <= param->max);
     expect_case(param->name, param->scope > KL_UNDECLARED && param->scope < KL_PARAM_SCOPES);
-    /* What is compared is told to other ranks, and printed; and it has to fit (kl_param_value). */
+    /* Compared values are sent to other ranks, and printed; they have to fit (kl_param_value). */
     expect_case(param->name,
                 param->secrecy == KL_PARAM_IS_OPEN || (param->scope != KL_ALIKE && param->scope != KL_HOST_ALIKE));
     expect_case(param->name, param->bytes <= KL_PARAM_TEXT);
@@ -79,14 +79,14 @@ static void other_names_are_sorted(void **state)
         expect_case(n->name, strcmp(n[-1].name, n->name) < 0);
 }
 
-/* What the log says about names, as a list of lines in a file. */
+/* The log's lines about unknown names, in a file. */
 static void unknown_names_are_reported_once(void **state)
 {
     char path[] = "/tmp/kolo_names_XXXXXX", text[4096];
 
     (void)state;
     close(mkstemp(path));
-    clearenv(); /* names that happen to share a slot of what was said are said again: only these shall matter */
+    clearenv(); /* names that share a slot with a reported name are reported again: keep only the names under test */
     setenv("HOME", "/nonexistent", 1);
     setenv("NCCL_DEBUG", "WARN", 1);
     setenv("NCCL_DEBUG_FILE", path, 1);
@@ -104,7 +104,7 @@ static void unknown_names_are_reported_once(void **state)
     char *first =
         strstr(text, "NCCL_BUFSIZE (environment) is unknown and has no effect; did you mean NCCL_BUFFSIZE?\n");
     char *other =
-        strstr(text, "KOLO_ELEPHANTS (environment) is unknown and has no effect; `kolo env` lists what is known\n");
+        strstr(text, "KOLO_ELEPHANTS (environment) is unknown and has no effect; `kolo env` lists the known names\n");
     assert_non_null(first);
     assert_non_null(other);
     assert_null(strstr(first + 1, "NCCL_BUFSIZE"));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * parameters.c - what users have set, for programs that want to know: NCCL's parameter functions, over the tables of all modules.
+ * parameters.c - the settings in force, for programs: NCCL's parameter functions, over the tables of all modules.
  */
 #include "base/threadtext.h"
 #include "api/api.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A handle is the row itself, which is looked up and not followed. */
+/* A handle is the row itself: it is looked up, never dereferenced. */
 static const struct kl_param *row_of(ncclParamHandle_t handle, const struct kl_param_set **of)
 {
     for (const struct kl_param_set *const *set = kl_param_registry.sets; *set; set++)
@@ -28,11 +28,11 @@ static const struct kl_param *row_of(ncclParamHandle_t handle, const struct kl_p
 
 /* ---- values ---- */
 
-/* What is in force: as text, and as its field holds it. */
+/* A value in force: as text, and as its field holds it. */
 struct value {
     const struct kl_param *row;
     char text[KL_PARAM_TEXT];
-    int64_t number; /* of what is no string */
+    int64_t number; /* for all types but strings */
 };
 
 static int64_t number_in(const struct kl_param *p, const char *field)

@@ -2,9 +2,9 @@
 /**
  * atomic.h - the atomic operations Kolo uses, with the memory order in the name.
  *
- * A release store makes everything written before it visible to whoever reads the stored value with an
- * acquire load. Nothing here is sequentially consistent by default: where two locations must be ordered against
- * each other (a flag raised, then another read), kl_swap_seq_cst and kl_load_seq_cst say so at the call.
+ * A release store makes all earlier writes visible to a thread that reads the stored value with an acquire load.
+ * Nothing here is sequentially consistent by default: where two locations must be ordered against each other (a flag
+ * raised, then another read), kl_swap_seq_cst and kl_load_seq_cst say so at the call.
  * Source: ISO C11 7.17.3.
  */
 #ifndef KL_BASE_ATOMIC_H
@@ -30,14 +30,17 @@
 #define kl_swap_acq_rel(p, v)      atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 #define kl_swap_seq_cst(p, v)      atomic_exchange_explicit((p), (v), memory_order_seq_cst)
 
-/** A single read of what a peer may be writing: whoever checks the result and then uses it has checked what it uses. */
+/** A single read of memory that a peer may be writing: the value that was checked is the value that is used. */
 #define kl_read_once(p) (*(const volatile __typeof__(*(p)) *)(p))
 
 /** Compare and swap; acquire and release on success, acquire on failure. `expected` is updated on failure. */
 #define kl_cas_acq_rel(p, expected, v)                                                                                 \
     atomic_compare_exchange_strong_explicit((p), (expected), (v), memory_order_acq_rel, memory_order_acquire)
 
-/** What comes after it does not begin before what comes before it has ended, loads included: for who measures how long they take. */
+/**
+ * Full barrier against execution too: later instructions start only after earlier ones, loads included, have completed.
+ * For measuring durations.
+ */
 static inline void kl_cpu_serialize(void)
 {
 #if defined(__x86_64__)

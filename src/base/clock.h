@@ -22,7 +22,10 @@ static inline uint64_t kl_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/** The same, but as late as a tick of the kernel, some milliseconds; it takes a quarter of the time, and waits for no load. */
+/**
+ * As kl_now_ns, but with the resolution of the kernel's tick, some milliseconds. Takes a quarter of the time, and does
+ * not wait for earlier loads.
+ */
 static inline uint64_t kl_now_coarse_ns(void)
 {
     struct timespec t;
@@ -41,7 +44,7 @@ static inline bool kl_deadline_passed(uint64_t deadline)
     return deadline != KL_NO_DEADLINE && kl_now_ns() >= deadline;
 }
 
-/** What is left, rounded up to whole milliseconds, at most `cap`; for poll(2). */
+/** Time left until the deadline, rounded up to whole milliseconds, at most `cap`; for poll(2). */
 static inline int kl_deadline_left_ms(uint64_t deadline, int cap)
 {
     uint64_t now = kl_now_ns();

@@ -101,7 +101,7 @@ static ssize_t read_all(int fd, char *bytes)
 void kl_conf_read(struct kl_conf *conf, const char *file, bool must_exist)
 {
     char *bytes = malloc(KL_CONF_BYTES + 1);
-    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO of that name must not hold us up */
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not block on a FIFO of that name */
     bool absent = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
     ssize_t n = fd >= 0 && bytes ? read_all(fd, bytes) : -1;
 

@@ -27,15 +27,15 @@ struct kl_conf_entry {
 
 struct kl_conf_problem {
     int line;         /* 0: the file as a whole */
-    const char *what; /* constant text, the end of a sentence that begins with the line */
+    const char *what; /* constant text: the rest of a sentence that starts with the line number */
 };
 
 struct kl_conf {
-    const char *file; /* its name */
+    const char *file; /* the file's name */
     size_t nentries, nproblems;
     struct kl_conf_entry *entries;
     struct kl_conf_problem problems[KL_CONF_PROBLEMS];
-    char *bytes; /* what the entries and the name point into */
+    char *bytes; /* memory that the entries and the name point into */
 };
 
 #define KL_CONF_NONE ((struct kl_conf){.file = ""})

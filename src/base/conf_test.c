@@ -162,7 +162,7 @@ static void files(void **state)
     kl_conf_free(&conf);
 
     assert_int_equal(unlink(path), 0);
-    kl_conf_read(&conf, path, false); /* need not exist */
+    kl_conf_read(&conf, path, false); /* the file need not exist */
     assert_int_equal(conf.nproblems, 0);
     kl_conf_free(&conf);
     kl_conf_read(&conf, path, true);

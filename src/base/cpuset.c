@@ -34,7 +34,7 @@ void kl_cpuset_intersect(struct kl_cpuset *set, const struct kl_cpuset *other)
 
 /* ---- reading ---- */
 
-/* A number at `*at`, which moves behind it; -1 if there is none or it is no CPU. */
+/* Parse a number at `*at` and advance `*at`; -1 if there is none or it is not a CPU. */
 static int take_number(const char **at)
 {
     int n = 0;
@@ -47,7 +47,7 @@ static int take_number(const char **at)
     return n;
 }
 
-/* "first-last:used/group" of a list: of each group of CPUs, the first few. */
+/* One part of a list, "first-last:used/group": of each group of CPUs, the first `used`. */
 struct range {
     int first, last, used, group;
 };
@@ -91,7 +91,7 @@ bool kl_cpuset_parse_list(const char *text, struct kl_cpuset *set)
     return true;
 }
 
-/* One to eight hexadecimal digits at `*at`, which moves behind them; -1 if there is something else. */
+/* Parse one to eight hexadecimal digits at `*at` and advance `*at`; -1 if there is something else. */
 static int64_t take_word(const char **at)
 {
     int64_t word = 0;

@@ -41,7 +41,7 @@ int kl_cpuset_next(const struct kl_cpuset *set, int cpu);
 
 bool kl_cpuset_equal(const struct kl_cpuset *a, const struct kl_cpuset *b);
 
-/** Keep in `set` what is also in `other`. */
+/** Intersect `set` with `other`. */
 void kl_cpuset_intersect(struct kl_cpuset *set, const struct kl_cpuset *other);
 
 bool kl_cpuset_parse_list(const char *text, struct kl_cpuset *set);

@@ -16,10 +16,10 @@ _Static_assert((int)KL_ERROR_TEXT == (int)KL_THREAD_TEXT, "a failure's text is o
 static _Thread_local int quiet_failures;
 static _Thread_local bool apart;
 
-/* Of all threads. */
+/* Last failure of any thread. */
 static struct {
     pthread_mutex_t lock;
-    char text[KL_ERROR_TEXT]; /* under lock */
+    char text[KL_ERROR_TEXT]; /* protected by the lock */
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const char *const result_texts[] = {
@@ -41,7 +41,7 @@ const char *kl_result_text(ncclResult_t code)
     return i < sizeof result_texts / sizeof result_texts[0] ? result_texts[i] : "unknown result code";
 }
 
-/* ---- the process's; in a forked child too ---- */
+/* ---- the process's last failure, also in a forked child ---- */
 
 static void lock_process(void)
 {
@@ -53,7 +53,8 @@ static void unlock_process(void)
     pthread_mutex_unlock(&process.lock);
 }
 
-/* Before all others: so a fork takes this lock last, as everybody does who fails with another one in hand. */
+/* Installed before all other fork handlers, so that fork takes this lock last: other code takes it while holding locks
+ * of its own. */
 __attribute__((constructor(101))) static void install_fork_handlers(void)
 {
     pthread_atfork(lock_process, unlock_process, unlock_process);
@@ -82,7 +83,7 @@ const char *kl_error_of_process(void)
     return own;
 }
 
-/* ---- a thread's ---- */
+/* ---- the calling thread's last failure ---- */
 
 static void keep(const char *text)
 {

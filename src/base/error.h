@@ -2,13 +2,13 @@
 /**
  * error.h - how failures are reported and passed on.
  *
- * The function that decides that something is an error says so, once, with KL_FAIL; everyone above only passes the
- * code on with KL_TRY or KL_TRY_OR. The sentence is kept for the calling thread (ncclGetLastError) with the place it
- * was decided at, and logged at NCCL_DEBUG=WARN. A sentence names the thing, the place and the remedy, without a
- * final period. These are the only macros in Kolo that change control flow.
+ * The function that decides that something is an error reports it, once, with KL_FAIL; its callers only pass the code
+ * on with KL_TRY or KL_TRY_OR. The sentence is kept for the calling thread (ncclGetLastError) with the place of the
+ * KL_FAIL, and logged at NCCL_DEBUG=WARN. A sentence names the thing, the place and the remedy, without a final period.
+ * These are the only macros in Kolo that change control flow.
  *
- * Threads: the text belongs to the calling thread; whoever carries a failure to another thread copies it. The last sentence of all of
- *          the program's threads is kept as well.
+ * Threads: the text belongs to the calling thread; code that carries a failure to another thread copies it. The most
+ *          recent sentence of all of the program's threads is kept as well.
  */
 #ifndef KL_BASE_ERROR_H
 #define KL_BASE_ERROR_H
@@ -40,16 +40,16 @@
         if (rc) goto label;                                                                                            \
     } while (0)
 
-/** The usual reaction to malloc and calloc returning NULL. */
+/** The usual reaction when malloc or calloc returns NULL. */
 #define KL_NOMEM(what) KL_FAIL(ncclSystemError, "out of memory for %s", (what))
 
 void kl_fail(const char *file, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4), cold));
 void kl_fail_errno(const char *file, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4), cold));
 
-/** What to do about an errno: "; raise `ulimit -n`", say, or "". */
+/** The remedy for an errno, as the end of a sentence ("; raise `ulimit -n`"), or "". */
 const char *kl_errno_remedy(int err);
 
-/** Inline, so that compilers and analysers see at every KL_FAIL that what it yields is not success. */
+/** Inline, so that compilers and analysers see at every KL_FAIL that its value is not success. */
 static inline ncclResult_t kl_failed(ncclResult_t code)
 {
     return code;
@@ -64,7 +64,10 @@ void kl_error_adopt(const char *text);
 /** The last sentence of any thread of the process, from now on the calling thread's; "" if none. */
 const char *kl_error_of_process(void);
 
-/** With `apart`, failures of this thread do not become the process's last one: it is the library's, which carries them on. */
+/**
+ * With `apart`, failures of this thread do not become the process's last failure: for threads of the library, which
+ * hand their failures to a thread of the program.
+ */
 void kl_error_apart(bool apart);
 
 /** Log the thread's failures at INFO instead of WARN while `quiet`; returns the earlier state. For expected failures. */

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-/* The linker sends error.c's calls of kl_log here: what would be logged is seen, whatever NCCL_DEBUG says. */
+/* The linker redirects error.c's calls of kl_log to this recorder: it sees every line, independent of NCCL_DEBUG. */
 static struct {
     enum kl_log_level level;
     int line, calls;
@@ -72,7 +72,7 @@ static void errno_is_appended_and_survives(void **state)
     assert_string_equal(logged.text, "opening /nowhere: No such file or directory");
 }
 
-/* A text one byte longer than what is kept loses that byte; with errno, its reason goes first. */
+/* A text one byte over the limit loses that byte; with errno, the errno's text is cut first. */
 static void long_texts_are_cut(void **state)
 {
     char text[KL_ERROR_TEXT + 64];
@@ -103,7 +103,7 @@ static void an_adopted_text_is_kept_but_not_logged(void **state)
     assert_string_equal(kl_error_text(), "rank 3 died");
     assert_int_equal(logged.calls, 1);
 
-    kl_error_adopt(kl_error_text()); /* the same place: nothing to copy */
+    kl_error_adopt(kl_error_text()); /* same pointer: nothing to copy */
     assert_string_equal(kl_error_text(), "rank 3 died");
 }
 
@@ -115,7 +115,7 @@ static void quiet_failures_are_logged_as_info(void **state)
     assert_int_equal(logged.level, KL_LOG_INFO);
     assert_string_equal(kl_error_text(), "expected");
 
-    assert_int_equal(kl_error_quiet(0), 1); /* the earlier state, to be put back */
+    assert_int_equal(kl_error_quiet(0), 1); /* the earlier state, to be restored */
     KL_FAIL(ncclSystemError, "not expected");
     assert_int_equal(logged.level, KL_LOG_WARN);
 }

@@ -11,7 +11,7 @@ bool kl_filelimit_allows(uint64_t bytes)
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_FSIZE, &limit) || bytes <= limit.rlim_cur)
-        return true; /* RLIM_INFINITY is the largest number */
+        return true; /* no limit: RLIM_INFINITY is the largest number */
     errno = EFBIG;
     return false;
 }

@@ -11,7 +11,7 @@
 
 enum { LIMIT = 4096 };
 
-/* Run in a child, as the limit stays; 0: good. */
+/* Run in a child, because a lowered limit stays; 0: passed. */
 static void expect_status(int (*run)(FILE *file), int want)
 {
     FILE *file = tmpfile();
@@ -47,14 +47,14 @@ static int fill(FILE *file)
     return !first || second || !too_large || errno != EFBIG;
 }
 
-/* Once it has ended, the program is what it was. */
+/* After the guard ends, signal mask and handlers are as before. */
 static int write_on(FILE *file)
 {
     if (fill(file)) return 1;
-    return write(fileno(file), "x", 1) != 1; /* dies here */
+    return write(fileno(file), "x", 1) != 1; /* SIGXFSZ kills the child here */
 }
 
-/* A signal that the program had blocked and got before is still there. */
+/* A SIGXFSZ that the program had blocked and that was pending before is still pending. */
 static int keep(FILE *file)
 {
     sigset_t set;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * hash.h - FNV-1a, 64 bits: a quick hash for tables. Whoever chooses the input can make it collide.
+ * hash.h - FNV-1a, 64 bits: a quick hash for tables. Not collision-resistant against chosen input.
  *
  * Source: Fowler, Noll, Vo; draft-eastlake-fnv.
  */

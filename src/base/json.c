@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-enum { LINES_DEPTH = 2 }; /* members so deep, and less, have lines of their own */
+enum { LINES_DEPTH = 2 }; /* members at most this deep start on lines of their own */
 
 static void line_break(struct kl_json *j)
 {
@@ -73,9 +73,9 @@ void kl_json_hex(struct kl_json *j, const char *key, uint64_t value)
     fprintf(j->to, "\"0x%" PRIx64 "\"", value);
 }
 
-/* ---- texts ---- */
+/* ---- strings ---- */
 
-/* Bytes of the UTF-8 character at `at`, which is not ASCII; 0: it is none, or one that texts may not have. */
+/* Length in bytes of the non-ASCII UTF-8 character at `at`; 0: invalid, or not allowed in strings. */
 static int character(const unsigned char *at)
 {
     int n = at[0] >= 0xf0 && at[0] < 0xf5   ? 4
@@ -91,7 +91,7 @@ static int character(const unsigned char *at)
     return n;
 }
 
-/* Returns how many bytes were taken. */
+/* Returns how many bytes were consumed. */
 static int put_character(FILE *to, const unsigned char *at)
 {
     int n = *at < 0x80 ? 1 : character(at);

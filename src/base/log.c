@@ -20,7 +20,7 @@
 
 enum { LINE_BYTES = 2304 }; /* well below PIPE_BUF, so that lines of several writers of a pipe stay whole */
 
-/* All that printing needs. Constant once published; never freed, because another thread may be printing. */
+/* Everything needed to print. Constant once published; never freed, because another thread may be printing. */
 struct output {
     const struct output *earlier; /* keeps all of them reachable */
     struct kl_log_config config;
@@ -66,8 +66,8 @@ static void name_file(struct output *out)
     if (out->config.level > KL_LOG_VERSION) expand_path(&path, out->config.file, out->host);
 }
 
-/* Appending keeps lines whole when several processes were given one name. A file that cannot be opened is no reason to
-   lose the lines: they go to standard output. Reading NCCL_DEBUG* again must not empty the file that is in use. */
+/* Appending keeps lines whole when several processes were given one name. If a file cannot be opened, lines go to
+ * standard output. Reading NCCL_DEBUG* again must not empty the file that is in use. */
 static void open_file(struct output *out, const struct output *before)
 {
     bool same = !strcmp(out->path, before->path);
@@ -141,7 +141,7 @@ void kl_log_reset(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-    read_once(); /* so that it does not happen after us */
+    read_once(); /* so that the child does not read the configuration itself */
     pthread_mutex_lock(&lock);
     read_config();
     pthread_mutex_unlock(&lock);
@@ -218,11 +218,12 @@ static void begin_line(struct kl_text *t, const struct output *out, enum kl_log_
     }
     if (shown_device >= 0) kl_text_add(t, "[%d] ", shown_device);
     if (level == KL_LOG_TRACE) kl_text_add(t, "%f ", ms_since(&out->start));
-    if (level == KL_LOG_TRACE || level == KL_LOG_WARN) kl_text_add(t, "%s:%d ", short_file(file), line);
-    kl_text_add(t, "NCCL %s ", level == KL_LOG_WARN ? "WARN" : level == KL_LOG_TRACE ? "TRACE" : "INFO");
+    const bool placed = level == KL_LOG_WARN || level == KL_LOG_ATTN || level == KL_LOG_TRACE;
+    if (placed) kl_text_add(t, "%s:%d ", short_file(file), line);
+    kl_text_add(t, "NCCL %s ", placed ? kl_log_level_name[level] : "INFO");
 }
 
-/* A line stays a line, and a terminal stays usable, whatever a peer or a file name brought into the text. */
+/* Replace control characters, wherever the text came from: a line stays one line, and a terminal stays usable. */
 static void blunt(char *text)
 {
     for (; *text; text++)
@@ -246,14 +247,14 @@ static void raise_level(void)
     if (word >> KL_LOG_LEVEL_SHIFT < KL_LOG_INFO) kl_cas_acq_rel(&kl_log_word, &word, raised);
 }
 
-/* Wherever NCCL_DEBUG_FILE says. */
+/* Prints to the destination that NCCL_DEBUG_FILE names. */
 static const struct output *print(enum kl_log_level level, unsigned subsys, const char *file, int line, const char *fmt,
                                   va_list args)
 {
     char bytes[LINE_BYTES];
     struct kl_text t = kl_text_over(bytes, sizeof bytes);
 
-    read_once(); /* makes what kl_log_on's relaxed load announced visible */
+    read_once(); /* acquires the data that kl_log_on's relaxed load announced */
     const struct output *out = kl_load_acquire(&current);
 
     begin_line(&t, out, level, subsys, file, line);

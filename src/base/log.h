@@ -2,7 +2,7 @@
 /**
  * log.h - NCCL's log: levels, subsystems, one write per line.
  *
- * Line:    host:pid:tid [dev] NCCL INFO text        (WARN: preceded by an empty line and a time, with file:line)
+ * Line:    host:pid:tid [dev] NCCL INFO text        (WARN: preceded by an empty line and a time; WARN, ATTN: with file:line)
  *          VERSION lines are the bare text; TRACE has milliseconds since first use and file:line before NCCL.
  * Where:   NCCL_DEBUG_FILE, else standard output. The destination is opened once.
  * Silent:  nothing is printed unless NCCL_DEBUG asks for it. The data path does not log.
@@ -20,7 +20,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum kl_log_level { KL_LOG_NONE, KL_LOG_VERSION, KL_LOG_WARN, KL_LOG_INFO, KL_LOG_ABORT, KL_LOG_TRACE };
+enum kl_log_level {
+    KL_LOG_NONE,
+    KL_LOG_VERSION,
+    KL_LOG_WARN,
+    KL_LOG_ATTN, /* nothing fails, but something is not done as it was asked for */
+    KL_LOG_INFO,
+    KL_LOG_ABORT,
+    KL_LOG_TRACE
+};
 
 enum kl_log_subsys { /* bits of NCCL_DEBUG_SUBSYS */
                      KL_INIT = 0x1,
@@ -50,30 +58,34 @@ enum kl_log_subsys { /* bits of NCCL_DEBUG_SUBSYS */
 /** The arguments are evaluated only if the line is printed. */
 #define KL_INFO(subsys, ...)  KL_LOG(KL_LOG_INFO, (subsys), __VA_ARGS__)
 #define KL_WARN(...)          KL_LOG(KL_LOG_WARN, KL_LOG_ALL, __VA_ARGS__)
+#define KL_ATTN(...)          KL_LOG(KL_LOG_ATTN, KL_LOG_ALL, __VA_ARGS__)
 #define KL_TRACE(subsys, ...) KL_LOG(KL_LOG_TRACE, (subsys), __VA_ARGS__)
 
-/* What is asked for, in one word: subsystems in the low bits, the level above them; KL_LOG_UNREAD until first use. */
+/* The configuration in one word: subsystems in the low bits, the level above them; KL_LOG_UNREAD until first use. */
 #define KL_LOG_LEVEL_SHIFT 20
 #define KL_LOG_UNREAD      UINT32_MAX
 extern _Atomic uint32_t kl_log_word;
 
-/** Read NCCL_DEBUG* unless that was done, and return the word. */
+/** Read NCCL_DEBUG* unless that was done, and return the configuration word. */
 uint32_t kl_log_first_use(void);
 
-/** Would such a line be printed? For callers whose arguments are costly. Warnings are never filtered by subsystem. */
+/**
+ * Would a line of this level and subsystem be printed? For callers whose arguments are costly to compute. Warnings are
+ * never filtered by subsystem.
+ */
 static inline bool kl_log_on(enum kl_log_level level, unsigned subsys)
 {
     uint32_t word = kl_load_relaxed(&kl_log_word);
 
     if (__builtin_expect(word == KL_LOG_UNREAD, 0)) word = kl_log_first_use();
-    return (uint32_t)level <= word >> KL_LOG_LEVEL_SHIFT && (level <= KL_LOG_WARN || (word & subsys));
+    return (uint32_t)level <= word >> KL_LOG_LEVEL_SHIFT && (level <= KL_LOG_ATTN || (word & subsys));
 }
 
 /** Print one line if level and subsystem are asked for. `file` and `line` are shown by WARN and TRACE. */
 void kl_log(enum kl_log_level level, unsigned subsys, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
-/** Print one line, like one of INFO, that somebody has asked for by other means than NCCL_DEBUG. */
+/** Print one line, formatted like INFO, that was requested by other means than NCCL_DEBUG. */
 void kl_log_asked(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /** The device ordinal shown in the calling thread's lines; -1, the initial value, shows none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each case runs in a forked child that has not logged before. Its standard output is a socket that keeps every write(2)
-   apart, so "one write per line" is what the lines collected here prove. */
+/* Each case runs in a forked child that has not logged before. Its standard output is a socket that keeps every
+ * write(2) apart, so the lines collected here prove "one write per line". */
 #include "base/log.h"
 
 #include "base/param.h"
@@ -35,7 +35,7 @@ static void become_child(int output, const char *const *environment)
     for (; *environment; environment++) putenv((char *)(uintptr_t)*environment);
 }
 
-/* Run `say` with exactly `environment`; what it wrote is in `out`. */
+/* Run `say` with exactly `environment`; its output is in `out`. */
 static void run(const char *const *environment, void (*say)(void))
 {
     int ends[2], status;
@@ -81,23 +81,25 @@ static void one_of_each(void)
 {
     kl_log(KL_LOG_VERSION, KL_LOG_ALL, "v.c", 1, "a-version");
     KL_WARN("a-warning");
+    KL_ATTN("to-note");
     KL_INFO(KL_INIT, "an-info");
     kl_log(KL_LOG_ABORT, KL_INIT, "a.c", 1, "an-abort");
     KL_TRACE(KL_INIT, "a-trace");
 }
 
 static const struct {
-    const char *variable, *heard; /* first letters of what is printed */
+    const char *variable, *heard; /* first letters of the lines that are printed */
 } levels[] = {
-    {"NCCL_DEBUG=", ""},           {"NCCL_DEBUG=NONE", ""},     {"NCCL_DEBUG=VERSION", "v"},
-    {"NCCL_DEBUG=WARN", "vw"},     {"NCCL_DEBUG=INFO", "vwi"},  {"NCCL_DEBUG=ABORT", "vwia"},
-    {"NCCL_DEBUG=TRACE", "vwiat"}, {"NCCL_DEBUG=version", "v"}, {"NCCL_DEBUG=Info", "vwi"},
-    {"NCCL_DEBUG=LOUD", ""},       {"NCCL_DEBUG=3", ""},        {"NCCL_DEBUG_SUBSYS=ALL", ""},
+    {"NCCL_DEBUG=", ""},           {"NCCL_DEBUG=NONE", ""},        {"NCCL_DEBUG=VERSION", "v"},
+    {"NCCL_DEBUG=WARN", "vw"},     {"NCCL_DEBUG=ATTN", "vwn"},     {"NCCL_DEBUG=INFO", "vwni"},
+    {"NCCL_DEBUG=ABORT", "vwnia"}, {"NCCL_DEBUG=TRACE", "vwniat"}, {"NCCL_DEBUG=version", "v"},
+    {"NCCL_DEBUG=Info", "vwni"},   {"NCCL_DEBUG=LOUD", ""},        {"NCCL_DEBUG=3", ""},
+    {"NCCL_DEBUG_SUBSYS=ALL", ""},
 };
 
 static void levels_include_those_below(void **state)
 {
-    static const char *const words[] = {"a-version", "a-warning", "an-info", "an-abort", "a-trace"};
+    static const char *const words[] = {"a-version", "a-warning", "to-note", "an-info", "an-abort", "a-trace"};
 
     (void)state;
     FOR_EACH_CASE(c, levels)
@@ -105,7 +107,7 @@ static void levels_include_those_below(void **state)
         size_t heard = strlen(c->heard);
 
         RUN(one_of_each, c->variable);
-        for (size_t i = 0; i < 5; i++) expect_case(c->variable, said(words[i]) == (i < heard));
+        for (size_t i = 0; i < 6; i++) expect_case(c->variable, said(words[i]) == (i < heard));
         if (!heard) expect_case(c->variable, out.n == 0);
     }
 }
@@ -131,7 +133,7 @@ static const struct {
     {"NCCL_DEBUG_SUBSYS=^RAS", true, true, true, false, true},
     {"NCCL_DEBUG_SUBSYS=^NET,RAS", true, false, true, false, false},
     {"NCCL_DEBUG_SUBSYS=^ALL", false, false, false, false, false},
-    {"NCCL_DEBUG_SUBSYS=DESTROY", false, false, false, false, false},    /* of later NCCL */
+    {"NCCL_DEBUG_SUBSYS=DESTROY", false, false, false, false, false},    /* a subsystem of a later NCCL */
     {"NCCL_DEBUG_SUBSYS=NET,NONSENSE", true, false, true, false, false}, /* refused: the default */
 };
 
@@ -191,7 +193,7 @@ static void lines_have_nccls_shape(void **state)
         snprintf(pattern, sizeof pattern, "%s%s%s", c->before, c->prefixed ? prefix : "", c->after);
         expect_said(pattern);
     }
-    assert_int_equal(out.n, 7); /* and the settings, which are of subsystem ENV, not */
+    assert_int_equal(out.n, 7); /* settings are of subsystem ENV and are not printed */
 }
 
 static void say_settings(void)
@@ -415,7 +417,7 @@ static void a_line_stays_a_line(void **state)
     (void)state;
     RUN(say_strange_things, "NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT");
     expect_said("NCCL INFO a\\?b\\?c\\?d\te\n$");
-    expect_said("NCCL INFO x{255}x{255}x{255}x{255}x{255}x{255}x{255}x*\n$"); /* at least 1785, and cut */
+    expect_said("NCCL INFO x{255}x{255}x{255}x{255}x{255}x{255}x{255}x*\n$"); /* at least 1785 characters, then cut */
     assert_int_equal(out.n, 2);
 }
 
@@ -433,7 +435,7 @@ static void errno_survives_a_line(void **state)
     assert_int_equal(out.n, 0);
 }
 
-/* Only a machine whose name has a dot can show that lines do not. */
+/* Only a machine whose name has a dot can show that lines omit the domain. */
 static void say_on_another_host(void)
 {
     if (unshare(CLONE_NEWUSER | CLONE_NEWUTS) && unshare(CLONE_NEWUTS)) return;

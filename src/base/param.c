@@ -54,7 +54,7 @@ static bool store_string(const struct kl_param *p, char *field, const char *text
     return true;
 }
 
-/* False: the text is refused, the field untouched. The default is accepted even where it lies outside the range. */
+/* False: the text is refused, the field untouched. The default is accepted even if it lies outside the range. */
 static bool store(const struct kl_param *p, void *config, const char *text)
 {
     void *field = (char *)config + p->offset;
@@ -83,7 +83,7 @@ enum kl_param_state kl_param_load_row(const struct kl_param *param, void *config
     bool found = kl_settings_find(from, param->name, setting);
 
     if (found && store(param, config, setting->text)) return KL_PARAM_IS_SET;
-    store(param, config, param->dfl); /* every default is acceptable: a test sees to it */
+    store(param, config, param->dfl); /* every default is acceptable: ensured by a test */
     return found ? KL_PARAM_IS_REFUSED : KL_PARAM_IS_DEFAULT;
 }
 
@@ -149,7 +149,7 @@ static void add_field(struct kl_text *t, const struct kl_param *p, const union f
 const char *kl_param_value(const struct kl_param *param, const struct kl_settings *from, char text[KL_PARAM_TEXT])
 {
     struct kl_text t = kl_text_over(text, KL_PARAM_TEXT);
-    struct kl_param alone = *param; /* in a config that has no other field */
+    struct kl_param alone = *param; /* a config struct with just this field */
     struct kl_setting setting;
     union field field;
 
@@ -159,9 +159,9 @@ const char *kl_param_value(const struct kl_param *param, const struct kl_setting
     return text;
 }
 
-/* ---- telling ---- */
+/* ---- showing values ---- */
 
-/* Written in hexadecimal digits; a label of a host name is shorter. */
+/* A key is written in hexadecimal digits; a label of a host name is shorter. */
 static bool holds_key(const char *text)
 {
     enum { LEAST_KEY = 64 };

@@ -2,9 +2,9 @@
 /**
  * param.h - parameters as tables.
  *
- * A module describes its parameters once, next to the struct they fill. A row says type, field, full name of the
- * variable, whether ranks may differ in it, default *as a user would write it*, what is accepted, and the meaning in a sentence
- * that a user understands:
+ * A module describes its parameters once, next to the struct they fill. A row has type, field, full name of the
+ * variable, whether ranks may differ in it, default *as a user would write it*, the accepted values, and a sentence for
+ * users:
  *
  *     struct kl_shm_config {
  *         int64_t slot_bytes, slots;
@@ -17,11 +17,12 @@
  *     };
  *     const struct kl_param_set kl_shm_param_set = KL_PARAM_SET("shm", struct kl_shm_config, rows);
  *
- * and lists the set in comm/settings.c. Texts come from a struct kl_settings (setting.h). Loading never fails: text that
- * is not understood or out of range is reported and the default kept.
+ * and lists the set in comm/settings.c. Values come from a struct kl_settings (setting.h). Loading never fails: text
+ * that cannot be parsed or is out of range is reported and the default kept.
  *
- * Fields:   INT, SIZE int64_t · BOOL bool · ENUM int, index of the choice · LIST uint32_t, a bit per choice ·
- *           STRING an array of char, of KL_PARAM_TEXT bytes at most, which limits the length. Strings are copied: a loaded struct stands alone.
+ * Fields:   INT, SIZE int64_t · BOOL bool · ENUM int, index of the choice · LIST uint32_t, a bit per choice · STRING an
+ *           array of char, of KL_PARAM_TEXT bytes at most, which limits the length. Strings are copied: a loaded struct
+ *           stands alone.
  * Defaults: "" is unset: -1 for ENUM, "" for STRING. A default may lie outside its range, as -2 for "Kolo decides".
  * Threads:  loading is thread-safe; a loaded struct is constant.
  */
@@ -47,17 +48,20 @@ enum kl_param_type {
 
 enum kl_param_secrecy {
     KL_PARAM_IS_OPEN,
-    KL_PARAM_IS_SECRET,        /* its text is never shown */
-    KL_PARAM_IS_KEY_OR_ADDRESS /* its text is shown where it is an address, host:port */
+    KL_PARAM_IS_SECRET,        /* the text is never shown */
+    KL_PARAM_IS_KEY_OR_ADDRESS /* the text is shown only if it is an address, host:port */
 };
 
-/** May the ranks of a communicator have different values? A row whose answer is not at hand has a comment with the reason. */
+/**
+ * May the ranks of a communicator have different values? A row whose scope is not obvious has a comment with the
+ * reason.
+ */
 enum kl_param_scope {
-    KL_UNDECLARED, /* no row has this: a test sees to it */
-    KL_ALIKE,      /* no: they compare them when it is made, and refuse to go on (comm/settings.h) */
-    KL_HOST_ALIKE, /* hosts may: the ranks of one host, or NVLink domain, need the same */
-    KL_SETTLED,    /* yes, but one counts for all that it concerns: the first rank's of a host, or what all have */
-    KL_OWN,        /* yes: each uses its own, and all work together, whatever others have */
+    KL_UNDECLARED, /* no row has this: ensured by a test */
+    KL_ALIKE,      /* no: the ranks compare their values at init, and fail if they differ (comm/settings.h) */
+    KL_HOST_ALIKE, /* only across hosts: the ranks of one host, or NVLink domain, need the same value */
+    KL_SETTLED,    /* yes, but all use one value: the first rank's of a host, or one that suits all ranks */
+    KL_OWN,        /* yes: each rank uses its own value, independent of the others */
     KL_PARAM_SCOPES
 };
 
@@ -69,7 +73,7 @@ struct kl_param {
     enum kl_param_scope scope;
     enum kl_param_type type;
     enum kl_param_secrecy secrecy;
-    size_t offset, bytes;       /* of the field */
+    size_t offset, bytes;       /* of the field in the config struct */
     int64_t min, max;           /* INT, SIZE */
     const char *const *choices; /* ENUM, LIST: ends with NULL */
 };
@@ -126,7 +130,7 @@ struct kl_param_set {
         .name = (name_), .scope = (scope_), .dfl = (dfl_), .doc = (doc_), .type = KL_PARAM_TYPE_STRING,                \
         .secrecy = (secrecy_), KL_PARAM_ARRAY(T, field)                                                                \
     }
-/** A string that is neither logged nor printed: kl_param_shown is what everybody prints. */
+/** A string that is neither logged nor printed as it is: all output goes through kl_param_shown. */
 #define KL_PARAM_SECRET(T, field, name_, scope_, dfl_, doc_)                                                           \
     KL_PARAM_HIDDEN(T, field, name_, scope_, dfl_, KL_PARAM_IS_SECRET, doc_)
 #define KL_PARAM_KEY_OR_ADDRESS(T, field, name_, scope_, dfl_, doc_)                                                   \
@@ -138,34 +142,40 @@ struct kl_param_set {
     }
 
 /**
- * Fill `config` from what this process was given. Reports, once per process and text: a line of level INFO, subsystem ENV,
+ * Fill `config` from this process's settings. Reports, once per process and text: a line of level INFO, subsystem ENV,
  * for each setting in force, and a warning for each that is refused.
  */
 void kl_param_load(const struct kl_param_set *set, void *config);
 
 enum kl_param_state {
-    KL_PARAM_IS_DEFAULT, /* nobody set it */
+    KL_PARAM_IS_DEFAULT, /* not set */
     KL_PARAM_IS_SET,     /* `setting` is in force */
-    KL_PARAM_IS_REFUSED  /* `setting` is not understood; the default is in force */
+    KL_PARAM_IS_REFUSED  /* `setting` cannot be parsed; the default is in force */
 };
 
-/** Store one row's value in the config struct of its set. Silent. `setting` is written unless nobody set it. */
+/**
+ * Store one row's value in the config struct of its set. Silent. `setting` is written unless the result is
+ * KL_PARAM_IS_DEFAULT.
+ */
 enum kl_param_state kl_param_load_row(const struct kl_param *param, void *config, const struct kl_settings *from,
                                       struct kl_setting *setting);
 
-/** kl_param_load from elsewhere. Silent. */
+/** As kl_param_load, from other settings. Silent. */
 void kl_param_load_from(const struct kl_param_set *set, void *config, const struct kl_settings *from);
 
-/** The value of one row that is in force, as text: of all rows but strings the same for the same value, however it was written. Returns `text`. Silent. */
+/**
+ * The value of one row that is in force, as text. Equal values have equal texts, however they were written, except for
+ * strings. Returns `text`. Silent.
+ */
 const char *kl_param_value(const struct kl_param *param, const struct kl_settings *from, char text[KL_PARAM_TEXT]);
 
-/** What logs, tables and files say in place of `text`, a value of the row: the same, or "(set)". Never a secret. */
+/** The text that logs, tables and files show for `text`, a value of the row: the same, or "(set)". Never a secret. */
 const char *kl_param_shown(const struct kl_param *param, const char *text);
 
-/** May `text` be an address, host:port? It has a colon then, and no run of digits that is as long as a key. */
+/** Could `text` be an address, host:port? True if it has a colon and no run of digits as long as a key. */
 bool kl_param_is_address(const char *text);
 
-/** What the row accepts, as in "an integer from 2 to 4096". Returns `text`. */
+/** Describe the accepted values, as in "an integer from 2 to 4096". Returns `text`. */
 const char *kl_param_expected(const struct kl_param *param, char *text, size_t bytes);
 
 #endif

@@ -8,7 +8,7 @@
 enum {
     PREFIX = 5,      /* "NCCL_", "KOLO_" */
     LONGEST = 64,    /* characters compared; no known name is longer */
-    MAX_MISTAKES = 3 /* in long names; in short ones a third of their length */
+    MAX_MISTAKES = 3 /* for long names; short ones allow a third of their length */
 };
 
 const struct kl_param *kl_param_find(const struct kl_param_registry *registry, const char *name)
@@ -39,7 +39,7 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* Mistakes that turn `a` into `b`; texts beyond LONGEST are as far apart as can be. */
+/* Edits that turn `a` into `b`; texts longer than LONGEST get the largest distance. */
 static int distance(const char *a, const char *b)
 {
     size_t na = strlen(a), nb = strlen(b);
@@ -61,10 +61,10 @@ static int distance(const char *a, const char *b)
 /* The best candidate so far. */
 struct nearest {
     const char *asked, *name;
-    int mistakes; /* a name has to be better than this */
+    int mistakes; /* a candidate needs fewer mistakes than this */
 };
 
-/* NCCL_ for KOLO_ or the reverse is one mistake, not four. */
+/* NCCL_ for KOLO_ or the reverse counts as one mistake, not four. */
 static void consider(struct nearest *n, const char *candidate)
 {
     if (strlen(candidate) <= PREFIX || strchr(candidate, '*')) return;

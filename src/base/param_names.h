@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * param_names.h - which names of variables mean something, and which one was meant.
+ * param_names.h - the names of variables that have a meaning, and suggestions for misspelt ones.
  *
- * NCCL_* and KOLO_* are ours: any such name that nothing knows is a mistake, most often of spelling, and silence about it
- * costs its user hours.
+ * All names NCCL_* and KOLO_* are reserved for the library: an unknown one is a mistake, most often of spelling, and
+ * deserves a warning.
  *
  * Source: the distance is optimal string alignment: insert, delete, replace, swap neighbours; Damerau, A technique for
  *         computer detection and correction of spelling errors (CACM 1964).
@@ -13,10 +13,10 @@
 
 #include "base/param.h"
 
-/** A name that means something without being a row of a set. */
+/** A known name that is not a row of a set. */
 struct kl_param_name {
-    const char *name; /* a final '*' stands for any ending */
-    const char *note; /* who reads it and what for; NULL: NCCL has it, in Kolo it has no effect */
+    const char *name; /* a final '*' matches any ending */
+    const char *note; /* its reader and purpose; NULL: NCCL has it, in Kolo it has no effect */
 };
 
 struct kl_param_registry {
@@ -33,7 +33,7 @@ const struct kl_param_name *kl_param_find_other(const struct kl_param_registry *
 /** The known name that `name` may be a misspelling of, or NULL. */
 const char *kl_param_nearest(const struct kl_param_registry *registry, const char *name);
 
-/** Warn about the names in `settings` that nothing knows, each once per process. */
+/** Warn about unknown names in `settings`, each once per process. */
 void kl_param_check_names(const struct kl_param_registry *registry, const struct kl_settings *settings);
 
 #endif

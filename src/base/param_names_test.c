@@ -42,7 +42,7 @@ static const struct {
     {"NCCL_BUFFSIZES", "NCCL_BUFFSIZE"},
     {"NCCL_BUFF_SIZE", "NCCL_BUFFSIZE"},
     {"NCCL_BFUFSIZE", "NCCL_BUFFSIZE"},
-    {"KOLO_BUFFSIZE", "NCCL_BUFFSIZE"}, /* never an alias, but surely meant */
+    {"KOLO_BUFFSIZE", "NCCL_BUFFSIZE"}, /* not an alias, but the likely intention */
     {"NCCL_TIMEOUT", "KOLO_TIMEOUT"},
     {"KOLO_TIMEOUT_S", "KOLO_TIMEOUT"},
     {"KOLO_BOOTSTRAP_TIMEOUTS", "KOLO_BOOTSTRAP_TIMEOUT"},

@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Hashes of what was said. Where two things share a slot, they may be said again; nothing is ever left unsaid. */
+/* Hashes of reported messages. Two messages that share a slot may be repeated; none is ever suppressed before it was
+ * printed. */
 static _Atomic uint64_t said[1024];
 
 static uint64_t hash_setting(const struct kl_setting *s)
@@ -20,7 +21,7 @@ static uint64_t hash_setting(const struct kl_setting *s)
     return kl_hash_add(hash, &s->line, sizeof s->line);
 }
 
-/* Should this be said now? From then on it has been. */
+/* Should this message be printed now? Marks it as printed. */
 static bool is_news(enum kl_log_level level, const struct kl_setting *s)
 {
     uint64_t hash = hash_setting(s);
@@ -77,6 +78,6 @@ void kl_param_report_unknown(const struct kl_setting *setting, const char *neare
         KL_WARN("%s (%s) is unknown and has no effect; did you mean %s?", setting->name,
                 kl_setting_origin(setting, origin), nearest);
     else
-        KL_WARN("%s (%s) is unknown and has no effect; `kolo env` lists what is known", setting->name,
+        KL_WARN("%s (%s) is unknown and has no effect; `kolo env` lists the known names", setting->name,
                 kl_setting_origin(setting, origin));
 }

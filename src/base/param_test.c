@@ -26,8 +26,8 @@ static const struct kl_param rows[] = {
     KL_PARAM_ENUM(struct config, speed, "KOLO_SPEED", KL_OWN, "fast", speeds, "how fast"),
     KL_PARAM_ENUM(struct config, unset, "KOLO_UNSET", KL_OWN, "", speeds, "how fast, if at all"),
     KL_PARAM_LIST(struct config, sides, "KOLO_SIDES", KL_OWN, "left,right", sides, "where"),
-    KL_PARAM_STRING(struct config, name, "KOLO_NAME", KL_OWN, "", "what"),
-    KL_PARAM_SECRET(struct config, secret, "KOLO_HUSH", KL_OWN, "", "nobody knows"),
+    KL_PARAM_STRING(struct config, name, "KOLO_NAME", KL_OWN, "", "a name"),
+    KL_PARAM_SECRET(struct config, secret, "KOLO_HUSH", KL_OWN, "", "a key"),
     KL_PARAM_KEY_OR_ADDRESS(struct config, id, "KOLO_MEET", KL_OWN, "", "where, or a key"),
 };
 
@@ -119,7 +119,7 @@ static void texts_are_taken_or_refused(void **state)
         expect_case(variable, value_of(&config, c->row) == c->value);
         expect_case(variable, kl_param_load_row(&rows[c->row], &config, &from, &setting) == c->state);
         expect_case(variable, !strcmp(setting.text, c->state == KL_PARAM_IS_DEFAULT ? "untouched" : c->text));
-        for (int other = COUNT; other <= NAME; other++) { /* neighbours are not overwritten */
+        for (int other = COUNT; other <= NAME; other++) { /* neighbouring fields are not overwritten */
             struct config plain;
             char *const nothing[] = {NULL};
             struct kl_settings none = only(nothing);

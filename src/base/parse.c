@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* strtoll and strtoull skip blanks and accept signs where we do not. */
+/* strtoll and strtoull skip blanks and accept signs, which are not allowed here. */
 static bool starts_with_digit(const char *text)
 {
     return isdigit((unsigned char)text[0]);
@@ -25,7 +25,7 @@ bool kl_parse_int(const char *text, int64_t *value)
     return true;
 }
 
-/* Bits by which a suffix shifts, or -1: "", K, M and G, and behind them, or alone, B or iB. */
+/* Bits by which a suffix shifts, -1 if unknown: "", K, M or G, each optionally followed by B or iB; B alone. */
 static int suffix_shift(const char *suffix)
 {
     static const char letters[] = "KMG";
@@ -36,7 +36,7 @@ static int suffix_shift(const char *suffix)
     return letter ? 10 * (int)(letter - letters + 1) : 0;
 }
 
-/* The digits behind the point of "1.5K": what they are of a unit of 2^shift bytes, rounded to whole ones. */
+/* The digits after the point of "1.5K" as bytes: that fraction of 2^shift, rounded to whole bytes. */
 static uint64_t fraction_of(const char *digits, int shift)
 {
     double part = 0, place = 0.1;
@@ -58,7 +58,7 @@ bool kl_parse_size(const char *text, uint64_t *bytes)
     unsigned long long v = strtoull(text, &end, 0);
     if (*end == '.' && isdigit((unsigned char)end[1])) {
         digits = end + 1;
-        v = strtoull(text, &end, 10); /* 0.5, and not 0 in base 8 */
+        v = strtoull(text, &end, 10); /* base 10: "0.5" is not octal */
         end += 1 + strspn(digits, "0123456789");
     }
     int shift = suffix_shift(end);
@@ -84,7 +84,7 @@ bool kl_parse_bool(const char *text, bool *value)
     return true;
 }
 
-/* Like kl_parse_choice, for a text that ends after `length`. */
+/* Like kl_parse_choice, for the first `length` characters of a text. */
 static int find_choice(const char *text, size_t length, const char *const *choices)
 {
     for (int i = 0; choices[i]; i++)

@@ -2,8 +2,8 @@
 /**
  * parse.h - values as users write them.
  *
- * Every function is silent: it returns false for text it does not understand and leaves its output alone; the caller
- * knows what the text meant and reports. The whole text must match: no blanks, nothing behind.
+ * Every function is silent: it returns false for text it cannot parse and leaves its output alone; the caller, which
+ * knows the meaning of the text, reports it. The whole text must match: no blanks, nothing behind.
  */
 #ifndef KL_BASE_PARSE_H
 #define KL_BASE_PARSE_H
@@ -20,7 +20,10 @@ bool kl_parse_int(const char *text, int64_t *value);
  */
 bool kl_parse_size(const char *text, uint64_t *bytes);
 
-/** "0x10de", "10de": a hexadecimal number, as ids are written. 0 for NULL and what is none; what follows does not matter. */
+/**
+ * "0x10de", "10de": a hexadecimal number, as ids are written. 0 for NULL and for text that does not begin with one;
+ * anything after the digits is ignored.
+ */
 uint64_t kl_parse_hex(const char *text);
 
 /** "1", "on", "0", "off"; either case. */

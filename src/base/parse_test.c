@@ -87,7 +87,7 @@ static const struct {
     {"1iB", false, 0},
     {"1KK", false, 0},
     {"1.K", false, 0},
-    {"1.5", false, 0}, /* of a byte */
+    {"1.5", false, 0}, /* not a whole number of bytes */
     {"1.5B", false, 0},
     {"0x1.8K", false, 0},
     {"1.5.5K", false, 0},

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * scatter.h - the order in which places of a ring are used where one core writes them and others read them a moment later, a line or two at a time.
+ * scatter.h - permutation of the slots of a ring that defeats hardware prefetchers: for rings that one core writes and
+ * others read a moment later, one or two lines at a time.
  *
- * Hardware prefetchers fetch lines that have not been written yet: these are taken from the core that is about to write them, which has to take them back, and
- * each is transferred twice. They follow any constant stride, however large, and fetch adjacent lines. Bit-reversed order has neither; but its strides are powers
- * of two, so that successive places would conflict in the same cache sets. So the turn's lower bits are mixed in. On 2 far cores of an AMD EPYC a broadcast of 32 bytes takes 0.09 to 0.11 us so, in order 0.19 us.
+ * A prefetcher that fetches lines before they are written takes them from the core that is about to write them, and
+ * each line is transferred twice. Prefetchers follow any constant stride, and fetch adjacent lines. Bit-reversed order
+ * avoids both, but its power-of-two strides would map successive slots to the same cache sets; mixing in the sequence
+ * number's lower bits prevents that. On 2 far cores of an AMD EPYC a broadcast of 32 bytes takes 0.09 to 0.11 us this
+ * way, in order 0.19 us.
  *
  * Threads: pure function.
  */
@@ -15,7 +18,10 @@
 
 enum { KL_SCATTER_BITS = 10 };
 
-/** The place of a turn, of 2 to the power of `bits`, at most KL_SCATTER_BITS: each once in so many turns. */
+/**
+ * The slot for sequence number `turn`, of 2^bits slots (bits <= KL_SCATTER_BITS): a permutation of each aligned block
+ * of that many numbers.
+ */
 static inline uint32_t kl_scatter(uint64_t turn, unsigned bits)
 {
     enum { HALF = KL_SCATTER_BITS / 2, MASK = (1 << HALF) - 1 };
@@ -23,7 +29,8 @@ static inline uint32_t kl_scatter(uint64_t turn, unsigned bits)
                                                 1, 17, 9, 25, 5, 21, 13, 29, 3, 19, 11, 27, 7, 23, 15, 31};
     const uint32_t all = (uint32_t)reversed[turn & MASK] << HALF | reversed[turn >> HALF & MASK];
     const uint32_t lower =
-        (uint32_t)turn & ((1u << bits / 2) - 1); /* of which the upper half is made: so each place comes once */
+        /* mixed into the bits that are derived from these: stays a permutation */
+        (uint32_t)turn & ((1u << bits / 2) - 1);
 
     return all >> (KL_SCATTER_BITS - bits) ^ lower;
 }

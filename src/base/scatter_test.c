@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In a round, from wherever it begins. */
+/* A permutation, from any starting number. */
 static void each_place_is_used_once(void **state)
 {
     static const uint64_t begins[] = {0, 5, 1023, UINT64_MAX - 100};
@@ -25,7 +25,7 @@ static void each_place_is_used_once(void **state)
         }
 }
 
-/* Of 512 places: neither to the next one, nor as far as the time before. */
+/* Of 512 slots: no step goes to the adjacent slot or repeats the previous distance. */
 static void no_two_steps_are_alike(void **state)
 {
     enum { BITS = 9, NEAR = 16 };
@@ -39,7 +39,7 @@ static void no_two_steps_are_alike(void **state)
     }
 }
 
-/* A set of a cache for each of 16 turns. */
+/* Sixteen successive slots lie in different cache sets. */
 static void successive_places_do_not_meet(void **state)
 {
     enum { BITS = 9, SETS = 16 };

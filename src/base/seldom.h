@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * seldom.h - what may be of no use is tried the less often the longer it has been: after 1, 3, 7, ... chances that are passed by.
+ * seldom.h - exponential back-off for attempts that may be useless: after a failure 1, 3, 7, ... opportunities are
+ * skipped.
  *
  * Threads: one at a time.
  */
@@ -10,13 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { KL_SELDOM_MOST = 63 }; /* chances passed by between two tries */
+enum { KL_SELDOM_MOST = 63 }; /* most opportunities skipped between two attempts */
 
 struct kl_seldom {
-    uint32_t passed, pause; /* chances since the last try, and how many there are to be */
+    uint32_t passed, pause; /* opportunities since the last attempt, and how many to skip */
 };
 
-/** There is a chance: is it taken? Then kl_seldom_tried follows. */
+/** Called at each opportunity. True: make the attempt, then call kl_seldom_tried. */
 static inline bool kl_seldom_due(struct kl_seldom *s)
 {
     if (s->passed++ < s->pause) return false;

@@ -23,7 +23,7 @@ static void what_is_of_use_is_tried_each_time(void **state)
     assert_int_equal(tries_in(&s, 100, true), 100);
 }
 
-/* Chances 1, 1 + 2, 1 + 2 + 4, ... */
+/* Attempts at opportunities 1, 1 + 2, 1 + 2 + 4, ... */
 static void what_is_not_is_tried_after_ever_longer_pauses(void **state)
 {
     struct kl_seldom s = {0};

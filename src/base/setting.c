@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/setting.h"
 
+#include "base/atomic.h"
+#include "base/error.h"
 #include "base/text.h"
 
 #include <limits.h>
@@ -10,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_BYTES = 128 }; /* longer names are nobody's */
+enum { NAME_BYTES = 128 }; /* longer names are unknown to Kolo */
 
 static const char *find_in_environment(char *const *environment, const char *name)
 {
@@ -22,7 +24,7 @@ static const char *find_in_environment(char *const *environment, const char *nam
     return NULL;
 }
 
-/* Where ~ is: HOME, as for a shell, and without it what the system knows of the user; NULL if nobody knows. */
+/* The directory for ~: HOME, as in a shell, else the user database's entry; NULL if neither has one. */
 static const char *home_directory(char *const *environment, struct passwd *user, char *room, size_t room_bytes)
 {
     const char *home = find_in_environment(environment, "HOME");
@@ -54,6 +56,7 @@ void kl_settings_open(struct kl_settings *settings, char *const *environment, co
 {
     settings->over = NULL;
     settings->nover = 0;
+    settings->program = false;
     settings->environment = environment;
     read_user_file(&settings->user, environment);
     kl_conf_read(&settings->system, system_file, false);
@@ -65,11 +68,12 @@ void kl_settings_close(struct kl_settings *settings)
     kl_conf_free(&settings->system);
 }
 
-static struct kl_settings process; /* written once, under the once-guard */
+static struct kl_settings process; /* written once, by pthread_once */
 
 static void open_process(void)
 {
     kl_settings_open(&process, NULL, "/etc/nccl.conf");
+    process.program = true;
 }
 
 const struct kl_settings *kl_settings_process(void)
@@ -87,6 +91,49 @@ static bool find_in_file(const struct kl_conf *conf, const char *name, struct kl
     if (!entry) return false;
     *found = (struct kl_setting){.name = name, .text = entry->value, .file = conf->file, .line = entry->line};
     return true;
+}
+
+/* ---- the program's ---- */
+
+struct program_setting {
+    struct kl_setting setting;
+    struct program_setting *next; /* an older one */
+};
+static struct program_setting *_Atomic program_settings; /* a registry: entries are added at the front, and stay */
+
+static bool find_in_program(const char *name, struct kl_setting *found)
+{
+    const struct program_setting *p = kl_load_acquire(&program_settings); /* pairs with kl_settings_program */
+
+    while (p && strcmp(p->setting.name, name)) p = p->next;
+    if (p) *found = p->setting;
+    return p != NULL;
+}
+
+ncclResult_t kl_settings_program(const char *name, const char *text, const char *origin)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct kl_setting now = {.text = ""};
+    struct program_setting *p = NULL;
+    char *copy = NULL;
+
+    pthread_mutex_lock(&lock);
+    (void)find_in_program(name, &now);
+    const bool same = !strcmp(now.text, text);
+    if (!same) {
+        p = malloc(sizeof *p);
+        copy = strdup(text);
+    }
+    if (p && copy) {
+        p->setting = (struct kl_setting){.name = name, .text = copy, .file = origin};
+        p->next = kl_load_relaxed(&program_settings);
+        kl_store_release(&program_settings, p); /* pairs with find_in_program */
+    }
+    pthread_mutex_unlock(&lock);
+    if (same || (p && copy)) return ncclSuccess;
+    free(p);
+    free(copy);
+    return KL_NOMEM("a setting of the program");
 }
 
 struct kl_settings kl_settings_over(const struct kl_settings *below, const struct kl_setting *over, size_t n)
@@ -113,7 +160,9 @@ bool kl_settings_find(const struct kl_settings *settings, const char *name, stru
     struct kl_setting s = {.name = name};
 
     if (!find_over(settings, name, &s)) s.text = find_in_environment(settings->environment, name);
-    if (!s.text && !find_in_file(&settings->user, name, &s) && !find_in_file(&settings->system, name, &s)) return false;
+    if (!s.text && !find_in_file(&settings->user, name, &s) && !find_in_file(&settings->system, name, &s) &&
+        !(settings->program && find_in_program(name, &s)))
+        return false;
     if (!*s.text) return false;
     *found = s;
     return true;

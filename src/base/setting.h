@@ -1,65 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * setting.h - where the text of parameters comes from.
+ * setting.h - sources of parameter values.
  *
  * The environment counts first, then the user's file, then the system's. The user's file is NCCL_CONF_FILE if that is
- * set, else ~/.nccl.conf; the system's is /etc/nccl.conf. A variable with empty text is set to "the default": it hides
- * lower sources, as `NCCL_DEBUG= ./program` is meant to. Above all of them stands what a command line says
- * (kl_settings_over): so a tool can ask what a setting would change without touching the environment.
+ * set, else ~/.nccl.conf; the system's is /etc/nccl.conf. A variable with empty text means "the default": it hides
+ * lower sources, as `NCCL_DEBUG= ./program` is meant to. Options of a command line (kl_settings_over) take precedence
+ * over all: a tool can ask for the effect of a setting without touching the environment. Settings that the program made by a
+ * function of the API (kl_settings_program) come last.
  *
- * Files are read once per process, at first use; the environment is looked at anew each time.
+ * Files are read once per process, at first use; the environment is read anew each time.
  *
- * Threads:  any, as long as nobody changes the environment meanwhile (setenv(3)).
+ * Threads:  any, as long as no thread changes the environment meanwhile (setenv(3)).
  * Source:   the runtime specification, 8.3.
  */
 #ifndef KL_BASE_SETTING_H
 #define KL_BASE_SETTING_H
 
 #include "base/conf.h"
+#include "include/nccl.h"
 
 #include <stdbool.h>
 
 /** Bytes that hold any origin (kl_setting_origin). */
 #define KL_ORIGIN_TEXT 256
 
-/** One variable as somebody set it. Valid while its source is: copy what must last. */
+/** One variable and its text. Valid as long as its source: copy to keep it. */
 struct kl_setting {
     const char *name, *text;
-    const char *file; /* NULL: the environment. An option of a command line is its own file, without lines */
-    int line;         /* 0: none */
+    const char *file; /* NULL: the environment. For a command-line option, the option itself; it has no line */
+    int line;         /* 0: no line */
 };
 
 struct kl_settings {
-    char *const *environment; /* "NAME=TEXT" each, ends with NULL; NULL itself: the process's own */
+    char *const *environment; /* "NAME=TEXT" each, ends with NULL; NULL itself: the process's own environment */
     struct kl_conf user, system;
-    const struct kl_setting *over; /* count before all others */
+    const struct kl_setting *over; /* take precedence over all others */
     size_t nover;
+    bool program; /* kl_settings_program counts, after all others */
 };
 
-/** What this process was given. */
+/** This process's settings. */
 const struct kl_settings *kl_settings_process(void);
 
 /**
- * Read the files for `environment` (above). Problems, and that NCCL_CONF_FILE names a file that cannot be read, are
- * left in `settings->user` and `->system`: a file that does not exist is no problem otherwise.
+ * From now on `name` has this text in kl_settings_process unless the user has set it; "": the program's setting is void. `origin` is
+ * the name of the API function. `name` and `origin` must be constants; `text` is copied and never freed, so that earlier lookups stay
+ * valid. ncclSystemError: no memory. Any thread.
+ */
+ncclResult_t kl_settings_program(const char *name, const char *text, const char *origin);
+
+/**
+ * Read the files for `environment` (above). Problems are left in `settings->user` and `->system`; a file that does not
+ * exist is a problem only if NCCL_CONF_FILE names it.
  */
 void kl_settings_open(struct kl_settings *settings, char *const *environment, const char *system_file);
 void kl_settings_close(struct kl_settings *settings);
 
 /**
- * `below` with `n` settings over it: of two with one name the later counts. Both must outlive the result, which holds
- * nothing of its own and is not closed.
+ * `below` with `n` settings over it; the last of several with one name counts. Both must outlive the result, which owns
+ * nothing and is not closed.
  */
 struct kl_settings kl_settings_over(const struct kl_settings *below, const struct kl_setting *over, size_t n);
 
 /** The setting of `name` that counts. False if there is none, or if it is empty. */
 bool kl_settings_find(const struct kl_settings *settings, const char *name, struct kl_setting *found);
 
-/** Call `visit` for every NCCL_* and KOLO_* that any source holds, be it in force or not; a name lasts for the call. */
+/**
+ * Call `visit` for every NCCL_* and KOLO_* in any source, whether in force or hidden; the name is valid during the
+ * call.
+ */
 void kl_settings_each(const struct kl_settings *settings, void (*visit)(void *ctx, const struct kl_setting *setting),
                       void *ctx);
 
-/** "environment", "FILE:LINE", or the option of a command line. */
+/** "environment", "FILE:LINE", or the command-line option. */
 const char *kl_setting_origin(const struct kl_setting *setting, char text[KL_ORIGIN_TEXT]);
 
 #endif

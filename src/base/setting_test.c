@@ -87,7 +87,7 @@ static void a_command_line_counts_before_all_others(void **state)
     kl_settings_open(&below, environment, system_file);
     s = kl_settings_over(&below, with, 3);
     assert_string_equal(look_up(&s, "NCCL_A"), "last from --with");
-    assert_string_equal(look_up(&s, "NCCL_B"), "unset"); /* empty: the default, whatever files say */
+    assert_string_equal(look_up(&s, "NCCL_B"), "unset"); /* empty: the default, despite the files */
     assert_string_equal(look_up(&s, "NCCL_C"), "system from nccl.conf:3");
     assert_string_equal(look_up(&below, "NCCL_A"), "env from environment");
     kl_settings_close(&below);

@@ -2,7 +2,7 @@
 /**
  * text.h - build a text piece by piece in memory of fixed size.
  *
- * The text is always zero-terminated. What does not fit is dropped and `cut` says so.
+ * The text is always zero-terminated. Text that does not fit is dropped and `cut` is set.
  */
 #ifndef KL_BASE_TEXT_H
 #define KL_BASE_TEXT_H
@@ -36,7 +36,7 @@ void kl_text_add_size(struct kl_text *text, int64_t bytes);
 /** Append a time in the unit that suits it: "28.8 us", "1.27 ms", "2.05 s". */
 void kl_text_add_time(struct kl_text *text, double us);
 
-/** What follows a noun that is counted: "s", but for one. */
+/** Plural ending of a noun for `n`: "s", or "" for one. */
 static inline const char *kl_plural(long long n)
 {
     return n == 1 ? "" : "s";

@@ -10,7 +10,7 @@ bool kl_ticks_counted;
 
 static struct kl_ticks_scale first; /* constant after kl_ticks_begin */
 
-/* Does the counter run at one speed, also while the processor sleeps? */
+/* Does the counter run at constant speed, also while the processor sleeps (invariant TSC)? */
 static bool counter_is_a_clock(void)
 {
 #if defined(__x86_64__)
@@ -24,7 +24,8 @@ static bool counter_is_a_clock(void)
 #endif
 }
 
-/* Both at one moment: the closest of some tries, because a thread may be put to sleep between the two. */
+/* Read counter and clock together: the closest pair of several tries, because the thread may be preempted between the
+ * two reads. */
 static struct kl_ticks_scale look(void)
 {
     struct kl_ticks_scale best = {0};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * ticks.h - the time as the processor counts it, for the path of an operation: one instruction, no system call, about 20 cycles.
+ * ticks.h - time by the processor's cycle counter, for the path of an operation: one instruction, no system call, about
+ * 20 cycles.
  *
- * Where the counter stops or changes its speed, the system's coarse clock stands in for it: as cheap, and exact to a few
- * milliseconds. What was read means something in nanoseconds of kl_now_ns once a scale is made, by who looks at it later.
+ * Where the counter stops or changes its speed, the system's coarse clock replaces it: as cheap, with a resolution of a
+ * few milliseconds. Readings are converted to nanoseconds of kl_now_ns later, with a scale.
  *
  * Threads: any, after kl_ticks_begin.
  * Source:  Intel's manual, 18.17.1 (invariant TSC); Arm's, D13 (the generic timer); clock_gettime(2).
@@ -13,9 +14,9 @@
 
 #include "base/clock.h"
 
-extern bool kl_ticks_counted; /* by the processor; constant after kl_ticks_begin */
+extern bool kl_ticks_counted; /* the processor's counter is used; constant after kl_ticks_begin */
 
-/** Find out what there is, once per process. Before the first kl_ticks. */
+/** Detect the counter, once per process. Before the first kl_ticks. */
 void kl_ticks_begin(void);
 
 static inline uint64_t kl_ticks_coarse(void)
@@ -41,13 +42,13 @@ static inline uint64_t kl_ticks(void)
 #endif
 }
 
-/** How ticks become nanoseconds, as far as it is known now. */
+/** The conversion from ticks to nanoseconds, as precise as it is known now. */
 struct kl_ticks_scale {
-    uint64_t ticks, ns; /* the same moment */
+    uint64_t ticks, ns; /* read at the same moment */
     double ns_per_tick;
 };
 
-/** Made from what has passed since kl_ticks_begin: good for every tick between then and now, to about 100 ns. */
+/** Computed from the time since kl_ticks_begin: valid for every tick between then and now, to about 100 ns. */
 struct kl_ticks_scale kl_ticks_scale(void);
 
 uint64_t kl_ticks_ns(const struct kl_ticks_scale *scale, uint64_t ticks);

@@ -14,7 +14,7 @@ static void ticks_tell_the_time(void **state)
     uint64_t before = kl_now_ns(), ticks = kl_ticks(), after = kl_now_ns();
 
     (void)state;
-    while (kl_now_ns() - after < 20000000) continue; /* so that the scale has a base */
+    while (kl_now_ns() - after < 20000000) continue; /* long enough for an accurate scale */
     struct kl_ticks_scale scale = kl_ticks_scale();
     assert_in_range(between(kl_ticks_ns(&scale, ticks), before, after), 0, error_ns);
 }

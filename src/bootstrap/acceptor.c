@@ -15,8 +15,8 @@
 
 enum {
     PATIENCE_MS = 5000, /* for a handshake */
-    SPARE_MS = 1000,    /* the same, when it has the descriptor in reserve */
-    BUCKETS = 1024,     /* of acceptors, by name and rank */
+    SPARE_MS = 1000,    /* the same, while it occupies the reserve descriptor */
+    BUCKETS = 1024,     /* hash buckets of acceptors, by name and rank */
 };
 
 struct kl_acceptor {
@@ -31,7 +31,7 @@ struct kl_acceptor {
     int nlisteners;
     struct kl_listener *listener[KL_ADDRESSES];
 
-    /* the last who was turned away; 0: nobody was */
+    /* outcome for the last caller that was declined; 0: none was */
     enum kl_handshake_outcome declined;
     unsigned declined_version;
     union kl_address declined_from;
@@ -43,23 +43,24 @@ enum stage { AWAITING_HELLO, AWAITING_PROOF, PROVED };
 struct kl_incoming {
     struct kl_incoming *prev, *next;
     struct kl_listener *listener;
-    struct kl_acceptor *owner;  /* of a listener that is not shared */
-    struct kl_acceptor *wanted; /* whom it wants, for all that is known; NULL: not yet, or nobody here */
+    struct kl_acceptor *owner; /* whose port was given: the listener is not shared */
+    /* the acceptor that it asks for, as far as known; NULL: not known yet, or not in this process */
+    struct kl_acceptor *wanted;
     struct kl_source *source;
     int fd;     /* -1 once handed over */
-    bool spare; /* it is the one in reserve (listener.h) */
+    bool spare; /* accepted with the reserve descriptor (listener.h) */
     enum stage stage;
     struct kl_handshake handshake;
     unsigned char proof[KL_PROOF_BYTES];
-    size_t have; /* bytes of what is awaited */
+    size_t have; /* bytes received of the current message */
 };
 
-/* All acceptors of the process, and who wants to get to them. The event loop's, as everything here. */
+/* All acceptors of the process, and the connections in a handshake. Used on the event loop only, like all code here. */
 static struct {
     struct kl_loop *loop;
     struct kl_acceptor *bucket[BUCKETS];
     int nacceptors;
-    int expected; /* callers, beside those that any acceptor has */
+    int expected; /* callers, in addition to those that any acceptor may have */
     struct kl_incoming *oldest, *newest;
     int nincoming;
 } process;
@@ -105,7 +106,7 @@ static void end_all_of(const struct kl_listener *listener)
 
 /* ---- answers ---- */
 
-/* Nothing was sent on the socket but a hello: there is room for an answer, or the connection is dead. */
+/* At most a hello was sent on the socket before: there is room for an answer, or the connection is dead. */
 static bool say(struct kl_incoming *in, const void *bytes, size_t n)
 {
     return send(in->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
@@ -149,10 +150,10 @@ bool kl_incoming_admit(struct kl_incoming *in, struct kl_connection *c)
 void kl_incoming_decline(struct kl_incoming *in, enum kl_handshake_outcome outcome)
 {
     static const char *const why[] = {[KL_REFUSED] = "another secret",
-                                      [KL_UNKNOWN] = "it wants somebody who is not here",
+                                      [KL_UNKNOWN] = "it asks for a rank that is not here",
                                       [KL_ELSEWHERE] = "there is another connection",
                                       [KL_OTHER_VERSION] = "another version of the protocol",
-                                      [KL_NOT_HERE] = "it is somebody else, or wants somebody else",
+                                      [KL_NOT_HERE] = "its rank does not fit, or it asks for another rank",
                                       [KL_EXHAUSTED] = "no descriptor left"};
     char text[KL_ADDRESS_TEXT];
     union kl_address peer = kl_socket_peer(in->fd);
@@ -179,11 +180,11 @@ bool kl_acceptor_has_declined(const struct kl_acceptor *a, char *text, size_t si
                  from, a->declined_version, KL_PROTOCOL);
     else
         snprintf(text, size, "somebody at %s was turned away, for %s", from,
-                 a->declined == KL_REFUSED ? "it has another KOLO_SECRET, or none" : "it wanted somebody else");
+                 a->declined == KL_REFUSED ? "it has another KOLO_SECRET, or none" : "it asked for another rank");
     return true;
 }
 
-/* ---- whom it wants ---- */
+/* ---- choosing the acceptor ---- */
 
 static struct kl_acceptor **bucket_of(uint32_t name, uint32_t rank)
 {
@@ -206,7 +207,7 @@ static bool wants(const struct kl_incoming *in, const struct kl_acceptor *a)
            listens(a, in->listener);
 }
 
-/* The next of those it may want, NULL for the first. Jobs with equal secrets have equal names. */
+/* The next acceptor that it may ask for; NULL for the first. Jobs with equal secrets have equal names. */
 static struct kl_acceptor *next_wanted(const struct kl_incoming *in, const struct kl_acceptor *after)
 {
     struct kl_acceptor *a;
@@ -218,14 +219,14 @@ static struct kl_acceptor *next_wanted(const struct kl_incoming *in, const struc
     return a;
 }
 
-/* The hello has come. False: not one of ours. */
+/* The hello is complete. False: not a hello of this protocol. */
 static bool greet(struct kl_incoming *in)
 {
     static const struct kl_hello nobody = {.version = KL_PROTOCOL, .side = KL_HOST, .from = KL_NO_RANK};
 
     if (!kl_hello_plausible(in->handshake.caller)) return false;
     const struct kl_acceptor *a = next_wanted(in, NULL);
-    kl_hello_encode(a ? &a->me : &nobody, in->handshake.host); /* the same for all that it may want */
+    kl_hello_encode(a ? &a->me : &nobody, in->handshake.host); /* the same for all acceptors in question */
     in->stage = AWAITING_PROOF;
     in->have = 0;
     return say(in, in->handshake.host, sizeof in->handshake.host);
@@ -243,7 +244,8 @@ static void hand_over(struct kl_incoming *in, struct kl_acceptor *a)
         kl_incoming_decline(in, outcome);
 }
 
-/* The proof has come. Whose key was it made with? False: that cannot be said yet; otherwise this is done with. */
+/* The proof is complete: find the acceptor whose key it was made with. False: not known yet; true: the connection
+ * was handed over or declined. */
 static bool judge(struct kl_incoming *in)
 {
     bool may_yet_be = false, wanted = false;
@@ -262,9 +264,10 @@ static bool judge(struct kl_incoming *in)
     return true;
 }
 
-/* ---- hearing it ---- */
+/* ---- reading ---- */
 
-/* Read what is awaited, never more: what follows the proof is for the next owner. False: done with. */
+/* Read the current message and no byte more: bytes after the proof are for the next owner. False: the connection is
+ * done with. */
 static bool listen_to(struct kl_incoming *in)
 {
     while (in->stage != PROVED) {
@@ -291,7 +294,7 @@ static void on_incoming(void *ctx, uint32_t events)
 {
     struct kl_incoming *in = ctx;
 
-    /* 0: its time is up. Who has proved itself has nothing more to say than that it goes. */
+    /* 0: timeout. After the proof, the only possible event is the end of the connection. */
     if (!events || in->stage == PROVED || !listen_to(in)) end(in);
 }
 
@@ -317,7 +320,7 @@ static void receive(struct kl_listener *listener, void *owner, int fd, bool spar
     if (process.nincoming > KL_INCOMING_MAX(process.nacceptors) + process.expected) end(process.oldest);
 }
 
-/* Those who wait for an acceptor: it may have got its key, or be gone. */
+/* Repeat for connections that wait for an acceptor: it may have got its key, or be gone. */
 static void judge_again(void)
 {
     for (struct kl_incoming *in = process.oldest, *next; in; in = next) {
@@ -354,7 +357,7 @@ static void drop_listeners(struct kl_acceptor *a)
         if (kl_listener_drop(a->listener[i])) end_all_of(a->listener[i]);
 }
 
-/* Listen where we can; the addresses that are not to be had go. */
+/* Listen on each address; those that fail are removed. */
 static ncclResult_t listen_on(struct kl_acceptor *a, union kl_address *addresses, int *n)
 {
     ncclResult_t rc = ncclSuccess;
@@ -371,7 +374,7 @@ static ncclResult_t listen_on(struct kl_acceptor *a, union kl_address *addresses
     return ncclSuccess;
 }
 
-/* After a fork the child has another loop, and who is in the lists is its parent's. */
+/* After a fork the child has another loop, and the entries in the lists are the parent's. */
 static void notice_another_loop(struct kl_loop *loop)
 {
     if (process.loop == loop) return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acceptors behind shared listeners: who gets to whom, who waits, and which ports are used. */
+/* Acceptors behind shared listeners: which acceptor a caller reaches, callers that wait, and the ports used. */
 #include "bootstrap/acceptor.h"
 
 #include "base/clock.h"
@@ -29,7 +29,7 @@ static int drop_loop(void **state)
     return expect_no_more_fds(state);
 }
 
-/* An acceptor that notes who was handed over, and lets everybody in. */
+/* An acceptor that records its callers, and admits all of them. */
 struct host {
     struct kl_acceptor *acceptor;
     union kl_address address;
@@ -80,7 +80,7 @@ static void host_close(struct host *h)
     sem_destroy(&h->handed_over);
 }
 
-/* Call at an address, as somebody who wants this host. */
+/* Call at an address, as a caller of this host. */
 static enum kl_handshake_outcome call(const union kl_address *address, const struct host *h, uint32_t from)
 {
     struct kl_hello hello = {h->me.version, h->me.type, KL_CALLER, from, h->me.from, h->me.name};
@@ -115,7 +115,7 @@ static void all_share_one_port(void **state)
     for (int i = 0; i < N; i++) host_close(&hosts[i]);
 }
 
-/* Jobs one after the other at one address with one secret have equal names, and their ranks equal numbers. */
+/* Successive jobs at one address with one secret have equal names, and equal rank numbers. */
 static void among_equal_names_the_proof_decides(void **state)
 {
     struct host hosts[3];
@@ -166,7 +166,7 @@ static void *call_early(void *arg)
     return NULL;
 }
 
-/* Callers whose proof has been read wait; a call that comes later is answered later, so all have been read by then. */
+/* Callers whose proof has been read wait; calls made later are answered later, so all proofs have been read by then. */
 static void begin_early_calls(struct early *calls, int n, const struct host *wanted, const struct host *open)
 {
     for (int i = 0; i < n; i++) {
@@ -195,7 +195,7 @@ static void early_callers_wait_for_the_key(void **state)
     host_create(&open, loopback(0), 5, 1, 2);
     host_open(&open);
     begin_early_calls(calls, N, &early, &open);
-    assert_int_equal(early.last, -1); /* nobody was handed over */
+    assert_int_equal(early.last, -1); /* no caller was handed over */
     host_open(&early);
     end_early_calls(calls, N, KL_ADMITTED);
     assert_int_equal(early.last, 3);
@@ -203,7 +203,7 @@ static void early_callers_wait_for_the_key(void **state)
     host_close(&early);
     host_create(&early, loopback(0), 5, 0, 1);
     begin_early_calls(calls, N, &early, &open);
-    host_close(&early); /* it will never have one */
+    host_close(&early); /* it never gets a key */
     end_early_calls(calls, N, KL_UNKNOWN);
     host_close(&open);
 }
@@ -222,10 +222,10 @@ static void a_closed_listeners_port_is_used_again(void **state)
         host_open(&h);
         changes += port != kl_address_port(&h.address);
         port = kl_address_port(&h.address);
-        assert_int_equal(call(&h.address, &h, 7), KL_ADMITTED); /* a connection that lingers on the port */
+        assert_int_equal(call(&h.address, &h, 7), KL_ADMITTED); /* leaves a connection that lingers on the port */
         host_close(&h);
     }
-    assert_in_range(changes, 1, 5); /* it is free for others meanwhile */
+    assert_in_range(changes, 1, 5); /* another process may take it meanwhile */
 }
 
 static void a_port_that_was_taken_meanwhile_is_no_obstacle(void **state)
@@ -246,7 +246,7 @@ static void a_port_that_was_taken_meanwhile_is_no_obstacle(void **state)
     kl_socket_close(thief);
 }
 
-/* It is not shared, and its one acceptor knows callers by their secret only. */
+/* The listener is not shared, and its only acceptor identifies callers by their secret alone. */
 static void a_given_port_has_a_listener_of_its_own(void **state)
 {
     struct host shared, fixed, other;
@@ -275,7 +275,7 @@ static void a_given_port_has_a_listener_of_its_own(void **state)
     host_close(&shared);
 }
 
-/* Who is in the middle of a handshake when the last acceptor goes is dropped with it. */
+/* Connections in a handshake are dropped with the last acceptor. */
 static void the_last_acceptor_takes_all_with_it(void **state)
 {
     const struct kl_wait wait = {.deadline = KL_NO_DEADLINE};
@@ -296,7 +296,7 @@ static void the_last_acceptor_takes_all_with_it(void **state)
 
 enum { FEW = 48 };
 
-static int exhausted; /* how often nobody could be let in for that */
+static int exhausted; /* number of callers that could not be admitted for lack of descriptors */
 
 static void note_exhausted(void *ctx, struct kl_incoming *incoming)
 {
@@ -310,7 +310,7 @@ static void note_exhausted(void *ctx, struct kl_incoming *incoming)
     sem_post(&h->handed_over);
 }
 
-/* Says where it listens, and is at the limit then; below it after the first caller. */
+/* Reports its address while at the limit of descriptors; below the limit after the first caller. */
 static int be_exhausted(struct host *h, int to)
 {
     const struct rlimit few = {FEW, FEW};
@@ -349,7 +349,7 @@ static void who_calls_a_process_at_its_limit_is_told(void **state)
     close(said[1]);
 }
 
-/* ---- who is turned away ---- */
+/* ---- declined callers ---- */
 
 struct declined {
     struct kl_acceptor *acceptor;

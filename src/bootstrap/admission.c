@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An address and how many of its bits count. */
+/* An address prefix: an address and the number of its bits that count. */
 struct network {
     union kl_address address, mask;
 };
@@ -44,7 +44,7 @@ static bool parse(char *item, struct network *n)
 }
 
 struct item {
-    const char *text; /* in the list: so many bytes */
+    const char *text; /* in the list: `bytes` characters */
     size_t bytes;
 };
 
@@ -57,7 +57,7 @@ static bool next_item(const char **list, struct item *item)
     return item->bytes;
 }
 
-/* No network takes as many characters as would not fit. */
+/* No valid network is longer than the buffer. */
 static bool parse_item(const struct item *item, struct network *n)
 {
     char text[64];
@@ -95,7 +95,7 @@ bool kl_admission_allows(const char *list, union kl_address here, union kl_addre
 
     if (kl_address_is_loopback(&there) || kl_address_same_host(&here, &there)) return true;
     if (kl_admission_is_open(list)) return true;
-    if (there.any.sa_family == AF_INET6) there.v6.sin6_scope_id = 0; /* lists have none */
+    if (there.any.sa_family == AF_INET6) there.v6.sin6_scope_id = 0; /* networks in lists have no scope */
     while (next_item(&list, &item))
         if (parse_item(&item, &n) && kl_address_same_subnet(&n.address, &there, &n.mask)) return true;
     return false;

@@ -35,7 +35,7 @@ static void who_is_of_this_host_or_listed_may_come(void **state)
         {"whole space", "0.0.0.0/0", "10.1.2.3:7", "203.0.113.9:9", true},
         {"of the other version", "0.0.0.0/0", "[fd00::1]:7", "[fd00::2]:9", false},
         {"version 6 network", "fd00::/8", "[fd00::1]:7", "[fd12::2]:9", true},
-        {"too long", "10.0.0.0/" ZEROES "8", "10.1.2.3:7", "203.0.113.9:9", false}, /* cut short it would be /0 */
+        {"too long", "10.0.0.0/" ZEROES "8", "10.1.2.3:7", "203.0.113.9:9", false}, /* truncated it would be /0 */
         {"no network at all", "10.1.2", "10.1.2.3:7", "10.1.2.5:9", false},
     };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages of those who look on: over connections that exist, dropped where nobody takes them. */
+/* Control messages: sent over existing connections only, and dropped if the receiver has no handler. */
 #include "bootstrap/link.h"
 
 #include <stdlib.h>
 
-enum { CLOGGED = 4096 }; /* frames that a peer has not taken: it does nothing any more */
+enum { CLOGGED = 4096 }; /* queued frames at which a peer counts as stuck */
 
 /* Under lock. */
 static bool say(struct kl_contact *peer, const void *data, size_t bytes)

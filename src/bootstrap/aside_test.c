@@ -9,7 +9,7 @@ enum { ASKED = 1, ANSWERED };
 
 struct aside {
     int what, from;
-    char more[3000]; /* more than one read takes */
+    char more[3000]; /* longer than one read */
 };
 
 static _Atomic int questions, answers, here;
@@ -48,7 +48,7 @@ static void await_count(_Atomic int *counter, int want)
     must(kl_load_acquire(counter) == want);
 }
 
-/* Five ranks, all of them partners: everybody is connected with everybody. */
+/* Five ranks, all of them partners: every rank is connected with every other. */
 static void ask_all(struct rank *me, struct kl_bootstrap *b)
 {
     const struct aside question = {.what = ASKED, .from = me->config.rank};
@@ -70,7 +70,7 @@ static void those_that_are_connected_hear_and_answer(void **state)
     run_listening_job(5, ask_all);
 }
 
-/* Of 16 ranks, the one at distance 3 is no partner, and nobody calls it for an aside. */
+/* Of 16 ranks, the one at distance 3 is no partner: no connection is made for a control message. */
 static void ask_a_stranger(struct rank *me, struct kl_bootstrap *b)
 {
     const struct aside question = {.what = ASKED, .from = me->config.rank};
@@ -94,7 +94,7 @@ static void nobody_is_called_for_an_aside(void **state)
     run_listening_job(16, ask_a_stranger);
 }
 
-/* A failure of the job does not keep those apart who look on. */
+/* Control messages still work after the job has failed. */
 static void ask_after_a_failure(struct rank *me, struct kl_bootstrap *b)
 {
     const struct aside question = {.what = ASKED, .from = me->config.rank};
@@ -102,7 +102,7 @@ static void ask_after_a_failure(struct rank *me, struct kl_bootstrap *b)
     must(!kl_bootstrap_barrier(b));
     kl_fetch_add_acq_rel(&here, 1);
     if (me->config.rank == 0) {
-        await_count(&here, 3); /* whose barrier is over, too */
+        await_count(&here, 3); /* of a rank whose barrier is over, too */
         kl_bootstrap_report(b, 1, ncclRemoteError, "something went wrong");
         must(kl_bootstrap_aside(b, 2, &question, sizeof question));
         await_count(&answers, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs whose ranks are threads of this process: everything that goes well, and joining that goes wrong. */
+/* Jobs whose ranks are threads of this process: all successful uses, and failures to join. */
 #include "bootstrap/bootstrap.h"
 
 #include "base/error.h"
@@ -110,7 +110,7 @@ static void send_wrong_sizes(struct rank *me, struct kl_bootstrap *b)
         must(strstr(kl_error_text(), "expected a message of 4 bytes from rank 0"));
         must(strstr(kl_error_text(), "got 8"));
         must(got[0] == 7);
-        must(kl_bootstrap_recv(b, 0, 1, got, 4) == ncclSuccess); /* the next one is fine */
+        must(kl_bootstrap_recv(b, 0, 1, got, 4) == ncclSuccess); /* the next message is intact */
         must(got[0] == 1);
     }
     must(kl_bootstrap_barrier(b) == ncclSuccess);
@@ -124,7 +124,7 @@ static void a_wrong_size_is_an_error_with_both_sizes(void **state)
 
 /* ---- a full inbox ---- */
 
-enum { FLOOD = 8 }; /* messages of KL_FRAME_MAX: twice what an inbox holds */
+enum { FLOOD = 8 }; /* messages of KL_FRAME_MAX: twice the limit of an inbox */
 
 static void await_pause(struct kl_bootstrap *b, int links)
 {
@@ -136,7 +136,7 @@ static void await_pause(struct kl_bootstrap *b, int links)
     }
 }
 
-/* But for the first messages of the barrier that follows. */
+/* Except for the first messages of the barrier that follows. */
 static void expect_empty_inbox(struct kl_bootstrap *b)
 {
     pthread_mutex_lock(&b->lock);
@@ -157,7 +157,7 @@ static void flood(struct rank *me, struct kl_bootstrap *b)
         must(kl_bootstrap_send(b, 1, 2, &last, 1) == ncclSuccess);
     } else {
         await_pause(b, 1);
-        must(kl_bootstrap_recv(b, 0, 2, &last, 1) == ncclSuccess); /* behind all that */
+        must(kl_bootstrap_recv(b, 0, 2, &last, 1) == ncclSuccess); /* behind all of them */
         must(last == 'x');
         for (int i = 0; i < FLOOD; i++) {
             must(kl_bootstrap_recv(b, 0, 1, much, KL_FRAME_MAX) == ncclSuccess);
@@ -175,7 +175,7 @@ static void a_full_inbox_holds_back_the_sender(void **state)
     run_job(2, flood);
 }
 
-/* Rank 1 fills the inbox of rank 0, so that rank 2 is held back, too: until there is room, whoever made it. */
+/* Rank 1 fills the inbox of rank 0, so that rank 2 is held back, too, until there is room, whatever frees it. */
 static void flood_beside_another(struct rank *me, struct kl_bootstrap *b)
 {
     char *much = calloc(1, KL_FRAME_MAX), word = 'x';
@@ -185,7 +185,8 @@ static void flood_beside_another(struct rank *me, struct kl_bootstrap *b)
         must(!kl_bootstrap_send(b, 2, 1, &word, 1));
         await_pause(b, 2);
         for (int i = 0; i < FLOOD; i++) must(!kl_bootstrap_recv(b, 1, 1, much, KL_FRAME_MAX));
-        must(!kl_bootstrap_recv(b, 1, 2, &word, 1)); /* rank 2 has sent everything, although nobody has waited for it */
+        /* rank 2 has sent everything, although rank 0 has not waited for it */
+        must(!kl_bootstrap_recv(b, 1, 2, &word, 1));
         for (int i = 0; i < 3; i++) must(!kl_bootstrap_recv(b, 2, 1, much, KL_FRAME_MAX));
     } else if (me->config.rank == 1) {
         for (int i = 0; i < FLOOD; i++) must(!kl_bootstrap_send(b, 0, 1, much, KL_FRAME_MAX));
@@ -206,7 +207,7 @@ static void who_was_held_back_goes_on_when_there_is_room(void **state)
     run_job(3, flood_beside_another);
 }
 
-/* ---- joining goes wrong ---- */
+/* ---- failures to join ---- */
 
 static const struct missing_case {
     const char *label, *present;
@@ -240,7 +241,7 @@ static void missing_ranks_are_named(void **state)
     }
 }
 
-/* The first to give up tells the others, also those who come later. */
+/* The first rank that gives up tells the others, also later ones. */
 static void a_late_rank_learns_what_happened(void **state)
 {
     struct rank ranks[2];
@@ -257,7 +258,7 @@ static void a_late_rank_learns_what_happened(void **state)
     assert_non_null(strstr(ranks[1].text, "ranks 1-2"));
 }
 
-/* Else a quick rank could announce itself for the next job at the same address to the rendezvous of this one. */
+/* Otherwise a quick rank could announce itself for the next job at the same address to the rendezvous of this one. */
 static void a_rendezvous_that_introduces_is_closed(void **state)
 {
     union kl_address nowhere = free_address("127.0.0.1:0");
@@ -294,7 +295,7 @@ static void who_goes_away_while_joining_is_named(void **state)
     }
 }
 
-/* It has been introduced and is dead before anybody calls it: nobody waits for the deadline to find out. */
+/* Rank 0 has been introduced and dies before it is called: the others do not wait for the deadline. */
 static void who_dies_after_the_introduction_is_named(void **state)
 {
     struct rank ranks[2];
@@ -333,7 +334,7 @@ static void contradictions_are_told_to_everybody(void **state)
 
         setup_job(ranks, 3, NULL);
         for (int i = 0; i < 3; i++)
-            ranks[i].config.timeout_ms = 20000; /* for so long it may wait for ranks it believes in */
+            ranks[i].config.timeout_ms = 20000; /* as long as it may wait for ranks that it takes to be alive */
         ranks[2].config.rank = c->rank;
         ranks[2].config.nranks = c->nranks;
         run_ranks(ranks, 3);
@@ -369,7 +370,7 @@ static void bad_configurations_are_refused(void **state)
         if (c->corrupt) r.config.id.internal[0] ^= 1;
         run_ranks(&r, 1);
         expect_case(c->label, r.joined == ncclInvalidArgument);
-        r.config = good; /* the rendezvous has not noticed, and ends when it is used */
+        r.config = good; /* the rendezvous has not noticed, and its process ends when it is used */
         run_ranks(&r, 1);
         expect_case(c->label, r.joined == ncclSuccess);
     }
@@ -401,7 +402,7 @@ static void nobody_behind_an_id_is_an_error(void **state)
     run_ranks(&r, 1); /* the rendezvous is over */
     assert_int_equal(r.joined, ncclRemoteError);
     assert_non_null(strstr(r.text, "cannot join the rendezvous at "));
-    assert_non_null(strstr(r.text, "knows nobody of this job any more")); /* whom it asks is its own process */
+    assert_non_null(strstr(r.text, "has no rank of this job any more")); /* the address belongs to its own process */
 }
 
 /* ---- several jobs, rendezvous at an address ---- */
@@ -452,7 +453,7 @@ static void await_root(const ncclUniqueId *id)
     kl_error_quiet(quiet);
 }
 
-/* Rank 0, which opens the rendezvous and is told of the failure first, stays for who comes later. */
+/* Rank 0, which opens the rendezvous and learns of the failure first, stays for late ranks. */
 static void who_comes_late_hears_who_failed(void **state)
 {
     union kl_address address = free_address("127.0.0.1:0"), nowhere = free_address("127.0.0.1:0");
@@ -473,7 +474,8 @@ static void who_comes_late_hears_who_failed(void **state)
     }
 }
 
-/* It fails before it has announced itself; who waits in the same process, or at a root of it, hears that at once. */
+/* It fails before it has announced itself; ranks that wait in the same process, or at a root of it, are told at
+ * once. */
 static void who_cannot_even_begin_is_heard_of(void **state)
 {
     union kl_address nowhere = free_address("127.0.0.1:0");
@@ -488,12 +490,12 @@ static void who_cannot_even_begin_is_heard_of(void **state)
     run_ranks(&ranks[1], 1);
     unsetenv("NCCL_SOCKET_IFNAME");
     assert_int_equal(ranks[1].joined, ncclSystemError);
-    /* It is not introduced: the other has not come. */
+    /* Not introduced: the other rank has not come. */
     assert_int_equal(kl_socket_recv(fd, &answer, 1, &wait), KL_IO_DONE);
     kl_socket_close(fd);
 }
 
-/* And where nobody opens it, or it is closed again, the text says who should have kept it open. */
+/* If the rendezvous was not opened, or is closed again, the text names the rank that should have kept it open. */
 static void a_rendezvous_that_is_not_open_names_rank_0(void **state)
 {
     union kl_address address = free_address("127.0.0.1:0");
@@ -510,9 +512,9 @@ static void a_rendezvous_that_is_not_open_names_rank_0(void **state)
     assert_int_equal(rank[1].joined, ncclRemoteError);
     assert_non_null(strstr(rank[1].text, ", which rank 0 opens: "));
     assert_int_equal(kl_socket_listen(&address, &listener), ncclSuccess);
-    rank[1].config.timeout_ms = 2000; /* it calls before that passes */
+    rank[1].config.timeout_ms = 2000; /* it calls before that time is over */
     assert_int_equal(pthread_create(&rank[1].thread, NULL, rank_main, &rank[1]), 0);
-    assert_int_equal(kl_socket_accept(listener, &wait, &fd), KL_IO_DONE); /* and it says nothing */
+    assert_int_equal(kl_socket_accept(listener, &wait, &fd), KL_IO_DONE); /* and sends no byte */
     pthread_join(rank[1].thread, NULL);
     assert_int_equal(rank[1].joined, ncclRemoteError);
     assert_non_null(strstr(rank[1].text, ", which rank 0 opens: "));
@@ -520,7 +522,7 @@ static void a_rendezvous_that_is_not_open_names_rank_0(void **state)
     kl_socket_close(listener);
 }
 
-/* Somebody else's listener, which goes away: an earlier job's, or one that had no room. */
+/* Another process's listener, which then closes: an earlier job's, or one that had no room. */
 static void who_is_dropped_tries_again(void **state)
 {
     union kl_address address = free_address("127.0.0.1:0");
@@ -576,7 +578,7 @@ static void never_called(void *ctx, struct kl_incoming *incoming)
     kl_incoming_decline(incoming, KL_NOT_HERE);
 }
 
-/* An address that the host does not have, 203.0.113.1 being nobody's, is no reason not to listen on another. */
+/* An address that the host does not have (203.0.113.1 is for documentation) does not prevent listening on another. */
 static void addresses_that_are_not_to_be_had_are_left_out(void **state)
 {
     union kl_address addresses[] = {address_of("203.0.113.1:0"), address_of("127.0.0.1:0")};
@@ -615,13 +617,13 @@ static void secrets_must_agree(void **state)
     setup_ranks(ranks, 2, &id[0], NULL);
     ranks[1].config.id = id[1];
     unsetenv("KOLO_SECRET");
-    ranks[0].config.timeout_ms = 3000; /* by then the other one has called */
+    ranks[0].config.timeout_ms = 3000; /* by then the other rank has called */
     run_ranks(ranks, 2);
     assert_int_equal(ranks[1].joined, ncclRemoteError);
     assert_non_null(strstr(ranks[1].text, "secret mismatch with "));
     assert_non_null(strstr(ranks[1].text, text));
     assert_int_equal(ranks[0].joined, ncclRemoteError);
-    assert_non_null(strstr(ranks[0].text, "rank 1;")); /* it goes on without having noticed */
+    assert_non_null(strstr(ranks[0].text, "rank 1;")); /* it continues without having noticed */
 }
 
 /* ---- IPv6 ---- */
@@ -661,7 +663,7 @@ static bool find_link_local(union kl_address *address)
     return false;
 }
 
-/* Rank 1 has announced itself, and rank 0 will not come to hear why it does not: nobody is waited for. */
+/* Rank 1 has announced itself, and rank 0 will not be told why it does not join: the end waits for neither. */
 static void a_rendezvous_that_is_given_up_ends_when_all_are_told(void **state)
 {
     struct kl_id id = {.kind = KL_ID_ROOT_RUNS, .naddresses = 1, .address = {free_address("127.0.0.1:0")}};
@@ -683,7 +685,7 @@ static void a_rendezvous_that_is_given_up_ends_when_all_are_told(void **state)
     kl_root_stop(root);
 }
 
-/* Another host's number of its interface is of no use here. */
+/* The other host's interface number is useless here. */
 static void link_local_addresses_are_reached(void **state)
 {
     struct kl_id id = {.kind = KL_ID_ROOT_RUNS, .naddresses = 1};

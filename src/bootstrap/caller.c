@@ -13,7 +13,7 @@
 
 enum {
     TURN_MS = 1000,      /* for one of several addresses */
-    EARLY_PAUSE_MS = 20, /* at most, before it is asked again whether somebody is there by now */
+    EARLY_PAUSE_MS = 20, /* longest pause before an early caller asks again */
 };
 
 enum stage { PAUSING, CONNECTING, AWAITING_HELLO, AWAITING_ANSWER };
@@ -21,28 +21,28 @@ enum stage { PAUSING, CONNECTING, AWAITING_HELLO, AWAITING_ANSWER };
 /* Belongs to the event loop. */
 struct kl_caller {
     struct kl_loop *loop;
-    struct kl_source *source; /* of `fd`, or of a pause */
+    struct kl_source *source; /* for `fd`, or for a pause */
     kl_caller_fn *fn;
     void *ctx;
-    struct kl_call call; /* but for its pointers: */
+    struct kl_call call; /* copied, pointers excepted: */
     struct kl_key key;
-    union kl_address address[KL_ADDRESSES]; /* those that can be reached; doors first */
+    union kl_address address[KL_ADDRESSES]; /* those that can be reached; Unix addresses first */
     int naddresses;
     uint64_t start;
     char text[KL_CALL_TEXT];
 
     enum stage stage;
-    int fd; /* -1 in a pause */
-    int at; /* which address is being tried */
+    int fd; /* -1 during a pause */
+    int at; /* index of the address being tried */
     union kl_address trying;
     struct kl_handshake handshake;
     unsigned char answer[KL_ANSWER_BYTES];
-    size_t have; /* bytes of what is next */
+    size_t have; /* bytes received of the current message */
 
     /* of this round: */
     int rounds;    /* begun */
-    int nrefused;  /* addresses at which nobody listens */
-    bool again;    /* another round may do better */
+    int nrefused;  /* addresses that refused the connection */
+    bool again;    /* another round may succeed */
     enum kl_io io; /* how the last address failed, and its errno */
     int err;
 
@@ -63,7 +63,7 @@ static void caller_free(struct kl_caller *c)
 
 static void on_caller(void *ctx, uint32_t events);
 
-/* What to wait for next: `fd` -1 for a pause. */
+/* Wait for `fd`, or if it is -1 for the end of a pause. */
 static bool wait_for(struct kl_caller *c, int fd, uint32_t events, uint64_t deadline)
 {
     kl_source_remove(c->source);
@@ -90,11 +90,11 @@ static ncclResult_t refused(const struct kl_caller *c)
         return KL_FAIL(ncclRemoteError, "%s: the process there has no descriptor left; raise `ulimit -n` there",
                        c->text);
     if (c->outcome == KL_NOT_HERE)
-        return KL_FAIL(ncclRemoteError, "%s: %s is somebody else, perhaps of another job", c->text, from);
+        return KL_FAIL(ncclRemoteError, "%s: %s is another rank, perhaps of another job", c->text, from);
     if (c->outcome == KL_UNKNOWN)
         return KL_FAIL(
             ncclRemoteError,
-            "%s: %s knows nobody of this job any more, or there is a secret mismatch; all ranks need the same "
+            "%s: %s has no rank of this job any more, or there is a secret mismatch; all ranks need the same "
             "unique id, or the same KOLO_SECRET",
             c->text, from);
     if (c->call.is_public)
@@ -154,7 +154,7 @@ static void begin_round(struct kl_caller *c)
     try_address(c);
 }
 
-/* Whom we want is expected any moment at first, and later less so. */
+/* Short pauses at first, because an early host usually appears soon. */
 static uint64_t pause_ms(const struct kl_caller *c, bool not_yet)
 {
     int ms = c->rounds < 5 ? 1 << c->rounds : EARLY_PAUSE_MS;
@@ -162,7 +162,7 @@ static uint64_t pause_ms(const struct kl_caller *c, bool not_yet)
     return (uint64_t)(not_yet ? ms : kl_retry_pause_ms(&c->call.retry, c->rounds));
 }
 
-/* The door that was tried last is gone, and so is the process that had it. */
+/* The Unix address that was tried last no longer exists, nor does the process that had it. */
 static bool is_shut(const struct kl_caller *c)
 {
     return kl_address_is_door(&c->trying) && c->io == KL_IO_BROKEN && c->err == ECONNREFUSED;
@@ -172,7 +172,7 @@ static void end_round(struct kl_caller *c)
 {
     bool gone = c->call.listening && (c->nrefused == c->naddresses || is_shut(c));
 
-    if (c->outcome) c->io = KL_IO_DONE; /* somebody has answered, be it to refuse us */
+    if (c->outcome) c->io = KL_IO_DONE; /* a host has answered, if only to refuse */
     bool not_yet = c->call.early && (c->outcome == KL_UNKNOWN || c->outcome == KL_NOT_HERE);
     if (!not_yet && (!c->io || gone || !c->again || c->rounds > c->call.retry.count)) {
         end(c);
@@ -183,27 +183,25 @@ static void end_round(struct kl_caller *c)
     if (next >= c->call.deadline || !wait_for(c, -1, 0, next)) end(c);
 }
 
-/* Not there yet, too busy, too slow, or another service at an address that means something else here. */
+/* Not started yet, too busy, too slow, or another service behind an address that is not globally unique. */
 static bool worth_another_round(enum kl_io io, int err)
 {
     return io == KL_IO_CLOSED || io == KL_IO_LATE || (io == KL_IO_BROKEN && (kl_retry_worth(err) || err == EPROTO));
 }
 
-/*
- * Whoever has listened has his door's number from the system: what is said there is said by him, and he says the same elsewhere. Nor is he elsewhere once
- * his door is gone.
- */
+/* A Unix address with a number that the system chose for this host identifies it: an answer there is final, and the
+ * host has the same answer at its other addresses. If the address is gone, so is the host. */
 static bool is_last_word(const struct kl_caller *c, enum kl_io io)
 {
     if (!kl_address_is_door(&c->trying) || !c->call.listening) return false;
     return io == KL_IO_DONE || (io == KL_IO_BROKEN && errno == ECONNREFUSED);
 }
 
-/* This address has not worked out; errno says why if it is broken. */
+/* Trying this address has failed; errno says why if it is broken. */
 static void next_address(struct kl_caller *c, enum kl_io io)
 {
     bool over = io == KL_IO_LATE && kl_deadline_passed(c->call.deadline);
-    bool known = c->io || c->outcome; /* why nobody answered before: it says more than "too late" */
+    bool known = c->io || c->outcome; /* an earlier reason says more than "too late" */
 
     if (!over || !known) {
         c->io = io;
@@ -222,7 +220,7 @@ static void next_address(struct kl_caller *c, enum kl_io io)
         end_round(c);
 }
 
-/* The number of an interface means something on its own host only. */
+/* An interface number is valid on its own host only. */
 static union kl_address as_seen_from_here(const union kl_address *address, uint32_t scope)
 {
     union kl_address a = *address;
@@ -231,7 +229,8 @@ static union kl_address as_seen_from_here(const union kl_address *address, uint3
     return a;
 }
 
-/* Is there another address that may be his, when this one is slow? A door's number is his, or he is gone. */
+/* When this address is slow, may another one be the host's? A Unix address is unique: it belongs to the host or the
+ * host is gone. */
 static bool has_rivals(const struct kl_caller *c)
 {
     int doors = 0;
@@ -254,7 +253,7 @@ static void try_address(struct kl_caller *c)
 
 /* ---- the handshake ---- */
 
-/* On a new connection there is room for what little we say, or it is dead. */
+/* A new connection has room for these few bytes, or is dead. */
 static enum kl_io say(struct kl_caller *c, const void *bytes, size_t n)
 {
     const struct kl_wait at_once = {.deadline = 0};
@@ -286,7 +285,8 @@ static enum kl_io greeted(struct kl_caller *c)
     kl_handshake_prove(&c->handshake, proof);
     c->stage = AWAITING_ANSWER;
     c->have = 0;
-    kl_source_deadline(c->source, c->call.deadline); /* it may let us in: its turn does not end any more */
+    /* it may admit this caller: the time limit for an address no longer applies */
+    kl_source_deadline(c->source, c->call.deadline);
     return say(c, proof, sizeof proof);
 }
 
@@ -299,11 +299,11 @@ static void answered(struct kl_caller *c)
         c->io = KL_IO_DONE;
         end(c);
     } else {
-        next_address(c, KL_IO_DONE); /* it may be us at another */
+        next_address(c, KL_IO_DONE); /* another address may be the right host */
     }
 }
 
-/* Read what is next and no more. KL_IO_LATE: the rest is still to come. */
+/* Read the current message and no byte more. KL_IO_LATE: incomplete so far. */
 static enum kl_io hear(struct kl_caller *c)
 {
     unsigned char *to = c->stage == AWAITING_HELLO ? c->handshake.host : c->answer;
@@ -389,7 +389,7 @@ ncclResult_t kl_caller_start(struct kl_loop *loop, const struct kl_call *call, k
         return rc;
     }
     *out = c;
-    kl_source_deadline(c->source, 0); /* the loop begins at once */
+    kl_source_deadline(c->source, 0); /* the loop calls back at once */
     return ncclSuccess;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The caller's side of a connection: which address answers, when it tries again, and what it says when nobody does. */
+/* The caller's side of a connection: which address answers, retries, and the error when none does. */
 #include "bootstrap/caller.h"
 
 #include "base/clock.h"
@@ -25,9 +25,9 @@ static int drop_loop(void **state)
     return expect_no_more_fds(state);
 }
 
-/* ---- who may be at an address ---- */
+/* ---- listeners ---- */
 
-/* A listener; nobody accepts what comes. */
+/* A listener that never accepts. */
 static int listen_silently(union kl_address *address)
 {
     int fd;
@@ -53,7 +53,7 @@ static void let_in(void *ctx, struct kl_incoming *incoming)
     if (kl_incoming_admit(incoming, &c)) kl_socket_close(c.fd);
 }
 
-/* At a given port, so that it is not shared: it answers whoever has the key. */
+/* At a given port, so that it is not shared: it answers every caller that has the key. */
 static struct kl_acceptor *somebody(union kl_address *address, uint16_t version)
 {
     const struct kl_hello me = {.version = version, .type = KL_CONNECTION_PEER, .side = KL_HOST};
@@ -108,7 +108,7 @@ static void the_address_that_answers_is_taken(void **state)
         expect_connection(&call);
         kl_acceptor_close(acceptor);
     }
-    silent = listen_silently(&addresses[0]); /* holds it up, and no more */
+    silent = listen_silently(&addresses[0]); /* delays the others, at most */
     struct kl_acceptor *acceptor = somebody(&addresses[1], KL_PROTOCOL);
     struct kl_call call = call_to(addresses, 2);
     expect_connection(&call);
@@ -116,7 +116,8 @@ static void the_address_that_answers_is_taken(void **state)
     kl_socket_close(silent);
 }
 
-/* Who has said hello and then takes its time is not left for another address: it may have let us in, and would take us for dead. */
+/* A host that has said hello and then takes its time is not given up for another address: it may have admitted the
+ * caller, and would take it for dead. */
 static void who_has_said_hello_is_waited_for(void **state)
 {
     const struct kl_hello me = {.version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_HOST};
@@ -133,7 +134,7 @@ static void who_has_said_hello_is_waited_for(void **state)
     sem_init(&a.done, 0, 0);
     assert_int_equal(kl_acceptor_create(loop, &addresses[0], &n, &me, let_in, NULL, &acceptor), ncclSuccess);
     assert_int_equal(kl_caller_start(loop, &call, note_call, &a, &caller), ncclSuccess);
-    assert_int_equal(kl_socket_accept(silent, &longer_than_a_turn, &fd), KL_IO_LATE); /* nobody comes there */
+    assert_int_equal(kl_socket_accept(silent, &longer_than_a_turn, &fd), KL_IO_LATE); /* no call arrives there */
     kl_acceptor_open(acceptor, &key);
     while (sem_wait(&a.done)) continue;
     assert_int_equal(a.rc, ncclSuccess);
@@ -151,7 +152,7 @@ struct late {
     pthread_t thread;
 };
 
-/* Comes when the caller has been dropped, or refused, at least once. */
+/* Appears when the caller has been dropped, or refused, at least once. */
 static void *come_late(void *arg)
 {
     struct late *l = arg;
@@ -187,7 +188,7 @@ static void refusals_are_counted(void **state)
     call.retry.count = 2;
     expect_failure(&call, ncclRemoteError, "Connection refused");
     call.retry.count = 1 << 20;
-    call.listening = true; /* so that a refusal says that it is gone */
+    call.listening = true; /* so that a refusal means that it is gone */
     expect_failure(&call, ncclRemoteError, "Connection refused");
 }
 
@@ -200,7 +201,7 @@ static void the_deadline_ends_all_tries(void **state)
     (void)state;
     call.retry.count = 1 << 20;
     call.deadline = kl_deadline_in_ms(2000);                      /* enough for the first try */
-    expect_failure(&call, ncclRemoteError, "Connection refused"); /* which says more than that it is late */
+    expect_failure(&call, ncclRemoteError, "Connection refused"); /* says more than "too late" */
     silent = listen_silently(&address);
     call.deadline = kl_deadline_in_ms(30);
     expect_failure(&call, ncclRemoteError, "no answer within ");
@@ -221,12 +222,12 @@ static void who_refuses_is_named(void **state)
     call.key = &other;
     expect_failure(&call, ncclRemoteError, "secret mismatch with ");
     expect_failure(&call, ncclRemoteError, kl_address_format(&address, text));
-    call.is_public = true; /* nobody of this process has a secret */
+    call.is_public = true; /* no process has a secret */
     expect_failure(&call, ncclRemoteError, "which has no KOLO_SECRET");
     call.is_public = false;
     call.key = &key;
     call.hello.to = 5;
-    expect_failure(&call, ncclRemoteError, "is somebody else");
+    expect_failure(&call, ncclRemoteError, "is another rank");
     kl_acceptor_close(acceptor);
 
     acceptor = somebody(&address, KL_PROTOCOL + 1);
@@ -295,7 +296,8 @@ static void a_call_may_be_cancelled_at_any_time(void **state)
 
         call.who_calls_whom = "a test";
         assert_int_equal(kl_caller_start(loop, &call, never_called_back, NULL, &caller), ncclSuccess);
-        if (i % 2) assert_int_equal(kl_loop_run(loop, cancel, NULL), ncclSuccess); /* NULL is fine; the call goes on */
+        /* NULL is fine; the call continues */
+        if (i % 2) assert_int_equal(kl_loop_run(loop, cancel, NULL), ncclSuccess);
         assert_int_equal(kl_loop_run(loop, cancel, caller), ncclSuccess);
     }
     kl_socket_close(silent);
@@ -303,7 +305,7 @@ static void a_call_may_be_cancelled_at_any_time(void **state)
 
 #define loop_test(f) cmocka_unit_test_setup_teardown(f, hold_loop, drop_loop)
 
-/* ---- doors ---- */
+/* ---- Unix addresses ---- */
 
 enum { HERE = 7, ELSEWHERE = 8 };
 
@@ -317,7 +319,7 @@ static union kl_address door_of(uint64_t place)
     return door;
 }
 
-/* Also where nobody would answer at its address, as without loopback. */
+/* Also if no other address would answer, as without loopback. */
 static void a_door_is_tried_first(void **state)
 {
     union kl_address addresses[2] = {{.any = {0}}, door_of(HERE)};
@@ -336,7 +338,8 @@ static void a_door_is_tried_first(void **state)
     kl_socket_close(silent);
 }
 
-/* Whoever had it is gone, whatever is at his address; who cannot reach it asks there. */
+/* If a Unix address is gone, so is its host, even if another process has its IP address; callers that cannot reach
+ * Unix addresses try there. */
 static void a_door_that_is_gone_is_an_end(void **state)
 {
     union kl_address addresses[2] = {{.any = {0}}, door_of(HERE)};

@@ -12,30 +12,30 @@
 #include <string.h>
 
 enum {
-    GATHER_MS = 2, /* that answers wait for others, at each rank on their way */
+    GATHER_MS = 2, /* for which a rank collects answers before it forwards them */
     KEY_WIRE = 8 + 8 + 4,
     ENTRY_WIRE = 4 + 1 + 4 + KL_STANDING_BYTES,
     MOST_AT_ONCE = 1 << 20 /* bytes of answers in a frame */
 };
 
-/** Which question. */
+/** Identity of a query. */
 struct key {
     uint64_t epoch, question; /* epoch 0: none yet */
     int origin;
 };
 
 struct kl_census {
-    struct kl_source *clock;                                             /* NULL: this rank leaves */
-    void (*answer)(void *ctx, uint64_t question, unsigned char *answer); /* NULL: there is nothing to say */
+    struct kl_source *clock;                                             /* NULL: this rank is leaving */
+    void (*answer)(void *ctx, uint64_t question, unsigned char *answer); /* NULL: no handler */
     void *ctx;
 
     struct key key;
-    uint64_t since;      /* when it was heard, or asked */
-    int parent;          /* from whom; of an own one: this rank */
-    unsigned char *wait; /* answers for the parent */
+    uint64_t since;      /* when it was received, or asked */
+    int parent;          /* the rank it came from; of an own query: this rank */
+    unsigned char *wait; /* answers to forward to the parent */
     size_t used, room;
 
-    /* of own questions: by rank */
+    /* of own queries, by rank: */
     unsigned char *state; /* enum kl_answered */
     unsigned char (*answers)[KL_STANDING_BYTES];
     int32_t *waits_for;
@@ -72,7 +72,7 @@ static bool goes_before(const struct key *a, const struct key *b)
     return a->origin < b->origin;
 }
 
-/* Over a connection that is made for it. */
+/* Connects first if there is no connection. */
 static void call_partners(struct kl_bootstrap *b, const struct kl_frame_head *head, const unsigned char *wire)
 {
     int partner[KL_MAX_PARTNERS], n = kl_partners(b->rank, b->nranks, partner);
@@ -81,7 +81,8 @@ static void call_partners(struct kl_bootstrap *b, const struct kl_frame_head *he
         struct kl_contact *peer;
         if (!b->cards[partner[i]].naddresses || kl_contact_make(b, partner[i], &peer) || peer->state != KL_LINK_NONE)
             continue;
-        if (kl_link_post(peer, head, wire)) (void)kl_reach_begin(peer); /* or it is missed, as if its rank was silent */
+        /* on failure its answer is missing, as if the rank was silent */
+        if (kl_link_post(peer, head, wire)) (void)kl_reach_begin(peer);
     }
 }
 
@@ -105,7 +106,8 @@ static void send_answers(struct kl_bootstrap *b)
     struct kl_contact *to = kl_contact_find(b, c->parent);
     const struct kl_frame_head head = {.type = KL_FRAME_ANSWERS, .length = (uint32_t)c->used};
 
-    if (!to || to->state != KL_LINK_UP) to = kl_contact_find(b, c->key.origin); /* the way there has left */
+    /* the rank on the way there has left */
+    if (!to || to->state != KL_LINK_UP) to = kl_contact_find(b, c->key.origin);
 
     if (c->used > KEY_WIRE && to && to->state == KL_LINK_UP) kl_link_post(to, &head, c->wait);
     c->used = 0;
@@ -120,7 +122,7 @@ struct entry {
     const unsigned char *answer;
 };
 
-/* Of this rank's own question. Who has answered may leave afterwards, which is no news. */
+/* An answer to this rank's own query. A rank that has answered and then leaves stays answered. */
 static void take(struct kl_bootstrap *b, const struct entry *e)
 {
     struct kl_census *c = b->census;
@@ -139,13 +141,13 @@ static bool make_room(struct kl_census *c, size_t bytes)
     while (room < c->used + bytes) room *= 2;
     if (room == c->room) return true;
     unsigned char *grown = realloc(c->wait, room);
-    if (!grown) return false; /* then this answer is missed, as if its rank was silent */
+    if (!grown) return false; /* out of memory: this answer is missing, as if the rank was silent */
     c->wait = grown;
     c->room = room;
     return true;
 }
 
-/* For the parent. */
+/* Collect an answer for the parent. */
 static void gather(struct kl_bootstrap *b, const struct entry *e)
 {
     struct kl_census *c = b->census;
@@ -184,7 +186,7 @@ static void hand_in_left(struct kl_bootstrap *b, const struct kl_contact *peer)
                                .answer = peer->last_words ? peer->last_words : nothing});
 }
 
-/* This rank's answer, and those of who has said goodbye to it. */
+/* This rank's answer, and those of ranks that have said goodbye to it. */
 static void answer_myself(struct kl_bootstrap *b)
 {
     struct kl_census *c = b->census;
@@ -211,7 +213,7 @@ static void on_clock(void *ctx, uint32_t events)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* ---- what comes ---- */
+/* ---- receiving ---- */
 
 static void hear_question(struct kl_contact *peer, const struct key *key)
 {
@@ -244,7 +246,7 @@ static void hear_answers(struct kl_contact *peer, const struct key *key, struct 
     }
 }
 
-/* Also while a question is on its way to it. */
+/* Also while a query is on its way to it. */
 static void hear_last_words(struct kl_contact *peer, const struct kl_frame *f)
 {
     unsigned char *words = f->head.length == KL_STANDING_BYTES ? malloc(KL_STANDING_BYTES) : NULL;
@@ -280,12 +282,12 @@ static ncclResult_t make_tables(struct kl_bootstrap *b)
     free(c->waits_for);
     c->state = calloc(n, 1);
     c->waits_for = calloc(n, sizeof *c->waits_for);
-    c->answers = calloc(n, sizeof *c->answers); /* pages that are touched when answers come */
+    c->answers = calloc(n, sizeof *c->answers); /* zero pages: touched when answers arrive */
     c->known = 0;
     return c->state && c->answers && c->waits_for ? ncclSuccess : KL_NOMEM("the answers of all ranks");
 }
 
-/* Does another rank's question serve for one's own? */
+/* May another rank's query be used in place of an own one? */
 static bool serves(const struct kl_bootstrap *b, uint64_t question, uint64_t fresh_ms)
 {
     const struct kl_census *c = b->census;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs whose ranks are threads of this process: questions to all, one and many at a time, and who has left. */
+/* Jobs whose ranks are threads of this process: status queries, one and many at a time, and departed ranks. */
 #include "bootstrap/census.h"
 
 #include "bootstrap/jobs.h"
@@ -48,12 +48,12 @@ static void ask_in_turn(struct rank *me, struct kl_bootstrap *b)
     for (int r = 0; r < n; r++) {
         must(!kl_bootstrap_barrier(b));
         if (r != me->config.rank) continue;
-        do must(!kl_bootstrap_ask(b, 5, 1000)); /* where another one has just asked: its question serves */
+        do must(!kl_bootstrap_ask(b, 5, 1000)); /* if another rank has just asked, its query is used */
         while (kl_bootstrap_answers(b, NULL, NULL) < 0 && (sched_yield(), true));
         await_all(b, n, state, answers);
         for (int i = 0; i < n; i++) must(state[i] == KL_ANSWER_HERE);
         for (int i = 0; i < n; i++) expect_answer(answers[i], 5, i);
-        must(!kl_bootstrap_ask(b, 9, 1000)); /* nobody else has asked since */
+        must(!kl_bootstrap_ask(b, 9, 1000)); /* no other rank has asked since */
         await_all(b, n, state, answers);
         for (int i = 0; i < n; i++) expect_answer(answers[i], 9, i);
     }
@@ -67,9 +67,10 @@ static void everybody_answers(void **state)
     for (int n = 1; n <= 6; n++) run_job(n, ask_in_turn);
 }
 
-static _Atomic int complete; /* questions */
+static _Atomic int complete; /* queries */
 
-/* All ask, of two things: who does not get all answers hears of another one's question, and somebody gets them. */
+/* All ask, about two things: a rank that does not get all answers is told that another's query is used, and at least
+ * one gets all. */
 static void ask_at_once(struct rank *me, struct kl_bootstrap *b)
 {
     const int n = me->config.nranks;
@@ -97,7 +98,7 @@ static void of_many_questions_one_counts(void **state)
     }
 }
 
-/* Rank 1 leaves at once: who was connected with it remembers its last words, and answers for it. */
+/* Rank 1 leaves at once: the ranks that were connected with it keep its final status, and answer for it. */
 static void ask_after_one_left(struct rank *me, struct kl_bootstrap *b)
 {
     const int n = me->config.nranks;
@@ -128,7 +129,7 @@ static void who_has_left_is_known_with_its_last_words(void **state)
     for (int n = 2; n <= 7; n++) run_job(n, ask_after_one_left);
 }
 
-/* Rank 0 does not come, and all others wait for each other, or for it: none of them is blamed. */
+/* Rank 0 does not come, and all others wait for each other, or for it: only rank 0 is blamed. */
 static void wait_for_rank_0(struct rank *me, struct kl_bootstrap *b)
 {
     if (me->config.rank) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * config.h - what users may set for the bootstrap, and the values in force.
+ * config.h - parameters of the bootstrap.
  *
  * Source: NCCL's documentation of its environment variables; the runtime specification, 2.1, 2.2 and 8.3.
  */
@@ -15,6 +15,7 @@ struct kl_bootstrap_params {
     char nccl_comm_id[KL_PARAM_TEXT]; /* "host:port" of the root, or "" */
     char kolo_comm_id[KL_PARAM_TEXT]; /* 256 hex digits, or "host:port" of a rendezvous, or "" */
     char secret[KL_PARAM_TEXT];
+    char psk[KL_PARAM_TEXT];
     char open_to[KL_PARAM_TEXT];       /* admission.h */
     char socket_ifname[KL_PARAM_TEXT]; /* list of prefixes, ^ excludes, = is exact; "": automatic */
     int socket_family;                 /* enum kl_socket_family */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hundreds of ranks at one root, which strangers call at the same time. */
+/* Hundreds of ranks at one root, with strangers connecting at the same time. */
 #include "bootstrap/jobs.h"
 
 #include <netinet/in.h>
@@ -25,12 +25,12 @@ static int call_at_the_door(void)
 {
     int fd = socket(door.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    if (fd >= 0) (void)connect(fd, &door.any, kl_address_bytes(&door)); /* on its way; or there is nobody any more */
+    if (fd >= 0) (void)connect(fd, &door.any, kl_address_bytes(&door)); /* in progress; or the listener is gone */
     return fd;
 }
 
-/* One in three says nothing, one says what is no hello, and one hangs up. They come again and again, and
-   those who say nothing stay until all ranks are served. */
+/* One in three is silent, one sends bytes that are not a hello, and one hangs up. They reconnect all the time, and
+ * the silent ones stay until all ranks are served. */
 static void *annoy(void *arg)
 {
     static int fds[STRANGERS];
@@ -73,7 +73,7 @@ static void strangers_do_not_keep_ranks_away(void **state)
     expect_joined(ranks, CROWD);
 }
 
-/* ---- one that never comes ---- */
+/* ---- a missing rank ---- */
 
 static void who_never_comes_is_named_among_hundreds(void **state)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * From a bootstrap to another one, of some of its ranks. They have each other's cards and a secret already, and the process's
- * sockets serve the child as well: what is new is a name, and a key, both made from the parent's key and the salt.
- */
+/* Make a bootstrap of some ranks of another one. They already have each other's addresses and a secret, and the
+ * process's sockets serve the child as well; its name and key are new, made from the parent's key and the salt. */
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/acceptor.h"
@@ -19,14 +17,15 @@ static uint32_t name_of(const struct kl_key *key)
     return kl_get_u32(&r);
 }
 
-/* A card that has travelled says nothing about interfaces, and any port is the one that the process listens at. */
+/* An address that was sent to others has no interface number; port 0 stands for the port at which the process
+ * listens. */
 static void ask_for_same(union kl_address *address, uint32_t scope)
 {
     if (kl_address_is_link_local(address)) address->v6.sin6_scope_id = scope;
     kl_address_unbind(address);
 }
 
-/* On the sockets of the process, at which the others expect us. */
+/* Listen on the process's sockets, whose addresses the other members know. */
 static ncclResult_t listen_again(struct kl_bootstrap *b)
 {
     struct kl_card known = b->cards[b->rank], *card = &b->cards[b->rank];
@@ -46,10 +45,11 @@ ncclResult_t kl_join_known(struct kl_bootstrap *b)
     b->early = true;
     KL_TRY(listen_again(b));
     KL_TRY(kl_bootstrap_barrier(b));
-    return kl_failure_settle(b, b->rank, kl_process_table_share(b)); /* or those of its process would wait for it */
+    /* or the other ranks of the process would wait for it */
+    return kl_failure_settle(b, b->rank, kl_process_table_share(b));
 }
 
-/* The parent's cards do not change any more. */
+/* The parent's address records no longer change. */
 static void take_over(struct kl_bootstrap *b, const struct kl_bootstrap *parent, const int32_t *member,
                       const struct kl_salt *salt)
 {
@@ -89,7 +89,7 @@ ncclResult_t kl_bootstrap_derive(const struct kl_bootstrap_config *config, struc
     KL_TRY_OR(rc, out, kl_join_known(b));
     b->parent = NULL;
     b->member = NULL;
-    KL_INFO(KL_BOOTSTRAP, "rank %d of %d has joined, who was rank %d of %d", b->rank, b->nranks, member[b->rank],
+    KL_INFO(KL_BOOTSTRAP, "rank %d of %d has joined, formerly rank %d of %d", b->rank, b->nranks, member[b->rank],
             parent->nranks);
     *out = b;
     return ncclSuccess;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bootstraps of some ranks of another one: they find each other without a rendezvous, also when the parent has failed. */
+/* Bootstraps of some ranks of another one: they find each other without a rendezvous, also after the parent has
+ * failed. */
 #include "bootstrap/process_table.h"
 #include "bootstrap/jobs.h"
 
 enum { PATIENCE_MS = 300 };
 
-/* The members are those whose rank leaves `rest` when divided by `by`. */
+/* The members are the ranks with r % by == rest. */
 static int list_members(int n, int by, int rest, int32_t *member)
 {
     int members = 0;
@@ -30,7 +31,7 @@ static ncclResult_t derive(const struct rank *me, struct kl_bootstrap *b, int by
     return kl_bootstrap_derive(&config, b, member, &s, child);
 }
 
-/* Each member's place times ten, plus what the members have in common. */
+/* Each member contributes its place times ten, plus a value common to all. */
 static void gather_in(struct kl_bootstrap *child, const struct rank *me, int by)
 {
     int all[MAX_RANKS] = {0}, rank = me->config.rank;
@@ -78,7 +79,7 @@ static void after_a_failure(struct rank *me, struct kl_bootstrap *b)
 {
     struct kl_bootstrap *child;
 
-    (void)kl_bootstrap_barrier(b); /* whoever leaves it knows that all have joined */
+    (void)kl_bootstrap_barrier(b); /* after it, a rank that leaves knows that all have joined */
     if (me->config.rank % 2) {
         if (me->config.rank == 1) kl_bootstrap_report(b, 1, ncclRemoteError, "rank 1 gives up");
         return;
@@ -102,7 +103,7 @@ static void without_rank_2(struct rank *me, struct kl_bootstrap *b)
 
     me->config.timeout_ms = PATIENCE_MS;
     if (me->config.rank != 2) must(derive(me, b, 1, 1, &child) == ncclRemoteError);
-    must(!kl_bootstrap_barrier(b)); /* of the parent: it is as well as before, and rank 2 was there all the time */
+    must(!kl_bootstrap_barrier(b)); /* of the parent: it is unharmed, and rank 2 was there all the time */
 }
 
 static void who_does_not_come_is_waited_for_until_the_deadline(void **state)
@@ -137,7 +138,7 @@ static void it_can_be_aborted_while_it_is_made(void **state)
     run_job(2, aborted);
 }
 
-/* The rank of a child that gets no memory when all others are there; -1: none. */
+/* The rank of a child whose allocation fails when all others are there; -1: none. */
 static int poor = -1;
 
 ncclResult_t __real_kl_process_table_share(struct kl_bootstrap *b);
@@ -145,7 +146,7 @@ ncclResult_t __wrap_kl_process_table_share(struct kl_bootstrap *b);
 
 ncclResult_t __wrap_kl_process_table_share(struct kl_bootstrap *b)
 {
-    return b->rank == poor ? KL_NOMEM("what a test shares") : __real_kl_process_table_share(b);
+    return b->rank == poor ? KL_NOMEM("a shared test buffer") : __real_kl_process_table_share(b);
 }
 
 static void with_a_poor_rank(struct rank *me, struct kl_bootstrap *b)
@@ -156,11 +157,11 @@ static void with_a_poor_rank(struct rank *me, struct kl_bootstrap *b)
     ncclResult_t rc = derive(me, b, 1, 1, &child);
     if (me->config.rank == poor) {
         must(rc == ncclSystemError);
-    } else if (!rc) { /* or it has heard of it already */
+    } else if (!rc) { /* or it has been told already */
         rc = kl_bootstrap_gather(child, &me->config.rank, sizeof me->config.rank, &records);
         kl_bootstrap_leave(child);
     }
-    must(rc && strstr(kl_error_text(), "out of memory for what a test shares"));
+    must(rc && strstr(kl_error_text(), "out of memory for a shared test buffer"));
 }
 
 static void who_fails_last_says_so(void **state)

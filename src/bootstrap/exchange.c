@@ -58,14 +58,14 @@ static ncclResult_t recv_locked(struct kl_bootstrap *b, int peer, const struct k
 
     KL_TRY(kl_contact_make(b, peer, &from));
     b->awaited = peer;
-    kl_link_resume(from); /* what we wait for may be behind what filled the inbox */
+    kl_link_resume(from); /* the awaited message may be behind those that filled the inbox */
     ncclResult_t rc = await(from, head, data, deadline);
     b->awaited = -1;
     kl_link_resume_all(b);
     return rc;
 }
 
-/* Who is late may wait itself: all find out together who is silent. */
+/* A late rank may itself be waiting: ask all ranks, to find the one that is silent. */
 static ncclResult_t settle(struct kl_bootstrap *b, int peer, uint64_t deadline, ncclResult_t rc)
 {
     if (rc == ncclRemoteError && kl_deadline_passed(deadline)) rc = kl_silence_explain(b, peer, rc);
@@ -116,7 +116,7 @@ static size_t piece_of(size_t left)
     return left < KL_FRAME_MAX ? left : KL_FRAME_MAX;
 }
 
-/* Who has nothing to say says so, once. */
+/* A step without data still exchanges one empty frame. */
 ncclResult_t kl_exchange_step(struct kl_bootstrap *b, const struct kl_step *s, uint64_t deadline)
 {
     size_t sent = 0, got = 0;
@@ -165,7 +165,7 @@ ncclResult_t kl_bootstrap_allgather(struct kl_bootstrap *b, void *all, size_t by
     if (bytes) memcpy(mine, to + rank * bytes, bytes);
     b->exchanges++;
     ncclResult_t rc = gather_upwards(b, mine, bytes);
-    if (!rc && bytes) { /* from "mine first" to "rank 0 first" */
+    if (!rc && bytes) { /* rotate from "mine first" to "rank 0 first" */
         memcpy(to + rank * bytes, mine, (n - rank) * bytes);
         memcpy(to, mine + (n - rank) * bytes, rank * bytes);
     }

@@ -19,7 +19,7 @@ void kl_failure_tell(struct kl_contact *peer)
     kl_link_post(peer, &head, wire);
 }
 
-/* Every rank passes the first notice it gets on to all it is connected with; so it reaches all. Under lock. */
+/* Every rank forwards the first notice to all its connections, so that all ranks get it. Under lock. */
 static void spread(struct kl_bootstrap *b)
 {
     for (int rank = 0; rank < b->nranks; rank++) {
@@ -28,7 +28,7 @@ static void spread(struct kl_bootstrap *b)
     }
 }
 
-/* False: there has been one before. Without lock. */
+/* False: there has been an earlier failure. Without lock. */
 static bool record(struct kl_bootstrap *b, const struct kl_notice *why)
 {
     pthread_mutex_lock(&b->lock);
@@ -73,11 +73,11 @@ ncclResult_t kl_failure_settle(struct kl_bootstrap *b, int peer, ncclResult_t rc
     return rc;
 }
 
-/* ---- what may be the wake of another failure ---- */
+/* ---- possible consequences of another failure ---- */
 
 enum {
-    WAKE_MS = 1000,       /* word of a failure reaches everybody in much less, over connections that exist */
-    LATE_WAKE_MS = 13000, /* more than who waits needs to find out why (KL_SILENCE_MS) */
+    WAKE_MS = 1000,       /* a failure notice reaches all ranks in much less, over existing connections */
+    LATE_WAKE_MS = 13000, /* more than the diagnosis of a timeout takes (KL_SILENCE_MS) */
 };
 
 ncclResult_t kl_bootstrap_cause(struct kl_bootstrap *b, ncclResult_t rc)

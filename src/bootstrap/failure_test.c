@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs whose ranks are threads of this process: failures and who hears of them, aborts, and leaving at any moment. */
+/* Jobs whose ranks are threads of this process: failures and their notices, aborts, and leaving at any moment. */
 #include "bootstrap/bootstrap.h"
 
 #include "base/atomic.h"
@@ -26,7 +26,7 @@ static void report_one(struct rank *me, struct kl_bootstrap *b)
         must(!rc);
         kl_bootstrap_report(b, 2, ncclSystemError, "rank 2 has no memory left");
         kl_bootstrap_report(b, 0, ncclRemoteError, "a later one");
-        must(kl_load_acquire(&me->failures) == 0); /* it knows */
+        must(kl_load_acquire(&me->failures) == 0); /* it has been told */
     } else {
         await_failure(me);
         must(me->culprit == 2);
@@ -77,7 +77,7 @@ static void a_silent_rank_is_named_to_everybody(void **state)
     run_job(3, wait_in_vain);
 }
 
-/* What the system says of a write is the news, at once: the end of the connection may never come. */
+/* An error of write(2) is reported at once: the end of the connection may never be seen. */
 static void write_in_vain(struct rank *me, struct kl_bootstrap *b)
 {
     int word = 1;
@@ -93,7 +93,7 @@ static void write_in_vain(struct rank *me, struct kl_bootstrap *b)
         await_failure(me);
         must(me->culprit == 1);
         must(strstr(me->failure, "rank 1 (host ") && strstr(me->failure, "is gone: writing to it failed: "));
-        close(kept); /* which the other hears */
+        close(kept); /* the other rank notices */
     } else {
         await_failure(me);
     }
@@ -111,7 +111,7 @@ static void a_write_that_fails_is_told(void **state)
 
 static sem_t stumbled;
 
-/* Rank 0 stumbles over what rank 1, which has failed, has taken back, and hears of the failure only then. */
+/* Rank 0 runs into an offer that the failed rank 1 has withdrawn, and gets the failure notice only later. */
 static void stumble(struct rank *me, struct kl_bootstrap *b)
 {
     kl_error_quiet(1);
@@ -152,7 +152,7 @@ static void the_wake_of_a_failure_does_not_hide_it(void **state)
     sem_destroy(&stumbled);
 }
 
-/* When no other failure is heard of, the suspicion was right: in the end everybody hears of it, who suspects, too. */
+/* Without another failure the suspicion is the failure: all ranks are told, the suspecting one, too. */
 static void suspect_rightly(struct rank *me, struct kl_bootstrap *b)
 {
     kl_error_quiet(1);
@@ -222,24 +222,24 @@ static void a_raised_stop_ends_joining(void **state)
         setup_job(ranks, 3, NULL);
         for (int r = 0; r < 2; r++) {
             ranks[r].config.stop = &stop;
-            ranks[r].config.timeout_ms = 2000; /* for so long the rendezvous waits for one that was stopped early */
+            ranks[r].config.timeout_ms = 2000; /* how long the rendezvous waits for one that was stopped early */
         }
         assert_int_equal(pthread_create(&thread, NULL, raise_soon, &stop), 0);
         run_ranks(ranks, 2);
         pthread_join(thread, NULL);
         kl_stop_fini(&stop);
-        for (int r = 0; r < 2; r++) /* the second may hear that the first has gone */
+        for (int r = 0; r < 2; r++) /* the second may be told that the first has gone */
             assert_true(ranks[r].joined == ncclInternalError || ranks[r].joined == ncclRemoteError);
         ranks[2].config.timeout_ms = 100;
-        run_ranks(ranks + 2, 1); /* late, and told so */
+        run_ranks(ranks + 2, 1); /* late, and told the reason */
         assert_int_equal(ranks[2].joined, ncclRemoteError);
     }
 }
 
-/* ---- leaving in the middle of a call ---- */
+/* ---- leaving during a call ---- */
 
-/* Of six ranks, 0 and 3 are no partners. Rank 0 aborts and leaves while it calls rank 3: who had its proof and saw it go would
-   think that it died. */
+/* Of six ranks, 0 and 3 are no partners. Rank 0 aborts and leaves while it calls rank 3, which has its proof and
+ * must not take it for dead. */
 static void leave_in_a_call(struct rank *me, struct kl_bootstrap *b)
 {
     int value = 7;
@@ -284,9 +284,9 @@ static void leave_while_called(struct rank *me, struct kl_bootstrap *b)
     }
     if (me->config.rank != 0) return;
     while (sem_wait(&leaving)) continue;
-    for (int i = 0; i < 1000; i++) sched_yield(); /* time for rank 3 to be gone, if it does not wait */
+    for (int i = 0; i < 1000; i++) sched_yield(); /* time for rank 3 to end, if it does not wait */
     bool sent = !kl_bootstrap_send(b, 3, 1, &value, sizeof value);
-    bool late = !sent && strstr(kl_error_text(), "knows nobody of this job any more");
+    bool late = !sent && strstr(kl_error_text(), "has no rank of this job any more");
     must(sent || late || strstr(kl_error_text(), "has left"));
     must(late || !kl_load_acquire(&me->failures));
     kl_store_release(&in_time, !late);
@@ -316,7 +316,7 @@ static void failing_and_leaving_go_together(void **state)
         struct rank ranks[8];
 
         setup_job(ranks, 8, fail_and_leave);
-        run_ranks(ranks, 8); /* a quick one may fail before a slow one has joined */
+        run_ranks(ranks, 8); /* a quick rank may fail before a slow one has joined */
         for (int r = 0; r < 8; r++) assert_true(kl_load_acquire(&ranks[r].failures) <= 1);
     }
 }
@@ -332,7 +332,7 @@ static void leave_early(struct rank *me, struct kl_bootstrap *b)
     }
     must(kl_bootstrap_recv(b, 0, 1, &got, sizeof got) == ncclSuccess); /* sent before it left */
     must(got == 7);
-    must(kl_load_acquire(&me->failures) == 0); /* leaving is no failure */
+    must(kl_load_acquire(&me->failures) == 0); /* leaving is not a failure */
     must(kl_bootstrap_recv(b, 0, 1, &got, sizeof got) == ncclRemoteError);
     must(strstr(kl_error_text(), "has left"));
 }

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* ---- to a stream ---- */
+/* ---- writing ---- */
 
 static size_t piece_of(size_t left)
 {
@@ -28,7 +28,7 @@ size_t kl_frame_seal_piece(struct kl_seal *seal, const void *body, size_t left, 
     return piece_of(left);
 }
 
-/* ---- from a stream ---- */
+/* ---- reading ---- */
 
 static bool decode(const unsigned char head[KL_FRAME_HEAD], struct kl_frame_head *frame)
 {
@@ -42,13 +42,13 @@ static bool decode(const unsigned char head[KL_FRAME_HEAD], struct kl_frame_head
     return true;
 }
 
-/* What is sealed as one and comes next, before it was sealed. */
+/* Plaintext bytes of the next sealed piece. */
 static size_t awaited(const struct kl_assembler *a)
 {
     return a->frame ? piece_of(a->frame->head.length - a->opened) : KL_FRAME_HEAD;
 }
 
-/* A piece comes with its seal, where the next piece will be. */
+/* A piece is received with its seal, which overlaps the next piece's place. */
 unsigned char *kl_assembler_room(struct kl_assembler *a, size_t *bytes)
 {
     *bytes = awaited(a) + KL_SEAL_BYTES - a->have;

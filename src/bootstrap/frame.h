@@ -8,11 +8,11 @@
  *     +------+----------+----------+-----------------+---------- - - ------+-----------------+--- - -
  *      \______ sealed as one ______________________/  \______ sealed, the last one shorter ___/
  *
- * Everything is sealed (seal.h): the head by itself, so that no memory is taken for a length that nobody has vouched for, and
- * the body in pieces, so that large ones are sealed on their way, with memory for one piece.
+ * Everything is sealed (seal.h): the head by itself, so that no memory is allocated for an unauthenticated length, and
+ * the body in pieces, so that large ones are sealed as they are sent, with memory for one piece.
  *
- * The assembler is fed from a stream in pieces of any size; it knows where the next bytes go, so that large bodies are
- * received in place, and opened there. It does no I/O.
+ * The assembler is fed from a stream in pieces of any size; it returns the place for the next bytes, so that large
+ * bodies are received in place, and opened there. It does no I/O.
  */
 #ifndef KL_BOOTSTRAP_FRAME_H
 #define KL_BOOTSTRAP_FRAME_H
@@ -25,20 +25,20 @@
 
 #define KL_FRAME_SEALED_HEAD (KL_FRAME_HEAD + KL_SEAL_BYTES)
 
-/** Bytes on the wire of a frame whose body is one piece: 1 to KL_FRAME_PIECE bytes. */
+/** Bytes on the wire of a frame with a body of one piece: 1 to KL_FRAME_PIECE bytes. */
 #define KL_FRAME_SEALED(length) (KL_FRAME_SEALED_HEAD + (length) + KL_SEAL_BYTES)
 
 enum kl_frame_type {
     KL_FRAME_DATA = 1,  /* kl_bootstrap_send */
     KL_FRAME_STEP,      /* a step of a collective exchange */
-    KL_FRAME_NOTICE,    /* somebody failed: record.h */
+    KL_FRAME_NOTICE,    /* a failure: record.h */
     KL_FRAME_BYE,       /* the sender leaves in good order */
     KL_FRAME_ANNOUNCE,  /* rank to root: record.h */
     KL_FRAME_INTRODUCE, /* root to rank: record.h */
     KL_FRAME_REFUSE,    /* root to rank: a notice, instead of the introduction */
-    KL_FRAME_QUESTION,  /* where is everybody: census.h */
-    KL_FRAME_ANSWERS,   /* back to who asked */
-    KL_FRAME_ASIDE,     /* between who looks on at two ranks: kl_bootstrap_aside */
+    KL_FRAME_QUESTION,  /* a status query: census.h */
+    KL_FRAME_ANSWERS,   /* answers to a query, on their way back */
+    KL_FRAME_ASIDE,     /* a control message: kl_bootstrap_aside */
     KL_FRAME_TYPES
 };
 
@@ -50,37 +50,37 @@ struct kl_frame_head {
 
 /** A frame with its body, allocated by the assembler. Freed with free(). */
 struct kl_frame {
-    struct kl_frame *next; /* for whoever owns it */
+    struct kl_frame *next; /* for the current owner's list */
     struct kl_frame_head head;
     unsigned char body[];
 };
 
-/* ---- to a stream: first the head, then as many pieces as it takes ---- */
+/* ---- writing: first the head, then the pieces ---- */
 
 void kl_frame_seal_head(struct kl_seal *seal, const struct kl_frame_head *head, unsigned char to[KL_FRAME_SEALED_HEAD]);
 
 /**
- * Seal the next piece of a body, of which `left` bytes are left; `to` has room for KL_SEAL_BYTES more than the piece. Returns
- * how many bytes of the body it holds.
+ * Seal the next piece of a body, of which `left` bytes are left; `to` has room for KL_SEAL_BYTES more than the piece.
+ * Returns the number of body bytes in it.
  */
 size_t kl_frame_seal_piece(struct kl_seal *seal, const void *body, size_t left, unsigned char *to);
 
-/* ---- from a stream ---- */
+/* ---- reading ---- */
 
-/** Zeroed but for the seal: at the start of a frame. */
+/** At the start of a frame: zeroed but for the seal. */
 struct kl_assembler {
     struct kl_seal seal;
     unsigned char head[KL_FRAME_SEALED_HEAD];
-    size_t have;            /* bytes of what is sealed as one, so far */
-    size_t opened;          /* bytes of the body */
+    size_t have;            /* bytes received of the current piece */
+    size_t opened;          /* body bytes opened */
     struct kl_frame *frame; /* NULL until the head is complete */
 };
 
-/** What can be wrong with a stream. */
+/** Errors of a stream. */
 enum kl_frame_fault {
     KL_FRAME_SOUND,
-    KL_FRAME_ALTERED,  /* on the way: it does not open */
-    KL_FRAME_NONSENSE, /* the other end has sealed what is no frame, or a longer one than we take */
+    KL_FRAME_ALTERED,  /* changed on the way: opening fails */
+    KL_FRAME_NONSENSE, /* sealed by the other end, but not a frame, or too long */
     KL_FRAME_NO_MEMORY,
 };
 
@@ -93,7 +93,7 @@ unsigned char *kl_assembler_room(struct kl_assembler *a, size_t *bytes);
  */
 enum kl_frame_fault kl_assembler_filled(struct kl_assembler *a, size_t bytes, uint32_t limit, struct kl_frame **frame);
 
-/** Free what is half done, and forget the key. */
+/** Free an incomplete frame, and wipe the key. */
 void kl_assembler_fini(struct kl_assembler *a);
 
 #endif

@@ -68,7 +68,7 @@ bool kl_handshake_proved(const struct kl_handshake *h, const unsigned char proof
     return kl_key_proof_equal(proof, right);
 }
 
-/* The host proves nothing to who may not have the key. */
+/* The host sends no proof to a caller that may not have the key. */
 static bool carries_proof(enum kl_handshake_outcome outcome)
 {
     return outcome != KL_REFUSED && outcome != KL_UNKNOWN;
@@ -94,7 +94,7 @@ bool kl_handshake_answered(const struct kl_handshake *h, const unsigned char ans
     return true;
 }
 
-/* The random bytes of both hellos are in it: no two connections have a key in common, whoever began to choose. */
+/* Depends on the random bytes of both hellos: no two connections share a key, whichever side is malicious. */
 static struct kl_seal seal_of(const struct kl_handshake *h, const char *direction)
 {
     unsigned char said[2 * KL_HELLO_BYTES];

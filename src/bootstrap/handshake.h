@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * handshake.h - how two ends of a new connection prove to each other that they hold the same key.
+ * handshake.h - mutual proof of holding the same key, on a new connection.
  *
  *      caller                                host
  *        hello (48 bytes)            --->
@@ -8,17 +8,15 @@
  *        proof (32 bytes)            --->
  *                                    <---    answer (40 bytes): an outcome, with the host's proof
  *
- * A hello says which protocol version and which kind of connection, of which job, from which rank to which, and holds 24
- * random bytes. A proof covers both hellos, so it is good for one connection only, and the side that makes it, so it cannot
- * be sent back; the host's covers its outcome, too. Before the proof, a hello only says whose key the proof is tried with.
- * A caller without the key gets the fixed answer "refused" or "unknown", which proves nothing, and is told so at once.
+ * A hello has the protocol version, the connection type, the job, both ranks, and 24 random bytes. A proof covers both
+ * hellos and its side, so it can be neither replayed nor reflected; the host's also covers its outcome. Before the
+ * proof, a hello only selects the key to check with. A caller without the key gets the fixed answer "refused" or
+ * "unknown", without proof, at once.
  *
- * Who is admitted goes on with two seals (seal.h), one for each direction, whose keys come from the key and both hellos: what
- * follows the handshake is of this connection and of nobody else.
+ * An admitted connection continues with two seals (seal.h), one per direction, with keys derived from the key and both
+ * hellos. The four messages have the same layout in all versions; later ones may differ.
  *
- * The layout of the four messages is the same in all versions; only what follows them may differ.
- *
- * Everything here is pure; caller.c and acceptor.c play the two parts.
+ * All functions are pure; caller.c and acceptor.c do the I/O.
  */
 #ifndef KL_BOOTSTRAP_HANDSHAKE_H
 #define KL_BOOTSTRAP_HANDSHAKE_H
@@ -38,10 +36,10 @@ enum kl_side { KL_CALLER = 1, KL_HOST };
 enum kl_handshake_outcome {
     KL_ADMITTED = 1,
     KL_REFUSED,       /* the proof is wrong; this answer carries none */
-    KL_ELSEWHERE,     /* not this connection: there is another between us, or about to be */
-    KL_OTHER_VERSION, /* the host's hello says which it speaks */
-    KL_NOT_HERE,      /* the caller cannot be whom it says, or has come to somebody else */
-    KL_UNKNOWN,       /* nobody of that job, type and rank is here; this answer carries no proof */
+    KL_ELSEWHERE,     /* not this connection: there is another one between the two ranks, or about to be */
+    KL_OTHER_VERSION, /* the host's hello has its version */
+    KL_NOT_HERE,      /* the caller's rank is impossible, or it has reached the wrong host */
+    KL_UNKNOWN,       /* no acceptor of that job, type and rank is here; this answer carries no proof */
     KL_EXHAUSTED,     /* the host has no descriptor left for the connection */
     KL_HANDSHAKE_OUTCOMES
 };
@@ -60,36 +58,36 @@ struct kl_handshake {
     unsigned char caller[KL_HELLO_BYTES], host[KL_HELLO_BYTES];
 };
 
-/** A connection on which somebody was admitted, as one end has it. */
+/** An admitted connection, as one end sees it. */
 struct kl_connection {
     int fd;
     struct kl_seal out, in;
 };
 
-/** Our hello, with fresh random bytes. */
+/** Encode a hello, with fresh random bytes. */
 void kl_hello_encode(const struct kl_hello *hello, unsigned char wire[KL_HELLO_BYTES]);
 
-/** Are these the first bytes of a hello? All that may be asked before the proof. */
+/** Are these the first bytes of a hello? The only check before the proof. */
 bool kl_hello_plausible(const unsigned char wire[KL_HELLO_BYTES]);
 struct kl_hello kl_hello_decode(const unsigned char wire[KL_HELLO_BYTES]);
 
-/** The caller's proof, and the host's check of it. */
+/** Make the caller's proof, and check it at the host. */
 void kl_handshake_prove(const struct kl_handshake *h, unsigned char proof[KL_PROOF_BYTES]);
 bool kl_handshake_proved(const struct kl_handshake *h, const unsigned char proof[KL_PROOF_BYTES]);
 
-/** The host's answer, and the caller's check of it; false: not from a holder of the key, or no known outcome. */
+/** Make the host's answer, and check it at the caller; false: not made with the key, or not a known outcome. */
 void kl_handshake_answer(const struct kl_handshake *h, enum kl_handshake_outcome outcome,
                          unsigned char answer[KL_ANSWER_BYTES]);
 bool kl_handshake_answered(const struct kl_handshake *h, const unsigned char answer[KL_ANSWER_BYTES],
                            enum kl_handshake_outcome *outcome);
 
-/** The seals of the side `us`. Once it is clear that both ends hold the key. */
+/** The seals of the side `us`. Only after both ends have proved that they hold the key. */
 void kl_handshake_seals(const struct kl_handshake *h, enum kl_side us, struct kl_seal *out, struct kl_seal *in);
 
 /** Overwrite the keys of a copy that is no longer needed. */
 void kl_connection_forget(struct kl_connection *connection);
 
-/** The rules that hold for every host, once the proof was right: KL_ADMITTED, or why not. */
+/** Rules that hold for every host, after the proof was right: KL_ADMITTED, or the reason for declining. */
 enum kl_handshake_outcome kl_handshake_judge(const struct kl_handshake *h);
 
 #endif

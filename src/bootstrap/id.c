@@ -33,7 +33,7 @@ void kl_id_pack(const struct kl_id *id, ncclUniqueId *bytes)
     }
 }
 
-/* The used addresses come first, then there are none. */
+/* Used addresses come first; the rest are empty. */
 static bool unpack_addresses(struct kl_reader *r, struct kl_id *id)
 {
     for (int i = 0; i < KL_ADDRESSES; i++) {
@@ -49,6 +49,15 @@ static bool unpack_addresses(struct kl_reader *r, struct kl_id *id)
     return id->naddresses > 0;
 }
 
+void kl_id_add_psk(struct kl_id *id)
+{
+    struct kl_bootstrap_params params;
+
+    kl_param_load(&kl_bootstrap_param_set, &params);
+    if (*params.psk) id->secret = kl_key_derive(&id->secret, "kolo psk", params.psk, strlen(params.psk));
+    explicit_bzero(&params, sizeof params);
+}
+
 bool kl_id_unpack(const ncclUniqueId *bytes, struct kl_id *id)
 {
     struct kl_reader r = kl_reader_on(bytes->internal, sizeof bytes->internal);
@@ -61,6 +70,7 @@ bool kl_id_unpack(const ncclUniqueId *bytes, struct kl_id *id)
     if (found.kind != KL_ID_ROOT_RUNS && found.kind != KL_ID_RANK0_OPENS) return false;
     kl_get_bytes(&r, found.secret.bytes, KL_KEY_BYTES);
     if (!unpack_addresses(&r, &found) || kl_get_u32(&r)) return false;
+    kl_id_add_psk(&found);
     *id = found;
     return true;
 }
@@ -91,7 +101,7 @@ void kl_bootstrap_id_format(const ncclUniqueId *id, char text[2 * NCCL_UNIQUE_ID
     for (size_t i = 0; i < sizeof id->internal; i++) snprintf(text + 2 * i, 3, "%02x", (unsigned char)id->internal[i]);
 }
 
-/* What is no address may be a damaged id, which nobody shall read in a log. */
+/* Text that is not an address may be a damaged id, and must not appear in a log. */
 static ncclResult_t parse_rendezvous(const char *text, ncclUniqueId *bytes)
 {
     struct kl_bootstrap_params params;
@@ -123,7 +133,7 @@ ncclResult_t kl_bootstrap_id_parse(const char *text, ncclUniqueId *out)
 
 /* ---- making ids ---- */
 
-/* All who know the rendezvous know its number. */
+/* The number follows from the id, so that all ranks of the host know it. */
 static union kl_address door_of_rendezvous(const struct kl_id *id, uint64_t place)
 {
     union kl_address door = kl_address_of_door(place);
@@ -165,7 +175,7 @@ bool kl_id_is_public(const struct kl_id *id)
     return !memcmp(&known, &id->secret, sizeof known);
 }
 
-/* Ranks of one host, which have its door, need none. */
+/* Ranks of one host, which have its Unix address, need no interface. */
 static ncclResult_t choose_interfaces(const struct kl_netif_wish *wish, bool has_door,
                                       struct kl_netif chosen[KL_NETIF_MAX], int *n)
 {

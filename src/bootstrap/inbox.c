@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An empty frame is not free either. */
+/* An empty frame takes memory, too. */
 static size_t weight(const struct kl_frame *f)
 {
     return sizeof *f + f->head.length;

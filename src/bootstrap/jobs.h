@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** jobs.h - for the tests of this folder: jobs whose ranks are threads, and a check that nothing is left open. */
+/** jobs.h - for the tests of this folder: jobs whose ranks are threads, and a check for leaked descriptors. */
 #ifndef KL_BOOTSTRAP_JOBS_H
 #define KL_BOOTSTRAP_JOBS_H
 
@@ -28,9 +28,9 @@ struct rank {
     uint64_t after_join_timeout_ms; /* unless 0 */
     pthread_t thread;
     ncclResult_t joined;
-    char text[KL_ERROR_TEXT]; /* of the failure to join */
+    char text[KL_ERROR_TEXT]; /* of a failure to join */
 
-    /* what on_failure was told: */
+    /* arguments of on_failure: */
     _Atomic int failures;
     int culprit;
     ncclResult_t code;
@@ -49,7 +49,7 @@ static inline void note_failure(void *ctx, int culprit, ncclResult_t code, const
     sem_post(&me->failed);
 }
 
-/** An assertion for threads, where those of cmocka do not work. */
+/** An assertion for threads other than the test's, where those of cmocka do not work. */
 #define must(condition)                                                                                                \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
@@ -58,7 +58,7 @@ static inline void note_failure(void *ctx, int culprit, ncclResult_t code, const
         }                                                                                                              \
     } while (0)
 
-/* Wait for the one call of on_failure. */
+/* Wait for the single call of on_failure. */
 static inline void await_failure(struct rank *me)
 {
     while (sem_wait(&me->failed)) continue;
@@ -159,7 +159,7 @@ static inline enum kl_io shake_hands(struct kl_connection *connection, const str
     return KL_IO_DONE;
 }
 
-/* Say it, sealed as one piece. */
+/* Send bytes, sealed as one piece. */
 static inline void say_sealed(struct kl_connection *connection, const void *bytes, size_t n)
 {
     const struct kl_wait wait = {.deadline = KL_NO_DEADLINE};
@@ -187,7 +187,7 @@ static inline void note_call(void *ctx, ncclResult_t rc, const struct kl_connect
     sem_post(&a->done);
 }
 
-/* Call, and wait for how it ends. */
+/* Call, and wait for the end of the call. */
 static inline ncclResult_t call_and_wait(struct kl_call *call, struct kl_connection *connection)
 {
     struct awaited_call a = {.connection = {.fd = -1}};
@@ -210,7 +210,7 @@ static inline ncclResult_t call_and_wait(struct kl_call *call, struct kl_connect
 
 /* ---- leaks ---- */
 
-/* Fails when they do not go: a test that failed may have left something for ever. */
+/* Fails when they stay open: a test that failed may have leaked some for good. */
 static inline int await_fds(int most)
 {
     uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
@@ -228,17 +228,17 @@ static inline int note_fds(void **state)
     return 0;
 }
 
-/* What the event loop ends by itself, such as a rendezvous, ends a moment later. */
+/* Objects that the event loop frees by itself, such as a rendezvous, may take a moment longer. */
 static inline int expect_no_more_fds(void **state)
 {
     (void)state;
     return await_fds(fds_before);
 }
 
-/** A test after which as few descriptors are open as before. */
+/** A test that must leave no more descriptors open than before. */
 #define leak_test(f) cmocka_unit_test_setup_teardown(f, note_fds, expect_no_more_fds)
 
-/* ---- what jobs do ---- */
+/* ---- bodies of jobs ---- */
 
 static inline void gather_and_check(struct rank *me, struct kl_bootstrap *b)
 {
@@ -253,7 +253,7 @@ static inline void gather_and_check(struct rank *me, struct kl_bootstrap *b)
     must(kl_bootstrap_allgather(b, NULL, 0) == ncclSuccess);
 }
 
-/* Everybody sends to everybody, first tag 2, then tag 1, and takes them in the other order. Many calls cross. */
+/* All ranks send to all, first tag 2, then tag 1, and receive in the other order. Many connection attempts cross. */
 static inline void talk_to_all(struct rank *me, struct kl_bootstrap *b)
 {
     int n = me->config.nranks, rank = me->config.rank, got;
@@ -271,7 +271,7 @@ static inline void talk_to_all(struct rank *me, struct kl_bootstrap *b)
     must(kl_bootstrap_barrier(b) == ncclSuccess);
 }
 
-/* ---- who only knocks ---- */
+/* ---- bare connections ---- */
 
 static inline union kl_address free_address(const char *text)
 {

@@ -23,19 +23,21 @@
 #include <string.h>
 #include <unistd.h>
 
-/* For telling the others why we do not join, all of them together; and for their calls that are on the way when we leave. */
+/* For telling the other ranks that this one does not join, all together; and for their connection attempts that are
+ * under way when this rank leaves. */
 enum { TELL_MS = 1000 };
 
 /* ---- connecting with the others ---- */
 
-/* Partners know each other from the root; afterwards everybody is connected with them, and knows everybody. */
+/* Partners' addresses come from the root; the first exchange connects with them, and distributes the addresses of
+ * all. */
 static ncclResult_t meet_partners(struct kl_bootstrap *b)
 {
     KL_TRY(kl_bootstrap_barrier(b));
     return kl_process_table_gather(b);
 }
 
-/* Partners may not be connected with us yet: without a word from us, they would take us for the one who failed. */
+/* Partners may not be connected yet: without a notice they would blame this rank. */
 static void tell_partners(struct kl_bootstrap *b)
 {
     int partner[KL_MAX_PARTNERS], n = kl_partners(b->rank, b->nranks, partner);
@@ -43,7 +45,7 @@ static void tell_partners(struct kl_bootstrap *b)
 
     snprintf(why, sizeof why, "%s", kl_error_text());
     snprintf(text, sizeof text, "%s did not join: %.800s", kl_who(b, b->rank, me), why);
-    kl_bootstrap_report(b, b->rank, ncclRemoteError, text); /* unless the failure is known already */
+    kl_bootstrap_report(b, b->rank, ncclRemoteError, text); /* ignored if the failure is known already */
     pthread_mutex_lock(&b->lock);
     for (int i = 0; i < n; i++) {
         struct kl_contact *peer;
@@ -100,7 +102,7 @@ static void on_outer_stop(void *ctx, uint32_t events)
     kl_bootstrap_abort(b);
 }
 
-/* Several bootstraps may obey one stop, and the loop takes a descriptor only once. */
+/* Several bootstraps may share one stop, and the loop takes a descriptor only once. */
 static ncclResult_t obey(struct kl_bootstrap *b, const struct kl_stop *stop)
 {
     if (!stop) return ncclSuccess;
@@ -147,7 +149,7 @@ ncclResult_t kl_join_listen(struct kl_bootstrap *b)
     return kl_acceptor_create(b->loop, card->address, &card->naddresses, &me, kl_reach_called, b, &b->acceptor);
 }
 
-/* Only the rendezvous waits on sockets; a descriptor for each rank is not nothing. */
+/* Only joining waits on sockets; afterwards it would cost one descriptor per rank. */
 static void end_stop(struct kl_bootstrap *b)
 {
     pthread_mutex_lock(&b->lock);
@@ -178,7 +180,7 @@ ncclResult_t kl_bootstrap_join(const struct kl_bootstrap_config *config, struct 
     KL_TRY_OR(rc, out, obey(b, config->stop));
     KL_TRY_OR(rc, out, describe_me(b, &id));
     b->name = kl_id_name(&id);
-    KL_TRY_OR(rc, out, kl_join_listen(b)); /* others hear where from the root */
+    KL_TRY_OR(rc, out, kl_join_listen(b)); /* the root tells the address to other ranks */
     KL_TRY_OR(rc, out, kl_rendezvous_open(b, &id, &root));
     KL_TRY_OR(rc, out, kl_rendezvous_meet(b, &id));
     KL_TRY_OR(rc, out, join_partners(b));

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** join.h - how every bootstrap begins, whether its ranks meet at a rendezvous or know each other. */
+/** join.h - common first steps of every bootstrap, with or without a rendezvous. */
 #ifndef KL_BOOTSTRAP_JOIN_H
 #define KL_BOOTSTRAP_JOIN_H
 
 #include "bootstrap/state.h"
 
-/** A bootstrap on the event loop, that knows nobody. Whatever happens, kl_bootstrap_leave ends it. */
+/** Create a bootstrap on the event loop, without contacts. In all cases kl_bootstrap_leave ends it. */
 ncclResult_t kl_join_begin(const struct kl_bootstrap_config *config, struct kl_bootstrap **bootstrap);
 
 /**
- * For one that has the cards of all ranks, and a key: it gets the name that the key has, listens on the sockets of the process, where
- * the cards say, and is there when all others are.
+ * For a bootstrap that has the address records of all ranks, and a key: derives the name from the key, listens on the
+ * process's sockets at the recorded addresses, and waits until all ranks have joined.
  */
 ncclResult_t kl_join_known(struct kl_bootstrap *b);
 
-/** Listen on the own card's addresses, as who has `name`; who calls before there is a key waits for it. */
+/** Listen on the addresses of the own record, under `name`; callers before there is a key wait for it. */
 ncclResult_t kl_join_listen(struct kl_bootstrap *b);
 
 #endif

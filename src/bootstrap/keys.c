@@ -7,7 +7,7 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Only fails when the system has no randomness, and then libsodium ends the program at the first use of it. */
+/* Fails only when the system has no randomness, and then libsodium ends the program at its first use. */
 static void init(void)
 {
     int rc = sodium_init();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * keys.h - secrets of a job: where they come from, how one is derived from another, and proofs of knowing one.
+ * keys.h - keys of a job: creation, derivation, and proofs of possession.
  *
- * Threads:  any; the library behind is initialised at first use.
+ * Threads:  any; libsodium is initialised at first use.
  * Source:   BLAKE2b (RFC 7693), keyed, through libsodium's crypto_generichash.
  */
 #ifndef KL_BOOTSTRAP_KEYS_H
@@ -20,13 +20,13 @@ struct kl_key {
 
 void kl_key_random(void *bytes, size_t n);
 
-/** The key of a text that the user gives to all ranks (KOLO_SECRET). */
+/** The key for a text that the user gives to all ranks (KOLO_SECRET). */
 struct kl_key kl_key_from_text(const char *text);
 
-/** A key for one purpose, from another key: `label` says which, `salt` makes it belong to one occasion. */
+/** Derive a key for one purpose: `label` names the purpose, `salt` distinguishes uses. */
 struct kl_key kl_key_derive(const struct kl_key *key, const char *label, const void *salt, size_t salt_bytes);
 
-/** Proof of knowing `key`, bound to `label` and to `data`. */
+/** Proof of holding `key`, bound to `label` and to `data`. */
 void kl_key_prove(const struct kl_key *key, const char *label, const void *data, size_t bytes,
                   unsigned char proof[KL_PROOF_BYTES]);
 

@@ -13,9 +13,9 @@
 #include <sys/uio.h>
 
 enum {
-    READ_AT_ONCE = 1 << 20, /* bytes from one peer before the loop looks at the others */
-    READ_MORE = 4096,       /* bytes beyond what the assembler wants next */
-    NO_MEMORY_MS = 50,      /* before writing again when the system had none */
+    READ_AT_ONCE = 1 << 20, /* bytes from one peer before the loop serves others */
+    READ_MORE = 4096,       /* bytes read beyond the assembler's next piece */
+    NO_MEMORY_MS = 50,      /* before writing again when the kernel had no memory */
 };
 
 /* ---- outgoing; under lock ---- */
@@ -25,7 +25,7 @@ bool kl_link_flushing(const struct kl_contact *peer)
     return peer->state == KL_LINK_UP && peer->out.first && !peer->mute;
 }
 
-/* What the reader wants, and the writer. A peer that is not read is still watched for its end. */
+/* Events of interest to the reader and the writer. A peer that is not read is still watched for its end. */
 static uint32_t wanted(const struct kl_contact *peer)
 {
     uint32_t events = peer->paused ? EPOLLRDHUP : EPOLLIN;
@@ -36,10 +36,10 @@ static uint32_t wanted(const struct kl_contact *peer)
 
 static void watch(struct kl_contact *peer)
 {
-    if (peer->source) kl_source_watch(peer->source, wanted(peer)); /* else we are leaving */
+    if (peer->source) kl_source_watch(peer->source, wanted(peer)); /* NULL while leaving */
 }
 
-/* What errno means after a write. The end of the connection is news for the reader, who may have more to read before it. */
+/* Map errno after a write. The end of the connection is left to the reader, which may have more to read before it. */
 static void after_write(struct kl_contact *peer, int err)
 {
     bool ended = err == EPIPE || err == ECONNRESET;
@@ -49,7 +49,7 @@ static void after_write(struct kl_contact *peer, int err)
     peer->mute = !peer->rests;
     if (ended || !peer->source) return;
     if (peer->mute) peer->broken = err;
-    kl_source_deadline(peer->source, peer->rests ? kl_deadline_in_ms(NO_MEMORY_MS) : 0); /* on_link goes on */
+    kl_source_deadline(peer->source, peer->rests ? kl_deadline_in_ms(NO_MEMORY_MS) : 0); /* on_link continues */
 }
 
 static void flush(struct kl_contact *peer)
@@ -104,7 +104,7 @@ ncclResult_t kl_link_send(struct kl_contact *peer, const struct kl_frame_head *h
         if (!kl_state_wait(b, deadline)) rc = not_taken(peer);
     if (!rc && kl_queued_state(q) != KL_QUEUED_SENT) rc = kl_link_ended(peer);
     if (!kl_outbox_take_back(&peer->out, q)) {
-        shutdown(peer->fd, SHUT_RDWR); /* which its reader notices */
+        shutdown(peer->fd, SHUT_RDWR); /* the reader notices */
         pthread_cond_broadcast(&b->changed);
     }
     return rc;
@@ -143,7 +143,7 @@ void kl_link_resume_all(struct kl_bootstrap *b)
 
 /* ---- incoming; on the event loop, without lock ---- */
 
-/* Source and descriptor stay until the owner leaves: removing the source is how it waits for this callback. */
+/* Source and descriptor stay until the owner leaves: it waits for this callback by removing the source. */
 static void end_link(struct kl_contact *peer, enum kl_link_state state)
 {
     struct kl_bootstrap *b = peer->bootstrap;
@@ -160,7 +160,7 @@ static void end_link(struct kl_contact *peer, enum kl_link_state state)
     pthread_mutex_unlock(&b->lock);
 }
 
-/* The news first, so that a sender that sees the link end knows why. */
+/* Report first, so that a sender that sees the end of the link knows the reason. */
 static void give_up(struct kl_contact *peer, const struct kl_notice *why)
 {
     peer->bootstrap->on_bad_news(peer->bootstrap, why);
@@ -180,7 +180,7 @@ static void lose(struct kl_contact *peer, const char *how)
     give_up(peer, &why);
 }
 
-/* It may be well, and so may we; but what comes from there cannot be told from what somebody else says. */
+/* Both ranks may be fine; but data from this connection can no longer be trusted. */
 static void distrust(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
@@ -190,7 +190,7 @@ static void distrust(struct kl_contact *peer)
 
     pthread_mutex_lock(&b->lock);
     snprintf(why.text, sizeof why.text,
-             "a frame from %s at %s was altered on the way to rank %d in phase %s; find out what is between them",
+             "a frame from %s at %s was altered on the way to rank %d in phase %s; check the network between them",
              kl_who(b, peer->rank, who), kl_address_format(&from, address), b->rank, b->phase);
     pthread_mutex_unlock(&b->lock);
     give_up(peer, &why);
@@ -210,7 +210,7 @@ static void hear_notice(struct kl_contact *peer, const struct kl_frame *f)
     peer->bootstrap->on_bad_news(peer->bootstrap, &why);
 }
 
-/* With its last words, for a census. */
+/* Carries the final status, for status queries. */
 static void hear_bye(struct kl_contact *peer, const struct kl_frame *f)
 {
     peer->bootstrap->on_census(peer, f);
@@ -258,7 +258,7 @@ static bool hear(struct kl_contact *peer, struct kl_frame *f)
     return goes_on;
 }
 
-/* `n` bytes are where the assembler wants them. False: the connection has ended. */
+/* `n` bytes have been read to the place that the assembler gave. False: the connection has ended. */
 static bool filled(struct kl_contact *peer, size_t n)
 {
     struct kl_frame *frame;
@@ -291,10 +291,8 @@ static void broke(struct kl_contact *peer, ssize_t n)
     lose(peer, how);
 }
 
-/*
- * One system call for what is there: large bodies go where they belong, and a few small frames that follow are copied. False:
- * nothing more to read now, or ever.
- */
+/* Read available bytes with one system call: large bodies go to their final place, and a few small frames that
+ * follow are copied. False: nothing more to read now, or ever. */
 static bool read_some(struct kl_contact *peer, size_t *total)
 {
     unsigned char more[READ_MORE];
@@ -313,7 +311,7 @@ static bool read_some(struct kl_contact *peer, size_t *total)
     return filled(peer, first) && fill(peer, more, got - first) && got == room + sizeof more;
 }
 
-/* Write what there is room for, or memory again. False: the connection has ended. */
+/* Write as much as the kernel takes. False: the connection has ended. */
 static bool write_on(struct kl_contact *peer)
 {
     char how[160], reason[128];
@@ -333,7 +331,7 @@ static void on_link(void *ctx, uint32_t events)
     struct kl_contact *peer = ctx;
     size_t total = 0;
 
-    if (peer->ended) return; /* while we are leaving, events still come that are no longer wanted */
+    if (peer->ended) return; /* while leaving, events may arrive that are no longer wanted */
     if ((!events || events & EPOLLOUT) && !write_on(peer)) return;
     if (!(events & ~(uint32_t)EPOLLOUT)) return;
     while (total < READ_AT_ONCE && read_some(peer, &total)) continue;
@@ -360,7 +358,7 @@ ncclResult_t kl_link_begin(struct kl_contact *peer, const struct kl_connection *
     return rc;
 }
 
-/* The last words. What was sent before stays deliverable after the close, if nothing unread is in its way. */
+/* Send the goodbye. Data sent before stays deliverable after the close, unless received data is unread. */
 static void say_bye(struct kl_contact *peer)
 {
     const struct kl_bootstrap *b = peer->bootstrap;

@@ -11,32 +11,32 @@
 #include <string.h>
 
 enum {
-    /* Before accepting again when the process has no descriptor left, say; twice as long after each failure. */
+    /* Before accepting again after a failure, such as no descriptor left; twice as long after each failure. */
     PAUSE_MS = 100,
     LONGEST_PAUSE_MS = 3200,
-    AT_ONCE = 64,    /* connections, before the loop looks at those that it has */
+    AT_ONCE = 64,    /* connections accepted before the loop serves others */
     REMEMBERED = 16, /* ports */
 };
 
 struct kl_listener {
-    struct kl_listener *next; /* of those that are shared */
+    struct kl_listener *next; /* list of the shared ones */
     struct kl_loop *loop;
     struct kl_source *source;
     int fd;
-    int pause_ms; /* 0: the last time it went well */
+    int pause_ms; /* 0: the last accept succeeded */
     union kl_address address;
     kl_listener_fn *fn;
-    void *owner; /* NULL: it is shared */
+    void *owner; /* NULL: shared */
     int holders;
 };
 
-/* All are of one loop: there is one at a time, and each holder holds it. */
+/* All belong to one loop: there is one at a time, and each holder holds it. */
 static struct {
     struct kl_loop *loop;
     struct kl_listener *shared;
 } process;
 
-/* Addresses with the ports that the system once chose for them; the oldest is overwritten. */
+/* Addresses with the ports that the system chose for them earlier; a ring. */
 static union kl_address remembered[REMEMBERED];
 static unsigned nremembered;
 
@@ -64,7 +64,7 @@ static void remember(const union kl_address *address)
     *place = *address;
 }
 
-/* Somebody else may have taken our old port meanwhile. */
+/* Another process may have taken the earlier port meanwhile. */
 static bool listen_as_before(union kl_address *address, int *fd)
 {
     const union kl_address *before = find_remembered(address);
@@ -92,7 +92,7 @@ static ncclResult_t listen_on(union kl_address *address, int *fd)
 
 /* ---- connections ---- */
 
-/* Whoever calls waits in the backlog meanwhile. */
+/* Callers wait in the backlog meanwhile. */
 static void pause_after(struct kl_listener *l, int err)
 {
     char address[KL_ADDRESS_TEXT], reason[128];
@@ -105,7 +105,7 @@ static void pause_after(struct kl_listener *l, int err)
     kl_source_deadline(l->source, kl_deadline_in_ms((uint64_t)l->pause_ms));
 }
 
-/* Who calls is answered also when there is no descriptor left, be it that. */
+/* Callers get an answer also when no descriptor is left, if only that one. */
 static enum kl_io accept_one(struct kl_listener *l, int *fd, bool *spare)
 {
     const struct kl_wait at_once = {.deadline = 0};
@@ -128,7 +128,7 @@ static void on_listener(void *ctx, uint32_t events)
     int fd, n = 0;
     bool spare;
 
-    if (!events) kl_source_watch(l->source, EPOLLIN); /* a pause is over */
+    if (!events) kl_source_watch(l->source, EPOLLIN); /* end of a pause */
     while (!(io = accept_one(l, &fd, &spare))) {
         l->pause_ms = 0;
         l->fn(l, l->owner, fd, spare);
@@ -139,7 +139,7 @@ static void on_listener(void *ctx, uint32_t events)
 
 /* ---- holders ---- */
 
-/* After a fork the child has another loop, and what is in the list is its parent's. */
+/* After a fork the child has another loop, and the entries in the list are the parent's. */
 static void notice_another_loop(struct kl_loop *loop)
 {
     if (process.loop == loop) return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** local_id.c - an id on its way from rank 0 to the other ranks of its host: in a file, which the root removes. */
+/** local_id.c - pass an id from rank 0 to the other ranks of its host: in a file, which the root removes. */
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/root.h"
@@ -30,7 +30,7 @@ void kl_bootstrap_id_withdraw(const ncclUniqueId *bytes)
     kl_key_wipe(&id.secret);
 }
 
-/* On its own host a connection is refused at once. */
+/* Within a host a connection is refused at once. */
 static bool is_refused(const union kl_address *address)
 {
     int fd = -1;
@@ -42,7 +42,7 @@ static bool is_refused(const union kl_address *address)
     return refused;
 }
 
-/* Its writer's lock may have passed to a child that lives on: does anybody listen there? */
+/* The writer's lock may have passed to a child that lives on: check for a listener. */
 static bool has_root(const void *data)
 {
     int nrefused = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The id that rank 0 leaves for the other ranks of its host: there as long as ranks are to come, and no longer. */
+/* The id that rank 0 publishes for the other ranks of its host: available until all ranks have joined, and no
+ * longer. */
 #include "bootstrap/jobs.h"
 
 #include "os/job_name.h"
@@ -46,7 +47,7 @@ static void expect_none(const char *why)
     if (!strstr(kl_error_text(), why)) fail_msg("\"%s\" does not say \"%s\"", kl_error_text(), why);
 }
 
-/* Whoever has joined may be gone the next moment, and its successor look for the next id. */
+/* A rank that has joined may end the next moment, and its successor look for the next id. */
 static void look(struct rank *me, struct kl_bootstrap *b)
 {
     ncclUniqueId id;
@@ -91,8 +92,8 @@ static void it_is_gone_when_one_does_not_come(void **state)
     kl_bootstrap_decline(&id, 1, 1, 2);
     expect_none("nobody has written");
     assert_int_equal(kl_bootstrap_id_leave(&id, job, kl_deadline_in_ms(kolo_test_hang_ms())), ncclSuccess);
-    expect_none("nobody has written"); /* nobody may come any more */
-    setup_ranks(ranks, 2, &id, NULL);  /* who has it nevertheless is told, and then the root is gone */
+    expect_none("nobody has written"); /* no more ranks are expected */
+    setup_ranks(ranks, 2, &id, NULL);  /* a rank that has the id nevertheless is told, and then the root ends */
     run_ranks(ranks, 2);
     assert_int_equal(ranks[0].joined, ncclRemoteError);
 }
@@ -119,7 +120,7 @@ static void close_sockets(void)
         if (!fstat(fd, &st) && S_ISSOCK(st.st_mode)) close(fd);
 }
 
-/* Hold what the parent held, but for its sockets, until the test ends it. */
+/* Keep the parent's descriptors open, except its sockets, until the test ends it. */
 static void live_on(int until, int told)
 {
     char c = 0;
@@ -128,7 +129,7 @@ static void live_on(int until, int told)
     _exit(write(told, &c, 1) != 1 || read(until, &c, 1) != 0);
 }
 
-/* The lock lives on in a child that was made behind the library's back; but nobody listens. */
+/* The lock passes to a child that was made by clone(2) directly; but it has no listener. */
 static void an_id_at_which_nobody_listens_is_none(void **state)
 {
     int status, fds[2], told[2];

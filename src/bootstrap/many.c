@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Joining with several ids, whose roots share the load: the ranks are cut into as many shares, and each root introduces one to itself.
+/* Joining with several ids, whose roots share the load: the ranks are divided into as many shares, and each root
+ * introduces one share.
  *
  *      root 0:  0 1 2 3 + 4 8   the first ranks of the other shares come here, too
  *      root 1:  4 5 6 7
  *      root 2:  8 9 10 11
  *
- * The first ranks hand the addresses of their shares to rank 0, and take those of all back to their shares. Then everybody knows
- * everybody, and what was made for that is left.
- */
+ * The first ranks send the addresses of their shares to rank 0, and bring those of all back to their shares. Then
+ * every rank has all addresses, and the intermediate bootstraps are left. */
 #include "base/error.h"
 #include "bootstrap/id.h"
 #include "bootstrap/join.h"
@@ -26,10 +25,11 @@ struct meeting {
     const struct kl_bootstrap_config *config;
     const ncclUniqueId *ids;
     int nids;
-    int share;                       /* the own one */
-    int first, end;                  /* its ranks */
-    struct kl_bootstrap *mine, *top; /* of the share, and of root 0: the same for that's share; NULL: not there */
-    unsigned char *table;            /* the session, and the cards of all ranks as they travel */
+    int share;      /* the own one */
+    int first, end; /* its ranks */
+    /* bootstraps of the share, and of the first ranks at root 0, which is also root 0's share; NULL: not a member */
+    struct kl_bootstrap *mine, *top;
+    unsigned char *table; /* the session, and the records of all ranks as sent on the wire */
     size_t bytes;
 };
 
@@ -65,7 +65,7 @@ static void tell_owner(const struct meeting *m, struct kl_bootstrap *b)
     if (m->config->on_life) m->config->on_life(m->config->ctx, b);
 }
 
-/* Who is missing there has another number here. */
+/* A missing rank has another number there: translate it. */
 static ncclResult_t in_share(const struct meeting *m, int share, ncclResult_t rc)
 {
     char text[KL_ERROR_TEXT];
@@ -101,7 +101,7 @@ static void decline(const ncclUniqueId *packed, int rank)
     kl_key_wipe(&id.secret);
 }
 
-/* The first rank of a share comes to root 0 as well. */
+/* Only the first rank of a share also comes to root 0. */
 static bool leads_to_top(const struct meeting *m)
 {
     return m->share && m->config->rank == m->first;
@@ -155,7 +155,7 @@ static ncclResult_t collect(struct meeting *m)
     return ncclSuccess;
 }
 
-/* From rank 0 on, down a binomial tree. */
+/* From rank 0 down a binomial tree. */
 static ncclResult_t pass_down(struct meeting *m, struct kl_bootstrap *b)
 {
     int mask = 1;
@@ -179,7 +179,7 @@ static ncclResult_t fill_table(struct meeting *m)
     return m->share ? pass_down(m, m->mine) : ncclSuccess;
 }
 
-/* ---- the bootstrap of all ---- */
+/* ---- the bootstrap of all ranks ---- */
 
 static ncclResult_t read_table(const struct meeting *m, struct kl_bootstrap *b)
 {
@@ -197,7 +197,7 @@ static ncclResult_t read_table(const struct meeting *m, struct kl_bootstrap *b)
     return ncclSuccess;
 }
 
-/* What has been sent up to here belongs to it. */
+/* Add the traffic of the intermediate bootstraps. */
 static void take_over_traffic(const struct meeting *m, struct kl_bootstrap *b)
 {
     struct kl_bootstrap *before[] = {m->mine, m->top == m->mine ? NULL : m->top};
@@ -240,9 +240,9 @@ static ncclResult_t meet(struct meeting *m, struct kl_bootstrap **out)
     return rc ? rc : found(m, out);
 }
 
-/* ---- */
+/* ---- public functions ---- */
 
-/* Those that rank 0 opens are one rendezvous. */
+/* Ids that rank 0 opens name one rendezvous. */
 static bool is_one_rendezvous(const ncclUniqueId *ids, int nids)
 {
     bool one = nids == 1;

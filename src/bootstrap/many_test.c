@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that meet at several roots end up in one bootstrap. */
+/* Ranks that meet at several roots join one bootstrap. */
 #include "bootstrap/jobs.h"
 #include "tests/leftovers.h"
 
 struct many {
-    struct rank rank; /* first */
+    struct rank rank; /* the first field */
     const ncclUniqueId *ids;
     int nids;
 };
@@ -107,7 +107,7 @@ static void all_hear_of_who_declines(void **state)
 
     (void)state;
     make_ids(ids, 2);
-    decline(ids, 2, 2, 4); /* who would have come to both roots */
+    decline(ids, 2, 2, 4); /* rank 2 would have come to both roots */
     setup(ranks, 4, ids, 2);
     run_all_but(ranks, 4, 2);
     expect_failure(&ranks[0], "rank 2 did not join: a test would not have it (in share 0 of 2");
@@ -116,7 +116,7 @@ static void all_hear_of_who_declines(void **state)
                    "rank 0 did not join: a test would not have it (in share 1 of 2, where ranks count from 2");
 
     make_ids(ids, 2);
-    decline(ids, 2, 3, 4); /* who would have come to one; its neighbour tells those at the other */
+    decline(ids, 2, 3, 4); /* rank 3 would have come to one; its neighbour tells the ranks at the other */
     setup(ranks, 4, ids, 2);
     run_all_but(ranks, 4, 3);
     expect_failure(&ranks[2],

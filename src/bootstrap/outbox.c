@@ -8,14 +8,15 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* In the list while it is KL_QUEUED. Then the sender of a lent one has it; others are freed. */
+/* In the list while it is KL_QUEUED. Afterwards the sender owns a lent one; others are freed. */
 struct kl_queued_frame {
     struct kl_queued_frame *next;
     struct kl_frame_head head;
     const unsigned char *body; /* the sender's, or `copy` */
     unsigned char *copy;
-    size_t done;         /* bytes of the body that have been sealed */
-    size_t sealed, sent; /* bytes in `wire`, and how many of them have gone; nothing is sealed before its turn */
+    size_t done; /* bytes of the body that have been sealed */
+    /* bytes in `wire`, and how many of them have been written; pieces are sealed only when their turn comes */
+    size_t sealed, sent;
     bool lent;
     enum kl_queued_state state;
     unsigned char wire[]; /* the head and the first piece, then one piece after the other */
@@ -104,14 +105,14 @@ bool kl_outbox_take_back(struct kl_outbox *o, struct kl_queued_frame *q)
     return kept;
 }
 
-/* ---- sealed, piece by piece ---- */
+/* ---- sealing, piece by piece ---- */
 
 static bool all_sealed(const struct kl_queued_frame *q)
 {
     return q->sealed && q->done == q->head.length;
 }
 
-/* What was sealed before has gone. */
+/* The previous piece has been written. */
 static void seal_next(struct kl_outbox *o, struct kl_queued_frame *q)
 {
     bool begins = !q->sealed;

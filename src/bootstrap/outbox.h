@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * outbox.h - frames on their way to a peer, in order: queued, sealed and handed to a socket as far as it takes them, or dropped.
+ * outbox.h - frames to be sent to a peer, in order: queued, sealed and written to a socket as far as it takes them, or
+ * dropped.
  *
  * Threads: one at a time.
  */
@@ -11,7 +12,7 @@
 
 struct kl_queued_frame;
 
-/** Zeroed: empty. The seal is there before the first flush. */
+/** Zeroed: empty. The seal is set before the first flush. */
 struct kl_outbox {
     struct kl_seal seal;
     struct kl_queued_frame *first, *last;
@@ -22,21 +23,24 @@ enum kl_queued_state { KL_QUEUED, KL_QUEUED_SENT, KL_QUEUED_DROPPED };
 /** Queue a copy of a frame. False: no memory. */
 bool kl_outbox_add(struct kl_outbox *outbox, const struct kl_frame_head *head, const void *body);
 
-/** Queue a frame whose `body` stays the sender's, who waits until it has gone and then takes it back. NULL: no memory. */
+/**
+ * Queue a frame whose `body` stays the sender's; the sender waits until it has been written and then takes the frame
+ * back. NULL: no memory.
+ */
 struct kl_queued_frame *kl_outbox_lend(struct kl_outbox *outbox, const struct kl_frame_head *head, const void *body);
 
-/** What became of a lent frame. */
+/** State of a lent frame. */
 enum kl_queued_state kl_queued_state(const struct kl_queued_frame *frame);
 
 /**
- * The sender no longer waits. A frame still queued goes on by itself, as a copy; begun, it must be completed, or nothing can
- * follow it. False: there is no memory for that; all up to this frame is dropped, and the connection is of no further use.
+ * The sender no longer waits. A queued frame continues as a copy; a frame that was begun must be completed, or no other
+ * can follow. False: no memory for the copy; all frames up to this one are dropped, and the connection is unusable.
  */
 bool kl_outbox_take_back(struct kl_outbox *outbox, struct kl_queued_frame *frame);
 
 /**
- * Hand over what the socket takes. 0 when nothing is left, or the errno of what is in the way: EAGAIN, or something that will
- * not pass. `*gone`: frames that somebody waits for have gone.
+ * Write as much as the socket takes. Returns 0 when all is written, or errno: EAGAIN, or a lasting error. `*gone`: lent
+ * frames have been written.
  */
 int kl_outbox_flush(struct kl_outbox *outbox, int fd, bool *gone);
 
@@ -46,7 +50,7 @@ bool kl_outbox_holds_more(const struct kl_outbox *outbox, size_t n);
 /** Drop everything. */
 void kl_outbox_drop(struct kl_outbox *outbox);
 
-/** Drop everything, and forget the key. */
+/** Drop everything, and wipe the key. */
 void kl_outbox_fini(struct kl_outbox *outbox);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * partners.h - who talks to whom in exchanges of O(log n) steps. Pure arithmetic.
+ * partners.h - partners of a rank in exchanges of O(log n) steps. Pure arithmetic.
  *
  * In step k of an exchange a rank sends 2^k ranks down and receives from 2^k ranks up (all-gather), or the other way
  * round (barrier): its partners are the ranks at distances 1, 2, 4, ... below n in both directions.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages without waiting: what goes out is queued, what comes in is looked for. Also beside an exchange of another thread. */
+/* Non-blocking messages: outgoing ones are queued, incoming ones polled. Also beside an exchange of another thread. */
 #include "base/error.h"
 #include "bootstrap/failure.h"
 #include "bootstrap/inbox.h"
@@ -48,14 +48,14 @@ static ncclResult_t poll_locked(struct kl_bootstrap *b, int peer, const struct k
     if (*here) {
         from->polled = false;
         kl_link_resume_all(b);
-    } else if (from->paused) { /* what is looked for may be behind what filled the inbox */
+    } else if (from->paused) { /* the wanted message may be behind those that filled the inbox */
         from->polled = true;
         kl_link_resume(from);
     }
     return rc;
 }
 
-/* Has anything happened that a poll has to look at? */
+/* True: no event that a poll has to handle. */
 static bool silent(const struct kl_bootstrap *b, int peer)
 {
     const struct kl_contact *from = kl_contact_find(b, peer);
@@ -86,7 +86,7 @@ bool kl_bootstrap_has_left(struct kl_bootstrap *b, int peer)
     return left;
 }
 
-/* One that has left may have posted before all that we need: polls find out. */
+/* A peer that has left may have posted all messages before: polls find out. */
 static ncclResult_t watch_locked(struct kl_bootstrap *b, int peer)
 {
     struct kl_contact *contact;

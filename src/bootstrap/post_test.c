@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages that nobody waits for: posted and polled by any thread, over connections that open when they are needed. */
+/* Non-blocking messages: posted and polled by any thread, over connections that open when needed. */
 #include "bootstrap/bootstrap.h"
 
 #include "base/atomic.h"
@@ -14,7 +14,7 @@
 
 enum { TAG = 7 };
 
-/* Poll until it is here, or fails. */
+/* Poll until it has arrived, or fails. */
 static ncclResult_t poll_for(struct kl_bootstrap *b, int peer, uint32_t tag, void *data, size_t bytes)
 {
     bool here = false;
@@ -26,7 +26,7 @@ static ncclResult_t poll_for(struct kl_bootstrap *b, int peer, uint32_t tag, voi
 
 /* ---- all with all ---- */
 
-/* Calls cross between all pairs, of which most are not connected yet. */
+/* Connections cross between all pairs, most of which are not connected yet. */
 static void post_to_all(struct rank *me, struct kl_bootstrap *b)
 {
     int n = me->config.nranks, rank = me->config.rank, record[32];
@@ -51,7 +51,7 @@ static void all_post_to_all_at_once(void **state)
     FOR_EACH_CASE(n, sizes) run_job(*n, post_to_all);
 }
 
-/* Of six ranks, 0 and 3 are no partners. Rank 3 sends last what rank 0 looks for first. */
+/* Of six ranks, 0 and 3 are no partners. Rank 3 sends last the message that rank 0 looks for first. */
 static void look_by_tag(struct rank *me, struct kl_bootstrap *b)
 {
     uint32_t got;
@@ -63,7 +63,7 @@ static void look_by_tag(struct rank *me, struct kl_bootstrap *b)
         for (uint32_t tag = 100; tag-- > 0;) {
             must(!poll_for(b, 3, tag, &got, sizeof got));
             must(got == tag);
-            must(!kl_bootstrap_poll(b, 3, tag, &got, sizeof got, &here) && !here); /* once */
+            must(!kl_bootstrap_poll(b, 3, tag, &got, sizeof got, &here) && !here); /* only once */
         }
     must(!kl_bootstrap_barrier(b));
 }
@@ -76,7 +76,7 @@ static void messages_are_found_by_their_tag(void **state)
 
 /* ---- order ---- */
 
-/* Posts wait for the connection; a send comes behind them, and a post behind the send. */
+/* Posts wait for the connection; a send queues behind them, and a post behind the send. */
 static void post_and_send_in_turn(struct rank *me, struct kl_bootstrap *b)
 {
     int got, n = 300;
@@ -179,7 +179,7 @@ static void post_wrong_sizes(struct rank *me, struct kl_bootstrap *b)
         must(strstr(kl_error_text(), "expected a message of 4 bytes from rank 0"));
         must(strstr(kl_error_text(), "got 8"));
         must(got[0] == 7);
-        must(!poll_for(b, 0, TAG, got, 4)); /* the next one is fine */
+        must(!poll_for(b, 0, TAG, got, 4)); /* the next message is intact */
         must(got[0] == 1 && got[1] == 7);
         must(!poll_for(b, 0, TAG, NULL, 0));
     }
@@ -192,7 +192,7 @@ static void a_wrong_size_is_an_error(void **state)
     run_job(2, post_wrong_sizes);
 }
 
-/* What is looked for lies behind more than an inbox holds. */
+/* The wanted message is behind more than an inbox holds. */
 static void post_behind_a_flood(struct rank *me, struct kl_bootstrap *b)
 {
     enum { FLOOD = 8 };
@@ -216,9 +216,9 @@ static void a_full_inbox_does_not_hide_what_is_polled_for(void **state)
     run_job(2, post_behind_a_flood);
 }
 
-/* ---- ends ---- */
+/* ---- departures ---- */
 
-/* Who leaves at once has said what it had to say, although nobody was connected with it. */
+/* A rank that leaves at once has delivered its messages, although it was not connected. */
 static void post_and_leave(struct rank *me, struct kl_bootstrap *b)
 {
     int value = 7, got = 0;
@@ -287,7 +287,7 @@ static void an_abort_ends_polling(void **state)
     run_job(2, poll_until_aborted);
 }
 
-/* Of six ranks, 0 and 3 are no partners: nobody listens any more where rank 3 did. */
+/* Of six ranks, 0 and 3 are no partners: rank 3's address has no listener any more. */
 static void post_to_the_unreachable(struct rank *me, struct kl_bootstrap *b)
 {
     int value = 7;
@@ -295,7 +295,7 @@ static void post_to_the_unreachable(struct rank *me, struct kl_bootstrap *b)
     kl_error_quiet(1);
     if (me->config.rank == 0) {
         union kl_address nowhere = b->cards[3].address[0];
-        kl_address_set_port(&nowhere, 1); /* nobody's */
+        kl_address_set_port(&nowhere, 1); /* no listener there */
         must(!kl_bootstrap_barrier(b));
         pthread_mutex_lock(&b->lock);
         b->cards[3].naddresses = 1;
@@ -317,7 +317,7 @@ static void who_cannot_be_reached_is_a_failure_for_all(void **state)
     run_job(6, post_to_the_unreachable);
 }
 
-/* Rank 3 has gone, or goes later. Rank 0 has nothing to say to it, and polls in vain: not for ever. */
+/* Rank 3 has left, or leaves later. Rank 0 sends it nothing, and polls without a message: not for ever. */
 static void watch_who_leaves(struct rank *me, struct kl_bootstrap *b)
 {
     int value = 0;
@@ -326,7 +326,7 @@ static void watch_who_leaves(struct rank *me, struct kl_bootstrap *b)
     (void)kl_bootstrap_barrier(b);
     if (me->config.rank != 0) return;
     must(!kl_bootstrap_watch(b, 0));
-    (void)kl_bootstrap_watch(b, 3); /* which may know it already */
+    (void)kl_bootstrap_watch(b, 3); /* fails if it knows already */
     must(poll_for(b, 3, TAG, &value, sizeof value) == ncclRemoteError);
     must(strstr(kl_error_text(), "rank 3 (host "));
 }

@@ -16,47 +16,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * A speaker waits for its members, and then once for all that other speakers have to say, a little longer; its members
- * wait longer than that: who knows best complains first.
- */
+/* Time limits. A leader waits for its members, and then a little longer for other leaders; its members wait longer
+ * than that, so that the rank that knows the cause reports first. */
 enum {
     GRACE_MS = 1000,
-    REMEMBER_MS = 600000, /* what all have left, for who has not come yet */
+    REMEMBER_MS = 600000, /* how long an exchange that all members present have left is kept for late members */
 };
 
 enum { GATHERING, COMPLETE, DONE, BROKEN };
 
 /* One exchange. */
 struct exchange {
-    struct kl_records records; /* `all` is `row`; the first member */
+    struct kl_records records; /* `all` points to `row`. Must stay the first member: pointers to it are cast */
     struct exchange *next;
     struct kl_process_table *table;
-    uint32_t number; /* of the exchange */
+    uint32_t number; /* sequence number */
     size_t bytes;
-    _Atomic uint32_t state; /* above; changed under the table's lock */
+    _Atomic uint32_t state; /* enum above; changed under the table's lock */
     /* under the table's lock: */
     int arrived, holders;
     bool *here; /* by member */
     ncclResult_t rc;
-    char text[KL_ERROR_TEXT];                 /* where it is broken */
+    char text[KL_ERROR_TEXT];                 /* for the state BROKEN */
     alignas(max_align_t) unsigned char row[]; /* by rank */
 };
 
 struct kl_process_table {
-    struct kl_process_table *next; /* in the list of those that not all have entered */
+    struct kl_process_table *next; /* list of the tables that not all members have entered */
     struct kl_key name;
     int nranks, process, nprocesses, nmembers;
 
     pthread_mutex_t lock;
-    /* Once all ranks are known; written under lock, read so by who may not have seen an exchange end since: */
+    /* Set once all ranks are known; written under lock, and read under lock by members that may not have seen an
+     * exchange end since: */
     struct kl_card *cards;         /* by rank */
-    struct kl_processes processes; /* of the first that enters, or as the speakers tell each other */
+    struct kl_processes processes; /* from the first member's records, or as the leaders tell each other */
     /* under lock: */
-    struct kl_bootstrap **member; /* by place; NULL: not here */
+    struct kl_bootstrap **member; /* by place; NULL: not entered */
     int entered, left;            /* so far */
-    int gone;                     /* the rank that left first; -1 */
-    uint64_t forgotten;           /* until when it waits for those who have not come; 0: somebody is here */
+    int gone;                     /* the rank that left first; -1: none */
+    uint64_t forgotten;           /* until when it is kept for members that have not entered; 0: a member is present */
     struct exchange *exchanges;
 };
 
@@ -73,7 +72,7 @@ static void after_fork_in_parent(void)
     pthread_mutex_unlock(&list_lock);
 }
 
-/* The other threads, which were entering, do not exist here. */
+/* The other threads, which were entering, do not exist in the child. */
 static void after_fork_in_child(void)
 {
     waiting = NULL;
@@ -114,7 +113,7 @@ static void unlist(const struct kl_process_table *table)
     if (*link) *link = table->next;
 }
 
-/* Those who never came to what the others left. Under list_lock, as the following. */
+/* Free tables whose last member left before others came, after a while. Under list_lock, as the following. */
 static void forget_deserted(void)
 {
     for (struct kl_process_table *t = waiting, *next; t; t = next) {
@@ -125,13 +124,13 @@ static void forget_deserted(void)
     }
 }
 
-/* For whoever has the placement `l`. */
+/* Create the table for the members of placement `l`. */
 static ncclResult_t create(int nranks, const struct kl_placement *l, const struct kl_key *name,
                            struct kl_process_table **out)
 {
     struct kl_process_table *t = calloc(1, sizeof *t);
 
-    if (!t) return KL_NOMEM("what the ranks of a process share");
+    if (!t) return KL_NOMEM("the process table");
     *t = (struct kl_process_table){.name = *name,
                                    .nranks = nranks,
                                    .process = l->process,
@@ -161,7 +160,7 @@ static void take_place(struct kl_bootstrap *b, struct kl_process_table *t)
     b->table = t;
 }
 
-/* The process's cards instead of the own ones, which a new table has taken. */
+/* Use the process's records instead of the own ones, which a new table has taken over. */
 static void use_cards(struct kl_bootstrap *b, struct kl_process_table *t)
 {
     pthread_mutex_lock(&b->lock);
@@ -191,7 +190,7 @@ static ncclResult_t enter(struct kl_bootstrap *b)
     return ncclSuccess;
 }
 
-/* Its placement is not known yet, but all cards are: they say which process's ranks these are. */
+/* Find the table of a process whose placement is not known yet, from the records of all ranks. */
 static struct kl_process_table *find_known(const struct kl_bootstrap *b, const struct kl_key *name)
 {
     struct kl_process_table *t = waiting;
@@ -200,7 +199,7 @@ static struct kl_process_table *find_known(const struct kl_bootstrap *b, const s
     return t;
 }
 
-/* With the cards of the first that enters. */
+/* With the records of the first member that enters. */
 static ncclResult_t create_known(struct kl_bootstrap *b, const struct kl_key *name, struct kl_process_table **out)
 {
     struct kl_processes p;
@@ -248,7 +247,7 @@ ncclResult_t kl_process_table_share(struct kl_bootstrap *b)
 
 /* ---- exchanges; under the table's lock ---- */
 
-/* Whoever waits sees it: they look at the state under their own lock. */
+/* Wakes the waiting members, each under its own lock: they check the state there. */
 static void set_state(struct exchange *x, uint32_t state)
 {
     struct kl_process_table *t = x->table;
@@ -256,7 +255,7 @@ static void set_state(struct exchange *x, uint32_t state)
     kl_store_release(&x->state, state); /* pairs with await */
     for (int i = 0; i < t->nmembers; i++) {
         struct kl_bootstrap *b = t->member[i];
-        if (!b || (state == COMPLETE && i)) continue; /* only the speaker works then */
+        if (!b || (state == COMPLETE && i)) continue; /* only the leader has work in this state */
         pthread_mutex_lock(&b->lock);
         pthread_cond_broadcast(&b->changed);
         pthread_mutex_unlock(&b->lock);
@@ -325,7 +324,8 @@ static void drop(struct exchange *x)
     free(x);
 }
 
-/* What all have left, before others came, stays for them: in a new one they would wait for who is gone. */
+/* An exchange that all present members have left stays for late ones: a new one would make them wait for ranks that
+ * are gone. */
 void kl_process_table_leave(struct kl_bootstrap *b)
 {
     struct kl_process_table *t = b->table;
@@ -349,10 +349,8 @@ void kl_process_table_leave(struct kl_bootstrap *b)
 
 /* ---- waiting ---- */
 
-/*
- * Until the exchange is at `state`, or further; or the deadline: *late. A member that has left may have heard of a failure
- * whose notice is still under way to this rank: the notice names the cause, so wait for it.
- */
+/* Wait for the exchange to reach `state`; at the deadline set *late. A member that has left may have learned of a
+ * failure whose notice is still under way to this rank: the notice names the cause, so wait for it. */
 static ncclResult_t await(struct kl_bootstrap *b, struct exchange *x, uint32_t state, uint64_t deadline, bool *late)
 {
     ncclResult_t rc = ncclSuccess;
@@ -367,7 +365,7 @@ static ncclResult_t await(struct kl_bootstrap *b, struct exchange *x, uint32_t s
     return kl_bootstrap_cause(b, x->rc);
 }
 
-/* A rank of this process; -1: it has not come here, and before all know each other nobody can say who it is. */
+/* The rank of a member of this process; -1: it has not entered, and its rank is unknown before all records are. */
 static int rank_at(struct kl_process_table *t, int place)
 {
     int rank = -1;
@@ -381,7 +379,7 @@ static int rank_at(struct kl_process_table *t, int place)
     return rank;
 }
 
-/* It may wait for another process in the meantime. */
+/* The missing member may itself wait for another process. */
 static ncclResult_t nothing_came(struct kl_bootstrap *b, int rank)
 {
     char who[KL_WHO_TEXT] = "another rank", text[KL_ERROR_TEXT];
@@ -414,13 +412,13 @@ static int first_missing(struct exchange *x)
 
 /* ---- between processes ---- */
 
-/* Of an exchange: `units` of records by process, and how many bytes a unit has. */
+/* Data of an exchange: `units` of records by process, and the size of a unit. */
 struct parcels {
-    const int32_t *first; /* by process: where its units begin; NULL: one each */
+    const int32_t *first; /* by process: index of its first unit; NULL: one unit each */
     size_t bytes;
 };
 
-/* Bytes of `count` processes from the own one on. */
+/* Bytes of `count` processes, beginning with the own one. */
 static size_t bytes_from_here(const struct kl_process_table *t, const struct parcels *p, int count)
 {
     int own = t->process, end = own + count, n = t->nprocesses;
@@ -430,7 +428,7 @@ static size_t bytes_from_here(const struct kl_process_table *t, const struct par
     return (size_t)(p->first[n] - p->first[own] + p->first[end - n]) * p->bytes;
 }
 
-/* The rank that speaks for the process so many further on; before all cards are known, that is what the root has said. */
+/* The leader of the process at a distance; before all records are known, as the root has sent it. */
 static int speaker_at(const struct kl_bootstrap *b, int distance)
 {
     const struct kl_process_table *t = b->table;
@@ -442,7 +440,7 @@ static int speaker_at(const struct kl_bootstrap *b, int distance)
     return b->speakers[i];
 }
 
-/* Bruck: after each step there are twice as many processes' records, the own ones and those after them, in order. */
+/* Bruck: each step doubles the number of processes whose records are here: the own one and those after it, in order. */
 static ncclResult_t gather_onwards(struct kl_bootstrap *b, const struct parcels *p, unsigned char *mine,
                                    uint64_t deadline)
 {
@@ -462,7 +460,7 @@ static ncclResult_t gather_onwards(struct kl_bootstrap *b, const struct parcels 
     return ncclSuccess;
 }
 
-/* All members' records are in the table; then those of all ranks. */
+/* All members' records are in the table; fetch those of all ranks. */
 static ncclResult_t exchange_records(struct kl_bootstrap *b, struct exchange *x, uint64_t deadline)
 {
     const struct kl_process_table *t = x->table;
@@ -483,7 +481,7 @@ static ncclResult_t exchange_records(struct kl_bootstrap *b, struct exchange *x,
     return rc;
 }
 
-/* ---- cards ---- */
+/* ---- address records ---- */
 
 enum { COUNT_WIRE = 4 };
 
@@ -492,7 +490,7 @@ static ncclResult_t no_sense(const struct kl_bootstrap *b)
     return KL_FAIL(ncclInternalError, "rank %d: the addresses of all ranks are damaged", b->rank);
 }
 
-/* `wire` has a number for each process, from the own one on. */
+/* `wire` has a number for each process, beginning with the own one. */
 static ncclResult_t read_counts(const struct kl_bootstrap *b, const unsigned char *wire, struct kl_processes *p)
 {
     const struct kl_process_table *t = b->table;
@@ -525,7 +523,7 @@ static ncclResult_t count_members(struct kl_bootstrap *b, struct kl_processes *p
     return rc;
 }
 
-/* What came is in the order of processes, from the own one on. */
+/* Store received records, which are in the order of processes beginning with the own one. */
 static ncclResult_t note_cards(struct kl_bootstrap *b, const unsigned char *wire, struct kl_processes *p,
                                struct kl_card *cards)
 {
@@ -543,7 +541,7 @@ static ncclResult_t note_cards(struct kl_bootstrap *b, const unsigned char *wire
     return ncclSuccess;
 }
 
-/* By place, as the members have them. All have been here; who has left since took its card along. */
+/* By place, from the members' own tables. All have entered; if one has left since, its record is gone: fail. */
 static ncclResult_t write_own_cards(struct kl_bootstrap *b, unsigned char *wire)
 {
     struct kl_process_table *t = b->table;
@@ -615,7 +613,7 @@ static ncclResult_t speak(struct kl_bootstrap *b, struct exchange *x,
     return rc;
 }
 
-/* The speaker waits for its members, and then for other speakers. */
+/* The leader waits for its members, and then for other leaders. */
 static ncclResult_t hear(struct kl_bootstrap *b, struct exchange *x)
 {
     bool late;

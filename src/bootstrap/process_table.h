@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * process_table.h - what the ranks of a bootstrap that live in one process have together: a table of the cards of all
- * ranks, and what they gather.
+ * process_table.h - data that the ranks of a bootstrap in one process share: a table of all ranks' address records, and
+ * the results of gathers.
  *
- * The lowest of these ranks *speaks*: records that they gather are handed to it, it exchanges them with the other speakers, and all of
- * them read the one table that comes of it. So with P processes of T ranks each, P of them talk, in log2 P steps, and there are
- * P tables instead of P * T. Until all have joined each rank has a table of its own, of which only what it writes, some of its
- * partners, takes memory.
+ * The lowest of these ranks is the leader: it collects the members' records, exchanges them with the other leaders, and
+ * all members read the one resulting table. So with P processes of T ranks each, P ranks exchange in log2 P steps, and
+ * there are P tables instead of P * T. Until all have joined each rank has a table of its own, of which only the few
+ * entries written take memory.
  *
  * Threads: one per member.
  */
@@ -15,13 +15,16 @@
 
 #include "bootstrap/state.h"
 
-/** b->placement and b->speakers are known: find the others, and gather all cards, of which b->cards becomes the process's table. */
+/**
+ * b->placement and b->speakers are known: find the other members, and gather all address records into the process's
+ * table, which becomes b->cards.
+ */
 ncclResult_t kl_process_table_gather(struct kl_bootstrap *b);
 
-/** All cards are known: find the others, and have one table of them. */
+/** All address records are known: find the other members, and share one table of them. */
 ncclResult_t kl_process_table_share(struct kl_bootstrap *b);
 
-/** Who waits for this rank there hears that it has left. Harmless if it never entered. */
+/** Members that wait for this rank are told that it has left. Harmless if it never entered. */
 void kl_process_table_leave(struct kl_bootstrap *b);
 
 #endif

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- who lives where ---- */
+/* ---- ranks and processes ---- */
 
 static void ranks_with_the_same_card_are_of_one_process(void **state)
 {
@@ -31,7 +31,7 @@ static void ranks_with_the_same_card_are_of_one_process(void **state)
     assert_int_equal(kl_processes_members(&p, 1), 3);
     kl_processes_fini(&p);
 
-    cards[2].address[0].v4.sin_port = 1; /* it listens elsewhere */
+    cards[2].address[0].v4.sin_port = 1; /* another listening address */
     cards[4].host[0] = 'x';
     assert_int_equal(kl_processes_find(cards, N, &p), ncclSuccess);
     assert_int_equal(p.n, 5);
@@ -72,7 +72,7 @@ static void gather_twice(struct rank *me, struct kl_bootstrap *b)
     must(!kl_bootstrap_gather(b, &mine.rank, sizeof mine.rank, &second));
     must(is_all_of(first->all, b->nranks));
     for (int r = 0; r < b->nranks; r++) must(((const int *)second->all)[r] == r);
-    must(!kl_bootstrap_barrier(b)); /* its table is the same for all, and everybody's to read until the last drops it */
+    must(!kl_bootstrap_barrier(b)); /* all members share one table, readable until the last drops it */
     must(is_all_of(first->all, b->nranks));
     kl_records_drop(second);
     kl_records_drop(first);
@@ -110,7 +110,7 @@ static int live_in_child(const ncclUniqueId *id, int n, int nprocesses, int whic
     return mine;
 }
 
-/* Shares of different sizes, of ranks that do not stand beside each other. */
+/* Shares of different sizes, with interleaved ranks. */
 static void processes_gather(void **state)
 {
     static const struct {
@@ -136,9 +136,9 @@ static void processes_gather(void **state)
     }
 }
 
-/* ---- processes that share this one ---- */
+/* ---- several simulated processes in this one ---- */
 
-/* Those failed, and say so much. */
+/* The ranks failed, with this text. */
 static void expect_all_but(const struct rank *ranks, int n, int who, const char *text)
 {
     for (int r = 0; r < n; r++) {
@@ -148,7 +148,7 @@ static void expect_all_but(const struct rank *ranks, int n, int who, const char 
     }
 }
 
-/* Whoever talks to other processes; each by one thread. */
+/* Traffic between processes; each entry is used by one thread. */
 static struct {
     bool watched;
     int steps;
@@ -158,7 +158,8 @@ static struct {
 ncclResult_t __real_kl_exchange_step(struct kl_bootstrap *b, const struct kl_step *step, uint64_t deadline);
 ncclResult_t __wrap_kl_exchange_step(struct kl_bootstrap *b, const struct kl_step *step, uint64_t deadline);
 
-/* Where rank 0 waits, when it sends so much to another process, until one of its own ranks has left. Relaxed: they order nothing. */
+/* Rank 0 waits here, when it sends so many bytes to another process, until one of its own ranks has left. Relaxed:
+ * must not order other accesses. */
 static struct {
     size_t bytes; /* 0: nowhere */
     _Atomic uint32_t reached, open, behind;
@@ -186,19 +187,19 @@ ncclResult_t __wrap_kl_exchange_step(struct kl_bootstrap *b, const struct kl_ste
     return __real_kl_exchange_step(b, step, deadline);
 }
 
-/* Back to where the ranks know little of each other. */
+/* Back to the state where ranks know only their partners. */
 static void move_out(struct kl_bootstrap *b)
 {
     struct kl_card own = b->cards[b->rank];
 
-    must(!kl_bootstrap_barrier(b)); /* nobody is inside an exchange any more */
+    must(!kl_bootstrap_barrier(b)); /* no rank is inside an exchange any more */
     kl_process_table_leave(b);
     must((b->cards = calloc((size_t)b->nranks, sizeof *b->cards)));
     b->cards[b->rank] = own;
     must(!kl_bootstrap_barrier(b));
 }
 
-/* As if this rank lived in one of some processes that have `nmembers` each. */
+/* As if this rank lived in one of several processes with `nmembers` each. */
 static void pretend_to_live(struct kl_bootstrap *b, int nmembers)
 {
     int partner[KL_MAX_PARTNERS], process = b->rank / nmembers, nprocesses = b->nranks / nmembers;
@@ -225,7 +226,8 @@ static void meet_once_more(struct rank *me, struct kl_bootstrap *b)
 static void an_exchange_has_one_deadline(void **state)
 {
     (void)state;
-    run_job(12, meet_once_more); /* each has one, or its members would lose patience before the speaker does */
+    /* each process has one leader, or its members would time out before the leader does */
+    run_job(12, meet_once_more);
 }
 
 static void *abort_at_gate(void *b)
@@ -250,11 +252,11 @@ static void rank_1_is_aborted(struct rank *me, struct kl_bootstrap *b)
     must(kl_process_table_gather(b) == ncclInternalError);
     kl_process_table_leave(b);
     kl_store_relaxed(&gate.open, 1);
-    while (!kl_load_relaxed(&gate.behind)) sched_yield(); /* nothing else that this rank does orders them */
+    while (!kl_load_relaxed(&gate.behind)) sched_yield(); /* no other synchronisation orders this rank's accesses */
     pthread_join(aborter, NULL);
 }
 
-/* ThreadSanitizer sees what nothing keeps apart. */
+/* ThreadSanitizer reports unsynchronised accesses. */
 static void one_leaves_while_all_are_made_known(void **state)
 {
     struct rank ranks[4];
@@ -262,14 +264,14 @@ static void one_leaves_while_all_are_made_known(void **state)
     (void)state;
     close_gate(2 * KL_CARD_WIRE);
     run_job(4, rank_1_is_aborted);
-    close_gate(4); /* before their cards: how many ranks a process has */
+    close_gate(4); /* before their address records: how many ranks a process has */
     setup_job(ranks, 4, rank_1_is_aborted);
     run_ranks(ranks, 4);
     close_gate(0);
     expect_all_but(ranks, 4, 1, "rank 1 has left while the others were joining");
 }
 
-/* ---- when one does not come ---- */
+/* ---- a missing member ---- */
 
 static void gather_alone(struct rank *me, struct kl_bootstrap *b)
 {
@@ -281,7 +283,7 @@ static void gather_alone(struct rank *me, struct kl_bootstrap *b)
 
 static void all_but_rank_2(struct rank *me, struct kl_bootstrap *b)
 {
-    if (b->rank != 2) gather_alone(me, b); /* who leaves in good order */
+    if (b->rank != 2) gather_alone(me, b); /* rank 2 leaves in good order */
 }
 
 static void who_leaves_without_gathering_is_named(void **state)
@@ -326,7 +328,7 @@ static void all_but_rank_1(struct rank *me, struct kl_bootstrap *b)
         gather_alone(me, b);
 }
 
-/* Long before the deadline: it stays at that of joining. */
+/* Long before the deadline, which stays that of joining. */
 static void a_failure_ends_the_wait(void **state)
 {
     struct rank ranks[5];
@@ -337,13 +339,13 @@ static void a_failure_ends_the_wait(void **state)
     expect_all_but(ranks, 5, 1, "rank 1 has had enough");
 }
 
-/* Ranks 0 to 2 pretend to be a process of four; nobody comes from the other place, where it is heard. */
+/* Ranks 0 to 2 pretend to be a process of four; the fourth never comes. */
 static void three_of_four(struct rank *me, struct kl_bootstrap *b)
 {
     move_out(b);
     b->placement = (struct kl_placement){0, 1, b->rank, 4};
     if (b->rank == 3) {
-        await_failure(me); /* before it leaves: who has left hears nothing */
+        await_failure(me); /* before it leaves: a rank that has left gets no notice */
         return;
     }
     b->timeout_ms = 2000;
@@ -351,7 +353,7 @@ static void three_of_four(struct rank *me, struct kl_bootstrap *b)
     snprintf(me->text, sizeof me->text, "%s", kl_error_text());
 }
 
-/* The speaker knows neither who should have come, nor of a fault of its own. */
+/* The leader knows neither the missing rank, nor a fault of its own. */
 static void nobody_is_blamed_who_is_not_known(void **state)
 {
     struct rank ranks[4];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs whose ranks are processes, among them some that die. This program starts itself again for each rank. */
+/* Jobs whose ranks are processes, some of which die. This program starts itself again for each rank. */
 #include "bootstrap/bootstrap.h"
 
 #include "bootstrap/jobs.h"
@@ -16,7 +16,7 @@
 
 enum { VICTIM = 2 };
 
-/* ---- what a rank does; its exit code is 0 if all went as it should ---- */
+/* ---- bodies of ranks; the exit code is 0 on success ---- */
 
 static void gather(struct rank *me, struct kl_bootstrap *b)
 {
@@ -40,16 +40,16 @@ static void expect_the_victim(struct rank *me)
     must(strstr(me->failure, " is gone: "));
 }
 
-/* Everybody hears of it without calling anything. */
+/* Every rank is told without calling anything. */
 static void die_while_all_are_idle(struct rank *me, struct kl_bootstrap *b)
 {
     kl_bootstrap_phase(b, "idle");
-    (void)kl_bootstrap_barrier(b); /* the last step may already hear of the death */
+    (void)kl_bootstrap_barrier(b); /* the last step may already report the death */
     if (me->config.rank == VICTIM) raise(SIGKILL);
     expect_the_victim(me);
 }
 
-/* Everybody waits for somebody; none of them for the victim only. */
+/* Each rank waits for another; none only for the victim. */
 static void die_while_all_wait(struct rank *me, struct kl_bootstrap *b)
 {
     int n = me->config.nranks, got;
@@ -60,7 +60,7 @@ static void die_while_all_wait(struct rank *me, struct kl_bootstrap *b)
     expect_the_victim(me);
 }
 
-/* Nobody waits inside the bootstrap; of those who look for a message, most look for one of another rank's. */
+/* No rank waits inside the bootstrap; most poll for a message of a rank other than the victim. */
 static void die_while_all_poll(struct rank *me, struct kl_bootstrap *b)
 {
     int got, peer = (me->config.rank + 1) % me->config.nranks;
@@ -108,7 +108,7 @@ static void die_with_a_child_left(struct rank *me, struct kl_bootstrap *b)
     expect_the_victim(me);
 }
 
-/* A child, with locks in any state, can do no harm to its parent's connections. */
+/* A child, with locks in any state, does not harm its parent's connections. */
 static void fork_and_try(struct rank *me, struct kl_bootstrap *b)
 {
     int value = 1, status = -1;
@@ -135,7 +135,7 @@ static void fork_and_try(struct rank *me, struct kl_bootstrap *b)
     gather(me, b);
 }
 
-/* A job of its own, whose ranks are threads. Returns 0 if all went well. */
+/* A job of its own, whose ranks are threads. Returns 0 on success. */
 static int run_a_job_here(const ncclUniqueId *id)
 {
     struct rank ranks[2];
@@ -146,7 +146,7 @@ static int run_a_job_here(const ncclUniqueId *id)
     return ranks[0].joined || ranks[1].joined;
 }
 
-/* Children listen for themselves, beside their parents, who go on. */
+/* Children have their own listeners, beside their parents, which continue. */
 static void fork_and_join(struct rank *me, struct kl_bootstrap *b)
 {
     int status = -1;
@@ -192,7 +192,7 @@ static int play(char **argv)
     struct rank me;
     ncclUniqueId id;
 
-    alarm(kolo_test_hang_s()); /* nobody outlives a test that went wrong */
+    alarm(kolo_test_hang_s()); /* no process outlives a failed test */
     must(!kl_bootstrap_id_parse(argv[2], &id));
     setup_ranks(&me, 1, &id, NULL);
     me.config.rank = (int)strtol(argv[3], NULL, 10);
@@ -296,7 +296,7 @@ static void children_have_jobs_of_their_own(void **state)
     run_processes("join", 3, false);
 }
 
-/* A rendezvous that may not have as many connections as it has ranks says so, instead of waiting for them. */
+/* A rendezvous that may not have as many connections as it has ranks fails, instead of waiting for them. */
 static int lack_descriptors(rlim_t soft, rlim_t hard, int nranks, const char *text)
 {
     struct rlimit limit = {.rlim_cur = soft, .rlim_max = hard};
@@ -330,7 +330,7 @@ static void too_few_descriptors_are_an_error(void **state)
 
 enum { IDS = 2000, IN_A_ROW = 2000 };
 
-/* An id that nobody uses costs some memory. The first and the last are as good as any other. */
+/* An unused id costs some memory. The first and the last work like any other. */
 static int make_unused_ids(void)
 {
     static ncclUniqueId ids[IDS];
@@ -356,14 +356,14 @@ static void unused_ids_hold_no_descriptor_each(void **state)
     assert_int_equal(status, 0);
 }
 
-/* What two processes share. */
+/* Shared by two processes. */
 struct row {
-    _Atomic int ids; /* so many have been made */
+    _Atomic int ids; /* number of ids made so far */
     ncclUniqueId id[IN_A_ROW];
 };
 
-/* Each process listens where it did before: connections that have ended keep their ports for a minute, and a new port for
-   each bootstrap would soon take the last one. Now and then somebody else may have got hold of ours. */
+/* Each process listens on the same port as before: ended connections keep their ports for a minute, and new ports
+ * would soon run out. Now and then another process may have taken the port. */
 static void note_port(struct rank *me, struct kl_bootstrap *b)
 {
     static int port, changes;
@@ -418,7 +418,7 @@ static void thousands_join_one_after_the_other(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unused_ids_hold_no_descriptor_each), /* first, for these fork, and have threads then */
+        cmocka_unit_test(unused_ids_hold_no_descriptor_each), /* first: these fork, and later ones have threads */
         cmocka_unit_test(thousands_join_one_after_the_other),
         cmocka_unit_test(processes_exchange),
         cmocka_unit_test(survivors_name_the_dead),

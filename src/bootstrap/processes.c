@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Any order that brings those of one process together. */
+/* An order that groups ranks of one process. */
 static int compare(const struct kl_card *a, const struct kl_card *b)
 {
     if (a->pid != b->pid) return a->pid < b->pid ? -1 : 1;
@@ -23,7 +23,7 @@ static int by_process(const void *a, const void *b)
     return order ? order : ((*x)->rank > (*y)->rank) - ((*x)->rank < (*y)->rank);
 }
 
-/* of_rank: the lowest rank of the same process, for a start. */
+/* of_rank: at first the lowest rank of the same process. */
 static void find_speakers(const struct kl_card **sorted, int n, int32_t *speaker)
 {
     for (int i = 0, begin = 0; i < n; i++) {
@@ -32,7 +32,7 @@ static void find_speakers(const struct kl_card **sorted, int n, int32_t *speaker
     }
 }
 
-/* A speaker comes before its other ranks: its number is there when they come. */
+/* A leader comes before its other ranks: its number is known when they are reached. */
 int kl_processes_number(int32_t *of_rank, int nranks)
 {
     int n = 0;

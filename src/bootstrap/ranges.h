@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /**
- * Write the ranks 0 to n-1 for which `member` says yes. What does not fit is left out, and the text ends in
- * "...". `room` is at least 64. Returns how many ranks there are.
+ * Write the ranks 0 to n-1 for which `member` returns true. A text that is too long is cut and ends in "...". `room` is
+ * at least 64. Returns the number of ranks.
  */
 int kl_ranges_format(int n, bool (*member)(const void *ctx, int rank), const void *ctx, char *text, size_t room);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Who calls whom: whoever has something to send and no connection yet. When two ranks call each other at the same time,
- * the call of the lower rank counts: the lower answers "elsewhere" to the call it gets, the higher admits it, and the
- * higher's own call ends with "elsewhere". No frame is on the wire before a call has been admitted, so none is lost.
- */
+/* The rank that first has something to send opens the connection. When two ranks call each other at the same time,
+ * the call of the lower rank prevails: the lower answers "elsewhere" to the call it gets, the higher admits it, and
+ * the higher's own call ends with "elsewhere". No frame is sent before a call has been admitted, so none is lost. */
 #include "bootstrap/reach.h"
 
 #include "base/clock.h"
@@ -16,16 +14,16 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { LATE_BY_MS = 100 }; /* a call ends that long before its deadline, if another round would not fit */
+enum { LATE_BY_MS = 100 }; /* a call ends this long before its deadline, if another round would not fit */
 
-/* A connection that cannot be had is a failure of the bootstrap: whoever waits for the peer, or has queued something for it,
-   hears why. But a peer that failed, and told others so, cannot be reached either. */
+/* A connection that cannot be made fails the bootstrap: threads that wait for the peer, or have queued messages for
+ * it, get the reason. But a peer that failed, and told other ranks, cannot be reached either: wait for a notice. */
 static void suspect(struct kl_bootstrap *b, int peer, ncclResult_t code)
 {
     kl_bootstrap_suspect(b, code == ncclSystemError ? b->rank : peer, code, kl_error_text());
 }
 
-/* A call has not worked out. Whom it was for may be well, and wait for another one before it comes. */
+/* A call has failed. Its host may be fine, and be waiting for another rank before it joins. */
 static void suspect_called(const struct kl_contact *peer, ncclResult_t code)
 {
     bool late = kl_now_ns() + LATE_BY_MS * 1000000ull >= peer->call_deadline;
@@ -36,7 +34,7 @@ static void suspect_called(const struct kl_contact *peer, ncclResult_t code)
         suspect(peer->bootstrap, peer->rank, code);
 }
 
-/* A peer that comes when we have failed is told so. Under lock. */
+/* A peer that connects after a failure is told of it. Under lock. */
 static ncclResult_t connected(struct kl_contact *peer, const struct kl_connection *connection)
 {
     KL_TRY(kl_link_begin(peer, connection));
@@ -46,9 +44,9 @@ static ncclResult_t connected(struct kl_contact *peer, const struct kl_connectio
     return ncclSuccess;
 }
 
-/* ---- being called; on the event loop ---- */
+/* ---- incoming calls; on the event loop ---- */
 
-/* A contact is wanted from here on. */
+/* Decide about a caller; from here on a contact exists. */
 static enum kl_handshake_outcome judge(struct kl_bootstrap *b, uint32_t caller, struct kl_contact **contact)
 {
     if (caller >= (uint32_t)b->nranks || (int)caller == b->rank) return KL_NOT_HERE;
@@ -97,7 +95,7 @@ void kl_reach_called(void *ctx, struct kl_incoming *incoming)
 
 /* ---- calling ---- */
 
-/* The caller's callback. The state is another one when the peer's call came through meanwhile. */
+/* The caller's callback. The state has changed when the peer's call was admitted meanwhile. */
 static void called(void *ctx, ncclResult_t rc, const struct kl_connection *connection)
 {
     struct kl_contact *peer = ctx;
@@ -134,7 +132,7 @@ ncclResult_t kl_reach_begin(struct kl_contact *peer)
                            .deadline = kl_deadline_in_ms(b->timeout_ms),
                            .listening = true,
                            .early = b->early,
-                           .quiet = b->failed, /* it is told of that, if it can be reached */
+                           .quiet = b->failed, /* after a failure: the call only serves to tell the peer */
                            .scope = b->scope,
                            .place = b->place};
     char text[KL_CALL_TEXT], who[KL_WHO_TEXT], address[KL_ADDRESS_TEXT];
@@ -156,7 +154,7 @@ static ncclResult_t stop_calls(void *ctx)
     for (int rank = 0; rank < b->nranks; rank++) {
         struct kl_contact *peer = kl_contact_find(b, rank);
         if (!peer) continue;
-        kl_caller_cancel(peer->caller); /* on the loop, where alone it changes */
+        kl_caller_cancel(peer->caller); /* on the loop, the only thread that changes it */
         peer->caller = NULL;
     }
     return ncclSuccess;

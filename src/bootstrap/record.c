@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A text of at most `room` bytes, zero included, that is fit to be printed. */
+/* A text of at most `room` bytes, zero included, with unprintable characters replaced. */
 static void get_text(struct kl_reader *r, char *text, size_t bytes, size_t room)
 {
     if (bytes >= room) r->bad = true;
@@ -17,7 +17,7 @@ static void get_text(struct kl_reader *r, char *text, size_t bytes, size_t room)
         if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
 }
 
-/* ---- card ---- */
+/* ---- address record ---- */
 
 static void put_card(struct kl_writer *w, const struct kl_card *card)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * record.h - the bodies of frames that the bootstrap itself understands, as bytes and as structs. Pure and silent.
+ * record.h - encode and decode the bodies of the bootstrap's own frames. Pure and silent.
  *
  * Decoders return false for a record that is too short, too long, or holds values out of range; the struct is then
- * of no use. Texts from the wire come back terminated and printable.
+ * undefined. Texts from the wire come back terminated and printable.
  */
 #ifndef KL_BOOTSTRAP_RECORD_H
 #define KL_BOOTSTRAP_RECORD_H
@@ -18,7 +18,7 @@
 #define KL_MAX_RANKS    (1 << 24)
 #define KL_MAX_PARTNERS 64
 
-/** Who a rank is and where it listens. */
+/** Address record of a rank: identity and listening addresses. */
 struct kl_card {
     int rank;
     uint64_t pid;
@@ -28,7 +28,7 @@ struct kl_card {
 };
 #define KL_CARD_WIRE (4 + 8 + KL_HOST_TEXT + KL_ADDRESSES * KL_ADDRESS_WIRE)
 
-/** Rank to root. */
+/** Announcement, rank to root. */
 struct kl_announce {
     int nranks;
     uint32_t library;     /* version of the library */
@@ -37,27 +37,27 @@ struct kl_announce {
 };
 #define KL_ANNOUNCE_WIRE (4 + 4 + 8 + KL_CARD_WIRE)
 
-/** Which process a rank lives in (processes.h), and with how many. */
+/** Process number of a rank (processes.h), its place in it, and the number of members. */
 struct kl_placement {
     int process, nprocesses;
-    int place, nmembers; /* among the ranks of the process; 0: it speaks for them */
+    int place, nmembers; /* among the ranks of the process; 0: it is their leader */
 };
 
 /**
- * Root to rank, when all have announced: its partners at distances 1, 2, 4, ... in both directions; and for who speaks for a process,
- * who does at the same distances in processes.
+ * Introduction, root to rank, when all have announced: its partners at distances 1, 2, 4, ... in both directions; and
+ * for leaders, the leaders at the same distances in processes.
  */
 struct kl_introduction {
     unsigned char session[KL_SESSION]; /* random; with the id's secret, it keys the connections between ranks */
     struct kl_placement placement;
     int npartners, nspeakers;
-    struct kl_card partner[2 * KL_MAX_PARTNERS]; /* partners, then speakers */
+    struct kl_card partner[2 * KL_MAX_PARTNERS]; /* partners, then leaders */
 };
 #define KL_INTRODUCTION_WIRE(ncards) (KL_SESSION + 4 * 4 + 2 * 4 + (size_t)(ncards)*KL_CARD_WIRE)
 
-/** Somebody failed. */
+/** Failure notice. */
 struct kl_notice {
-    int culprit; /* a rank, or -1: nobody in particular */
+    int culprit; /* a rank, or -1: none in particular */
     ncclResult_t code;
     char text[KL_ERROR_TEXT];
 };
@@ -73,7 +73,7 @@ bool kl_announce_decode(const void *wire, size_t bytes, struct kl_announce *anno
 void kl_introduction_encode(const struct kl_introduction *introduction, unsigned char *wire);
 bool kl_introduction_decode(const void *wire, size_t bytes, struct kl_introduction *introduction);
 
-/** Returns the bytes used. */
+/** Returns the encoded length. */
 size_t kl_notice_encode(const struct kl_notice *notice, unsigned char wire[KL_NOTICE_WIRE_MAX]);
 bool kl_notice_decode(const void *wire, size_t bytes, struct kl_notice *notice);
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Somebody sits between a rank and the others, and flips one bit of all that passes: then every rank joins and hears what was
- * said, or every rank ends, soon, with a sentence. Never do they hear something else. This program starts itself again for
- * each rank.
+/* A relay between a rank and the others flips one bit of the data: then every rank joins and receives correct data,
+ * or every rank fails soon, with a sentence. Wrong data is never received. This program starts itself again for each
+ * rank.
  *
- * The relay is this program's connect(2): in the rank between whom and the others somebody sits, each connection to another
- * process leads through a thread that passes the bytes on.
- */
+ * The relay is this program's connect(2): in the rank behind it, each connection to another process leads through a
+ * thread that forwards the bytes. */
 #include "bootstrap/bootstrap.h"
 
 #include "bootstrap/jobs.h"
@@ -24,12 +22,12 @@ enum { RANKS = 3, BETWEEN = 1, PASSAGES = 64 };
 
 /* ---- the relay ---- */
 
-/* Of this process. The bit is that of the `at`th byte that passes in one direction, over all connections together. */
+/* Of this process. The bit is in the `at`th byte of one direction, over all connections together. */
 static struct {
     bool active, inwards;
     long at;
     _Atomic long passed;
-    int n; /* connections; the event loop's, until it has ended */
+    int n; /* connections; used on the event loop, until it has ended */
     pthread_t threads[PASSAGES];
 } relay = {.at = -1};
 
@@ -90,7 +88,7 @@ static int connect_through_a_relay(int fd, const struct sockaddr *to, socklen_t 
     struct passage *p = calloc(1, sizeof *p);
     const bool door = to->sa_family == AF_UNIX;
     struct sockaddr_in lo = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_storage here = {.ss_family = AF_UNIX}; /* bound to that alone, it is an abstract one */
+    struct sockaddr_storage here = {.ss_family = AF_UNIX}; /* bound without a name, it becomes an abstract address */
     socklen_t here_bytes = door ? sizeof(sa_family_t) : sizeof lo;
 
     must(p && relay.n < PASSAGES);
@@ -107,13 +105,13 @@ static int connect_through_a_relay(int fd, const struct sockaddr *to, socklen_t 
     return rc;
 }
 
-/* Until everything that was said has been passed on, and the others have left, too. */
+/* Until all data has been forwarded, and the others have left, too. */
 static void await_relay(void)
 {
     for (int i = 0; i < relay.n; i++) pthread_join(relay.threads[i], NULL);
 }
 
-/* In place of the system's. */
+/* Replaces the system's. */
 int connect(int fd, const struct sockaddr *to, socklen_t bytes)
 {
     if (!relay.active || (to->sa_family != AF_INET && to->sa_family != AF_UNIX)) return connect_for_real(fd, to, bytes);
@@ -129,7 +127,7 @@ static int word(int from, int to, int i)
     return 1000003 * from + 10007 * to + i;
 }
 
-/* Everybody talks to everybody. Returns whether it went well; what is heard is always right. */
+/* All ranks send to all. Returns whether it succeeded; received data is always right. */
 static bool talk(const struct rank *me, struct kl_bootstrap *b)
 {
     int rank = me->config.rank, words[WORDS], all[RANKS];
@@ -148,7 +146,7 @@ static bool talk(const struct rank *me, struct kl_bootstrap *b)
     return !kl_bootstrap_barrier(b);
 }
 
-/* What becomes of a rank: its exit code. */
+/* Outcome for a rank: its exit code. */
 enum end { WELL, ALTERED, OTHERWISE, ENDS };
 
 static enum end end_of(const char *text)
@@ -157,7 +155,7 @@ static enum end end_of(const char *text)
     return *text ? OTHERWISE : WELL;
 }
 
-/* argv: id, rank, at, inwards. Exits with how it ended; prints how many bytes passed if nothing was altered. */
+/* argv: id, rank, at, inwards. Exits with the outcome; prints how many bytes were forwarded if none was altered. */
 static int play(char **argv)
 {
     struct kl_bootstrap *b = NULL;
@@ -202,7 +200,7 @@ static pid_t start_rank(const char *id, int rank, long at, bool inwards, int out
     return pid;
 }
 
-/* How many ranks ended how, when a bit of that byte is flipped. */
+/* Counts of outcomes, with a bit of that byte flipped. */
 static void run_with(long at, bool inwards, int out, int ends[ENDS])
 {
     char text[2 * NCCL_UNIQUE_ID_BYTES + 1];
@@ -222,7 +220,7 @@ static void run_with(long at, bool inwards, int out, int ends[ENDS])
     }
 }
 
-/* The bytes that pass in one direction. */
+/* The number of bytes in one direction. */
 static long count_bytes(bool inwards)
 {
     char text[32] = "";
@@ -237,8 +235,8 @@ static long count_bytes(bool inwards)
     return strtol(text, NULL, 10);
 }
 
-/* How many bytes are tried, over all that pass: the relay makes no difference to some of them, such as those of a call that is
-   made again. */
+/* How many bytes are tried, spread over all: for some the relay makes no difference, such as those of a call that is
+ * repeated. */
 enum { TRIES = 16 };
 
 static void flip_bits(bool inwards)
@@ -253,7 +251,7 @@ static void flip_bits(bool inwards)
         well += ends[WELL] == RANKS;
         altered += ends[ALTERED] > 0;
     }
-    assert_in_range(altered, TRIES / 2, TRIES); /* most bytes are those of frames */
+    assert_in_range(altered, TRIES / 2, TRIES); /* most bytes belong to frames */
     assert_in_range(well, 0, TRIES / 4);
 }
 
@@ -276,7 +274,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_a_rank_hears_cannot_be_altered),
     };
 
-    setenv("NCCL_SOCKET_FAMILY", "AF_INET", 1); /* which is what the relay passes on */
+    setenv("NCCL_SOCKET_FAMILY", "AF_INET", 1); /* the relay forwards only this family */
     if (argc == 5) return play(argv);
     return cmocka_run_group_tests_name("somebody in between", tests, NULL, NULL);
 }

@@ -12,10 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The root answers when the time is up, and has to be given the time for it. */
+/* The root answers at its deadline: leave it time for that. */
 enum { GRACE_MS = 2000 };
 
-/* ---- opening it ---- */
+/* ---- opening the root ---- */
+
+/* The root's connections are keyed with the pre-shared key as well, which the id does not hold. */
+static ncclResult_t start_root(const struct kl_bootstrap_params *params, struct kl_id *id)
+{
+    struct kl_key secret;
+
+    kl_key_random(secret.bytes, sizeof secret.bytes);
+    id->secret = secret;
+    kl_id_add_psk(id);
+    KL_TRY(kl_id_listen_addresses(params, NULL, id->address, &id->naddresses));
+    KL_TRY(kl_root_start(id, NULL));
+    id->secret = secret;
+    return ncclSuccess;
+}
 
 ncclResult_t kl_bootstrap_id_create(ncclUniqueId *out)
 {
@@ -23,18 +37,15 @@ ncclResult_t kl_bootstrap_id_create(ncclUniqueId *out)
     struct kl_id id = {.kind = KL_ID_ROOT_RUNS};
 
     kl_param_load(&kl_bootstrap_param_set, &params);
-    if (params.nccl_comm_id[0]) {
+    if (params.nccl_comm_id[0])
         KL_TRY(kl_id_rendezvous(params.nccl_comm_id, params.secret, &id));
-    } else {
-        kl_key_random(id.secret.bytes, sizeof id.secret.bytes);
-        KL_TRY(kl_id_listen_addresses(&params, NULL, id.address, &id.naddresses));
-        KL_TRY(kl_root_start(&id, NULL));
-    }
+    else
+        KL_TRY(start_root(&params, &id));
     kl_id_pack(&id, out);
     return ncclSuccess;
 }
 
-/* Whoever knows its address also knows its key. */
+/* Log which hosts are admitted if the key is public. */
 static ncclResult_t say_who_may_come(const struct kl_id *id)
 {
     struct kl_bootstrap_params params;
@@ -61,13 +72,13 @@ ncclResult_t kl_rendezvous_open(struct kl_bootstrap *b, struct kl_id *id, struct
 
 /* ---- calling the root ---- */
 
-/* If there is no answer, it is because of whom? */
+/* The process to blame if there is no answer. */
 static const char *keeper(const struct kl_id *id)
 {
     return id->kind == KL_ID_RANK0_OPENS ? "which rank 0 opens" : "kept by the process that made the unique id";
 }
 
-/* A call that somebody waits for. */
+/* A call and its waiting thread. */
 struct awaited_call {
     struct kl_bootstrap *b;
     struct kl_caller *caller;
@@ -149,7 +160,7 @@ static ncclResult_t call_root(struct kl_bootstrap *b, const struct kl_id *id, ui
     return rc;
 }
 
-/* ---- meeting the others there ---- */
+/* ---- meeting the other ranks ---- */
 
 static enum kl_io announce(struct kl_bootstrap *b, struct kl_connection *root, const struct kl_wait *wait)
 {
@@ -167,7 +178,7 @@ static enum kl_io announce(struct kl_bootstrap *b, struct kl_connection *root, c
     return kl_socket_send(root->fd, bytes, sizeof bytes, wait);
 }
 
-/* `*frame` is NULL if there is a fault, or anything but KL_IO_DONE. */
+/* `*frame` is NULL on a fault, or on any result but KL_IO_DONE. */
 static enum kl_io hear_root(const struct kl_connection *root, const struct kl_wait *wait, struct kl_frame **frame,
                             enum kl_frame_fault *fault)
 {
@@ -186,7 +197,7 @@ static enum kl_io hear_root(const struct kl_connection *root, const struct kl_wa
 
 static ncclResult_t no_sense(const struct kl_bootstrap *b)
 {
-    return KL_FAIL(ncclRemoteError, "rank %d: the rendezvous sent what is no introduction", b->rank);
+    return KL_FAIL(ncclRemoteError, "rank %d: the rendezvous sent an invalid introduction", b->rank);
 }
 
 static ncclResult_t refused(const struct kl_bootstrap *b, const struct kl_frame *f)
@@ -218,7 +229,7 @@ static ncclResult_t introduced(struct kl_bootstrap *b, const struct kl_id *id, c
     return ncclSuccess;
 }
 
-/* The root has its own deadline: it says who is missing. This is for a root that is not well itself. */
+/* The root has its own deadline, and names the missing ranks. This is for a root that fails itself. */
 static ncclResult_t no_word(struct kl_bootstrap *b, const struct kl_id *id, enum kl_io io)
 {
     char address[KL_ADDRESS_TEXT];
@@ -236,19 +247,20 @@ static ncclResult_t bad_frame(const struct kl_bootstrap *b, const struct kl_id *
 
     if (fault == KL_FRAME_NO_MEMORY) return KL_NOMEM("an introduction");
     if (fault == KL_FRAME_NONSENSE) return no_sense(b);
-    return KL_FAIL(ncclRemoteError,
-                   "a frame from the rendezvous at %s was altered on the way to rank %d; find out what is between them",
-                   kl_address_format(&id->address[0], address), b->rank);
+    return KL_FAIL(
+        ncclRemoteError,
+        "a frame from the rendezvous at %s was altered on the way to rank %d; check the network between them",
+        kl_address_format(&id->address[0], address), b->rank);
 }
 
-/* Announce ourselves, and hear how that ended. */
+/* Announce this rank, and receive the answer. */
 static ncclResult_t talk(struct kl_bootstrap *b, const struct kl_id *id, struct kl_connection *root, uint64_t deadline)
 {
     struct kl_wait wait = {.deadline = deadline, .stop = &b->stop};
     enum kl_frame_fault fault = KL_FRAME_SOUND;
     struct kl_frame *frame = NULL;
 
-    b->announced = true; /* or a part of it is on the way */
+    b->announced = true; /* or a part of it was sent */
     enum kl_io io = announce(b, root, &wait);
     wait.deadline = deadline + GRACE_MS * 1000000ull;
     if (!io) io = hear_root(root, &wait, &frame, &fault);
@@ -259,7 +271,7 @@ static ncclResult_t talk(struct kl_bootstrap *b, const struct kl_id *id, struct 
     return rc;
 }
 
-/* What a root says that has the key that everybody has proves nothing about it. */
+/* An answer of a root with the public key proves nothing about its host: check its address. */
 static ncclResult_t check_host(const struct kl_bootstrap *b, int fd)
 {
     union kl_address there = kl_socket_peer(fd);

@@ -22,57 +22,58 @@
 #include <unistd.h>
 
 enum {
-    ANNOUNCE_MS = 60000,          /* between a right proof and the announcement: it may have to wait for a core */
-    TELL_MS = 60000,              /* for telling a failure to the ranks, when none has said how long it waits */
+    ANNOUNCE_MS = 60000, /* between a right proof and the announcement: its process may have to wait for a core */
+    TELL_MS = 60000,     /* for telling ranks of a failure, if none has announced how long it waits */
     PATIENCE_MAX_MS = 1000000000, /* eleven days */
-    SPARE_DESCRIPTORS = 100,      /* of the process, beside one for each rank: asked for, */
-    LEAST_DESCRIPTORS = 10,       /* and needed: the standard ones, the event loop's, listeners, a segment */
+    SPARE_DESCRIPTORS = 100,      /* descriptors in addition to one for each rank: requested, */
+    LEAST_DESCRIPTORS = 10,       /* and required: the standard ones, the event loop's, listeners, a segment */
 };
 
-/* The connection of one rank. Belongs to the event loop, as everything here. */
+/* The connection of one rank. Used on the event loop only, like all code here. */
 struct visitor {
     struct kl_root *root;
     struct visitor *prev, *next;
     struct kl_source *source;
     int fd;
     int rank;   /* -1 until announced */
-    int proved; /* the rank that it came as */
+    int proved; /* the rank in its hello */
     struct kl_assembler assembler;
     struct kl_outbox out;
     bool answered;
 };
 
 struct kl_root {
-    struct kl_root *next; /* of this process's */
+    struct kl_root *next; /* list of this process's roots */
     struct kl_id id;
-    /* Everybody knows its key: of other hosts only those in this list come (admission.h). NULL: only ranks know it. */
+    /* Public key: hosts that may come, besides this one (admission.h). NULL: the key is secret. */
     char *open_to;
-    bool has_warned; /* of somebody else who came */
+    bool has_warned; /* about a host that is not admitted */
     struct kl_loop *loop;
-    struct kl_source *clock; /* armed with the deadline, once somebody waits */
-    uint64_t deadline;       /* of the least patient rank, who gives it patience_ms */
+    struct kl_source *clock; /* armed with the deadline, while a rank waits */
+    uint64_t deadline;       /* the least patient_ms of all announcements, from its arrival */
     uint64_t patience_ms;
     struct visitor *visitors;
     int nranks; /* 0 until the first announcement */
     int nannounced;
-    int ndone;             /* visitors who had announced and have ended: told, or gone */
-    uint32_t library;      /* version, of the first rank */
-    struct kl_card first;  /* who announced first */
+    int ndone;             /* announced visitors whose connection has ended: answered, or lost */
+    uint32_t library;      /* library version of the first rank */
+    struct kl_card first;  /* record of the first rank that announced */
     struct kl_card *cards; /* by rank; those without an address have not announced */
-    bool introduced;       /* all is well; answers may still be on their way */
+    bool introduced;       /* all have announced; answers may still be on their way */
     bool failed;
     struct kl_notice failure;
     struct kl_acceptor *acceptor;    /* NULL when no longer listening */
     struct kl_rendezvous_file *file; /* NULL: none, or removed */
-    bool held;                       /* until kl_root_stop, who frees it if it has retired */
+    bool held;                       /* until kl_root_stop, which frees it if it has retired */
     bool stopping;
     bool retired;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool over; /* retired; under lock, for its holder */
+    bool over; /* retired; protected by the lock, for its holder */
 };
 
-/* Those that live. Belongs to the event loop; after a fork the child has another one, and what is in the list is its parent's. */
+/* The live roots. Used on the event loop only; after a fork the child has another loop, and the entries in the list
+ * are the parent's. */
 static struct {
     struct kl_loop *loop;
     struct kl_root *first;
@@ -116,7 +117,7 @@ static void visitor_end(struct visitor *v)
     free(v);
 }
 
-/* The loop may be gone afterwards, too. */
+/* The loop may be freed afterwards, too. */
 static void root_free(struct kl_root *root)
 {
     struct kl_loop *loop = root->loop;
@@ -130,7 +131,7 @@ static void root_free(struct kl_root *root)
     kl_loop_drop(loop);
 }
 
-/* At the end of a callback: the root may be gone afterwards. */
+/* At the end of a callback: the root may be freed afterwards. */
 static void retire(struct kl_root *root)
 {
     stop_listening(root);
@@ -174,7 +175,7 @@ static void answer(struct visitor *v, enum kl_frame_type type, const void *body,
     if (kl_outbox_add(&v->out, &head, body))
         push_answer(v);
     else
-        visitor_end(v); /* the rank sees its connection end */
+        visitor_end(v); /* the rank notices the end of the connection */
 }
 
 static void refuse(struct visitor *v)
@@ -201,7 +202,7 @@ static void introduce(struct visitor *v, const struct kl_processes *p, struct kl
     answer(v, KL_FRAME_INTRODUCE, wire, KL_INTRODUCTION_WIRE(introduction->npartners + introduction->nspeakers));
 }
 
-/* Nobody else may come: whoever has been introduced may open the next rendezvous at the same address. */
+/* Close the acceptor first: a rank that was introduced may open the next rendezvous at the same address. */
 static void introduce_all(struct kl_root *root, const struct kl_processes *processes)
 {
     struct kl_introduction introduction = {0};
@@ -219,7 +220,7 @@ static void introduce_all(struct kl_root *root, const struct kl_processes *proce
     }
 }
 
-/* The first failure counts. Who has announced is told now, who announces later then. */
+/* The first failure counts. Ranks that have announced are told now, later ones when they announce. */
 static void fail(struct kl_root *root, int culprit, ncclResult_t code, const char *text)
 {
     if (root->failed || root->introduced) return;
@@ -264,7 +265,7 @@ static void card_text(const struct kl_card *card, char text[128])
     snprintf(text, 128, "rank %d (host %s, pid %llu)", card->rank, card->host, (unsigned long long)card->pid);
 }
 
-/* All ranks stay connected until the last has come: a limit of 1024 open files is too low for as many ranks. */
+/* All ranks stay connected until the last has announced: a limit of 1024 open files is too low for that many ranks. */
 static void need_descriptors(struct kl_root *root)
 {
     uint64_t need = (uint64_t)root->nranks + LEAST_DESCRIPTORS;
@@ -278,7 +279,7 @@ static void need_descriptors(struct kl_root *root)
     fail(root, -1, ncclSystemError, text);
 }
 
-/* The first announcement fixes what the others have to say. */
+/* The first announcement fixes the values that others must agree with. */
 static bool begin(struct kl_root *root, const struct kl_announce *a)
 {
     if (root->nranks) return true;
@@ -293,7 +294,7 @@ static bool begin(struct kl_root *root, const struct kl_announce *a)
     return true;
 }
 
-/* Does it contradict what others said? Then that is the end for all. */
+/* If an announcement contradicts earlier ones, fail. */
 static bool contradicts(struct kl_root *root, const struct kl_announce *a)
 {
     const struct kl_card *same = a->nranks == root->nranks ? &root->cards[a->card.rank] : NULL;
@@ -336,7 +337,7 @@ static void set_deadline(struct kl_root *root, uint64_t patience_ms)
     kl_source_deadline(root->clock, deadline);
 }
 
-/* False: it was no announcement. Otherwise the visitor may have ended. */
+/* False: not an announcement. Otherwise the visitor may have ended. */
 static bool hear(struct visitor *v, const struct kl_frame *f)
 {
     struct kl_root *root = v->root;
@@ -373,7 +374,7 @@ static void lost(struct visitor *v)
     fail(root, rank, ncclRemoteError, text);
 }
 
-/* A rank that holds the key has spoken, and somebody changed what it said. It is among those who are told. */
+/* A rank that holds the key has announced, and its message was altered: fail. It is among the ranks to be told. */
 static void altered(struct visitor *v)
 {
     union kl_address from = kl_socket_peer(v->fd);
@@ -382,7 +383,7 @@ static void altered(struct visitor *v)
     v->rank = v->proved;
     kl_source_deadline(v->source, KL_NO_DEADLINE);
     snprintf(text, sizeof text,
-             "a frame from rank %d at %s was altered on the way to the rendezvous; find out what is between them",
+             "a frame from rank %d at %s was altered on the way to the rendezvous; check the network between them",
              v->rank, kl_address_format(&from, address));
     if (v->root->failed)
         refuse(v);
@@ -390,7 +391,7 @@ static void altered(struct visitor *v)
         fail(v->root, v->rank, ncclRemoteError, text);
 }
 
-/* Returns when the visitor has ended, or has no more to say at the moment. */
+/* Returns when the visitor has ended, or has sent no more for now. */
 static void listen_to(struct visitor *v)
 {
     for (;;) {
@@ -402,7 +403,7 @@ static void listen_to(struct visitor *v)
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return;
         if (n <= 0 || v->rank >= 0) {
-            lost(v); /* gone, or talking on */
+            lost(v); /* closed, or unexpected bytes */
             return;
         }
         enum kl_frame_fault fault = kl_assembler_filled(&v->assembler, (size_t)n, KL_ANNOUNCE_WIRE, &frame);
@@ -433,7 +434,7 @@ static void on_visitor(void *ctx, uint32_t events)
     retire_if_done(root);
 }
 
-/* Has it a right to be here? Strangers can knock as often as they like: only the first is worth a warning. */
+/* Is its host admitted? Strangers may connect often: only the first gets a warning. */
 static bool is_welcome(struct kl_root *root, int fd)
 {
     union kl_address from = kl_socket_peer(fd);
@@ -608,7 +609,7 @@ static ncclResult_t give_up(void *ctx)
 
     if (g->root->retired) return ncclSuccess;
     fail(g->root, 0, ncclRemoteError, g->why);
-    if (!g->announced) g->root->ndone++; /* it will not come to hear it */
+    if (!g->announced) g->root->ndone++; /* it will not connect to be told */
     retire_if_done(g->root);
     return ncclSuccess;
 }
@@ -647,7 +648,7 @@ static ncclResult_t decline(void *ctx)
 
     if (!root) return ncclSuccess;
     fail(root, d->rank, ncclRemoteError, d->why);
-    root->ndone++; /* it will not come to hear it */
+    root->ndone++; /* it will not connect to be told */
     retire_if_done(root);
     return ncclSuccess;
 }
@@ -658,7 +659,7 @@ void kl_root_decline(const struct kl_id *id, int rank)
     struct declining d = {.id = id, .rank = rank, .why = why};
 
     snprintf(why, sizeof why, "rank %d did not join: %.900s", rank, kl_error_text());
-    if (!kl_loop_hold_existing(&d.loop)) return; /* then there is no root either */
+    if (!kl_loop_hold_existing(&d.loop)) return; /* no loop, hence no root */
     (void)kl_loop_run(d.loop, decline, &d);
     kl_loop_drop(d.loop);
 }
@@ -707,7 +708,7 @@ void kl_root_give_up(struct kl_root *root, bool announced, uint64_t deadline)
     pthread_mutex_unlock(&root->lock);
 }
 
-/* Who has been answered gets the answer; the others see their connection end. */
+/* Answered ranks get their answers; the others notice the end of the connection. */
 static ncclResult_t stop(void *ctx)
 {
     struct kl_root *root = ctx;
@@ -731,7 +732,7 @@ void kl_root_stop(struct kl_root *root)
 {
     struct kl_loop *loop;
 
-    if (!root || kl_loop_hold(&loop)) return; /* the root's own, which outlives this call so */
+    if (!root || kl_loop_hold(&loop)) return; /* a reference of its own, for the duration of this call */
     (void)kl_loop_run(loop, stop, root);
     kl_loop_drop(loop);
 }

@@ -7,7 +7,7 @@
 
 enum { NONCE = crypto_aead_chacha20poly1305_ietf_NPUBBYTES };
 
-_Static_assert(KL_SEAL_BYTES == crypto_aead_chacha20poly1305_ietf_ABYTES, "what a tag takes");
+_Static_assert(KL_SEAL_BYTES == crypto_aead_chacha20poly1305_ietf_ABYTES, "the size of a tag");
 _Static_assert(KL_KEY_BYTES == crypto_aead_chacha20poly1305_ietf_KEYBYTES, "keys are used as they are");
 
 static void number_to_nonce(uint64_t number, unsigned char nonce[NONCE])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What somebody between the two ends of a connection can do to it: read nothing, and change nothing without being noticed. */
+/* Attacks on a connection from between its two ends: reading is impossible, and every change is noticed. */
 #include "bootstrap/frame.h"
 #include "bootstrap/handshake.h"
 #include "bootstrap/outbox.h"
@@ -10,13 +10,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* ---- a connection, and a stream that went over it ---- */
+/* ---- a connection, and a recorded stream ---- */
 
 enum { FRAMES = 4, STREAM_MAX = 2048 };
 enum { PART = 8 }; /* bytes that do not meet by chance */
 
 /* The last one is empty. */
-static const char *const bodies[FRAMES] = {"a ticket: 0123456789abcdef", "an id: 00", "what is said to everybody", ""};
+static const char *const bodies[FRAMES] = {"a ticket: 0123456789abcdef", "an id: 00", "a message to all ranks", ""};
 
 struct ends {
     struct kl_seal caller_out, caller_in, host_out, host_in;
@@ -57,7 +57,7 @@ static struct stream say_all(struct kl_seal *out)
     return s;
 }
 
-/* Hear a stream to its end or to the first fault. All that comes before it must be what was said. Returns how many frames. */
+/* Read a stream to its end or to the first fault. All frames before it must be right. Returns how many frames. */
 static int hear(struct kl_assembler *a, const unsigned char *bytes, size_t n, enum kl_frame_fault *fault)
 {
     int heard = 0;
@@ -81,7 +81,7 @@ static int hear(struct kl_assembler *a, const unsigned char *bytes, size_t n, en
     return heard;
 }
 
-/* After `expected` frames it is noticed that something is wrong. */
+/* The alteration is noticed after `expected` frames. */
 static void expect_altered(const struct kl_seal *in, const unsigned char *bytes, size_t n, int expected)
 {
     struct kl_assembler a = {.seal = *in};
@@ -110,7 +110,7 @@ static int frame_at(const struct stream *s, size_t at)
     return i;
 }
 
-/* ---- what he can do ---- */
+/* ---- attacks ---- */
 
 static void what_is_said_is_heard_both_ways(void **state)
 {
@@ -136,7 +136,7 @@ static void every_bit_counts(void **state)
     expect_all(&e.host_in, &s);
 }
 
-/* No memory is taken for a length that was altered. */
+/* No memory is allocated for an altered length. */
 static void an_altered_length_is_not_believed(void **state)
 {
     struct ends e = connect_with(1);
@@ -206,7 +206,7 @@ static void a_connection_has_its_own_keys(void **state)
     struct stream s = say_all(&e.caller_out);
 
     (void)state;
-    expect_altered(&e.caller_in, s.bytes, s.at[FRAMES], 0); /* sent back to who said it */
+    expect_altered(&e.caller_in, s.bytes, s.at[FRAMES], 0); /* reflected to its sender */
     expect_altered(&again.host_in, s.bytes, s.at[FRAMES], 0);
     expect_altered(&again.caller_in, s.bytes, s.at[FRAMES], 0);
     expect_altered(&other.host_in, s.bytes, s.at[FRAMES], 0);
@@ -231,7 +231,7 @@ static void every_byte_of_the_hellos_is_in_the_keys(void **state)
     }
 }
 
-/* What ends early never becomes a frame; what then goes on is not taken for the rest. */
+/* A truncated stream never becomes a frame; the bytes of another do not complete it. */
 static void what_is_cut_is_no_frame(void **state)
 {
     struct ends e = connect_with(1);
@@ -242,7 +242,7 @@ static void what_is_cut_is_no_frame(void **state)
         struct kl_assembler a = {.seal = e.host_in};
         enum kl_frame_fault fault;
         assert_int_equal(hear(&a, s.bytes, n, &fault), frame_at(&s, n));
-        assert_int_equal(fault, KL_FRAME_SOUND); /* there may be more to come */
+        assert_int_equal(fault, KL_FRAME_SOUND); /* incomplete, not faulty */
         kl_assembler_fini(&a);
     }
     for (size_t cut = 1; cut < s.at[1]; cut++) { /* one byte is missing */
@@ -265,7 +265,7 @@ static void nothing_can_be_read(void **state)
             assert_null(memmem(s.bytes, s.at[FRAMES], bodies[i] + part, PART));
 }
 
-/* Equal words are not told by looking equal. */
+/* Equal plaintexts have different ciphertexts. */
 static void the_same_twice_looks_different(void **state)
 {
     struct kl_seal out = {.key = {{1}}}, in = out;
@@ -361,9 +361,9 @@ static void long_bodies_are_sealed_piece_by_piece(void **state)
     free(other);
 }
 
-/* ---- on its way ---- */
+/* ---- outbox ---- */
 
-/* Frames of all kinds through a small pipe, some of them taken back while they are on their way. */
+/* Frames of all kinds through a small pipe, some of them taken back while queued. */
 static void an_outbox_seals_in_the_order_in_which_it_sends(void **state)
 {
     static unsigned char body[LONG];
@@ -388,7 +388,7 @@ static void an_outbox_seals_in_the_order_in_which_it_sends(void **state)
         size_t room;
         int err = kl_outbox_flush(&out, ends[0], &gone);
         assert_true(!err || err == EAGAIN);
-        if (seen == 3 && lent && a.frame) { /* it has begun to go */
+        if (seen == 3 && lent && a.frame) { /* partly written */
             assert_true(kl_outbox_take_back(&out, lent));
             lent = NULL;
         }

@@ -10,15 +10,15 @@
 #include <stdlib.h>
 
 enum {
-    ANSWER_MS = 2000, /* for everybody's answer */
-    FRESH_MS = 3000,  /* how long another rank's question serves for one's own; longer than it waits for answers */
-    CHILD_MS = 6000,  /* the same in a child: it may have to wait for its turn to ask the parent */
-    LOOK_MS = 10,     /* whether there are more answers */
+    ANSWER_MS = 2000, /* for answers of all ranks */
+    FRESH_MS = 3000,  /* how long another rank's query replaces an own one; longer than a wait for answers */
+    CHILD_MS = 6000,  /* the same in a child: it may have to wait until it can query the parent */
+    LOOK_MS = 10,     /* between looks for more answers */
 };
 
-/* Who is there in a bootstrap. */
+/* Answers of one bootstrap's ranks. */
 struct survey {
-    struct kl_bootstrap *b; /* NULL: there is none to ask */
+    struct kl_bootstrap *b; /* NULL: no such bootstrap */
     uint64_t asked;         /* ns; 0: not yet */
     int known;              /* ranks; -1: another rank's question counts */
     unsigned char *state;   /* by rank: enum kl_answered */
@@ -47,7 +47,8 @@ static void survey_fini(struct survey *s)
     free(s->waits_for);
 }
 
-/* One of the ranks that wait here asks here, and only that one asks the parent, where others may ask at the same time. */
+/* One of the waiting ranks queries this bootstrap, and only that one queries the parent, where other children may
+ * query at the same time. */
 static bool ask(struct survey *s, uint64_t fresh_ms)
 {
     s->asked = kl_now_ns();
@@ -59,7 +60,7 @@ static uint64_t age_ms(const struct survey *s)
     return (kl_now_ns() - s->asked) / 1000000u;
 }
 
-/* Is there nothing more to wait for? Asks, if that is due: then not. */
+/* Are all answers here? Sends the query if it is due, and then returns false. */
 static bool is_answered(struct survey *s, bool *fine)
 {
     const uint64_t fresh_ms = s->b->parent ? CHILD_MS : FRESH_MS;
@@ -81,7 +82,7 @@ static bool is_complete(struct inquiry *q, bool *fine)
     return here && there;
 }
 
-/* Until there is a failure, or nothing more is to be expected. True: the tables tell. */
+/* Wait for a failure, or until no more answers are expected. True: judge by the answers. */
 static bool await_answers(struct inquiry *q)
 {
     const uint64_t last = kl_deadline_in_ms(KL_SILENCE_MS);
@@ -111,7 +112,7 @@ static bool is_silent(const void *ctx, int rank)
     return !q->parent.b || q->parent.state[q->b->member[rank]] == KL_ANSWER_NONE;
 }
 
-/* Where the chain of those that wait for each other ends, which begins with `rank`. */
+/* The end of the chain of ranks that wait for each other, beginning with `rank`. */
 static int end_of_chain(const struct inquiry *q, int rank)
 {
     for (int i = 0; i < q->b->nranks && is_here(q, rank) && q->here.waits_for[rank] >= 0; i++)
@@ -151,7 +152,7 @@ static void say_late(const struct inquiry *q, int culprit, char *text, size_t si
              q->b->rank, kl_who(q->b, culprit, who), (double)q->b->timeout_ms / 1000, q->b->phase);
 }
 
-/* The rank that is to blame, with a sentence about it; -1: nothing is known that is not in the sentence that there is. */
+/* The rank to blame, with a sentence about it; -1: nothing beyond the existing sentence is known. */
 static int judge(const struct inquiry *q, int peer, char *text, size_t size)
 {
     int culprit = 0;
@@ -171,7 +172,7 @@ static int judge(const struct inquiry *q, int peer, char *text, size_t size)
     return culprit;
 }
 
-/* ---- */
+/* ---- public function ---- */
 
 static void inquire(struct inquiry *q, int peer, ncclResult_t rc)
 {

@@ -77,7 +77,7 @@ ncclResult_t kl_contact_make(struct kl_bootstrap *b, int rank, struct kl_contact
     return ncclSuccess;
 }
 
-/* ---- questions ---- */
+/* ---- checks ---- */
 
 void kl_state_count_message(struct kl_bootstrap *b, size_t bytes)
 {

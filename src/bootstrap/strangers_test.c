@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs whose ranks are threads of this process, and strangers who call them, or stand between them. */
+/* Jobs whose ranks are threads of this process, and strangers that connect to them, or tamper with their
+ * connections. */
 #include "bootstrap/bootstrap.h"
 
 #include "bootstrap/acceptor.h"
@@ -20,7 +21,7 @@ static void annoy(const union kl_address *address, int fds[4])
     for (int i = 0; i < 4; i++) fds[i] = dial(address);
     (void)kl_socket_send(fds[0], garbage, sizeof garbage, &wait);
     (void)kl_socket_send(fds[1], half_a_hello, sizeof half_a_hello, &wait);
-    kl_socket_close(fds[2]); /* a port scanner; fds[3] says nothing */
+    kl_socket_close(fds[2]); /* a port scanner; fds[3] is silent */
     fds[2] = -1;
 }
 
@@ -95,14 +96,14 @@ static void more_strangers_than_room_do_no_harm(void **state)
     for (int i = 0; i < N; i++) kl_socket_close(fds[i]);
 }
 
-/* Of six ranks, 0 and 3 are no partners: the place of 3 at rank 0 is free for somebody who has the key. */
+/* Of six ranks, 0 and 3 are no partners: the place of 3 at rank 0 is free for a process that has the key. */
 static void impersonate(struct rank *me, struct kl_bootstrap *b, struct kl_connection *c)
 {
     struct kl_hello hello = {
         .version = KL_PROTOCOL, .type = KL_CONNECTION_PEER, .side = KL_CALLER, .from = 3, .name = b->name};
     enum kl_handshake_outcome outcome;
 
-    (void)kl_bootstrap_barrier(b); /* rank 0 goes on when all have joined; others may hear of the failure in it */
+    (void)kl_bootstrap_barrier(b); /* rank 0 continues when all have joined; others may be told of the failure in it */
     if (me->config.rank) return;
     c->fd = dial(&b->cards[b->rank].address[0]);
     must(shake_hands(c, &b->key, &hello, &outcome) == KL_IO_DONE);
@@ -134,7 +135,7 @@ static void nonsense_from_a_peer_is_a_failure(void **state)
     run_job(6, talk_nonsense);
 }
 
-/* Without a seal, or with that of another connection: a frame, but not of whom it seems to come from. */
+/* Without a seal, or with the seal of another connection: a frame, but not from its supposed sender. */
 static void talk_unsealed(struct rank *me, struct kl_bootstrap *b)
 {
     struct kl_wait wait = {.deadline = UINT64_MAX};
@@ -158,7 +159,7 @@ static void what_was_altered_on_the_way_is_a_failure(void **state)
     run_job(6, talk_unsealed);
 }
 
-/* The first announcement, or the second; all hear of it, those who come later, too. */
+/* The first announcement, or the second; all ranks are told, late ones, too. */
 static void an_altered_announcement_is_told_to_everybody(void **state)
 {
     (void)state;
@@ -224,7 +225,7 @@ static void call_in_many_ways(struct rank *me, struct kl_bootstrap *b)
         must(outcome == c->outcome);
         kl_socket_close(connection.fd);
     }
-    await_failure(me); /* the welcome caller has gone without a word */
+    await_failure(me); /* the admitted caller has closed without a goodbye */
 }
 
 static void callers_are_judged(void **state)

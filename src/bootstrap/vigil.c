@@ -13,9 +13,9 @@
 
 enum {
     LOOK_MS = 5000,
-    PAUSED_MS = 3 * LOOK_MS, /* between looks: this process stood still */
+    PAUSED_MS = 3 * LOOK_MS, /* between checks: this process was stopped */
     LOST_MS = 20000,
-    KNOWN_MS = 1000, /* how long a look at an address serves */
+    KNOWN_MS = 1000, /* how long a check of an address is cached */
 };
 
 static const uint64_t ms = 1000000u; /* ns */
@@ -34,7 +34,7 @@ static bool is_here(union kl_address address)
     return here;
 }
 
-/* Of thousands of ranks of a process, one looks. On the event loop. */
+/* Of thousands of ranks of a process, one checks. On the event loop. */
 static bool is_still_here(const union kl_address *address)
 {
     static union kl_address last;
@@ -71,9 +71,9 @@ static void look_at_own(struct kl_bootstrap *b, uint64_t now)
     kl_failure_hear(b, &why);
 }
 
-/* ---- what is under way to others ---- */
+/* ---- unacknowledged data ---- */
 
-/* Since the last acknowledgement, or since when we saw that one is due, whichever is later; ns. */
+/* Time since the last acknowledgement, or since one was found to be due, whichever is later; ns. */
 static uint64_t silent_ns(struct kl_contact *peer, uint64_t now)
 {
     struct tcp_info info = {0};
@@ -103,13 +103,13 @@ static void look_at_links(struct kl_bootstrap *b, uint64_t now, bool paused)
     }
 }
 
-/* ---- */
+/* ---- timer ---- */
 
 void kl_vigil_on_clock(void *ctx, uint32_t events)
 {
     struct kl_bootstrap *b = ctx;
     const uint64_t now = kl_now_ns();
-    const bool paused = now - b->looked > PAUSED_MS * ms; /* this process did not run: nothing can be said */
+    const bool paused = now - b->looked > PAUSED_MS * ms; /* this process was stopped: no conclusion is possible */
 
     (void)events;
     if (paused) b->homeless_since = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * vigil.h - connections that have died without a word, and that the system does not tell of.
+ * vigil.h - detection of dead connections that the OS does not report in time.
  *
- * It probes connections on which nothing is under way (os/socket.h), but waits a quarter of an hour for the acknowledgement of what is;
- * and within a host it probes nothing, as connections end there with the process, unless the host has lost the address that they
- * are on. So every 5 seconds the event loop looks at both: what is not acknowledged for 20 seconds is lost, and who has had no address for
- * as long fails. A peer that stands still acknowledges all the same.
+ * TCP keepalive covers idle connections to other hosts (os/socket.h), but unacknowledged data is retransmitted for a
+ * quarter of an hour. Within a host there are no probes: connections end with the process, unless the host has lost
+ * their address. So every 5 seconds the event loop checks both: a peer that acknowledges no data for 20 seconds is
+ * lost, and a rank without its address for as long fails. The kernel of a stopped peer still acknowledges.
  *
  * Threads: begin under the bootstrap's lock; the rest on the event loop.
  */
@@ -14,10 +14,10 @@
 
 #include "bootstrap/state.h"
 
-/** There is a connection with `peer` now. */
+/** Begin to watch the connection with `peer`. */
 void kl_vigil_begin(struct kl_contact *peer);
 
-/** The callback of the bootstrap's `vigil`. */
+/** Callback of the bootstrap's `vigil` timer. */
 void kl_vigil_on_clock(void *bootstrap, uint32_t events);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * wire.h - records on the wire: little-endian fields, written and read through a cursor that knows its end.
+ * wire.h - records on the wire: little-endian fields, written and read through a bounds-checked cursor.
  *
- * A cursor that would pass its end moves no further and remembers it: a whole record is written or read first, and
- * `bad` is looked at once. Reading past the end yields zeros.
+ * An access beyond the end does not move the cursor and sets `bad`: check `bad` once, after a whole record was written
+ * or read. Reading past the end yields zeros.
  */
 #ifndef KL_BOOTSTRAP_WIRE_H
 #define KL_BOOTSTRAP_WIRE_H

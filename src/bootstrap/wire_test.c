@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes over the wire, as bytes: frames, records, handshakes, ids. */
+/* Data on the wire, as bytes: frames, records, handshakes, ids. */
 #include "base/error.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/frame.h"
@@ -72,7 +72,7 @@ static void heads_are_checked(void **state)
     }
 }
 
-/* Feed a stream in pieces of `piece` bytes; the messages found must be those that went in. */
+/* Feed a stream in pieces of `piece` bytes; the messages found must be those that were encoded. */
 static void feed(const unsigned char *stream, size_t bytes, size_t piece, int nmessages)
 {
     struct kl_assembler a = {.seal = seal};
@@ -251,7 +251,7 @@ static void notices_survive(void **state)
     assert_int_equal(b.culprit, -1);
     assert_int_equal(b.code, ncclRemoteError);
     assert_string_equal(b.text, a.text);
-    wire[n - 1] = 27; /* what a terminal might obey */
+    wire[n - 1] = 27; /* an escape character, which a terminal would interpret */
     assert_true(kl_notice_decode(wire, n, &b));
     assert_string_equal(b.text, "rank 1 is gon?");
     memset(a.text, 'x', sizeof a.text);
@@ -309,7 +309,7 @@ static void only_the_same_handshake_accepts_a_proof(void **state)
     assert_false(kl_handshake_proved(&other, proof)); /* fresh random bytes: a replay is of no use */
     wrong.key.bytes[31] ^= 1;
     assert_false(kl_handshake_proved(&wrong, proof));
-    for (size_t i = 0; i < KL_HELLO_BYTES; i++) { /* nor may anything that was said be changed */
+    for (size_t i = 0; i < KL_HELLO_BYTES; i++) { /* nor may any byte of the hellos be changed */
         wrong = h;
         wrong.caller[i] ^= 1;
         assert_false(kl_handshake_proved(&wrong, proof));
@@ -342,7 +342,7 @@ static void answers_are_proofs_too(void **state)
     kl_handshake_answer(&h, KL_ADMITTED, answer);
     wrong.key.bytes[0] ^= 1;
     assert_false(kl_handshake_answered(&wrong, answer, &outcome));
-    kl_handshake_prove(&h, proof); /* the caller's own proof, sent back to it */
+    kl_handshake_prove(&h, proof); /* reflection of the caller's own proof */
     memcpy(answer + 8, proof, sizeof proof);
     assert_false(kl_handshake_answered(&h, answer, &outcome));
     memset(answer, 0, sizeof answer);
@@ -350,7 +350,7 @@ static void answers_are_proofs_too(void **state)
     answer[0] = KL_HANDSHAKE_OUTCOMES;
     assert_false(kl_handshake_answered(&h, answer, &outcome));
     for (int o = KL_REFUSED; o <= KL_UNKNOWN;
-         o += KL_UNKNOWN - KL_REFUSED) { /* these need no key, and tell nothing about it */
+         o += KL_UNKNOWN - KL_REFUSED) { /* these need no key, and reveal nothing about it */
         kl_handshake_answer(&h, (enum kl_handshake_outcome)o, answer);
         for (size_t i = 8; i < sizeof answer; i++) assert_int_equal(answer[i], 0);
     }
@@ -469,7 +469,7 @@ static void rendezvous_are_ids(void **state)
     assert_memory_equal(&a, &b, sizeof a);
 }
 
-/* An id that lost a digit, or is not ours, is still somebody's key. */
+/* An id that lost a digit, or is not Kolo's, may still be a secret. */
 static void what_is_said_about_a_damaged_id_holds_none_of_its_digits(void **state)
 {
     char whole[2 * NCCL_UNIQUE_ID_BYTES + 1], text[sizeof whole + 1];
@@ -483,7 +483,7 @@ static void what_is_said_about_a_damaged_id_holds_none_of_its_digits(void **stat
     for (int damage = 0; damage < 4; damage++) {
         snprintf(text, sizeof text, damage == 1 ? "%s0" : "%s", whole);
         if (damage == 0) text[sizeof whole - 2] = 0;
-        if (damage == 2) text[0] = '0'; /* another library's */
+        if (damage == 2) text[0] = '0'; /* another library's id */
         if (damage == 3) text[100] = ':';
         assert_int_equal(kl_bootstrap_id_parse(text, &bytes), ncclInvalidArgument);
         for (size_t i = 0; i + 8 <= strlen(text); i++) {

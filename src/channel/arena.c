@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory order: left is stored with release last, loaded with acquire: all earlier stores of a member are visible then.
+ * A toucher announces itself before it reads `revoked`, a revoker the other way round, both sequentially consistent: one
+ * of the two sees the other.
+ */
 #include "channel/arena.h"
 
 #include "base/clock.h"
@@ -13,9 +18,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { STOPPED_MS = 1000 }; /* who takes longer for a piece has been stopped or killed */
+enum { STOPPED_MS = 1000 }; /* a rank that takes longer for a piece has been stopped or killed */
 
-/** What the first member tells the others. Raw bytes between processes of one job. */
+/** Sent by the first member to the others. Raw bytes between processes of one job. */
 struct card {
     uint64_t bytes; /* of the segment */
     struct kl_fd_ticket ticket;
@@ -51,8 +56,8 @@ static ncclResult_t invite(const struct kl_arena *a)
     return ncclSuccess;
 }
 
-/* Ranks of one process use one map, the first of them as well: what orders them (base/atomic.h) is then one variable for whoever watches
- * addresses. */
+/* Ranks of one process use one map, the first of them as well: the variable that orders them (base/atomic.h) then has
+ * one address for tools that watch addresses. */
 static ncclResult_t map_own(struct kl_arena *a)
 {
     if (a->map) return ncclSuccess;
@@ -99,7 +104,8 @@ static ncclResult_t await_card(struct kl_arena *a)
     return ncclSuccess;
 }
 
-/* Whose memory is out of reach has ended or failed. The bootstrap knows why, or will in a moment: that is the news. */
+/* A peer with unreachable memory has ended or failed. The bootstrap knows the reason, or will in a moment: report
+ * that. */
 static ncclResult_t hear_why(struct kl_arena *a)
 {
     const struct kl_arena_config *c = &a->config;
@@ -181,8 +187,8 @@ bool kl_arena_touch(struct kl_arena_mark *mark, int own, int n)
     return true;
 }
 
-/* Threads of this process end their piece. Another process may have been stopped or killed in the middle of it: what it writes
- * later goes into its own map of the memory. */
+/* Threads of this process end their piece. Another process may have been stopped or killed in the middle of it: its
+ * later writes go into its own map of the memory. */
 static void wait_for_toucher(const struct kl_arena_mark *mark)
 {
     const bool here = kl_load_relaxed(&mark->process) == (int32_t)getpid();

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * arena.h - memory that several ranks of a host map, each where it likes: for algorithms in which all meet.
+ * arena.h - memory that several ranks of a host map, each at its own address: for algorithms that exchange data through
+ * common memory.
  *
- * The first of them makes it; cards and replies travel through the bootstrap, as those of connections do:
+ * The first of them makes it; cards and replies travel through the bootstrap, as for connections:
  *
  *     first:   begin: make it, post a card to every other -> wait for all replies -> withdraw the offer, ready
  *     others:  begin                                      -> wait for the card    -> map it, post the reply, ready
  *
- * Contents: zero at first. Pages come into being when touched. In front of it each member has a line in which it says
- *           that it has left.
- * Errors:   those of the bootstrap, of segments and of descriptors; ncclInternalError when members expect another size.
- * Lending:  members may say in it where their own memory is, and others then read and write there, a piece at a time, each between
- *           kl_arena_touch and kl_arena_let_go. A member that has failed revokes what it lent: when that returns nobody touches it.
- * Memory order: left is stored with release last, loaded with acquire: what a member did before is visible then. Touching is
- *           announced before revoked is looked at, and the other way round, both sequentially consistent: one of the two sees the other.
+ * Contents: zero at first. Pages are allocated when touched. In front of it each member has a line with a flag that
+ *           it has left.
+ * Errors:   as the bootstrap, segments and descriptors; ncclInternalError when members expect another size.
+ * Lending:  members may publish in it the addresses of their own memory, and others then read and write there, a piece
+ *           at a time, each between kl_arena_touch and kl_arena_let_go. A member that has failed revokes its memory:
+ *           when that returns no rank touches it.
  * Threads:  one at a time, per rank.
  */
 #ifndef KL_CHANNEL_ARENA_H
@@ -35,31 +35,31 @@ struct kl_fd_map;
 /** A member's line. */
 struct kl_arena_mark {
     alignas(KL_LINE) _Atomic uint32_t left;
-    _Atomic uint32_t revoked;  /* nobody may rely on what it lent any more (kl_arena_revoke) */
-    _Atomic uint32_t touching; /* it is in the middle of a piece of what others lent */
-    _Atomic int32_t process;   /* its id, as that process numbers itself; 0: it has not come yet */
+    _Atomic uint32_t revoked;  /* other ranks may not rely on its memory any more (kl_arena_revoke) */
+    _Atomic uint32_t touching; /* it is in the middle of a piece of others' memory */
+    _Atomic int32_t process;   /* the process's id in its own PID namespace; 0: it has not joined yet */
 };
 _Static_assert(sizeof(struct kl_arena_mark) == KL_LINE, "one writer per line");
 
 struct kl_arena_config {
     struct kl_bootstrap *bootstrap; /* outlives the arena */
     const int32_t *ranks;           /* the members, the same list at all of them; outlives it as well */
-    int n, own;                     /* how many, and which of them this rank is */
+    int n, own;                     /* number of members, and this rank's index */
     uint32_t tag;                   /* of the messages; no other arena of these ranks has it */
     size_t bytes;
-    uint64_t patience_ms; /* with which the offered memory is mapped */
+    uint64_t patience_ms; /* limit for mapping the offered memory */
 };
 
 struct kl_arena {
     struct kl_arena_config config;
     struct kl_arena_mark *mark; /* by member; NULL until the memory is there */
     void *memory;               /* `bytes` of it, aligned to KL_LINE */
-    bool ready;                 /* all have it, as far as this rank needs to know */
+    bool ready;                 /* all members that matter to this rank have mapped it */
     int answered;               /* to the first: members, in order */
     struct kl_shm_region *region;
     struct kl_fd_ticket ticket; /* of others: once invited */
     bool invited;
-    uint64_t doubt; /* until when to wait for the reason why the memory is out of reach; 0: it has not been */
+    uint64_t doubt; /* how long to wait for the reason why the memory is unreachable; 0: it is not */
     struct kl_fd_request *request;
     struct kl_fd_map *map;
     struct kl_arena *next; /* the owner's */
@@ -68,25 +68,26 @@ struct kl_arena {
 /** Begin. */
 ncclResult_t kl_arena_begin(struct kl_arena *arena, const struct kl_arena_config *config);
 
-/** Go on until it is ready: DONE. *rc is set on failure, with DONE. */
+/** Continue until it is ready: DONE. *rc is set on failure, with DONE. */
 enum kl_progress kl_arena_progress(struct kl_arena *arena, ncclResult_t *rc);
 
 /** A member that it waits for; -1: none. */
 int kl_arena_blocked_on(const struct kl_arena *arena);
 
-/** Say that this rank will not use it any more. Any state. */
+/** Publish that this rank will not use it any more. Any state. */
 void kl_arena_leave(struct kl_arena *arena);
 
 /**
- * An operation of this rank has failed: what others read of its own memory from now on may be anything, and when this returns no rank of this
- * process touches it, nor one of another process that still runs. Waits for a piece (microseconds). Any state.
+ * An operation of this rank has failed: the contents of its own memory are undefined for others from now on, and when
+ * this returns no rank of this process touches it, nor a rank of another process that still runs. Waits for a piece
+ * (microseconds). Any state.
  */
 void kl_arena_revoke(struct kl_arena *arena);
 
-/** Let go of the memory, which lives until all have. Any state after kl_arena_begin, also when it failed. */
+/** Release the memory, which lives until all have. Any state after kl_arena_begin, also when it failed. */
 void kl_arena_fini(struct kl_arena *arena);
 
-/** Before a piece of what others lent is read or written: false: some member has revoked, keep off. */
+/** Before a piece of others' memory is read or written. False: a member has revoked, do not touch it. */
 bool kl_arena_touch(struct kl_arena_mark *mark, int own, int n);
 
 /** And after it. */

@@ -87,7 +87,7 @@ static void sizes_must_agree(void **state)
     run_job(2, expect_another_size);
 }
 
-/* The first offers memory and takes the offer back, as one that fails does; nothing else is heard of it. */
+/* The first member offers memory and withdraws the offer, as one that fails does; it sends nothing else. */
 static void find_the_offer_withdrawn(struct rank *me, struct kl_bootstrap *b)
 {
     struct kl_arena_config config = config_of(me, b, BYTES);
@@ -95,7 +95,7 @@ static void find_the_offer_withdrawn(struct rank *me, struct kl_bootstrap *b)
     struct kl_arena a;
 
     if (me->config.rank == 0) {
-        must(!kl_fdshare_offer(STDERR_FILENO, &other)); /* it is there to ask */
+        must(!kl_fdshare_offer(STDERR_FILENO, &other)); /* the offer exists */
         must(!kl_arena_begin(&a, &config));
         kl_arena_fini(&a);
     }
@@ -153,7 +153,7 @@ static void who_revokes_waits_for_a_piece_that_is_touched(void **state)
     assert_int_equal(kl_load_relaxed(&mark[0].touching), 0);
 }
 
-/* It fails while others are about to map what it offered: what they hear of it is the news. */
+/* It fails while others are about to map its memory: they report the reason of that failure. */
 static void find_the_offer_withdrawn_and_hear_why(struct rank *me, struct kl_bootstrap *b)
 {
     struct kl_arena_config config = config_of(me, b, BYTES);
@@ -164,7 +164,7 @@ static void find_the_offer_withdrawn_and_hear_why(struct rank *me, struct kl_boo
         must(!kl_arena_begin(&a, &config));
         kl_arena_fini(&a);
     }
-    (void)kl_bootstrap_barrier(b); /* the last step may already hear of the failure */
+    (void)kl_bootstrap_barrier(b); /* the last step may already return the failure */
     if (me->config.rank == 0) return kl_bootstrap_report(b, 0, ncclRemoteError, "rank 0 has had enough");
     must(!kl_arena_begin(&a, &config));
     must(progress_until_ready(&a) == ncclRemoteError);

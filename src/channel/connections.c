@@ -22,13 +22,13 @@ struct connection {
     enum state state;
     uint32_t transport; /* index in the table; once begun */
     struct kl_connector connector;
-    uint64_t doubt; /* until when it is not known why the peer's memory is out of reach; 0: it is not */
-    uint64_t left;  /* until when a peer that has left may still be heard of; 0: it has not */
-    union {         /* once answered: what the peer says */
+    uint64_t doubt; /* how long to wait for the reason why the peer's memory is unreachable; 0: it is reachable */
+    uint64_t left;  /* how long to wait for messages of a peer that has left; 0: it has not */
+    union {         /* once answered: the peer's message */
         struct kl_card card;
         struct kl_card_reply reply;
     };
-    struct connection *next; /* in a list of those that are not ready */
+    struct connection *next; /* in a list of connections that are not ready */
 };
 
 /** A queue of connections that are not ready. */
@@ -39,17 +39,17 @@ struct list {
 struct kl_connections {
     struct kl_connections_config config;
     struct kl_common common;
-    struct kl_relays *relays;  /* NULL: this rank sends for nobody else */
+    struct kl_relays *relays;  /* NULL: this rank relays for no other */
     struct connection **table; /* open addressing; room is a power of two, more than half of it free */
     size_t room, used;
     struct kl_arena *arenas;
     uint32_t narenas;
     struct kl_reducer *reducers;
     struct list asked; /* of collectives, not begun */
-    struct list begun; /* on the way */
-    uint16_t *busy;    /* by peer: connections of collectives on the way; NULL until needed */
+    struct list begun; /* in progress */
+    uint16_t *busy;    /* by peer: connections of collectives in progress; NULL until needed */
     int busy_peers;    /* of them, not zero */
-    bool started;      /* what is in `asked` may begin */
+    bool started;      /* the edges in `asked` may begin */
 };
 
 /* ---- lists ---- */
@@ -168,7 +168,7 @@ static ncclResult_t check_card(const struct kl_connections *cs, const struct con
                    c->edge.peer, card->transport, cs->config.rank, c->connector.transport->name);
 }
 
-/* Has the peer's message come? ncclInProgress: not yet. */
+/* Has the peer's message arrived? ncclInProgress: not yet. */
 static ncclResult_t await(struct kl_connections *cs, struct connection *c, uint32_t what, void *message, size_t bytes)
 {
     bool here;
@@ -180,7 +180,7 @@ static ncclResult_t await(struct kl_connections *cs, struct connection *c, uint3
     return ncclSuccess;
 }
 
-/* Nothing is to be had from the peer now: has it ended, or failed? */
+/* No message of the peer has arrived: has it ended, or failed? */
 static ncclResult_t ask_after(struct kl_connections *cs, const struct connection *c)
 {
     char nothing;
@@ -190,14 +190,15 @@ static ncclResult_t ask_after(struct kl_connections *cs, const struct connection
     return ncclInProgress;
 }
 
-/* A peer whose memory is out of reach has ended or failed. The bootstrap knows why, or will in a moment: that is the news. */
+/* A peer with unreachable memory has ended or failed. The bootstrap knows the reason, or will in a moment: report
+ * that. */
 static ncclResult_t hear_why(struct kl_connections *cs, struct connection *c)
 {
     if (!c->doubt) c->doubt = kl_deadline_in_ms(KL_DOUBT_MS);
     return ask_after(cs, c);
 }
 
-/* Connect, or settle: what takes the peer's memory. */
+/* Connect, or settle: the step that maps the peer's memory. */
 static ncclResult_t reach(struct kl_connections *cs, struct connection *c, struct kl_card_reply *reply)
 {
     const struct kl_transport *t = c->connector.transport;
@@ -227,8 +228,8 @@ static ncclResult_t try_to_send(struct kl_connections *cs, struct connection *c)
 }
 
 /*
- * A peer may have connected, sent all, and left. Its goodbye comes by another connection than that, and can be heard first: only when
- * nothing comes for a while after it, nothing will.
+ * A peer may have connected, sent all, and left. Its goodbye arrives by another connection and may be first: only when
+ * nothing arrives for a while after it, nothing will.
  */
 static ncclResult_t ask_after_sender(struct kl_connections *cs, struct connection *c)
 {
@@ -281,7 +282,12 @@ static ncclResult_t begin_round(struct kl_connections *cs)
     return ncclSuccess;
 }
 
-/* Where an edge comes in an order that all ranks have: by distance, by channel, every other one along the ranks, by sender. */
+/*
+ * The position of an edge in an order that all ranks compute alike: by distance, by channel, every other one along the
+ * ranks, by sender. All ranks need the edges of collectives at about the same time: in this order both ends of the first
+ * missing edge work on it. Of edges with equal distances every other one comes first, so that one peer at a time is enough
+ * for half of them at once.
+ */
 static void place_of(const struct kl_connections *cs, const struct kl_edge *e, int place[4])
 {
     int from = e->sends ? cs->config.rank : e->peer, to = e->sends ? e->peer : cs->config.rank;
@@ -303,7 +309,7 @@ static bool comes_before(const struct kl_connections *cs, const struct connectio
     return x[i] < y[i];
 }
 
-/* Insertion: an algorithm has few edges per channel, and asks for near ones first more often than not. */
+/* Insertion sort: an algorithm has few edges per channel, and mostly asks for near ones first. */
 static void insert(const struct kl_connections *cs, struct list *sorted, struct connection *c)
 {
     struct connection **link = &sorted->first;
@@ -418,7 +424,7 @@ ncclResult_t kl_connections_reduce(struct kl_connections *cs, enum kl_edge_use u
     kl_key_wipe(&config.secret);
     KL_TRY(rc);
     *link = r->link;
-    if (r->edge.sends) return ncclSuccess; /* it was there */
+    if (r->edge.sends) return ncclSuccess; /* it was made before */
     r->edge = edge;
     return add_reducer(cs, r);
 }

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * connections.h - all connectors of a communicator, by edge, and the memory that ranks share; made when first asked
- * for, and never waited for.
+ * connections.h - all connectors of a communicator, by edge, and the memory that ranks share; made at first use, never
+ * blocking.
  *
- * Who needs an edge asks for its connector. The two ends then connect in the background of what they do anyway: whoever
- * waits for the connector calls kl_connections_progress. Cards and replies (transport.h) travel through the bootstrap,
- * which keeps them until the other end comes to need the edge as well.
+ * A caller that needs an edge asks for its connector. The two ends then connect in the background: a caller that waits
+ * for the connector calls kl_connections_progress. Cards and replies (transport.h) travel through the bootstrap, which
+ * keeps them until the other end needs the edge as well.
  *
  *     receiver:  begin: set up, post the card -> wait for the reply -> settle, ready
  *     sender:    begin: watch the peer        -> wait for the card  -> connect, post the reply, ready
  *
- * Edges of collectives are needed by all ranks at about the same time. They are connected in rounds: with at most
- * `round_peers` peers at a time, in an order of all edges that all ranks have in common, nearest distance first. So the two ends of
- * the first edge that is missing anywhere are both working on it. Of a row of edges with equal distances every other one
- * comes first, so that one peer at a time is enough for half of them at once.
+ * Edges of collectives are connected with at most `round_peers` peers at a time, in an order that all ranks share.
  *
  * Errors:  the transport's and the bootstrap's; then the communicator has failed.
  * Threads: one at a time.
@@ -37,30 +34,30 @@ struct kl_connections_config {
     int cache_ranks;                          /* ranks that share the caches of this machine */
     struct kl_fifo_shape shape[KL_EDGE_USES]; /* by enum kl_edge_use */
     int round_peers;                          /* NCCL_CONNECT_ROUND_MAX_PEERS */
-    uint64_t patience_ms;                     /* with a peer that has answered, until it is connected */
+    uint64_t patience_ms;                     /* limit for connecting to a peer that has answered */
     const struct kl_net *net;                 /* between hosts; NULL: none */
-    struct kl_key net_key;                    /* of the communicator, for it */
-    const struct kl_collnet *collnet;         /* what reduces between nodes; NULL: nothing does */
+    struct kl_key net_key;                    /* of the communicator, for the net */
+    const struct kl_collnet *collnet;         /* reduces between nodes; NULL: none */
     const int32_t *senders;                   /* ranks of this host for which this one may have to send (PXN) */
     int nsenders;                             /* 0: none */
 
     /**
-     * Fill in the transport of an edge's connector, for the net the device too; `*index` of the transport in the table. Of a
-     * way into a network that reduces only the device.
+     * Fill in the transport of an edge's connector, for the net the device too; `*index` of the transport in the table.
+     * For a link into a network that reduces only the device.
      */
     ncclResult_t (*choose)(void *ctx, const struct kl_edge *edge, struct kl_connector *connector, uint32_t *index);
 
-    /** A connector is ready; for the log. NULL: nobody wants to know. */
+    /** A connector is ready; for the log. NULL: no callback. */
     void (*tell)(void *ctx, const struct kl_edge *edge, const struct kl_connector *connector);
 
-    /** What is sent for other ranks has failed. Any thread. */
+    /** Relaying for other ranks has failed. Any thread. */
     void (*fail)(void *ctx, int culprit, ncclResult_t rc, const char *text);
     void *ctx;
 };
 
 ncclResult_t kl_connections_create(const struct kl_connections_config *config, struct kl_connections **connections);
 
-/** Free all connectors, in any state. Not `failed`: what is sent for others goes on while they need it. NULL is fine. */
+/** Free all connectors, in any state. Not `failed`: relaying for others goes on while they need it. NULL is fine. */
 void kl_connections_free(struct kl_connections *cs, bool failed);
 
 /**
@@ -77,42 +74,42 @@ ncclResult_t kl_connections_share(struct kl_connections *cs, const int32_t *rank
                                   struct kl_arena **arena);
 
 /**
- * A way into a network that reduces, of this use and channel; made if it is not there, with the `n` heads of all nodes, this
- * rank the `own`-th of them. It lives as long as `cs`; its connectors may be used once they are `ready`.
+ * A link into a network that reduces, of this use and channel; made if it is not there, with the `n` heads of all
+ * nodes, this rank the `own`-th of them. It lives as long as `cs`; its connectors may be used once they are `ready`.
  */
 ncclResult_t kl_connections_reduce(struct kl_connections *cs, enum kl_edge_use use, int channel, const int32_t *ranks,
                                    int n, int own, struct kl_collnet_link **link);
 
-/** Put the edges of collectives that were asked for in their order. All ranks have asked for the ends of the same ones. */
+/** Begin the requested edges of collectives in their order. All ranks have asked for the ends of the same ones. */
 void kl_connections_start(struct kl_connections *cs);
 
-/** Go on with what is not connected, or shared. DONE: everything is. *rc is set on failure, with DONE. */
+/** Continue with edges that are not connected, or shared. DONE: all are ready. *rc is set on failure, with DONE. */
 enum kl_progress kl_connections_progress(struct kl_connections *cs, ncclResult_t *rc);
 
-/** A rank whose card or reply is waited for; -1 if there is none. */
+/** A rank with an outstanding card or reply; -1 if there is none. */
 int kl_connections_blocked_on(const struct kl_connections *cs);
 
-/** Why nothing more comes from a peer that has left; NULL: nobody knows. Lives as long as `cs`. */
+/** The reason why a departed peer sends nothing more; NULL: unknown. Lives as long as `cs`. */
 const char *kl_connections_loss(const struct kl_connections *cs, int peer);
 
-/** For a thread that waits: move what is sent for other ranks. MOVED: something did. */
+/** For a waiting thread: move the data that are relayed for other ranks. MOVED: some moved. */
 enum kl_progress kl_connections_help(struct kl_connections *cs);
 
-/** After a failed operation: nobody reads any more what was lent. Any state. */
+/** After a failed operation: no rank reads lent memory any more. Any state. */
 void kl_connections_revoke(struct kl_connections *cs);
 
-/** Before the end: tell the peers that nothing more will come from here. */
+/** Before the end: notify the peers that this rank sends nothing more. */
 void kl_connections_leave(struct kl_connections *cs);
 
 /** Steps that every edge of collectives holds; the same at all ranks. */
 int kl_connections_steps(const struct kl_connections *cs);
 
-/** What a step of them holds, in a slot: bytes, likewise. */
+/** Bytes of one step, in a slot, likewise. */
 uint64_t kl_connections_step_bytes(const struct kl_connections *cs);
 
 /**
- * Bytes of the memory that its own ends of connectors hold, and its parts of what ranks share. Pools of message slots come and go
- * with the messages, and are not in it.
+ * Bytes of the memory held by its own ends of connectors, and its parts of shared memory. Pools of message slots come
+ * and go with the messages, and are not counted.
  */
 uint64_t kl_connections_bytes(const struct kl_connections *cs);
 

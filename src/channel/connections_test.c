@@ -40,7 +40,7 @@ static void add_line(struct graph *g, int from, int to, int channel)
     if (from != to && g->n < MOST_EDGES && !has_line(g, &l)) g->line[g->n++] = l;
 }
 
-/* Rings in random order, trees, distances as PAT has them, and single edges; on several channels. */
+/* Rings in random order, trees, distances as in PAT, and single edges; on several channels. */
 static void draw_graph(struct graph *g, int n, uint64_t *seed)
 {
     int channels = 1 + (int)test_draw(seed, 4), kinds = 1 + (int)test_draw(seed, 15);
@@ -74,7 +74,7 @@ static void shuffle_lines(struct graph *g, uint64_t *seed)
     }
 }
 
-/* Every rank asks for its ends, in an order of its own. */
+/* Every rank asks for its ends, in its own order. */
 static void ask_for_all(struct graph *g, uint64_t *seed)
 {
     shuffle_lines(g, seed);
@@ -92,7 +92,7 @@ static void ask_for_all(struct graph *g, uint64_t *seed)
     for (int r = 0; r < ranks.n; r++) kl_connections_start(ranks.rank[r].connections);
 }
 
-/* With how many peers a rank is connecting just now. */
+/* The number of peers that a rank is connecting to just now. */
 static int busy_peers(const struct graph *g, int rank)
 {
     bool busy[TEST_RANKS] = {false};
@@ -193,7 +193,7 @@ static void all_ends_meet_whatever_the_graph_and_the_rounds(void **state)
     print_message("%lu edges\n", edges);
 }
 
-/* One graph after another, and edges that are there already. */
+/* One graph after another, with edges that exist already. */
 static void what_is_connected_stays_while_more_is_asked_for(void **state)
 {
     static struct graph g;
@@ -233,7 +233,7 @@ static void wait_until_ready(struct kl_connector *a, int a_rank, struct kl_conne
     }
 }
 
-/* Whoever comes first waits; it asks for nothing else meanwhile, and the other one comes when it likes. */
+/* The first end waits; it asks for nothing else meanwhile, and the other one comes at any time. */
 static void one_end_may_be_asked_for_long_before_the_other(void **state)
 {
     static const struct kl_transport *(*const transports[])(int, int) = {test_all_p2p, test_all_shm, test_all_net};
@@ -243,7 +243,7 @@ static void one_end_may_be_asked_for_long_before_the_other(void **state)
     for (int way = 0; way < 6; way++) {
         bool sends = way & 1;
         ranks.transport = transports[way / 2];
-        ranks.hasty = !sends; /* patience is for who has answered */
+        ranks.hasty = !sends; /* the timeout is for a peer that has answered */
         test_connections_create(&ranks, 1);
         for (int far = 1; far < 8; far++) {
             struct kl_edge mine = {.peer = far, .use = KL_EDGE_MESSAGES, .sends = sends};
@@ -262,7 +262,7 @@ static void one_end_may_be_asked_for_long_before_the_other(void **state)
     test_ranks_leave(&ranks);
 }
 
-/* Both directions of a pair, on the same channel as a collective's: six connectors, none taken for another. */
+/* Both directions of a pair, on the same channel as a collective's: six connectors, none confused with another. */
 static void edges_of_a_pair_are_kept_apart(void **state)
 {
     struct kl_connector *c[2][2][2];
@@ -371,7 +371,7 @@ static void ranks_that_choose_differently_are_told(void **state)
     test_ranks_leave(&ranks);
 }
 
-/* A card that is none: of another version, or about memory that is not there. */
+/* An invalid card: of another version, or with the address of memory that does not exist. */
 static void cards_that_make_no_sense_are_refused(void **state)
 {
     static const struct {
@@ -400,7 +400,7 @@ static void cards_that_make_no_sense_are_refused(void **state)
     }
 }
 
-/* A service that takes calls and says nothing, as that of a process that stands still. */
+/* A service that accepts calls and sends nothing, like a stopped process. */
 static int silent_service(uint64_t name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -413,7 +413,8 @@ static int silent_service(uint64_t name)
     return sock;
 }
 
-/* A peer that has answered, and does not hand out its memory: nobody is held up, and patience with it ends. */
+/* A peer that has answered, and does not hand out its memory: no other rank is held up, and the wait for it times
+ * out. */
 static void a_peer_that_stands_still_holds_nobody_up(void **state)
 {
     struct kl_card card = {.transport = 1, .version = KL_CARD_VERSION, .bytes = 1 << 20};
@@ -441,7 +442,7 @@ static void a_peer_that_stands_still_holds_nobody_up(void **state)
             assert_int_equal(wait_for_failure(0), ncclRemoteError);
             expect_words("silent past the deadline");
         } else {
-            while (!tx->request || !rx->request) progress(0, ncclSuccess); /* both have asked, */
+            while (!tx->request || !rx->request) progress(0, ncclSuccess); /* both have asked */
             for (int i = 0; i < 1000; i++) progress(0, ncclSuccess);       /* and go on asking */
             assert_true(!tx->ready && !rx->ready);
             assert_int_equal(kl_connections_blocked_on(ranks.rank[0].connections), 1);
@@ -451,10 +452,11 @@ static void a_peer_that_stands_still_holds_nobody_up(void **state)
         close(sock);
     }
     ranks.patience_ms = 0;
-    while (count_fds() != before) sched_yield(); /* the event loop's are closed a little later */
+    while (count_fds() != before) sched_yield(); /* the event loop closes its descriptors a little later */
 }
 
-/* Of eight ranks, 0 and 3 have no connection of their own: one that leaves before it was needed is noticed all the same. */
+/* Of eight ranks, 0 and 3 have no connection of their own: a rank that leaves before it was needed is noticed all the
+ * same. */
 static void a_peer_that_left_before_it_was_needed_is_named(void **state)
 {
     (void)state;
@@ -492,7 +494,7 @@ static bool progress_both(void)
     return all;
 }
 
-/* The goodbye of a sender is heard before the connection that it made: what it sent comes all the same. */
+/* The goodbye of a sender arrives before the connection that it made: its data arrive all the same. */
 static void a_sender_may_leave_before_it_is_heard(void **state)
 {
     const struct kl_edge in = {.peer = 1, .use = KL_EDGE_MESSAGES},
@@ -546,7 +548,7 @@ static void connections_end_in_any_state(void **state)
         }
         test_connections_free(&ranks);
         test_ranks_leave(&ranks);
-        while (count_fds() != before) sched_yield(); /* the event loop's are closed a little later */
+        while (count_fds() != before) sched_yield(); /* the event loop closes its descriptors a little later */
     }
     kl_connections_free(NULL, false);
 }

@@ -71,7 +71,7 @@ static ncclResult_t hear_handles(struct kl_reducer *r)
     return ncclSuccess;
 }
 
-/* The others may have failed, which the bootstrap knows better than the network. */
+/* The others may have failed, and the bootstrap has better reasons than the network. */
 static ncclResult_t ask_after(const struct kl_reducer *r)
 {
     const struct kl_reducer_config *c = &r->config;

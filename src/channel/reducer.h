@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * reducer.h - a way into a network that reduces, which the heads of all nodes make together.
+ * reducer.h - a link into a network that reduces, which the heads of all nodes make together.
  *
  *     begin: listen, post the handle to all -> wait for theirs -> connect -> ready
  *
- * Errors:  those of the bootstrap and of the network.
+ * Errors:  as the bootstrap and the network.
  * Threads: one at a time, per rank.
  */
 #ifndef KL_CHANNEL_REDUCER_H
@@ -21,23 +21,23 @@ struct kl_reducer_config {
     const struct kl_net *net;
     struct kl_key secret;
     const int32_t *ranks; /* the heads by node, the same list at all of them */
-    int n, own;           /* how many, and which of them this rank is */
-    uint32_t id;          /* which of the groups of these ranks; no edge has it */
-    uint32_t tag;         /* of the messages; no others of these ranks have it */
+    int n, own;           /* number of heads, and this rank's index */
+    uint32_t id;          /* index among the groups of these ranks; no edge has it */
+    uint32_t tag;         /* of the messages, unique among these ranks */
     const struct kl_fifo_shape *shape;
-    uint64_t patience_ms; /* from when all handles are here until it is connected */
+    uint64_t patience_ms; /* limit for connecting, once all handles are here */
 };
 
 struct kl_reducer {
     struct kl_reducer_config config;
-    struct kl_edge edge; /* the owner's: for what it is */
-    int32_t *ranks;      /* those of the configuration */
+    struct kl_edge edge; /* the owner's: the edge it serves */
+    int32_t *ranks;      /* the ranks of the configuration */
     struct kl_collnet_link *link;
     int device;
     bool ready;
     void *listener;
     struct kl_net_handle *handle; /* by head */
-    int heard;                    /* of so many heads, in order */
+    int heard;                    /* number of handles received, in order */
     uint64_t deadline;            /* 0: not all handles are here */
     struct kl_reducer *next;      /* the owner's */
 };
@@ -48,7 +48,7 @@ ncclResult_t kl_reducer_create(const struct kl_reducer_config *config, struct kl
 /** Begin, on a device. */
 ncclResult_t kl_reducer_begin(struct kl_reducer *reducer, int device);
 
-/** Go on until it is ready: DONE. *rc is set on failure, with DONE. */
+/** Continue until it is ready: DONE. *rc is set on failure, with DONE. */
 enum kl_progress kl_reducer_progress(struct kl_reducer *reducer, ncclResult_t *rc);
 
 /** A head that it waits for; -1: none. */

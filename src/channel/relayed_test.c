@@ -173,7 +173,7 @@ static void messages_of_all_sizes_arrive(void **state)
 
 /* ---- ends ---- */
 
-/* The relay's rank may be gone; what it took on goes on until the sender leaves, and then nothing is left. */
+/* The relay's rank may be gone; its relaying goes on until the sender leaves, and then nothing is left. */
 static void a_relay_outlives_its_rank(void **state)
 {
     int fds = count_fds(), segments = count_segments();
@@ -188,10 +188,10 @@ static void a_relay_outlives_its_rank(void **state)
     end_rank(RECEIVER, false);
     test_ranks_leave(&ranks);
     struct test_patience patience = {0};
-    while (count_fds() > fds || count_segments() > segments) test_wait(&patience, false, "the end of what was relayed");
+    while (count_fds() > fds || count_segments() > segments) test_wait(&patience, false, "the end of the relaying");
 }
 
-/* What the sender published before it left arrives. */
+/* Data that the sender published before it left arrive. */
 static void what_was_published_is_sent_when_the_sender_has_left(void **state)
 {
     struct test_patience patience = {0};
@@ -208,7 +208,7 @@ static void what_was_published_is_sent_when_the_sender_has_left(void **state)
     destroy();
 }
 
-/* The first step may be on its way before the loss is known here. */
+/* The first step may be in flight before the loss is known here. */
 static void send_until_failure(uint64_t step, int rank)
 {
     struct test_patience patience = {0};

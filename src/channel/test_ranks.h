@@ -2,8 +2,8 @@
 /**
  * test_ranks.h - for tests: the connections of several ranks in one thread, over real bootstraps and real transports.
  *
- * What travels between them arrives by the event loop, so that a round in which nothing moves proves nothing: waiting ends by a
- * deadline that only a hang reaches.
+ * Messages between them arrive by the event loop, so that a round in which nothing moves proves nothing: waiting ends
+ * by a deadline that only a hang reaches.
  */
 #ifndef KL_CHANNEL_TEST_RANKS_H
 #define KL_CHANNEL_TEST_RANKS_H
@@ -31,8 +31,8 @@ struct test_rank {
     struct kl_connections *connections;
     ncclResult_t rc;
     pthread_t thread;
-    int told;            /* connectors that were ready */
-    _Atomic bool failed; /* what it sends for others, with */
+    int told;            /* connectors that were reported ready */
+    _Atomic bool failed; /* its relaying fails with this */
     char text[KL_ERROR_TEXT];
 };
 
@@ -40,11 +40,11 @@ struct test_ranks {
     int n;
     struct test_rank rank[TEST_RANKS];
     const struct kl_transport *(*transport)(int a, int b); /* NULL from it: the pair cannot be joined */
-    uint64_t patience_ms;                                  /* with who has answered; 0: kolo_test_hang_ms() */
-    bool hasty;                                            /* rank 0 has no patience at all */
+    uint64_t patience_ms;                                  /* for a peer that has answered; 0: kolo_test_hang_ms() */
+    bool hasty;                                            /* rank 0's waits time out at once */
     uint64_t seed;
-    int relay;       /* 1 + the rank whose proxy sends for rank 0; 0: none */
-    bool relay_here; /* rank 0 knows that it is in this process */
+    int relay;       /* 1 + the rank with the proxy that sends for rank 0; 0: none */
+    bool relay_here; /* rank 0 treats the relay as part of its own process */
 };
 
 static inline uint64_t test_draw(uint64_t *seed, uint64_t below)
@@ -197,7 +197,7 @@ struct test_patience {
     uint64_t deadline;
 };
 
-/** Something moved (or it is the first look): again, as long as that. Else wait a little; fails when it hangs. */
+/** Data moved (or it is the first look): restart the deadline. Else wait a little; fails when it hangs. */
 __attribute__((unused)) static void test_wait(struct test_patience *p, bool moved, const char *what)
 {
     if (moved || !p->deadline) p->deadline = kl_deadline_in_ms(kolo_test_hang_ms());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * algorithm_collnet.c - the algorithms CollNetChain and CollNetDirect: the ranks of a node reduce to heads, which meet in a
- * network that reduces (net/collnet.h). The network is two edges of a head like others.
+ * algorithm_collnet.c - the algorithms CollNetChain and CollNetDirect: the ranks of a node reduce to heads, which meet
+ * in a network that reduces (net/collnet.h). To a head the network is two more edges.
  */
 #include "base/error.h"
 #include "coll/algorithms.h"
@@ -118,7 +118,7 @@ static ncclResult_t link_head(const struct kl_connect *graph, struct kl_connecti
     return ncclSuccess;
 }
 
-/* With more ranks in a node than edges it is never chosen. */
+/* A node with more ranks than edges never chooses it. */
 static ncclResult_t link_direct(const struct kl_connect *graph, struct kl_connections *cs, int channel,
                                 struct kl_links *links)
 {

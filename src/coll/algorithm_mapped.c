@@ -26,7 +26,7 @@ static ncclResult_t link_board(const struct kl_connect *graph, struct kl_connect
     kl_board_init(&m->mapped.board, n, graph->rank, graph->crowded);
     KL_TRY(kl_lent_init(&m->mapped.lent, kl_devices(), n, graph->rank));
     m->mapped.scratch = kl_chaos_aligned_alloc(KL_LINE, kl_read_scratch_bytes(n));
-    if (!m->mapped.scratch) return KL_NOMEM("what the kernel copies");
+    if (!m->mapped.scratch) return KL_NOMEM("scratch for kernel copies");
     return kl_links_share_all(links, graph, cs, m->ranks, kl_board_bytes(n));
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * algorithm_nvls_nodes.c - NVLS on several nodes: memory for each node and channel, and heads of the same number that are joined by
- * trees (the algorithm NVLSTree), or meet in a network that reduces (NVLS with CollNet). The network stands where a parent would.
+ * algorithm_nvls_nodes.c - NVLS on several nodes: memory for each node and channel, and heads of the same number that
+ * are joined by trees (the algorithm NVLSTree), or meet in a network that reduces (NVLS with CollNet). The network
+ * takes the place of the parent.
  */
 #include "base/error.h"
 #include "coll/algorithms.h"
@@ -17,7 +18,7 @@ struct op {
 
 /* ---- trees ---- */
 
-/* In the tree of the channel. What graphs call the first child is the head's own node. */
+/* In the tree of the channel. The graph's first child is the head's own node. */
 static ncclResult_t join_tree(const struct kl_connect *graph, struct kl_connections *cs, int channel,
                               struct kl_links *links)
 {
@@ -86,7 +87,7 @@ static void start_network(const struct kl_algorithm *a, void *memory, struct kl_
 
 /* ---- both ---- */
 
-/* Complete are buffers that nobody reads any more. */
+/* Complete means that no rank reads the buffers any more. */
 static enum kl_progress progress(void *memory, ncclResult_t *rc)
 {
     struct op *op = memory;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** algorithm_ordered.c - reductions in the order of ranks: directly where edges to all others are few, else along a ring of them. */
+/** algorithm_ordered.c - reductions in the order of ranks: directly where each rank has few edges to all others, else
+ * along a ring. */
 #include "base/error.h"
 #include "coll/algorithms.h"
 #include "coll/links.h"
@@ -43,7 +44,7 @@ enum { FUNCS = 1u << KL_FUNC_ALL_REDUCE | 1u << KL_FUNC_REDUCE | 1u << KL_FUNC_R
 const struct kl_algorithm kl_algorithm_ordered = {
     .algo = KL_ALGO_ORDERED,
     .funcs = FUNCS,
-    .protos = 1u << KL_PROTO_SIMPLE, /* an owner looks at all contributions at once */
+    .protos = 1u << KL_PROTO_SIMPLE, /* an owner combines all contributions at once */
     .op_bytes = sizeof(struct kl_mover),
     .schedule = {[KL_FUNC_ALL_REDUCE] = &kl_allreduce_ordered,
                  [KL_FUNC_REDUCE] = &kl_reduce_ordered,

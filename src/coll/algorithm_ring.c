@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * algorithm_ring.c - the algorithm Ring: one edge from the predecessor, one to the successor. A reduce, which is a chain, has ranks that share CPUs one after
- * the other.
+ * algorithm_ring.c - the algorithm Ring: one edge from the predecessor, one to the successor. A reduce is a chain; it
+ * orders ranks that share CPUs one after the other.
  */
 #include "base/error.h"
 #include "coll/algorithms.h"

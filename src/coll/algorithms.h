@@ -13,9 +13,10 @@ extern const struct kl_algorithm kl_algorithm_ring, kl_algorithm_ring_chain, kl_
 /** All of them; ends with NULL. */
 extern const struct kl_algorithm *const kl_algorithms[];
 
-enum { KL_ALGORITHM_ROWS = 15 }; /* at most, without the NULL */
+enum { KL_ALGORITHM_ROWS = 15 }; /* upper bound, without the NULL */
 
-/** The row for a function, algorithm and protocol; `memory`: how far does it reach? -1: there is none. */
+/** The row for a function, algorithm and protocol; `memory`: the ranks that can map the same memory. -1: there is
+ * none. */
 int kl_algorithm_find(int func, int algo, int proto, enum kl_reach memory);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * allgather_direct.c - CollNetDirect (direct.h): in a loop every rank brings its own part to the network, and gets those of the heads with its
- * number, one for each node, which it passes on.
+ * allgather_direct.c - CollNetDirect (direct.h): in a loop every rank sends its own part into the network, receives the
+ * parts of the heads with its number, one for each node, and passes them on.
  */
 #include "coll/direct.h"
 

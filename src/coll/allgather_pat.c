@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * allgather_pat.c - every rank's part travels down its own binomial tree (pat.h), all at once: log2(nranks) hops.
+ * allgather_pat.c - every rank's part is sent down its own binomial tree (pat.h), all at once: log2(nranks) hops.
  */
 #include "coll/pat.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * allgather_ring.c - every rank's part travels once around the ring; the place of a part is the index of its owner.
+ * allgather_ring.c - every rank's part goes once around the ring; the place of a part is the index of its owner.
  */
 #include "coll/schedule.h"
 

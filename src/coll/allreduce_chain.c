@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * allreduce_chain.c - along the chain of a node to its head, through a network that adds up what the heads bring, and back; a chunk
- * per loop.
+ * allreduce_chain.c - along the chain of a node to its head, through a network that adds up the heads' data, and back;
+ * a chunk per loop.
  *
  *      lane 0   receive from behind, add to the own, send ahead; the head sends to the network
  *      lane 1   receive from ahead, keep, send behind; the head receives from the network, and finishes
  *
- * As a tree (allreduce_tree.c) whose root is the network: nobody of the ranks turns chunks round.
+ * As a tree (allreduce_tree.c) with the network as its root: no rank turns chunks round.
  */
 #include "coll/schedule.h"
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * allreduce_oneshot.c - everybody sends to everybody of a line of the grid (graph/grid.h) and reduces what comes; then the same
- * along the next dimension, with what came out. So nobody waits for more than one message per dimension.
+ * allreduce_oneshot.c - every rank sends to all ranks of a line of the grid (graph/grid.h) and reduces the received
+ * data; then the same along the next dimension, with the results. So no rank waits for more than one message per
+ * dimension.
  *
  *      lane 0            own data to the line of dimension 0
- *      lane 1, hop d     what came along dimension d, and the own, in the order of places; to the line of dimension d + 1
+ *      lane 1, hop d     data from dimension d and the own, in the order of places, to the line of dimension d + 1
  *
- * Lane 0 goes ahead as far as there is room, so that data flow while others are reduced.
- * All ranks of a line combine the same partial results in the same order, so all have the same bits.
+ * Lane 0 runs ahead as far as there is room, so that data flow while others are reduced. All ranks of a line combine
+ * the same partial results in the same order, so all have the same bits.
  */
 #include "coll/schedule.h"
 

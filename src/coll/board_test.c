@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A board by itself: who shares a core, where posts lie, and how long a reader pauses. */
+/* A board by itself: ranks that share a core, places of posts, and the pauses of a reader. */
 #include "coll/board_calls.h"
 
 #include <limits.h>
@@ -39,7 +39,7 @@ static void ranks_are_grouped_by_core(void **state)
 
 /* ---- where small posts lie ---- */
 
-/* From the flag of a turn to that of the next one, bytes. */
+/* From the flag of a turn to the flag of the next one, bytes. */
 static ptrdiff_t step_after(const struct kl_board *b, uint64_t turn, size_t bytes)
 {
     const char *flag = (const char *)kl_board_flag_of(b, 1, turn, bytes);
@@ -47,7 +47,7 @@ static ptrdiff_t step_after(const struct kl_board *b, uint64_t turn, size_t byte
     return (const char *)kl_board_flag_of(b, 1, turn + 1, bytes) - flag;
 }
 
-/* Of many turns: the least of these steps, to either side, and whether they are all alike. */
+/* Over many turns: the smallest of these steps, to either side, and whether all are equal. */
 static size_t least_step(const struct kl_board *b, size_t bytes, bool *alike)
 {
     size_t least = SIZE_MAX;
@@ -71,14 +71,14 @@ static void small_posts_are_scattered_where_they_are_read_at_once(void **state)
     } cases[] = {
         {"a broadcast between cores", false, true, true, 8, 0},
         {"a reduce between cores", false, false, true, 8, 0},
-        {"what all bring, between cores", false, false, false, 8, 0},
+        {"all contributions, between cores", false, false, false, 8, 0},
         {"a packet between cores", false, true, true, KL_BOARD_PACKET, 0},
         {"a broadcast where cores are shared", true, true, true, KL_BOARD_BRIEF, sizeof(struct kl_board_brief)},
         {"a line of it", true, true, true, KL_BOARD_INLINE, sizeof(struct kl_board_line)},
         {"a packet of it", true, true, true, KL_BOARD_PACKET, sizeof(struct kl_board_brief)},
         {"a reduce where cores are shared", true, false, true, KL_BOARD_PACKET, 0},
         {"a large one", true, false, true, KL_BOARD_PACKET + 1, sizeof(struct kl_board_brief)},
-        {"what all bring, where cores are shared", true, false, false, 8, sizeof(struct kl_board_line)},
+        {"all contributions, where cores are shared", true, false, false, 8, sizeof(struct kl_board_line)},
     };
     void *memory = zeroed(kl_board_bytes(2)), *mark = zeroed(2 * sizeof(struct kl_arena_mark));
 
@@ -102,7 +102,7 @@ static void small_posts_are_scattered_where_they_are_read_at_once(void **state)
 
 enum { PLACES_SEEN = 1 << 14, OPENS = 200000 };
 
-/* Turns after which each place was used last, 1 + the turn, by address. */
+/* The last use of each place, as 1 + the turn, by address. */
 struct places {
     const void *at[PLACES_SEEN];
     uint64_t used[PLACES_SEEN];
@@ -119,7 +119,7 @@ static uint64_t *used_of(struct places *p, const void *at)
     return &p->used[i];
 }
 
-/* The other rank reads as late as it may: only as many turns as this one waits for. */
+/* The other rank reads as late as allowed: only as many turns late as this one waits for. */
 static void *open_when_allowed(struct kl_board *b, size_t bytes)
 {
     int blocker;
@@ -131,7 +131,7 @@ static void *open_when_allowed(struct kl_board *b, size_t bytes)
     return kl_board_open(b, bytes);
 }
 
-/* Posts of several areas in turn: none is written before the one that lay there was read, also while places are doubled. */
+/* Posts of several areas in turn: none overwrites an unread one, also while places are doubled. */
 static void a_place_is_written_anew_when_it_was_read(void **state)
 {
     struct places *seen = zeroed(sizeof *seen);
@@ -181,7 +181,8 @@ static void few_posts_use_few_places(void **state)
     free(seen);
 }
 
-/* As posts came at once before, up to a limit; not where another rank may need the core, nor where all wait for all. */
+/* As long as posts came at once before, up to a limit; not where another rank may need the core, nor where all wait for
+ * all. */
 static void who_follows_on_the_heels_falls_behind(void **state)
 {
     static const struct pause_case {

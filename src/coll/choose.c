@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/choose.h"
 
+#include "base/log.h"
 #include "coll/algorithms.h"
 #include "coll/flat.h"
 #include "coll/mapped.h"
 #include "coll/ordered.h"
+#include "graph/tuning_rules.h"
+
+#include <string.h>
 
 /* Candidates that no algorithm here serves. */
 static void drop_missing(const struct kl_chooser *c, int func, float cost[KL_ALGOS][KL_PROTOS])
@@ -14,6 +18,44 @@ static void drop_missing(const struct kl_chooser *c, int func, float cost[KL_ALG
             if (kl_algorithm_find(func, a, p, c->memory) < 0) cost[a][p] = -1;
 }
 
+/* Candidates that the limits exclude. False: none is left, or there are no such limits. */
+static bool drop_excluded(const struct kl_limits *l, float cost[KL_ALGOS][KL_PROTOS])
+{
+    bool left = false;
+
+    if (!l || !l->algorithms) return false;
+    for (int a = 0; a < KL_ALGOS; a++)
+        for (int p = 0; p < KL_PROTOS; p++) {
+            if (!(l->algorithms >> a & 1)) cost[a][p] = -1;
+            left |= cost[a][p] >= 0;
+        }
+    return left;
+}
+
+static ncclResult_t ask_within(const struct kl_chooser *c, const struct kl_tuning_op *op,
+                               struct kl_tuning_choice *choice, const float cost[KL_ALGOS][KL_PROTOS])
+{
+    float within[KL_ALGOS][KL_PROTOS];
+
+    memcpy(within, cost, sizeof within);
+    drop_missing(c, op->func, within);
+    if (!drop_excluded(c->limits, within)) {
+        if (!c->limits->force) {
+            KL_ATTN("%s of %lld bytes: no algorithm of algSelection serves it here, and it is ignored",
+                    kl_func_name[op->func], (long long)op->bytes);
+            return ncclSuccess;
+        }
+        return KL_FAIL(
+            ncclInvalidUsage,
+            "%s of %lld bytes: no algorithm of algSelection serves it here; with forceAlgSelection 0 another "
+            "one is taken",
+            kl_func_name[op->func], (long long)op->bytes);
+    }
+    KL_TRY(kl_tuning_pick(c->tuning, op, (const float(*)[KL_PROTOS])within, choice));
+    kl_tuning_size(c->tuning, op->bytes, choice);
+    return ncclSuccess;
+}
+
 static ncclResult_t ask_tuner(const struct kl_chooser *c, const struct kl_tuning_op *op,
                               struct kl_tuning_choice *choice)
 {
@@ -21,6 +63,7 @@ static ncclResult_t ask_tuner(const struct kl_chooser *c, const struct kl_tuning
     float cost[KL_ALGOS][KL_PROTOS];
 
     KL_TRY(kl_tuning_choose(tuning, op, choice, cost));
+    if (c->limits && c->limits->algorithms) KL_TRY(ask_within(c, op, choice, (const float(*)[KL_PROTOS])cost));
     if (kl_algorithm_find(op->func, choice->algo, choice->proto, c->memory) >= 0) return ncclSuccess;
     drop_missing(c, op->func, cost);
     KL_TRY(kl_tuning_pick(tuning, op, cost, choice));
@@ -41,6 +84,20 @@ static void choose_ordered(const struct kl_chooser *c, const struct kl_tuning_op
     choice->time = terms.time;
 }
 
+/* The user's NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are in the plan already: limits choose among its channels. */
+static int within_limits(const struct kl_chooser *c, const struct kl_tuning_choice *tuned)
+{
+    const struct kl_limits *l = c->limits;
+    const bool nvls = kl_algo_is_nvls(tuned->algo);
+    int most = nvls ? c->tuning->in.nvls_channels : c->tuning->in.nchannels, n = tuned->nchannels;
+
+    if (!l || tuned->algo == KL_ALGO_ONE_SHOT || tuned->algo == KL_ALGO_FLAT) return n;
+    if (l->max_channels < most) most = l->max_channels;
+    if (nvls && l->nvls_channels < most) most = l->nvls_channels;
+    if (n < l->min_channels) n = l->min_channels;
+    return n < most ? n : most;
+}
+
 static bool is_ordered(const struct kl_chooser *c, const struct kl_task *t)
 {
     return c->ordered && kl_func_info[t->func].reduces && kl_ordered_matters(t->type, t->op, t->redop);
@@ -56,6 +113,7 @@ static bool has_board(const struct kl_chooser *c, int func, int modelled_as, int
 /* Nothing else is asked for, and it is large. */
 static bool may_be_mapped(const struct kl_chooser *c, int func, int modelled_as, size_t bytes)
 {
+    if (c->limits && c->limits->algorithms) return false;
     return bytes >= KL_MAPPED_LEAST && !*c->tuning->algo && !*c->tuning->proto &&
            has_board(c, func, modelled_as, KL_ALGO_MAPPED);
 }
@@ -121,7 +179,7 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
         .nranks = tuning->in.nranks,
         .count = t->count,
         .elem_bytes = elem_bytes,
-        .nchannels = tuned.nchannels,
+        .nchannels = within_limits(c, &tuned),
         .ll = tuned.proto == KL_PROTO_LL,
     };
     *choice = (struct kl_choice){
@@ -132,6 +190,12 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
         .cut = kl_cut_among(&cut),
     };
     return ncclSuccess;
+}
+
+ncclResult_t kl_choose_within(const struct kl_chooser *chooser, struct kl_task *t, size_t elem_bytes)
+{
+    t->limits = kl_limits_hash(chooser->limits);
+    return choose(chooser, t, elem_bytes, &t->choice);
 }
 
 ncclResult_t kl_choose_anew(const struct kl_chooser *chooser, const struct kl_task *t, size_t elem_bytes,

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "coll/algorithm.h"
+#include "coll/limits.h"
 #include "coll/task.h"
 #include "graph/tuning.h"
 
@@ -20,6 +21,7 @@ enum { KL_CHOICES = 64 };
 struct kl_chooser {
     const struct kl_tuning *tuning; /* outlives the chooser */
     enum kl_reach memory;           /* of the ranks */
+    const struct kl_limits *limits; /* of the call under way; NULL: none */
     bool ordered;                   /* what depends on the order of a reduction is done in that of the ranks */
     struct kl_remembered {
         size_t count;
@@ -39,6 +41,9 @@ static inline uint32_t kl_choice_key(const struct kl_task *t)
 ncclResult_t kl_choose_anew(const struct kl_chooser *chooser, const struct kl_task *task, size_t elem_bytes,
                             struct kl_remembered *place);
 
+/** Within chooser->limits; not remembered. ncclInvalidUsage: they leave no algorithm, and are forced. */
+ncclResult_t kl_choose_within(const struct kl_chooser *chooser, struct kl_task *task, size_t elem_bytes);
+
 /**
  * Fill in task->choice. ncclInvalidUsage when NCCL_ALGO and NCCL_PROTO leave nothing for the
  * function; the sentence says what there is.
@@ -46,6 +51,8 @@ ncclResult_t kl_choose_anew(const struct kl_chooser *chooser, const struct kl_ta
 static inline ncclResult_t kl_choose(struct kl_chooser *chooser, struct kl_task *task, size_t elem_bytes)
 {
     const uint32_t key = kl_choice_key(task);
+
+    if (chooser->limits) return kl_choose_within(chooser, task, elem_bytes);
     struct kl_remembered *r = &chooser->last[((task->count ^ key) * 0x9e3779b97f4a7c15u >> 40) % KL_CHOICES];
 
     if (r->key != key || r->count != task->count) KL_TRY(kl_choose_anew(chooser, task, elem_bytes, r));

@@ -15,7 +15,7 @@ static size_t at_most(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* How often a byte of a buffer, or of a part, crosses a channel. */
+/* Number of times that a byte of a buffer, or of a part, crosses a channel. */
 static size_t traffic_per_byte(const struct kl_cut_request *q)
 {
     size_t times = q->func == KL_FUNC_ALL_REDUCE ? 2 : kl_func_bytes(q->func, 1, q->nranks);
@@ -23,7 +23,7 @@ static size_t traffic_per_byte(const struct kl_cut_request *q)
     return q->ll ? 4 * times : times;
 }
 
-/** Cells: how many a channel should get, and how the three kinds of channels share them. */
+/** Cells: the number per channel, and the division among the three kinds of channels. */
 struct cells {
     size_t lo, mid_each, mids, hi;
 };

@@ -2,10 +2,10 @@
 /**
  * cut.h - how an operation is cut among channels: pure arithmetic, the same on every rank.
  *
- * Elements are dealt out in cells that cause at least 16 KiB of traffic, so that no channel runs for less. The first channel
- * gets `lo` elements, each middle one `mid`, the last `hi`; what lies behind one another in the channels lies so in memory.
+ * Elements are dealt out in cells that cause at least 16 KiB of traffic, so that no channel runs for less. The first
+ * channel gets `lo` elements, each middle one `mid`, the last `hi`; the channels' ranges follow one another in memory.
  *
- * Source: the graph specification, 12.5, for an operation by itself.
+ * Source: the graph specification, 12.5, for a single operation.
  */
 #ifndef KL_COLL_CUT_H
 #define KL_COLL_CUT_H
@@ -21,7 +21,7 @@ struct kl_cut_request {
 };
 
 struct kl_cut {
-    int nchannels; /* that get something; at least 1 */
+    int nchannels; /* channels with elements; at least 1 */
     size_t lo, mid, hi;
 };
 

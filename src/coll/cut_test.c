@@ -8,7 +8,7 @@
 
 enum { LEAST_TRAFFIC = 16384 };
 
-/* How often a byte of the buffer, or of a part, travels: the specification's factor. */
+/* Number of times that a byte of the buffer, or of a part, is sent: the specification's factor. */
 static size_t factor_of(const struct kl_cut_request *q)
 {
     static const size_t factors[KL_FUNCS] = {[KL_FUNC_ALL_REDUCE] = 2, [KL_FUNC_BROADCAST] = 1, [KL_FUNC_REDUCE] = 1};
@@ -17,7 +17,7 @@ static size_t factor_of(const struct kl_cut_request *q)
     return q->ll ? 4 * factor : factor;
 }
 
-/* ---- what holds for every cut ---- */
+/* ---- invariants of every cut ---- */
 
 static const char *label_of(const struct kl_cut_request *q)
 {
@@ -28,7 +28,7 @@ static const char *label_of(const struct kl_cut_request *q)
     return label;
 }
 
-/* Behind one another, from the first element to the last, each once, nobody without any. */
+/* Ranges follow one another, cover each element once, and none is empty. */
 static void expect_all_covered_once(const struct kl_cut_request *q, const struct kl_cut *cut)
 {
     size_t next = 0;
@@ -44,7 +44,7 @@ static void expect_all_covered_once(const struct kl_cut_request *q, const struct
     expect_case(label_of(q), next == q->count);
 }
 
-/* No channel runs for less than is worth it, but for the last one, which has the rest. */
+/* Every channel has the minimal traffic, but for the last one, which has the rest. */
 static void expect_enough_each(const struct kl_cut_request *q, const struct kl_cut *cut)
 {
     for (int c = 0; c + 1 < cut->nchannels; c++) {
@@ -111,7 +111,7 @@ static void every_element_belongs_to_one_channel(void **state)
     print_message("%lu cuts\n", cuts);
 }
 
-/* Nobody allocates that much, yet the numbers must not run over. */
+/* No buffer is that large, yet the numbers must not overflow. */
 static void huge_counts_are_cut_too(void **state)
 {
     static const size_t bytes[] = {(size_t)1 << 40, (size_t)1 << 55, (size_t)PTRDIFF_MAX};
@@ -130,7 +130,7 @@ static void huge_counts_are_cut_too(void **state)
                                    .ll = true};
         struct kl_cut cut = kl_cut_among(&q);
         expect_all_covered_once(&q, &cut);
-        expect_case(label_of(&q), cut.nchannels == 32); /* such a lot is for all */
+        expect_case(label_of(&q), cut.nchannels == 32); /* so much uses all channels */
         expect_case(label_of(&q), cut.lo <= 2 * (q.count / 32) && cut.mid <= 2 * (q.count / 32));
     }
 }
@@ -143,7 +143,7 @@ static void cuts_are_the_specifications(void **state)
         struct kl_cut_request q;
         struct kl_cut want;
     } cases[] = {
-        /* An all-reduce: cells of 8 KiB. One is left to one channel, two are two channels' at once. */
+        /* An all-reduce: cells of 8 KiB. One cell goes to one channel, two go to two channels. */
         {{KL_FUNC_ALL_REDUCE, 4, 1, 4, 8, false}, {1, 1, 0, 0}},
         {{KL_FUNC_ALL_REDUCE, 4, 2048, 4, 8, false}, {1, 2048, 0, 0}},
         {{KL_FUNC_ALL_REDUCE, 4, 2049, 4, 8, false}, {2, 2048, 0, 1}},
@@ -177,7 +177,7 @@ static void cuts_are_the_specifications(void **state)
     }
 }
 
-/* ---- the specification's steps, written down a second time ---- */
+/* ---- the specification's steps, implemented a second time ---- */
 
 static size_t ceil_div(size_t a, size_t b)
 {

@@ -66,7 +66,7 @@ ncclResult_t kl_exchange_reserve(struct kl_exchange *x, size_t messages)
 
 /* ---- beginning ---- */
 
-/* A send of this rank to itself meets the receive that is already there, or the other way round. */
+/* A send of this rank to itself meets the earlier receive, or the other way round. */
 static void meet_myself(struct kl_parcel **waiting, struct kl_parcel **others, struct kl_parcel *p)
 {
     struct kl_parcel *other = *others;
@@ -93,7 +93,7 @@ static ncclResult_t connect(struct kl_exchange *x, struct kl_parcel *p, struct k
     return ncclSuccess;
 }
 
-/* Is nothing before it, and is it small, and now done? */
+/* Is it first on its connector, small, and done at once? */
 static bool is_done_at_once(const struct kl_exchange_end *end, const struct kl_task *task, size_t bytes)
 {
     struct kl_connector *c = end->connector;
@@ -109,7 +109,7 @@ bool kl_exchange_send_ahead(struct kl_exchange *x, const struct kl_task *task, s
     return task->peer != x->rank && is_done_at_once(&x->to[task->peer], task, task->count * elem_bytes);
 }
 
-/* Field by field, as what a share says (exec.c). */
+/* Field by field, as in fill_share (exec.c). */
 static struct kl_parcel *pack(struct kl_exchange *x, const struct kl_task *task, size_t bytes)
 {
     struct kl_parcel *p = &x->parcels[x->added++];
@@ -127,7 +127,7 @@ static struct kl_parcel *pack(struct kl_exchange *x, const struct kl_task *task,
     return p;
 }
 
-/* What the launch is like. */
+/* Count the parcel in the launch's properties. */
 static void note(struct kl_exchange *x, const struct kl_parcel *p)
 {
     if (p->func != KL_FUNC_SEND) {
@@ -206,7 +206,7 @@ static void warm(struct kl_exchange *x, size_t i)
     if (i >= x->hot) swap(x, i, x->hot++);
 }
 
-/* A hot message that does not move makes room, once there are enough others. */
+/* A hot message that does not move turns cold, once there are enough others. */
 static void cool(struct kl_exchange *x, size_t i)
 {
     if (++x->active[i]->stalls < COLD_AFTER || x->n <= HOT || i >= x->hot) return;
@@ -221,7 +221,7 @@ static void forget_last(struct kl_exchange *x, const struct kl_parcel *p)
     if (end->last == p) end->last = NULL;
 }
 
-/* Done: the next one on the connector takes its place, or the last ones fill it. */
+/* Done: the next message on the connector takes its place, or the last ones of the lists do. */
 static void replace(struct kl_exchange *x, size_t i)
 {
     struct kl_parcel *p = x->active[i], *next = p->next;
@@ -240,7 +240,7 @@ static void replace(struct kl_exchange *x, size_t i)
     x->active[i] = x->active[--x->n];
 }
 
-/* What this side has to move itself, through a network. */
+/* The data that this side has to move itself, through a network. */
 static enum kl_progress carry(struct kl_exchange *x, struct kl_parcel *p, ncclResult_t *rc)
 {
     struct kl_connector *c = p->connector;
@@ -266,7 +266,7 @@ static enum kl_progress move(struct kl_exchange *x, struct kl_parcel *p, ncclRes
     return kl_message_recv(&p->message, p->connector, &x->loans, rc);
 }
 
-/* Look at one message. MOVED also when it is done. */
+/* Poll one message. MOVED also when it is done. */
 static enum kl_progress look(struct kl_exchange *x, size_t i, ncclResult_t *rc)
 {
     enum kl_progress got = move(x, x->active[i], rc);
@@ -295,7 +295,7 @@ static enum kl_progress look_at_hot_of(struct kl_exchange *x, bool sends, ncclRe
     return got;
 }
 
-/* Sends first: a receive may take long to copy what is there, while others wait for what this rank sends. */
+/* Sends first: a receive may take long to copy, while others wait for this rank's sends. */
 static enum kl_progress look_at_hot(struct kl_exchange *x, ncclResult_t *rc)
 {
     enum kl_progress got = look_at_hot_of(x, true, rc);
@@ -323,7 +323,7 @@ static size_t count_unready(const struct kl_exchange *x)
     return unready;
 }
 
-/* Connectors come into being while others are used already. */
+/* Connectors become ready while others are used already. */
 static enum kl_progress connect_more(struct kl_exchange *x, ncclResult_t *rc)
 {
     enum kl_progress got = kl_connections_progress(x->connections, rc);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * exchange.h - all messages of a launch together: none of them waits for another one, but for those before it on the same
- * connector.
+ * exchange.h - all messages of a launch together: each waits only for earlier ones on the same connector.
  *
- * A small one that need not wait is done when it is added. The others begin in the order of the rounds in which pairs meet (graph/p2p.h), so that
- * ranks that send to everybody do not all begin with the same one. Those that moved lately are looked at in every poll, the others in turn, a few at
- * a time: a poll costs the same with 10 messages and with 10,000.
+ * A small one that need not wait is done when it is added. The others begin in the order of the rounds in which pairs
+ * meet (graph/p2p.h), so that ranks that send to all others do not all begin with the same one. Messages that moved
+ * lately are polled each time, the others in turn, a few at a time: a poll costs the same with 10 messages and with
+ * 10,000.
  *
- *     active: [ hot: looked at each time | cold: a slice each time ]   done ones leave
+ *     active: [ hot: polled each time | cold: a slice each time ]   done ones leave
  *
  * Threads: one at a time.
  */
@@ -27,14 +27,14 @@ struct kl_parcel {
     struct kl_connector *connector;
     struct kl_parcel *next; /* on the same connector: waits until this one has ended */
     uint32_t round;         /* in which the pair meets */
-    uint32_t stalls;        /* looks in a row at which it could not move */
+    uint32_t stalls;        /* polls in a row without progress */
     bool waits;             /* for an earlier one */
 };
 
-/** What there is for a peer, in one direction. */
+/** The queue for a peer, in one direction. */
 struct kl_exchange_end {
-    struct kl_connector *connector; /* NULL: it was not needed yet */
-    struct kl_parcel *last;         /* message of the launch that is under way; NULL: none is */
+    struct kl_connector *connector; /* NULL: not needed yet */
+    struct kl_parcel *last;         /* last message of the launch in progress; NULL: none */
 };
 
 struct kl_exchange {
@@ -43,44 +43,46 @@ struct kl_exchange {
     uint32_t *send_round, *recv_round; /* by peer; NULL with one rank */
     struct kl_exchange_end *to, *from; /* by peer */
     struct kl_parcel *parcels, **active;
-    size_t room;           /* for messages of a launch, */
-    size_t added;          /* and how many there are */
-    size_t n, hot;         /* active ones; of them, those at the beginning are hot */
-    size_t hand;           /* where the next slice of cold ones begins */
-    size_t unready;        /* of those active, whose connectors are on the way */
+    size_t room;           /* capacity for messages of a launch */
+    size_t added;          /* messages added */
+    size_t n, hot;         /* active messages; the first `hot` of them are polled each time */
+    size_t hand;           /* start of the next slice of cold ones */
+    size_t unready;        /* active ones whose connectors are not ready yet */
     size_t sends, largest; /* messages to other ranks, and the bytes of the largest of them */
     size_t received;       /* bytes, from other ranks */
     bool begun;
     struct kl_loans loans;
 };
 
-/** `rounds` holds nranks entries. `lending`: how others may read what is sent where it lies. */
+/** `rounds` holds nranks entries. `lending`: how others may read send buffers in place. */
 ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struct kl_connections *cs,
                               const struct kl_p2p_round *rounds, const struct kl_lending *lending);
 void kl_exchange_fini(struct kl_exchange *x);
 
-/** Make room for as many messages at once. Nothing is begun. */
+/** Make room for so many messages at once. None begins. */
 ncclResult_t kl_exchange_reserve(struct kl_exchange *x, size_t messages);
 
-/** Add a message of the launch, for which there is room, in the order of issue. Those of the rank with itself come in pairs. */
+/** Add a message of the launch, for which there is room, in the order of issue. A rank's messages to itself come in
+ * pairs. */
 ncclResult_t kl_exchange_add(struct kl_exchange *x, const struct kl_task *task, size_t elem_bytes);
 
-/** A message of a later launch, while this one is under way. False: not now. */
+/** A message of a later launch, while this one is in progress. False: not now. */
 bool kl_exchange_send_ahead(struct kl_exchange *x, const struct kl_task *task, size_t elem_bytes);
 
-/** All are added: go on until DONE. *rc is set on failure, with DONE. */
+/** All are added: continue until DONE. *rc is set on failure, with DONE. */
 enum kl_progress kl_exchange_progress(struct kl_exchange *x, ncclResult_t *rc);
 
-/** Forget what is under way. */
+/** Forget the messages in progress. */
 void kl_exchange_reset(struct kl_exchange *x);
 
-/** For a thread that is about to sleep (device/host/idle.h): true if descriptors tell when a message may go on. */
+/** For a thread that is about to sleep (device/host/idle.h): true if descriptors become ready when a message may go
+ * on. */
 bool kl_exchange_sleep_on(struct kl_exchange *x);
 
-/** Say how far each message is. */
+/** Print the progress of each message. */
 void kl_exchange_tell(const struct kl_exchange *x, const struct kl_teller *to);
 
-/** A rank that is waited for; with `gone`, only one that has freed its communicator. -1: none. */
+/** A rank that a message waits for; with `gone`, only one that has freed its communicator. -1: none. */
 int kl_exchange_blocked_on(const struct kl_exchange *x, bool gone);
 
 #endif

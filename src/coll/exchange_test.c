@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches of messages between ranks in one thread, over real connections that come into being meanwhile. */
+/* Launches of messages between ranks in one thread, over real connections that are made meanwhile. */
 #include "coll/exchange.h"
 
 #include "channel/test_ranks.h"
@@ -9,7 +9,7 @@ enum { MOST_TASKS = 4096 };
 
 static struct test_ranks ranks;
 
-/* What a rank does in a launch. */
+/* A rank's actions in a launch. */
 static struct party {
     struct kl_exchange exchange;
     struct kl_task task[MOST_TASKS];
@@ -105,7 +105,7 @@ static ncclResult_t poll(int rank, bool *moved)
     return rc;
 }
 
-/* All ranks to the end of their launch. */
+/* Run all ranks to the end of their launch. */
 static void launch(void)
 {
     struct test_patience patience = {0};
@@ -153,7 +153,7 @@ static size_t draw_bytes(void)
     return test_draw(&ranks.seed, most[test_draw(&ranks.seed, 6)]);
 }
 
-/* Everybody with everybody, itself included, in random order: receives may be asked for before or after the sends. */
+/* Every rank with every rank, itself included, in random order: receives may be issued before or after the sends. */
 static void exchange_at_random(struct parcel *parcels, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -200,7 +200,7 @@ static void thousands_of_messages_arrive_each_where_it_belongs(void **state)
     free(parcels);
 }
 
-/* More connectors than are looked at in each poll; and most of them idle while a few work hard. */
+/* More connectors than are polled at a time; and most of them idle while a few work hard. */
 static void busy_messages_are_not_held_up_by_idle_ones(void **state)
 {
     enum { RANKS = 40, ROUNDS = 30, BYTES = 3000 };
@@ -218,7 +218,7 @@ static void busy_messages_are_not_held_up_by_idle_ones(void **state)
     }
     launch();
     for (int r = 1; r < RANKS;
-         r++) { /* rank 0 waits for all; only ranks 5 and 23 have much to say, the others come late */
+         r++) { /* rank 0 waits for all; only ranks 5 and 23 have much data, the others come late */
         int messages = r == 5 || r == 23 ? ROUNDS : 1;
         for (int i = 0; i < messages; i++) pass(r, 0, out[r], late[r], BYTES);
     }
@@ -235,7 +235,7 @@ static void busy_messages_are_not_held_up_by_idle_ones(void **state)
     }
     for (int i = 0; i < 5000; i++) assert_int_equal(poll(0, &moved), ncclSuccess);
     most_hot = party[0].exchange.hot;
-    assert_in_range(most_hot, 0, 32); /* what does not move is not looked at each time */
+    assert_in_range(most_hot, 0, 32); /* messages that do not move are not polled each time */
     assert_int_equal(party[0].exchange.n, RANKS - 1 - 2);
     int waited_for = kl_exchange_blocked_on(&party[0].exchange, false);
     assert_true(waited_for > 0 && waited_for != 5 && waited_for != 23);
@@ -271,7 +271,7 @@ static void messages_begin_in_the_order_of_their_rounds(void **state)
             ask(3, KL_FUNC_RECV, r, &in[r], 1);
         }
         add_all(3);
-        assert_int_equal(poll(3, &moved), ncclSuccess); /* nobody is there to finish one with */
+        assert_int_equal(poll(3, &moved), ncclSuccess); /* there is no peer to finish one with */
         assert_int_equal(x->n, party[3].ntasks);
         for (size_t i = 1; i < x->n; i++) assert_true(x->active[i - 1]->round <= x->active[i]->round);
         assert_int_equal(x->active[0]->round, few ? 4 : 1);
@@ -281,7 +281,8 @@ static void messages_begin_in_the_order_of_their_rounds(void **state)
     end_job();
 }
 
-/* In whichever order they were asked for: what is sent from where something is received, which no program may do, is what was there before. */
+/* In whichever order they were asked for: a send from a buffer that also receives, which no program may do, sends the
+ * earlier contents. */
 static void what_is_here_already_keeps_no_send_waiting(void **state)
 {
     enum { BYTES = 10000 };
@@ -373,7 +374,8 @@ static void a_rank_alone_talks_to_itself(void **state)
 
 /* ---- failures ---- */
 
-/* Sizes that differ end the launch of who notices. After a reset nothing of it is left, and others can go on. */
+/* Sizes that differ end the launch of the rank that notices. After a reset nothing of it is left, and other launches
+ * can go on. */
 static void a_launch_that_fails_half_way_leaves_nothing_behind(void **state)
 {
     static unsigned char out[70000], in[70000];
@@ -454,7 +456,7 @@ static void who_has_left_is_known(void **state)
     }
 }
 
-/* Rank 0 sends what needs no reader, and ends before rank 1 has looked at the reply that tells where its data lie. */
+/* Rank 0 sends data that need no reader, and ends before rank 1 has read the reply with the address of its data. */
 static void what_was_sent_arrives_although_its_sender_ended_at_once(void **state)
 {
     static const size_t sizes[] = {8, 4000, 5000, 100000, 3 << 16};
@@ -470,7 +472,7 @@ static void what_was_sent_arrives_although_its_sender_ended_at_once(void **state
         memset(in, 0, sizeof in);
         pass(0, 1, out, in, *bytes);
         add_all(0), add_all(1);
-        assert_int_equal(poll(1, &moved), ncclSuccess); /* offers its fifo, and is busy elsewhere from now on */
+        assert_int_equal(poll(1, &moved), ncclSuccess); /* offers its fifo, and is not polled from now on */
         do { /* until it is done, or has sent as much as fits and waits for a reader */
             moved = false;
             assert_int_equal(poll(0, &moved), ncclSuccess);
@@ -501,7 +503,7 @@ static void what_was_sent_arrives_although_its_sender_ended_at_once(void **state
     }
 }
 
-/* ---- who may wait ---- */
+/* ---- waiting ranks ---- */
 
 /* Rank 0 only sends in the first launch, and also receives in the second one. */
 static void what_a_launch_is_like_decides_how_it_lends(void **state)

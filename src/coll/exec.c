@@ -12,6 +12,7 @@
 #include "device/host/bulk_copy.h"
 #include "os/chaos.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,19 +24,19 @@ struct kl_exec {
 
     /* the runner's */
     struct kl_links *links[KL_ALGORITHM_ROWS][KL_MAX_CHANNELS]; /* made at first use */
-    unsigned char *ops;                                         /* one per channel, */
-    struct kl_share *shares;                                    /* and what it carries out */
+    unsigned char *ops;                                         /* one per channel */
+    struct kl_share *shares;                                    /* the shares, by channel */
     size_t op_stride;
     const struct kl_algorithm *running; /* NULL: no collective has begun */
     struct kl_negotiation negotiation;
-    int negotiating_row; /* of the algorithm that begins with it */
+    int negotiating_row; /* row of the algorithm that begins with a negotiation */
     int ops_used, ops_left;
     bool op_done[KL_MAX_CHANNELS];
-    int linked[KL_ALGORITHM_ROWS]; /* channels whose links are ready, from 0 on */
-    bool messages;                 /* an exchange is under way */
+    int linked[KL_ALGORITHM_ROWS]; /* channels with ready links, from 0 on */
+    bool messages;                 /* an exchange is in progress */
     bool wide;
     struct kl_exchange exchange;
-    struct kl_redop scaled; /* of the collective that runs, if its scalar was read when it began */
+    struct kl_redop scaled; /* operator of the running collective, if its scalar was read at its begin */
     alignas(64) unsigned char scratch[KL_SCRATCH_BYTES];
 };
 
@@ -50,7 +51,7 @@ static size_t largest_op(void)
     return (most + OP_ALIGN - 1) / OP_ALIGN * OP_ALIGN;
 }
 
-/* What all operations have alike. */
+/* The fields that all operations have alike. */
 static ncclResult_t make_shares(struct kl_exec *e, int nchannels)
 {
     const struct kl_exec_config *c = &e->config;
@@ -143,9 +144,11 @@ static void log_choice(const struct kl_exec *e, const struct kl_task *t)
             t->count * elem_bytes(e, t),
             t->choice.messages ? "MESSAGES" : algo_names[kl_algorithms[t->choice.algorithm]->algo],
             proto_names[t->choice.proto], t->choice.cut.nchannels - 1);
+    if (e->chooser.limits && e->chooser.limits->tag)
+        KL_INFO(KL_TUNING, "%s: userProfilerTag %#" PRIx64, kl_func_info[t->func].name, e->chooser.limits->tag);
 }
 
-/* Rank 0 says what has come of a negotiation. */
+/* Rank 0 logs the result of a negotiation. */
 static void log_negotiation(const struct kl_exec *e, const struct kl_task *t, enum kl_negotiation_end end)
 {
     static const char *const ends[] = {
@@ -157,6 +160,11 @@ static void log_negotiation(const struct kl_exec *e, const struct kl_task *t, en
 
     if (e->config.rank) return;
     KL_INFO(KL_TUNING, "%s: %zu Bytes: %s", kl_func_info[t->func].name, t->count * elem_bytes(e, t), ends[end]);
+}
+
+void kl_exec_limit(struct kl_exec *e, const struct kl_limits *limits)
+{
+    e->chooser.limits = limits;
 }
 
 ncclResult_t kl_exec_choose(struct kl_exec *e, struct kl_task *t)
@@ -206,7 +214,7 @@ static bool has_links(const struct kl_exec *e, int row, int nchannels)
     return true;
 }
 
-/* Ask once, then connect until all are ready: every rank does the same, at the same operation. */
+/* Request the links once, then connect until all are ready: every rank does the same, at the same operation. */
 static enum kl_progress progress_links(struct kl_exec *e, int row, int nchannels, ncclResult_t *rc)
 {
     if (!has_links(e, row, nchannels)) {
@@ -253,16 +261,16 @@ static void *op_of(const struct kl_exec *e, int channel)
     return e->ops + (size_t)channel * e->op_stride;
 }
 
-/* The arithmetic of a collective that reduces. */
+/* The operator of a collective that reduces. */
 static const struct kl_redop *redop_of(struct kl_exec *e, const struct kl_task *t)
 {
     if (!t->redop) return &e->config.redops[t->type][t->op];
     if (!t->scalar) return t->redop;
-    (void)kl_redop_init_scaled(&e->scaled, t->type, t->scalar); /* the type is a known one */
+    (void)kl_redop_init_scaled(&e->scaled, t->type, t->scalar); /* the type is valid */
     return &e->scaled;
 }
 
-/* With one rank every collective is a copy, of what that contributes. */
+/* With one rank every collective is a copy of its contribution. */
 static enum kl_progress copy_alone(struct kl_exec *e, const struct kl_task *t)
 {
     const struct kl_redop *redop = t->redop ? redop_of(e, t) : NULL;
@@ -274,7 +282,8 @@ static enum kl_progress copy_alone(struct kl_exec *e, const struct kl_task *t)
     return KL_DONE;
 }
 
-/* Field by field: a copy of what was just written reads it in other widths than it was written in, and has to wait for the stores. */
+/* Field by field: a copy of a just written struct reads it in other widths than it was written in, and has to wait for
+ * the stores. */
 static void fill_share(const struct kl_exec *e, const struct kl_task *t, const struct kl_redop *redop,
                        struct kl_share *share)
 {
@@ -411,7 +420,7 @@ enum kl_progress kl_exec_messages(struct kl_exec *e, const struct kl_task *ring,
 
 /* ---- an all-to-all as messages ---- */
 
-/* One of them, from or to a peer. */
+/* One of its messages, from or to a peer. */
 static struct kl_task message_of(const struct kl_exec *e, const struct kl_task *t, int peer, bool sends)
 {
     const size_t at = (size_t)peer * t->count * elem_bytes(e, t);
@@ -450,7 +459,7 @@ static enum kl_progress progress_spread(struct kl_exec *e, const struct kl_task 
 
 /* ---- collectives, whole ---- */
 
-/* The row that carries out what begins. */
+/* The row for the task that begins. */
 static int row_for(struct kl_exec *e, const struct kl_task *t)
 {
     if (!t->choice.mapped || !kl_negotiation_due(&e->negotiation, t->func, all_bytes(e, t))) return t->choice.algorithm;
@@ -472,7 +481,8 @@ static enum kl_progress begin(struct kl_exec *e, const struct kl_task *t, int ro
     return got;
 }
 
-/* The algorithm is done, which for one that begins with a negotiation means that this is over. DONE: the collective is complete. */
+/* The algorithm is done; for one that begins with a negotiation, the negotiation is. DONE: the collective is
+ * complete. */
 static enum kl_progress end_algorithm(struct kl_exec *e, const struct kl_task *t, const struct kl_algorithm *a)
 {
     if (!a->outcome) {
@@ -482,7 +492,7 @@ static enum kl_progress end_algorithm(struct kl_exec *e, const struct kl_task *t
     const struct kl_negotiation_outcome outcome = a->outcome(op_of(e, 0));
     log_negotiation(e, t, outcome.end);
     kl_negotiation_held(&e->negotiation, outcome);
-    if (outcome.end == KL_NEGOTIATED_DECLINED) return KL_MOVED; /* on to the one that was chosen */
+    if (outcome.end == KL_NEGOTIATED_DECLINED) return KL_MOVED; /* continue with the chosen algorithm */
     if (outcome.end != KL_NEGOTIATED_MAPPED) kl_negotiation_ended(&e->negotiation);
     return KL_DONE;
 }

@@ -2,11 +2,11 @@
 /**
  * exec.h - runs the operations of a communicator, one collective or one exchange of messages at a time.
  *
- * It owns what operations need while they run: links of the algorithms (asked for at first use of a channel), memory of one op
- * per channel, scratch. It knows neither streams nor launches: comm/ decides what runs when.
+ * It owns the resources of running operations: links of the algorithms (asked for at first use of a channel), memory of
+ * one op per channel, scratch. It knows neither streams nor launches: comm/ decides the order.
  *
- *     kl_exec_choose      the user's thread       which algorithm, protocol, channels
- *     kl_exec_collective  the runner, again and again until DONE
+ *     kl_exec_choose      the user's thread       choose algorithm, protocol, channels
+ *     kl_exec_collective  the runner, repeatedly until DONE
  *       not linked yet:   ask for connectors -> connect them -> links ready
  *       then:             start an op per channel -> progress each
  *
@@ -24,18 +24,18 @@ struct kl_exec;
 
 struct kl_exec_config {
     int rank, nranks;
-    const struct kl_connect *graph; /* these outlive the exec */
+    const struct kl_connect *graph; /* pointers here outlive the exec */
     const struct kl_tuning *tuning;
     const struct kl_p2p_round *rounds;           /* nranks */
     const struct kl_redop (*redops)[ncclNumOps]; /* by type, by operation */
     struct kl_connections *connections;
-    enum kl_reach memory;      /* of the ranks */
-    bool ordered;              /* reductions give the bits of a loop over the ranks (ordered.h) */
-    struct kl_lending lending; /* of buffers (mapped.h) and messages (loan.h) */
-    bool processes;            /* the ranks live in several */
-    size_t
-        chain_bytes; /* of a chunk of rooted functions between processes, at most; 0: a slot's; all ranks say the same */
-    struct kl_step_watch steps; /* of the runner, by its thread */
+    enum kl_reach memory;      /* the ranks that can map the same memory */
+    bool ordered;              /* reductions have the bits of a loop over the ranks (ordered.h) */
+    struct kl_lending lending; /* copies of buffers (mapped.h) and messages (loan.h) without staging */
+    bool processes;            /* the ranks live in several processes */
+    size_t chain_bytes; /* bytes of a chunk of rooted functions between processes, at most; 0: a slot's; the same on all
+                      * ranks */
+    struct kl_step_watch steps; /* called by the runner's thread */
 };
 
 ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec);
@@ -44,44 +44,51 @@ void kl_exec_free(struct kl_exec *exec);
 /** Choose for a collective; rank 0 logs the choice (TUNING). Errors as kl_choose. */
 ncclResult_t kl_exec_choose(struct kl_exec *exec, struct kl_task *task);
 
-/** Is an all-to-all of `count` elements for each rank one operation (KL_FUNC_ALL_TO_ALL)? Else it is messages. */
+/** Limits of the collectives that are chosen from now on; NULL: none. They stay the caller's. */
+void kl_exec_limit(struct kl_exec *exec, const struct kl_limits *limits);
+
+/** Is an all-to-all of `count` elements for each rank one operation (KL_FUNC_ALL_TO_ALL)? Else it consists of
+ * messages. */
 bool kl_exec_is_all_to_all(const struct kl_exec *exec, size_t count, ncclDataType_t type);
 
-/** Make room for a group with so many messages; nothing is running. */
+/** Make room for a group of so many messages; nothing is running. */
 ncclResult_t kl_exec_reserve(struct kl_exec *exec, size_t messages);
 
 /**
- * Begin with a collective, after which none is known yet, while nothing is under way, and look once whether it can be done. STALLED: this is not the
- * way for it, and it has not begun; MOVED: it has; either way it goes on with kl_exec_collective. *rc is set on failure, with DONE.
+ * Begin a collective while nothing is in progress, and poll it once; the next one is not known yet. STALLED: it cannot
+ * run this way, and has not begun; MOVED: it has; either way it continues with kl_exec_collective. *rc is set on
+ * failure, with DONE.
  */
 enum kl_progress kl_exec_at_once(struct kl_exec *exec, const struct kl_task *task, ncclResult_t *rc);
 
-/** Go on with a collective; more: of the same algorithm, follow. *rc is set on failure, with DONE. */
+/** Continue a collective; `more`: others of the same algorithm follow. *rc is set on failure, with DONE. */
 enum kl_progress kl_exec_collective(struct kl_exec *exec, const struct kl_task *task, bool more, ncclResult_t *rc);
 
-/** Go on with messages: tasks [first, end) of a ring whose size is mask + 1. Of these before `sent` the sends were posted before their turn. */
+/** Progress messages: tasks [first, end) of a ring of mask + 1 tasks. The sends of tasks before `sent` were posted
+ * before their turn. */
 enum kl_progress kl_exec_messages(struct kl_exec *exec, const struct kl_task *ring, uint64_t mask, uint64_t first,
                                   uint64_t end, uint64_t sent, ncclResult_t *rc);
 
 /**
- * While an operation is under way: post, or send, already what this rank brings to one that comes `later` behind it, 1: next. False: not now. A receive
- * brings nothing.
+ * While an operation is in progress: post, or send, this rank's data for the operation that comes `later` behind it, 1:
+ * next. False: not now. A receive has no data to post.
  */
 bool kl_exec_post_ahead(struct kl_exec *exec, const struct kl_task *task, unsigned later);
 
-/** Connect every algorithm on every channel now, for NCCL_RUNTIME_CONNECT=0. Again and again until DONE. */
+/** Connect every algorithm on every channel now, for NCCL_RUNTIME_CONNECT=0. Repeat until DONE. */
 enum kl_progress kl_exec_connect_all(struct kl_exec *exec, ncclResult_t *rc);
 
-/** By the runner: say what is under way, and what it waits for. */
+/** Called by the runner: print the operation in progress, and the ranks that it waits for. */
 void kl_exec_tell(struct kl_exec *exec, const struct kl_teller *to);
 
-/** Forget what is under way, after a failure. */
+/** Forget the operation in progress, after a failure. */
 void kl_exec_reset(struct kl_exec *exec);
 
-/** For a thread that is about to sleep (device/host/idle.h): true if descriptors tell when what stalls may go on. */
+/** For a thread that is about to sleep (device/host/idle.h): true if descriptors become ready when the stalled
+ * operation may go on. */
 bool kl_exec_sleep_on(struct kl_exec *exec);
 
-/** A rank that is waited for; with `gone`, only one that has freed its communicator. -1: none. */
+/** A rank that the operation waits for; with `gone`, only one that has freed its communicator. -1: none. */
 int kl_exec_blocked_on(struct kl_exec *exec, bool gone);
 
 #endif

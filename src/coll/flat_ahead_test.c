@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flat where ranks do not keep step: who runs ahead goes once round and no further, and what is posted before its turn is read in it. */
+/* Flat where ranks do not keep step: a rank that runs ahead goes once round and no further, and data posted before
+ * their turn are read in it. */
 #include "coll/board_calls.h"
 
-/* ---- who runs ahead ---- */
+/* ---- a rank that runs ahead ---- */
 
-/* The rank that a broadcast, or a reduce to rank 0, lets run ahead. */
+/* The rank that runs ahead in a broadcast, or in a reduce to rank 0. */
 static int who_runs_ahead(const struct call *c)
 {
     return c->func == KL_FUNC_REDUCE ? 1 : 0;
@@ -33,7 +34,8 @@ static void use_all_places(struct kl_board *b)
     }
 }
 
-/* Of n ranks and `bytes`. One ends `most` operations before anybody has followed, and goes on when all have in so many, and not before. */
+/* `n` ranks and `bytes`. One ends `most` operations before any other has followed, and continues when all have
+ * completed `in` of them, and not before. */
 static void expect_ahead(int n, int func, size_t bytes, int most, int followed)
 {
     static struct world w;
@@ -57,7 +59,8 @@ static void expect_ahead(int n, int func, size_t bytes, int most, int followed)
     close_world(&w);
 }
 
-/* Of so many places, on such a board. It waits for a sixteenth, and one; of small turns it hears of some at a time. */
+/* An area with so many places, on such a board. The writer waits for a sixteenth, and one; small turns are acknowledged
+ * in groups. */
 static void expect_round(const struct kl_board *board, int func, size_t bytes, uint32_t places)
 {
     uint32_t followed = places / 16 + 1;
@@ -66,7 +69,7 @@ static void expect_round(const struct kl_board *board, int func, size_t bytes, u
     expect_ahead(board->nranks, func, bytes, (int)places, (int)followed);
 }
 
-/* Where a line tells of each post, no more of them than there are lines. */
+/* Where each post needs a line, there are no more posts than lines. */
 static void expect_places(const struct kl_board *board, int func, size_t bytes, uint32_t places)
 {
     const bool packed =
@@ -75,7 +78,7 @@ static void expect_places(const struct kl_board *board, int func, size_t bytes, 
     expect_round(board, func, bytes, packed || places < board->nlines ? places : board->nlines);
 }
 
-/* In a broadcast, or a reduce, whose areas are these: of a cell, two, four. `brief`: places of the smallest. */
+/* In a broadcast, or a reduce, whose areas are of one cell, two, four. `brief`: places of the smallest. */
 static void expect_rounds(int func, const struct kl_board *board, const struct kl_board_area *areas, uint32_t brief)
 {
     expect_round(board, func, KL_BOARD_BRIEF, brief);
@@ -126,7 +129,7 @@ static void who_runs_ahead_waits_for_nobody_until_it_has_gone_round(void **state
     crowded = false;
 }
 
-/* ---- who posts before its turn ---- */
+/* ---- a rank that posts before its turn ---- */
 
 enum { EARLY_RANKS = 3, EARLY_CALLS = 5000, LARGEST = 6000, KEPT = 64 };
 
@@ -135,7 +138,7 @@ static struct early {
     struct kl_flat_op op;
     struct kl_share share;
     struct kl_redop sum;
-    int call, next; /* under way, and the first not posted */
+    int call, next; /* in progress, and the first not posted */
     bool begun;
     int32_t send[KEPT][LARGEST], recv[EARLY_RANKS * LARGEST]; /* by call */
 } early[EARLY_RANKS];
@@ -196,7 +199,7 @@ static int post_early(struct early *e, uint64_t *seed)
     return posted;
 }
 
-/* What a rank has posted, it may not write again while others have not come so far: some lag behind by as much as posts allow. */
+/* A rank may not overwrite its post while others have not come so far: some lag behind by as much as posts allow. */
 static void run_early(void)
 {
     void *memory = zeroed(kl_board_bytes(EARLY_RANKS)), *mark = zeroed(EARLY_RANKS * sizeof(struct kl_arena_mark));
@@ -207,7 +210,7 @@ static void run_early(void)
         early[r] = (struct early){0};
         kl_board_init(&early[r].board, EARLY_RANKS, r, crowded);
         for (int i = KL_BOARD_CELLS + 1; i < KL_BOARD_AREAS; i++)
-            early[r].board.area[i].places = KL_BOARD_LEAST_SLOTS; /* fewer than turns that are posted in early */
+            early[r].board.area[i].places = KL_BOARD_LEAST_SLOTS; /* fewer than turns that are posted early */
         kl_board_attach(&early[r].board, memory, mark);
         assert_int_equal(kl_redop_init(&early[r].sum, ncclInt32, ncclSum, EARLY_RANKS), ncclSuccess);
     }

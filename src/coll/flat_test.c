@@ -81,7 +81,7 @@ static void go_by_core(struct world *w)
                 (struct kl_lately){.block = 8, .warm = 1u << 30, .again = 1u << 20, .better = 1};
 }
 
-/* Calls, most of them of more than a turn for each piece. How many went core by core. */
+/* Calls, most of them of more than a turn for each piece. Returns the number that went core by core. */
 static int calls_of_cores(int n, int cores, bool turns)
 {
     enum { CALLS = 6, BYTES = 600000 };
@@ -94,7 +94,7 @@ static int calls_of_cores(int n, int cores, bool turns)
     for (int i = 0; i < CALLS; i++) {
         struct call c = draw_call(&seed, n, BYTES);
         c.exact = true;
-        if (c.op == ncclAvg && n & (n - 1)) c.op = ncclSum; /* a sixth has no exact number */
+        if (c.op == ncclAvg && n & (n - 1)) c.op = ncclSum; /* a sixth has no exact representation */
         assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, n), ncclSuccess);
         if (draw(&seed, 4)) c.func = draw(&seed, 2) ? KL_FUNC_ALL_REDUCE : KL_FUNC_REDUCE_SCATTER;
         const size_t half = BYTES / 2 / c.redop.elem_bytes / (size_t)n;
@@ -144,7 +144,7 @@ static bool is_alike(const struct kl_lately *a, const struct kl_lately *b)
     return a->better == b->better && a->uses == b->uses && a->number == b->number && a->block == b->block;
 }
 
-/* Both ways are used, and all ranks find the same, though each has times of its own. */
+/* Both ways are used, and all ranks choose the same, though each measures times of its own. */
 static void ranks_choose_alike(void **state)
 {
     enum { CALLS = 260, LEAST = 32 << 10 };
@@ -170,7 +170,7 @@ static void ranks_choose_alike(void **state)
     close_world(&w);
 }
 
-/* ---- who follows later ---- */
+/* ---- a rank that follows later ---- */
 
 static enum kl_progress begin_broadcast(struct world *w, int rank, struct call *c, bool more)
 {
@@ -181,7 +181,8 @@ static enum kl_progress begin_broadcast(struct world *w, int rank, struct call *
     return kl_flat_progress(&w->op[rank], &(ncclResult_t){ncclSuccess});
 }
 
-/* Rank 3 of four takes what the root posts before rank 2 comes, who makes `first` and then the same calls. What rank 3 is told at last. */
+/* Rank 3 of four takes the root's post before rank 2 comes, which makes `first` and then the same calls. Returns rank
+ * 3's last result. */
 static ncclResult_t read_before_neighbour(struct call *c, struct call *first)
 {
     static struct world w;
@@ -225,11 +226,12 @@ static struct call broadcast_of(int root)
     return c;
 }
 
-/* Who takes nothing looks at no lines that its neighbour may be writing, but finds out what that calls when it is near, once in 8 turns. */
+/* A rank that takes no data does not look at lines that its neighbour may be writing, but compares calls when the
+ * neighbour is near, once in 8 turns. */
 static void a_root_ahead_compares_when_its_neighbour_is_near(void **state)
 {
     static struct world w;
-    struct call c = broadcast_of(0), other = broadcast_of(1); /* who is the root takes nothing */
+    struct call c = broadcast_of(0), other = broadcast_of(1); /* the root takes no data */
     struct kl_share s;
     ncclResult_t rc = ncclSuccess;
 
@@ -250,7 +252,7 @@ static void a_root_ahead_compares_when_its_neighbour_is_near(void **state)
     close_world(&w);
 }
 
-/* Who has not run ahead finds it out at once. */
+/* A rank that has not run ahead detects it at once. */
 static void the_later_one_of_two_roots_sees_the_other(void **state)
 {
     static struct world w;
@@ -270,7 +272,7 @@ static void the_later_one_of_two_roots_sees_the_other(void **state)
     close_world(&w);
 }
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
 static void another_call_is_refused_before_data_are_touched(void **state)
 {
@@ -327,13 +329,16 @@ static void refuse_another_size(const struct size_case *k)
     close_world(&w);
 }
 
-/* What is posted elsewhere than where it is looked for, as may be where cores are shared, shows all the same, after a while, and is not taken for data that do not come. */
+/* A post at another place than the reader's, as may be where cores are shared, is found all the same, after a while,
+ * and is not taken for data that do not come. */
 static void another_size_is_refused(void **state)
 {
     static const struct size_case cases[] = {
-        {"more than is brief", KL_FUNC_BROADCAST, 64, 8},         {"brief", KL_FUNC_BROADCAST, 8, 64},
-        {"as much as a cell takes", KL_FUNC_BROADCAST, 1000, 64}, {"no cell", KL_FUNC_REDUCE, 64, 1000},
-        {"more of what all bring", KL_FUNC_ALL_GATHER, 1000, 64},
+        {"more than is brief", KL_FUNC_BROADCAST, 64, 8},
+        {"brief", KL_FUNC_BROADCAST, 8, 64},
+        {"as much as a cell takes", KL_FUNC_BROADCAST, 1000, 64},
+        {"no cell", KL_FUNC_REDUCE, 64, 1000},
+        {"more of all contributions", KL_FUNC_ALL_GATHER, 1000, 64},
     };
 
     (void)state;
@@ -346,7 +351,7 @@ static void another_size_is_refused(void **state)
     kl_error_quiet(0);
 }
 
-/* Nobody takes what those post who name another root, but a neighbour sees it. */
+/* No rank takes the posts of ranks that name another root, but a neighbour sees the difference. */
 static void one_of_ranks_that_name_different_roots_finds_out(void **state)
 {
     static const struct roots_case {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * func.h - the functions of the API that move data: one row each. Tuned ones come first, as the tuning model numbers them.
+ * func.h - the functions of the API that move data: one row each. Functions of the tuning model come first, in its
+ * order.
  */
 #ifndef KL_COLL_FUNC_H
 #define KL_COLL_FUNC_H
@@ -8,7 +9,7 @@
 #include "graph/tuning.h"
 
 enum {
-    KL_FUNC_ALL_TO_ALL = KL_FUNCS, /* through a board (flat.h); without one it is messages */
+    KL_FUNC_ALL_TO_ALL = KL_FUNCS, /* through a board (flat.h); without one it consists of messages */
     KL_FUNC_SEND,
     KL_FUNC_RECV,
     KL_FUNC_ROWS
@@ -27,13 +28,13 @@ static inline bool kl_func_is_message(int func)
     return func >= KL_FUNC_SEND;
 }
 
-/** Parts of the larger buffer of a rank. */
+/** Number of parts of a rank's larger buffer. */
 static inline int kl_func_parts(int func, int nranks)
 {
     return kl_func_info[func].send_parts || kl_func_info[func].recv_parts ? nranks : 1;
 }
 
-/** Bytes of the whole, as the tuning model counts them, for `bytes` of one part (or of the buffer). */
+/** The tuning model's size of the whole, for `bytes` of one part (or of the buffer). */
 static inline size_t kl_func_bytes(int func, size_t bytes, int nranks)
 {
     return bytes * (size_t)kl_func_parts(func, nranks);

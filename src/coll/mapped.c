@@ -37,6 +37,16 @@ static uint64_t address(const void *at)
     return (uint64_t)(uintptr_t)at;
 }
 
+/* Of an all-to-all in place others must not read this rank's parts while it overwrites them: they are staged. */
+static bool overwrites_own(const struct kl_mapped_op *op)
+{
+    const struct kl_share *s = op->work.share;
+    const uint64_t from = address(s->send), to = address(s->recv);
+
+    return s->func == KL_FUNC_ALL_TO_ALL && from < to + kl_mapped_recv_bytes(&op->work) &&
+           to < from + kl_mapped_send_bytes(&op->work);
+}
+
 static void post_card(struct kl_mapped_op *op)
 {
     struct kl_mapped *m = op->mapped;
@@ -47,8 +57,9 @@ static void post_card(struct kl_mapped_op *op)
                                                  lends_recv(s, me) ? s->recv : NULL};
 
     _Static_assert(sizeof *card <= KL_BOARD_INLINE, "a card travels in a line");
-    *card = (struct kl_mapped_card){.readable = s->mark, .word = s->word};
-    if (!m->broken && s->lends) kl_lent_card(&m->lent, buffer, &card->lent);
+    const bool apart = !overwrites_own(op);
+    *card = (struct kl_mapped_card){.readable = s->mark && apart, .word = s->word};
+    if (!m->broken && s->lends && apart) kl_lent_card(&m->lent, buffer, &card->lent);
     if (s->mark) card->far = (struct kl_read_far){kl_foreign_self(s->mark), {address(s->send), address(s->recv)}};
 }
 

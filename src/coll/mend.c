@@ -18,7 +18,7 @@ static size_t part_bytes(const struct kl_mend *m)
     return share_of(m)->count * share_of(m)->elem_bytes;
 }
 
-/* A piece of so many bytes at most. */
+/* A piece of `bytes` at most. */
 static size_t some(const struct kl_mend *m, size_t bytes)
 {
     return bytes < m->most ? bytes : m->most;
@@ -26,7 +26,7 @@ static size_t some(const struct kl_mend *m, size_t bytes)
 
 /* ---- the pieces of one rank's rest ---- */
 
-/* What it has reduced, and then what is not. */
+/* The slice that it has reduced, and then the rest. */
 static struct kl_mend_piece slice_piece(struct kl_mend *m)
 {
     const struct kl_share *s = share_of(m);
@@ -73,7 +73,7 @@ static struct kl_mend_piece gather_piece(struct kl_mend *m)
     return p;
 }
 
-/* The root's slice is the last one. What several lack comes once, to all. */
+/* The root's slice is the last one. A piece that several ranks lack is posted once, for all. */
 static struct kl_mend_piece spread_piece(struct kl_mend *m)
 {
     const int root = share_of(m)->root;
@@ -96,7 +96,8 @@ static struct kl_mend_piece piece_of(struct kl_mend *m)
 
 /* ---- all pieces ---- */
 
-/* Of a broadcast the root writes to one after the other: all of its slice is sent anew. Others' rests are one: the longest. */
+/* The root of a broadcast writes to one rank after the other: all of its slice is sent anew. Others' rests are one: the
+ * longest. */
 static struct kl_read_left rest_of(const struct kl_mend *m, int rank)
 {
     const int root = share_of(m)->root;
@@ -128,7 +129,7 @@ void kl_mend_next(struct kl_mend *m)
     }
 }
 
-/* What needs nobody else: the root of a broadcast that was stopped has not come to its own output. */
+/* The parts that need no other rank: the root of an interrupted broadcast has not written its own output. */
 static void mend_own(const struct kl_mend *m)
 {
     const struct kl_share *s = share_of(m);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * mend.h - what is missing of a collective by the kernel's copies (read_work.h), when the kernel stops copying in the middle: it goes over the board
- * (board.h), piece by piece.
+ * mend.h - completes a collective by the kernel's copies (read_work.h) when the kernel refuses to copy in the middle:
+ * the rest goes over the board (board.h), piece by piece.
  *
- * All know how far each has come. From that all derive the same pieces, one for each turn: a rank gives bytes, or all give the inputs of a reduction,
- * and who lacks them takes them.
+ * All ranks know the progress of each. From that all derive the same pieces, one for each turn: a rank posts bytes, or
+ * all post the inputs of a reduction, and the ranks that lack them take them.
  *
- *                    missing of a rank that was stopped
+ * missing data of a rank that was stopped
  *      all-gather, all-to-all   the parts of the ranks that it has not read
  *      reduce-scatter           the rest of its part
  *      all-reduce, reduce       the rest of its slice, at all that receive; first the block that it has reduced, and may have written to some
- *      broadcast                the rest of what ranks read from the root, and the slice that the root writes
+ *      broadcast                the rest of the data that ranks read from the root, and the slice that the root writes
  *
- * Inputs of what is missing are as they were, also in place: an output is written by one rank only, in its slice and in order, once all of the block's inputs
- * have been read.
+ * The inputs of missing parts are unchanged, also in place: an output is written by one rank only, in its slice and in
+ * order, once all of the block's inputs have been read.
  *
  * Threads: one at a time. Allocates nothing, never waits.
  */
@@ -22,13 +22,13 @@
 
 #include "coll/read_work.h"
 
-/** What a turn moves. */
+/** The data that a turn moves. */
 struct kl_mend_piece {
-    bool reduces;   /* all give an input; else */
-    int from;       /* this rank gives, */
-    bool reduced;   /* from its scratch */
-    int to;         /* who takes; -1: all that receive */
-    size_t at, put; /* where it is among what is sent (or in the scratch), and where it belongs */
+    bool reduces;   /* all give an input; else `from` gives */
+    int from;       /* the rank that gives */
+    bool reduced;   /* it gives from its scratch */
+    int to;         /* the rank that takes; -1: all that receive */
+    size_t at, put; /* offset in the send buffer (or in the scratch), and offset in the receive buffer */
     size_t bytes;   /* 0: there is no more */
 };
 
@@ -36,21 +36,21 @@ struct kl_mend {
     const struct kl_read_work *work; /* of this rank */
     const struct kl_read_left *left; /* by rank */
     size_t most;                     /* bytes of a piece */
-    int of;                          /* whose rest is under way, */
-    struct kl_read_left now;         /* and how far */
+    int of;                          /* the rank whose rest is in progress */
+    struct kl_read_left now;         /* its progress */
     struct kl_mend_piece piece;
 };
 
-/** `most`: bytes of a piece, a multiple of KL_LINE. The first piece is there then. */
+/** `most`: bytes of a piece, a multiple of KL_LINE. Computes the first piece. */
 void kl_mend_start(struct kl_mend *mend, const struct kl_read_work *work, const struct kl_read_left *left, size_t most);
 
 /** On to the next piece. */
 void kl_mend_next(struct kl_mend *mend);
 
-/** Put what this rank gives to the piece, if anything, where it is posted. */
+/** Write this rank's contribution to the piece, if any, into its post. */
 void kl_mend_give(const struct kl_mend *mend, void *post);
 
-/** Take it, if this rank lacks it; `posts` by rank. */
+/** Take the piece, if this rank lacks it; `posts` by rank. */
 void kl_mend_take(const struct kl_mend *mend, const void *const *posts);
 
 #endif

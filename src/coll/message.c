@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-enum { MOST_LENT = 1 << 20 };           /* bytes: a lent step is read in one go, which an abort waits for */
-enum { RECEIVED_PER_POLL = 128 << 10 }; /* bytes; then it is the sends' turn, for which others wait */
-enum { SMALL = 4096 };                  /* bytes that memcpy copies as well */
-enum { SLOTS = 2 };                     /* of the fifo: what they hold goes through no pool, and may be done at once */
+enum { MOST_LENT = 1 << 20 };           /* bytes: a lent step is read in one go, which delays an abort */
+enum { RECEIVED_PER_POLL = 128 << 10 }; /* bytes per poll; then sends have their turn, because others wait for them */
+enum { SMALL = 4096 };                  /* bytes for which memcpy is as fast */
+enum { SLOTS = 2 };                     /* of the fifo: messages that fit use no pool, and may be done at once */
 
 static size_t at_most(size_t bytes, size_t most)
 {
@@ -62,7 +62,8 @@ static uint32_t most_ahead(const struct kl_message *m, struct kl_fifo_tx *tx)
     return is_pooled(m, tx) && tx->shape.nslots > KL_POOL_DEPTH ? KL_POOL_DEPTH : tx->shape.nslots;
 }
 
-/* To another process; 0 if it cannot be: a rank that sends for this one (PXN) forwards bytes, and cannot follow a loan. */
+/* To another process; 0 if not possible: a rank that sends for this one (PXN) forwards bytes, and cannot follow a
+ * loan. */
 static size_t send_on_loan(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
 {
     const size_t left = m->bytes - m->moved, bytes = at_most(left, KL_LOAN_MOST);
@@ -84,7 +85,7 @@ static size_t send_step(struct kl_message *m, struct kl_connector *c, struct kl_
     return bytes ? bytes : send_copied(tx, from, left);
 }
 
-/* Is nothing on loan? What comes back declined goes another way. */
+/* Is no buffer on loan? Declined data go another way. */
 static bool all_is_back(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
 {
     if (!m->on_loan) return true;
@@ -148,7 +149,7 @@ void kl_message_want(const struct kl_message *m, struct kl_connector *connector)
     if (!m->ended && connector->rx.places) kl_fifo_want(&connector->rx, m->data + m->moved, m->bytes - m->moved);
 }
 
-/* What came to where it belongs. */
+/* Copy received data to their place. */
 static void put(struct kl_loans *loans, char *to, const void *from, size_t bytes)
 {
     if (bytes < SMALL)
@@ -157,9 +158,9 @@ static void put(struct kl_loans *loans, char *to, const void *from, size_t bytes
         kl_stores_copy(&loans->stores, to, from, bytes);
 }
 
-/* ---- what is lent by another process ---- */
+/* ---- memory lent by another process ---- */
 
-/* A piece of the step's `bytes`; then it is looked at whether it was revoked, and at other messages. False: it cannot be read. */
+/* Copy a piece of the step's `bytes`, then check for a revocation, and for other messages. False: it cannot be read. */
 static bool copy_some(struct kl_message *m, struct kl_loans *loans, const struct kl_loan_data *from, size_t bytes)
 {
     const size_t some = at_most(bytes - m->on_loan, KL_FOREIGN_PIECE);
@@ -182,7 +183,7 @@ static enum kl_progress decline(struct kl_message *m, struct kl_fifo_rx *rx, enu
     return KL_MOVED;
 }
 
-/* STALLED: it is not here yet, or was revoked. */
+/* STALLED: it has not arrived, or was revoked. */
 static enum kl_progress copy_lent(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
 {
     struct kl_fifo_rx *rx = &c->rx;
@@ -231,7 +232,7 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
         if (!kl_fifo_ready(rx)) return got;
         if (kl_fifo_signature(rx) != message->signature) {
             *rc = refuse_call(message, connector->peer, kl_fifo_signature(rx));
-            return KL_DONE; /* nothing is claimed: a lender takes it back */
+            return KL_DONE; /* nothing is claimed: the lender revokes it */
         }
         if (kl_fifo_is_lent(rx)) {
             enum kl_progress lent = take_lent(message, connector, loans, rc);
@@ -246,7 +247,7 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
         size_t left = message->bytes - message->moved;
         if (!in || bytes > left || more != (bytes < left)) {
             *rc = refuse_form(message, connector->peer, bytes, more);
-            if (in) kl_fifo_release(rx); /* a lender waits for its end */
+            if (in) kl_fifo_release(rx); /* the lender waits for its end */
             return KL_DONE;
         }
         if (bytes && in != message->data + message->moved) put(loans, message->data + message->moved, in, bytes);

@@ -2,9 +2,10 @@
 /**
  * message.h - one send or one receive: a message cut into fifo steps. Resumable, allocates nothing.
  *
- * A message has at least one step, also when it is empty, and says in each whether more follows, so that a receive of
- * another count or type than the send is an error and not a hang. Between ranks of one address space long messages are lent, not
- * copied: the receiver reads the sender's buffer. So they may be between processes (loan.h); else they go through slots of the sender's pool.
+ * A message has at least one step, also when it is empty, and marks in each whether more follow, so that a receive of
+ * another count or type than the send is an error and not a hang. Between ranks of one address space long messages are
+ * lent, not copied: the receiver reads the sender's buffer. Between processes they may be lent, too (loan.h); else they
+ * go through slots of the sender's pool.
  *
  * Errors:  ncclInvalidUsage when counts or types differ.
  * Threads: one at a time.
@@ -21,15 +22,15 @@ struct kl_message {
     size_t bytes;
     size_t moved; /* bytes handed over or received so far */
     size_t
-        on_loan; /* the last of these, which the receiver has not given back yet; of a receive, more: of the step that it copies */
-    bool lends;         /* loans of it were taken */
+        on_loan; /* bytes of the last of these, lent and not returned yet; for a receive: of the step that it copies */
+    bool lends;  /* loans of it were taken */
     uint64_t signature; /* kl_message_signature */
     bool ended;         /* the last step is done */
 };
 
 /**
- * Do all of a message of up to two slots of the fifo at once, when it begins; or nothing, and it is to go on as any. The connector is ready, and its transport
- * moves by itself.
+ * Do all of a message of up to two slots of the fifo at once, when it begins; or nothing: then it continues as any
+ * other. The connector is ready, and its transport moves by itself.
  */
 bool kl_message_send_whole(struct kl_connector *connector, const void *data, size_t bytes, uint64_t signature);
 bool kl_message_recv_whole(struct kl_connector *connector, void *data, size_t bytes, uint64_t signature);
@@ -37,7 +38,7 @@ bool kl_message_recv_whole(struct kl_connector *connector, void *data, size_t by
 /** The connector is ready. DONE: the buffer may be reused. `loans`: this rank's. */
 enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector *connector, struct kl_loans *loans);
 
-/** Tell a connector that can place data where the next ones go. */
+/** Tell a connector that can place data the address of the next ones. */
 void kl_message_want(const struct kl_message *message, struct kl_connector *connector);
 
 /** *rc is set on failure, with DONE. */

@@ -17,7 +17,7 @@ enum { SLOT_BYTES = 1024, STEPS = 4, MOST = 3 << 20 };
 
 static const struct kl_transport *const transports[] = {&kl_transport_p2p, &kl_transport_shm};
 
-/* What a sender and a receiver of messages have; several links of a sender share its pool. */
+/* The state of a sender and a receiver of messages; several links of a sender share its pool. */
 struct link {
     struct kl_connector tx, rx;
 };
@@ -63,7 +63,7 @@ static int end_of_pools(void **state)
     return 0;
 }
 
-/* Both sides in turn, until both are done, one has failed, or nothing moves; the receiver's result. */
+/* Poll both sides in turn, until both are done, one has failed, or nothing moves; returns the receiver's result. */
 static ncclResult_t transfer(struct link *l, char *from, size_t sent, char *to, size_t received)
 {
     struct kl_message out = {.data = from, .bytes = sent, .signature = kl_message_signature(ncclInt8, sent)};
@@ -128,7 +128,7 @@ static void messages_arrive_whole(void **state)
     free(to);
 }
 
-/* A message of `bytes`, whole; false: not now. */
+/* A message of `bytes`, at once; false: not now. */
 static bool send_whole(struct link *l, const char *from, size_t bytes)
 {
     return kl_message_send_whole(&l->tx, from, bytes, kl_message_signature(ncclInt8, bytes));
@@ -211,7 +211,7 @@ static void different_sizes_are_an_error(void **state)
     free(to);
 }
 
-/* What is handed over by copy is the sender's no more: it may be changed before it has been read. */
+/* A copied message leaves the buffer to the sender: it may be changed before the copy has been read. */
 static void a_send_that_is_done_has_let_go_of_its_buffer(void **state)
 {
     static const size_t sizes[] = {1, 104, 1000, 3000, 4 * SLOT_BYTES, 4 * KL_POOL_SLOT_BYTES};
@@ -239,7 +239,7 @@ static void a_send_that_is_done_has_let_go_of_its_buffer(void **state)
     free(to);
 }
 
-/* Where the receiver may have to wait for a CPU, the sender had better go on. */
+/* Where the receiver may have to wait for a CPU, the sender continues at once. */
 static void what_is_less_than_is_lent_is_handed_over(void **state)
 {
     char from[4 * SLOT_BYTES] = {0};
@@ -276,7 +276,7 @@ static void what_goes_past_the_caches_arrives(void **state)
     free(to);
 }
 
-/* However much has arrived: between two pieces others are given what they wait for. */
+/* However much has arrived: between two pieces other receivers are served. */
 static void a_poll_receives_a_piece_of_a_large_message(void **state)
 {
     enum { BYTES = 3 << 20 };
@@ -299,7 +299,7 @@ static void a_poll_receives_a_piece_of_a_large_message(void **state)
     free(to);
 }
 
-/* Many to one another at once: more than the pool has slots for. None waits for another, and slots are nobody's twice. */
+/* Many to one another at once: more than the pool has slots for. None waits for another, and no slot has two owners. */
 static void a_pool_that_is_empty_holds_nobody_up(void **state)
 {
     enum { LINKS = 40, BYTES = 5 * KL_POOL_SLOT_BYTES + 77 };
@@ -352,7 +352,7 @@ static void a_revoked_message_is_not_read(void **state)
     assert_int_equal(kl_message_send(&out, &l.tx, &lender), KL_STALLED);
     kl_connector_revoke(&l.tx);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(kl_message_recv(&in, &l.rx, &borrower, &rc), KL_STALLED); /* to hear why */
+        assert_int_equal(kl_message_recv(&in, &l.rx, &borrower, &rc), KL_STALLED); /* to get the reason */
     assert_int_equal(rc, ncclSuccess);
     assert_int_equal(in.moved, 0);
     free_link(&l);
@@ -370,7 +370,7 @@ static char *shareable(size_t bytes)
     return memory;
 }
 
-/* A sender's memory, the message of it, and who receives it. */
+/* A sender's memory, its message, and the receiver. */
 struct loaned {
     struct link l;
     char *from, *to;
@@ -458,7 +458,7 @@ static void other_memory_is_not_lent(void **state)
     end_loan(&p);
 }
 
-/* Memory that its sender has freed in the meantime, as far as the receiver can tell. */
+/* Memory that its sender seems to have freed in the meantime. */
 static void lose_what_is_lent(struct loaned *p)
 {
     struct kl_range_ticket *ticket = (void *)((char *)(uintptr_t)kl_fifo_payload(&p->l.rx.rx) + 16);
@@ -468,7 +468,7 @@ static void lose_what_is_lent(struct loaned *p)
 
 static void what_cannot_be_mapped_goes_another_way(void **state)
 {
-    static const bool asked[] = {true, true, false, false, true, true}; /* after two refusals, not for a while */
+    static const bool asked[] = {true, true, false, false, true, true}; /* not after two refusals, for a while */
     struct loaned p;
 
     (void)state;
@@ -495,7 +495,7 @@ static void what_is_lent_can_be_revoked_at_any_time(void **state)
         (*begin)(&p);
         assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
         if (copied) assert_int_equal(receive_some(&p), KL_MOVED); /* a piece of it */
-        kl_connector_revoke(&p.l.tx);                             /* waits for nobody */
+        kl_connector_revoke(&p.l.tx);                             /* does not wait */
         for (int i = 0; i < 3; i++) assert_int_equal(receive_some(&p), KL_STALLED);
         assert_false(p.in.ended);
         end_loan(&p);
@@ -530,7 +530,7 @@ static void what_cannot_be_mapped_is_read(void **state)
     end_loan(&p);
 }
 
-/* It seems to be another process, and to have been seen too long ago. */
+/* The peer seems to be another process, last seen too long ago. */
 static void change_lender(const struct loaned *p)
 {
     lender.lending.process++;
@@ -558,7 +558,7 @@ static void what_cannot_be_read_is_staged(void **state)
 
 static void a_send_that_need_not_wait_is_complete_before_its_receive(void **state)
 {
-    enum { BYTES = STEPS * KL_POOL_SLOT_BYTES }; /* as much as this link takes */
+    enum { BYTES = STEPS * KL_POOL_SLOT_BYTES }; /* capacity of this link */
     struct loaned p;
 
     (void)state;
@@ -571,7 +571,7 @@ static void a_send_that_need_not_wait_is_complete_before_its_receive(void **stat
     end_loan(&p);
 }
 
-/* A launch in which a rank decides, after it has found these times. */
+/* A launch in which a rank decides, after it has measured these times. */
 static void decide(struct kl_loans *loans, uint64_t staged, uint64_t read)
 {
     kl_loans_begin(loans, ON_LOAN, 1, 1);
@@ -581,7 +581,8 @@ static void decide(struct kl_loans *loans, uint64_t staged, uint64_t read)
     kl_loans_begin(loans, ON_LOAN, 1, 1);
 }
 
-/* A sender's note travels with what is staged, and with what is lent. Who has compared as often at this size hears it, and nobody else. */
+/* A sender's note travels with staged and with lent data. Only a receiver that has compared as often at this size uses
+ * it. */
 static void ranks_hear_what_others_have_found(void **state)
 {
     static const struct {
@@ -646,7 +647,7 @@ static void a_loan_of_another_size_is_refused(void **state)
     end_loan(&p);
 }
 
-/* ---- who leaves ---- */
+/* ---- a rank that leaves ---- */
 
 static void what_was_sent_before_leaving_arrives(void **state)
 {
@@ -698,7 +699,8 @@ static void a_message_that_nobody_will_take_is_known(void **state)
 
 enum { MESSAGES = 400 };
 
-/* The fifo is mapped here twice, and a thread sanitizer does not see that this is the same memory, which puts what is lent in order. */
+/* The fifo is mapped here twice; a thread sanitizer does not see that both maps are the same memory, which orders the
+ * accesses to lent memory. */
 #ifdef __SANITIZE_THREAD__
 #define LENDS false
 #else

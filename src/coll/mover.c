@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-enum { PIECE_BYTES = 4096 }; /* combined at a time, so that all of it stays in the nearest cache */
+enum { PIECE_BYTES = 4096 }; /* bytes combined at a time, so that all operands stay in the nearest cache */
 
 /* ---- loops ---- */
 
-/* How many chunks of a loop lie behind one another in the buffers. */
+/* Number of consecutive chunks of a loop in the buffers. */
 static size_t chunks_per_loop(const struct kl_mover *op)
 {
     return op->schedule->send == KL_LAYOUT_CHUNKS ? (size_t)kl_chunks_of(&op->position) : 1;
@@ -26,7 +26,7 @@ static void begin_loop(const struct kl_mover *op, struct kl_lane *lane)
     lane->hop = 0;
 }
 
-/* All connectors have the shape that the ranks agreed on: any of them tells. */
+/* All connectors have the shape that the ranks agreed on: read it from any. */
 static size_t step_bytes(const struct kl_mover *op)
 {
     const struct kl_links *l = op->links;
@@ -125,7 +125,7 @@ static bool is_there(const struct kl_move *m, struct kl_connector *c)
     return m->lines ? kl_lines_ready(&c->rx) : kl_fifo_ready(&c->rx);
 }
 
-/* Is everything there that the hop needs? Nothing is touched before it is. */
+/* Have all data and room for the hop arrived? Nothing is changed before. */
 static bool can_move(const struct kl_mover *op, const struct kl_move *m)
 {
     for (uint32_t set = m->hop.recv; set; set &= set - 1)
@@ -135,7 +135,7 @@ static bool can_move(const struct kl_mover *op, const struct kl_move *m)
     return true;
 }
 
-/* What was sent is of another call. */
+/* The received data belong to another call. */
 static ncclResult_t refuse_call(const struct kl_mover *op, const struct kl_connector *from)
 {
     return KL_FAIL(ncclInvalidUsage,
@@ -144,7 +144,7 @@ static ncclResult_t refuse_call(const struct kl_mover *op, const struct kl_conne
                    kl_func_info[op->share->func].name, from->peer, op->position.rank);
 }
 
-/* It is of the same call, but cut otherwise. */
+/* It belongs to the same call, but has another size. */
 static ncclResult_t refuse_form(const struct kl_mover *op, const struct kl_move *m, const struct kl_connector *from,
                                 size_t bytes)
 {
@@ -161,14 +161,14 @@ static ncclResult_t refuse_form(const struct kl_mover *op, const struct kl_move 
                    name, from->peer, bytes, op->position.rank, m->bytes);
 }
 
-/* A chunk of an edge, to be released; NULL with an error, or without one when it was taken back a moment ago. */
+/* A chunk of an edge, to be released; NULL with an error, or without one when it was revoked a moment ago. */
 static const void *open_chunk(struct kl_mover *op, const struct kl_move *m, int edge, ncclResult_t *rc)
 {
     struct kl_connector *c = op->links->recv[edge];
     size_t bytes;
     bool more;
     if (kl_fifo_signature(&c->rx) != op->share->signature) {
-        *rc = refuse_call(op, c); /* nothing is claimed: a lender takes it back */
+        *rc = refuse_call(op, c); /* nothing is claimed: the lender revokes it */
         return NULL;
     }
     const void *in = m->lines ? kl_lines_open(&c->rx, op->share->scratch, &bytes) : kl_fifo_open(&c->rx, &bytes, &more);
@@ -176,11 +176,11 @@ static const void *open_chunk(struct kl_mover *op, const struct kl_move *m, int 
     if (in && bytes == m->bytes) return in;
     if (!in && kl_fifo_revoked(&c->rx)) return NULL;
     *rc = refuse_form(op, m, c, bytes);
-    if (in) kl_fifo_release(&c->rx); /* a lender waits for its end */
+    if (in) kl_fifo_release(&c->rx); /* the lender waits for its end */
     return NULL;
 }
 
-/* The hop's value without what is received: the rank's own. */
+/* The hop's value without received data: the rank's own. */
 static void take_own(const struct kl_redop *redop, const struct kl_move *m, char *to)
 {
     if (m->hop.actions & KL_HOP_FIRST && redop->first)
@@ -189,7 +189,8 @@ static void take_own(const struct kl_redop *redop, const struct kl_move *m, char
         memcpy(to, m->own, m->bytes);
 }
 
-/* Is one chunk combined with the rank's own to where the value leaves from, which another rank has read last, by what goes past the caches? */
+/* Is one chunk combined with the rank's own data into a send buffer that another rank has read last, by non-temporal
+ * stores? */
 static bool goes_past(const struct kl_mover *op, const struct kl_move *m, const char *to)
 {
     if (to == m->result || m->lines || m->hop.recv & (m->hop.recv - 1)) return false;
@@ -219,7 +220,7 @@ static void combine_own(struct kl_mover *op, const struct kl_move *m, char *to, 
         op->share->redop->combine(op->share->redop, to, in, m->own, m->count);
 }
 
-/* `in` is the first chunk received, or (`later`) another one, which joins what is in `to` already. */
+/* `in` is the first chunk received, or (`later`) another one, which is combined with the contents of `to`. */
 static void take_in(struct kl_mover *op, const struct kl_move *m, char *to, const void *in, bool later)
 {
     const struct kl_redop *redop = op->share->redop;
@@ -234,7 +235,7 @@ static void take_in(struct kl_mover *op, const struct kl_move *m, char *to, cons
 
 /* ---- exchanges: all partial results are open at once, and merged in the order of the line ---- */
 
-/* What the rank itself brings, `from` on, as a partial result that stays while `to` is written. */
+/* The rank's own contribution, `from` on, as a partial result that stays while `to` is written. */
 static const void *own_partial(struct kl_mover *op, const struct kl_move *m, const char *to, size_t from, size_t count)
 {
     const struct kl_redop *redop = op->share->redop;
@@ -269,7 +270,7 @@ static bool meet(struct kl_mover *op, const struct kl_move *m, char *to, ncclRes
 
     for (int n = 0; left; left &= left - 1, n++) {
         const void *in = open_chunk(op, m, first_edge(left), rc);
-        if (!in) break; /* a lender of the others waits for their end all the same */
+        if (!in) break; /* the lender of the others still waits for their end */
         partials[n + (n >= m->hop.before)] = in;
     }
     if (!left) merge_partials(op, m, to, partials);
@@ -301,16 +302,16 @@ static bool produce(struct kl_mover *op, const struct kl_move *m, char *to, nccl
     return true;
 }
 
-/* ---- where the value lies, and how it leaves ---- */
+/* ---- the place of the value, and its sending ---- */
 
-/* Its own data as they are: nothing to compute before they are sent. */
+/* Its own data unchanged: nothing to compute before they are sent. */
 static bool is_plain(const struct kl_mover *op, const struct kl_hop *hop)
 {
     return !hop->recv && !(hop->actions & KL_HOP_KEEP) &&
            !(hop->actions & (KL_HOP_FIRST | KL_HOP_FINISH) && op->share->redop && op->share->redop->first);
 }
 
-/* Where the value is made: in the result, or where it leaves from. */
+/* The place of the value: in the result, or in a send slot. */
 static char *target_of(struct kl_mover *op, const struct kl_move *m)
 {
     if (m->hop.actions & (KL_HOP_KEEP | KL_HOP_PARK)) return m->result;
@@ -348,7 +349,7 @@ static bool try_move(struct kl_mover *op, const struct kl_move *m, ncclResult_t 
 
 /* ---- progress ---- */
 
-/* What is only kept may be received where it is kept. */
+/* A chunk that is only kept may be received into its final place. */
 static void want_result(const struct kl_mover *op, const struct kl_move *m)
 {
     const bool one = m->hop.recv && !(m->hop.recv & (m->hop.recv - 1));
@@ -368,7 +369,7 @@ static void prepare(struct kl_mover *op, int number)
     if (lane->prepared && op->links->moved_here) want_result(op, &lane->move);
 }
 
-/* Has the lane before this one to go on first? */
+/* Must the lane before this one go on first? */
 static bool is_ahead(const struct kl_mover *op, int number)
 {
     return op->schedule->follows && number && op->lane[number].first >= op->lane[0].first;
@@ -390,7 +391,7 @@ static void tell_step(const struct kl_mover *op, const struct kl_move *m, uint64
     op->share->steps->step(op->share->steps->ctx, &step);
 }
 
-/* True: the lane is at its end. *rc is set on failure. */
+/* True: the lane has ended. *rc is set on failure. */
 static bool progress_lane(struct kl_mover *op, int number, bool *moved, ncclResult_t *rc)
 {
     struct kl_lane *lane = &op->lane[number];
@@ -418,7 +419,7 @@ enum kl_progress kl_mover_progress(void *memory, ncclResult_t *rc)
     struct kl_mover *op = memory;
     bool here = op->links->moved_here, moved = false, all = true;
 
-    /* Each look at a network is a system call: first of all send, and look for more only where more is to come. */
+    /* Each poll of a network is a system call: send first, and poll again only if more is expected. */
     if (here && op->begun) moved = kl_links_receive(op->links, rc);
     op->begun = true;
     for (int i = 0; i < op->schedule->lanes && !*rc; i++) all &= progress_lane(op, i, &moved, rc);
@@ -446,7 +447,7 @@ static bool sleep_on_lane(const struct kl_mover *op, const struct kl_lane *lane)
     return all;
 }
 
-/* What has not left yet has to leave, whatever the lanes wait for. */
+/* Data that have not left yet have to leave, whatever the lanes wait for. */
 bool kl_mover_sleep_on(void *memory)
 {
     struct kl_mover *op = memory;

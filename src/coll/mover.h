@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * mover.h - carries out any schedule over the connectors of a channel: a resumable operation.
+ * mover.h - runs any schedule over the connectors of a channel: a resumable operation.
  *
- * It allocates nothing and never blocks: progress does every hop whose data and room are there, in all lanes, and returns.
- * A hop is one step on each of its edges, so it is either done or not begun. Where both ends share an address space, large
- * chunks that stay where they are for the rest of the operation are lent instead of copied (kl_fifo_publish_direct); the
+ * It allocates nothing and never blocks: progress does every hop with data and room, in all lanes, and returns. A hop
+ * is one step on each of its edges, so it is either done or not begun. Where both ends share an address space, large
+ * chunks that stay in place for the rest of the operation are lent instead of copied (kl_fifo_publish_direct); the
  * operation is then complete once the last of them has been read.
  *
  * Protocols:  Simple uses slots, LL and LL128 flagged lines (transport/lines.h). All ranks agree on slots and lines, so a
@@ -19,7 +19,7 @@
 #include "coll/algorithm.h"
 #include "transport/lines.h"
 
-/** What arrives in lines, and what leaves in them. */
+/** One chunk received in lines, and one sent in them. */
 #define KL_SCRATCH_BYTES (2 * (KL_LINES_BYTES + 64))
 
 /** A hop with its addresses. */
@@ -28,13 +28,13 @@ struct kl_move {
     const char *own;
     char *result;
     size_t count, bytes;
-    bool lines; /* it travels in flagged lines: LL and LL128, but for what fits into the line of a step */
+    bool lines; /* it travels in flagged lines: LL and LL128, but for chunks that fit into the line of a step */
 };
 
 struct kl_lane {
     size_t first, chunk; /* element at which the current loop begins; elements of a chunk in it */
     int hop, hops;       /* next, and in all, of a loop */
-    bool prepared;       /* `move` is the next hop: it waits for its edges */
+    bool prepared;       /* `move` is the next hop, waiting for its edges */
     struct kl_move move;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the mover does of ranks that call otherwise, that fail, that do nothing, or that have left. */
+/* The mover with ranks that make other calls, that fail, that stand still, or that have left. */
 #include "coll/mover.h"
 
 #include "base/error.h"
@@ -10,7 +10,8 @@ static void revoke_all(struct world *w)
     for (int i = 0; i < w->nconnectors; i++) kl_connector_revoke(&w->connector[i]);
 }
 
-/* One rank calls with another size. Somebody fails, in words; nobody waits for ever, not even who lends memory. */
+/* One rank calls with another size. Some rank fails with a message; none waits for ever, also not a rank that lends
+ * memory. */
 static void another_count_fails(const struct way *way, void *ctx)
 {
     static const size_t pairs[][2] = {{100, 60}, {60, 100}, {MAX_COUNT, 50}, {50, MAX_COUNT}, {MAX_COUNT, 2998}};
@@ -49,7 +50,7 @@ static void different_counts_are_an_error_and_not_a_hang(void **state)
     free_world(w);
 }
 
-/* The bytes are as many, but not what is called for: whoever receives them sees it before it touches them. */
+/* The sizes agree, but not the calls: the receiver detects it before it touches the data. */
 static void another_call_fails(const struct way *way, void *ctx)
 {
     static const size_t counts[] = {1, 100, MAX_COUNT};
@@ -123,7 +124,7 @@ static void different_protocols_are_an_error_and_not_a_hang(void **state)
     free_world(w);
 }
 
-/* Nobody reads what was taken back; who would have read it waits to hear why. */
+/* No rank reads revoked memory; a rank that would have read it waits for the reason. */
 static void revoked_memory_is_not_read(void **state)
 {
     static const struct way way = {&kl_algorithm_ring, KL_PROTO_SIMPLE, &kl_transport_p2p, LARGE_SLOT, false};
@@ -166,7 +167,7 @@ static void run_without(struct world *w, int lazy)
     }
 }
 
-/* From whoever waits, one leads to the next, and at last to the one that does nothing. */
+/* From a waiting rank on, follow the rank that each waits for, to the one that stands still. */
 static int end_of_the_queue(struct world *w, int r)
 {
     for (int i = 0; i <= w->n && !w->rank[r].done; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * mover_ranks.h - for tests of the mover: ranks in one process, over real fifos; every row that the mover carries out, and every way; calls.
+ * mover_ranks.h - for tests of the mover: ranks in one process, over real fifos; every row that the mover runs, and
+ * every way; calls.
  */
 #ifndef KL_COLL_MOVER_RANKS_H
 #define KL_COLL_MOVER_RANKS_H
@@ -32,7 +33,7 @@ enum {
 struct rank {
     struct kl_links links;
     struct kl_mover op;
-    struct kl_share share; /* that it carries out */
+    struct kl_share share; /* of its op */
     int32_t *send, *recv;
     unsigned char *scratch;
     bool done;
@@ -111,7 +112,7 @@ static void join_ring(struct world *w)
     }
 }
 
-/* Any tree whose nodes have up to three children. */
+/* Any tree with up to three children per node. */
 static void join_tree(struct world *w)
 {
     int name[MAX_RANKS];
@@ -137,7 +138,7 @@ static void join_pat(struct world *w, int direction)
         for (int k = 0; 1 << k < w->n; k++) join(w, r, k, kl_wrap(r - direction * (1 << k), w->n), k);
 }
 
-/* One dimension, or two where the ranks are no prime number. */
+/* One dimension, or two where the number of ranks is not prime. */
 static void join_lines(struct world *w)
 {
     int nodes = 1 + (int)draw(&w->seed, (uint64_t)w->n);
@@ -217,13 +218,13 @@ static void free_world(struct world *w)
     free(w);
 }
 
-/* ---- ways: which row, over what ---- */
+/* ---- ways: an algorithm's row, and a transport ---- */
 
 struct way {
     const struct kl_algorithm *algorithm;
     int proto;
     const struct kl_transport *transport;
-    uint64_t slot_bytes; /* in large ones chunks are lent, where memory is shared */
+    uint64_t slot_bytes; /* large slots: chunks are lent, where memory is shared */
     bool past;           /* the caches */
 };
 
@@ -275,7 +276,7 @@ static const char *label_of(const struct way *way, int n)
 struct call {
     int func, proto, root;
     size_t count;
-    ncclRedOp_t op; /* only in the signature, as is: */
+    ncclRedOp_t op; /* only part of the signature, as the next field: */
     uint64_t number;
     size_t chain_bytes;
     bool in_place;
@@ -339,7 +340,7 @@ static void start(struct world *w, int r, const struct kl_share *share)
     w->rank[r].done = false;
 }
 
-/* In a changing order, until all are done or one has failed. */
+/* Progress all in a changing order, until all are done or one has failed. */
 static ncclResult_t run(struct world *w, int *failed)
 {
     int left = w->n;
@@ -354,7 +355,7 @@ static ncclResult_t run(struct world *w, int *failed)
             if (w->rank[r].done) continue;
             enum kl_progress got = w->algorithm->progress(&w->rank[r].op, &rc);
             if (rc) {
-                assert_non_null(failed); /* else it should have worked */
+                assert_non_null(failed); /* else it has to work */
                 *failed = r;
                 return rc;
             }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every row that the mover carries out, over real fifos: many ranks in one thread, progressed in a changing order, or a
- * thread for each; every protocol; slots, also past the caches, lines and lent memory; in place or not.
+ * Every row that the mover runs, over real fifos: many ranks in one thread, progressed in a changing order, or a thread
+ * for each; every protocol; slots, also with non-temporal stores, lines and lent memory; in place or not.
  */
 #include "coll/mover.h"
 
@@ -115,7 +115,7 @@ struct runner {
     ncclResult_t rc;
 };
 
-/* All calls without looking at the others: who is ahead fills the fifos. */
+/* All calls without a barrier: a rank that runs ahead fills the fifos. */
 static void *run_rank(void *arg)
 {
     struct runner *me = arg;
@@ -133,7 +133,7 @@ static void *run_rank(void *arg)
     return NULL;
 }
 
-/* One of those that it serves, another one each round. */
+/* One of the served functions, another one each round. */
 static int func_of(const struct kl_algorithm *a, int round)
 {
     uint32_t funcs = a->funcs;
@@ -181,9 +181,9 @@ static void threads_give_the_right_result_by_every_way(void **state)
     free_world(w);
 }
 
-/* ---- arithmetic that is not the same at all ranks ---- */
+/* ---- arithmetic that differs between ranks ---- */
 
-/* Each contribution is scaled by the rank that makes it, and once: also a leaf's, and what is lent. */
+/* Each contribution is scaled once, by the rank that makes it: also a leaf's, and a lent one. */
 static void mean_is_right(const struct way *way, void *ctx)
 {
     struct world *w = ctx;
@@ -220,7 +220,7 @@ static void means_are_scaled_once(void **state)
     free_world(w);
 }
 
-/* Rooted functions go in chunks of chain_bytes, if these are less than a slot; others in those of a slot. */
+/* Rooted functions go in chunks of chain_bytes, if these are less than a slot; others in chunks of a slot. */
 static void chains_have_small_chunks(void **state)
 {
     static const struct {

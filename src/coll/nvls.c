@@ -1,4 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Per head, lines of 128 bytes:    written by
+ *     taken[rank]                  that rank
+ *     contribution[rank][slot]     that rank
+ *     result[slot]                 the head
+ * Per head, chunk_bytes each:
+ *     contribution[rank][slot]     that rank
+ *     result[slot]                 the head
+ *
+ * A line signals that a step's data are there and holds them itself when they are small: one line transfer. In an
+ * all-gather, ranks count the results they took in taken[rank]; in a reduce-scatter, empty results signal that the
+ * contributions have been read.
+ *
+ * Invariant:    a rank contributes to step t only once it has taken result t - steps, and seen that it was published.
+ *               A head publishes step t only once all have taken result t - steps: they contributed to t, or counted it
+ *               in taken.
+ * Slots:        a contribution belongs to its rank until ready, then to the head until it publishes; a result to the
+ *               head until ready, then to each rank until it has contributed to the slot's next step, or counted it in
+ *               taken.
+ * Memory order: ready is stored with release after the data, loaded with acquire before them; taken is stored with
+ *               release after reading, loaded with acquire before a result is overwritten. A contribution is
+ *               overwritten after an acquire of the result that the head stored with release after reading it.
+ */
 #include "coll/nvls.h"
 
 #include "base/error.h"

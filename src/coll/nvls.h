@@ -1,39 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nvls.h - memory that all ranks of a host map, and through which a rank adds up what all others contribute and tells all
- * others at once: what a switch does for GPUs (NVLS), done by the ranks themselves.
- *
- * A rank that adds up or tells is called a *head*. Each head has a sequence of *steps*, counted since the memory, which is
- * that of one channel, was made. All ranks take part in every step, so that all count alike. Step t uses slot t % steps:
+ * nvls.h - memory that all ranks of a host map. A rank that adds up contributions and publishes results in it is called
+ * a *head*: the ranks do the work of a switch for GPUs (NVLS). One memory per channel; the protocol is in nvls.c.
  *
  *     other ranks                      head                         other ranks
  *     contribution[rank][slot]  --->   adds up      result[slot]  --->   take it
  *
- * An all-reduce does both halves. A reduce-scatter has empty results, which only say that the contributions have been
- * read; an all-gather has no contributions, and ranks count the results they took in taken[rank].
+ * Each head counts *steps*; all ranks take part in every step. Step t uses slot t % steps. A reduce-scatter has empty
+ * results, an all-gather no contributions. A line holds small data itself.
  *
- *      per head, lines of 128 bytes:    written by
- *          taken[rank]                  that rank
- *          contribution[rank][slot]     that rank
- *          result[slot]                 the head
- *      per head, chunk_bytes each:
- *          contribution[rank][slot]     that rank
- *          result[slot]                 the head
- *
- * A line says that a step's data are there and holds them itself when they are small, so that little data costs one line transfer.
- *
- * Invariant:    a rank contributes to step t only once it has taken result t - steps, and seen that it was published.
- *               a head publishes step t only once all have taken result t - steps: they contributed to t, or say so in taken.
- * Who owns a slot:  a contribution: its rank until ready, then the head until it publishes; a result: the head until ready,
- *               then everybody until they have contributed to the slot's next step, or counted it in taken.
- * Memory order: ready is stored with release after the data, loaded with acquire before them; taken is stored with
- *               release after reading, loaded with acquire before a result is overwritten. A contribution is overwritten after
- *               an acquire of the result that the head stored with release after reading it.
- * Sizes:        grows with the square of nranks; pages come into being when touched.
- * Trust:        the memory was attached over an authenticated connection, yet sizes in lines are compared with what the
- *               operation expects before any data is touched.
- * Threads:      one thread at a time per rank.
- * Source:       the graph specification, 14.6; the runtime specification, 3.12.
+ * Sizes:   grow with the square of nranks; pages are allocated when touched.
+ * Trust:   sizes in lines are compared with the expected ones before any data are touched.
+ * Threads: one thread at a time per rank.
+ * Source:  the graph specification, 14.6; the runtime specification, 3.12.
  */
 #ifndef KL_COLL_NVLS_H
 #define KL_COLL_NVLS_H
@@ -43,12 +22,12 @@
 
 #define KL_NVLS_INLINE 112u /* bytes of data in a line */
 
-enum { KL_NVLS_STEPS = 4 }; /* slots that serve well: two in flight on either side of a head */
+enum { KL_NVLS_STEPS = 4 }; /* default number of slots: two in flight on either side of a head */
 
 struct kl_nvls_line {
     alignas(KL_LINE) _Atomic uint64_t ready; /* step + 1 once that step's data are here; taken: steps */
     uint32_t bytes;
-    uint32_t operation; /* what its rank was called for, as in struct kl_nvls_task */
+    uint32_t operation; /* this rank's call, as in struct kl_nvls_task */
     unsigned char payload[KL_NVLS_INLINE];
 };
 _Static_assert(sizeof(struct kl_nvls_line) == KL_LINE, "one writer per line");
@@ -60,29 +39,30 @@ struct kl_nvls_shape {
 
 /** A rank's view of a channel's memory. */
 struct kl_nvls {
-    struct kl_nvls_line *lines;       /* where it begins */
-    const struct kl_arena_mark *mark; /* by rank: who has left */
+    struct kl_nvls_line *lines;       /* begin of the memory */
+    const struct kl_arena_mark *mark; /* by rank: the marks of ranks that have left */
     struct kl_nvls_shape shape;
     int rank;       /* among those that share the memory */
-    uint64_t *step; /* by head: the next one */
+    uint64_t *step; /* by head: the next step */
 };
 
-/** Bytes of a slot for so many ranks: `wanted` (NCCL_NVLS_CHUNKSIZE), but no more than keeps a rank's share in its cache. */
+/** Bytes of a slot for so many ranks: `wanted` (NCCL_NVLS_CHUNKSIZE), limited so that a rank's share stays in its
+ * cache. */
 uint64_t kl_nvls_chunk_bytes(int nranks, uint64_t wanted);
 
 /** Bytes of the memory; 0 for an impossible shape. It is zero at first, aligned to KL_LINE, and belongs to the caller. */
 size_t kl_nvls_bytes(const struct kl_nvls_shape *shape);
 
-/** The view of `rank`; the memory is given to it by kl_nvls_attach, before its first operation. */
+/** The view of `rank`; kl_nvls_attach gives it the memory, before its first operation. */
 ncclResult_t kl_nvls_init(struct kl_nvls *nvls, const struct kl_nvls_shape *shape, int rank);
 void kl_nvls_attach(struct kl_nvls *nvls, void *memory, const struct kl_arena_mark *mark);
 
-/** Forget the view. Works on zeroed memory. */
+/** Free the view. Works on zeroed memory. */
 void kl_nvls_fini(struct kl_nvls *nvls);
 
 /* ---- a head's steps ---- */
 
-/** Where they are, seen by one rank. */
+/** Slots and lines of a head, seen by one rank. */
 struct kl_nvls_head {
     struct kl_nvls_line *taken, *contributions, *results;
     unsigned char *contributed, *published; /* data of the slots */
@@ -102,7 +82,7 @@ static inline struct kl_nvls_line *kl_nvls_result(const struct kl_nvls_head *h, 
     return &h->results[step % h->steps];
 }
 
-/** Where the `bytes` of a contribution or a result are. */
+/** Address of the `bytes` of a contribution or a result. */
 static inline void *kl_nvls_contributed(const struct kl_nvls_head *h, int rank, uint64_t step, size_t bytes)
 {
     if (bytes <= KL_NVLS_INLINE) return kl_nvls_contribution(h, rank, step)->payload;
@@ -115,13 +95,13 @@ static inline void *kl_nvls_published(const struct kl_nvls_head *h, uint64_t ste
     return h->published + step % h->steps * h->chunk_bytes;
 }
 
-/** Is what the line stands for here? */
+/** Is the step of the line ready? */
 static inline bool kl_nvls_ready(const struct kl_nvls_line *line, uint64_t step)
 {
     return kl_load_acquire(&line->ready) == step + 1; /* pairs with kl_nvls_announce */
 }
 
-/** Say that it is, after writing the data. */
+/** Publish the step, after writing the data. */
 static inline void kl_nvls_announce(struct kl_nvls_line *line, uint64_t step, size_t bytes, uint32_t operation)
 {
     line->bytes = (uint32_t)bytes;
@@ -129,21 +109,21 @@ static inline void kl_nvls_announce(struct kl_nvls_line *line, uint64_t step, si
     kl_store_release(&line->ready, step + 1); /* pairs with kl_nvls_ready, kl_nvls_may_contribute */
 }
 
-/** Has the head read what this slot held before? The caller knows itself which results it has taken. */
+/** Has the head read the slot's earlier contribution? The caller knows itself which results it has taken. */
 static inline bool kl_nvls_may_contribute(const struct kl_nvls_head *h, uint64_t step)
 {
     if (step < h->steps) return true;
     return kl_load_acquire(&kl_nvls_result(h, step)->ready) + h->steps > step; /* pairs with kl_nvls_announce */
 }
 
-/** Has this rank taken what the slot of the result held before? Heads ask where nobody contributes. */
+/** Has this rank taken the slot's earlier result? Heads ask in operations without contributions. */
 static inline bool kl_nvls_may_publish(const struct kl_nvls_head *h, int rank, uint64_t step)
 {
     if (step < h->steps) return true;
     return kl_load_acquire(&h->taken[rank].ready) + h->steps > step; /* pairs with kl_nvls_take */
 }
 
-/** Say that this rank has taken all results before `step`. */
+/** Publish that this rank has taken all results before `step`. */
 static inline void kl_nvls_take(const struct kl_nvls_head *h, int rank, uint64_t step)
 {
     kl_store_release(&h->taken[rank].ready, step); /* pairs with kl_nvls_may_publish */

@@ -10,11 +10,11 @@
 
 enum {
     WANTED_CHUNK = 128 << 10, /* bytes */
-    LEAST_SLICE = 16 << 10,   /* bytes: below, dividing among heads costs more than it brings */
-    BLOCKS = 4                /* so many, if it can be, for the steps of different heads to overlap */
+    LEAST_SLICE = 16 << 10,   /* bytes: below, dividing among heads costs more than it gains */
+    BLOCKS = 4                /* blocks, where possible, so that the steps of different heads overlap */
 };
 
-/* ---- who ---- */
+/* ---- members ---- */
 
 static ncclResult_t list_ranks(const struct kl_connect *graph, bool node, struct kl_nvls_group *g)
 {
@@ -31,8 +31,8 @@ static ncclResult_t list_ranks(const struct kl_connect *graph, bool node, struct
     return ncclSuccess;
 }
 
-/* Every channel begins with another head: little data has slices for the first few only. Where several nodes share their
- * memory, the first of them has the heads. */
+/* Every channel begins with another head: little data have slices for the first few only. Where several nodes share
+ * their memory, the first of them has the heads. */
 static ncclResult_t find_heads(const struct kl_connect *graph, int channel, bool node, struct kl_nvls_group *g)
 {
     const struct kl_nodes *nodes = &graph->nodes;
@@ -49,7 +49,7 @@ static ncclResult_t find_heads(const struct kl_connect *graph, int channel, bool
 
 /* ---- links ---- */
 
-/* The same in all groups, as slices are; and what a head is to send on fits into a step. */
+/* The same in all groups, as slices are; and the part that a head sends on fits into a step. */
 static uint64_t chunk_bytes(const struct kl_nvls_group *g, bool node, uint64_t step_bytes)
 {
     uint64_t chunk = kl_nvls_chunk_bytes(g->most, WANTED_CHUNK);

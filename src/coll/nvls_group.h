@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nvls_group.h - the ranks that share the memory of NVLS on a channel, and which of them are heads: for the files of algorithms.
+ * nvls_group.h - the ranks that share the memory of NVLS on a channel, and the heads among them: for the files of
+ * algorithms.
  *
  * Heads have the same order in all nodes: the i-th of one and the i-th of another work on the same slices.
  */
@@ -12,14 +13,15 @@
 
 struct kl_nvls_group {
     struct kl_nvls nvls;
-    int n, own, most; /* ranks, which of them this one is, and how many there are in the largest group */
+    int n, own, most; /* number of ranks, this rank's index, and the size of the largest group */
     int32_t *ranks;   /* n: their numbers in the communicator, ascending */
     int nheads;
-    int *heads;                      /* n: which of them add up in an all-reduce */
-    struct kl_collnet_link *network; /* NULL; with CollNet, a head's way to those of other nodes: not owned */
+    int *heads;                      /* n: indices of the ranks that add up in an all-reduce */
+    struct kl_collnet_link *network; /* NULL; with CollNet, a head's link to the heads of other nodes: not owned */
 };
 
-/** All ranks of the communicator, or (`node`) those of this rank's node. The group is links->own, also after a failure. */
+/** All ranks of the communicator, or (`node`) the ranks of this rank's node. The group is links->own, also after a
+ * failure. */
 ncclResult_t kl_nvls_group_link(const struct kl_connect *graph, struct kl_connections *cs, int channel, bool node,
                                 struct kl_links *links);
 void kl_nvls_group_unlink(struct kl_links *links);

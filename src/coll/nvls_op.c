@@ -32,19 +32,19 @@ static int head_rank(const struct kl_nvls_op *op, int head)
     return op->task.heads ? op->task.heads[head] : head;
 }
 
-/* Elements of the channel's share that a block covers: a slice per head, or a piece of every part. */
+/* Elements of the channel's share in a block: a slice per head, or a piece of every part. */
 static size_t block_size(const struct kl_nvls_op *op)
 {
     return has_parts(op->task.kind) ? op->most : op->most * (size_t)op->nheads;
 }
 
-/** What a head adds up or tells in one step. */
+/** The part that a head adds up or publishes in one step. */
 struct slice {
     int rank; /* the head */
     uint64_t step;
     size_t count, bytes; /* 0: not even a step */
     const char *own;     /* in the send buffer; of a part, where there are parts, unless nothing is reduced */
-    char *result;        /* in the receive buffer; of a part unless nothing is told */
+    char *result;        /* in the receive buffer; of a part unless nothing is published */
 };
 
 static struct slice slice_at(const struct kl_nvls_op *op, size_t block, int head)
@@ -77,7 +77,7 @@ static bool at_end(const struct kl_nvls_op *op, const struct kl_nvls_place *p)
 
 static struct slice slice_of(const struct kl_nvls_op *op, const struct kl_nvls_place *p)
 {
-    int first = op->nvls->rank + 1; /* anything that differs between ranks */
+    int first = op->nvls->rank + 1; /* any start that differs between ranks */
 
     return slice_at(op, p->block, (first + p->head) % op->nheads);
 }
@@ -94,7 +94,7 @@ static struct kl_nvls_head head_of(const struct kl_nvls_op *op, const struct sli
     return kl_nvls_head(op->nvls, s->rank);
 }
 
-/* Slices of others: there is something to do. */
+/* Is there a slice of another head? */
 static bool concerns(const struct kl_nvls_op *op, const struct slice *s)
 {
     return s->count && s->rank != op->nvls->rank;
@@ -109,7 +109,7 @@ static int number_of_head(const struct kl_nvls_op *op, int rank)
     return -1;
 }
 
-/* Heads of an all-gather hear from nobody but through `taken`, which no other kind of operation keeps up to date. */
+/* Heads of an all-gather learn the others' progress only through `taken`, which no other kind of operation updates. */
 static void tell_taken(const struct kl_nvls_op *op)
 {
     const struct kl_nvls *nvls = op->nvls;
@@ -150,7 +150,7 @@ static void count_steps(struct kl_nvls_op *op)
     op->risen = op->headed = 0;
 }
 
-/* ---- what others say ---- */
+/* ---- the others' state ---- */
 
 static int name_of(const struct kl_nvls_op *op, int rank)
 {
@@ -172,7 +172,7 @@ static ncclResult_t check(const struct kl_nvls_op *op, const struct kl_nvls_line
 
 /* ---- scatter ---- */
 
-/* Results this far back have been taken: their slot is what this contribution's result will overwrite. */
+/* Results this far back have been taken: this contribution's result will overwrite their slot. */
 static bool taken_long_ago(const struct kl_nvls_op *op)
 {
     const struct kl_nvls_place *s = &op->scatter, *g = &op->gather;
@@ -217,7 +217,7 @@ static bool scatter_some(struct kl_nvls_op *op)
 
 /* ---- the head's part ---- */
 
-/* Is what the head needs of a rank here: its contribution, or the word that it has taken an earlier result? */
+/* Has a rank delivered the data that the head needs: its contribution, or the count of taken results? */
 static bool has_arrived(const struct kl_nvls_op *op, const struct kl_nvls_head *h, const struct slice *s, int rank)
 {
     if (rank == op->nvls->rank) return true;
@@ -238,7 +238,7 @@ static ncclResult_t check_all(const struct kl_nvls_op *op, const struct kl_nvls_
     return ncclSuccess;
 }
 
-/* Partial results that are merged in one go; their sum so far is the first. */
+/* Partial results are merged in one pass; their sum so far is the first. */
 struct addends {
     const void *partial[8];
     size_t n;
@@ -286,7 +286,7 @@ static void copy(void *to, const void *from, size_t bytes)
     if (to != from) memcpy(to, from, bytes);
 }
 
-/* Is what this head adds up the result? */
+/* Is this head's sum the result? */
 static bool is_top(const struct kl_nvls_op *op)
 {
     return !op->task.tree || !op->task.tree->position.up;
@@ -301,7 +301,7 @@ static struct kl_nvls_chunk chunk_of(const struct kl_nvls_op *op, const struct s
                                   .name = op->task.kind->name};
 }
 
-/* dst = what all contribute, of this node and of those below it. */
+/* dst = all contributions, of this node and of the nodes below it. */
 static bool sum_up(const struct kl_nvls_op *op, const struct kl_nvls_head *h, const struct slice *s, char *dst,
                    ncclResult_t *rc)
 {
@@ -323,7 +323,7 @@ static void tell_all(const struct kl_nvls_op *op, const struct kl_nvls_head *h, 
     if (op->task.tree) kl_nvls_tree_tell(op->task.tree, s->result, s->bytes);
 }
 
-/* Others look at the line all the time: what lies in it is written once. */
+/* Others poll the line: write the data in it once. */
 static bool publish_sum(const struct kl_nvls_op *op, const struct kl_nvls_head *h, const struct slice *s,
                         ncclResult_t *rc)
 {
@@ -344,7 +344,7 @@ static bool send_up(const struct kl_nvls_op *op, const struct kl_nvls_head *h, c
     return true;
 }
 
-/* The head's own part: others only want to know that it has read what they sent. */
+/* The head's own part: others only need to know that their data have been read. */
 static bool keep_sum(const struct kl_nvls_op *op, const struct kl_nvls_head *h, const struct slice *s)
 {
     add_up(op, h, s, s->result);
@@ -387,7 +387,7 @@ static bool lift_some(struct kl_nvls_op *op, ncclResult_t *rc)
     return moved;
 }
 
-/* What comes down the tree. All contributed to it before it rose, so its slot is free. */
+/* Publish the slice from above in the tree. All contributed to it before it rose, so its slot is free. */
 static bool lower(const struct kl_nvls_op *op, const struct slice *s, ncclResult_t *rc)
 {
     const struct kl_redop *redop = op->task.redop;
@@ -516,7 +516,7 @@ int kl_nvls_op_waits_in_vain(const struct kl_nvls_op *op)
     find_blockers(op, before);
     for (int i = 0; i < 3; i++) {
         if (before[i] < 0 || !kl_arena_left(op->nvls->mark, before[i])) continue;
-        find_blockers(op, after); /* what a rank did before it left is visible now */
+        find_blockers(op, after); /* all writes of a rank before it left are visible now */
         if (after[i] == before[i]) return name_of(op, after[i]);
     }
     return blocked_beyond(op, true);

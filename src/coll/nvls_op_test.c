@@ -170,9 +170,9 @@ static void place(const struct call *c, int rank, const char *send, char *recv)
     memcpy(recv + (c->kind == &kl_nvls_allgather ? (size_t)rank * bytes_of(c, 1) : 0), send, bytes_of(c, 1));
 }
 
-/* ---- what must come out ---- */
+/* ---- expected results ---- */
 
-/* Elements [at, at + count) of everybody's `in`, added up by `head`: its own, then the others' by rank. */
+/* Elements [at, at + count) of all ranks' `in`, added up by `head`: its own, then the others' by rank. */
 static void add_up(const struct call *c, int n, char *const *in, int head, size_t at, size_t count, char *out)
 {
     const size_t skip = at * c->redop.elem_bytes;
@@ -270,7 +270,7 @@ static void start_all(struct world *w, const struct call *c, struct kl_nvls_task
     }
 }
 
-/* Until all are done, a few at a time, in random order. */
+/* Progress a few at a time, in random order, until all are done. */
 static void run_all(struct world *w, const struct call *c, uint64_t *seed)
 {
     bool done[MAX_RANKS][CHANNELS] = {{false}};
@@ -433,7 +433,7 @@ static void threads_agree(void **state)
 
 /* ---- the memory ---- */
 
-/* Marks bytes of the memory as a writer's, which nobody else has marked. */
+/* Mark bytes of the memory as a writer's; no other may have marked them. */
 static void claim(unsigned char *owner, const void *memory, const void *at, size_t bytes, int writer)
 {
     size_t begin = (size_t)((const char *)at - (const char *)memory);
@@ -503,7 +503,7 @@ static void chunks_fit_the_ranks(void **state)
     assert_int_equal(kl_nvls_chunk_bytes(1000, 131072), 1024);
 }
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
 static void start_one(struct world *w, int rank, const struct kl_nvls_kind *kind, size_t count, uint32_t operation,
                       const struct kl_redop *redop)

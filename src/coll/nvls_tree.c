@@ -14,7 +14,7 @@ static uint32_t children(const struct kl_links *tree)
     return (1u << tree->position.ndown) - 1;
 }
 
-/* To where a sum goes on: from the root, as the result. */
+/* The destination of a sum: the parent's slot, at the root the result. */
 static uint32_t after_rising(const struct kl_links *tree)
 {
     return tree->position.up ? PARENT : children(tree);
@@ -49,21 +49,22 @@ static ncclResult_t refuse(const struct kl_nvls_chunk *chunk, const struct kl_co
                    from->peer, bytes, chunk->bytes);
 }
 
-/* What has come on an edge, to be released at once; NULL with an error, or without one when it was taken back a moment ago. */
+/* The data that have arrived on an edge, to be released at once; NULL with an error, or without one when they were
+ * revoked a moment ago. */
 static const void *open_chunk(struct kl_connector *c, const struct kl_nvls_chunk *chunk, ncclResult_t *rc)
 {
     size_t bytes;
     bool more;
 
     if (kl_fifo_signature(&c->rx) != chunk->signature) {
-        *rc = refuse_call(chunk, c); /* nothing is claimed: a lender takes it back */
+        *rc = refuse_call(chunk, c); /* nothing is claimed: the lender revokes it */
         return NULL;
     }
     const void *in = kl_fifo_open(&c->rx, &bytes, &more);
     if (in && bytes == chunk->bytes) return in;
     if (!in && kl_fifo_revoked(&c->rx)) return NULL;
     *rc = refuse(chunk, c, bytes);
-    if (in) kl_fifo_release(&c->rx); /* a lender waits for its end */
+    if (in) kl_fifo_release(&c->rx); /* the lender waits for its end */
     return NULL;
 }
 

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nvls_tree.h - where NVLS goes on between nodes: heads of the same number are joined by a tree, up which sums go, and down
- * which results come.
+ * nvls_tree.h - NVLS between nodes: a tree joins heads of the same number; sums go up, and results come down.
  *
  *     its node                          head                              its parent
  *     contributions  --->  adds up, with the sums of its children  --->   ...
  *     results        <---  publishes, and tells its children       <---   ...
  *
- * A slice is one step on each edge; edges are numbered as those of trees (schedule.h). The root turns slices round. Slices go up
- * while others come down: as many as there are slots in the memory of the node (nvls.h).
+ * A slice is one step on each edge; edges are numbered as in trees (schedule.h). The root turns slices round.
+ * Slices go up while others come down, as many as the memory of the node has slots (nvls.h).
  *
- * Errors:  ncclInvalidUsage when another head came with another call (signature.h) or size.
- * Threads: one at a time. Nothing waits or allocates.
+ * Errors:  ncclInvalidUsage when another head made another call (signature.h), or has another size.
+ * Threads: one at a time. Never waits or allocates.
  */
 #ifndef KL_COLL_NVLS_TREE_H
 #define KL_COLL_NVLS_TREE_H
 
 #include "coll/links.h"
 
-/** What travels in one step. */
+/** The data of one step. */
 struct kl_nvls_chunk {
     const struct kl_redop *redop;
     size_t count, bytes;
@@ -26,28 +25,29 @@ struct kl_nvls_chunk {
     const char *name;   /* of the collective, for errors */
 };
 
-/** Are the sums of all children here, and is there room for what comes of them? */
+/** Have the sums of all children arrived, and is there room for the result? */
 bool kl_nvls_tree_may_rise(const struct kl_links *tree);
 
-/** Where a sum is to be made that goes up. There is a parent, and room. */
+/** Place for a sum that goes up. There is a parent, and room. */
 void *kl_nvls_tree_target(const struct kl_links *tree, size_t bytes);
 
-/** Add to `sum` what the children sent. False: there is an error in *rc, or one has taken it back and tells why by other ways. */
+/** Add the children's data to `sum`. False: there is an error in *rc, or a child has revoked its data and reports the
+ * reason elsewhere. */
 bool kl_nvls_tree_add(const struct kl_links *tree, const struct kl_nvls_chunk *chunk, void *sum, ncclResult_t *rc);
 
-/** Send up what lies in the target. */
+/** Send the contents of the target up. */
 void kl_nvls_tree_rise(const struct kl_links *tree, size_t bytes);
 
-/** Is the parent's result here, and room for it at the children? There is a parent. */
+/** Have the parent's result and room at the children arrived? There is a parent. */
 bool kl_nvls_tree_may_fall(const struct kl_links *tree);
 
 /** Take it. False as above. */
 bool kl_nvls_tree_take(const struct kl_links *tree, const struct kl_nvls_chunk *chunk, void *to, ncclResult_t *rc);
 
-/** Tell the children a result, which stays where it is until kl_links_drained. */
+/** Send the children a result, which stays in place until kl_links_drained. */
 void kl_nvls_tree_tell(const struct kl_links *tree, const void *result, size_t bytes);
 
-/** A head that is waited for, by a slice that is to rise, or one that is to fall; with `gone`, only one that has left. -1: none. */
+/** A head that a slice waits for, on its way up or down; with `gone`, only one that has left. -1: none. */
 int kl_nvls_tree_blocked_on(const struct kl_links *tree, bool rises, bool falls, bool gone);
 
 #endif

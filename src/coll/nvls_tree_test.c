@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVLSTree over several nodes, each an ordinary block of memory, whose heads are joined by real fifos: many ranks in one thread,
- * progressed in a changing order, with every type and operation; a thread per rank; and all that can go wrong between nodes.
+ * NVLSTree over several nodes, each an ordinary block of memory, whose heads are joined by real fifos: many ranks in
+ * one thread, progressed in a changing order, with every type and operation; a thread per rank; and failures between
+ * nodes.
  */
 #include "coll/nvls_tree.h"
 
@@ -55,7 +56,7 @@ struct world {
     struct rank rank[MAX_RANKS];
     struct kl_connector connector[MAX_CONNECTORS];
     int nconnectors;
-    bool network; /* heads meet in one that reduces, played by these: */
+    bool network; /* heads meet in a network that reduces, emulated by these fields: */
     struct kl_connector *in[CHANNELS][MAX_LOCAL][MAX_NODES], *out[CHANNELS][MAX_LOCAL][MAX_NODES];
 };
 
@@ -282,7 +283,7 @@ static bool is_integer(ncclDataType_t type)
     return type <= ncclUint64;
 }
 
-/* Integers come to the same whatever the order. */
+/* Integer sums do not depend on the order. */
 static void check_values(const struct world *w, const struct call *c, const char *got)
 {
     char *own = malloc(BUFFER), *want = malloc(BUFFER);
@@ -311,7 +312,7 @@ static void check_result(const struct world *w, const struct call *c)
 
 /* ---- many ranks in one thread ---- */
 
-/* What the network makes of a slice, once all nodes have sent theirs. */
+/* The network reduces a slice, once all nodes have sent theirs. */
 static bool reduce(struct world *w, int ch, int head, const struct kl_redop *redop)
 {
     struct kl_connector **in = w->in[ch][head], **out = w->out[ch][head];
@@ -335,7 +336,7 @@ static bool reduce(struct world *w, int ch, int head, const struct kl_redop *red
     return true;
 }
 
-/* Until all are done, in random order; ncclInProgress: nothing moves any more. */
+/* Progress in random order until all are done; ncclInProgress: nothing moves any more. */
 static ncclResult_t run(struct world *w, const struct call *c, uint64_t *seed)
 {
     int left = w->nranks * CHANNELS, idle = 0;
@@ -435,7 +436,7 @@ static ncclResult_t run_alone(struct rank *r)
     return rc;
 }
 
-/* Results are looked at when all are done: the first of the members does it. */
+/* Results are checked when all are done: the first of the members does it. */
 static void *run_member(void *arg)
 {
     struct member *m = arg;
@@ -500,7 +501,7 @@ static const struct kl_links *links_that_rise(const struct world *w, int rank)
     return &w->rank[rank].links[w->rank[rank].links[0].position.up ? 0 : 1];
 }
 
-/* Slices rise while none has come down: as many as an edge takes. */
+/* Slices rise while none has come down: up to an edge's capacity. */
 static void slices_follow_each_other(void **state)
 {
     static struct world w;
@@ -515,12 +516,12 @@ static void slices_follow_each_other(void **state)
     close_world(&w);
 }
 
-/* The root is not done before its child has read what it was lent. */
+/* The root is not done before its child has read the lent memory. */
 static void what_is_lent_is_waited_for(void **state)
 {
     static struct world w;
     struct call c = open_pair(&w, 8192, 4096);
-    int ch = w.rank[0].links[0].position.up; /* in which rank 0 is the root */
+    int ch = w.rank[0].links[0].position.up; /* the channel in which rank 0 is the root */
     void *root = w.rank[0].op[ch], *child = w.rank[1].op[ch];
     ncclResult_t rc = ncclSuccess;
 
@@ -534,7 +535,7 @@ static void what_is_lent_is_waited_for(void **state)
     close_world(&w);
 }
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
 static void nodes_that_differ_are_an_error(void **state)
 {
@@ -558,7 +559,7 @@ static void expect_blocked(const struct world *w, int rank, bool gone, int peer)
     for (int ch = 0; ch < CHANNELS; ch++) assert_int_equal(row->blocked_on(w->rank[rank].op[ch], gone), peer);
 }
 
-/* Root or not: the head of the other node is waited for, and when it has left, in vain. */
+/* Root or not: the head of the other node is waited for, also when it has left. */
 static void who_is_missing_is_known(void **state)
 {
     static struct world w;
@@ -580,7 +581,7 @@ static void who_is_missing_is_known(void **state)
     }
 }
 
-/* Ranks are named as the communicator knows them. */
+/* Ranks are named by their numbers in the communicator. */
 static void who_is_missing_in_a_later_node_is_known(void **state)
 {
     static struct world w;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * ordered_direct.c - everybody sends every owner its elements, and the owner combines what comes, and its own, in the order of
+ * ordered_direct.c - every rank sends every owner its elements, and the owner combines them and its own in the order of
  * ranks. The owner of a part is its rank; else a loop's range is divided among all ranks.
  *
  *      hops 0 to n-2     own data to their owners, beginning with the next rank
- *      hop  n-1          as an owner: combine; keep, or send to whoever wants the result
+ *      hop  n-1          as an owner: combine; keep, or send to the ranks that want the result
  *      hops n to 2n-2    all-reduce, and the root of a reduce: results from their owners
  *
  * All in one lane: both ends of an edge then know in which order data and results come.

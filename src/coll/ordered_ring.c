@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * ordered_ring.c - a loop has as many chunks as there are ranks. First each of them goes 0 -> 1 -> ... -> n-1, and every rank adds
- * its contribution; then on, complete, to 0, 1, ... up to the last rank that wants it.
+ * ordered_ring.c - a loop has as many chunks as there are ranks. First each of them goes 0 -> 1 -> ... -> n-1, and
+ * every rank adds its contribution; then, complete, on to 0, 1, ... up to the last rank that wants it.
  *
- * Nobody waits in a circle although rank 0 sends all chunks of a loop before it takes a result: more chunks fit into the
- * edges of the ring, KL_EDGE_STEPS into each, than there are ranks.
+ * No circle of waiting ranks arises although rank 0 sends all chunks of a loop before it takes a result: more chunks
+ * fit into the edges of the ring, KL_EDGE_STEPS into each, than there are ranks.
  */
 #include "coll/ordered.h"
 
@@ -13,7 +13,7 @@ static bool is_last(const struct kl_position *p)
     return p->rank == p->nranks - 1;
 }
 
-/* A chunk on its way to be complete. `wanted`: by this rank, `further`: by one below the last. */
+/* A chunk on its way to completion. `wanted`: by this rank, `further`: by one below the last. */
 static struct kl_hop add(const struct kl_position *p, int place, bool wanted, bool further)
 {
     uint32_t actions = p->rank ? KL_HOP_REDUCE : KL_HOP_FIRST;
@@ -78,7 +78,8 @@ const struct kl_schedule kl_reduce_ordered_ring = {
     .hop = hop_to_root,
 };
 
-/* ---- for the rank of each part: those of the last rank stay there, and a rank hands on those of the ranks behind it ---- */
+/* ---- for the rank of each part: the last rank's parts stay there, and a rank hands on the parts of the ranks behind
+ * it ---- */
 
 static int hops_to_parts(const struct kl_position *p, int lane)
 {

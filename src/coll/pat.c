@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of distances determines the longest sequence of hops, and the number of chunks that wait in an edge:
+ *
+ *      0 1 2 3 4 5 6 7      nranks / 2 hops, 1 chunk
+ *      0 4 2 6 1 5 3 7      log2(nranks) hops, nranks / 2 chunks
+ *
+ * So it is the second among distances that are multiples of a stride, and the first from one such group to the next,
+ * with groups no larger than KL_POSITION.steps. No circle of waiting ranks arises: consider a rank that made the fewest
+ * hops. Its sender has sent, and its receiver has left room, both being at least as far.
+ */
 #include "coll/pat.h"
 
-enum { GROUP_MOST = 8 }; /* distances: larger ones save hops only beyond 16 ranks, and few of them */
+enum { GROUP_MOST = 8 }; /* distances: larger groups save hops only beyond 16 ranks, and few of them */
 
 /* Of the numbers below `size`, a power of two, ordered by their reversed bits: the one at `place` of those below `n`. */
 static int reversed_order(int size, int n, int place)

@@ -9,15 +9,8 @@
  *                   +-- 4 --+-- 5              edge 2, edge 0
  *                           +-- 6 ----- 7      edge 2, edge 1, edge 0
  *
- * A loop visits every distance once, in the same order at all ranks: parents before children in an all-gather, backwards
- * in a reduce-scatter. The order decides how long the longest row of hops is, and how many chunks wait in an edge:
- *
- *      0 1 2 3 4 5 6 7      nranks / 2 hops, 1 chunk
- *      0 4 2 6 1 5 3 7      log2(nranks) hops, nranks / 2 chunks
- *
- * So it is the second among distances that are multiples of a stride, and the first from one such group to the next, with
- * groups no larger than KL_POSITION.steps. Nobody then waits in a circle: look at a rank that made the fewest hops.
- * Who sends to it has done so, and who receives from it has left room, both being at least as far.
+ * A loop visits every distance once, in the same order at all ranks: parents before children in an all-gather,
+ * backwards in a reduce-scatter. The order is chosen in pat.c.
  *
  * Source: Jeaugey, PAT: a new algorithm for all-gather and reduce-scatter operations at scale (2025); the graph
  *         specification, 14.5.
@@ -27,7 +20,7 @@
 
 #include "coll/schedule.h"
 
-/** The distance that comes at `place` of the order, 0 <= place < nranks. */
+/** The distance at `place` of the order, 0 <= place < nranks. */
 int kl_pat_distance(const struct kl_position *p, int place);
 
 /** Edges to the children and to the parent of a rank at this distance; 0 for none. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * reducescatter_direct.c - CollNetDirect (direct.h): in a loop every rank adds up what its node has for the parts of the heads with its number,
- * one for each node, brings them to the network, and gets its own.
+ * reducescatter_direct.c - CollNetDirect (direct.h): in a loop every rank adds up its node's contributions to the parts
+ * of the heads with its number, one for each node, sends them into the network, and receives its own.
  */
 #include "coll/direct.h"
 

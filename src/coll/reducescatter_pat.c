@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * reducescatter_pat.c - every part is added up along its own binomial tree (pat.h) from the leaves to its home: the way of
- * allgather_pat.c backwards, in which a rank adds what all its children send.
+ * reducescatter_pat.c - every part is added up along its own binomial tree (pat.h) from the leaves to its home: the way
+ * of allgather_pat.c backwards, in which a rank adds its children's data.
  */
 #include "coll/pat.h"
 

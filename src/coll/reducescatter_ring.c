@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * reducescatter_ring.c - the part of index c begins at index c + 1 and is complete when it reaches its owner.
+ * reducescatter_ring.c - the part of index c begins at index c + 1 and is complete at its owner.
  */
 #include "coll/schedule.h"
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * schedule.h - who sends what when: pure arithmetic, no memory, no transport, so it is tested by itself.
+ * schedule.h - the order of sends and receives: pure arithmetic, no memory, no transport, so it is tested by itself.
  *
- * An operation on one channel is cut into *loops*, each small enough that a chunk fits into one step of a fifo. In a loop a
- * rank makes *hops*. A hop receives a chunk from a set of edges, combines them with the rank's own contribution, keeps the
- * value and sends it to a set of edges: what is not needed is left out. A schedule may have several *lanes*: sequences
- * of hops that don't wait for each other, such as the ways up and down a tree. Within a lane the order is fixed, and
- * loops follow each other without a pause.
+ * An operation on one channel is cut into *loops*, each small enough that a chunk fits into one step of a fifo. In a
+ * loop a rank makes *hops*. A hop receives a chunk from a set of edges, combines them with the rank's own contribution,
+ * keeps the value and sends it to a set of edges; unneeded parts are left out. A schedule may have several *lanes*:
+ * sequences of hops that don't wait for each other, such as the ways up and down a tree. Within a lane the order is
+ * fixed, and loops follow each other without a pause.
  *
- * Edges are numbered by the algorithm (algorithm.h), receiving and sending ones apart: bit i of a set is edge i.
- * A *place* is where a chunk lies in a buffer; the layout says what it means.
+ * Edges are numbered by the algorithm (algorithm.h), receiving and sending ones apart: bit i of a set is edge i. A
+ * *place* is the position of a chunk in a buffer; the layout defines its meaning.
  *
- * Room:       an edge holds KL_EDGE_STEPS chunks or more. A hop is done when all it receives is there and all it sends has
- *             room, or not begun.
- * Invariant:  both ends of an edge meet its chunks in the same order: the k-th chunk sent is the k-th received.
+ * Room:       an edge holds KL_EDGE_STEPS chunks or more. A hop is either done, once all its data and room are there,
+ *             or not begun.
+ * Invariant:  both ends of an edge use its chunks in the same order: the k-th chunk sent is the k-th received.
  * Threads:    pure.
  */
 #ifndef KL_COLL_SCHEDULE_H
@@ -27,18 +27,18 @@
 enum { KL_LANES_MAX = 2, KL_EDGES_MAX = 32 }; /* of an algorithm on one channel, per direction */
 enum { KL_EDGE_STEPS = 2 };                   /* with one, the ranks of a ring would all wait for each other */
 
-/** What a hop does with the value, in this order. Without anything received the value is the rank's own data. */
+/** The actions of a hop on its value, in this order. Without received data the value is the rank's own data. */
 enum kl_hop_action {
-    KL_HOP_REDUCE = 1, /* what was received is combined with the rank's own data */
+    KL_HOP_REDUCE = 1, /* combine the received data with the rank's own */
     KL_HOP_FIRST = 2,  /* own data, as the first contribution of a reduction */
-    KL_HOP_FINISH = 4, /* the value is now complete: the last touch of the mean */
+    KL_HOP_FINISH = 4, /* the value is now complete: apply the last step of the mean */
     KL_HOP_KEEP = 8,   /* stored in the result */
 
-    /* Exchanges, where all of a line get the same bits: */
-    KL_HOP_MEET = 16,   /* what was received and the own, which comes after `before` edges, are merged in this order */
-    KL_HOP_RESUME = 32, /* the own is what was parked; else own data, as a first contribution */
-    KL_HOP_PARK = 64,   /* stored in the result, incomplete, until the next hop of the lane */
-    KL_HOP_FLEETING = 128 /* the result may be written while others still read what is sent */
+    /* Exchanges, in which all ranks of a line get the same bits: */
+    KL_HOP_MEET = 16,     /* merge the received data and the own, which come after `before` edges, in this order */
+    KL_HOP_RESUME = 32,   /* the own data are the parked value; else own data, as a first contribution */
+    KL_HOP_PARK = 64,     /* stored in the result, incomplete, until the next hop of the lane */
+    KL_HOP_FLEETING = 128 /* the result may be written while others still read the sent data */
 };
 
 /** One hop. Several received chunks need KL_HOP_REDUCE (own data and edge 0 first, then edge 1, ...) or KL_HOP_MEET. */
@@ -49,17 +49,18 @@ struct kl_hop {
     int before;      /* KL_HOP_MEET: edges, of those received */
 };
 
-/** What a place means in a buffer. */
+/** The meaning of a place in a buffer. */
 enum kl_layout {
-    KL_LAYOUT_WHOLE,  /* nothing: every hop of a loop means the same range */
+    KL_LAYOUT_WHOLE,  /* none: every hop of a loop covers the same range */
     KL_LAYOUT_CHUNKS, /* a loop's range is divided among nranks places, or nheads */
-    KL_LAYOUT_PARTS /* the buffer has one part per rank; where there is an order, a place is the part of the rank there */
+    KL_LAYOUT_PARTS   /* the buffer has one part per rank; with an order, a place is the part of the rank at that
+                     * position */
 };
 
-/** Where a rank stands in the graph of a schedule. What a graph has not is 0. */
+/** A rank's position in the graph of a schedule. Fields that a graph does not have are 0. */
 struct kl_position {
     int nranks, rank;
-    /** PAT: chunks that every edge holds; the same at all ranks. 0 is 1. */
+    /** PAT: capacity of every edge in chunks; the same at all ranks. 0 is 1. */
     int steps;
     /** Ring: distance from rank 0 along it, of the rank and of the root. Without an order, the root itself. Grid: index. */
     int index, root;
@@ -69,9 +70,9 @@ struct kl_position {
     int ndown;
     /** Tree: 1 if there is a parent. */
     int up;
-    /** CollNet: the rank's number among those of its node that meet the network; -1: it is none. */
+    /** CollNet: the rank's number among the heads of its node, which use the network; -1: it is none. */
     int head;
-    /** CollNetDirect: heads of a node; nodes; with which head the rank begins, if it is none. */
+    /** CollNetDirect: heads of a node; nodes; the first head of a rank that is none. */
     int nheads, nnodes, shift;
     const struct kl_grid *grid;
 };
@@ -114,8 +115,8 @@ extern const struct kl_schedule kl_allreduce_chain;
 /* ---- heads that meet in a network that reduces: edges as in direct.h ---- */
 extern const struct kl_schedule kl_allreduce_direct, kl_allgather_direct, kl_reducescatter_direct;
 
-/* ---- PAT: edge k is the rank 2^k further. All-gather receives from rank + 2^k and sends to rank - 2^k; reduce-scatter
- * receives from rank - 2^k and sends to rank + 2^k (modulo nranks) ---- */
+/* ---- PAT: edge k leads to the rank 2^k further. All-gather receives from rank + 2^k and sends to rank - 2^k;
+ * reduce-scatter receives from rank - 2^k and sends to rank + 2^k (modulo nranks) ---- */
 extern const struct kl_schedule kl_allgather_pat, kl_reducescatter_pat;
 
 #endif

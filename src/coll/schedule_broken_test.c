@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simulator that proves schedules (schedule_sim.h) sees what is wrong: rules of schedules, broken one at a time. */
+/* The simulator that proves schedules (schedule_sim.h) detects errors: rules of schedules, broken one at a time. */
 #include "coll/schedule_graphs.h"
 
 typedef void spoil_fn(const struct kl_position *p, int lane, int hop, struct kl_hop *h);
@@ -134,12 +134,12 @@ static const struct broken {
     {&kl_allreduce_ring, ring_of, keeps_elsewhere, "keeps elements"},
     {&kl_allreduce_ring, ring_of, never_finishes, "keeps an incomplete result"},
     {&kl_allreduce_ring, ring_of, finishes_early, "is no partial result"},
-    {&kl_allreduce_ring, ring_of, adds_the_result, "adds to what is no partial result"},
+    {&kl_allreduce_ring, ring_of, adds_the_result, "adds to a value that is no partial result"},
     {&kl_allreduce_ring, ring_of, adds_other_data, "adds elements"},
     {&kl_allreduce_ring, ring_of, adds_nothing, "has in element"},
-    {&kl_allreduce_ring, ring_of, sends_too_much, "what nobody receives"},
+    {&kl_allreduce_ring, ring_of, sends_too_much, "data that no rank receives"},
     {&kl_allreduce_tree, double_tree_of, keeps_nothing, "has in element"},
-    {&kl_allreduce_tree, double_tree_of, forgets_a_child, "what nobody receives"},
+    {&kl_allreduce_tree, double_tree_of, forgets_a_child, "data that no rank receives"},
     {&kl_allreduce_tree, double_tree_of, tells_one_child_only, "waits for ever"},
     {&kl_allreduce_tree, double_tree_of, root_has_a_parent, "which leads nowhere"},
     {&kl_reducescatter_pat, pat_of, adds_other_data, "adds elements"},
@@ -150,10 +150,10 @@ static const struct broken {
     {&kl_allgather_direct, direct_of, takes_no_result, "does not take all results"},
     {&kl_allreduce_oneshot, grid_of, stands_elsewhere, "computed element"},
     {&kl_allreduce_oneshot, grid_of, stands_behind_nobody, "stands behind more"},
-    {&kl_allreduce_oneshot, grid_of, misses_one, "what nobody receives"},
+    {&kl_allreduce_oneshot, grid_of, misses_one, "data that no rank receives"},
     {&kl_allreduce_oneshot, grid_of, never_finishes, "keeps an incomplete result"},
     {&kl_allreduce_oneshot, grid_of, parks_for_ever, "has in element"},
-    {&kl_allreduce_oneshot, grid_of, resumes_too_early, "not parked"},
+    {&kl_allreduce_oneshot, grid_of, resumes_too_early, "resumes without a parked value"},
 };
 
 static const struct broken *now_broken;
@@ -166,7 +166,7 @@ static struct kl_hop broken_hop(const struct kl_position *p, int lane, int hop)
     return h;
 }
 
-/* Seven elements of each chunk on seven ranks, with what is wrong in the end. */
+/* Seven elements of each chunk on seven ranks; returns the error. */
 static const char *run_seven(const struct kl_schedule *s, connect_fn *connect, void *context)
 {
     struct sim *sim = sim_new(s, 7, KL_EDGE_STEPS, 3);
@@ -214,7 +214,7 @@ static void sizes_that_differ_are_seen(void **state)
     assert_non_null(strstr(sim->wrong, "expects"));
 }
 
-/* PAT that takes edges to hold more than they do. */
+/* PAT that assumes more room in edges than there is. */
 static void pat_depends_on_the_room(void **state)
 {
     struct sim *sim = sim_new(&kl_allgather_pat, SIM_RANKS, 2, 0);

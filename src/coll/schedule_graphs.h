@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** schedule_graphs.h - for tests of schedules: graphs that simulated ranks (schedule_sim.h) are joined by, and what an operation must leave. */
+/** schedule_graphs.h - for tests of schedules: graphs that join simulated ranks (schedule_sim.h), and the expected
+ * results of operations. */
 #ifndef KL_COLL_SCHEDULE_GRAPHS_H
 #define KL_COLL_SCHEDULE_GRAPHS_H
 
@@ -9,7 +10,7 @@
 #include "graph/tree.h"
 #include "tests/kolo_test.h"
 
-/* ---- what an operation must leave behind ---- */
+/* ---- expected results of an operation ---- */
 
 static inline uint64_t everybody(int nranks)
 {
@@ -45,7 +46,7 @@ static inline size_t result_elements(const struct sim *sim)
     return sim->schedule->recv == KL_LAYOUT_PARTS ? sim->count * (size_t)sim->nranks : sim->count;
 }
 
-/* Returns what is wrong, or an empty text. */
+/* Returns the error, or an empty text. */
 static const char *judge(struct sim *sim, int root)
 {
     bool alike = sim->schedule->recv != KL_LAYOUT_WHOLE || sim->schedule->send != KL_LAYOUT_PARTS;
@@ -181,7 +182,7 @@ static inline void connect_double_tree(struct sim *sim, int tree)
     }
 }
 
-/* Anything that is a tree with up to three children. */
+/* Any tree with up to three children. */
 static inline void connect_any_tree(struct sim *sim)
 {
     int name[SIM_RANKS];
@@ -199,7 +200,7 @@ static inline void connect_any_tree(struct sim *sim)
 /* Each channel moves its share, on a graph of its own that `connect` makes. */
 typedef void connect_fn(struct sim *sim, int channel, void *context);
 
-/* ---- graphs by the name that a case has ---- */
+/* ---- graphs by the name of a case ---- */
 
 struct ring_context {
     int root;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * schedule_sim.h - for tests: all ranks of a schedule on one channel, over edges that hold a few chunks, without data. A chunk is a
- * symbol of what it would hold: whose contributions, of which elements, and in which order they were combined. Ranks may have
- * an edge into a network that reduces, and one out of it: those of a group meet there, by node.
+ * schedule_sim.h - for tests: all ranks of a schedule on one channel, over edges that hold a few chunks, without data.
+ * A chunk is a symbol of its contents: the contributing ranks, the elements, and the order in which they were combined.
+ * Ranks may have an edge into a network that reduces, and one out of it: the ranks of a group meet there, by node.
  *
- * A run ends with the first thing that is wrong, in words, or with an empty text: everybody did all hops, nothing is left
- * in an edge, both ends of every edge agreed on sizes, nobody's data was added twice, and whatever was kept was complete.
- * What the operation was to leave in the results, the caller knows: he looks at `kept`.
+ * A run ends with the first error, in words, or with an empty text: every rank did all hops, nothing is left in an
+ * edge, both ends of every edge agreed on sizes, no rank's data were added twice, and all kept data were complete. The
+ * caller knows the results that the operation has to leave, and checks `kept`.
  */
 #ifndef KL_COLL_SCHEDULE_SIM_H
 #define KL_COLL_SCHEDULE_SIM_H
@@ -20,12 +20,12 @@
 
 enum { SIM_RANKS = 64, SIM_STEPS = 8, SIM_NET_STEPS = 2 * SIM_RANKS, SIM_NET = SIM_RANKS };
 
-/** RAW: somebody's own data. PARTIAL: contributions of a reduction. COMPLETE: its result. */
+/** RAW: some rank's own data. PARTIAL: contributions of a reduction. COMPLETE: its result. */
 enum sim_state { SIM_RAW, SIM_PARTIAL, SIM_COMPLETE };
 
-/** What elements consist of. Elements with the same form have been computed alike, to the last bit. */
+/** The composition of elements. Elements with the same form have been computed alike, to the last bit. */
 struct sim_value {
-    uint64_t ranks; /* bits: whose contributions */
+    uint64_t ranks; /* bits: the contributing ranks */
     uint64_t form;
     enum sim_state state;
 };
@@ -36,7 +36,7 @@ struct sim_chunk {
 };
 
 struct sim_edge {
-    struct sim_chunk *chunk; /* as many as `steps` */
+    struct sim_chunk *chunk; /* `steps` of them */
     int first, held, steps;
 };
 
@@ -55,17 +55,17 @@ struct sim_rank {
 
 struct sim {
     const struct kl_schedule *schedule;
-    int nranks, steps;        /* steps: what an edge holds */
+    int nranks, steps;        /* steps: capacity of an edge */
     size_t count, first, end; /* elements of the buffer or of a part of it, and the channel's share of them */
     size_t most, grain;       /* elements of a chunk: at most, and a multiple of */
-    uint64_t seed;            /* who goes on when */
+    uint64_t seed;            /* the order in which ranks progress */
     struct sim_rank rank[SIM_RANKS];
     struct sim_edge edge[2][SIM_RANKS + 1]
                         [SIM_RANKS + 1]; /* beside another one; from, to; the last one is the network */
     struct sim_chunk room[2][SIM_RANKS][SIM_RANKS][SIM_STEPS], net_room[2][SIM_RANKS][SIM_NET_STEPS];
     int ngroups, nnodes;              /* of ranks that meet in the network; members of each */
     int member[SIM_RANKS][SIM_RANKS]; /* by group and node */
-    struct sim_value *kept;           /* by rank and element of the result; no ranks: nothing was kept */
+    struct sim_value *kept;           /* by rank and element of the result; without ranks: not kept */
     char wrong[200];
 };
 
@@ -94,7 +94,7 @@ static size_t sim_elements(const struct sim *sim)
     return sim_has_parts(sim->schedule) ? sim->count * (size_t)sim->nranks : sim->count;
 }
 
-/** Forget what was kept: before the first channel of an operation. */
+/** Forget the kept data: before the first channel of an operation. */
 static void sim_forget(struct sim *sim)
 {
     free(sim->kept);
@@ -133,7 +133,7 @@ static void sim_begin_loop(const struct sim *sim, struct sim_lane *lane)
     lane->hop = 0;
 }
 
-/* Whose part a place is. */
+/* The rank of a place's part. */
 static size_t sim_part(const struct kl_position *at, int place)
 {
     return (size_t)(at->order ? at->order[kl_wrap(place - at->index, at->nranks)] : place);
@@ -158,7 +158,7 @@ static size_t sim_count(const struct sim *sim, const struct sim_lane *lane, int 
 
 /* ---- values ---- */
 
-/* The first thing that is wrong counts. */
+/* The first error counts. */
 #define SIM_WRONG(sim, ...)                                                                                            \
     do {                                                                                                               \
         if (!*(sim)->wrong) (void)snprintf((sim)->wrong, sizeof(sim)->wrong, __VA_ARGS__);                             \
@@ -171,14 +171,14 @@ static struct sim_value sim_own(int rank)
 
 static struct sim_value sim_add(struct sim *sim, int rank, struct sim_value a, struct sim_value b)
 {
-    if (a.state != SIM_PARTIAL) SIM_WRONG(sim, "rank %d adds to what is no partial result", rank);
+    if (a.state != SIM_PARTIAL) SIM_WRONG(sim, "rank %d adds to a value that is no partial result", rank);
     if (a.ranks & b.ranks) SIM_WRONG(sim, "rank %d adds a contribution twice", rank);
     return (struct sim_value){.ranks = a.ranks | b.ranks, .form = sim_mix(3 * a.form + b.form), .state = SIM_PARTIAL};
 }
 
 static struct sim_value sim_end(struct sim *sim, int rank, struct sim_value v)
 {
-    if (v.state != SIM_PARTIAL) SIM_WRONG(sim, "rank %d finishes what is no partial result", rank);
+    if (v.state != SIM_PARTIAL) SIM_WRONG(sim, "rank %d finishes a value that is no partial result", rank);
     return (struct sim_value){.ranks = v.ranks, .form = sim_mix(v.form + 5), .state = SIM_COMPLETE};
 }
 
@@ -205,7 +205,7 @@ static struct sim_move sim_next(const struct sim *sim, int rank, int lane)
     };
 }
 
-/* The edge from or to a rank, or NULL, which is wrong. */
+/* The edge from or to a rank; NULL: an error. */
 static struct sim_edge *sim_edge_at(struct sim *sim, int rank, uint32_t edge, bool sends)
 {
     int peer = sends ? sim->rank[rank].to[edge] : sim->rank[rank].from[edge];
@@ -246,7 +246,7 @@ static struct sim_chunk sim_take(struct sim_edge *edge)
     return in;
 }
 
-/* What arrives and the own, in the order of the line. */
+/* The received and the own data, in the order of the line. */
 static struct sim_chunk sim_meet(struct sim *sim, int rank, const struct sim_move *m, struct sim_value own)
 {
     struct sim_chunk got = {.value = own, .at = m->own, .count = m->count};
@@ -268,7 +268,7 @@ static struct sim_chunk sim_meet(struct sim *sim, int rank, const struct sim_mov
     return got;
 }
 
-/* What arrives, edge by edge, and what becomes of it. */
+/* Receive edge by edge, and combine. */
 static struct sim_chunk sim_receive(struct sim *sim, int rank, const struct sim_move *m)
 {
     const bool reduce = m->hop.actions & KL_HOP_REDUCE;
@@ -293,7 +293,7 @@ static struct sim_chunk sim_receive(struct sim *sim, int rank, const struct sim_
     return got;
 }
 
-/* The place of a result's element among those of the operand. */
+/* The place of a result's element among the elements of the operand. */
 static size_t sim_operand_of(const struct sim *sim, int rank, size_t element)
 {
     bool own_part = sim->schedule->send == KL_LAYOUT_PARTS && sim->schedule->recv != KL_LAYOUT_PARTS;
@@ -322,7 +322,7 @@ static void sim_send(struct sim *sim, int rank, uint32_t edges, const struct sim
     }
 }
 
-/* The value of a hop. What is parked at the end of a loop is lost, and resuming needs something parked. */
+/* The value of a hop. A value parked at the end of a loop is lost, and resuming needs a parked value. */
 static struct sim_chunk sim_value_of(struct sim *sim, int rank, struct sim_lane *l, const struct sim_move *m)
 {
     const uint32_t actions = m->hop.actions;
@@ -331,11 +331,11 @@ static struct sim_chunk sim_value_of(struct sim *sim, int rank, struct sim_lane 
     if (!(actions & KL_HOP_MEET)) return sim_receive(sim, rank, m);
     own.state = SIM_PARTIAL;
     if (actions & KL_HOP_RESUME) own = l->parked;
-    if (!own.ranks) SIM_WRONG(sim, "rank %d resumes what it has not parked", rank);
+    if (!own.ranks) SIM_WRONG(sim, "rank %d resumes without a parked value", rank);
     return sim_meet(sim, rank, m, own);
 }
 
-/* Do the next hop of a lane, if it has one and can. */
+/* Do the next hop of a lane, if it has one and it can be done. */
 static bool sim_step(struct sim *sim, int rank, int lane)
 {
     struct sim_lane *l = &sim->rank[rank].lane[lane];
@@ -386,7 +386,7 @@ static void sim_into(struct sim_edge *e, const struct sim_chunk *c)
     e->chunk[(e->first + e->held++) % e->steps] = *c;
 }
 
-/* What the members have next, added up in their order. */
+/* The members' next values, added up in their order. */
 static struct sim_chunk sim_net_add(struct sim *sim, const int *member)
 {
     struct sim_chunk sum = sim_out_of(sim_to_net(sim, member[0]));
@@ -467,7 +467,7 @@ static void sim_start(struct sim *sim)
     }
 }
 
-/* Everybody once, beginning somewhere, and as many hops of each as chance, or `all`, will have it. */
+/* Each rank once, from a random start, and as many hops of each as chance, or `all`, allows. */
 static bool sim_round(struct sim *sim, bool all)
 {
     int actors = sim->nranks * sim->schedule->lanes, begin = (int)sim_random(&sim->seed, (uint64_t)actors);
@@ -493,12 +493,12 @@ static void sim_expect_end(struct sim *sim)
     for (int i = 0; i < sim->nranks * KL_EDGES_MAX && !*sim->wrong; i++) {
         int from = i / KL_EDGES_MAX, edge = i % KL_EDGES_MAX, to = sim->rank[from].to[edge];
         if (to >= 0 && sim_edge_at(sim, from, (uint32_t)edge, true)->held)
-            SIM_WRONG(sim, "rank %d sends rank %d what nobody receives", from, to);
+            SIM_WRONG(sim, "rank %d sends rank %d data that no rank receives", from, to);
         if (to == SIM_NET && sim_from_net(sim, from)->held) SIM_WRONG(sim, "rank %d does not take all results", from);
     }
 }
 
-/** Run the channel to its end. Returns what is wrong, or an empty text. */
+/** Run the channel to its end. Returns the error, or an empty text. */
 static const char *sim_run(struct sim *sim)
 {
     sim_start(sim);

@@ -39,7 +39,7 @@ static void connect_planned_tree(struct sim *sim, const struct kl_connect *plan,
 
 /* ---- one operation ---- */
 
-/* How much, cut into what. */
+/* A size, and how it is cut. */
 struct size {
     size_t count, most, grain;
     int channels;
@@ -60,7 +60,7 @@ static size_t cases; /* runs of a channel */
 
 static struct ordered_context ordered;
 
-/* What there is of results was computed as by a loop over the ranks. */
+/* All kept results were computed as by a loop over the ranks. */
 static void judge_order(struct sim *sim)
 {
     struct sim_value want = sim_own(0);
@@ -262,7 +262,8 @@ static void pat(void **state)
     }
 }
 
-/* Chunks in an edge while all ranks go hop by hop, and who waits for whom: the argument of pat.h, for any number of ranks. */
+/* Chunks in an edge while all ranks go hop by hop, and the ranks they wait for: the argument of pat.h, for any number
+ * of ranks. */
 static void pat_fills_no_edge_and_is_short(void **state)
 {
     static const struct {

@@ -19,10 +19,10 @@ static unsigned bits(struct kl_call c, int from, int n)
 
 static unsigned func_of(struct kl_call c)
 {
-    return bits(c, 0, KL_CALL_TYPE);
+    return bits(c, 0, KL_CALL_CONFIGURED);
 }
 
-/* All of it: of those that end in these bits the one next to `near`. */
+/* The whole number: of those with these low bits, the one next to `near`. */
 static uint64_t number_of(struct kl_call c, uint64_t near)
 {
     const uint64_t range = (uint64_t)1 << KL_CALL_NUMBER_BITS, half = range / 2;
@@ -31,12 +31,23 @@ static uint64_t number_of(struct kl_call c, uint64_t near)
     return above < half || near + above < range ? near + above : near + above - range;
 }
 
-static unsigned root_of(struct kl_call c)
+static bool is_configured(struct kl_call c)
 {
-    return bits(c, KL_CALL_ROOT, KL_CALL_NUMBER - KL_CALL_ROOT);
+    return bits(c, KL_CALL_CONFIGURED, 1);
 }
 
-/* Calls come from other ranks, so their numbers may be any. */
+static unsigned root_of(struct kl_call c)
+{
+    return bits(c, KL_CALL_ROOT, KL_CALL_NUMBER - KL_CALL_ROOT - (is_configured(c) ? 8 : 0));
+}
+
+/* 0: none. */
+static unsigned configuration_of(struct kl_call c)
+{
+    return is_configured(c) ? 1u << 8 | bits(c, KL_CALL_NUMBER - 8, 8) : 0;
+}
+
+/* Calls come from other ranks: their numbers may be any. */
 static const struct kl_func_info *info_of(struct kl_call c)
 {
     static const struct kl_func_info unknown = {.name = "an unknown function"};
@@ -80,6 +91,7 @@ const char *kl_call_text(struct kl_call c, uint64_t near, char to[KL_CALL_TEXT])
     kl_text_add(&t, " of %llu %s", (unsigned long long)c.count, type_of(c));
     if (f->reduces) kl_text_add(&t, " (%s)", op_of(c));
     if (f->rooted) kl_text_add(&t, " with root %u", root_of(c));
+    if (is_configured(c)) kl_text_add(&t, " with configuration %x", configuration_of(c));
     if (func_of(c) == KL_FUNC_SEND) kl_text_add(&t, " to rank %u", root_of(c));
     if (func_of(c) == KL_FUNC_RECV) kl_text_add(&t, " from rank %u", root_of(c));
     return to;
@@ -103,19 +115,20 @@ const char *kl_message_differs(uint64_t theirs, int from, uint64_t mine, char to
     return to;
 }
 
-/* ---- what differs ---- */
+/* ---- differences ---- */
 
-enum { TYPE = 1, OP = 2, ROOT = 4, COUNT = 8, FUNC = 16 };
+enum { TYPE = 1, OP = 2, ROOT = 4, COUNT = 8, FUNC = 16, CONFIGURATION = 32 };
 
 static unsigned differences(struct kl_call a, struct kl_call b)
 {
     const struct kl_call d = {.what = a.what ^ b.what};
     unsigned set = a.count == b.count ? 0 : COUNT;
 
-    if (func_of(d)) set |= FUNC;
+    if (func_of(a) != func_of(b)) set |= FUNC;
+    if (configuration_of(a) != configuration_of(b)) set |= CONFIGURATION;
     if (bits(d, KL_CALL_TYPE, KL_CALL_OP - KL_CALL_TYPE)) set |= TYPE;
     if (bits(d, KL_CALL_OP, KL_CALL_ROOT - KL_CALL_OP)) set |= OP;
-    if (root_of(d)) set |= ROOT;
+    if (root_of(a) != root_of(b)) set |= ROOT;
     return set;
 }
 
@@ -124,7 +137,8 @@ static bool same(struct kl_call a, struct kl_call b)
     return a.what == b.what && a.count == b.count;
 }
 
-/* "AllReduce", and in parentheses what is asked for. Of other functions, what the call has: a root, or an operator. */
+/* The name, as "AllReduce", and in parentheses its arguments. Of other functions, those that the call has: a root, or
+ * an operator. */
 static void add_call(struct kl_text *t, struct kl_call c, unsigned differ)
 {
     const struct kl_func_info *f = info_of(c);
@@ -132,6 +146,9 @@ static void add_call(struct kl_text *t, struct kl_call c, unsigned differ)
 
     kl_text_add(t, "%s", f->name);
     if (f->rooted && differ & (ROOT | FUNC)) kl_text_add(t, "%sroot %u", between, root_of(c)), between = ", ";
+    if (differ & CONFIGURATION && is_configured(c))
+        kl_text_add(t, "%sconfiguration %x", between, configuration_of(c)), between = ", ";
+    if (differ & CONFIGURATION && !is_configured(c)) kl_text_add(t, "%sno configuration", between), between = ", ";
     if (f->reduces && differ & OP && !(differ & FUNC)) kl_text_add(t, "%s%s", between, op_of(c)), between = ", ";
     if (differ & TYPE) kl_text_add(t, "%s%s", between, type_of(c)), between = ", ";
     if (differ & COUNT)
@@ -142,7 +159,7 @@ static void add_call(struct kl_text *t, struct kl_call c, unsigned differ)
 
 /* ---- the verdict ---- */
 
-/* How many made the call of rank `r`; 0: not known, or a rank before `r` made it. */
+/* Number of ranks with the call of rank `r`; 0: not known, or a rank before `r` made it. */
 static int votes(const struct kl_called *by_rank, int n, int r)
 {
     int count = 0;
@@ -190,7 +207,7 @@ static void add_ranks(struct kl_text *t, const struct kl_called *by_rank, int n,
     if (total > named) kl_text_add(t, " and %d more", total - named);
 }
 
-/* The fewest first, each as it differs from most. */
+/* The smallest groups first, each by its difference from the largest. */
 static void add_odd(struct kl_text *t, const struct kl_called *by_rank, int n, int most)
 {
     int named = 0;

@@ -53,7 +53,7 @@ static void messages_say_type_and_count(void **state)
                                            kl_message_signature(ncclFloat8e5m2, (size_t)1 << 40), text),
                         "rank 1 sends 500 float where 1099511627776 f8e5m2 are received");
     assert_string_equal(
-        kl_message_differs(~(uint64_t)0, 1, kl_message_signature(ncclInt8, 1), text), /* what nobody should send */
+        kl_message_differs(~(uint64_t)0, 1, kl_message_signature(ncclInt8, 1), text), /* not a valid count */
         "rank 1 sends 72057594037927935 an unknown type where 1 int8 are received");
 }
 
@@ -73,7 +73,8 @@ static void calls_are_named(void **state)
          "AllReduce #2 of 7 int8 (logical xor)"},
         {kl_call_of(KL_FUNC_SEND, ncclInt8, 0, 3, 7, 0), "Send of 7 int8 to rank 3"},
         {kl_call_of(KL_FUNC_RECV, ncclInt8, 0, 4, 7, 0), "Recv of 7 int8 from rank 4"},
-        {{~(uint64_t)0, ~(uint64_t)0}, "an unknown function of 18446744073709551615 an unknown type"},
+        {{~(uint64_t)0, ~(uint64_t)0},
+         "an unknown function of 18446744073709551615 an unknown type with configuration 1ff"},
     };
     char text[KL_CALL_TEXT];
 

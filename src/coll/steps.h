@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** steps.h - for who wants to know of every step of an operation (a trace). Nobody, usually: then it costs one comparison. */
+/** steps.h - a callback for every step of an operation (a trace). Usually there is none: then it costs one
+ * comparison. */
 #ifndef KL_COLL_STEPS_H
 #define KL_COLL_STEPS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/** A hop that has been done: what came from some ranks was combined, kept, sent to others. */
+/** A hop that has been done: data came from some ranks, were combined, kept, sent to others. */
 struct kl_step {
     int channel;
     int from, to; /* the first rank of each; -1: none */

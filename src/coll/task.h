@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** task.h - one operation of one rank: what was asked, and what was chosen for it. */
+/** task.h - one operation of one rank: the call, and the plan chosen for it. */
 #ifndef KL_COLL_TASK_H
 #define KL_COLL_TASK_H
 
@@ -8,13 +8,13 @@
 #include "device/host/redop.h"
 #include "include/nccl.h"
 
-/** How a collective is carried out; the same on every rank. */
+/** The plan of a collective; the same on every rank. */
 struct kl_choice {
     uint8_t algorithm; /* row of kl_algorithms */
     uint8_t proto;     /* enum kl_proto */
     bool mapped;       /* Mapped is tried before it */
-    bool messages;     /* of an all-to-all: it is carried out as such, not by the algorithm */
-    float time_us;     /* what the tuning model expects of it */
+    bool messages;     /* for an all-to-all: it runs as messages, not by the algorithm */
+    float time_us;     /* the tuning model's expectation */
     struct kl_cut cut;
 };
 
@@ -31,23 +31,25 @@ struct kl_op_args {
 
 struct kl_task {
     uint8_t func;    /* enum kl_func, KL_FUNC_SEND, KL_FUNC_RECV */
-    uint8_t op_code; /* of an operation that is not built-in: as all ranks know it (signature.h) */
+    uint8_t op_code; /* code of an operator that is not built-in: the same on all ranks (signature.h) */
+    uint16_t limits; /* kl_limits_hash; 0: the call sets none */
     ncclDataType_t type;
     ncclRedOp_t op;               /* built-in; ncclAvg stands for any other */
     int peer;                     /* root, or the other end of a message */
-    const struct kl_redop *redop; /* NULL: that of `op` */
-    const void *scalar; /* by which contributions are multiplied, read when the operation begins; NULL: see redop */
+    const struct kl_redop *redop; /* NULL: the one of `op` */
+    const void *scalar;           /* factor of contributions, read when the operation begins; NULL: see redop */
     const void *send;
     void *recv;
-    size_t count, bytes;        /* as the user gave it; of the larger buffer, once it is checked */
-    uint64_t timeout_ns;        /* after which it fails when nothing moves; 0: never */
-    uint64_t number, signature; /* of a collective: which one of the communicator's, from 1 on (signature.h) */
+    size_t count, bytes;        /* count: the user's; bytes: of the larger buffer, once checked */
+    uint64_t timeout_ns;        /* limit without progress; 0: none */
+    uint64_t number, signature; /* of a collective: its number in the communicator, from 1 on (signature.h) */
 
     struct kl_choice choice; /* of a collective */
 };
 _Static_assert(sizeof(struct kl_task) == 128, "the ring of a communicator has one in two lines of 64 bytes");
 
-/** A task for these arguments: nothing is chosen yet, and it is not recorded. Field by field: clearing all of it first takes longer than the rest. */
+/** A task with these arguments: no plan yet, and not recorded. Field by field: clearing all of it first takes longer
+ * than the rest. */
 static inline void kl_task_init(struct kl_task *t, const struct kl_op_args *args)
 {
     t->func = (uint8_t)args->func;
@@ -55,6 +57,7 @@ static inline void kl_task_init(struct kl_task *t, const struct kl_op_args *args
     t->op = args->op;
     t->redop = NULL;
     t->op_code = 0;
+    t->limits = 0;
     t->scalar = NULL;
     t->peer = args->peer;
     t->send = args->send;
@@ -64,7 +67,7 @@ static inline void kl_task_init(struct kl_task *t, const struct kl_op_args *args
     t->choice = (struct kl_choice){0};
 }
 
-/** Does `rank` contribute what is in its send buffer? Else it is not looked at. */
+/** Does `rank` contribute its send buffer? Else the buffer is not read. */
 static inline bool kl_task_reads(const struct kl_task *t, int rank)
 {
     return t->func != KL_FUNC_RECV && (t->func != KL_FUNC_BROADCAST || t->peer == rank);
@@ -76,7 +79,7 @@ static inline bool kl_task_writes(const struct kl_task *t, int rank)
     return t->func != KL_FUNC_SEND && (t->func != KL_FUNC_REDUCE || t->peer == rank);
 }
 
-/** The operator as all ranks know it (kl_call_of). */
+/** The operator's code, the same on all ranks (kl_call_of). */
 static inline unsigned kl_task_op_code(const struct kl_task *t)
 {
     return t->redop ? t->op_code : (unsigned)t->op;

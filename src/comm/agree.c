@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * agree.c - what all ranks agree on: their graphs joined to rings and trees over everybody, how many channels there are,
- * who meets whom in which round, and how long an operation would take.
+ * agree.c - the plan that all ranks agree on: their graphs joined to rings and trees over all ranks, the number of
+ * channels, the partners of each round, and how long an operation would take.
  *
- * Every rank describes what it found in a record; the speakers of the processes exchange them. All else is computed from
- * these, by the functions that plan offline.
+ * Every rank describes its findings in a record; the leaders of the processes exchange them. Everything else is
+ * computed from these by the functions that plan offline.
  */
 #include "comm/comm.h"
 
@@ -37,7 +37,7 @@ static ncclResult_t describe_graphs(ncclComm_t comm, const struct kl_graph_confi
     return ncclSuccess;
 }
 
-/* What the speakers need to exchange their processes' records. */
+/* The data that the leaders need to exchange their processes' records. */
 struct parcels {
     struct kl_rank_record *record; /* of all ranks, by process */
     size_t *bytes;                 /* by process */
@@ -86,7 +86,7 @@ static ncclResult_t gather_records(ncclComm_t comm)
 
 /* ---- rings, trees, channels ---- */
 
-/* Are all devices CPUs of this machine, and play no others? */
+/* Are all devices CPUs of this machine, without emulated hosts? */
 static bool are_own_cpus(const struct kl_topo *t)
 {
     for (int g = 0; g < t->count[KL_NODE_GPU]; g++)
@@ -94,7 +94,8 @@ static bool are_own_cpus(const struct kl_topo *t)
     return true;
 }
 
-/* Who shares CPUs with whom, if some do, and all share memory on one host. All ranks find the same. Free it. */
+/* The ranks that share CPUs, if some do and all of them share memory on one host. All ranks compute the same. The
+ * caller frees it. */
 static ncclResult_t find_cores(ncclComm_t comm, int32_t **core)
 {
     *core = NULL;
@@ -131,7 +132,7 @@ static ncclResult_t join_graphs(ncclComm_t comm, const struct kl_graph_config *c
     return rc;
 }
 
-/* All pairs of the machine are asked: once, by the first rank of a domain that comes here. */
+/* Queries all pairs of the machine: once, by the first rank of a domain. */
 static void count_p2p_channels(ncclComm_t comm, const struct kl_graph_config *config)
 {
     struct kl_domain *d = comm->domain;
@@ -177,7 +178,7 @@ static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
 
 /* ---- the phase ---- */
 
-/* What the program asks for counts where the user has not said anything. */
+/* A setting of the program counts where the user has set nothing. */
 static void add_wishes(const struct kl_wish *wish, struct kl_channel_params *params)
 {
     if (params->nvls_channels < 0) params->nvls_channels = kl_wish_or(wish->nvls_ctas, (int)params->nvls_channels);

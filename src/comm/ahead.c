@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The data of a task are posted before its turn if no incomplete task before it writes there, and the memory belongs to
+ * this process alone (os/pagemap.h), which has no other rank: another rank might write there, and signal that by the very
+ * operation in progress.
+ *
+ * While calls find operations queued, the program does not wait for each: then queueing is better than yielding the core
+ * (run.c).
+ */
 #include "comm/ahead.h"
 
 #include "coll/board.h"
 #include "comm/launch.h"
 
 _Static_assert((int)KL_AHEAD_MOST <= (int)KL_BOARD_EARLY, "a board allows for so many");
+
 /*
- * CALLS_PER_LOOK   of so many calls that find operations queued all but one only queue
- * QUEUEING         after such a call: so many that find none queue as well, instead of yielding
- * TRY_EACH         else one of so many does, to see whether calls follow that find it queued
- * *_PAUSE          tasks: after one of another kind, and after one whose memory stood against it, at first and at most
+ * CALLS_PER_LOOK   calls that find operations queued: one of so many looks, the others only queue
+ * QUEUEING         after a call that found operations queued: so many that find none queue as well, instead of yielding
+ * TRY_EACH         else one of so many calls queues, to see whether later calls find it queued
+ * *_PAUSE          tasks without posting: after a task of another kind; after a task with unsuitable memory, at first
+ *                  and at most
  */
 enum { CALLS_PER_LOOK = 8, QUEUEING = 64, TRY_EACH = 16, SHORT_PAUSE = 8, FIRST_PAUSE = 64, LONGEST_PAUSE = 1 << 12 };
 
@@ -76,7 +86,7 @@ void kl_ahead_queued(struct kl_ahead *a, uint64_t first, uint64_t end, bool foll
     kl_store_release(&a->until, end); /* pairs with kl_ahead_post */
 }
 
-/* ---- where results go ---- */
+/* ---- destinations of results ---- */
 
 static struct kl_ahead_range range_of(ncclComm_t comm, const struct kl_task *t, const void *at, bool parts)
 {
@@ -103,7 +113,7 @@ static void add_result(ncclComm_t comm, uint64_t number)
     if (r->end > a->results.end) a->results.end = r->end;
 }
 
-/* Does it send what stays as it is until its turn? */
+/* Does it send data that stay unchanged until its turn? */
 static bool is_settled(ncclComm_t comm, uint64_t number)
 {
     struct kl_ahead *a = &comm->ahead;
@@ -118,7 +128,7 @@ static bool is_settled(ncclComm_t comm, uint64_t number)
 
 /* ---- posting ---- */
 
-/* The first to be posted. If none is so far, it is the one behind what is under way. UINT64_MAX: none. */
+/* The first to be posted. If none was posted yet, it is the one behind the operation in progress. UINT64_MAX: none. */
 static uint64_t begin(ncclComm_t comm)
 {
     struct kl_ahead *a = &comm->ahead;
@@ -131,7 +141,7 @@ static uint64_t begin(ncclComm_t comm)
     return comm->begun;
 }
 
-/* The longer memory has stood against it, the more tasks wait for their turns. */
+/* The longer memory was unsuitable, the more tasks wait for their turns. */
 static void pause_from(struct kl_ahead *a, uint64_t number)
 {
     if (a->pauses < LONGEST_PAUSE) a->pauses = 2 * a->pauses + FIRST_PAUSE;
@@ -149,7 +159,7 @@ static bool post(ncclComm_t comm, uint64_t number)
     }
     if (!kl_exec_post_ahead(comm->exec, kl_comm_task(comm, number), (unsigned)(number - comm->cursor))) {
         if (number == comm->begun)
-            kl_store_relaxed(&a->pause, number + SHORT_PAUSE); /* there is room: it is of another kind */
+            kl_store_relaxed(&a->pause, number + SHORT_PAUSE); /* there is room: the task is of another kind */
         return false;
     }
     add_result(comm, number);

@@ -35,7 +35,7 @@ static ncclResult_t recv_all(const struct kl_among *a, int from, void *data, siz
     return ncclSuccess;
 }
 
-/* ---- one tells the others ---- */
+/* ---- broadcast ---- */
 
 static ncclResult_t hear(const struct kl_among *a, int from, void **data, size_t *bytes)
 {
@@ -46,7 +46,7 @@ static ncclResult_t hear(const struct kl_among *a, int from, void **data, size_t
         return KL_FAIL(ncclInternalError, "rank %d announces %llu bytes, more than anybody sends", a->rank[from],
                        (unsigned long long)announced);
     char *room = malloc((size_t)announced + 1);
-    if (!room) return KL_NOMEM("what another process found out");
+    if (!room) return KL_NOMEM("another process's findings");
     room[announced] = 0;
     ncclResult_t rc = recv_all(a, from, room, (size_t)announced);
     if (rc) {
@@ -66,7 +66,7 @@ static ncclResult_t pass_on(const struct kl_among *a, int to, const void *data, 
     return send_all(a, to, data, bytes);
 }
 
-/* A binomial tree: whoever is `place` after the root hears from the one without its lowest bit. */
+/* A binomial tree: the process that is `place` after the root receives from the one without its lowest bit. */
 ncclResult_t kl_among_tell(const struct kl_among *a, int root, void **data, size_t *bytes)
 {
     int place = (a->own - root + a->n) % a->n, bit = 1;
@@ -95,7 +95,7 @@ static size_t bytes_of(const struct kl_among *a, const size_t *block, int count)
     return bytes;
 }
 
-/* Bruck: after each step everybody has twice as many blocks, its own and those after it, in order. */
+/* Bruck: after each step every rank has twice as many blocks, its own and the following ones, in order. */
 static ncclResult_t gather_onwards(const struct kl_among *a, char *mine, const size_t *block)
 {
     for (int have = 1; have < a->n; have *= 2) {
@@ -117,7 +117,7 @@ ncclResult_t kl_among_gather(const struct kl_among *a, void *all, const size_t *
     for (int i = 0; i < a->own; i++) before += block[i];
     memcpy(mine, to + before, block[a->own]);
     ncclResult_t rc = gather_onwards(a, mine, block);
-    if (!rc) { /* from "mine first" to "the first of the list first" */
+    if (!rc) { /* rotate from "mine first" to "the first of the list first" */
         memcpy(to + before, mine, total - before);
         memcpy(to, mine + (total - before), before);
     }

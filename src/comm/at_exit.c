@@ -2,12 +2,13 @@
 /**
  * at_exit.c - a process that ends leaves the communicators that it has not destroyed, if they are idle.
  *
- * Otherwise its connections would just break, and that is what a rank that died looks like: it would fail those who are still
- * in the last operation, which this rank has done its part of. Where something is under way here, it is what it looks like.
+ * Otherwise its connections would just break, as those of a rank that died: that would fail ranks that are still in the
+ * last operation, although this rank has completed its part of it. With an operation in progress here, this rank does
+ * count as dead.
  *
- * Deadline: other threads still run, and one may be stopped, or interrupted by the handler that has called exit, with a lock in its
- *           hands. So a thread of its own does it, for which the end of the process does not wait for ever.
- * Fork:     a child that ends leaves nothing: what it has are its parent's.
+ * Deadline: other threads still run, and one may be stopped, or interrupted by the handler that has called exit, while
+ *           it holds a lock. So a separate thread does it, and the exiting thread waits for that with a timeout.
+ * Fork:     an ending child sends nothing: its communicators belong to the parent.
  */
 #include "comm/comm.h"
 
@@ -26,10 +27,10 @@ static struct {
     size_t n, room;
 } leaving;
 
-/* Has it done all that was asked of it? Looked at from inside; what was asked may be more a moment later. */
+/* Is all requested work done? Called from inside; more may be requested a moment later. */
 static bool is_idle(struct ncclComm *comm)
 {
-    uint32_t busy = kl_load_acquire(&comm->busy); /* pairs with kl_job_cancel: it was made */
+    uint32_t busy = kl_load_acquire(&comm->busy); /* pairs with kl_job_cancel: the communicator is complete */
 
     if (busy != KL_IDLE && busy != KL_SUSPENDED) return false;
     if (kl_load_acquire(&comm->failed) || kl_load_acquire(&comm->in_group) != KL_GROUP_NONE) return false;
@@ -61,7 +62,7 @@ static void collect(struct ncclComm *comm, void *ctx)
     if (is_idle(comm) && is_ours(comm) && has_room()) leaving.handle[leaving.n++] = comm->handle;
 }
 
-/* From its closing on no thread can ask anything of it; one that is inside does, and may be stuck there. */
+/* Once it is closed no call can enter; a thread that is inside may be stuck there. */
 static void leave(ncclComm_t handle)
 {
     struct ncclComm *comm = kl_handle_try(handle);
@@ -85,6 +86,6 @@ __attribute__((destructor)) static void end_of_process(void)
     kl_handle_each(collect, NULL);
     if (!leaving.n) return;
     if (kl_thread_start(&leaving.thread, "kolo-exit", leave_all, NULL))
-        return; /* then it looks like a rank that died */
+        return; /* it then looks like a rank that died */
     kl_thread_join_by(&leaving.thread, kl_deadline_in_ms(PATIENCE_MS));
 }

@@ -13,9 +13,9 @@
 struct captured {
     ncclComm_t handle;
     size_t n;
-    struct kl_queued *op;    /* their streams are written at each launch */
+    struct kl_queued *op;    /* their streams are set at each launch */
     uint32_t *lane;          /* of each */
-    struct kl_redop *redop;  /* of those that are not built-in: the program may destroy its own meanwhile */
+    struct kl_redop *redop;  /* of operations that are not built-in: the program may destroy its own meanwhile */
     struct kl_stream **used; /* while it is captured */
 };
 
@@ -64,7 +64,7 @@ static ncclResult_t launch(void *data, struct kl_stream *const *lanes)
     return rc;
 }
 
-/* A collective without elements does nothing but count, when it is launched, as everybody's does. */
+/* A collective without elements only counts, when it is launched, as on every rank. */
 static ncclResult_t count(void *data, struct kl_stream *const *lanes)
 {
     struct captured *c = data;
@@ -162,7 +162,7 @@ ncclResult_t kl_captured_empty(ncclComm_t comm, const struct kl_task *task, stru
 
 /* ---- groups ---- */
 
-/* Is any stream of the group one of those? That is asked of every group. */
+/* Does any stream of the group capture? Checked for every group. */
 static uint32_t flags_of(ncclComm_t comms)
 {
     uint32_t flags = 0;
@@ -193,7 +193,7 @@ static ncclResult_t check_one_capture(ncclComm_t c)
     return ncclSuccess;
 }
 
-/* Each communicator is in one capture, which need not be that of others; but all are in one, or none is. */
+/* Each communicator is in one capture, which may differ between communicators; but all are captured, or none is. */
 static ncclResult_t check_captures(ncclComm_t comms)
 {
     ncclComm_t first = NULL;
@@ -226,7 +226,7 @@ static ncclResult_t check_all(ncclComm_t comms)
         if (!c->nqueued) continue;
         KL_TRY(check_usage(c, c->queued[0].stream));
         KL_TRY(kl_capture_check(c->queued[0].stream));
-        /* Here: a launch may not wait for what other ranks are given after it. */
+        /* Here: a launch may not wait for work that other ranks get after it. */
         KL_TRY(kl_comm_reserve(c, c->nqueued));
     }
     return ncclSuccess;
@@ -240,7 +240,7 @@ static ncclResult_t capture_all(ncclComm_t comms)
     return ncclSuccess;
 }
 
-/* As a whole or not: graphs with some of the operations cannot be had. */
+/* All or nothing: no graph gets a part of the operations. */
 static void invalidate_all(ncclComm_t comms)
 {
     for (ncclComm_t c = comms; c; c = c->group_next)

@@ -24,7 +24,7 @@ static ncclResult_t make(const struct kl_child *child, struct kl_birth *birth)
     return ncclSuccess;
 }
 
-/* Members, their order included, and what else tells this child from others. */
+/* The members in order, and the data that distinguish this child from others. */
 static struct kl_salt salt_of(const char *label, const struct kl_birth *birth, uint64_t number)
 {
     crypto_generichash_state state;
@@ -52,7 +52,7 @@ static int by_key(const void *a, const void *b)
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Those of the own colour come to the beginning, in order. Returns how many they are. */
+/* Move the ranks of our colour to the beginning, in order. Returns their number. */
 static int gather_color(struct ask *asks, int nranks, int color)
 {
     int n = 0;
@@ -129,7 +129,7 @@ static int place_of(const int32_t *member, int rank)
     return i;
 }
 
-/* How many children with these members there were. Those who are excluded need not know, so there is no common count. */
+/* Number of children made with these members. Excluded ranks need not know, so there is no common count. */
 static ncclResult_t count_same(struct kl_family *family, const struct kl_birth *birth, uint64_t *count)
 {
     struct kl_salt whole = salt_of("members", birth, 0);

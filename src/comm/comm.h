@@ -9,13 +9,13 @@
  *     user thread:  check -> choose -> tasks[] -> stream push              issue.c, record.c, launch.c
  *     runner:       wait for `finished` -> progress tasks -> finished + 1  run.c, coll/exec.c
  *
- * Failures: the first one wins, is kept (code and sentence), fails every later operation, is told to the other ranks, and
- *           is what ncclCommGetAsyncError and ncclGetLastError say.
+ * Failures: the first one wins, is kept (code and sentence), fails every later operation, is sent to the other ranks,
+ *           and is reported by ncclCommGetAsyncError and ncclGetLastError.
  * Memory order: finished is stored with release after the last task, loaded with acquire by the next launch: operation
  *           state passes from runner to runner. failed is stored with release after the text.
  * Threads:  one user thread at a time; any runner; the event loop thread reports failures; abort from any thread.
- * Fork:     a child has a copy that it may not use for anything: the connections, the work and the memory that peers
- *           share are the parent's.
+ * Fork:     a child may not use its copy for anything: the connections, the work and the memory that peers share are
+ *           the parent's.
  */
 #ifndef KL_COMM_COMM_H
 #define KL_COMM_COMM_H
@@ -62,7 +62,8 @@ struct kl_onesided {
     struct kl_rma_op *first, *last;
 };
 
-/** The bootstrap's phase between exchanges, when operations run (kl_bootstrap_phase): what happens then is not of the last exchange. */
+/** The bootstrap's phase between exchanges, when operations run (kl_bootstrap_phase): a failure then is not attributed
+ * to the last exchange. */
 #define KL_PHASE_RUNNING "operations"
 
 enum { KL_TASKS = 1024, KL_LAUNCHES = 1024, KL_PHASES_MAX = 16 }; /* powers of two */
@@ -72,7 +73,7 @@ struct kl_failure {
     char text[KL_ERROR_TEXT]; /* under lock */
 };
 
-/** What is in progress on a communicator, so that nothing else may begin: job.h. */
+/** The job in progress on a communicator, so that no other may begin: job.h. */
 enum kl_busy {
     KL_IDLE,
     KL_BUSY_INIT,
@@ -81,38 +82,39 @@ enum kl_busy {
     KL_BUSY_WINDOW,
     KL_BUSY_REVOKE,
     KL_BUSY_SUSPEND,
-    KL_SUSPENDED, /* by no job: until it is resumed */
+    KL_SUSPENDED, /* not a job: until it is resumed */
     KL_BUSY_RESUME,
     KL_BUSY_KINDS
 };
 
 struct kl_job {
-    ncclResult_t rc; /* of the last one; under the failure's lock, as the following */
+    ncclResult_t rc;    /* of the last one; under the failure's lock, as the following */
+    bool failed_before; /* `rc` is that of an earlier one of a group, of which some are still to come */
     char text[KL_ERROR_TEXT];
-    struct kl_bootstrap *bootstrap; /* what an abort stops: from joining on, until it is left. NULL: nothing */
-    struct ncclComm *child;         /* that is being made; it is aborted with its parent, */
-    bool child_follows;             /* and fails with it */
+    struct kl_bootstrap *bootstrap; /* stopped by an abort; set from joining until leaving, else NULL */
+    struct ncclComm *child;         /* being made; it is aborted with its parent */
+    bool child_follows;             /* the child also fails with its parent */
     _Atomic bool ended;             /* the communicator is aborted, and so is any child */
 };
 
-/** What children there were, so that no two have the same secret: of whom, and how many so far. children.c */
+/** The children so far, so that no two have the same secret. children.c */
 struct kl_family {
     uint32_t splits;
     uint64_t *shrunk; /* the members of each child by shrinking, as a number */
     size_t nshrunk;
-    bool has_id; /* for those who shall join the next that is grown */
+    bool has_id; /* an id exists for the ranks that join the next grown communicator */
     ncclUniqueId id;
 };
 
-/** How a communicator comes to be: from a rendezvous, or from some ranks of a parent. */
+/** How a communicator is made: at a rendezvous, or from ranks of a parent. */
 struct kl_birth {
     const ncclUniqueId *ids; /* of the rendezvous, the same on all ranks; NULL: all members are the parent's */
     int nids;
     int nranks, rank, device;
     struct kl_wish wish;
-    struct ncclComm *parent; /* NULL: none. It stays until the child is complete, whose creation is its job */
+    struct ncclComm *parent; /* NULL: none. It stays until the child is complete: creating the child is its job */
     bool follows;            /* the child fails if the parent does meanwhile */
-    const int32_t *member;   /* the parent's ranks of its members, by new ranks */
+    const int32_t *member;   /* the parent's ranks of the members, by new ranks */
     struct kl_salt salt;
 };
 
@@ -121,30 +123,31 @@ struct kl_phase_time {
     uint64_t ns;
 };
 
-/** Of init.c: how far it came, and what it puts back. */
+/** State of init.c: the phases done, and what to restore. */
 struct kl_init {
     int phases_done;
     struct kl_phase_time times[KL_PHASES_MAX];
-    struct kl_cpuset *home; /* where its thread ran before it moved near the device; NULL: it did not */
+    struct kl_cpuset *home; /* the thread's CPUs before it moved near the device; NULL: it did not move */
 };
 
 struct ncclComm {
     struct kl_slot *slot;
-    ncclComm_t handle;   /* what users hold of it */
+    ncclComm_t handle;   /* the users' handle of it */
     uint32_t generation; /* of the process that created it (os/process.h): no other may use it */
 
     /* hot: read by every operation, constant after init */
     int rank, nranks, device;
-    const struct kl_device_kind *devices; /* of which `device` is one */
+    const struct kl_device_kind *devices; /* the kind of `device` */
     struct kl_exec *exec;
     struct kl_connections *connections;
     struct kl_flight *flight; /* its last operations */
-    struct kl_trace *trace;   /* NULL: nobody wants one */
+    struct kl_trace *trace;   /* NULL: no trace is wanted */
     struct kl_redop redops[ncclNumTypes][ncclNumOps];
     enum kl_wait_cores cores; /* of the ranks that wait for each other */
 
     alignas(KL_LINE) _Atomic uint32_t failed; /* ncclResult_t of the first failure */
     _Atomic uint32_t busy;                    /* enum kl_busy */
+    uint32_t jobs_behind;                     /* jobs of one group behind the first; the group's, then their runner's */
 
     /* the user thread's */
     alignas(KL_LINE) uint64_t launched; /* launches queued */
@@ -152,45 +155,47 @@ struct ncclComm {
     _Atomic uint64_t collectives;       /* of them, also those without elements */
     struct kl_called_before *calls;     /* the last KL_CALLS of them, by number */
     struct kl_task *tasks;              /* ring; grows while nothing is in flight */
-    uint64_t task_room;                 /* power of two */
-    uint64_t timeout_ns;                /* of the next ones, as in a task */
+    uint64_t task_room;                 /* a power of two */
+    uint64_t timeout_ns;                /* of the next tasks, as in a task */
     struct kl_stream *last_stream;      /* of the last launch */
     uint64_t last_ticket;
-    uint64_t large_until;           /* tasks up to which some are not small, or wait for several streams */
-    uint32_t behind;                /* calls that have found operations queued in which ranks run ahead of others */
-    struct kl_seldom looks, yields; /* at the queue, before more is queued; of the core, where ranks share it */
+    uint64_t large_until;           /* up to this task some are not small, or wait for several streams */
+    uint32_t behind;                /* calls that found operations queued in which ranks run ahead of others */
+    struct kl_seldom looks, yields; /* polls of the queue before more is queued; yields of the core, where ranks share
+                                     * it */
     _Atomic bool finalized;
-    _Atomic bool revoked;     /* it failed because it shall do no more, and may have children */
+    _Atomic bool revoked;     /* it failed because it was revoked, and may have children */
     bool suspended;           /* has no connections; the job's */
-    struct kl_queued *queued; /* of the open group; grows, is kept */
+    struct kl_queued *queued; /* of the open group; grows, is never shrunk */
     size_t nqueued, queued_room;
-    bool queued_apart, queued_to_self; /* of these: some are on different streams; some are messages to this rank */
+    bool queued_apart, queued_to_self; /* of the group: some are on different streams; some are messages to this rank */
     struct kl_onesided onesided[KL_ONESIDED_TURNS]; /* of the open group */
     struct ncclComm *group_next;                    /* in the list of the open group */
     _Atomic uint32_t in_group;                      /* enum kl_in_group */
-    _Atomic(const void *) group_thread;             /* whose group (kl_thread_self) */
+    _Atomic(const void *) group_thread;             /* the thread whose group it is in (kl_thread_self) */
     _Atomic(const void *) waits_inline; /* an issuer that waits for a stream: functions that run there may issue */
 
     /* the runner's: passed on with `finished` */
     alignas(KL_LINE) _Atomic uint64_t finished; /* launches */
-    _Atomic uint64_t tasks_done;                /* tasks whose slots may be reused */
+    _Atomic uint64_t tasks_done;                /* tasks with reusable slots */
     uint64_t cursor;                            /* task in progress */
     uint64_t begun;                             /* tasks that have had their turn */
-    struct kl_wait_counts wait_counts;          /* for the trace: of the runner's thread, when it began to wait */
+    struct kl_wait_counts wait_counts;          /* for the trace: the runner's thread's counts when it began to wait */
     uint64_t begun_at, waits_since;             /* for the trace: ticks; 0: it does not wait */
     int32_t waited_for;                         /* for the trace */
-    struct kl_hugepages *pages;                 /* of what it sends and receives; NULL: they stay as they are */
+    struct kl_hugepages *pages;                 /* of its send and receive buffers; NULL: they stay as they are */
     bool uses_pages;                            /* the task in progress does */
-    bool timed_begin, timed_end;                /* of the task in progress: its begin is known, its end is wanted */
+    bool timed_begin, timed_end;                /* for the task in progress: its begin was timed, its end is to be
+                                                 * timed */
     uint32_t stalls;                            /* polls without progress */
-    uint32_t dumped;                            /* how often its state was asked for (dump.h) */
+    uint32_t dumped;                            /* dump requests served (dump.h) */
     struct kl_compare compare;                  /* calls of all ranks, before data move */
-    struct kl_inquest inquest;                  /* what is found out about an operation that cannot go on */
-    _Atomic uint32_t joins_left;                /* pieces of join work that still look at the communicator */
+    struct kl_inquest inquest;                  /* findings about an operation that cannot go on */
+    _Atomic uint32_t joins_left;                /* pieces of join work that still access the communicator */
     _Atomic uint32_t arrivals[KL_LAUNCHES];     /* streams that have reached a launch that joins several */
 
-    /* what the plan says, constant after init */
-    struct kl_world *world;      /* what the ranks of this process share */
+    /* from the plan, constant after init */
+    struct kl_world *world;      /* shared by the ranks of this process */
     struct kl_domain *domain;    /* of the world: this rank's, with its graphs */
     const struct kl_peer *peers; /* the world's, nranks */
     const struct kl_topo *topo;  /* the domain's */
@@ -204,11 +209,11 @@ struct ncclComm {
     struct kl_job job;
     struct kl_family family;
     struct kl_registry registry, windows;
-    struct kl_rma *rma; /* NULL until the first window is made, of which there were so many attempts */
+    struct kl_rma *rma; /* NULL until the first window is made; `windows_asked` counts the attempts */
     int windows_asked;
     struct kl_userops userops;
-    uint8_t barrier;                                 /* what barriers reduce */
-    struct kl_redop bits[ncclNumTypes][KL_BITS_OPS]; /* of kolo.h's operations, those that were used */
+    uint8_t barrier;                                 /* the element that barriers reduce */
+    struct kl_redop bits[ncclNumTypes][KL_BITS_OPS]; /* prepared operators of kolo.h, at first use */
     struct kl_comm_config config;
     struct kl_wish wish;
     bool blocking;
@@ -217,49 +222,49 @@ struct ncclComm {
     bool one_memory;              /* all ranks share memory, and may use it */
     const struct kl_birth *birth; /* while it is being made */
     struct kl_init init;
-    _Atomic(const char *) phase; /* of its beginning or its end; NULL while it lives */
+    _Atomic(const char *) phase; /* of init or of the end; NULL in between */
     _Atomic uint64_t name;       /* the same at every rank: rank 0's job (transport/peer.h); 0: not known yet */
     struct kl_clock clock;
     _Atomic bool flown; /* its flight record was written */
     bool dump_armed, ras_held;
 
-    /* on the path of small operations, but large */
-    alignas(KL_LINE) struct kl_ahead ahead; /* what is posted of operations that are queued */
+    /* used by small operations, but large */
+    alignas(KL_LINE) struct kl_ahead ahead; /* posting of queued operations before their turn */
 };
 
-/** Is it in the open group of a thread? If so, who ends it in another thread leaves the memory to the group's end. */
+/** Is it in the open group of a thread? If so, ending it from another thread leaves the memory to the group's end. */
 enum kl_in_group { KL_GROUP_NONE, KL_GROUP_JOINED, KL_GROUP_ORPHANED };
 
 /* ---- life: init.c ---- */
 
-/** Write what a user's pointer shall be, at which other threads may look. */
+/** Write a user's pointer, which other threads may read. */
 static inline void kl_comm_publish(ncclComm_t *user, ncclComm_t handle)
 {
     kl_store_release((_Atomic(ncclComm_t) *)user, handle);
 }
 
 /**
- * Make one that is nothing yet, and write its handle to `*user`: from now on any thread can abort it. It is entered and busy until
+ * Allocate one, and write its handle to `*user`: from now on any thread can abort it. It is entered and busy until
  * kl_comm_complete or kl_comm_drop. On failure `*user` is NULL.
  */
 ncclResult_t kl_comm_begin(const struct kl_birth *birth, ncclComm_t *user, struct ncclComm **comm);
 
 /**
- * Join, all phases; `birth` is that of kl_comm_begin. If it fails, one that is blocking, or a child, is freed and `*user` is NULL;
- * another one stays, as a failed one. Not busy any more, and left.
+ * Join, all phases; `birth` as in kl_comm_begin. If it fails, one that is blocking, or a child, is freed and `*user` is
+ * NULL; another one stays, as a failed one. Not busy any more, and left.
  */
 ncclResult_t kl_comm_complete(struct ncclComm *comm, const struct kl_birth *birth, ncclComm_t *user);
 
-/** It shall not be: free it. `*user` is NULL. */
+/** Discard a communicator that will not be created: free it. `*user` is NULL. */
 void kl_comm_drop(struct ncclComm *comm, ncclComm_t *user);
 
-/** Run what is queued; then no more operations. From inside (handle.h). */
+/** Run the queued operations; then no more may be issued. From inside (handle.h). */
 ncclResult_t kl_comm_finalize(ncclComm_t comm);
 
-/** Give up what is under way, here only. From inside, by a job. */
+/** Cancel the operations in progress, here only. From inside, by a job. */
 ncclResult_t kl_comm_revoke(ncclComm_t comm);
 
-/** Every rank calls it: finish what is queued, and give connections and what belongs to them back. By a job. */
+/** Every rank calls it: finish the queued operations, and release the connections and their resources. By a job. */
 ncclResult_t kl_comm_suspend(ncclComm_t comm);
 
 /** Every rank calls it: be ready for connections again. By a job. */
@@ -268,7 +273,7 @@ ncclResult_t kl_comm_resume(ncclComm_t comm);
 /** Free a finalized communicator whose handle the caller has closed; waits (briefly) for callers to leave. */
 void kl_comm_destroy(ncclComm_t comm);
 
-/** The same without waiting for what is queued: fail the communicator here and everywhere, and take its work back. */
+/** The same without waiting for queued operations: fail the communicator here and everywhere, and withdraw its work. */
 void kl_comm_abort(ncclComm_t comm);
 
 /** The group of the calling thread has ended. If the communicator was ended meanwhile, this frees it. */
@@ -282,9 +287,10 @@ ncclResult_t kl_comm_find_machine(ncclComm_t comm);
 void kl_comm_forget_machine(ncclComm_t comm);
 ncclResult_t kl_comm_move_near(ncclComm_t comm);
 void kl_comm_move_back(ncclComm_t comm);
-/** Where ranks share CPUs and have none of their own: this thread goes on on one of its CPUs, which the ranks of a machine take in turn; from
- * there the kernel may move it as ever. Ranks that wait for each other yield, which the kernel takes for work: left alone, it may
- * leave three of four on one CPU for a second, and each operation takes twice as long. */
+/** Where ranks share CPUs and have none of their own: continue this thread on one of its CPUs, which the ranks of a
+ * machine take in turn; from there the kernel may move it as usual. Ranks that wait for each other yield, which the
+ * kernel takes for work: without this, it may leave three of four on one CPU for a second, and each operation takes
+ * twice as long. */
 void kl_comm_spread(ncclComm_t comm);
 ncclResult_t kl_comm_find_graphs(ncclComm_t comm);
 ncclResult_t kl_comm_agree(ncclComm_t comm);
@@ -292,16 +298,17 @@ void kl_comm_forget_agreement(ncclComm_t comm);
 ncclResult_t kl_comm_connect(ncclComm_t comm);
 
 /**
- * Bytes that a chain of ranks (broadcast, reduce) hands on at a time, at most; 0: as many as fit in a slot. In small chunks ranks work at the same time, where they have cores for that.
- * All ranks find the same.
+ * Bytes that a chain of ranks (broadcast, reduce) hands on at a time, at most; 0: as many as fit in a slot. In small
+ * chunks ranks work at the same time, where they have cores for that. All ranks compute the same.
  */
 size_t kl_comm_chain_bytes(ncclComm_t comm);
 void kl_comm_disconnect(ncclComm_t comm);
 
-/** With NCCL_RUNTIME_CONNECT=0: connect what algorithms need, which else happens at their first use. */
+/** With NCCL_RUNTIME_CONNECT=0: make the algorithms' connections, which are otherwise made at first use. */
 ncclResult_t kl_comm_connect_early(ncclComm_t comm);
 
-/** Can the memory of this communicator's operations have huge pages? Then `comm->pages` keeps what is known of it, until kl_comm_drop_pages. */
+/** Can the memory of this communicator's operations have huge pages? Then `comm->pages` keeps their state, until
+ * kl_comm_drop_pages. */
 ncclResult_t kl_comm_find_pages(ncclComm_t comm);
 void kl_comm_drop_pages(ncclComm_t comm);
 
@@ -316,40 +323,41 @@ void kl_comm_log_channels(ncclComm_t comm);
 /** Count it. Success. */
 ncclResult_t kl_comm_count_empty(ncclComm_t comm, struct kl_task *task);
 
-/** Operations of the group whose streams are to be looked at: the first, where all have its stream. */
+/** Number of the group's operations with a stream of their own to check: 1 where all have the same stream. */
 static inline size_t kl_comm_queued_apart(const struct ncclComm *comm)
 {
     return comm->queued_apart || !comm->nqueued ? comm->nqueued : 1;
 }
 
-/** Check what the group collected. */
+/** Check the group's operations. */
 ncclResult_t kl_comm_check_queued(ncclComm_t comm);
 
 /** Memory for `n` operations of one launch. */
 ncclResult_t kl_comm_reserve(ncclComm_t comm, size_t n);
 
-/** Make room for `n` operations of a launch: the same, and wait until no more are in flight than leave it. */
+/** Make room for `n` operations of a launch: as above, and wait until enough of those in flight have finished. */
 ncclResult_t kl_comm_make_room(ncclComm_t comm, size_t n);
 
-/** Launch them, at least one, together: there is room. `alone`: nothing else is to be launched before they can be done. */
+/** Launch the queued operations, at least one, together: there is room. `alone`: no other launch may come before they
+ * can run. */
 void kl_comm_launch_together(ncclComm_t comm, const struct kl_queued *ops, size_t n, bool alone);
 
-/** What the group collected, once checked and with room. */
+/** Launch the group's operations, once checked and with room. */
 void kl_comm_launch_queued(ncclComm_t comm, bool alone);
 
 /** If the last launch went to a stream that runs inside the call, run it. */
 void kl_comm_run_inline(ncclComm_t comm);
 
-/** What the tuning model expects of what the group collected, microseconds; messages are not in the model. */
+/** The tuning model's time for the group's operations, microseconds; messages are not in the model. */
 float kl_comm_time_queued(ncclComm_t comm);
 
-/** Forget what the group collected. */
+/** Forget the group's operations. */
 void kl_comm_drop_queued(ncclComm_t comm);
 
 /** Wait until every launch has finished. */
 void kl_comm_quiesce(ncclComm_t comm);
 
-/** Take back every launch of a failed communicator, also behind work of others that does not end. Waits for nobody. */
+/** Withdraw every launch of a failed communicator, also behind work of others that does not end. Does not wait. */
 void kl_comm_withdraw(ncclComm_t comm);
 
 /* ---- failures: failure.c ---- */
@@ -357,19 +365,19 @@ void kl_comm_withdraw(ncclComm_t comm);
 /** Record a failure (the first one counts) and, unless it came from them, tell the other ranks. Any thread. */
 void kl_comm_fail(ncclComm_t comm, int culprit, ncclResult_t code, const char *text, bool tell);
 
-/** An abort, or a failure, stops this from now on; NULL: nothing. */
+/** An abort, or a failure, stops this bootstrap from now on; NULL: none. */
 void kl_comm_stoppable(struct ncclComm *comm, struct kl_bootstrap *bootstrap);
 
-/** `child` is being made: it is aborted with its parent, and, if it follows it, fails with it. NULL: none is. */
+/** `child` is being made: it is aborted with its parent, and, if it follows it, fails with it. NULL: none. */
 void kl_comm_set_child(struct ncclComm *parent, struct ncclComm *child, bool follows);
 
-/** This rank ends what the communicator does, which has failed: tell the others, and end what waits here for them. */
+/** This rank stops a failed communicator: notify the others, and end the waits of this process for them. */
 void kl_comm_stop(struct ncclComm *comm, const char *text);
 
-/** Nor shall there be children. */
+/** Stop its children as well. */
 void kl_comm_stop_children(struct ncclComm *comm, const char *text);
 
-/** Make the text of the failure, which there is, the calling thread's. Returns its code. */
+/** Make the text of the recorded failure the calling thread's. Returns its code. */
 ncclResult_t kl_comm_adopt_failure(ncclComm_t comm);
 
 /** The sticky failure, adopted as the calling thread's error text; ncclSuccess if there is none. Any thread. */
@@ -378,10 +386,11 @@ static inline ncclResult_t kl_comm_failure(ncclComm_t comm)
     return kl_load_acquire(&comm->failed) ? kl_comm_adopt_failure(comm) : ncclSuccess; /* pairs with kl_comm_fail */
 }
 
-/** The same, but that it was revoked is no failure. */
+/** The same, but a revoked communicator has not failed. */
 ncclResult_t kl_comm_trouble(ncclComm_t comm);
 
-/** The same for one whose jobs may be under way: ncclInProgress, or how the last one ended, if nothing has failed. Any thread. */
+/** The same where jobs may be in progress: ncclInProgress, or how the last one ended, if nothing has failed. Any
+ * thread. */
 ncclResult_t kl_comm_state(ncclComm_t comm);
 
 /** The text of the failure; "" if there is none. Valid as long as the communicator. */

@@ -17,12 +17,12 @@ static bool is_wanted(const struct kl_compare *c, const struct kl_task *t)
     return c->all || kl_algorithms[t->choice.algorithm]->unsigned_data;
 }
 
-/* Where a call like this is remembered. */
+/* The place for calls like this. */
 static uint64_t *place_of(struct kl_compare *c, const struct kl_task *t, uint64_t *signature)
 {
     struct kl_call call = kl_call_of_task(t);
 
-    call.what &= ((uint64_t)1 << KL_CALL_NUMBER) - 1; /* whatever its number */
+    call.what &= ((uint64_t)1 << KL_CALL_NUMBER) - 1; /* regardless of its number */
     *signature = kl_call_signature(&call);
     return &c->compared[*signature * 0x9e3779b97f4a7c15u >> 58]; /* KL_COMPARED */
 }

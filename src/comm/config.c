@@ -10,9 +10,9 @@ static const char *const check_modes[] = {"DEFAULT", "DEBUG_LOCAL", "DEBUG_GLOBA
 static const char *const kernel_copies[] = {"AUTO", "NEVER", "ALWAYS", NULL};
 
 /*
- * Alike: into how many steps data are cut (NCCL_BUFFSIZE), whether calls are compared before they move, in which order they are added, and whether all
- * connect when a communicator is made. How data get from one rank to another is negotiated between them, so that there each may have its own.
- * One NVLink domain has all ranks of a host, or none.
+ * Alike: the size of steps (NCCL_BUFFSIZE), whether calls are compared before data move, the order of additions, and
+ * whether all connections are made with the communicator. The way of data from one rank to another is negotiated
+ * between the two, so each may have its own settings. One NVLink domain has all ranks of a host, or none.
  */
 static const struct kl_param rows[] = {
     KL_PARAM_INT(struct kl_comm_config, bootstrap_timeout_s, "KOLO_BOOTSTRAP_TIMEOUT", KL_OWN, "60", 1, 86400,
@@ -22,7 +22,7 @@ static const struct kl_param rows[] = {
     KL_PARAM_SIZE(struct kl_comm_config, buffer_bytes, "NCCL_BUFFSIZE", KL_ALIKE, "-2", 4096, 1 << 30,
                   "buffer of one connection between two ranks; -2 lets Kolo decide"),
     KL_PARAM_BOOL(struct kl_comm_config, runtime_connect, "NCCL_RUNTIME_CONNECT", KL_ALIKE, "1",
-                  "connect what an algorithm needs at its first use; 0: when a communicator is made"),
+                  "make an algorithm's connections at its first use; 0: when a communicator is made"),
     KL_PARAM_INT(struct kl_comm_config, round_peers, "NCCL_CONNECT_ROUND_MAX_PEERS", KL_OWN, "128", 1, INT32_MAX,
                  "ranks that one rank connects with at a time"),
     KL_PARAM_ENUM(struct kl_comm_config, check_mode, "NCCL_CHECK_MODE", KL_ALIKE, "DEFAULT", check_modes,
@@ -33,11 +33,11 @@ static const struct kl_param rows[] = {
     KL_PARAM_BOOL(struct kl_comm_config, lends, "KOLO_MAPPED", KL_OWN, "1",
                   "large operations and messages work in the ranks' own buffers where others can map them; 0: never"),
     KL_PARAM_ENUM(struct kl_comm_config, kernel_copies, "KOLO_KERNEL_COPIES", KL_OWN, "AUTO", kernel_copies,
-                  "the kernel copies what is large between processes; AUTO: where that has been faster than staging"),
+                  "the kernel copies large data between processes; AUTO: where that has been faster than staging"),
     KL_PARAM_BOOL(struct kl_comm_config, huge_pages, "KOLO_HUGE_PAGES", KL_OWN, "1",
                   "memory that large operations use again and again gets huge pages, where Linux has them; 0: never"),
     KL_PARAM_BOOL(struct kl_comm_config, ahead, "KOLO_AHEAD", KL_OWN, "1",
-                  "post what queued operations send before their turn, where that is safe; 0: in their turn"),
+                  "post the data of queued operations before their turn, where that is safe; 0: in their turn"),
     KL_PARAM_BOOL(struct kl_comm_config, local_register, "NCCL_LOCAL_REGISTER", KL_OWN, "1",
                   "keep buffers given to ncclCommRegister mapped; 0: registering does nothing"),
     KL_PARAM_INT(struct kl_comm_config, blocking, "NCCL_COMM_BLOCKING", KL_OWN, "-1", 0, 1,
@@ -45,7 +45,7 @@ static const struct kl_param rows[] = {
     KL_PARAM_STRING(struct kl_comm_config, net, "NCCL_NET", KL_OWN, "",
                     "name of the network between hosts; overrides `netName` of ncclConfig_t"),
     KL_PARAM_INT(struct kl_comm_config, dump_signal, "NCCL_PROXY_DUMP_SIGNAL", KL_OWN, "-1", 1, 64,
-                 "number of a signal at which the process prints what its operations wait for"),
+                 "number of a signal at which the process prints the ranks that its operations wait for"),
     KL_PARAM_STRING(
         struct kl_comm_config, flight_recorder, "KOLO_FLIGHT_RECORDER", KL_OWN, "",
         "file for a communicator's last operations when it fails; %h host, %p process, %r rank, %c communicator"),

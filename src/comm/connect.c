@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * connect.c - what the communicator's connections ask of it: which transport joins two ranks, how large fifos are.
+ * connect.c - the communicator's answers to its connections: the transport between two ranks, the size of fifos.
  */
 #include "comm/comm.h"
 
@@ -22,10 +22,11 @@ enum { SLOTS = 8, MESSAGE_SLOTS = 32, MOST_MESSAGE_PLACES = 512, MESSAGE_SLOT_BY
 enum { MESSAGES_BYTES = 8 << 20 };       /* of data, of a rank with all others, unless they have MESSAGE_SLOTS each */
 enum { DEFAULT_FIFO_BYTES = 512 << 10 }; /* of one connection: eight slots that fit the caches of two cores together */
 enum { CELL_BYTES = 32 << 10, MOST_CELLS = 64 };
-/* Bytes: below, a sender that copies, and goes on, is faster than one that waits until the receiver has its turn. */
+/* In bytes: for smaller messages, a sender that copies, and goes on, is faster than one that waits until the receiver
+ * has its turn. */
 enum { LENDS_FROM_WHERE_CPUS_ARE_SHARED = 32 << 10 };
 
-/* ---- which transport, and which NIC ---- */
+/* ---- transport and NIC ---- */
 
 /* Is there a rank that another one reaches over the network only, in this host or in others? The same for all ranks. */
 static bool needs_net(ncclComm_t comm)
@@ -38,13 +39,13 @@ static bool is_collnet(const struct kl_edge *edge)
     return edge->use >= KL_EDGE_COLLNET_CHAIN && edge->use <= KL_EDGE_COLLNET_NVLS;
 }
 
-/** What the plan says of an edge between hosts. */
+/** The plan of an edge between hosts. */
 struct planned {
-    int nic;   /* by its number on the machine that is played; -1: it has none */
-    int proxy; /* rank whose proxy serves it */
+    int nic;   /* its number on the emulated machine; -1: it has none */
+    int proxy; /* rank with the proxy that serves it */
 };
 
-/* The graph that an edge of collectives is of. */
+/* The graph that an edge of collectives belongs to. */
 static int graph_of(ncclComm_t comm, const struct kl_edge *edge)
 {
     static const int collnet[KL_EDGE_USES] = {[KL_EDGE_COLLNET_CHAIN] = KL_GRAPH_COLLNET_CHAIN,
@@ -72,7 +73,7 @@ static ncclResult_t ask_plan(ncclComm_t comm, const struct kl_edge *edge, struct
     return ncclSuccess;
 }
 
-/* Where the plan has no answer, as on machines without NICs, any will do. */
+/* Where the plan has no answer, as on machines without NICs, any NIC will do. */
 static struct planned planned(ncclComm_t comm, const struct kl_edge *edge)
 {
     const struct kl_topo *t = comm->topo;
@@ -104,7 +105,8 @@ int kl_comm_net_device(ncclComm_t comm)
     return (plan.nic < 0 ? 0 : plan.nic) % kl_nets[0]->devices();
 }
 
-/* Can a rank hand over to another one? Both ask, and must agree: one to ask for it, the other to listen. */
+/* Can a rank hand data over to another one? Both ranks evaluate this and have to agree: one to request it, the other to
+ * listen. */
 static bool may_relay(ncclComm_t comm, int sender, int relay)
 {
     const struct kl_pair_facts facts = {.a = &comm->peers[sender], .b = &comm->peers[relay]};
@@ -134,7 +136,7 @@ static ncclResult_t choose_transport(ncclComm_t comm, const struct kl_edge *edge
     return ncclSuccess;
 }
 
-/* A way into a network that reduces has heads of its own, and needs a NIC only. */
+/* A link into a network that reduces has its own heads, and needs a NIC only. */
 static ncclResult_t choose(void *ctx, const struct kl_edge *edge, struct kl_connector *connector, uint32_t *index)
 {
     if (!is_collnet(edge)) return choose_transport(ctx, edge, connector, index);
@@ -206,7 +208,7 @@ static ncclResult_t use_net(ncclComm_t comm, struct kl_connections_config *confi
     return ncclSuccess;
 }
 
-/* A network is chosen by its name, whatever the case of that, also where no rank needs one. */
+/* A network is chosen by its name, case-insensitively, also where no rank needs one. */
 static ncclResult_t check_net(ncclComm_t comm)
 {
     const char *name = kl_comm_config_net(&comm->config, &comm->wish);
@@ -217,7 +219,7 @@ static ncclResult_t check_net(ncclComm_t comm)
                    name, kl_nets[0]->name);
 }
 
-/* Ranks that share the caches of this machine, also those of other hosts that it plays. */
+/* Ranks that share the caches of this machine, also ranks of other hosts that it emulates. */
 static int cache_ranks(ncclComm_t comm)
 {
     const unsigned shared = comm->world->ranks_per_cpu;
@@ -254,8 +256,8 @@ static struct kl_fifo_shape coll_shape(ncclComm_t comm)
 }
 
 /*
- * Places for a cycle of the caches: in a ring each rank sends to one other. Steps for the messages that are sent before their turn (comm/ahead.h), two each;
- * more where several ranks share a core: a rank has to yield it when there are no more.
+ * Places for a cycle of the caches: in a ring each rank sends to one other. Steps for messages sent before their turn
+ * (comm/ahead.h), two each; more where several ranks share a core: a rank has to yield it when there are no more.
  */
 static struct kl_fifo_shape message_shape(ncclComm_t comm)
 {
@@ -295,7 +297,7 @@ ncclResult_t kl_comm_connect(ncclComm_t comm)
     return rc;
 }
 
-/* Nothing else happens meanwhile, so this waits. The bootstrap's failures end it, and its deadline. */
+/* Nothing else happens meanwhile, so this blocks. The bootstrap's failures end it, and its deadline. */
 ncclResult_t kl_comm_connect_early(ncclComm_t comm)
 {
     uint64_t deadline = kl_deadline_in_ms((uint64_t)comm->config.bootstrap_timeout_s * 1000);
@@ -323,7 +325,7 @@ void kl_comm_disconnect(ncclComm_t comm)
 {
     if (!comm->connections) return;
     bool failed = kl_load_acquire(&comm->failed);
-    /* A failure is told to all by the bootstrap, with its cause; a mark of leaving would only hide that cause. */
+    /* The bootstrap reports a failure to all, with its cause; a leave mark would only hide that cause. */
     if (!failed) kl_connections_leave(comm->connections);
     kl_connections_free(comm->connections, failed);
     comm->connections = NULL;

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *selection; /* what the variable said when it was first asked for; NULL: it was not set */
+static char *selection; /* the variable when it was first read; NULL: it was not set */
 
 static void read_selection(void)
 {
@@ -55,7 +55,8 @@ int kl_devices_count(const struct kl_xml *file)
     return count_with(file ? kl_machine_file_gpus(file) : 0);
 }
 
-/* The machines that were read: programs ask for devices all the time, and a file does not change while they run. Only grows. */
+/* The topologies read so far: programs ask for devices frequently, and the file does not change meanwhile. Only
+ * grows. */
 struct known_machine {
     struct known_machine *next;
     int gpus;
@@ -72,7 +73,7 @@ static const struct known_machine *find_machine(const struct kl_topo_config *c)
     return m;
 }
 
-/* Two threads may both enter a machine, with the same number. */
+/* Two threads may both add a machine, with the same number. */
 static ncclResult_t read_gpus(const struct kl_topo_config *c, int *gpus)
 {
     struct kl_xml *file;
@@ -81,7 +82,7 @@ static ncclResult_t read_gpus(const struct kl_topo_config *c, int *gpus)
     *gpus = file ? kl_machine_file_gpus(file) : 0;
     kl_xml_free(file);
     struct known_machine *m = malloc(sizeof *m);
-    if (!m) return ncclSuccess; /* read again then */
+    if (!m) return ncclSuccess; /* read again at the next call */
     m->gpus = *gpus;
     snprintf(m->path, sizeof m->path, "%s", c->topo_file);
     snprintf(m->name, sizeof m->name, "%s", c->machine);

@@ -14,11 +14,11 @@ _Atomic uint32_t kl_dump_asked;
 
 static struct {
     pthread_mutex_t lock;
-    int users, number; /* of the signal; these under lock, as those below but the bell */
+    int users, number; /* of the signal; under lock, as the fields below but `bell` */
     struct sigaction before;
     struct kl_loop *loop;
     struct kl_source *source;
-    _Atomic int bell; /* that the handler rings; -1: none */
+    _Atomic int bell; /* wakeup descriptor that the handler writes to; -1: none */
 } armed = {.lock = PTHREAD_MUTEX_INITIALIZER, .bell = -1};
 
 /* ---- the signal ---- */
@@ -36,7 +36,8 @@ static void answer(void *ctx, uint32_t events)
 {
     (void)ctx, (void)events;
     kl_bell_hear(kl_load_relaxed(&armed.bell));
-    kl_log_asked("state of operations (NCCL_PROXY_DUMP_SIGNAL): communicators whose operations wait say for whom");
+    kl_log_asked("state of operations (NCCL_PROXY_DUMP_SIGNAL): communicators with waiting operations print the ranks "
+                 "that they wait for");
     kl_flight_on_signal();
 }
 

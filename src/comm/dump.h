@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * dump.h - NCCL_PROXY_DUMP_SIGNAL: at this signal every communicator of the process prints what its operations wait for.
+ * dump.h - NCCL_PROXY_DUMP_SIGNAL: at this signal every communicator of the process prints the ranks that its
+ * operations wait for.
  *
- * The handler only notes that it was asked. The event loop answers for the process; whoever runs an operation, and finds that it
- * stalls, prints its state: so each state is told by the thread that it belongs to.
+ * The handler only sets a flag. The event loop prints the state of the process; the runner of an operation that stalls
+ * prints the operation's: each state is printed by the thread that owns it.
  *
  * Threads: any.
  */
@@ -21,11 +22,11 @@ struct ncclComm;
 /** How often it was asked. */
 extern _Atomic uint32_t kl_dump_asked;
 
-/** Take over the signal until the last disarm; the first call says which one. */
+/** Install the handler until the last disarm; the first call chooses the signal. */
 ncclResult_t kl_dump_arm(int signal);
 void kl_dump_disarm(void);
 
-/** Has it been asked since the last call with the same `seen`? */
+/** Has a dump been requested since the last call with the same `seen`? */
 static inline bool kl_dump_due(uint32_t *seen)
 {
     uint32_t asked = kl_load_relaxed(&kl_dump_asked);
@@ -35,7 +36,7 @@ static inline bool kl_dump_due(uint32_t *seen)
     return due;
 }
 
-/** By the runner: print what is under way. */
+/** Called by the runner: print the operations in progress. */
 void kl_comm_dump(struct ncclComm *comm);
 
 #endif

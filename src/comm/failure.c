@@ -17,7 +17,7 @@ const char *kl_comm_describe(ncclComm_t comm, int rank, char *text, size_t size)
     return text;
 }
 
-/* What the system refused this rank says nothing of where: the others are to know whose it is. */
+/* An error of this rank's system calls does not name the rank: tell the others. */
 static void write_text(ncclComm_t comm, int culprit, ncclResult_t code, const char *text, char *to, size_t size)
 {
     char me[128], rank[32];
@@ -30,7 +30,8 @@ static void write_text(ncclComm_t comm, int culprit, ncclResult_t code, const ch
         snprintf(to, size, "%s", text);
 }
 
-/* Under lock. Whoever returns the failure to the program may be the last to run in this process: all has been told and written before. */
+/* Under lock. The thread that returns the failure to the program may be the last to run in this process: send and write
+ * everything before. */
 static bool record(ncclComm_t comm, int culprit, ncclResult_t code, const char *text, bool tell)
 {
     if (kl_load_relaxed(&comm->failed)) return false;
@@ -44,7 +45,7 @@ static bool record(ncclComm_t comm, int culprit, ncclResult_t code, const char *
     return true;
 }
 
-/* Under its parent's lock, so that it stays. What waits for others in it does so no longer. */
+/* Under its parent's lock, so that it stays. Waits for other ranks in it end. */
 static void fail_child(struct ncclComm *child, ncclResult_t code, const char *text)
 {
     pthread_mutex_lock(&child->failure.lock);
@@ -63,7 +64,7 @@ void kl_comm_fail(ncclComm_t comm, int culprit, ncclResult_t code, const char *t
 
 ncclResult_t kl_comm_adopt_failure(ncclComm_t comm)
 {
-    kl_error_adopt(comm->failure.text); /* it was there before the failure was: kl_comm_failure */
+    kl_error_adopt(comm->failure.text); /* the text was stored before the failure: kl_comm_failure */
     return (ncclResult_t)kl_load_relaxed(&comm->failed);
 }
 
@@ -77,13 +78,15 @@ const char *kl_comm_failure_text(ncclComm_t comm)
     return kl_load_acquire(&comm->failed) ? comm->failure.text : "";
 }
 
-/* ---- what others end ---- */
+/* ---- other ranks end the communicator ---- */
 
 void kl_comm_stoppable(struct ncclComm *comm, struct kl_bootstrap *bootstrap)
 {
     pthread_mutex_lock(&comm->failure.lock);
     comm->job.bootstrap = bootstrap;
-    if (bootstrap && kl_load_relaxed(&comm->failed)) kl_bootstrap_abort(bootstrap); /* that came before there was one */
+    if (bootstrap && kl_load_relaxed(&comm->failed))
+        kl_bootstrap_abort(bootstrap); /* the failure came before the
+                                                                                     * bootstrap */
     pthread_mutex_unlock(&comm->failure.lock);
 }
 

@@ -111,7 +111,7 @@ static bool numbers_fit(const struct numbers *n, const struct kl_topo *t)
            between(n->type_intra, 0, KL_PATH_TYPES - 1) && between(n->type_inter, 0, KL_PATH_TYPES - 1);
 }
 
-/* Of NVLS channels only the first entry counts, and the others need not be ranks. */
+/* Of NVLS channels only the first entry counts; the others need not be ranks. */
 static bool order_fits(const struct kl_graph *g, const struct kl_topo *t)
 {
     int counts = g->pattern == KL_PATTERN_NVLS ? 1 : g->ngpus;

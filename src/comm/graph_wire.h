@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * graph_wire.h - graphs as bytes: how the rank that searched a machine tells them to the other processes on it.
+ * graph_wire.h - graphs as bytes, for the transfer from the rank that searched a machine to the other processes on it.
  *
  *     header: magic, version, how many | for each graph: its numbers, then its channels' orders, then their NETs
  *
- * Raw bytes between processes of one job, which run the same library on the same kind of machine. What arrives is checked
- * against the machine: nothing in it leads outside of an array.
+ * Raw bytes between processes of one job, which run the same library on the same kind of machine. The received bytes
+ * are checked against the machine: no index in them leads outside of an array.
  *
  * Errors:  ncclInternalError for bytes that are no graphs of this machine.
  * Threads: pure.
@@ -18,7 +18,7 @@
 /** Fresh memory at `*bytes` (free() it). */
 ncclResult_t kl_graphs_pack(const struct kl_graphs *graphs, void **bytes, size_t *size);
 
-/** The graphs of a machine out of what kl_graphs_pack made for it; free with kl_graphs_fini. They have no `why`. */
+/** Unpack the graphs of a machine that kl_graphs_pack packed; free with kl_graphs_fini. They have no `why`. */
 ncclResult_t kl_graphs_unpack(const void *bytes, size_t size, const struct kl_topo *topo, struct kl_graphs *graphs);
 
 #endif

@@ -19,7 +19,7 @@ static void same_graph(const struct kl_graph *a, const struct kl_graph *b)
 {
     struct kl_graph numbers = *b;
 
-    numbers.intra = a->intra; /* compared by what they point to */
+    numbers.intra = a->intra; /* compared by the data they point to */
     numbers.inter = a->inter;
     assert_memory_equal(a, &numbers, sizeof numbers);
     assert_memory_equal(a->intra, b->intra, (size_t)a->nchannels * (size_t)a->ngpus * sizeof *a->intra);
@@ -76,7 +76,7 @@ static void what_is_cut_or_goes_on_is_refused(void **state)
     kl_error_quiet(1);
     assert_int_equal(kl_graphs_pack(&graphs, &bytes, &size), ncclSuccess);
     for (size_t n = 0; n < size; n++) {
-        void *cut = malloc(n ? n : 1); /* exactly, so that a sanitizer sees what is read beyond */
+        void *cut = malloc(n ? n : 1); /* exactly, so that a sanitizer finds reads beyond the end */
 
         memcpy(cut, bytes, n);
         assert_int_equal(kl_graphs_unpack(cut, n, t, &after), ncclInternalError);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * graphs.c - the graphs through the machine: its first rank searches each domain, and tells the other processes.
+ * graphs.c - the graphs through the machine: its first rank searches each domain, and sends them to the other
+ * processes.
  */
 #include "comm/comm.h"
 
@@ -13,7 +14,7 @@
 
 #include <stdlib.h>
 
-/* A graph file that cannot be read, or does not fit, is no reason to fail: it is said, and the search runs. */
+/* A graph file that cannot be read, or does not fit, is no reason to fail: it is logged, and the search runs. */
 static void load_graph_file(const struct kl_graph_config *config, struct kl_xml **file)
 {
     *file = NULL;
@@ -45,7 +46,7 @@ static struct kl_among processes_of(ncclComm_t comm, const struct kl_domain *d, 
     return kl_world_speakers(comm, with, list);
 }
 
-/* In the list: who speaks for the domain's first rank. */
+/* Place in the list of the leader of the domain's first rank. */
 static int place_of_first(ncclComm_t comm, const struct kl_domain *d, const struct kl_among *among)
 {
     const struct kl_roster *roster = &comm->world->roster;
@@ -123,7 +124,7 @@ static void dump_graphs(ncclComm_t comm, const struct kl_graph_config *config)
     kl_xml_free(document);
 }
 
-/* The user's word is over the program's. */
+/* The user's setting overrides the program's. */
 static bool wants_collnet(ncclComm_t comm, const struct kl_graph_config *config)
 {
     return *config->collnet ? kl_graph_config_collnet(config) : kl_wish_or(comm->wish.collnet, 0) == 1;
@@ -142,6 +143,7 @@ static ncclResult_t find_graphs(ncclComm_t comm)
 
         d->no_collnet = kl_offload_collnet(d->topo, wants_collnet(comm, &config), comm->nranks);
         d->no_nvls = kl_offload_nvls(d->topo, (int)config.nvls, kl_offload_guess_multicast(d->topo));
+        if (!d->no_nvls && kl_wish_forbids_nvls(&comm->wish)) d->no_nvls = KL_OFFLOAD_FORBIDDEN;
         KL_TRY(get_graphs(comm, &config, d));
     }
     dump_graphs(comm, &config);

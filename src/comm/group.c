@@ -13,21 +13,30 @@ KL_THREAD_LOCAL struct kl_group_depth kl_group_depth;
 
 static KL_THREAD_LOCAL struct {
     ncclResult_t first_error;
-    /* By name, so that all ranks queue what they share in one order; those of one name as they joined. */
+    /* Sorted by name, so that all ranks queue shared objects in one order; equal names in order of joining. */
     ncclComm_t comms, last_comm; /* linked by group_next */
     struct kl_deferred *calls, **last_call;
 } group;
+
+/* One, and those behind it. */
+static void drop_call(struct kl_deferred *call, bool inherited)
+{
+    for (struct kl_deferred *behind; call; call = behind) {
+        behind = call->behind;
+        if (!inherited) call->drop(call);
+        free(call);
+    }
+}
 
 static void drop_calls(struct kl_deferred *calls, bool inherited)
 {
     for (struct kl_deferred *next; calls; calls = next) {
         next = calls->next;
-        if (!inherited) calls->drop(calls);
-        free(calls);
+        drop_call(calls, inherited);
     }
 }
 
-/* What a child of fork finds was collected by its parent, of communicators that are none here. */
+/* A child of fork finds its parent's group, with communicators that are invalid here. */
 static void forget_inherited(void)
 {
     drop_calls(group.calls, true);
@@ -70,7 +79,7 @@ static bool stands_before(ncclComm_t a, ncclComm_t b)
     return kl_load_relaxed(&a->name) <= kl_load_relaxed(&b->name);
 }
 
-/* Behind all that it does not stand before; mostly that is the end. */
+/* Behind all entries that do not come after it; mostly the end. */
 static void insert(ncclComm_t comm)
 {
     ncclComm_t *link = &group.comms;
@@ -86,7 +95,7 @@ void kl_group_join(ncclComm_t comm)
 {
     if (kl_load_relaxed(&comm->in_group)) return;
     kl_store_relaxed(&comm->group_thread, kl_thread_self());
-    kl_store_relaxed(&comm->in_group, KL_GROUP_JOINED); /* in a call, whose end publishes it to an abort */
+    kl_store_relaxed(&comm->in_group, KL_GROUP_JOINED); /* in a call; its end publishes it to an abort */
     insert(comm);
 }
 
@@ -107,8 +116,7 @@ static void drop_calls_of(ncclComm_t comm)
             continue;
         }
         *link = call->next;
-        call->drop(call);
-        free(call);
+        drop_call(call, false);
     }
     for (group.last_call = &group.calls; *group.last_call;) group.last_call = &(*group.last_call)->next;
 }
@@ -134,33 +142,63 @@ void kl_group_forget(ncclComm_t comm)
     leave(comm);
 }
 
+bool kl_group_defers(const struct ncclComm *comm)
+{
+    bool defers = false;
+
+    for (const struct kl_deferred *c = kl_group_open() ? group.calls : NULL; c; c = c->next) {
+        if (c->comm == comm && c->last) return false;
+        defers |= c->comm == comm;
+    }
+    return defers;
+}
+
+/* The last of those that it stands behind; NULL: it is the first of its communicator. */
+static struct kl_deferred *last_before(const struct kl_deferred *call)
+{
+    struct kl_deferred *c = group.calls;
+
+    if (!call->comm) return NULL;
+    while (c && (c->comm != call->comm || c->last != call->last)) c = c->next;
+    while (c && c->behind) c = c->behind;
+    return c;
+}
+
 static void defer(struct kl_deferred *call)
 {
-    call->next = NULL;
+    struct kl_deferred *before = last_before(call);
+
+    call->next = call->behind = NULL;
+    if (before) {
+        before->behind = call;
+        return;
+    }
     *group.last_call = call;
     group.last_call = &call->next;
 }
 
 /* ---- deferred calls ---- */
 
+/* And those behind it, also when it has failed: other ranks make them as well. */
 static void *run_call(void *arg)
 {
-    struct kl_deferred *call = arg;
-
-    call->rc = call->run(call);
-    if (call->rc) snprintf(call->text, sizeof call->text, "%s", kl_error_text());
+    for (struct kl_deferred *call = arg; call; call = call->behind) {
+        call->rc = call->run(call);
+        if (call->rc) snprintf(call->text, sizeof call->text, "%s", kl_error_text());
+    }
     return NULL;
 }
 
 static void run_and_free(void *arg)
 {
-    struct kl_deferred *call = arg;
-
-    (void)call->run(call); /* its communicator knows */
-    free(call);
+    for (struct kl_deferred *call = arg, *behind; call; call = behind) {
+        behind = call->behind;
+        (void)call->run(call); /* its communicator knows */
+        free(call);
+    }
 }
 
-/* Where there is no thread to be had it takes its time here. */
+/* Without a thread it runs here. */
 static ncclResult_t start_in_background(struct kl_deferred *call)
 {
     if (kl_thread_detached("kolo job", run_and_free, call)) run_and_free(call);
@@ -202,7 +240,7 @@ static void start_calls(struct kl_deferred *calls)
 {
     for (struct kl_deferred *c = calls; c; c = c->next) {
         if (!c->next) {
-            run_call(c); /* the last one, or the only one, here */
+            run_call(c); /* the last one, or the only one, runs here */
             continue;
         }
         int err = start_thread(c);
@@ -211,9 +249,29 @@ static void start_calls(struct kl_deferred *calls)
             errno = err;
             c->rc = KL_FAIL_ERRNO("cannot start a thread to create a communicator");
             snprintf(c->text, sizeof c->text, "%s", kl_error_text());
-            c->drop(c); /* now: the others may wait for it */
+            for (struct kl_deferred *d = c; d; d = d->behind) {
+                d->rc = c->rc;
+                d->drop(d); /* now: the others may wait for it */
+            }
         }
     }
+}
+
+static ncclResult_t first_failure(const struct kl_deferred *call)
+{
+    while (call && !call->rc) call = call->behind;
+    if (!call) return ncclSuccess;
+    kl_error_adopt(call->text);
+    return call->rc;
+}
+
+/* The last one is undone first. */
+static void end_call(struct kl_deferred *call, ncclResult_t rc)
+{
+    if (!call) return;
+    end_call(call->behind, rc);
+    if (rc && !call->rc && call->undo) call->undo(call);
+    free(call);
 }
 
 /* Run all, wait for all; the first failure in the order of the calls counts, and undoes what succeeded. */
@@ -224,13 +282,11 @@ static ncclResult_t finish_calls(struct kl_deferred *calls)
     start_calls(calls);
     for (struct kl_deferred *c = calls; c; c = c->next) {
         if (c->started) pthread_join(c->thread, NULL);
-        if (!rc && c->rc) kl_error_adopt(c->text);
-        if (!rc) rc = c->rc;
+        if (!rc) rc = first_failure(c);
     }
     for (struct kl_deferred *c = calls, *next; c; c = next) {
         next = c->next;
-        if (rc && !c->rc && c->undo) c->undo(c);
-        free(c);
+        end_call(c, rc);
     }
     return rc;
 }
@@ -238,8 +294,8 @@ static ncclResult_t finish_calls(struct kl_deferred *calls)
 /* ---- the end ---- */
 
 /*
- * Whatever ends a communicator in another thread waits until we have left it. `*end` is the first that was ended already, or is given
- * work by another thread: it is not entered, nor is any behind it.
+ * A thread that ends a communicator waits until we have left it. `*end` is the first communicator that was ended
+ * already, or that another thread issues to: it is not entered, nor is any behind it.
  */
 static ncclResult_t enter_all(ncclComm_t comms, ncclComm_t *end)
 {
@@ -254,7 +310,7 @@ static ncclResult_t enter_all(ncclComm_t comms, ncclComm_t *end)
                    c->rank);
 }
 
-/* Functions of the program that run meanwhile may give them work. */
+/* Functions of the program that run meanwhile may issue to them. */
 static void run_all_inline(ncclComm_t comms)
 {
     for (ncclComm_t c = comms; c; c = c->group_next) kl_store_relaxed(&c->waits_inline, kl_thread_self());
@@ -262,7 +318,7 @@ static void run_all_inline(ncclComm_t comms)
     for (ncclComm_t c = comms; c; c = c->group_next) kl_store_relaxed(&c->waits_inline, NULL);
 }
 
-/* What can be wrong is found before anything is queued. */
+/* Check everything before anything is queued. */
 static ncclResult_t launch_all(ncclComm_t comms)
 {
     bool captured;
@@ -286,7 +342,7 @@ static ncclResult_t enter_and_launch(ncclComm_t comms)
 
     if (!rc) rc = launch_all(comms);
     for (ncclComm_t c = comms; c != end; c = c->group_next)
-        kl_handle_leave_as_issuer(c); /* it stays: it is in the group */
+        kl_handle_leave_as_issuer(c); /* it stays entered: it is in the group */
     return rc;
 }
 
@@ -313,7 +369,7 @@ static ncclResult_t check_mix(const struct kl_deferred *calls, ncclComm_t comms)
     return ncclSuccess;
 }
 
-/* Take those out of the list that come after the operations. */
+/* Remove the calls that come after the operations. */
 static struct kl_deferred *take_last(struct kl_deferred **calls)
 {
     struct kl_deferred *taken = NULL, **end = &taken;
@@ -357,7 +413,7 @@ static ncclResult_t run_group(struct kl_deferred *calls, ncclComm_t comms)
     return rc;
 }
 
-/* What a group collected, when the thread has none any more. */
+/* The collected calls of a group, taken from the thread. */
 struct collected {
     ncclComm_t comms;
     struct kl_deferred *calls;
@@ -397,7 +453,7 @@ ncclResult_t kl_group_end(void)
     return c.rc;
 }
 
-/* Communicators that another thread has ended are not looked at. */
+/* Communicators that another thread has ended are not accessed. */
 static float longest(ncclComm_t comms)
 {
     float most = 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * group.h - what a thread collects between ncclGroupStart and the matching ncclGroupEnd.
+ * group.h - the calls that a thread collects between ncclGroupStart and the matching ncclGroupEnd.
  *
- * Two kinds of members: operations, which stay with their communicators until the end and are then queued, communicator by
- * communicator in an order that is the same at all ranks, and deferred calls (the creation of a communicator), which run side
- * by side in threads of their own, because each waits for the others. The first error makes the whole group fail, and nothing
- * of it is queued. Calls of communicators that are not blocking each go on by themselves when the group has ended.
+ * Two kinds of members: operations, which stay with their communicators until the end and are then queued, communicator
+ * by communicator in an order that is the same at all ranks, and deferred calls (the creation of a communicator), which
+ * run side by side in threads of their own, because each waits for the others. The first error makes the whole group
+ * fail, and nothing of it is queued. Calls of communicators that are not blocking continue in the background when the
+ * group has ended.
  *
  * Threads: a group belongs to the thread that opened it.
  */
@@ -16,17 +17,18 @@
 #include "comm/comm.h"
 #include "os/process.h"
 
-/** A call that takes long: it is made at the end of the group, and waited for there unless it runs in the background. */
+/** A long call: it is made at the end of the group, and waited for there unless it runs in the background. */
 struct kl_deferred {
     ncclResult_t (*run)(struct kl_deferred *call);
     void (*undo)(
-        struct kl_deferred *call); /* after success, when another one of the group failed; NULL: nothing to do */
-    /** Instead of run, when the group comes to nothing; the thread's last sentence says why. */
+        struct kl_deferred *call); /* after success, when another one of the group failed; NULL: nothing to undo */
+    /** Instead of run, when the group fails; the thread's last error text is the reason. */
     void (*drop)(struct kl_deferred *call);
-    struct ncclComm *comm; /* on which it is the job that is under way (job.h) */
-    bool background;       /* its communicator is not blocking: who asks that hears how it ends */
-    bool last;             /* it comes after the operations of the group, not before */
+    struct ncclComm *comm; /* its communicator, with the job (job.h) */
+    bool background;       /* its communicator is not blocking: the caller asks later how it ended */
+    bool last;             /* it runs after the operations of the group, not before */
     struct kl_deferred *next;
+    struct kl_deferred *behind; /* of the same communicator: it runs after this one, in the same thread */
     pthread_t thread;
     ncclResult_t rc;
     char text[KL_ERROR_TEXT];
@@ -37,12 +39,12 @@ ncclResult_t kl_group_start(void);
 ncclResult_t kl_group_end(void);
 
 /**
- * End it without doing anything; the outermost says how long it would have taken in `*time_us`: the communicators at the same
- * time, the operations of each one after the other. Inside of another group it says nothing.
+ * End it without launching; the outermost returns the modelled time in `*time_us`: the communicators at the same time,
+ * the operations of each one after the other. Inside of another group it returns none.
  */
 ncclResult_t kl_group_simulate_end(float *time_us);
 
-/** Groups that are open in this thread, one inside the other, and the process that opened them: in a forked child there is none. */
+/** Nesting depth of this thread's groups, and the process that opened them: in a forked child there is none. */
 extern KL_THREAD_LOCAL struct kl_group_depth {
     int depth;
     uint32_t generation;
@@ -54,13 +56,13 @@ static inline bool kl_group_open(void)
     return kl_group_depth.depth > 0 && kl_process_is(kl_group_depth.generation);
 }
 
-/** A communicator takes part: its operations are collected from now on. */
+/** Add a communicator: its operations are collected from now on. */
 void kl_group_join(ncclComm_t comm);
 
-/** ncclInvalidUsage: it takes part in a group of another thread. */
+/** ncclInvalidUsage: it is in a group of another thread. */
 ncclResult_t kl_group_check_owner(ncclComm_t comm, const char *function);
 
-/** For a call that gives a communicator work, as an issuer (handle.h): it joins the open group, if there is one. */
+/** For a call that issues to a communicator (handle.h): it joins the open group, if there is one. */
 static inline ncclResult_t kl_group_take(ncclComm_t comm, const char *function)
 {
     if (kl_load_relaxed(&comm->in_group)) return kl_group_check_owner(comm, function);
@@ -68,8 +70,11 @@ static inline ncclResult_t kl_group_take(ncclComm_t comm, const char *function)
     return ncclSuccess;
 }
 
-/** The communicator is going away: take it, and what was deferred of it, out of the calling thread's group. */
+/** The communicator is going away: remove it and its deferred calls from the calling thread's group. */
 void kl_group_forget(ncclComm_t comm);
+
+/** Has the calling thread's open group deferred calls of it, and not its end? */
+bool kl_group_defers(const struct ncclComm *comm);
 
 /** Remember the first error of a call inside the group; returns rc. */
 ncclResult_t kl_group_note_error(ncclResult_t rc);
@@ -80,7 +85,7 @@ static inline ncclResult_t kl_group_note(ncclResult_t rc)
 }
 
 /**
- * Make a call that takes long, or defer it to the end of the open group. It is freed (free(3)) when it has run or was dropped.
+ * Make a long call, or defer it to the end of the open group. It is freed (free(3)) when it has run or was dropped.
  * ncclInProgress: it runs in the background.
  */
 ncclResult_t kl_group_call(struct kl_deferred *call);

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Entering adds a caller and checks in the same step that the handle's use number is current; issuers are counted in the
+ * same step. Ending a communicator raises the use number, once: from then on no call can enter. It waits for the callers
+ * to leave and then frees.
+ *
+ * Memory order: one word, so all threads see its changes in the same order. Entering acquires the stores that opening
+ * released; draining acquires the stores that leaving released.
+ */
 #include "comm/handle.h"
 
 #include "comm/comm.h"
@@ -23,9 +31,9 @@ enum { SLOT_BITS = 16, BLOCK_SLOTS = 64, BLOCKS = (1 << SLOT_BITS) / BLOCK_SLOTS
 /* A line of its own: every call writes it. */
 struct kl_slot {
     alignas(KL_LINE) _Atomic uint64_t word; /* as in handle.h */
-    struct ncclComm *comm;                  /* while the use is odd */
+    struct ncclComm *comm;                  /* while the use number is odd */
     uint32_t number;
-    struct kl_slot *next; /* free one */
+    struct kl_slot *next; /* the next free one */
 };
 
 static struct {
@@ -59,7 +67,7 @@ static ncclComm_t handle_of(const struct kl_slot *slot, uint64_t word)
     return (ncclComm_t)(uintptr_t)(word >> INSIDE_BITS << SLOT_BITS | slot->number);
 }
 
-/* NULL: nobody has lived there yet. */
+/* NULL: never used yet. */
 static struct kl_slot *slot_at(unsigned number)
 {
     struct kl_slot *block = kl_load_acquire(&registry.blocks[number / BLOCK_SLOTS]); /* pairs with add_block */
@@ -67,13 +75,13 @@ static struct kl_slot *slot_at(unsigned number)
     return block ? &block[number % BLOCK_SLOTS] : NULL;
 }
 
-/* The slot that a handle names, be it in that use or not; NULL if there is none. */
+/* The slot of a handle, in any use; NULL if there is none. */
 static struct kl_slot *slot_of(ncclComm_t handle)
 {
     return slot_at((unsigned)((uintptr_t)handle & SLOTS));
 }
 
-/* Is this the word of a slot in the use of the handle? Handles have an odd use. */
+/* Does the word of a slot have the handle's use number? Handles have an odd one. */
 static inline bool fits(uint64_t word, ncclComm_t handle)
 {
     return word >> INSIDE_BITS == (uintptr_t)handle >> SLOT_BITS && (uintptr_t)handle >> SLOT_BITS & 1;
@@ -111,7 +119,7 @@ static ncclResult_t take_slot(struct kl_slot **slot)
     return rc;
 }
 
-/* ---- for who owns a communicator ---- */
+/* ---- for the owner of a communicator ---- */
 
 ncclResult_t kl_handle_open(struct ncclComm *comm)
 {
@@ -161,7 +169,8 @@ void kl_handle_release(struct ncclComm *comm)
 
 /* ---- for calls ---- */
 
-/* The first look keeps what is stale from touching the word; the second counts. `*before`: the word without this caller. */
+/* The first look keeps stale handles from changing the word; the second counts. `*before`: the word without this
+ * caller. */
 static inline struct ncclComm *enter(ncclComm_t handle, uint64_t as, uint64_t *before)
 {
     struct kl_slot *slot = slot_of(handle);
@@ -247,7 +256,7 @@ ncclResult_t kl_handle_enter_as_issuer(ncclComm_t handle, const char *function, 
 
     if (!found) return refuse(handle, function);
     if (!kl_process_is(
-            found->generation)) { /* first: a thread that issued when the process was forked counts for ever */
+            found->generation)) { /* first: a thread that issued when the process was forked is counted for ever */
         kl_handle_end_issuing(found);
         return refuse_inherited(found, function);
     }

@@ -1,26 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * handle.h - what users hold of a communicator: a number that is looked up and never followed.
+ * handle.h - the users' handle of a communicator: a number that is looked up, never dereferenced.
  *
- * A communicator has a slot in a registry while it lives. Its handle is the number of that use of the slot and the slot's
- * number, so a handle of what was destroyed, or no handle at all, is found out, also when the slot has a new occupant.
- * The slot has the number of its use too, and in the same word counts the calls that are inside:
+ * A communicator has a slot in a registry while it lives. Its handle is a use number of the slot and the slot's number:
+ * handles of destroyed communicators, and values that never were handles, are recognised. Each use of a slot has a new
+ * number. The slot's word holds it too, and counts the calls that are inside:
  *
  *              63         24 23      8 7      0
- *     word    |    use     | callers  | issuers |    use: odd while a communicator lives in the slot, even while none does
+ *     word    |    use     | callers  | issuers |    use: odd while a communicator lives in the slot, else even
  *     handle  |    use (63 to 16)     |  slot (15 to 0)
  *
- * Who enters adds a caller and sees in the same step whether the use is still the handle's. Who ends a communicator counts
- * the use up, once; from then on nobody comes in. It waits for the callers to leave and then frees what it likes.
+ * A communicator is for one thread at a time: of two threads that issue operations at once, the second is refused.
  *
- * A communicator is for one thread at a time. Calls that give it work are counted as issuers as well, in the same step, so that of two
- * threads that do so at the same time the second is refused before it touches anything.
- *
- * Memory:       slots are reused, never freed: as many as communicators ever lived at once, 128 bytes each.
- * Memory order: one word, so the order of its changes is the same for everybody. Entering acquires what opening released;
- *               draining acquires what leaving released.
- * Threads:      any. Nothing here takes a lock but opening and releasing.
- * Fork:         a child finds its parent's communicators, and is refused.
+ * Memory:  slots are reused, never freed: as many as communicators ever lived at once, 128 bytes each.
+ * Threads: any. Only opening and releasing take a lock.
+ * Fork:    a child finds its parent's communicators, and is refused.
  */
 #ifndef KL_COMM_HANDLE_H
 #define KL_COMM_HANDLE_H
@@ -31,12 +25,13 @@
 
 struct ncclComm;
 
-/* ---- for who owns a communicator ---- */
+/* ---- for the owner of a communicator ---- */
 
 /** Give it a slot and a handle. */
 ncclResult_t kl_handle_open(struct ncclComm *comm);
 
-/** Nobody can enter any more. False: somebody else has ended it. The caller is inside, or nobody has the handle yet. */
+/** From now on no call can enter. False: another call has ended it. The caller is inside, or the handle is not
+ * published yet. */
 bool kl_handle_close(struct ncclComm *comm);
 
 /** Wait until all callers have left. */
@@ -53,29 +48,31 @@ void kl_handle_release(struct ncclComm *comm);
  */
 ncclResult_t kl_handle_enter(ncclComm_t handle, const char *function, struct ncclComm **comm);
 
-/** The same for who gives it work, until kl_handle_leave_as_issuer: ncclInvalidUsage while another thread does. */
+/** The same for calls that issue operations, until kl_handle_leave_as_issuer: ncclInvalidUsage while another thread
+ * does. */
 ncclResult_t kl_handle_enter_as_issuer(ncclComm_t handle, const char *function, struct ncclComm **comm);
 void kl_handle_leave_as_issuer(struct ncclComm *comm);
 
 /** The issuer goes on as a caller. */
 void kl_handle_end_issuing(struct ncclComm *comm);
 
-/** The same without a word: NULL if it cannot be entered. */
+/** The same without an error text: NULL if it cannot be entered. */
 struct ncclComm *kl_handle_try(ncclComm_t handle);
 
-/** Where it lives, below 65,536; others live there later. */
+/** The number of its slot, below 65,536; later ones reuse it. */
 unsigned kl_handle_number(const struct ncclComm *comm);
 
-/** As kl_handle_try: whichever communicator lives there now. */
+/** As kl_handle_try: the communicator now in the slot. */
 struct ncclComm *kl_handle_try_number(unsigned number);
 
-/** The last look at the communicator. */
+/** The last access to the communicator. */
 void kl_handle_leave(struct ncclComm *comm);
 
-/** Call `fn` inside of every communicator of this process, one after the other, also of those whose init is not over. */
+/** Call `fn` inside of every communicator of this process, one after the other, including communicators whose init is
+ * not over. */
 void kl_handle_each(void (*fn)(struct ncclComm *comm, void *ctx), void *ctx);
 
-/** How many are inside at this moment. */
+/** Number of callers inside at this moment. */
 unsigned kl_handle_callers(ncclComm_t handle);
 
 #endif

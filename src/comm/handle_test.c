@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* A communicator that is nothing but its handle. */
+/* A communicator with nothing but its handle. */
 static struct ncclComm *make(void)
 {
     struct ncclComm *comm = aligned_alloc(KL_LINE, sizeof *comm);
@@ -63,13 +63,13 @@ static void what_is_no_handle_is_found_out(void **state)
     FOR_EACH_CASE(s, strangers)
     if (*s != handle) assert_null(kl_handle_try((ncclComm_t)*s));
     assert_null(kl_handle_try((ncclComm_t)(void *)&anything));
-    assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)1 << 16)))); /* a use that is yet to come */
+    assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)1 << 16)))); /* a future use */
     assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)2 << 16))));
     assert_null(kl_handle_try((ncclComm_t)(handle + 1)));
     assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)1 << 40)))); /* the word has no more bits of a use */
     assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)1 << 63))));
     end(comm);
-    assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)1 << 16)))); /* that of the empty slot */
+    assert_null(kl_handle_try((ncclComm_t)(handle + ((uintptr_t)1 << 16)))); /* the handle of the empty slot */
 }
 
 static void one_thread_at_a_time_gives_work(void **state)
@@ -103,7 +103,7 @@ static void one_thread_at_a_time_gives_work(void **state)
     end(comm);
 }
 
-/* A thousand lives of a slot have a thousand handles; the memory is that of one. */
+/* A thousand uses of a slot have a thousand handles and the memory of one. */
 static void slots_are_reused_and_handles_are_not(void **state)
 {
     ncclComm_t old[1000];
@@ -147,7 +147,7 @@ static void one_of_those_who_close_ends_it(void **state)
     free(comm);
 }
 
-/* ---- a thread calls while another ends what it calls, over and over ---- */
+/* ---- a thread calls while another destroys the communicator, over and over ---- */
 
 struct race {
     _Atomic(ncclComm_t) handle;

@@ -77,7 +77,7 @@ static ncclResult_t fill_redops(ncclComm_t comm)
     return ncclSuccess;
 }
 
-/* How far does memory reach that all can map? The first of each node, and the first of all, stand for the others. */
+/* The range of memory that all can map. The first rank of each node, and the first of all, stand for the others. */
 static enum kl_reach reach_of_memory(ncclComm_t comm)
 {
     const struct kl_nodes *nodes = &comm->connect->nodes;
@@ -99,7 +99,7 @@ static ncclResult_t arm_dump(ncclComm_t comm)
     return ncclSuccess;
 }
 
-/* A trace as long as asked for, or a little longer. */
+/* A trace as long as configured, or a little longer. */
 static ncclResult_t begin_trace(ncclComm_t comm)
 {
     size_t room = 1024;
@@ -169,7 +169,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     KL_TRY(create_exec(comm));
     KL_TRY(kl_comm_find_pages(comm));
     kl_ahead_init(comm);
-    KL_TRY(comm->devices->stream_of(NULL, comm->device, &stream)); /* made now: no operation has to */
+    KL_TRY(comm->devices->stream_of(NULL, comm->device, &stream)); /* created now: operations need not */
     return kl_comm_connect_early(comm);
 }
 
@@ -188,7 +188,7 @@ static void drop_operations(ncclComm_t comm)
     comm->exec = NULL;
 }
 
-/* For who looks at a trace of several ranks. */
+/* For readers of a trace of several ranks. */
 static ncclResult_t compare_clocks(ncclComm_t comm)
 {
     if (!comm->trace) return ncclSuccess;
@@ -203,7 +203,7 @@ static ncclResult_t wait_for_all(ncclComm_t comm)
     return kl_bootstrap_barrier(comm->bootstrap);
 }
 
-/* A phase that fails undoes itself together with those before it: undo works on what is half there. */
+/* A phase that fails undoes itself together with those before it: undo works on partial state. */
 static const struct phase {
     const char *name;
     ncclResult_t (*run)(ncclComm_t comm);
@@ -235,10 +235,10 @@ static ncclResult_t run_phase(ncclComm_t comm, int i)
 {
     uint64_t begin = kl_now_ns();
 
-    KL_TRY(kl_comm_failure(comm)); /* an abort, say */
+    KL_TRY(kl_comm_failure(comm)); /* an abort, for example */
     if (comm->bootstrap) kl_bootstrap_phase(comm->bootstrap, phases[i].name);
     kl_store_release(&comm->phase, phases[i].name);
-    comm->init.phases_done = i + 1; /* also when it fails: its undo copes */
+    comm->init.phases_done = i + 1; /* also when it fails: its undo handles partial state */
     ncclResult_t rc = phases[i].run(comm);
     comm->init.times[i] = (struct kl_phase_time){.name = phases[i].name, .ns = kl_now_ns() - begin};
     return rc;
@@ -271,7 +271,7 @@ static void log_times(ncclComm_t comm)
 
 /* ---- creation ---- */
 
-/* What a failure during init looks like to the others: they wait for this rank, so tell them why it will not come. */
+/* Other ranks wait for a rank whose init failed: tell them why it will not come. */
 static void tell_peers(ncclComm_t comm, ncclResult_t rc)
 {
     char text[KL_ERROR_TEXT], me[128];
@@ -307,11 +307,11 @@ static ncclComm_t allocate(const struct kl_birth *birth)
     return comm;
 }
 
-/* Undo the phases and free. What is queued has finished or failed, and nobody is inside. */
+/* Undo the phases and free. Queued operations have finished or failed, and no call is inside. */
 static void free_comm(ncclComm_t comm)
 {
     if (!kl_load_acquire(&comm->phase) && !kl_load_acquire(&comm->failed))
-        kl_trace_write(comm); /* else it was, or never lived */
+        kl_trace_write(comm); /* else it was written, or init never completed */
     kl_store_release(&comm->phase, "end");
     undo_phases(comm);
     if (comm->ras_held) kl_ras_drop();
@@ -339,7 +339,7 @@ ncclResult_t kl_comm_begin(const struct kl_birth *birth, ncclComm_t *user, struc
         free_comm(c);
         return rc;
     }
-    (void)kl_handle_try(c->handle); /* nobody else has it: this cannot fail */
+    (void)kl_handle_try(c->handle); /* no other thread has it: this cannot fail */
     kl_ras_hold(&c->config);
     c->ras_held = c->config.ras_enable;
     kl_comm_publish(user, c->handle);
@@ -347,7 +347,7 @@ ncclResult_t kl_comm_begin(const struct kl_birth *birth, ncclComm_t *user, struc
     return ncclSuccess;
 }
 
-/* Whoever has ended it meanwhile frees it. */
+/* If another thread has ended it meanwhile, that thread frees it. */
 void kl_comm_drop(struct ncclComm *c, ncclComm_t *user)
 {
     bool mine = kl_handle_close(c);
@@ -360,8 +360,8 @@ void kl_comm_drop(struct ncclComm *c, ncclComm_t *user)
 }
 
 /*
- * Undo what is half there. The first failure counts, be it another rank's, or an abort; but ranks that contradict each other all
- * find that out, and each says it itself.
+ * Undo partial state. The first failure counts, also another rank's, or an abort; but ranks that contradict each other
+ * all find that out, and each reports it itself.
  */
 static ncclResult_t give_up(ncclComm_t c, ncclResult_t rc, bool child, ncclComm_t *user)
 {
@@ -379,7 +379,7 @@ static ncclResult_t give_up(ncclComm_t c, ncclResult_t rc, bool child, ncclComm_
     if (c->blocking || child)
         kl_comm_drop(c, user);
     else
-        kl_job_end(c, ncclSuccess); /* it has failed, and says so */
+        kl_job_end(c, ncclSuccess); /* it has failed, with its own text */
     kl_error_adopt(text);
     return rc;
 }
@@ -411,7 +411,7 @@ ncclResult_t kl_comm_finalize(ncclComm_t comm)
 
 /* ---- breaks ---- */
 
-/* The calls of others that were inside before fail, and leave. Nothing is launched from then on. */
+/* Calls of other threads that were inside fail, and leave. Nothing is launched from then on. */
 static void wait_to_be_alone(ncclComm_t comm)
 {
     struct kl_poll_wait wait = KL_WAIT_START;
@@ -433,7 +433,7 @@ ncclResult_t kl_comm_revoke(ncclComm_t comm)
     return ncclSuccess;
 }
 
-/* When all have come, nobody needs connections any more; when all have gone, none is left over. */
+/* When all have come, no rank needs connections any more; when all have gone, none is left over. */
 ncclResult_t kl_comm_suspend(ncclComm_t comm)
 {
     kl_comm_quiesce(comm);
@@ -459,7 +459,7 @@ ncclResult_t kl_comm_resume(ncclComm_t comm)
     return kl_comm_connect_early(comm);
 }
 
-/* Of a group that is open in another thread, its end frees the memory. */
+/* If it is in an open group of another thread, that group's end frees the memory. */
 static void free_or_orphan(ncclComm_t comm)
 {
     uint32_t joined = KL_GROUP_JOINED;
@@ -470,11 +470,11 @@ static void free_or_orphan(ncclComm_t comm)
 void kl_comm_destroy(ncclComm_t comm)
 {
     kl_handle_drain(comm);
-    kl_streams_end_owner(comm, false); /* finalizing it has told the caller */
+    kl_streams_end_owner(comm, false); /* finalizing it has returned the failures */
     free_or_orphan(comm);
 }
 
-/* While it is being made, what is known of the ranks comes and goes. */
+/* While it is being made, the ranks' records come and go. */
 static const char *describe_end(ncclComm_t comm, char *text, size_t size)
 {
     char me[128];
@@ -491,7 +491,8 @@ void kl_comm_abort(ncclComm_t comm)
     char text[256];
 
     describe_end(comm, text, sizeof text);
-    kl_comm_fail(comm, comm->rank, ncclInternalError, text, false); /* first: what follows makes waiting callers fail */
+    kl_comm_fail(comm, comm->rank, ncclInternalError, text, false); /* first: the next steps make waiting callers
+                                                                     * fail */
     kl_comm_stop_children(comm, text);
     kl_comm_stop(comm, text);
     kl_handle_drain(comm);

@@ -16,19 +16,19 @@ enum {
     FIRST_LOOK_MS = 2000,
     COMPARE_LOOK_MS = 200, /* where calls are compared */
     LAST_LOOK_MS = 60000,
-    ASK_AGAIN_MS = 500,    /* what is held: answers may be lost */
-    ASK_INSTEAD_MS = 1500, /* of the rank that has asked */
-    ASK_LATE_MS = 50,      /* the same, while a rank may yet make the call */
-    WAIT_LATE_MS = 2000,   /* for it */
-    HOLD_MS = 3000,        /* for everybody's answer */
-    LAST_WAIT_MS = 10000,  /* for who asks in this rank's place, after a timeout */
-    FRESH_HELD_MS = 200,   /* how long another rank's question serves for one's own; */
-    FRESH_MS = 3000,       /* longer than it waits for answers */
-    ANSWER_MS = 2000,      /* for everybody's, about what stalls */
-    MOST_BACK = 256        /* calls that are looked back over */
+    ASK_AGAIN_MS = 500,    /* repeat questions: answers may be lost */
+    ASK_INSTEAD_MS = 1500, /* instead of the rank that has asked */
+    ASK_LATE_MS = 50,      /* the same, while a rank may still make the call */
+    WAIT_LATE_MS = 2000,   /* for that call */
+    HOLD_MS = 3000,        /* for all answers */
+    LAST_WAIT_MS = 10000,  /* for the rank that asks in this rank's place, after a timeout */
+    FRESH_HELD_MS = 200,   /* age up to which another rank's question serves for a held failure; */
+    FRESH_MS = 3000,       /* the same for a stall: longer than it waits for answers */
+    ANSWER_MS = 2000,      /* for all answers about a stalled operation */
+    MOST_BACK = 256        /* earlier calls that are compared */
 };
 
-/* ---- what this rank tells ---- */
+/* ---- this rank's answers ---- */
 
 static void tell_calls(ncclComm_t comm, uint64_t question, struct kl_standing *s)
 {
@@ -39,7 +39,7 @@ static void tell_calls(ncclComm_t comm, uint64_t question, struct kl_standing *s
         const struct kl_called_before *c = &comm->calls[i % KL_CALLS];
         s->calls[s->ncalls++] = (struct kl_call){kl_load_acquire(&c->what), kl_load_acquire(&c->count)};
     }
-    /* A call is overwritten by one that is KL_CALLS later: not begun if that is far from being counted. */
+    /* A call is overwritten by one KL_CALLS later: a slot far from that is stable. */
     if (kl_load_acquire(&comm->collectives) - s->first >= KL_CALLS - 1) s->ncalls = 0;
 }
 
@@ -78,7 +78,7 @@ static void note(ncclComm_t comm, const struct kl_task *t, uint64_t since)
     kl_store_release(&q->stalled_since, since); /* pairs with kl_inquest_answer */
 }
 
-/* ---- what the others told ---- */
+/* ---- the others' answers ---- */
 
 struct tables {
     unsigned char *known;
@@ -99,7 +99,7 @@ static void free_tables(struct tables *t)
     free(t->called);
 }
 
-/* False: another rank's question counts, or there is no memory to speak of. */
+/* False: another rank's question counts, or memory is short. */
 static bool read_tables(ncclComm_t comm, struct tables *t)
 {
     size_t n = (size_t)comm->nranks;
@@ -137,13 +137,13 @@ static ncclResult_t ask(ncclComm_t comm, uint64_t question, uint64_t now)
     return kl_bootstrap_ask(comm->bootstrap, question, comm->inquest.held ? FRESH_HELD_MS : FRESH_MS);
 }
 
-/* The collective that runs; while messages do, the last one that was called. */
+/* The running collective; while messages run, the last one that was called. */
 static uint64_t number_of(ncclComm_t comm, const struct kl_task *t)
 {
     return kl_func_is_message(t->func) ? kl_load_relaxed(&comm->collectives) : t->number;
 }
 
-/* ---- a failure that is held ---- */
+/* ---- a held failure ---- */
 
 void kl_inquest_hold(ncclComm_t comm, ncclResult_t rc)
 {
@@ -163,7 +163,7 @@ static ncclResult_t release(struct kl_inquest *q, ncclResult_t rc, const char *t
     return KL_FAIL(rc, "%s", text);
 }
 
-/* The ranks came apart before: look at earlier calls. */
+/* The ranks diverged before: look at earlier calls. */
 static bool look_back(ncclComm_t comm, uint64_t now)
 {
     struct kl_inquest *q = &comm->inquest;
@@ -173,7 +173,7 @@ static bool look_back(ncclComm_t comm, uint64_t now)
     return !ask(comm, q->question - KL_STANDING_CALLS, now);
 }
 
-/* A lost connection may be the trace of a rank that left without the running collective. */
+/* A lost connection may be a rank that left without the running collective. */
 static void blame_who_left(ncclComm_t comm)
 {
     struct kl_inquest *q = &comm->inquest;
@@ -191,7 +191,7 @@ static void blame_who_left(ncclComm_t comm)
     free_tables(&all);
 }
 
-/* Ask again after so long; who waits for another one's question, later. */
+/* Ask again after so long; a rank that waits for another one's question asks later. */
 static void ask_after(ncclComm_t comm, uint64_t ms, uint64_t now)
 {
     struct kl_inquest *q = &comm->inquest;
@@ -279,7 +279,7 @@ static void say(ncclComm_t comm, const struct kl_task *t, uint64_t stalled)
             time_text(stalled, time), text);
 }
 
-/* When to ask next: more and more seldom, and when the patience ends. */
+/* When to ask next: more and more seldom, and when the timeout passes. */
 static uint64_t look_after(ncclComm_t comm, const struct kl_task *t, uint64_t stalled)
 {
     uint64_t next = 2 * stalled, timeout = t->timeout_ns;
@@ -291,7 +291,7 @@ static uint64_t look_after(ncclComm_t comm, const struct kl_task *t, uint64_t st
     return stalled < timeout ? timeout : stalled;
 }
 
-/* Of what was asked: have all answered who will? Where another rank asks, it is the one to say what comes of it. */
+/* Of the questions asked: are all answers in that will come? If another rank asks, it reports the result. */
 static bool is_answered(ncclComm_t comm, uint64_t now)
 {
     int known = kl_bootstrap_answers(comm->bootstrap, NULL, NULL);
@@ -300,7 +300,8 @@ static bool is_answered(ncclComm_t comm, uint64_t now)
     return known == comm->nranks || now - comm->inquest.asked >= (uint64_t)patience * MS;
 }
 
-/* Is it time to give up? On answers of after the patience's end; where another rank has asked, it gets some time to say why. */
+/* Has the timeout passed? Decide on answers from after it; if another rank has asked, give it some time to report the
+ * reason. */
 static bool is_over(ncclComm_t comm, const struct kl_task *t, uint64_t stalled, uint64_t now)
 {
     uint64_t over = t->timeout_ns, ago = now - comm->inquest.asked;
@@ -337,6 +338,6 @@ ncclResult_t kl_inquest_look(ncclComm_t comm)
     }
     note(comm, t, since);
     const uint64_t stalled = now - since;
-    if (!q->asked && stalled >= q->next_look) (void)ask(comm, number_of(comm, t), now); /* or not: for want of memory */
+    if (!q->asked && stalled >= q->next_look) (void)ask(comm, number_of(comm, t), now); /* or not: out of memory */
     return q->asked && is_answered(comm, now) ? judge(comm, t, stalled, now) : ncclSuccess;
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * inquest.h - what is found out before an operation that cannot go on fails: who made another call, who is behind, who is silent.
+ * inquest.h - the diagnosis before a stuck operation fails: which rank made another call, which is behind, which is
+ * silent.
  *
- * All ranks are asked where they are (bootstrap/census.h). So everybody gets the same sentence, about the cause, and not one about
- * the neighbour that stumbled over it.
+ * All ranks are asked for their state (bootstrap/census.h). So all ranks report the same sentence, about the cause, and
+ * not about the neighbour that failed because of it.
  *
  *      a step came that belongs to another call    held until all have told their calls, or a moment has passed
  *      a rank left that is waited for              the same
  *      nothing moves                               after two seconds, then more and more seldom: if calls differ, that is the
- *                                                  failure; else only KOLO_TIMEOUT ends it, with who waits for whom
+ *                                                  failure; else only KOLO_TIMEOUT ends it, with the chain of waiting
+ *                                                  ranks
  *
  * Threads: the runner's; kl_inquest_answer may run in any.
  */
@@ -22,41 +24,41 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { KL_CALLS = 1024 }; /* of a communicator that are remembered; a power of two */
+enum { KL_CALLS = 1024 }; /* remembered calls of a communicator; a power of two */
 
-/** Of a collective that was called; by number, both under tests of `collectives`. */
+/** A collective that was called; by number, valid under tests of `collectives`. */
 struct kl_called_before {
     _Atomic uint64_t what, count;
 };
 
 struct kl_inquest {
-    /* what is told to others: written by the runner when it looks at an operation that stalls */
+    /* sent to other ranks: written by the runner when it looks at an operation that stalls */
     _Atomic uint64_t what, count; /* its call */
     _Atomic int32_t waits_for;
-    _Atomic uint64_t stalled_since; /* ns; 0: not stalled, or not looked yet */
+    _Atomic uint64_t stalled_since; /* ns; 0: not stalled, or not noticed yet */
 
     /* the runner's */
-    ncclResult_t held; /* the failure, unless a better sentence is found; success: none */
+    ncclResult_t held; /* the failure, unless a better reason is found; success: none */
     char text[KL_ERROR_TEXT];
     int culprit;        /* rank, of the result */
-    uint64_t question;  /* number of the collective that was asked about */
-    uint64_t begun;     /* ns: since it is held; */
-    uint64_t asked;     /* ns: when it was asked last; 0: not yet */
+    uint64_t question;  /* number of the collective that the question is about */
+    uint64_t begun;     /* ns: since when it is held */
+    uint64_t asked;     /* ns: time of the last question; 0: none yet */
     uint64_t next_look; /* ns after the stall's begin */
 };
 
 struct ncclComm;
 
-/** For kl_bootstrap_on_question: where this rank is. */
+/** For kl_bootstrap_on_question: this rank's state. */
 void kl_inquest_answer(void *comm, uint64_t question, unsigned char *answer);
 
-/** The thread's last failure, of code `rc` and by `culprit`, concerns the running operation: hold it. */
+/** Hold the thread's last failure, of code `rc` and by `culprit`, which concerns the running operation. */
 void kl_inquest_hold(struct ncclComm *comm, ncclResult_t rc);
 
-/** With one held: ncclInProgress, or how it is to fail, with its sentence; then nothing is held any more. */
+/** With one held: ncclInProgress, or the final result, with its text; then nothing is held any more. */
 ncclResult_t kl_inquest_progress(struct ncclComm *comm);
 
-/** The running operation stalls, now. As above; ncclSuccess: go on. */
+/** The running operation stalls, at time `now`. As above; ncclSuccess: continue. */
 ncclResult_t kl_inquest_look(struct ncclComm *comm);
 
 /** It moves again, or has ended. */

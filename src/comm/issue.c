@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * issue.c - where an operation goes that was asked for: to its stream, into the open group, or into a graph.
+ * issue.c - the destination of an operation: its stream, the open group, or a graph.
  */
 #include "comm/issue.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * issue.h - how an operation comes to its communicator: it is put together where it stays, checked, and issued.
+ * issue.h - how an operation is issued: it is built in place, checked, and queued.
  *
  * Threads: the user's.
  */
@@ -9,12 +9,12 @@
 
 #include "comm/launch.h"
 
-/** Where the next operation of a group, or of a graph, is put together. */
+/** Place for the next operation of a group, or of a graph. */
 ncclResult_t kl_comm_next_queued(ncclComm_t comm, struct kl_task **task);
 
 /**
- * Where the next task on `stream` is to be written, be it for the ring or for the open group; it stays there if it is issued. May wait
- * for room in the ring.
+ * Place for the next task on `stream`, in the ring or in the open group; it stays there if it is issued. May wait for
+ * room in the ring.
  */
 static inline ncclResult_t kl_comm_next_task(ncclComm_t comm, const struct kl_stream *stream, struct kl_task **task)
 {
@@ -25,10 +25,11 @@ static inline ncclResult_t kl_comm_next_task(ncclComm_t comm, const struct kl_st
     return ncclSuccess;
 }
 
-/** Record the next task, which is checked, with what is chosen for it: queue it on `stream`, or add it to the calling thread's open group. */
+/** Record the next task, already checked, with its plan: queue it on `stream`, or add it to the calling thread's open
+ * group. */
 ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
 
-/** The same for a collective without elements: nothing is to be done, but that it was called counts. */
+/** The same for a collective without elements: it only counts as a call. */
 ncclResult_t kl_comm_issue_empty(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/job.h"
 
+#include "comm/group.h"
+
 #include <stdio.h>
 
 static const char *const kinds[KL_BUSY_KINDS] = {
@@ -15,7 +17,7 @@ static const char *const kinds[KL_BUSY_KINDS] = {
 
 /* ---- entering ---- */
 
-ncclResult_t kl_job_refuse(struct ncclComm *comm, uint32_t busy, const char *function)
+static ncclResult_t refuse(struct ncclComm *comm, uint32_t busy, const char *function)
 {
     int rank = comm->rank;
 
@@ -31,11 +33,28 @@ ncclResult_t kl_job_refuse(struct ncclComm *comm, uint32_t busy, const char *fun
                    function, rank, kinds[busy]);
 }
 
+static bool may_be_queued_behind(const struct ncclComm *comm, uint32_t busy)
+{
+    return (busy == KL_BUSY_WINDOW || busy == KL_BUSY_CHILD) && kl_group_defers(comm);
+}
+
+ncclResult_t kl_job_check(struct ncclComm *comm, uint32_t busy, const char *function)
+{
+    return may_be_queued_behind(comm, busy) ? ncclSuccess : refuse(comm, busy, function);
+}
+
+ncclResult_t kl_job_check_issuer(struct ncclComm *comm, uint32_t busy, const char *function)
+{
+    if (may_be_queued_behind(comm, busy)) return ncclSuccess;
+    kl_handle_end_issuing(comm);
+    return refuse(comm, busy, function);
+}
+
 ncclResult_t kl_comm_enter_suspended(ncclComm_t handle, const char *function, struct ncclComm **comm)
 {
     KL_TRY(kl_handle_enter(handle, function, comm));
     uint32_t busy = kl_load_acquire(&(*comm)->busy); /* pairs with kl_job_cancel */
-    return busy && busy != KL_SUSPENDED ? kl_job_refuse(*comm, busy, function) : ncclSuccess;
+    return busy && busy != KL_SUSPENDED ? refuse(*comm, busy, function) : ncclSuccess;
 }
 
 ncclResult_t kl_job_begin(ncclComm_t handle, enum kl_busy kind, const char *function, struct ncclComm **comm)
@@ -43,20 +62,29 @@ ncclResult_t kl_job_begin(ncclComm_t handle, enum kl_busy kind, const char *func
     uint32_t idle = kind == KL_BUSY_RESUME ? KL_SUSPENDED : KL_IDLE;
 
     KL_TRY(kl_handle_enter(handle, function, comm));
-    return kl_cas_acq_rel(&(*comm)->busy, &idle, (uint32_t)kind) ? ncclSuccess : kl_job_refuse(*comm, idle, function);
+    if (kl_cas_acq_rel(&(*comm)->busy, &idle, (uint32_t)kind)) return ncclSuccess;
+    if ((kind != KL_BUSY_WINDOW && kind != KL_BUSY_CHILD) || !may_be_queued_behind(*comm, idle))
+        return refuse(*comm, idle, function);
+    (*comm)->jobs_behind++;
+    return ncclSuccess;
 }
 
 void kl_job_cancel(struct ncclComm *comm)
 {
-    kl_store_release(&comm->busy, comm->suspended ? KL_SUSPENDED : KL_IDLE); /* pairs with kl_comm_enter */
+    if (comm->jobs_behind)
+        comm->jobs_behind--;
+    else
+        kl_store_release(&comm->busy, comm->suspended ? KL_SUSPENDED : KL_IDLE); /* pairs with kl_comm_enter */
     kl_handle_leave(comm);
 }
 
 ncclResult_t kl_job_end(struct ncclComm *comm, ncclResult_t rc)
 {
     pthread_mutex_lock(&comm->failure.lock);
-    comm->job.rc = comm->blocking ? ncclSuccess : rc;
-    if (rc) snprintf(comm->job.text, sizeof comm->job.text, "%s", kl_error_text());
+    const bool counts = !comm->job.failed_before;
+    if (counts) comm->job.rc = comm->blocking ? ncclSuccess : rc;
+    comm->job.failed_before = comm->job.rc && comm->jobs_behind;
+    if (rc && counts) snprintf(comm->job.text, sizeof comm->job.text, "%s", kl_error_text());
     pthread_mutex_unlock(&comm->failure.lock);
     kl_job_cancel(comm);
     return rc;
@@ -68,7 +96,8 @@ ncclResult_t kl_comm_state(ncclComm_t comm)
 
     uint32_t busy = kl_load_acquire(&comm->busy); /* pairs with kl_job_cancel */
 
-    /* What failed is told when these have ended, which it makes them do: then the communicator can be destroyed. */
+    /* The failure is returned when these jobs have ended, which it makes them do: then the communicator can be
+     * destroyed. */
     if (busy == KL_BUSY_REVOKE || busy == KL_BUSY_FINALIZE) return ncclInProgress;
     KL_TRY(kl_comm_trouble(comm));
     if (busy && busy != KL_SUSPENDED) return ncclInProgress;

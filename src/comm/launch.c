@@ -77,7 +77,7 @@ static bool more_in_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches)
            comm->launched - kl_load_acquire(&comm->finished) > launches;
 }
 
-/* Look at all streams of the process; an abort ends what may be behind work that does not end. */
+/* Poll all streams of the process; an abort cancels launches behind work that does not end. */
 static void drive(ncclComm_t comm, struct kl_poll_wait *wait)
 {
     if (kl_load_acquire(&comm->job.ended)) kl_comm_withdraw(comm);

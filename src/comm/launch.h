@@ -2,11 +2,11 @@
 /**
  * launch.h - how issue.c, record.c, launch.c and run.c work together.
  *
- *     issue.c   where it goes           a stream, the open group, a graph (captured.h)
- *     record.c  what was asked          tasks in a ring (record.h), of a call or a group
+ *     issue.c   the destination         a stream, the open group, a graph (captured.h)
+ *     record.c  the calls               tasks in a ring (record.h), of a call or a group
  *     launch.c  streams and order       one launch per call or group, on the user's stream; joins on its other streams
  *     run.c     the runner              wait for the turn, progress the tasks through coll/exec.h
- *     pages.c   their buffers           huge pages for those that are used again and again
+ *     pages.c   their buffers           huge pages for buffers that are used repeatedly
  */
 #ifndef KL_COMM_LAUNCH_H
 #define KL_COMM_LAUNCH_H
@@ -14,7 +14,7 @@
 #include "coll/signature.h"
 #include "comm/comm.h"
 
-/** What a launch's work record says: owner is the communicator. */
+/** Meaning of a launch's work record: owner is the communicator. */
 enum {
     KL_ARG_LAUNCH, /* its number */
     KL_ARG_FIRST,  /* its first task */
@@ -29,7 +29,9 @@ static inline struct kl_task *kl_comm_task(ncclComm_t comm, uint64_t number)
 
 static inline struct kl_call kl_call_of_task(const struct kl_task *t)
 {
-    return kl_call_of(t->func, t->type, kl_task_op_code(t), t->peer, t->count, t->number);
+    const struct kl_call call = kl_call_of(t->func, t->type, kl_task_op_code(t), t->peer, t->count, t->number);
+
+    return t->limits ? kl_call_configured(call, t->limits) : call;
 }
 
 static inline size_t kl_comm_elem_bytes(ncclComm_t comm, const struct kl_task *t)
@@ -48,23 +50,23 @@ static inline bool kl_comm_has_room(ncclComm_t comm, uint64_t n)
 void kl_comm_wait_for_flight(ncclComm_t comm, uint64_t tasks, uint64_t launches);
 
 /**
- * Instead of a launch of the last `ntasks` tasks: do them here and now, if nothing stands before them, they are small, and what the other ranks
- * contribute is there. `patient`: where the stream runs inside the call and the ranks do not share cores, these have some microseconds
- * for that. False: launch them; they go on from where they are.
+ * Instead of a launch of the last `ntasks` tasks: run them here and now, if nothing is queued before them, they are
+ * small, and the other ranks' data are there. `patient`: where the stream runs inside the call and the ranks do not
+ * share cores, wait some microseconds for the data. False: launch them; they continue from their current state.
  */
 bool kl_comm_run_at_once(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, bool patient);
 
 /** Queue a launch of the last `ntasks` tasks, which begins when `streams` joins have arrived. */
 void kl_comm_launch(ncclComm_t comm, struct kl_stream *stream, uint32_t ntasks, uint32_t streams);
 
-/** Before it: queue a join on each of the operations' streams but the launch's own. Returns how many. */
+/** Before it: queue a join on each of the operations' streams but the launch's own. Returns their number. */
 uint32_t kl_comm_launch_joins(ncclComm_t comm, const struct kl_queued *ops, size_t n,
                               const struct kl_stream *launch_stream);
 
 /** Tasks from the one in progress up to `next` begin. Only where there are `comm->pages`. */
 void kl_comm_use_pages(ncclComm_t comm, uint64_t next);
 
-/** Progress functions. A join tells the launch that its stream has come so far, and waits for the launch's end. */
+/** Progress functions. A join tells the launch that its stream has reached it, and waits for the launch's end. */
 enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *work);
 enum kl_progress kl_comm_join_launch(struct kl_stream *stream, struct kl_work *work);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * near.c - where a rank's thread runs: during init on the CPUs near its device, so that the memory it touches first is there; then,
- * where ranks share CPUs, at first on one of them in turn.
+ * near.c - binds a rank's thread: during init on the CPUs near its device, so that the memory it touches first is
+ * there; then, where ranks share CPUs, at first on one of them in turn.
  */
 #include "comm/comm.h"
 
@@ -22,7 +22,7 @@ static void log_move(ncclComm_t comm, const struct kl_cpuset *cpus)
     KL_INFO(KL_INIT, "Setting affinity for GPU %d to %s", comm->device, map);
 }
 
-/* CPUs that only a file knows of are no reason to fail: who runs elsewhere is slower, and that is all. */
+/* CPUs that only a file names are no reason to fail: ranks that run elsewhere are slower. */
 static bool pin(const struct kl_cpuset *cpus, struct kl_cpuset *before)
 {
     int quiet = kl_error_quiet(1);
@@ -62,7 +62,7 @@ void kl_comm_move_back(ncclComm_t comm)
     comm->init.home = NULL;
 }
 
-/* How many ranks before this one are on its machine. */
+/* Number of ranks before this one on its machine. */
 static int place_on_machine(ncclComm_t comm)
 {
     int place = 0;

@@ -47,7 +47,7 @@ static struct kl_cpuset here(void)
     return set;
 }
 
-/* The lowest CPU that the test may use, as a set and as a topology file writes it. */
+/* The lowest CPU that the test may use, as a set and as a topology file's text. */
 static struct kl_cpuset first_cpu(char *map, size_t size)
 {
     struct kl_cpuset all = here(), one = {{0}};
@@ -83,7 +83,7 @@ static void a_thread_goes_near_its_device_and_back(void **state)
     kl_topo_free(t);
 }
 
-/* CPUs that are not there, or not allowed, change nothing; asked for in spite of that, they are tried. */
+/* CPUs that do not exist, or are not allowed, change nothing; if the setting insists, they are tried. */
 static void cpus_of_another_machine_change_nothing(void **state)
 {
     struct kl_cpuset before = here();
@@ -125,7 +125,8 @@ static void ignoring_the_affinity_leaves_the_mask(void **state)
     kl_topo_free(t);
 }
 
-/* Of one machine; another's do not count. A thread may be moved again at any time, so it is asked until it was seen there. */
+/* Ranks of one machine; another's do not count. A thread may be moved again at any time, so it is polled until it was
+ * seen there. */
 static void ranks_that_share_cpus_begin_on_them_in_turn(void **state)
 {
     static struct kl_peer peers[4] = {{.machine = 1}, {.machine = 2}, {.machine = 1}, {.machine = 1}};

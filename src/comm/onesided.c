@@ -8,14 +8,14 @@
 
 #include <inttypes.h>
 
-/* For what a rank sent that has left, if its connection does not end; a guess. */
+/* For data that a departed rank sent, if its connection does not end; a guess. */
 enum { ARRIVAL_MS = 5000 };
 
 /* ---- running ---- */
 
 static enum kl_progress end(ncclComm_t comm)
 {
-    kl_fetch_sub_acq_rel(&comm->joins_left, 1); /* the last look at the communicator */
+    kl_fetch_sub_acq_rel(&comm->joins_left, 1); /* the last access to the communicator */
     return KL_DONE;
 }
 
@@ -31,7 +31,7 @@ static const char *name_of(const struct kl_rma_op *op)
     return op->waits ? "ncclWaitSignal" : op->window ? "ncclPutSignal" : "ncclSignal";
 }
 
-/* A rank that has left has done its part before: what it sent may still have to come. */
+/* A departed rank has completed its part before: its data may still arrive. */
 static bool is_deserted(ncclComm_t comm, struct kl_rma_op *op, int peer, uint64_t now)
 {
     uint64_t missing;
@@ -42,7 +42,7 @@ static bool is_deserted(ncclComm_t comm, struct kl_rma_op *op, int peer, uint64_
     return kl_rma_blocked_on(comm->rma, op, &missing) == peer;
 }
 
-/* Some signals, or a peer, do not come: because it has left, or for too long. */
+/* Some signals, or a peer's data, do not come: because it has left, or the wait timed out. */
 static ncclResult_t check_patience(ncclComm_t comm, struct kl_rma_op *op)
 {
     uint64_t missing, now = kl_now_ns();
@@ -63,7 +63,7 @@ static ncclResult_t check_patience(ncclComm_t comm, struct kl_rma_op *op)
                    name_of(op), comm->rank, op->timeout_ns / 1000000u, missing, who);
 }
 
-/* Who waits moves what others put here; that is not this operation's own progress. */
+/* A waiting rank moves the data that others put here; that is not this operation's own progress. */
 static enum kl_progress stall(ncclComm_t comm, struct kl_rma_op *op, ncclResult_t *rc)
 {
     enum kl_progress helped = kl_rma_help(comm->rma);
@@ -188,9 +188,14 @@ static ncclResult_t take(ncclComm_t comm, struct kl_stream *stream, struct kl_rm
     return ncclSuccess;
 }
 
+static int signals_of(const struct ncclComm *comm)
+{
+    return kl_wish_or(comm->wish.rma_signals, KL_RMA_SIGNALS);
+}
+
 static ncclResult_t check_counter(ncclComm_t comm, const char *function, int peer, int context, int signal)
 {
-    int contexts = kl_wish_or(comm->wish.rma_contexts, 1);
+    const int contexts = kl_wish_or(comm->wish.rma_contexts, 1), signals = signals_of(comm);
 
     if (!comm->rma)
         return KL_FAIL(ncclInvalidUsage, "%s: no window was registered yet; signals come with the first one", function);
@@ -200,8 +205,9 @@ static ncclResult_t check_counter(ncclComm_t comm, const char *function, int pee
     if (context < 0 || context >= contexts)
         return KL_FAIL(ncclInvalidArgument, "%s: context %d, there are 0 to %d (numRmaCtx of the configuration)",
                        function, context, contexts - 1);
-    if (signal < 0 || signal >= KL_RMA_SIGNALS)
-        return KL_FAIL(ncclInvalidArgument, "%s: signal %d, there are 0 to %d", function, signal, KL_RMA_SIGNALS - 1);
+    if (signal < 0 || signal >= signals)
+        return KL_FAIL(ncclInvalidArgument, "%s: signal %d, there are 0 to %d (numRmaSig of the configuration)",
+                       function, signal, signals - 1);
     return ncclSuccess;
 }
 
@@ -234,7 +240,7 @@ ncclResult_t kl_comm_put(ncclComm_t comm, const struct kl_put *p, struct kl_stre
     op->offset = p->offset;
     op->bytes = p->bytes;
     op->data = p->data;
-    op->counter = kl_rma_counter(p->context, p->signal);
+    op->counter = kl_rma_counter(signals_of(comm), p->context, p->signal);
     return launch_or_queue(comm, op);
 }
 
@@ -249,7 +255,7 @@ static ncclResult_t check_wanted(ncclComm_t comm, const ncclWaitSignalDesc_t *wa
     return ncclSuccess;
 }
 
-/* As many as one operation waits for. */
+/* As many signals as one operation waits for. */
 static ncclResult_t await_some(ncclComm_t comm, const ncclWaitSignalDesc_t *wanted, int n, struct kl_stream *stream)
 {
     struct kl_rma_op *op;
@@ -259,7 +265,7 @@ static ncclResult_t await_some(ncclComm_t comm, const ncclWaitSignalDesc_t *want
     op->nwaits = n;
     for (int i = 0; i < n; i++) {
         op->wait[i].peer = wanted[i].peer;
-        op->wait[i].counter = kl_rma_counter(wanted[i].ctx, wanted[i].sigIdx);
+        op->wait[i].counter = kl_rma_counter(signals_of(comm), wanted[i].ctx, wanted[i].sigIdx);
         op->wait[i].count = wanted[i].opCnt;
     }
     return launch_or_queue(comm, op);

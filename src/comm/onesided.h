@@ -2,8 +2,9 @@
 /**
  * onesided.h - one-sided operations of a communicator, as work of streams.
  *
- * They keep the order of their stream, and none with the communicator's other operations. In a group they are launched at its end:
- * before its collectives and messages, which are one launch, if they were called before the first of these, and else after them.
+ * They keep the order of their stream, but none with the communicator's other operations. In a group they are launched
+ * at its end: if they were called before its first collective or message, before these, which are one launch; else
+ * after them.
  */
 #ifndef KL_COMM_ONESIDED_H
 #define KL_COMM_ONESIDED_H
@@ -11,7 +12,7 @@
 #include "comm/comm.h"
 
 struct kl_put {
-    const char *function; /* for texts */
+    const char *function; /* for error texts */
     int peer, context, signal;
     const void *data; /* NULL with `window` 0: only a signal */
     size_t bytes, offset;
@@ -23,14 +24,14 @@ ncclResult_t kl_comm_put(ncclComm_t comm, const struct kl_put *put, struct kl_st
 ncclResult_t kl_comm_await_signals(ncclComm_t comm, const ncclWaitSignalDesc_t *wanted, int n,
                                    struct kl_stream *stream);
 
-/* ---- of the open group ---- */
+/* ---- operations of the open group ---- */
 
 static inline bool kl_comm_has_onesided(const struct ncclComm *comm)
 {
     return comm->onesided[KL_ONESIDED_BEFORE].first || comm->onesided[KL_ONESIDED_AFTER].first;
 }
 
-/** Does the stream of each still exist, and not capture? Then it runs on after what the default stream has to do. */
+/** Does the stream of each still exist, and not capture? Then order it behind the default stream's work. */
 ncclResult_t kl_comm_check_onesided(ncclComm_t comm);
 
 void kl_comm_launch_onesided(ncclComm_t comm, enum kl_onesided_turn turn);

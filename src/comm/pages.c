@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * pages.c - huge pages for what operations send and receive.
+ * pages.c - huge pages for the buffers of operations.
  */
 #include "comm/launch.h"
 

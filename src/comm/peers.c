@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * peers.c - tell every rank who and where I am, check that we fit together, and meet those of the same process.
+ * peers.c - exchange the ranks' records, check that they fit together, and join the ranks of the same process.
  */
 #include "comm/comm.h"
 
@@ -48,7 +48,7 @@ static uint64_t process_number(void)
 }
 
 /*
- * Whose memory is shared: of ranks with equal numbers. Without SHM it is that of a process, whose ranks reach each other by P2P;
+ * Ranks with equal numbers share memory. Without SHM the number is the process's, whose ranks reach each other by P2P;
  * without P2P as well it is the rank's own.
  */
 static ncclResult_t find_memory(uint64_t *memory)
@@ -62,7 +62,7 @@ static ncclResult_t find_memory(uint64_t *memory)
     return ncclSuccess;
 }
 
-/* The memory of another host's devices can be reached where one machine plays both. */
+/* The memory of another host's devices is reachable where one machine emulates both. */
 static ncclResult_t find_fabric(const struct kl_comm_config *config, struct kl_peer *me)
 {
     uint64_t memory;
@@ -147,7 +147,8 @@ static ncclResult_t join_world(ncclComm_t comm)
     return rc;
 }
 
-/* The network is polled by system calls, and the answer may come through a thread of this core: yielding costs little then, and lets it run. */
+/* The network is polled by system calls, and the answer may come through a thread of this core: yielding costs little
+ * then, and lets that thread run. */
 static enum kl_wait_cores cores_of(const struct ncclComm *comm)
 {
     bool far = comm->local_ranks < comm->nranks || !comm->world->one_memory;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * record.c - what was asked: tasks in a ring of the communicator, launched by themselves or as a group has collected them.
+ * record.c - the requested operations: tasks in a ring of the communicator, launched by themselves or by a group.
  */
 #include "comm/record.h"
 
@@ -94,7 +94,7 @@ static ncclResult_t check_self(ncclComm_t comm)
     return ncclSuccess;
 }
 
-/* Of one stream the first operation is asked: it has the oldest number. */
+/* The first operation of a stream stands for all: it has the oldest number. */
 static ncclResult_t check_streams(ncclComm_t comm)
 {
     const size_t n = kl_comm_queued_apart(comm);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * record.h - the next task of a communicator, which is in its place in the ring, counts from now on: as a call, and in the flight record.
+ * record.h - record the next task of a communicator, which is in its place in the ring: as a call, and in the flight
+ * record.
  *
  * Threads: the user's.
  */

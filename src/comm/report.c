@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** report.c - what init found, in the words of NCCL's log, which people and scripts know how to read. */
+/** report.c - the results of init in the words of NCCL's log, which people and scripts can read. */
 #include "comm/comm.h"
 
 #include "base/log.h"
 
 #include <stdlib.h>
 
-enum { LINE_TEXT = 2048 }; /* about what a line of the log holds */
+enum { LINE_TEXT = 2048 }; /* about the length of a line of the log */
 
 static void log_ring(ncclComm_t comm, int channel, int32_t *order)
 {
@@ -18,7 +18,7 @@ static void log_ring(ncclComm_t comm, int channel, int32_t *order)
     KL_INFO(KL_INIT | KL_GRAPH, "Channel %02d/%02d :%s", channel, comm->connect->nchannels, line);
 }
 
-/* One rank says for all which rings there are. */
+/* One rank logs the rings for all. */
 static void log_rings(ncclComm_t comm)
 {
     int32_t *order = malloc((size_t)comm->nranks * sizeof *order);
@@ -51,7 +51,7 @@ static void log_head(ncclComm_t comm, int head)
     KL_INFO(KL_INIT | KL_GRAPH, "NVLS Head %2d:%s", head, line);
 }
 
-/* Channels have them in turn. */
+/* Channels use them in turn. */
 static void log_nvls_trees(ncclComm_t comm)
 {
     struct kl_nvls_links a = kl_connect_nvls(comm->connect, 0, comm->rank);

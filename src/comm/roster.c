@@ -66,7 +66,7 @@ static bool same_host(const struct kl_roster *r, int a, int b)
 
 /* ---- devices ---- */
 
-/* The ranks of one host, ascending. Of n ranks none gets an ordinal of n or more, so no more need to be looked at. */
+/* The ranks of one host, ascending. Of n ranks none gets an ordinal of n or more, so only n are checked. */
 static void give_on_host(const struct kl_roster *r, const int32_t *rank, int n, bool *taken)
 {
     int next = 0;
@@ -105,7 +105,7 @@ static void number_replicas(const struct kl_roster *r, int32_t *order)
 
 /* ---- processes ---- */
 
-/* Note for every rank which rank speaks for it, then number the speakers, and list their ranks. */
+/* Set every rank's leader, number the leaders, and list their ranks. */
 static void number_processes(struct kl_roster *r, int32_t *order)
 {
     int speaker = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * roster.h - all ranks of a communicator by host and process, and what follows from who is where.
+ * roster.h - all ranks of a communicator by host and process, and derived facts.
  *
- * What the ranks of one process have in common is exchanged with other processes by one of them, the *speaker*: the lowest.
- * A process that plays several hosts (NCCL_HOSTID) counts as one process for each.
+ * One of the ranks of a process, the *leader* (its lowest), exchanges their common data with other processes. A process
+ * that plays several hosts (NCCL_HOSTID) counts as one process for each.
  *
  * Threads: const once made.
  */
@@ -17,15 +17,16 @@
 struct kl_roster {
     int nranks;
     struct kl_peer *peer; /* by rank */
-    int nprocesses;       /* numbered by their speakers' ranks, ascending */
+    int nprocesses;       /* numbered by their leaders' ranks, ascending */
     int32_t *process;     /* by rank */
     int32_t *first;       /* by process, one more at the end: where its ranks begin in `rank` */
     int32_t *rank;        /* all ranks, by process and ascending */
 };
 
 /**
- * From the records of all ranks, which it takes over, also when it fails. Ranks that chose no device get, in rank order, the
- * lowest that nobody on their host has; ranks on the same device are told apart by `replica`. Every rank computes the same.
+ * From the records of all ranks, which it takes over, also when it fails. Ranks that chose no device get, in rank
+ * order, the lowest unused one of their host; ranks on the same device are distinguished by `replica`. Every rank
+ * computes the same.
  */
 ncclResult_t kl_roster_init(struct kl_roster *roster, struct kl_peer *peer, int nranks);
 
@@ -42,19 +43,20 @@ static inline int kl_roster_members(const struct kl_roster *r, int process)
     return r->first[process + 1] - r->first[process];
 }
 
-/** How many ranks are on the host of a rank. */
+/** Number of ranks on the host of a rank. */
 int kl_roster_local_ranks(const struct kl_roster *roster, int rank);
 
-/** How many ranks are on the hosts of its NVLink domain. */
+/** Number of ranks on the hosts of its NVLink domain. */
 int kl_roster_fabric_ranks(const struct kl_roster *roster, int rank);
 
-/** How many ranks share a CPU on a rank's machine, whatever hosts it plays: rounded up; 1: each may have one of its own. */
+/** Number of ranks per CPU on a rank's machine, over all hosts that it emulates: rounded up; 1: each may have one of
+ * its own. */
 unsigned kl_roster_ranks_per_cpu(const struct kl_roster *roster, int rank);
 
-/** The same on the machine where it is most. */
+/** The same for the machine with the most. */
 unsigned kl_roster_most_ranks_per_cpu(const struct kl_roster *roster);
 
-/** By rank: those on one machine that may run on the same CPUs have the same number, that of the lowest of them. */
+/** By rank: ranks on one machine that may run on the same CPUs have the same number, the lowest of these ranks. */
 ncclResult_t kl_roster_cores(const struct kl_roster *roster, int32_t *core);
 
 #endif

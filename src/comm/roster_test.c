@@ -81,7 +81,7 @@ static void hosts_count_ranks_and_machines_cores(void **state)
     kl_roster_fini(&roster);
 }
 
-/* Ranks 0, 2 and 4 may run on CPU 1, 1 and 5 on CPU 3; so may 3, but of another machine. */
+/* Ranks 0, 2 and 4 may run on CPU 1, 1 and 5 on CPU 3; so may 3, but on another machine. */
 static void ranks_of_a_core_have_its_number(void **state)
 {
     static const int32_t want[] = {0, 1, 0, 3, 0, 1};
@@ -91,14 +91,14 @@ static void ranks_of_a_core_have_its_number(void **state)
     (void)state;
     for (int r = 0; r < 6; r++) peer[r].cpus[0] = r % 2 ? 1u << 3 : 1u << 1;
     peer[3].machine = 5;
-    peer[4].host = 8; /* which the machine plays */
+    peer[4].host = 8; /* emulated by the machine */
     struct kl_roster roster = roster_of(peer, 6);
     assert_int_equal(kl_roster_cores(&roster, core), ncclSuccess);
     for (int r = 0; r < 6; r++) assert_int_equal(core[r], want[r]);
     kl_roster_fini(&roster);
 }
 
-/* ---- random jobs, against what the rules say word for word ---- */
+/* ---- random jobs, compared with the rules spelled out ---- */
 
 static uint32_t seed = 1;
 

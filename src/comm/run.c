@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * run.c - the runner's side of a launch: wait for its turn, progress its tasks, notice when nothing moves any more.
+ * run.c - the runner's side of a launch: wait for its turn, progress its tasks, detect stalls.
  */
 #include "comm/dump.h"
 #include "comm/launch.h"
@@ -9,11 +9,11 @@
 #include "device/host/idle.h"
 #include "os/yield.h"
 
-enum { POLLS_PER_LOOK = 256 }; /* polls without progress between two looks at the clock and at who is gone */
-enum { AT_ONCE = 16 << 10, AT_ONCE_POLLS = 64 }; /* bytes, and polls, of what is not queued */
-enum { YIELDS = 64, VAIN = 2 };                  /* in a call, and those in a row after which nothing moves */
-enum { CALLS_BEHIND = 8 };                       /* calls for which it lets another rank get ahead, less one */
-enum { LARGE = 4096, MANY = 16 }; /* elements, and messages, that take so long that the clock may be read */
+enum { POLLS_PER_LOOK = 256 }; /* polls without progress between two checks of the clock and of departed ranks */
+enum { AT_ONCE = 16 << 10, AT_ONCE_POLLS = 64 }; /* bytes, and polls, of operations that run without queueing */
+enum { YIELDS = 64, VAIN = 2 };                  /* yields in a call, and useless ones in a row that end it */
+enum { CALLS_BEHIND = 8 };                       /* one of so many calls looks, the others let another rank get ahead */
+enum { LARGE = 4096, MANY = 16 }; /* elements, and messages, that take so long that reading the clock does not matter */
 
 /* ---- turns ---- */
 
@@ -34,7 +34,7 @@ static enum kl_progress fail_launch(ncclComm_t comm, struct kl_stream *stream, s
 {
     ncclResult_t rc = kl_comm_failure(comm);
 
-    kl_connections_revoke(comm->connections); /* half-finished: nobody may read our memory through them any more */
+    kl_connections_revoke(comm->connections); /* half-finished: no rank may read our memory through them any more */
     kl_exec_reset(comm->exec);
     kl_stream_fail(stream, comm, rc, kl_comm_failure_text(comm));
     finish_launch(comm, work->arg[KL_ARG_LAUNCH], end_of(work));
@@ -84,7 +84,7 @@ static bool runs_collective(ncclComm_t comm)
     return !kl_func_is_message(kl_comm_task(comm, comm->cursor)->func);
 }
 
-/* One that is waited for has left: perhaps with another call than this one, which all ranks together know. */
+/* A rank that is waited for has left: perhaps with another call than this one; the ranks together can tell. */
 static ncclResult_t hear_gone(ncclComm_t comm, int peer)
 {
     char what[KL_CALL_TEXT];
@@ -107,7 +107,7 @@ static void trace_waiting(ncclComm_t comm, bool look)
     if (look) comm->waited_for = kl_exec_blocked_on(comm->exec, false);
 }
 
-/* Nothing moves: there is time to look at the clock, and now and then at who is to blame. */
+/* Nothing moves: there is time to look at the clock, and now and then for the cause. */
 static void note_waiting(ncclComm_t comm, bool look)
 {
     if (!comm->timed_begin) kl_flight_time_begin(comm->flight, comm->cursor, comm->begun);
@@ -118,7 +118,7 @@ static void note_waiting(ncclComm_t comm, bool look)
     kl_store_relaxed(&comm->flight->waits_for, kl_exec_blocked_on(comm->exec, false));
 }
 
-/* Called when nothing moved. The clock is looked at, and the neighbours are, once in some hundred polls and before a sleep. */
+/* Called when nothing moved. Checks the clock and the neighbours once in some hundred polls and before a sleep. */
 static ncclResult_t check_patience(ncclComm_t comm)
 {
     comm->inquest.culprit = comm->rank;
@@ -229,7 +229,7 @@ static enum kl_progress fail_with(ncclComm_t comm, struct kl_stream *stream, str
     return fail_launch(comm, stream, work);
 }
 
-/* Who has left, and cannot have known of the operation: -1: that is not why it failed. */
+/* A rank that left and cannot have known of the operation; -1: none, so the failure has another cause. */
 static int find_deserter(ncclComm_t comm, uint64_t end, const struct kl_task **task)
 {
     if (runs_collective(comm)) {
@@ -245,8 +245,8 @@ static int find_deserter(ncclComm_t comm, uint64_t end, const struct kl_task **t
 }
 
 /*
- * An operation has failed with `rc`. What all ranks together know may be a better sentence: then it is held. So is a connection
- * that was lost: it may be the trace of a failure elsewhere, whose notice is on its way.
+ * An operation has failed with `rc`. The ranks together may know a better reason: then the failure is held back. So is
+ * a lost connection: it may be a consequence of a failure elsewhere whose notice is on its way.
  */
 static void judge(ncclComm_t comm, uint64_t end, ncclResult_t rc)
 {
@@ -279,13 +279,13 @@ static enum kl_progress progress_held(ncclComm_t comm, struct kl_stream *stream,
 
 /* ---- without a launch ---- */
 
-/* Is no launch under way? */
+/* Is no launch in progress? */
 static bool is_idle(ncclComm_t comm)
 {
     return kl_load_acquire(&comm->finished) == comm->launched; /* pairs with finish_launch */
 }
 
-/* Do tasks from `first` to `end` move so little that it takes no longer than a few launches? */
+/* Do tasks from `first` to `end` move so little data that they take no longer than a few launches? */
 static bool are_small(ncclComm_t comm, uint64_t first, uint64_t end)
 {
     size_t bytes = 0;
@@ -302,7 +302,7 @@ static enum kl_progress progress_some(ncclComm_t comm, uint64_t end, uint32_t po
     return got;
 }
 
-/* At a single collective. STALLED: it has not begun. */
+/* Begin a single collective. STALLED: it has not begun. */
 static enum kl_progress look_first(ncclComm_t comm, uint64_t end, ncclResult_t *rc)
 {
     const struct kl_task *t = kl_comm_task(comm, comm->cursor);
@@ -316,9 +316,9 @@ static enum kl_progress look_first(ncclComm_t comm, uint64_t end, ncclResult_t *
 
 /* ---- yielding ----
  *
- * Where ranks share cores, those that an operation waits for may be waiting for this one's core. So the call yields it, once, and looks again: what is
- * queued takes longer, and so does all that is queued behind it. The less often the longer that has been of no use, or programs that compute have kept
- * the core.
+ * Where ranks share cores, the ranks that an operation waits for may be waiting for this one's core. So the call yields
+ * it, once, and looks again: a queued operation takes longer, and delays all that is queued behind it. Yield the more
+ * rarely the longer it has been useless, or programs that compute have kept the core.
  */
 
 static bool may_yield(ncclComm_t comm, bool patient)
@@ -335,7 +335,8 @@ static bool yield_core(void)
     return kl_now_coarse_ns() == before;
 }
 
-/* The caller may run what it would push. What fails the launch fails with: it finds the communicator so. */
+/* The caller may run the launch that it would push. A failure fails the launch: the caller finds the communicator
+ * failed. */
 static bool run_alone(ncclComm_t comm, uint64_t end, uint32_t polls, bool patient)
 {
     ncclResult_t rc = ncclSuccess;
@@ -355,7 +356,7 @@ static bool run_alone(ncclComm_t comm, uint64_t end, uint32_t polls, bool patien
     return done;
 }
 
-/* Here and now; false: something stands before, or it has to wait. */
+/* Run it at once; false: other work is queued before it, or it has to wait. */
 static bool run_here(ncclComm_t comm, struct kl_stream *stream, uint64_t end, uint32_t polls, bool patient)
 {
     if (!is_idle(comm) || !kl_device_take_idle(comm->devices, stream)) return false;
@@ -364,10 +365,11 @@ static bool run_here(ncclComm_t comm, struct kl_stream *stream, uint64_t end, ui
     return done;
 }
 
-/* ---- behind what is queued ----
+/* ---- behind queued operations ----
  *
- * A rank that finds no data there queues what it is asked for, and would do so for ever after: behind what is queued nothing runs at once. So it looks
- * at the queue before, if that holds nothing but small tasks of this communicator. The less often the longer that has been of no use.
+ * A rank that finds no data there queues its call, and would queue every later one: with a non-empty queue nothing runs
+ * at once. So it first looks at the queue if that holds nothing but small tasks of this communicator. It looks the more
+ * rarely the longer that has been useless.
  */
 
 static bool may_look(ncclComm_t comm, struct kl_stream *stream, bool patient)
@@ -377,7 +379,7 @@ static bool may_look(ncclComm_t comm, struct kl_stream *stream, bool patient)
     return comm->last_stream == stream && kl_seldom_due(&comm->looks);
 }
 
-/* Yield as long as that is of use. Returns the last progress; MOVED also if only an earlier yield has brought any. */
+/* Yield as long as that is useful. Returns the last progress; MOVED also if only an earlier yield moved data. */
 static enum kl_progress run_yielding(ncclComm_t comm, struct kl_stream *stream)
 {
     enum kl_progress got = KL_STALLED, last = KL_STALLED;
@@ -403,7 +405,7 @@ static enum kl_progress run_queue(ncclComm_t comm, struct kl_stream *stream, boo
     return then == KL_STALLED ? got : then;
 }
 
-/* The same, behind what is queued. */
+/* The same, behind queued operations. */
 static bool catch_up(ncclComm_t comm, struct kl_stream *stream, uint64_t end, bool patient)
 {
     if (!may_look(comm, stream, patient)) return false;
@@ -413,8 +415,9 @@ static bool catch_up(ncclComm_t comm, struct kl_stream *stream, uint64_t end, bo
 }
 
 /*
- * Where one rank runs ahead of another, which finds nothing: looking again at each call, it would wait for the very line that is written at that moment, at each
- * operation, and hold up the other one. So it lets that get ahead by some.
+ * One rank runs ahead of another, which finds no data: if the other polled at each call, it would wait for the very
+ * line that is written at that moment, at each operation, and slow down the writer. So it polls only every
+ * CALLS_BEHIND-th call.
  */
 static bool lets_get_ahead(ncclComm_t comm, uint64_t first)
 {
@@ -473,7 +476,7 @@ enum kl_progress kl_comm_join_launch(struct kl_stream *stream, struct kl_work *w
     if (kl_load_acquire(&comm->finished) > launch) { /* pairs with finish_launch */
         if (kl_load_acquire(&comm->failed))
             kl_stream_fail(stream, comm, kl_comm_failure(comm), kl_comm_failure_text(comm));
-        kl_fetch_sub_acq_rel(&comm->joins_left, 1); /* the last look at the communicator */
+        kl_fetch_sub_acq_rel(&comm->joins_left, 1); /* the last access to the communicator */
         return KL_DONE;
     }
     if (work->arg[KL_ARG_COUNTS]) return KL_STALLED;

@@ -54,11 +54,11 @@ uint64_t kl_comm_settings_hash(const struct kl_wish *wish, enum kl_param_scope s
     return hash;
 }
 
-/* ---- who differs ---- */
+/* ---- ranks that differ ---- */
 
-enum { MOST_SIDES = 4 }; /* that are told apart in one sentence */
+enum { MOST_SIDES = 4 }; /* that one sentence distinguishes */
 
-/* Ranks that have to be alike and are not, by what they have: a side is those with the same hash. */
+/* Ranks that have to be alike and are not: ranks with the same hash are a side. */
 struct dispute {
     const struct kl_peer *peers;
     int nranks;
@@ -83,7 +83,7 @@ static uint64_t hash_of(const struct dispute *d, int rank)
     return d->scope == KL_ALIKE ? d->peers[rank].settings : d->peers[rank].host_settings;
 }
 
-/* The side of a rank; -1: none of those that are told apart. */
+/* The side of a rank; -1: none of the distinguished ones. */
 static int side_of(const struct dispute *d, int rank)
 {
     if (!is_concerned(d, rank)) return -1;
@@ -100,7 +100,7 @@ static bool find_sides(struct dispute *d)
     return d->nsides > 1;
 }
 
-/* Is there a rank that is not like rank 0? Where there is none, which is usual, no host needs to be looked at. */
+/* Does a rank differ from rank 0? If none does, which is usual, hosts need not be checked. */
 static bool hosts_differ(const struct dispute *d)
 {
     for (int r = 1; r < d->nranks; r++)
@@ -120,14 +120,14 @@ static bool find_host(struct dispute *d)
     return false;
 }
 
-/* All ranks have the same records, and find the same. */
+/* All ranks have the same records, and compute the same. */
 static bool find_dispute(struct dispute *d)
 {
     d->scope = KL_ALIKE;
     return find_sides(d) || find_host(d);
 }
 
-/* ---- what they have ---- */
+/* ---- their settings ---- */
 
 /* The settings of one scope: name, zero, value, zero, and so on. */
 struct document {
@@ -152,7 +152,7 @@ static ncclResult_t write_document(const struct kl_wish *wish, enum kl_param_sco
     return fclose(to) ? KL_NOMEM("the settings of a rank") : ncclSuccess;
 }
 
-/* One side tells all ranks its settings. */
+/* One side sends all ranks its settings. */
 static ncclResult_t tell(ncclComm_t comm, const struct dispute *d, const struct kl_among *all, int side,
                          struct document *document)
 {
@@ -181,16 +181,16 @@ static ncclResult_t tell_all(ncclComm_t comm, const struct dispute *d, struct do
 
 enum { MOST_NAMED = 3, MOST_LISTED = 8 }; /* settings, ranks */
 
-/* The next text of a document, which is empty behind its end. */
+/* The next text of a document; empty behind its end. */
 static const char *next_text(const struct document *document, size_t *at)
 {
     const char *text = *at < document->bytes ? document->text + *at : "";
 
-    *at += strlen(text) + 1; /* a document ends with a zero, whatever it holds */
+    *at += strlen(text) + 1; /* a document ends with a zero, whatever its contents */
     return text;
 }
 
-/* "rank 2 (host h, pid p)" or "ranks 0, 1, 3": those of the sides in `sides`. */
+/* "rank 2 (host h, pid p)" or "ranks 0, 1, 3": the ranks of the sides in `sides`. */
 static void add_ranks(struct kl_text *t, const struct dispute *d, unsigned sides)
 {
     int n = 0, last = 0, listed = 0;
@@ -210,7 +210,7 @@ static void add_ranks(struct kl_text *t, const struct dispute *d, unsigned sides
     if (n == 1) kl_text_add(t, " (host %.*s, pid %d)", KL_PEER_HOST_TEXT, d->peers[last].host_name, d->peers[last].pid);
 }
 
-/* Which sides have the value of `side`. */
+/* The sides with the value of `side`. */
 static unsigned alike(const struct dispute *d, const char *const *value, int side)
 {
     unsigned sides = 0;
@@ -277,7 +277,7 @@ ncclResult_t kl_comm_check_settings(ncclComm_t comm, const struct kl_peer *peers
     ncclResult_t rc = tell_all(comm, &d, document);
     if (!rc) {
         (void)kl_bootstrap_barrier(
-            comm->bootstrap); /* who fails ends the exchanges of others: first let all know why */
+            comm->bootstrap); /* a failing rank ends the exchanges of others: first let all know why */
         rc = refuse(&d, document);
     }
     for (int i = 0; i < d.nsides; i++) free(document[i].text);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * settings.h - what users have set, compared among the ranks of a communicator when it is made.
+ * settings.h - the users' settings, compared among the ranks of a new communicator.
  *
- * A rank's record (transport/peer.h) holds a hash of the settings that have to be alike on all ranks (KL_ALIKE in the tables of
- * parameters, and in that of ncclConfig_t), and one of those that have to be on a host (KL_HOST_ALIKE). Only where hashes
- * differ, the settings themselves are exchanged, so that every rank says which differ, where, and how.
+ * A rank's record (transport/peer.h) holds a hash of the settings that have to be alike on all ranks (KL_ALIKE in the
+ * tables of parameters, and of ncclConfig_t), and one of the settings that have to be alike on a host (KL_HOST_ALIKE).
+ * Only where hashes differ, the settings themselves are exchanged, so that every rank reports which differ, where, and
+ * how.
  *
  * Threads: any; kl_comm_check_settings is an exchange of the bootstrap.
  */
@@ -20,12 +21,12 @@ struct kl_wish;
 /** The parameters of every module; ends with NULL. */
 extern const struct kl_param_set *const kl_comm_param_sets[];
 
-/** Of all settings with this scope that are in force; numbers count by value, texts as they are written. */
+/** Hash of all settings in force with this scope; numbers count by value, texts as they are written. */
 uint64_t kl_comm_settings_hash(const struct kl_wish *wish, enum kl_param_scope scope);
 
 /**
- * Are the ranks of the communicator, whose records these are, alike as they have to be? If not, all of them fail: ncclInvalidUsage,
- * naming settings, values and ranks. Every rank calls it.
+ * Are the ranks with these records alike as they have to be? If not, all of them fail: ncclInvalidUsage, naming
+ * settings, values and ranks. Every rank calls it.
  */
 ncclResult_t kl_comm_check_settings(ncclComm_t comm, const struct kl_peer *peers);
 

@@ -38,7 +38,7 @@ bool kl_standings_differ(const struct kl_standings *s, uint64_t number, struct k
     return false;
 }
 
-/* ---- who is waited for ---- */
+/* ---- the ranks that are waited for ---- */
 
 static bool is_stalled(const struct kl_standings *s, int rank)
 {
@@ -59,7 +59,7 @@ static int first_silent(const struct kl_standings *s)
     return -1;
 }
 
-/* Who has not come to a collective that others wait in; those first who wait for nobody. */
+/* The rank that has not joined a collective that others wait in; first ranks that wait for no other. */
 static int first_behind(const struct kl_standings *s, uint64_t number)
 {
     for (int stalled = 0; stalled < 2; stalled++)
@@ -68,7 +68,7 @@ static int first_behind(const struct kl_standings *s, uint64_t number)
     return -1;
 }
 
-/* Where it ends who waits for whom: at a rank that waits for nobody, or where it goes round in a circle. */
+/* The end of the chain of waiting ranks: a rank that waits for no other, or where the chain closes a circle. */
 static int end_of_chain(const struct kl_standings *s, int rank)
 {
     int at = rank, next;
@@ -77,7 +77,8 @@ static int end_of_chain(const struct kl_standings *s, int rank)
     return at;
 }
 
-/* Who is silent counts before all, also where nobody waits for it by name: what others send may pass through it. */
+/* A silent rank counts before all others, also where no rank waits for it by name: the others' data may pass through
+ * it. */
 static int find_culprit(const struct kl_standings *s, int me, uint64_t number)
 {
     int rank = end_of_chain(s, me);
@@ -111,7 +112,7 @@ static bool is_in(const struct kl_standing *s, const struct kl_call *c)
     return s->now.what == c->what && s->now.count == c->count;
 }
 
-/* " in Recv of 8 int8 from rank 3 for rank 3"; `it`: what the text is about. */
+/* " in Recv of 8 int8 from rank 3 for rank 3"; `it`: the word for the rank that the text is about. */
 static void add_stall(struct kl_text *t, const struct kl_standings *s, int rank, const struct kl_call *it)
 {
     char text[KL_CALL_TEXT];
@@ -120,7 +121,7 @@ static void add_stall(struct kl_text *t, const struct kl_standings *s, int rank,
     if (awaited_by(s, rank) >= 0) kl_text_add(t, " for rank %d", awaited_by(s, rank));
 }
 
-/* What follows "rank 3, which ". */
+/* The continuation of "rank 3, which ". */
 static void add_state(struct kl_text *t, const struct kl_standings *s, int rank, uint64_t number,
                       const struct kl_call *it)
 {
@@ -144,7 +145,8 @@ static void add_state(struct kl_text *t, const struct kl_standings *s, int rank,
     }
 }
 
-/* Who is told in the same words: all that are silent, and who waits in the same operation for the same rank. */
+/* Are two ranks described by the same words? All silent ranks are, and ranks that wait in the same operation for the
+ * same rank. */
 static bool are_alike(const struct kl_standings *s, int a, int b)
 {
     if (!s->known[a] || !s->known[b]) return !s->known[a] && !s->known[b];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * standing.h - where a rank is, as it tells others who ask (bootstrap/census.h), and what follows from where all are.
+ * standing.h - where each rank is, as it answers questions of others (bootstrap/census.h), and the diagnosis from all
+ * ranks' answers.
  *
  * Threads: pure functions.
  */
@@ -11,8 +12,8 @@
 #include "coll/signature.h"
 
 enum kl_standing_state {
-    KL_STANDING_IDLE,    /* all it was asked to do is done */
-    KL_STANDING_AT_WORK, /* or what it was asked to do waits for other work of its stream */
+    KL_STANDING_IDLE,    /* all its operations are done */
+    KL_STANDING_AT_WORK, /* or its operation waits for other work of its stream */
     KL_STANDING_STALLED
 };
 
@@ -27,12 +28,12 @@ struct kl_standing {
     uint64_t stalled_ms;
     uint64_t first; /* number of calls[0] */
     uint32_t ncalls, reserved;
-    struct kl_call calls[KL_STANDING_CALLS]; /* up to the number that was asked for */
+    struct kl_call calls[KL_STANDING_CALLS]; /* up to the requested number */
     uint64_t room;
 };
 _Static_assert(sizeof(struct kl_standing) == KL_STANDING_BYTES, "wire format");
 
-/** All ranks. What comes from others is not trusted. */
+/** All ranks. Data from others are not trusted. */
 struct kl_standings {
     int n;
     const unsigned char *known; /* enum kl_answered, by rank */
@@ -42,8 +43,8 @@ struct kl_standings {
 };
 
 /**
- * Do calls differ, of those that all standings hold? Then the sentence about the first number that does, as kl_call_verdict.
- * `called` has room for n; `*all`: everybody who has not left has called that number.
+ * Do calls differ, of the numbers that all standings hold? Then the sentence about the first differing number, as
+ * kl_call_verdict. `called` has room for n; `*all`: all ranks that have not left have called that number.
  */
 bool kl_standings_differ(const struct kl_standings *s, uint64_t number, struct kl_called *called, char *text,
                          size_t size, int *culprit, bool *all);

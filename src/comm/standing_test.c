@@ -46,7 +46,7 @@ static struct kl_standings all_have_called(uint64_t number)
     return (struct kl_standings){.n = N, .known = known, .of = of, .describe = describe};
 }
 
-/* ---- who is to blame ---- */
+/* ---- the rank to blame ---- */
 
 static void expect_report(const struct kl_standings *s, int me, uint64_t number, int culprit, const char *want)
 {
@@ -97,7 +97,7 @@ static void who_never_came_is_named_with_the_last_call(void **state)
                   "collectives");
 }
 
-/* Of those behind, who waits for nobody. */
+/* Of the ranks behind, the one that waits for no other. */
 static void who_is_held_up_elsewhere_is_not_blamed_before_who_is_not(void **state)
 {
     struct kl_standings s = all_have_called(17);
@@ -155,7 +155,7 @@ static void who_waits_alike_is_told_together(void **state)
         "for rank 2; rank 1 is silent");
 }
 
-/* Ranks 0 and 1 wait for each other, because what they send passes through rank 3. */
+/* Ranks 0 and 1 wait for each other, because their data pass through rank 3. */
 static void who_is_silent_is_named_where_nobody_waits_for_him(void **state)
 {
     struct kl_standings s = all_have_called(1);
@@ -170,7 +170,7 @@ static void who_is_silent_is_named_where_nobody_waits_for_him(void **state)
         "rank 1; rank 1 waits in Recv of 8 float from rank 0 for rank 0");
 }
 
-/* What others say may be anything. */
+/* Others' answers may be anything. */
 static void nonsense_does_no_harm(void **state)
 {
     struct kl_standings s = all_have_called(3);

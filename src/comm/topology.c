@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * topology.c - the machine that the ranks of this host live on; with those of other hosts, if one NVLink domain spans them.
+ * topology.c - the machine that the ranks of this host live on; with the machines of other hosts, if one NVLink domain
+ * spans them.
  *
- * The first of these ranks describes it in a document: this machine, or that of NCCL_TOPO_FILE, with these ranks
- * as its devices. The other processes get the document from it, so that all see the same machine, and each makes of it the
- * topology of every domain that its ranks are in.
+ * The first of these ranks describes it in a document: this machine, or the machine in NCCL_TOPO_FILE, with these ranks
+ * as its devices. The other processes get the document from it, so that all see the same machine, and each makes of it
+ * the topology of every domain that its ranks are in.
  */
 #include "comm/comm.h"
 
@@ -25,7 +26,7 @@
 
 enum { MAX_NODES = 1024 };
 
-/* What it is made from, and what becomes of it. */
+/* Inputs and results. */
 struct work {
     ncclComm_t comm;
     const struct kl_topo_config *config;
@@ -35,7 +36,7 @@ struct work {
     int *label;    /* by GPU of the whole machine: the lowest GPU of its domain */
     int *number;   /* by label: the domain's number in the world, NOT_MINE or NEW */
     bool *with;    /* by process */
-    int32_t *list; /* of speakers */
+    int32_t *list; /* of leaders */
 };
 enum { NOT_MINE = -1, NEW = -2 };
 
@@ -46,7 +47,7 @@ static const struct kl_peer *me(ncclComm_t comm)
 
 /* ---- the document ---- */
 
-/* Which of the hosts this is, in the order of their first ranks; `n` devices are listed. */
+/* Index of this host, in the order of their first ranks; `n` devices are listed. */
 static int place_of_host(const struct work *w, int n, const struct kl_peer *p)
 {
     int hosts = 0;
@@ -58,7 +59,8 @@ static int place_of_host(const struct work *w, int n, const struct kl_peer *p)
     return hosts;
 }
 
-/* The devices of the machine in rank order; `count` is what the process has, 0 where their nodes do not matter. */
+/* The devices of the machine in rank order; `count` is the process's number of them, 0 where their nodes do not
+ * matter. */
 static void list_devices(struct work *w, int count)
 {
     int nodes[MAX_NODES], nnodes = count ? kl_machine_numa_nodes(NULL, nodes, MAX_NODES) : 0, n = 0;
@@ -92,7 +94,7 @@ static ncclResult_t check_ordinals(const struct work *w, const struct kl_xml *fi
     return ncclSuccess;
 }
 
-/* The NICs of this machine, as the net has them, for what leaves it. */
+/* The NICs of this machine as the net reports them, for traffic between hosts. */
 static ncclResult_t list_nics(struct kl_machine *machine, struct kl_net_facts **nics)
 {
     const struct kl_net *net = kl_nets[0];
@@ -119,7 +121,7 @@ static ncclResult_t list_nics(struct kl_machine *machine, struct kl_net_facts **
     return ncclSuccess;
 }
 
-/* Whoever knows one host only wonders what a network is for. */
+/* A user with one host wonders why a network is needed. */
 static ncclResult_t explain(ncclComm_t comm, ncclResult_t rc)
 {
     char text[KL_ERROR_TEXT];
@@ -186,7 +188,7 @@ static ncclResult_t get_document(struct work *w)
     return tell_document(w, &among);
 }
 
-/* A dump is a convenience: what keeps it from being written is said, and that is all. */
+/* A dump is a convenience: a failure to write it is only reported. */
 static void dump_document(const struct work *w)
 {
     const struct kl_world *world = w->comm->world;
@@ -209,7 +211,7 @@ static int label_of_rank(const struct work *w, const struct kl_topo *whole, int 
     return w->label[kl_topo_gpu_of_rank(whole, rank)];
 }
 
-/* Give the domains that ranks of this process are in a number each, by ascending first rank. */
+/* Number the domains of this process's ranks, by ascending first rank. */
 static void number_domains(struct work *w, const struct kl_topo *whole)
 {
     struct kl_world *world = w->comm->world;
@@ -281,7 +283,7 @@ static ncclResult_t find_machine(ncclComm_t comm)
     KL_TRY_OR(rc, out, allocate(&w));
     KL_TRY_OR(rc, out, get_document(&w));
     dump_document(&w);
-    w.options.force_merge = NULL; /* belongs to `config`; the document tells what was merged */
+    w.options.force_merge = NULL; /* belongs to `config`; the document holds the merged NICs */
     w.options.mnnvl = kl_machine_file_multihost(w.document);
     rc = make_domains(&w);
 out:
@@ -295,7 +297,7 @@ out:
 
 /* ---- the phase ---- */
 
-/* Ranks of a process without SHM have P2P, where its level allows that. The others are left to the network. */
+/* Ranks of a process without SHM have P2P, where its level allows that. The others use the network. */
 static bool lacks_p2p(const struct kl_topo *t, int nranks)
 {
     if (!t->options.shm_disable) return false;

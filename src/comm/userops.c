@@ -12,16 +12,16 @@ _Static_assert(ncclNumOps + (1u << (ENTRY_BITS + USE_BITS)) < koloBitAnd, "kolo.
 
 struct kl_userop {
     struct kl_redop redop;
-    const void *scalar; /* NULL: it was read */
+    const void *scalar; /* NULL: it was read already */
     ncclDataType_t type;
     bool used;
     uint32_t use;
-    uint64_t free_at; /* launches that must have finished before it is used again */
+    uint64_t free_at; /* launches that must have finished before the entry is reused */
 };
 
 /* ---- handles ---- */
 
-/* What a communicator adds to the uses of its entries: handles of others do not fit by accident. */
+/* The communicator's part of the use number: handles of other communicators do not fit by accident. */
 static uint32_t use_number(const struct ncclComm *comm, uint32_t use)
 {
     return (uint32_t)(((uintptr_t)comm->handle * 0x9e3779b97f4a7c15u >> 40) + use) & ((1 << USE_BITS) - 1);
@@ -75,7 +75,7 @@ void kl_userops_fini(struct kl_userops *ops)
     free(ops->entry);
 }
 
-/* ---- what programs do ---- */
+/* ---- calls of programs ---- */
 
 ncclResult_t kl_userop_create(struct ncclComm *comm, ncclDataType_t type, const void *scalar, bool later,
                               ncclRedOp_t *op)
@@ -119,7 +119,7 @@ static ncclResult_t resolve_bits(struct ncclComm *comm, struct kl_task *task)
 
 ncclResult_t kl_userop_resolve(struct ncclComm *comm, struct kl_task *task, const char *function)
 {
-    if ((unsigned)task->type >= ncclNumTypes) return ncclSuccess; /* that is refused later */
+    if ((unsigned)task->type >= ncclNumTypes) return ncclSuccess; /* refused later */
     if (task->op >= koloBitAnd && task->op < koloBitAnd + KL_BITS_OPS) return resolve_bits(comm, task);
     const struct kl_userop *u = find(comm, task->op);
     if (!u)

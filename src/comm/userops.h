@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * userops.h - operations of one communicator that a program makes: sums of contributions that each rank multiplies before.
+ * userops.h - operations of one communicator that a program makes: sums of contributions that each rank multiplies
+ * first.
  *
- * A handle is a number behind the built-in operations: which entry, and which use of that by which communicator, so that one that was
- * destroyed, or is another communicator's, is found out. What is queued with an operation keeps it: an entry is used again
- * only when all that was launched before has finished.
+ * A handle is a number behind the built-in operations: an entry, and the use of it by a communicator, so that a
+ * destroyed operation, or another communicator's, is recognised. Queued operations keep their entry: it is used again
+ * only when all earlier launches have finished.
  *
  * Threads: the user's.
  */
@@ -24,14 +25,14 @@ struct kl_userops {
     uint32_t n;
 };
 
-/** `scalar` is an element of `type`: read now, or, with `later`, whenever an operation with it begins. */
+/** `scalar` is an element of `type`: read now, or, with `later`, at the begin of each operation with it. */
 ncclResult_t kl_userop_create(struct ncclComm *comm, ncclDataType_t type, const void *scalar, bool later,
                               ncclRedOp_t *op);
 
-/** No such operation: ncclInvalidArgument. What is queued is done with it. */
+/** No such operation: ncclInvalidArgument. Queued operations still use it. */
 ncclResult_t kl_userop_destroy(struct ncclComm *comm, ncclRedOp_t op);
 
-/** A task whose operation is none of the built-in ones: find it. Unknown, or of another type: ncclInvalidArgument. */
+/** A task with an operation that is not built in: find it. Unknown, or of another type: ncclInvalidArgument. */
 ncclResult_t kl_userop_resolve(struct ncclComm *comm, struct kl_task *task, const char *function);
 
 void kl_userops_fini(struct kl_userops *ops);

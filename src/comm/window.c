@@ -4,18 +4,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What a rank says of its buffer. */
+/* A rank's record of its buffer. */
 struct offer {
     uint64_t bytes;
     int32_t flags;
     int32_t failed;   /* an ncclResult_t */
     int32_t contexts; /* of one-sided operations */
-    int32_t listens;  /* for those of ranks that cannot map it */
+    int32_t listens;  /* for ranks that cannot map it */
     struct kl_rma_card card;
     struct kl_rma_part part;
 };
 
-/* How a rank is reached over the net. */
+/* How to reach a rank over the net. */
 struct door {
     struct kl_net_handle address;
     int32_t failed;
@@ -34,6 +34,7 @@ static ncclResult_t prepare_rma(struct ncclComm *comm)
         .rank = comm->rank,
         .nranks = comm->nranks,
         .contexts = kl_wish_or(comm->wish.rma_contexts, 1),
+        .signals = kl_wish_or(comm->wish.rma_signals, KL_RMA_SIGNALS),
         .device = comm->device,
         .devices = comm->devices,
         .secret = kl_bootstrap_key(comm->bootstrap, "kolo rma"),
@@ -50,7 +51,7 @@ static ncclResult_t prepare_rma(struct ncclComm *comm)
     return kl_rma_create(&config, &comm->rma);
 }
 
-/* Others may write to it from here on, before this rank knows theirs. */
+/* Others may write to it from here on, before this rank has their records. */
 static ncclResult_t make_offer(struct ncclComm *comm, int number, void *ptr, struct offer *mine,
                                struct kl_rma_window **window)
 {
@@ -89,7 +90,7 @@ static enum kl_rma_reach reach_of(const struct ncclComm *comm, int rank)
     return me->process == peer->process ? KL_RMA_PROCESS : KL_RMA_HOST;
 }
 
-/* Can some rank only be reached over the net, and has not all been done for that? The same on all ranks. */
+/* Is some rank reachable over the net only, and is its set-up incomplete? The same on all ranks. */
 static bool needs_net(const struct ncclComm *comm, const struct offer *offers)
 {
     bool alone = true, mapped = true, all_listen = true;
@@ -172,7 +173,7 @@ static ncclResult_t open_window(struct ncclComm *comm, void *ptr, size_t bytes, 
     uintptr_t handle = 0;
     struct kl_rma_window *memory = NULL;
     struct offer mine = {.bytes = bytes, .flags = flags, .contexts = kl_wish_or(comm->wish.rma_contexts, 1)};
-    const int number = comm->windows_asked++; /* the same at all ranks, whatever comes of it */
+    const int number = comm->windows_asked++; /* the same at all ranks, whether it succeeds or not */
     ncclResult_t rc = kl_registry_add(&comm->windows, kl_handle_number(comm), comm->devices, ptr, bytes, &handle);
     const ncclResult_t added = rc;
 

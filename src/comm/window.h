@@ -6,8 +6,8 @@
 #include "comm/job.h"
 
 /**
- * Every rank calls it, with the same flags (else ncclInvalidUsage): `*window` is written when all have. By a job, which it ends; the
- * failure of one rank is that of all, and no window is left.
+ * Every rank calls it, with the same flags (else ncclInvalidUsage): `*window` is written when all have. By a job, which
+ * it ends; if one rank fails, all fail, and no window is left.
  */
 ncclResult_t kl_comm_open_window(struct ncclComm *comm, void *ptr, size_t bytes, int flags, ncclWindow_t *window);
 

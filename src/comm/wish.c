@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAGIC = 0xcafebeef, HEAD_BYTES = 16 };
+enum { HEAD_BYTES = 16 };
 
-/* As NCCL 2.30.7 has it. */
+/* As NCCL 2.32.3 has it. */
 struct config {
     size_t size;
     unsigned magic, version;
@@ -19,9 +19,9 @@ struct config {
     int split_share, traffic_class;
     const char *name;
     int collnet, cta_policy, shrink_share, nvls_ctas, per_net_peer, nvlink_centric, graph_usage, rma_contexts,
-        p2p_peers, graph_ordering;
+        p2p_peers, graph_ordering, launch_order, rma_signals, rma_eager, cft, nvls_mode;
 };
-_Static_assert(sizeof(struct config) == 96, "of NCCL 2.30.7");
+_Static_assert(sizeof(struct config) == 120, "of NCCL 2.32.3");
 _Static_assert(sizeof(ncclConfig_t) <= sizeof(struct config), "what our own header has is understood");
 
 #define UNDEFINED NCCL_CONFIG_UNDEF_INT
@@ -34,6 +34,11 @@ const struct kl_wish kl_wish_none = {
     .per_net_peer = UNDEFINED,
     .collnet = UNDEFINED,
     .rma_contexts = UNDEFINED,
+    .rma_signals = UNDEFINED,
+    .nvls_mode = UNDEFINED,
+    .launch_order = UNDEFINED,
+    .rma_eager = UNDEFINED,
+    .cft = UNDEFINED,
     .cga_cluster = UNDEFINED,
     .split_share = UNDEFINED,
     .shrink_share = UNDEFINED,
@@ -45,7 +50,8 @@ const struct kl_wish kl_wish_none = {
     .p2p_peers = UNDEFINED,
 };
 
-/* An integer of the config: may ranks differ in it, since which version it means something, what is allowed, and where it goes. */
+/* An integer of the config: may ranks differ in it, the first version that defines it, the allowed values, and its
+ * destination. */
 static const struct field {
     const char *name;
     enum kl_param_scope scope; /* KL_ALIKE or KL_OWN */
@@ -74,11 +80,16 @@ static const struct field {
     FIELD(rma_contexts, "numRmaCtx", KL_OWN, 2, 29, 0, 1, INT_MAX),
     FIELD(p2p_peers, "maxP2pPeers", KL_OWN, 2, 30, 0, 1, INT_MAX),
     FIELD(graph_ordering, "graphStreamOrdering", KL_OWN, 2, 30, 5, 0, 1),
+    FIELD(launch_order, "launchOrderImplicit", KL_OWN, 2, 31, 0, 0, 1),
+    FIELD(rma_signals, "numRmaSig", KL_ALIKE, 2, 31, 0, 1, KL_WISH_RMA_SIGNALS),
+    FIELD(rma_eager, "rmaEagerInit", KL_OWN, 2, 31, 0, 0, 1),
+    FIELD(cft, "hostCftMode", KL_ALIKE, 2, 32, 0, ncclHostCftEnable, ncclHostCftFallback),
+    FIELD(nvls_mode, "nvlsHostMode", KL_ALIKE, 2, 32, 0, 0, INT_MAX),
 #undef FIELD
 };
 enum { NFIELDS = sizeof fields / sizeof fields[0] };
 
-/* What lies behind the end of the program's struct is undefined, as are texts: pointers are NULL then. */
+/* The bytes behind the end of the program's struct are undefined, as are texts: pointers are NULL then. */
 static struct config copy_of(const ncclConfig_t *given, size_t size)
 {
     struct config c = {0};
@@ -112,6 +123,22 @@ static ncclResult_t read_text(const char *text, const char *field, const char *f
     return ncclSuccess;
 }
 
+static ncclResult_t check_modes(const char *function, const struct kl_wish *wish)
+{
+    const int flags = ncclNvlsHostModeDisableTransport | ncclNvlsHostModeDisableSymmetricMultimem;
+    const int nvls = kl_wish_or(wish->nvls_mode, 0);
+
+    if (nvls & ~flags && nvls != ncclNvlsHostModeDisable)
+        return KL_FAIL(ncclInvalidArgument, "%s: nvlsHostMode is %d in the configuration, and may be 0 to %d or %d",
+                       function, nvls, flags, ncclNvlsHostModeDisable);
+    if (wish->cft == ncclHostCftEnable)
+        return KL_FAIL(ncclInvalidUsage,
+                       "%s: hostCftMode of the configuration asks for counted fabric writes, which host devices do not "
+                       "have; ncclHostCftFallback uses them where there are some",
+                       function);
+    return ncclSuccess;
+}
+
 static ncclResult_t read_fields(const struct config *c, const char *function, struct kl_wish *wish)
 {
     for (int i = 0; i < NFIELDS; i++) KL_TRY(read_field(&fields[i], c, function, wish));
@@ -120,7 +147,7 @@ static ncclResult_t read_fields(const struct config *c, const char *function, st
     if (kl_wish_or(wish->min_ctas, 1) > kl_wish_or(wish->max_ctas, INT_MAX))
         return KL_FAIL(ncclInvalidArgument, "%s: minCTAs %d of the configuration exceeds maxCTAs %d", function,
                        wish->min_ctas, wish->max_ctas);
-    return ncclSuccess;
+    return check_modes(function, wish);
 }
 
 ncclResult_t kl_wish_read(const ncclConfig_t *config, const char *function, struct kl_wish *wish)
@@ -132,7 +159,7 @@ ncclResult_t kl_wish_read(const ncclConfig_t *config, const char *function, stru
     if (!config) return ncclSuccess;
     memcpy(&size, config, sizeof size);
     struct config c = copy_of(config, size);
-    if (size < HEAD_BYTES || c.magic != MAGIC)
+    if (size < HEAD_BYTES || c.magic != NCCL_API_MAGIC)
         return KL_FAIL(ncclInvalidArgument,
                        "%s: the configuration does not begin as one does: start it with NCCL_CONFIG_INITIALIZER",
                        function);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * wish.h - what a program asks of a communicator: ncclConfig_t, of every version of NCCL that has one.
+ * wish.h - the program's configuration of a communicator: ncclConfig_t, of every version of NCCL that has one.
  *
- * The struct grew at its end from version to version, and twice into its tail padding: so its size says how much may be read,
- * and its version which of that means something.
+ * The struct grew at its end from version to version, and twice into its tail padding: so its size bounds the readable
+ * bytes, and its version tells which of them are defined.
  *
  * Values:  an integer that is undefined is NCCL_CONFIG_UNDEF_INT, a text that is undefined is "".
  * Source:  features.md 1.11, the runtime specification 1.5; NCCL's documentation of ncclConfig_t.
@@ -15,38 +15,52 @@
 
 #include <stdbool.h>
 
-enum { KL_WISH_TEXT = 64 };
+enum { KL_WISH_TEXT = 64, KL_WISH_RMA_SIGNALS = 1024 /* at most */ };
 
 struct kl_wish {
     /* these have an effect: */
-    int blocking;            /* 0: what takes long returns ncclInProgress */
+    int blocking;            /* 0: long operations return ncclInProgress */
     int min_ctas, max_ctas;  /* limits of the number of channels */
     int nvls_ctas;           /* channels of NVLS */
     int per_net_peer;        /* channels of messages towards ranks of other nodes */
     int collnet;             /* reductions in the network are allowed */
     int rma_contexts;        /* of one-sided operations */
+    int rma_signals;         /* of each of these contexts */
+    int nvls_mode;           /* flags of ncclNvlsHostMode_t */
     char net[KL_WISH_TEXT];  /* the network by name */
     char name[KL_WISH_TEXT]; /* of the communicator, for logs */
 
-    /* and these are checked, for host devices have no use for them: */
+    /* only checked; host devices do not use them: */
     int cga_cluster;                 /* thread blocks of a cluster */
-    int split_share, shrink_share;   /* children have connections of their own, made when they first need them */
+    int split_share, shrink_share;   /* children have connections of their own, made at first use */
     int traffic_class;               /* of a network that knows classes */
-    int cta_policy;                  /* how many cores of a GPU to leave */
+    int cta_policy;                  /* number of a GPU's cores to leave */
     int nvlink_centric;              /* order of all-to-all in kernels */
     int graph_usage, graph_ordering; /* CUDA graphs */
     int p2p_peers;                   /* resources of kernels for each peer */
+    int launch_order;                /* order of kernels of several communicators */
+    int rma_eager;                   /* when one-sided operations are set up */
+    int cft;                         /* counted fabric writes; never ncclHostCftEnable */
 };
 
 /** Nothing is asked for. */
 extern const struct kl_wish kl_wish_none;
 
-/** Read an ncclConfig_t, of any version; NULL asks for nothing. A wrong magic or value: ncclInvalidArgument, naming it. */
+/**
+ * Read an ncclConfig_t, of any version; NULL asks for nothing. A wrong magic or value: ncclInvalidArgument,
+ * naming it; a feature that host devices lack: ncclInvalidUsage.
+ */
 ncclResult_t kl_wish_read(const ncclConfig_t *config, const char *function, struct kl_wish *wish);
 
-/** Call `visit` for what all ranks of a communicator have to ask for alike; "": undefined. */
+/** Call `visit` for every field that all ranks of a communicator have to set alike; "": undefined. */
 typedef void kl_wish_visit(void *ctx, const char *name, const char *value);
 void kl_wish_each_alike(const struct kl_wish *wish, kl_wish_visit *visit, void *ctx);
+
+/** Does the program forbid NVLS? */
+static inline bool kl_wish_forbids_nvls(const struct kl_wish *wish)
+{
+    return wish->nvls_mode != NCCL_CONFIG_UNDEF_INT && wish->nvls_mode & ncclNvlsHostModeDisableTransport;
+}
 
 /** A value, or what holds where nothing is asked for. */
 static inline int kl_wish_or(int value, int otherwise)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REMEMBER_MS = 600000 }; /* for who is late */
+enum { REMEMBER_MS = 600000 }; /* for ranks that are late */
 
 /* ---- the worlds that still wait for members ---- */
 
@@ -26,7 +26,7 @@ static void after_fork_in_parent(void)
     pthread_mutex_unlock(&list_lock);
 }
 
-/* The other threads, which were joining, do not exist here. */
+/* Other threads that were joining do not exist here. */
 static void after_fork_in_child(void)
 {
     waiting = NULL;
@@ -93,7 +93,7 @@ static ncclResult_t create(const struct kl_peer *peers, int nranks, int rank, st
     if (!w || !copy) {
         free(copy);
         free(w);
-        return KL_NOMEM("what the ranks of a process share");
+        return KL_NOMEM("the data shared by the ranks of a process");
     }
     memcpy(copy, peers, (size_t)nranks * sizeof *copy);
     w->job = peers[0].job;
@@ -118,7 +118,7 @@ static ncclResult_t create(const struct kl_peer *peers, int nranks, int rank, st
     return ncclSuccess;
 }
 
-/* Those who never came to a world that the others left. Under list_lock. */
+/* Forget the ranks that never joined a world that the others left. Under list_lock. */
 static void forget_deserted(void)
 {
     for (struct kl_world **link = &waiting; *link;) {
@@ -161,7 +161,7 @@ ncclResult_t kl_world_join(const struct kl_peer *peers, int nranks, int rank, st
     return rc;
 }
 
-/* Under its lock. Who leaves while others have not joined yet has failed: they find out when they come. */
+/* Under its lock. A rank that leaves while others have not joined yet has failed: they learn it when they join. */
 static void fail_who_comes(struct kl_world *w)
 {
     if (w->failed) return;
@@ -169,7 +169,7 @@ static void fail_who_comes(struct kl_world *w)
     snprintf(w->text, sizeof w->text, "another rank of this process has failed, and left");
 }
 
-/* A world that all have left, before others came, stays for them: in a new one they would wait for who is gone. */
+/* A world that all have left, before others came, stays for them: in a new one they would wait for departed ranks. */
 void kl_world_leave(struct kl_world *w)
 {
     if (!w) return;
@@ -186,11 +186,11 @@ void kl_world_leave(struct kl_world *w)
 /* ---- stages ---- */
 
 enum {
-    PATIENCE = 4,        /* stages hold few exchanges, each of which may take KOLO_BOOTSTRAP_TIMEOUT */
-    LOOK_NS = 100000000, /* how often a failure that came from elsewhere is looked for */
+    PATIENCE = 4,        /* factor: stages hold few exchanges, each of which may take KOLO_BOOTSTRAP_TIMEOUT */
+    LOOK_NS = 100000000, /* period of checks for a failure from elsewhere */
 };
 
-/* Is this rank the one that speaks for its process? */
+/* Is this rank the leader of its process? */
 static bool speaks(const struct ncclComm *comm)
 {
     const struct kl_world *w = comm->world;
@@ -216,7 +216,7 @@ struct kl_among kl_world_speakers(const struct ncclComm *comm, const bool *with,
     return among;
 }
 
-/* Sleep until something changes, or it is time to look; under lock. */
+/* Sleep until something changes, or the period has passed; under lock. */
 static void wait_a_little(struct kl_world *w)
 {
     uint64_t until = kl_now_ns() + LOOK_NS;
@@ -238,7 +238,7 @@ static uint64_t patience(ncclComm_t comm)
     return kl_deadline_in_ms(PATIENCE * 1000 * (uint64_t)comm->config.bootstrap_timeout_s);
 }
 
-/* The speaker's failure is the communicator's here as well, and the speaker tells the other processes. */
+/* The leader's failure is the communicator's here as well, and the leader notifies the other processes. */
 static ncclResult_t fail_like_the_speaker(ncclComm_t comm, ncclResult_t rc, const char *text)
 {
     kl_comm_fail(comm, kl_roster_speaker(&comm->world->roster, comm->world->process), rc, text, false);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * world.h - what the ranks of a communicator that live in one process have in common: made once, kept once.
+ * world.h - the data shared by the ranks of a communicator in one process: made once, kept once.
  *
- * Who is where, the machine and its paths, the graphs, the records of all ranks: these are the same for every rank of a
- * process, and large. The first that gets there makes the world, the last that leaves frees it. What takes talking to other
- * processes is done in stages by the speaker (roster.h), and the others wait for it; so with P processes of T ranks
- * each, P of them talk and search, not P * T.
+ * The rank map, the machine and its paths, the graphs, the records of all ranks: these are the same for every rank of a
+ * process, and large. The first rank that joins makes the world, the last that leaves frees it. Exchanges with other
+ * processes are done in stages by the leader (roster.h), and the others wait for it; so with P processes of T ranks
+ * each, P of them communicate and search, not P * T.
  *
- * Errors:   a stage that fails fails with one code and one sentence for all. Whoever waits also ends with the communicator's
+ * Errors:   a stage that fails fails with one code and one sentence for all. A wait also ends with the communicator's
  *           failure, and after a multiple of KOLO_BOOTSTRAP_TIMEOUT.
- * Threads:  each rank's own thread. What stages have made is const from then on, and read without a lock.
+ * Threads:  each rank's own thread. The results of stages are const from then on, and read without a lock.
  */
 #ifndef KL_COMM_WORLD_H
 #define KL_COMM_WORLD_H
@@ -30,9 +30,10 @@ struct ncclComm;
 struct kl_domain {
     int first;                           /* its lowest rank, which may live in another process */
     struct kl_topo *topo;                /* as `first` sees it */
-    enum kl_offload no_collnet, no_nvls; /* why no graphs for them were looked for */
+    enum kl_offload no_collnet, no_nvls; /* why their graphs were not searched */
     struct kl_graphs graphs;
-    struct kl_p2p_channels p2p; /* under the world's lock, as the number of channels it was counted for; 0: not yet */
+    struct kl_p2p_channels p2p; /* under the world's lock, for the number of channels they were counted with; 0: not
+                                 * yet */
     int counted;
 };
 
@@ -40,16 +41,16 @@ struct kl_domain {
 enum kl_world_stage { KL_WORLD_MACHINE, KL_WORLD_GRAPHS, KL_WORLD_RECORDS, KL_WORLD_STAGES };
 
 struct kl_world {
-    uint64_t job, host; /* what it is found by */
+    uint64_t job, host; /* its key */
     struct kl_roster roster;
-    int process;                 /* this one's number in the roster */
+    int process;                 /* this process's number in the roster */
     int local_ranks;             /* of this host, all processes */
-    int fabric_ranks;            /* of the hosts of its NVLink domain: they have one machine together */
+    int fabric_ranks;            /* of the hosts of its NVLink domain, which form one machine */
     bool one_memory;             /* all ranks share memory: the same for all of them */
     unsigned ranks_per_cpu;      /* of this machine, rounded up */
     unsigned most_ranks_per_cpu; /* of any machine: all ranks have the same */
 
-    struct kl_domain *domain; /* those that ranks of this process are in */
+    struct kl_domain *domain; /* the domains of this process's ranks */
     int ndomains;
     int32_t *domain_of;            /* by rank; -1: none of these */
     struct kl_rank_record *record; /* by rank; each writes its own before all are there */
@@ -59,12 +60,12 @@ struct kl_world {
     pthread_cond_t changed;
     /* under lock: */
     int members, joined, left;
-    int arrived; /* at the records */
+    int arrived; /* ranks that have written their records */
     int done;    /* stages */
     ncclResult_t failed;
     char text[KL_ERROR_TEXT];
-    uint64_t forgotten;    /* until when it waits for those who have not come; 0: somebody is here */
-    struct kl_world *next; /* in the list of those that not all have joined */
+    uint64_t forgotten;    /* until when it waits for ranks that have not joined; 0: a rank is here */
+    struct kl_world *next; /* in the list of worlds that some have not joined */
 };
 
 /** Are there more ranks than CPUs on this machine, so that they take turns? */
@@ -73,21 +74,22 @@ static inline bool kl_world_is_crowded(const struct kl_world *world)
     return world->ranks_per_cpu > 1;
 }
 
-/** Is any machine? So all ranks answer alike, also those of a host that is several machines, as containers are: for what they have to decide alike. */
+/** Is any machine? All ranks answer alike, also the ranks of a host that is several machines, as containers are: for
+ * decisions that must be the same. */
 static inline bool kl_world_is_crowded_somewhere(const struct kl_world *world)
 {
     return world->most_ranks_per_cpu > 1;
 }
 
 /**
- * The world of `rank`, whose peers' records are `peers`, which are copied if it is new. Every member that joined leaves by
+ * The world of `rank`; the records `peers` are copied if the world is new. Every member that joined leaves by
  * kl_world_leave.
  */
 ncclResult_t kl_world_join(const struct kl_peer *peers, int nranks, int rank, struct kl_world **world);
 void kl_world_leave(struct kl_world *world);
 
 /**
- * The speakers of the processes that `with` marks, this one among them, which `list` (room for all) receives: for exchanges
+ * The leaders of the processes that `with` marks, this one among them, written to `list` (room for all): for exchanges
  * among them. `with` NULL: all.
  */
 struct kl_among kl_world_speakers(const struct ncclComm *comm, const bool *with, int32_t *list);
@@ -95,14 +97,14 @@ struct kl_among kl_world_speakers(const struct ncclComm *comm, const bool *with,
 /** Does a rank live in this process? Any number is allowed. */
 bool kl_world_has(const struct kl_world *world, int64_t rank);
 
-/** The speaker runs `run`; the others wait until it has, and fail as it fails. */
+/** The leader runs `run`; the others wait until it has, and fail as it fails. */
 ncclResult_t kl_world_stage(struct ncclComm *comm, enum kl_world_stage stage,
                             ncclResult_t (*run)(struct ncclComm *comm));
 
-/** The own record is written. */
+/** This rank's record is written. */
 void kl_world_arrive(struct kl_world *world);
 
-/** For the speaker: wait until all members' records are. */
+/** For the leader: wait until all members' records are. */
 ncclResult_t kl_world_await_members(struct ncclComm *comm);
 
 #endif

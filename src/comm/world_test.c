@@ -10,7 +10,7 @@
 
 enum { RANKS = 6 }; /* of three processes: this one has ranks 1, 2 and 4 */
 
-/* One rank of this process, as far as worlds look at it. */
+/* One rank of this process, with the fields that worlds use. */
 struct member {
     struct ncclComm comm;
     pthread_t thread;
@@ -74,7 +74,7 @@ static struct member *run_members(void (*run)(struct member *me))
     return m;
 }
 
-/* ---- what is shared ---- */
+/* ---- shared data ---- */
 
 static _Atomic int runs;
 
@@ -159,11 +159,11 @@ static void all_fail_as_the_speaker_fails(void **state)
         assert_int_equal(m[i].rc, ncclInvalidUsage);
         assert_string_equal(m[i].text, "rank 1 found nothing");
     }
-    assert_string_equal(m[1].comm.failure.text, m[1].text); /* known, so that nobody is told again */
+    assert_string_equal(m[1].comm.failure.text, m[1].text); /* known, so that it is not sent again */
     leave(m);
 }
 
-/* The speaker never comes: a failure that is heard of from elsewhere ends the wait. */
+/* The leader never comes: a failure from elsewhere ends the wait. */
 static void wait_in_vain(struct member *me)
 {
     if (me->comm.rank == 1)
@@ -197,7 +197,7 @@ static void waiting_ends_with_the_communicator(void **state)
     leave(m);
 }
 
-/* Nobody says anything: the wait is bounded. */
+/* No rank sends anything: the wait is bounded. */
 static void waiting_is_bounded(void **state)
 {
     struct member *m = members_of(wait_in_vain);
@@ -215,7 +215,7 @@ static void waiting_is_bounded(void **state)
     leave(m);
 }
 
-/* The speaker waits for all records; one that fails before never arrives. */
+/* The leader waits for all records; a rank that fails before never arrives. */
 static ncclResult_t await_all(ncclComm_t comm)
 {
     return kl_world_await_members(comm);
@@ -255,7 +255,7 @@ static void records_are_awaited(void **state)
     leave(m);
 }
 
-/* Else they would wait in a world of their own for a speaker who has gone. */
+/* Else they would wait in a world of their own for a leader that has gone. */
 static void who_comes_when_the_others_have_failed_and_left_fails_at_once(void **state)
 {
     struct member *m = members_of(only_join);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * device_test.c - what every kind of device must do. A kind inherits these tests by being in the table.
+ * device_test.c - tests for every kind of device in the table.
  */
 #include "device/device.h"
 
@@ -42,7 +42,7 @@ static uint64_t soon(void)
     return kl_deadline_in_ms(kolo_test_hang_ms());
 }
 
-/* No behaviour leaves a descriptor open. The event loop ends a moment after the last export. */
+/* No call leaves a descriptor open. The event loop ends a moment after the last export. */
 static void await_fds(int n)
 {
     while (count_fds() != n) sched_yield();
@@ -78,7 +78,7 @@ static void there_are_devices_and_one_is_current(kind_t kind)
     kind->select(1);
     assert_int_equal(kind->current(), 1);
     assert_int_equal(kind->chosen(true), 1);
-    kind->adopt(0); /* what was chosen stays */
+    kind->adopt(0); /* an explicit choice stays */
     assert_int_equal(kind->current(), 1);
     kind->select(0);
 }
@@ -160,7 +160,7 @@ static void a_stream_runs_in_order(kind_t kind)
     ok(kind->stream_destroy(s));
 }
 
-/* Both ways to the same function: by the row, and as operations go. */
+/* Two ways to call the same function: by the row, and directly as operations do. */
 static void a_row_is_what_the_short_way_calls(kind_t kind)
 {
     struct kl_stream *s, *a, *b;
@@ -324,7 +324,7 @@ static void a_pin_counts_and_keeps(kind_t kind)
         invalid(kind->unpin(other));
         ok(kind->unpin(pin));
         ok(kind->free(p));
-        invalid(kind->free(p)); /* also while it is kept */
+        invalid(kind->free(p)); /* also while pinned */
         invalid(kind->pin(p, 1, &other));
         kind->lookup(p, &m);
         assert_int_equal(m.kind, KL_MEMORY_FOREIGN);
@@ -347,7 +347,7 @@ static void what_can_be_pinned(kind_t kind)
     invalid(kind->pin(p, 0, &pin));
     invalid(kind->pin(p, BYTES + 1, &pin));
     invalid(kind->pin(p + 1, BYTES, &pin));
-    invalid(kind->pin(p - 1, 2, &pin)); /* begins outside of it */
+    invalid(kind->pin(p - 1, 2, &pin)); /* begins before it */
     invalid(kind->pin(p, SIZE_MAX, &pin));
     invalid(kind->unpin(0));
     ok(kind->free(p));
@@ -385,7 +385,7 @@ static void a_process_imports_its_own_range_as_it_is(kind_t kind)
     kind->unimport(j);
     ok(kind->unexport(&ticket));
     ok(kind->free(p));
-    p[100] = PATTERN; /* the import keeps it */
+    p[100] = PATTERN; /* the import keeps it alive */
     kind->unimport(i);
     kind->unimport(NULL);
 }
@@ -403,10 +403,10 @@ static void exports_end(kind_t kind)
     invalid(kind->unexport(&one));
     assert_int_equal(import(kind, &one, &i, &q), ncclRemoteError);
     assert_null(i);
-    ok(import(kind, &two, &i, &q)); /* each has a life of its own */
+    ok(import(kind, &two, &i, &q)); /* the two are independent */
     kind->unimport(i);
     ok(kind->free(p));
-    assert_int_equal(p[0], 0); /* an export keeps it */
+    assert_int_equal(p[0], 0); /* an export keeps it alive */
     ok(kind->unexport(&two));
 }
 
@@ -419,7 +419,7 @@ static void a_ticket_may_come_from_anywhere(kind_t kind)
 
     ok(kind->export_range(p, BYTES, &ticket));
     forged = ticket;
-    forged.bytes = 1 << 20; /* more than there is */
+    forged.bytes = 1 << 20; /* beyond the end */
     assert_int_not_equal(import(kind, &forged, &i, &q), ncclSuccess);
     forged.bytes = 0;
     assert_int_equal(import(kind, &forged, &i, &q), ncclRemoteError);
@@ -449,7 +449,7 @@ static bool read_all(int fd, void *data, size_t bytes)
     return read(fd, data, bytes) == (ssize_t)bytes; /* pipes keep small messages whole */
 }
 
-/* What the importer does: find the pattern, map it twice, leave an answer behind it. 0: all went well. */
+/* The importer: find the pattern, map it twice, leave an answer behind it. 0: success. */
 static int import_and_answer(kind_t kind, const struct kl_range_ticket *ticket)
 {
     struct kl_import *i, *j;
@@ -461,7 +461,7 @@ static int import_and_answer(kind_t kind, const struct kl_range_ticket *ticket)
     kind->unimport(j);
     p[0] = PATTERN + 1;
     kind->unimport(i);
-    return count_fds() == fds ? 0 : 3; /* a map needs none */
+    return count_fds() == fds ? 0 : 3; /* a map needs no descriptor */
 }
 
 static int status_of(pid_t child)
@@ -496,7 +496,7 @@ static void a_child_imports_what_was_exported_after_it_was_born(kind_t kind)
     close(pipes[1]);
 }
 
-/* It has the memory already, and may do with its own book what it likes. */
+/* It has the memory already, and its bookkeeping is its own. */
 static void a_child_inherits_what_there_was(kind_t kind)
 {
     unsigned char *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
@@ -512,7 +512,7 @@ static void a_child_inherits_what_there_was(kind_t kind)
     }
     assert_int_equal(status_of(child), 0);
     assert_int_equal(p[0], PATTERN + 1);
-    ok(kind->unexport(&ticket)); /* the child's was a copy */
+    ok(kind->unexport(&ticket)); /* the child's allocation table was a copy */
     ok(kind->free(p));
 }
 
@@ -521,7 +521,7 @@ struct program {
     int to, from; /* pipes to its standard input, and from its standard output */
 };
 
-/* Run this test's program again in another `role`, with the number of a kind. */
+/* Run this test's program again in another `role`, with the index of a kind. */
 static struct program start(const char *role, size_t kind)
 {
     int in[2], out[2];
@@ -606,7 +606,7 @@ static void another_program_imports(kind_t kind)
     ok(kind->free(p));
 }
 
-/* Export, say so, and wait to be killed. */
+/* Export, report it, and wait to be killed. */
 static int be_exporter(kind_t kind)
 {
     unsigned char *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
@@ -631,7 +631,7 @@ static void what_is_imported_outlives_its_exporter(kind_t kind)
     kill(exporter.pid, SIGKILL);
     assert_true(WIFSIGNALED(end(&exporter)));
     p[1] = p[0] + 1;
-    ok(import(kind, &ticket, &j, (void **)&q)); /* shares the map that there is */
+    ok(import(kind, &ticket, &j, (void **)&q)); /* shares the existing map */
     assert_int_equal(q[1], PATTERN + 1);
     kind->unimport(i);
     assert_int_equal(q[BYTES - 1], PATTERN);
@@ -681,7 +681,7 @@ static void *export_and_import(void *arg)
     return NULL;
 }
 
-/* The allocators of the sanitizers, unlike the C library's, may be locked for ever in a child of a process with threads. */
+/* The sanitizers' allocators, unlike the C library's, may stay locked in a child of a multi-threaded process. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 enum { CHILDREN = 0 };
 #else

@@ -127,7 +127,7 @@ static void read_links(const struct library *l, struct handle *gpu, struct kl_nv
     }
 }
 
-/* All are as fast as the last. */
+/* All links are as fast as the last. */
 static void read_c2c(const struct library *l, struct handle *gpu, struct kl_nvml_gpu *g)
 {
     unsigned n = 0, up, mbps;
@@ -140,7 +140,7 @@ static void read_c2c(const struct library *l, struct handle *gpu, struct kl_nvml
     }
 }
 
-/* False: without these facts it is no GPU that anything could be planned with. */
+/* False: without these facts the GPU cannot be used in a plan. */
 static bool read_gpu(const struct library *l, unsigned index, struct kl_nvml_gpu *g)
 {
     struct memory_info memory = {0};
@@ -210,7 +210,7 @@ static ncclResult_t ask(const struct library *l, struct kl_nvml *facts)
     return rc;
 }
 
-/* The first name that is missing, NULL if none is. */
+/* The first missing symbol, NULL if none is. */
 static const char *look_up(void *from, struct library *l)
 {
     for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {

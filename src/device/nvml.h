@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nvml.h - what NVIDIA's management library knows about the GPUs of this machine: opened when asked, so that one build serves
- * all machines. Nothing of a GPU is used, and no setting of one is touched.
+ * nvml.h - facts about the GPUs of this machine from NVIDIA's management library: opened at run time, so that one build
+ * serves all machines. It only reads: no GPU is used, and no setting changed.
  *
- * The library that `kolo run --cuda` puts in its place tells what the topology says, and so is no source of one: it counts as
- * absent.
+ * The library that `kolo run --cuda` substitutes reports the topology, and so is no source of one: it counts as absent.
  *
  * Units:    MB/s, bytes.
  * Threads:  any.
- * Source:   NVML's API reference; the topology specification, 7.4; the specification of differences between versions, 3.8.
+ * Source:   NVML's API reference; the topology specification, 7.4; the specification of differences between versions,
+ *           3.8.
  */
 #ifndef KL_DEVICE_NVML_H
 #define KL_DEVICE_NVML_H
@@ -25,8 +25,8 @@ struct kl_nvml_gpu {
     int index;
     int sm; /* compute capability, major * 10 + minor */
     uint64_t memory;
-    uint32_t pci_id, pci_subsystem; /* device in the upper half, vendor in the lower; 0: not told */
-    int pcie_gen, pcie_width;       /* now; 0: not told */
+    uint32_t pci_id, pci_subsystem; /* device in the upper half, vendor in the lower; 0: unknown */
+    int pcie_gen, pcie_width;       /* current ones; 0: unknown */
     int pcie_max_gen, pcie_max_width;
     int nlinks; /* active NVLinks for peer access, and the bus id of the far end of each */
     char link[KL_NVML_LINKS][KL_NVML_BUSID];
@@ -36,10 +36,13 @@ struct kl_nvml_gpu {
 struct kl_nvml {
     struct kl_nvml_gpu *gpu; /* in NVML's order */
     int ngpus;
-    char problem[KL_NVML_PROBLEM]; /* the library is there, but does not answer: a sentence; "" else */
+    char problem[KL_NVML_PROBLEM]; /* a sentence if the library exists but does not work; otherwise "" */
 };
 
-/** Ask. No library and no GPU are no failure: then ngpus is 0. Only memory can be short. Free with kl_nvml_fini. */
+/**
+ * Read all facts. Without library or GPU ngpus is 0, which is not a failure; only memory can be short. Free with
+ * kl_nvml_fini.
+ */
 ncclResult_t kl_nvml_read(struct kl_nvml *facts);
 void kl_nvml_fini(struct kl_nvml *facts);
 

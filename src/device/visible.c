@@ -12,7 +12,7 @@ enum { NONE = -1, MOST = 1 << 12, UUID_TEXT = 41 };
 
 /* ---- UUIDs ---- */
 
-/* SplitMix64's finisher: neighbours have nothing in common. */
+/* SplitMix64's finaliser: similar inputs have unrelated results. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -26,7 +26,7 @@ void kl_uuid_of(uint64_t host, int device, unsigned char uuid[16])
 
     half[1] = mix(half[0] + 0x9e3779b97f4a7c15u);
     memcpy(uuid, half, 16);
-    uuid[6] = (unsigned char)((uuid[6] & 0x0f) | 0x80); /* version 8: made by a rule of one's own */
+    uuid[6] = (unsigned char)((uuid[6] & 0x0f) | 0x80); /* version 8: custom */
     uuid[8] = (unsigned char)((uuid[8] & 0x3f) | 0x80);
 }
 
@@ -44,7 +44,7 @@ static const char *skip_blanks(const char *at)
     return at;
 }
 
-/* The only device whose UUID begins so. */
+/* The only device whose UUID begins with these characters; -1 if there is not exactly one. */
 static int find_uuid(const char *begin, size_t length, int count, uint64_t host)
 {
     unsigned char uuid[16];
@@ -61,7 +61,7 @@ static int find_uuid(const char *begin, size_t length, int count, uint64_t host)
     return found;
 }
 
-/* The ordinal at *at, which moves behind it. */
+/* Parse the ordinal at *at and advance *at. */
 static int read_ordinal(const char **at)
 {
     char *end;

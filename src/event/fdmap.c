@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 struct kl_fd_map {
-    struct kl_fd_map *next; /* guarded by the lock, as users */
+    struct kl_fd_map *next; /* protected by the lock, as is `users` */
     uint32_t users;
     struct kl_fd_ticket ticket;
     struct kl_segment segment; /* constant once listed */
@@ -20,7 +20,7 @@ struct kl_fd_map {
 
 enum { BUCKETS = 1024 };
 
-/* A ticket is random, so its first bytes are a hash of it. */
+/* An export handle is random: its first bytes serve as the hash. */
 static struct {
     pthread_mutex_t lock;
     struct kl_fd_map *bucket[BUCKETS]; /* under lock */
@@ -65,12 +65,12 @@ static ncclResult_t redeem(const struct kl_fd_ticket *ticket, uint64_t deadline,
     if (!*request) KL_TRY(kl_fdshare_ask(ticket, deadline, request));
     ncclResult_t rc = kl_fdshare_answer(*request, fd);
     if (rc == ncclInProgress) return rc;
-    kl_fdshare_end(*request); /* refused or not: who asks again makes another one */
+    kl_fdshare_end(*request); /* success or failure: the next call makes a new request */
     *request = NULL;
     return rc;
 }
 
-/* Two threads may map the same at the same time: the second one throws its map away. */
+/* Two threads may map the same segment at the same time: the second one discards its map. */
 static struct kl_fd_map *list(struct kl_fd_map *mine)
 {
     pthread_mutex_lock(&maps.lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * fdmap.h - segments that other processes offer (fdshare.h), mapped once for all who use them here.
+ * fdmap.h - segments that other processes offer (fdshare.h), mapped once and shared by all users in this process.
  *
- * Who offers a segment need not live as long as its maps do.
+ * The process that offered a segment may end before its maps do.
  *
  * Errors:  those of fdshare.h and os/segment.h.
  * Threads: any.
@@ -17,14 +17,14 @@
 struct kl_fd_map;
 
 /**
- * Map what another process offers, at least `bytes`, or share the map that there is. ncclInProgress: call again, with the
- * same `request`, which is NULL at first and ends by kl_fdshare_end; the first `deadline` counts. After a failure it is
- * NULL again, and a call asks anew. Never waits.
+ * Map a segment of at least `bytes` that another process offers, or share the existing map. ncclInProgress: call again,
+ * with the same `request`, which is NULL at first and is freed by kl_fdshare_end; the first call's `deadline` counts.
+ * After a failure `request` is NULL again, and the next call starts over. Never blocks.
  */
 ncclResult_t kl_fdmap_get(const struct kl_fd_ticket *ticket, size_t bytes, uint64_t deadline,
                           struct kl_fd_request **request, struct kl_fd_map **map);
 
-/** One user less; with the last one it is unmapped. */
+/** Drop one reference; the last one unmaps the segment. */
 void kl_fdmap_put(struct kl_fd_map *map);
 
 void *kl_fdmap_base(const struct kl_fd_map *map);

@@ -25,10 +25,10 @@
 
 enum {
     BACKLOG = 4096,
-    CLIENTS = 256,      /* served at the same time; others wait in the backlog */
-    PATIENCE_MS = 5000, /* with a client that has not shown its ticket */
-    SPARE_MS = 500,     /* the same, when it has the descriptor in reserve, and others wait for that */
-    PAUSE_MS = 100,     /* when the process has no descriptor left, not even that one */
+    CLIENTS = 256,      /* served at the same time; further ones wait in the backlog */
+    PATIENCE_MS = 5000, /* for a client to show its export handle */
+    SPARE_MS = 500,     /* the same, while the client occupies the reserve descriptor and others wait for that */
+    PAUSE_MS = 100,     /* before accepting again when no descriptor is left, not even the reserve */
 };
 
 enum reply { GRANTED = 1, REFUSED };
@@ -45,25 +45,25 @@ struct client {
     struct client *prev, *next;
     struct kl_source *source;
     int sock;
-    bool spare; /* accepted with the descriptor in reserve (kl_loop_lend_spare): nobody else is meanwhile */
+    bool spare; /* accepted with the reserve descriptor (kl_loop_lend_spare): at most one client at a time */
 };
 
-/* Lives from the first offer to the last withdrawal; ended by the event loop, which its clients belong to. */
+/* Lives from the first offer to the last withdrawal; freed on the event loop, which owns its clients. */
 struct service {
     uint64_t name;
     struct kl_loop *loop;
     struct kl_source *source;
     int listener;
-    struct client *clients; /* the event loop's, as the next one */
+    struct client *clients; /* used on the event loop only, as the next field */
     int nclients;
     bool warned; /* that it cannot accept */
 
     /* under the registry's lock: */
     struct offer *offers;
-    bool ending; /* nothing is offered any more */
+    bool ending; /* no offer is left */
 };
 
-/* The process's service; NULL while nothing is offered. */
+/* The process's service; NULL without offers. */
 static struct {
     pthread_mutex_t lock;
     struct service *service;
@@ -91,7 +91,7 @@ static int open_socket(void)
     return sock;
 }
 
-/* `pid` NULL: it does not matter. */
+/* `pid` receives the peer's process id, unless NULL. */
 static bool same_user(int sock, pid_t *pid)
 {
     struct ucred peer;
@@ -133,10 +133,10 @@ static struct offer *find_offer(const struct service *s, const unsigned char sec
     return NULL;
 }
 
-/* Under lock, so that an offer that is being withdrawn stays until we are done with its descriptor. */
+/* Under lock, so that an offer that is being withdrawn stays until its descriptor has been sent. */
 static void reply_to(struct client *c, const unsigned char secret[16])
 {
-    int quiet = kl_error_quiet(1); /* the client may have gone */
+    int quiet = kl_error_quiet(1); /* the client may have closed the connection */
 
     pthread_mutex_lock(&registry.lock);
     const struct offer *o = find_offer(c->service, secret);
@@ -146,7 +146,7 @@ static void reply_to(struct client *c, const unsigned char secret[16])
     kl_error_quiet(quiet);
 }
 
-/* A ticket is one message: it comes whole or not at all. */
+/* An export handle is one message: it arrives whole or not at all. */
 static void on_client(void *ctx, uint32_t events)
 {
     struct client *c = ctx;
@@ -207,7 +207,7 @@ static void warn_once(struct service *s, int err)
     s->warned = true;
 }
 
-/* Who asks is heard also when there is no descriptor left: what it wants needs none here. */
+/* Accepts also when no descriptor is left: the client needs none here, only an answer. */
 static int accept_client(struct service *s, bool *spare)
 {
     int sock;
@@ -233,7 +233,7 @@ static void on_listener(void *ctx, uint32_t events)
         service_end(s);
         return;
     }
-    if (!events && s->nclients < CLIENTS) kl_source_watch(s->source, EPOLLIN); /* a pause is over */
+    if (!events && s->nclients < CLIENTS) kl_source_watch(s->source, EPOLLIN); /* end of a pause */
     int sock = accept_client(s, &spare);
     if (sock >= 0) {
         s->warned = false;
@@ -258,7 +258,7 @@ static ncclResult_t open_listener(struct service *s)
     return kl_loop_add(s->loop, s->listener, EPOLLIN, on_listener, s, &s->source);
 }
 
-/* A child of fork has no service: what it inherited is the parent's. */
+/* A child of fork has no service: the inherited one belongs to the parent. */
 static void before_fork(void)
 {
     pthread_mutex_lock(&registry.lock);
@@ -289,7 +289,8 @@ static ncclResult_t service_start(struct service **out)
     s->listener = -1;
     KL_TRY_OR(rc, out, random_bytes(&s->name, sizeof s->name));
     KL_TRY_OR(rc, out, kl_loop_hold(&s->loop));
-    /* After the loop's own handlers: those that come later run earlier, so fork takes our lock first, as we do. */
+    /* Registered after the loop's own handlers: handlers registered later run earlier, so fork takes this lock first,
+     * as the code here does. */
     pthread_once(&fork_handlers_once, install_fork_handlers);
     KL_TRY_OR(rc, out, open_listener(s));
     *out = s;
@@ -368,8 +369,8 @@ struct kl_fd_request {
     struct kl_fd_ticket ticket;
     uint64_t deadline;
     int sock;
-    pid_t pid;  /* of the other process, once connected; 0: of another namespace */
-    bool shown; /* connected, and the ticket is sent */
+    pid_t pid;  /* of the other process, once connected; 0: it is in another pid namespace */
+    bool shown; /* connected, and the export handle has been sent */
 };
 
 ncclResult_t kl_fdshare_ask(const struct kl_fd_ticket *ticket, uint64_t deadline, struct kl_fd_request **request)
@@ -394,7 +395,7 @@ void kl_fdshare_end(struct kl_fd_request *r)
     free(r);
 }
 
-/* The kernel does not queue us while the backlog is full, so there is nothing to poll for. */
+/* connect(2) on a Unix socket does not queue while the backlog is full, so there is nothing to poll for. */
 static ncclResult_t connect_now(const struct kl_fd_request *r)
 {
     struct sockaddr_un address;
@@ -415,12 +416,13 @@ static ncclResult_t show_ticket(struct kl_fd_request *r)
     KL_TRY(connect_now(r));
     if (!same_user(r->sock, &r->pid))
         return KL_FAIL(ncclRemoteError, "a descriptor is offered by a process of another user");
-    KL_TRY(kl_fdpass_send(r->sock, -1, r->ticket.secret, sizeof r->ticket.secret, r->deadline)); /* there is room */
+    /* the new socket's buffer has room */
+    KL_TRY(kl_fdpass_send(r->sock, -1, r->ticket.secret, sizeof r->ticket.secret, r->deadline));
     r->shown = true;
     return ncclSuccess;
 }
 
-/* The answer is one message: it comes whole or not at all. */
+/* The answer is one message: it arrives whole or not at all. */
 static ncclResult_t take_answer(const struct kl_fd_request *r, int *fd)
 {
     unsigned char reply = 0;

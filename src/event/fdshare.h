@@ -2,15 +2,17 @@
 /**
  * fdshare.h - hand file descriptors to other processes of this host, on request.
  *
- * A process offers a descriptor and gets a ticket, a small record that it sends to a peer by any means. The peer redeems
- * the ticket: it connects to the offering process (an abstract Unix socket, so no file is left anywhere), shows the
- * ticket and receives the descriptor. The offering process need not take part: its event loop (loop.h) answers.
+ * A process offers a descriptor and gets an export handle, a small record that it sends to a peer by any means. The
+ * peer redeems the export handle: it connects to the offering process (an abstract Unix socket, so no file is left
+ * anywhere), sends the export handle and receives the descriptor. The offering process's event loop (loop.h) answers;
+ * its own threads need not take part.
  *
- * Security: a ticket holds 16 random bytes; who does not know them gets nothing. Peers of another user are refused.
- * Clients that are silent are dropped after 5 seconds; at most 256 are served at a time.
- * Fork:     a child offers nothing; what its parent offers stays offered.
+ * Security: an export handle holds 16 random bytes, without which a request is refused. Peers of another user are
+ *           refused. Silent clients are dropped after 5 seconds; at most 256 are served at a time.
+ * Fork:     a child has no offers of its own; those of its parent stay valid.
  * Threads:  any.
- * Errors:   ncclRemoteError when the other process is gone, refuses, or stays silent past the deadline; ncclSystemError.
+ * Errors:   ncclRemoteError when the other process is gone, refuses, or stays silent past the deadline;
+ *           ncclSystemError.
  */
 #ifndef KL_EVENT_FDSHARE_H
 #define KL_EVENT_FDSHARE_H
@@ -31,13 +33,13 @@ ncclResult_t kl_fdshare_offer(int fd, struct kl_fd_ticket *ticket);
 /** End an offer; a request being served is finished first. */
 void kl_fdshare_withdraw(const struct kl_fd_ticket *ticket);
 
-/** A ticket that is being redeemed, by somebody who cannot wait. Belongs to one thread at a time. */
+/** An export handle that is being redeemed without blocking. Used by one thread at a time. */
 struct kl_fd_request;
 
-/** Begin to redeem a ticket, until `deadline`. */
+/** Begin to redeem an export handle, until `deadline`. */
 ncclResult_t kl_fdshare_ask(const struct kl_fd_ticket *ticket, uint64_t deadline, struct kl_fd_request **request);
 
-/** The descriptor (close-on-exec), which is the caller's then. ncclInProgress: ask again later. Never waits. */
+/** The descriptor (close-on-exec), then owned by the caller. ncclInProgress: call again later. Never blocks. */
 ncclResult_t kl_fdshare_answer(struct kl_fd_request *request, int *fd);
 
 /** End a request, answered or not. NULL is fine. */

@@ -72,7 +72,7 @@ static void a_ticket_gets_the_descriptor(void **state)
     assert_int_equal(kl_fdshare_offer(a, &ta), ncclSuccess);
     assert_int_equal(kl_fdshare_offer(b, &tb), ncclSuccess);
     assert_int_equal(ta.service, tb.service);
-    for (int i = 0; i < 3; i++) { /* as often as one likes */
+    for (int i = 0; i < 3; i++) { /* repeatedly */
         assert_int_equal(redeem(i == 1 ? &tb : &ta, soon(), &got), ncclSuccess);
         assert_true(same_file(got, i == 1 ? b : a));
         assert_true(fcntl(got, F_GETFD) & FD_CLOEXEC);
@@ -126,7 +126,7 @@ static int connect_raw(const struct kl_fd_ticket *ticket)
     return sock;
 }
 
-/* More silent clients than are served at a time: the others get through once there is room again. */
+/* More silent clients than are served at a time: other clients get through once the silent ones are dropped. */
 static void silent_and_talkative_clients_do_no_harm(void **state)
 {
     enum { N = 300, SERVED = 256 };
@@ -140,7 +140,7 @@ static void silent_and_talkative_clients_do_no_harm(void **state)
     assert_int_equal(send(sock, garbage, sizeof garbage, MSG_NOSIGNAL), sizeof garbage);
     assert_in_range(recv(sock, &reply, 1, 0) + 1, 0, 2); /* dropped, or refused */
     close(sock);
-    await_fds(fds + 5); /* the file, the loop's three, the listener */
+    await_fds(fds + 5); /* the file, the event loop's three, the listener */
     int idle = count_fds();
     for (int i = 0; i < N; i++) silent[i] = connect_raw(&ticket);
     await_fds(idle + N + SERVED);
@@ -202,7 +202,7 @@ static void from_hex(const char *text, void *bytes, size_t n)
     }
 }
 
-/* The other program: redeem the ticket and write through it. Exit code: the result. */
+/* The other program: redeem the export handle and write through it. Exit code: the result. */
 static int redeemer(const char *hex)
 {
     struct kl_fd_ticket ticket;
@@ -257,7 +257,7 @@ static int redeem_as_another_user(const struct kl_fd_ticket *ticket)
     return redeem(ticket, soon(), &got) != ncclRemoteError;
 }
 
-/* The ticket is right, the user is not: neither side talks to the other. */
+/* The export handle is valid, the user differs: both sides refuse. */
 static void another_user_gets_nothing(void **state)
 {
     int fds = count_fds(), a = memory_file("a"), status = -1;
@@ -297,7 +297,7 @@ static void a_forked_child_is_another_process(void **state)
     assert_int_not_equal(child, -1);
     if (!child) {
         int got = -1, rc = redeem(&ticket, soon(), &got);
-        kl_fdshare_withdraw(&ticket); /* not its own: nothing happens */
+        kl_fdshare_withdraw(&ticket); /* not its own offer: no effect */
         _exit(rc ? rc : !same_file(a, got));
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -343,7 +343,7 @@ static void a_process_at_its_limit_hands_out(void **state)
         assert_int_equal(redeem(&ticket, soon(), &got), ncclSuccess);
         close(got);
     }
-    int silent = connect_raw(&ticket); /* has the descriptor in reserve for a moment, not for ever */
+    int silent = connect_raw(&ticket); /* holds the reserve descriptor until it is dropped */
     assert_int_equal(redeem(&ticket, soon(), &got), ncclSuccess);
     close(got);
     close(silent);

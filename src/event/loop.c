@@ -32,22 +32,23 @@ struct kl_source {
     struct kl_source *sooner, *later; /* in timers, while deadline is set */
 };
 
-/* What another thread wants run; it lies on that thread's stack, which waits for it. */
+/* A call that another thread has requested (kl_loop_run); lies on that thread's stack while it waits. */
 struct errand {
     struct errand *next;
     ncclResult_t (*fn)(void *ctx);
     void *ctx;
-    int quiet; /* the thread's: base/error.h */
+    int quiet; /* the thread's kl_error_quiet */
     ncclResult_t rc;
-    char text[KL_ERROR_TEXT]; /* if it failed */
+    char text[KL_ERROR_TEXT]; /* of a failure */
     bool done;
 };
 
 struct kl_loop {
     struct kl_thread thread;
     int epoll;
-    int wake;  /* a bell: makes the thread look around */
-    int spare; /* a descriptor in reserve; -1: it is lent, or there was none to be had. The thread's, once it runs */
+    int wake; /* a bell (os/bell.h): wakes the thread */
+    /* the reserve descriptor; -1: lent, or none could be opened. Used on the loop's thread once that runs */
+    int spare;
     bool lent;
     bool inherited; /* set in the child by fork only */
     int holders;    /* under the registry's lock */
@@ -61,7 +62,7 @@ struct kl_loop {
     struct kl_source *running;
     uint64_t turn; /* callbacks begun */
     bool ending;
-    bool frees_itself; /* ended by one of its own callbacks: nobody joins the thread */
+    bool frees_itself; /* ended by one of its own callbacks: the thread is detached and frees the loop */
 };
 
 /* The process's loop. */
@@ -106,7 +107,7 @@ static void disarm(struct kl_loop *loop, struct kl_source *s)
     s->deadline = KL_NO_DEADLINE;
 }
 
-/* New deadlines are mostly the latest: search from that end. */
+/* New deadlines are mostly the latest: search from the end of the list. */
 static void arm(struct kl_loop *loop, struct kl_source *s, uint64_t deadline)
 {
     struct kl_source *before = loop->latest;
@@ -132,7 +133,7 @@ static void wake(struct kl_loop *loop)
     if (!loop->inherited && !kl_loop_inside(loop)) kl_bell_ring(loop->wake);
 }
 
-/* Called with the lock held, and released meanwhile. */
+/* Called with the lock held, which is released during the callback. */
 static void call(struct kl_loop *loop, struct kl_source *s, uint32_t events)
 {
     loop->running = s;
@@ -152,7 +153,7 @@ static void call_ready(struct kl_loop *loop, const struct epoll_event *events, i
             kl_bell_hear(loop->wake);
             continue;
         }
-        /* An earlier callback of this batch may have removed it, or changed what it watches. */
+        /* An earlier callback of this batch may have removed the source, or changed its events. */
         uint32_t wanted = s->events ? s->events | EPOLLERR | EPOLLHUP : 0;
         if (events[i].events & wanted) call(loop, s, events[i].events & wanted);
     }
@@ -183,7 +184,7 @@ static void run_errands(struct kl_loop *loop)
     }
 }
 
-/* Only here, when no batch of events that may name them is being worked on. */
+/* Called only between batches: events of a batch may point to dead sources. */
 static void free_dead(struct kl_loop *loop)
 {
     for (struct kl_source *s; (s = loop->dead);) {
@@ -236,7 +237,7 @@ static void run(void *arg)
 
 static ncclResult_t open_descriptors(struct kl_loop *loop)
 {
-    struct epoll_event e = {.events = EPOLLIN}; /* data.ptr NULL: the wake */
+    struct epoll_event e = {.events = EPOLLIN}; /* data.ptr NULL: the wake event */
 
     do loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     while (loop->epoll < 0 && kl_files_make_room(errno));
@@ -280,7 +281,7 @@ static void after_fork_in_parent(void)
     pthread_mutex_unlock(&registry.lock);
 }
 
-/* An epoll instance is shared with the parent: changing it here would change it there. Closing is all we may do. */
+/* An epoll instance is shared with the parent: changing it here would change it there. Only close it. */
 static void after_fork_in_child(void)
 {
     struct kl_loop *loop = registry.loop;
@@ -331,7 +332,8 @@ bool kl_loop_hold_existing(struct kl_loop **loop)
     return here;
 }
 
-/* After the last drop nobody but the thread knows the loop; a new holder gets a new one. */
+/* After the last drop the loop is no longer the process's loop: only the thread has it, and a new holder gets a new
+ * one. */
 static void loop_end(struct kl_loop *loop)
 {
     bool inside = kl_loop_inside(loop);
@@ -373,7 +375,7 @@ bool kl_loop_inherited(const struct kl_loop *loop)
     return loop->inherited;
 }
 
-/* ---- the descriptor in reserve ---- */
+/* ---- the reserve descriptor ---- */
 
 static bool is_lack(int err)
 {
@@ -383,10 +385,10 @@ static bool is_lack(int err)
 bool kl_loop_lend_spare(struct kl_loop *loop, int err)
 {
     if (!is_lack(err) || loop->lent) return false;
-    if (loop->spare < 0) loop->spare = kl_bell_open(); /* it could not be had when it was given back */
+    if (loop->spare < 0) loop->spare = kl_bell_open(); /* could not be reopened when it was returned */
     if (loop->spare < 0) return false;
     const int spare = loop->spare;
-    loop->spare = -1; /* first: a forked child closes what stands there */
+    loop->spare = -1; /* before close: a forked child closes the descriptor found here */
     close(spare);
     loop->lent = true;
     return true;
@@ -407,7 +409,7 @@ void kl_loop_forgo_spare(struct kl_loop *loop)
 
 /* ---- sources ---- */
 
-/* Make epoll watch what the source wants; under lock. */
+/* Register the events that the source wants with epoll; under lock. */
 static ncclResult_t apply(struct kl_source *s, uint32_t events)
 {
     struct epoll_event e = {.events = events, .data.ptr = s};
@@ -429,7 +431,7 @@ ncclResult_t kl_loop_add(struct kl_loop *loop, int fd, uint32_t events, kl_sourc
     *s = (struct kl_source){.loop = loop, .fn = fn, .ctx = ctx, .fd = fd, .deadline = KL_NO_DEADLINE};
     pthread_mutex_lock(&loop->lock);
     struct kl_source *before = *source;
-    *source = s; /* the callback may want it, and waits for the lock */
+    *source = s; /* before unlock: the callback may use it, and waits for the lock */
     push(&loop->sources, s);
     ncclResult_t rc = apply(s, events);
     if (rc) {
@@ -455,13 +457,13 @@ void kl_source_deadline(struct kl_source *s, uint64_t deadline)
     pthread_mutex_lock(&loop->lock);
     disarm(loop, s);
     if (deadline != KL_NO_DEADLINE) arm(loop, s, deadline);
-    if (loop->soonest == s) wake(loop); /* with the lock: once it is free, the callback may end the loop */
+    if (loop->soonest == s) wake(loop); /* before unlock: afterwards a callback may end the loop */
     pthread_mutex_unlock(&loop->lock);
 }
 
 static void wait_for_callback(struct kl_loop *loop, const struct kl_source *s)
 {
-    uint64_t turn = loop->turn; /* `s` may be freed, and its address used again, while we wait */
+    uint64_t turn = loop->turn; /* `s` may be freed, and its address reused, during the wait */
 
     while (loop->running == s && loop->turn == turn) pthread_cond_wait(&loop->callback_done, &loop->lock);
 }
@@ -478,7 +480,7 @@ void kl_source_remove(struct kl_source *s)
     push(&loop->dead, s);
     if (!kl_loop_inside(loop)) wait_for_callback(loop, s);
     pthread_mutex_unlock(&loop->lock);
-    wake(loop); /* to free it */
+    wake(loop); /* so that the thread frees it */
 }
 
 static int my_quiet(void)

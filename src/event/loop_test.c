@@ -58,7 +58,7 @@ static void signal_event(int fd)
     assert_int_equal(eventfd_write(fd, 1), 0);
 }
 
-/* Who only asks starts nothing. */
+/* Asking for an existing loop does not start one. */
 static void only_a_loop_that_exists_is_held(void **state)
 {
     struct kl_loop *loop, *same;
@@ -113,7 +113,7 @@ static void counter_remove(struct counter *c)
 static void holders_share_one_loop_and_the_last_ends_it(void **state)
 {
     (void)state;
-    kl_loop_drop(hold()); /* sanitizers start a thread of their own with the first */
+    kl_loop_drop(hold()); /* sanitizers start a thread of their own with the process's first */
     int fds = count_fds(), threads = count_entries("/proc/self/task");
     struct kl_loop *a = hold(), *b = hold();
 
@@ -170,7 +170,7 @@ static void end_from_inside(void *ctx, uint32_t events)
     sem_post(&e->ended);
 }
 
-/* As a rendezvous does that is over. The next holder gets a new loop. */
+/* As a finished rendezvous does. The next holder gets a new loop. */
 static void a_callback_may_end_the_loop(void **state)
 {
     int fds = count_fds();
@@ -228,7 +228,7 @@ static void an_event_comes_again_until_it_is_not_watched(void **state)
     counter_add(&later, loop, event(), count_call);
     signal_event(c.fd);
     for (int i = 0; i < 3; i++) sem_wait(&c.called);
-    signal_event(later.fd); /* a whole turn of the loop */
+    signal_event(later.fd); /* a whole iteration of the loop */
     sem_wait(&later.called);
     assert_int_equal(kl_load_relaxed(&c.calls), 3);
     kl_source_watch(c.source, EPOLLIN);
@@ -368,7 +368,7 @@ struct witness {
     _Atomic bool removed, too_early;
 };
 
-/* Whoever removes the source has 50 ms to come back too early. */
+/* The thread that removes the source has 50 ms to return too early. */
 static void watch_the_remover(void *ctx, uint32_t events)
 {
     struct witness *w = ctx;
@@ -417,7 +417,7 @@ static void remove_both(void *ctx, uint32_t events)
     sem_post(&t->done);
 }
 
-/* Both are ready in one batch: whichever is called first, the other must not be called any more. */
+/* Both are ready in one batch: the callback that runs first removes the other source, which must not be called. */
 static void a_callback_removes_itself_and_others(void **state)
 {
     struct kl_loop *loop = hold();
@@ -435,7 +435,7 @@ static void a_callback_removes_itself_and_others(void **state)
 
         sem_init(&t->done, 0, 0);
         signal_event(gate.fd);
-        sem_wait(&gate.entered); /* the loop is busy: what follows becomes ready together */
+        sem_wait(&gate.entered); /* the loop is busy: the following events become ready together */
         assert_int_equal(kl_loop_add(loop, fd, EPOLLIN, remove_both, t, &t->a), ncclSuccess);
         assert_int_equal(kl_loop_add(loop, twin, EPOLLIN, remove_both, t, &t->b), ncclSuccess);
         signal_event(fd);
@@ -457,9 +457,9 @@ enum { ERRANDS = 500, ERRAND_THREADS = 4 };
 
 struct ledger {
     struct kl_loop *loop;
-    int errands; /* no lock: all on one thread */
+    int errands; /* no lock: all run on one thread */
     bool outside;
-    _Atomic int wrong; /* result or sentence */
+    _Atomic int wrong; /* wrong results or texts */
 };
 
 static ncclResult_t note_errand(void *ctx)
@@ -476,7 +476,7 @@ static ncclResult_t nest_errand(void *ctx)
     struct ledger *l = ctx;
     int before = l->errands;
 
-    (void)kl_loop_run(l->loop, note_errand, l); /* would wait for itself if it did not run at once */
+    (void)kl_loop_run(l->loop, note_errand, l); /* would deadlock if it did not run at once */
     if (l->errands != before + 1) l->outside = true;
     return KL_FAIL(ncclInvalidUsage, "errand %d", l->errands);
 }
@@ -485,7 +485,7 @@ static void run_errands(void *arg)
 {
     struct ledger *l = arg;
 
-    kl_error_quiet(1); /* the loop, too, when it fails for us */
+    kl_error_quiet(1); /* on the loop's thread, too, while it fails for this one */
     for (int i = 0; i < ERRANDS; i++) {
         ncclResult_t rc = kl_loop_run(l->loop, i % 2 ? note_errand : nest_errand, l);
         bool right = i % 2 ? !rc : rc == ncclInvalidUsage && !strncmp(kl_error_text(), "errand ", 7);
@@ -570,7 +570,7 @@ static int child_of_fork(struct kl_loop *inherited, struct counter *c)
     struct counter mine = {.fd = event()};
 
     if (!kl_loop_inherited(inherited)) return 1;
-    if (fcntl(c->fd, F_GETFD) != -1) return 2; /* the parent's connection is not kept alive here */
+    if (fcntl(c->fd, F_GETFD) != -1) return 2; /* the child has closed its copy of the parent's connection */
     kl_source_watch(c->source, 0);             /* all without effect on the parent */
     kl_source_deadline(c->source, 0);
     kl_source_remove(c->source);

@@ -8,10 +8,10 @@
 #include <string.h>
 
 /*
- * A round in which everything has one bandwidth b takes from links in a few sizes: b, 6/5 b, b/2, b/8, ... All are multiples of b/80.
- * So what channels have taken from a link together is a sum of such multiples, and whether a link accepts depends only on
- * which sums fit into it. Two bandwidths between which no sum begins or ceases to fit, for any link, accept and refuse
- * the same: the two rounds are the same search with other numbers.
+ * A round with one bandwidth b reserves a few sizes on links: b, 6/5 b, b/2, b/8, ... All are multiples of b/80. So the
+ * reservations on a link add up to a multiple of b/80, and a link accepts a step if the new sum fits. If the same sums fit
+ * into every link for two bandwidths, both rounds accept and refuse the same steps: they are the same search with other
+ * numbers.
  */
 enum { UNITS = 80, MAX_SUM = 4096 };
 
@@ -94,7 +94,7 @@ struct values {
     int n;
 };
 
-/* What a link can have left, in both rounds. */
+/* The values that a link can have left, in both rounds. */
 static bool add_values(const struct kl_sums *s, float left, float bw_a, float bw_b, struct values *v)
 {
     int64_t most = largest_sum(s, left, bw_a);

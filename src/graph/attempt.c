@@ -72,7 +72,7 @@ static void end_attempt(struct kl_run *run)
     o->version = w->version;
 }
 
-/* ---- attempts that need not be made ---- */
+/* ---- pruned attempts ---- */
 
 /* Account for an attempt as for an earlier one that it equals, but for storing. */
 static void repeat(struct kl_run *run, int earlier)
@@ -88,7 +88,7 @@ static void repeat(struct kl_run *run, int earlier)
     run->budget = o->left;
 }
 
-/* Account for an attempt that stores nothing, and of which no more is known than whether it times out. */
+/* Account for a pruned attempt that would store nothing: only whether it times out is known. */
 static void skip(struct kl_run *run, bool timeout, bool exact)
 {
     struct kl_outcome *o = &run->outcome[run->why->nattempts - 1];
@@ -120,8 +120,8 @@ static bool same_shape(const struct kl_attempt *a, const struct kl_attempt *b)
 }
 
 /*
- * Same wishes. The attempt takes the same steps to the same solutions, none of which can be better than what is stored: each was
- * compared when it was found, and what is stored only gets better. Types are relaxed one number at a time, so such
+ * Same limits. The attempt takes the same steps to the same solutions. None can be better than the stored one: each was
+ * compared when it was found, and the stored solution only gets better. Types are relaxed one number at a time, so such
  * repetitions are frequent.
  */
 static bool has_same_wishes(const struct kl_run *run, const struct kl_attempt *a, const struct kl_attempt *b)
@@ -147,11 +147,11 @@ static bool repeat_same_wishes(struct kl_run *run)
 }
 
 /*
- * For what follows, rounding must leave no traces (kl_is_exact): else what an attempt does to a link depends on its way through the
- * search. And channels must be chains: heads are tried differently.
+ * This needs exact arithmetic (kl_is_exact): with rounding errors the state of a link depends on the order of the steps.
+ * And channels must be chains: heads are tried differently.
  *
- * Wishes b are at least as strict as wishes a: every step of b is a step of a, because whatever a took from links before,
- * and takes now, is no more. So a has at least as many steps, and at least as many solutions.
+ * Limits b are at least as strict as limits a: every step of b is a step of a, because a never reserves more on a link
+ * than b. So a has at least as many steps, and at least as many solutions.
  */
 static bool is_stricter(const struct kl_run *run, const struct kl_attempt *b, const struct kl_attempt *a)
 {
@@ -159,7 +159,7 @@ static bool is_stricter(const struct kl_run *run, const struct kl_attempt *b, co
            !(intra_types(run, b) & ~intra_types(run, a)) && !(inter_types(run, b) & ~inter_types(run, a));
 }
 
-/* If stricter wishes used up their budget, so will these. */
+/* If stricter limits used up their budget, so will these. */
 static bool will_time_out(const struct kl_run *run)
 {
     const struct kl_attempt *a = &run->why->attempt[run->why->nattempts - 1];
@@ -175,7 +175,7 @@ static bool will_time_out(const struct kl_run *run)
     return false;
 }
 
-/* If less strict wishes were exhausted, and had no solution large enough, it is the same with these. */
+/* If looser limits were exhausted without a large enough solution, so are these. */
 static bool will_find_nothing(const struct kl_run *run)
 {
     const struct kl_attempt *a = &run->why->attempt[run->why->nattempts - 1];
@@ -192,7 +192,7 @@ static bool will_find_nothing(const struct kl_run *run)
 }
 
 /*
- * An attempt that can't store a solution is not made where its outcome is known: it will time out; or how it ends makes no
+ * Prune an attempt that can't store a solution if its outcome is known: it will time out; or how it ends makes no
  * difference, because the first solution to be found, having to have all channels, ends the pass; or, in the second
  * pass, where only a timeout matters, because it will not.
  */
@@ -214,9 +214,9 @@ static bool skip_hopeless(struct kl_run *run)
 }
 
 /*
- * Other wishes, yet the same search with other numbers (kl_rounds_alike). Solutions have the same orders and as many
- * channels as those of the earlier attempt, at no more bandwidth, so they can't be better than what is stored. Where only
- * accepting and refusing is alike, but not the order, that holds if all was tried.
+ * Other limits, yet the same search with other numbers (kl_rounds_alike). Its solutions have the orders and the number of
+ * channels of the earlier attempt, at no more bandwidth, so they can't be better than the stored one. If the rounds only
+ * accept and refuse alike, in another order, this holds if the earlier attempt tried everything.
  */
 static bool is_alike(const struct kl_run *run, const struct kl_attempt *a, int earlier)
 {
@@ -260,7 +260,7 @@ static ncclResult_t need_not_be_made(struct kl_run *run, bool *needless)
     struct kl_wishes wishes = kl_wishes_of(run->work);
 
     *needless = !run->thorough && repeat_same_wishes(run);
-    /* The proofs are worth their cost once an attempt was long. */
+    /* The proofs pay once an attempt was long. */
     if (*needless || !run->was_long || run->thorough || kl_has_heads(run->work->pattern) ||
         !kl_is_exact(run->routes, &wishes))
         return ncclSuccess;

@@ -10,7 +10,7 @@
 
 /* How the next GPU of a channel is chosen. */
 enum mode {
-    ANY_ORDER, /* all that are left, the most promising first */
+    ANY_ORDER, /* all remaining GPUs, the most promising first */
     PCI_ORDER, /* the next index */
     REPLAY     /* as in the channel before */
 };
@@ -27,7 +27,7 @@ static inline bool visit(struct kl_backtrack *bt)
     return true;
 }
 
-/* Follow a route with the whole bandwidth; leave() takes it back. */
+/* Follow a route and reserve the whole bandwidth; leave() releases it. */
 static inline bool follow(struct kl_backtrack *bt, const struct kl_route *p, enum kl_charge charge, int limit)
 {
     if (!kl_route_fits(bt, p, limit) || !kl_reserve_take(&bt->reserve, p, charge)) return false;
@@ -68,7 +68,7 @@ static void channel_complete(struct kl_backtrack *bt)
         kl_graph_copy(bt->best, g);
         bt->stored = g->nchannels;
         if (g->nchannels == g->max_channels) {
-            bt->steps -= bt->budget + 1; /* kept right: what is left will read as KL_BUDGET_PERFECT */
+            bt->steps -= bt->budget + 1; /* keeps the count right: the budget is set to KL_BUDGET_PERFECT */
             bt->budget = KL_BUDGET_PERFECT;
         }
     }
@@ -76,9 +76,9 @@ static void channel_complete(struct kl_backtrack *bt)
     g->nchannels--;
 }
 
-/* ---- laying a channel ---- */
+/* ---- placing a channel ---- */
 
-/* Prepare to try what may follow at a stage. */
+/* Prepare to try the candidates of a stage. */
 static inline void open_stage(struct kl_backtrack *bt, struct kl_laying *l, const struct kl_stage *s, enum mode mode,
                               struct kl_frame *f, int gpu)
 {
@@ -156,7 +156,7 @@ static void list_others(const struct kl_backtrack *bt, struct kl_laying *l, int 
         if (g != head) l->order[k++] = bt->routes->same_rank[g];
 }
 
-/* Lay a channel that is nothing but its head. */
+/* Place a channel that has only a head. */
 static void lay_head(struct kl_backtrack *bt, struct kl_laying *l, int head)
 {
     int taken = kl_head_take(bt, head);
@@ -184,7 +184,7 @@ static inline bool is_final(const struct kl_stage *s)
     return s->kind >= KL_STAGE_FIRST;
 }
 
-/* Lay a channel that begins at `gpu`, which is reached: all ways on from there. */
+/* Place a channel that begins at `gpu`, which is entered already: try all continuations. */
 static void lay(struct kl_backtrack *bt, int gpu, enum mode mode)
 {
     struct kl_laying *l = &bt->laying[bt->work->nchannels];
@@ -262,7 +262,7 @@ static void start_without_net(struct kl_backtrack *bt)
     for (int i = 0; i < bt->routes->ngpus; i++) enter(bt, -1, i, ANY_ORDER);
 }
 
-/* What a channel takes from a NET itself is taken from all NETs of the port. */
+/* A reservation on a NET counts for all NETs of its port. */
 static void charge_port(struct kl_backtrack *bt, int net, float bw)
 {
     const struct kl_routes *r = bt->routes;
@@ -336,9 +336,9 @@ static bool may_enter_through(const struct kl_backtrack *bt, int net)
 }
 
 /*
- * All that PCI order can change is the best solution, its budget being its own, and what rounding leaves behind. So
- * where nothing can be better and rounding leaves no traces, it need not be tried; but nobody knows then how many channels
- * it would have completed, in orders that begin where no others do.
+ * PCI order has a budget of its own, so it can only change the best solution and the rounding errors on links. If nothing
+ * can be better and there are no rounding errors, it is skipped. The number of channels that it would have completed, in
+ * orders with other starts, stays unknown then.
  */
 static void try_pci_order_if_it_may_win(struct kl_backtrack *bt, int net)
 {
@@ -349,14 +349,14 @@ static void try_pci_order_if_it_may_win(struct kl_backtrack *bt, int net)
         bt->most = bt->bound;
 }
 
-/* Before anything is taken; where PCI order is tried from many NETs, or not going to win at all. */
+/* Only before any reservation; if PCI order is tried from many NETs, or cannot win. */
 static void set_bound(struct kl_backtrack *bt)
 {
     if (bt->routes->nvs || !bt->reserve.exact || (bt->routes->nnets < 8 && !bt->best->nchannels)) return;
     bt->bound = kl_bound_channels(bt->routes, bt->work);
 }
 
-/* False: what was taken from the NET's port is not given back. */
+/* False: the reservation on the NET's port stays. */
 static bool start_at_net(struct kl_backtrack *bt, int net)
 {
     const struct kl_graph *g = bt->work;
@@ -397,7 +397,7 @@ static void start_from_net(struct kl_backtrack *bt)
     }
 }
 
-/* What a channel needs is made when it is first reached. */
+/* The state of a channel is allocated when the search first reaches it. */
 static bool make_laying(struct kl_backtrack *bt, int channel)
 {
     struct kl_laying *l = &bt->laying[channel];

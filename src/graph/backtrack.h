@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * backtrack.h - one round of a search: all ways to lay channels at one bandwidth, within a budget of visited GPUs.
+ * backtrack.h - one round of a search: all placements of channels at one bandwidth, within a budget of visited GPUs.
  *
- * Two graphs are kept. `work` carries the wishes of the round (pattern, bandwidths, path types, ...) and the channels being
+ * Two graphs are kept. `work` has the limits of the round (pattern, bandwidths, path types, ...) and the channels being
  * laid; `best` is the best solution so far, a whole copy of `work` taken when it won. In both, orders hold GPU indices and NET
  * indices instead of ranks and ids.
  *
@@ -19,7 +19,7 @@
 #include "graph/order.h"
 #include "graph/reserve.h"
 
-enum { KL_BUDGET_PERFECT = -1 }; /* what is left of a budget when nothing can be better */
+enum { KL_BUDGET_PERFECT = -1 }; /* the budget after a solution that cannot be improved */
 
 struct kl_net_lists;
 struct kl_laying;
@@ -34,7 +34,7 @@ struct kl_backtrack {
     int most;   /* no larger set of channels was, or would have been, completed in this round */
     int bound;  /* no more channels can be laid in this round; -1: not known */
 
-    /* What the wishes of this round come down to. */
+    /* Derived from the limits of this round. */
     struct kl_stage *stage;
     float head_share; /* of a channel's bandwidth: KL_CHARGE_HEADS */
     int entry_bw;     /* whole GB/s that a channel takes from a port */
@@ -47,16 +47,16 @@ struct kl_backtrack {
     struct kl_orders orders;
     struct kl_net_lists *lists;
 
-    unsigned version; /* changes when a round leaves other bandwidths than it found: rounding */
+    unsigned version; /* changes when rounding errors of a round change bandwidths */
     int32_t *before;  /* routes->level when the round began */
     bool nomem;
-    bool thorough; /* take every step, needless or not */
+    bool thorough; /* take every step, even needless ones */
 };
 
 ncclResult_t kl_backtrack_create(struct kl_routes *routes, int max_channels, struct kl_backtrack **backtrack);
 void kl_backtrack_free(struct kl_backtrack *bt);
 
-/** Search with work's wishes and `budget` steps; the result is in `best`, what is left of the budget in `budget`. */
+/** Search within work's limits and `budget` steps; `best` receives the result, `budget` the steps that are left. */
 ncclResult_t kl_backtrack_round(struct kl_backtrack *bt, int budget);
 
 #endif

@@ -2,16 +2,15 @@
 #include "graph/bound.h"
 
 /*
- * An upper bound on the channels that an attempt can lay. Every channel needs, besides more that is not counted here,
+ * An upper bound on the channels that an attempt can place. Every channel needs at least
  *
- *   - with NETs: an entry, which takes whole GB/s from the NET's port and the bandwidth from the links that all usable
- *     ways from that NET begin with;
- *   - for each GPU of the machine one route of the others into it or out of it: in a chain of n GPUs there are n - 1
- *     such routes, in a ring n. They leave through the first links, and arrive through the last links, of routes of
- *     an allowed type.
+ *   - with NETs: an entry, which takes whole GB/s from the NET's port, and the bandwidth from the first links that all
+ *     usable paths from that NET share;
+ *   - for each GPU of the machine one route into it or out of it: a chain of n GPUs has n - 1 such routes, a ring n. They
+ *     use the first and the last links of routes of an allowed type.
  *
- * Counted is how often a link can give what one channel takes, at least. Rounding to three decimals can add half a thousandth each
- * time; SLACK covers that for all channels there can be.
+ * The bound counts how often a link can give a channel's least share. Rounding to three decimals can add half a thousandth
+ * each time; SLACK covers this for the largest number of channels.
  */
 static const double SLACK = 0.05;
 
@@ -62,7 +61,7 @@ static int entries_through(const struct kl_routes *r, int net, const struct kl_g
     return n;
 }
 
-/* All ports together. The NETs of a port share what their fastest can carry. */
+/* All ports together. The NETs of a port share the bandwidth of the fastest. */
 static int entries(const struct kl_routes *r, const struct kl_graph *w)
 {
     int all = 0;

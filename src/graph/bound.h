@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * bound.h - what can be known about a round of a search without making it.
+ * bound.h - bounds on the result of a search round, without running it.
  *
  * Only proofs count: a false "may" costs time, a false "can't" would change results.
  *
@@ -12,7 +12,7 @@
 #include "graph/graph.h"
 #include "graph/routes.h"
 
-/** What a round wishes for, as far as links are concerned. */
+/** The limits of a round that concern links. */
 struct kl_wishes {
     int pattern, type_intra, type_inter;
     float bw_intra, bw_inter;
@@ -35,10 +35,10 @@ static inline bool kl_has_heads(int pattern)
 
 /* ---- bound.c ---- */
 
-/** At most so many channels can be laid. Only the number of `work`'s channels is not looked at. */
+/** Upper bound on the channels that can be placed. Uses all of `work` except its number of channels. */
 int kl_bound_channels(const struct kl_routes *routes, const struct kl_graph *work);
 
-/** A channel follows at least so many links. */
+/** Lower bound on the links of a channel. */
 int kl_bound_hops(const struct kl_routes *routes);
 
 /** Can a solution of at most `n` channels, with at least `hops` links each, be better than the best so far? */
@@ -50,14 +50,14 @@ bool kl_route_is_usable(const struct kl_routes *routes, const struct kl_route *r
 /* ---- exact.c ---- */
 
 /**
- * Does taking and giving back leave every link exactly as it was, whatever is taken and in whatever order? Then what a round
- * does depends on its wishes alone, and every bandwidth is a whole number of thousandths.
+ * Is the arithmetic exact: do reserving and releasing, in any order, leave every link exactly as before? Then the result of
+ * a round depends on its limits alone, and every bandwidth is a whole number of thousandths.
  */
 bool kl_is_exact(const struct kl_routes *routes, const struct kl_wishes *wishes);
 
 /* ---- alike.c ---- */
 
-struct kl_sums; /* what channels can have taken from a link, in eightieths of their bandwidth */
+struct kl_sums; /* possible reservations of all channels on a link, in eightieths of their bandwidth */
 
 ncclResult_t kl_sums_create(const struct kl_routes *routes, int pattern, struct kl_sums **sums);
 void kl_sums_free(struct kl_sums *sums);
@@ -69,7 +69,7 @@ void kl_sums_free(struct kl_sums *sums);
 bool kl_rounds_alike(const struct kl_routes *routes, const struct kl_sums *sums, const struct kl_wishes *a,
                      const struct kl_wishes *b, bool order);
 
-/** Is there only one NET that any channel could enter or leave through? Then crossing NICs makes no difference. */
+/** Is there only one NET for all entries and exits? Then crossing NICs makes no difference. */
 bool kl_one_net(const struct kl_routes *routes, const struct kl_wishes *wishes);
 
 #endif

@@ -12,7 +12,7 @@ static float round3(float x)
     return roundf(x * 1000) / 1000;
 }
 
-/* Below 2048 GB/s, thousandths less thousandths and back is where it began, and means what it says. */
+/* Below 2048 GB/s, subtracting thousandths and adding them back is exact. */
 static void thousandths_are_exact(void **state)
 {
     uint32_t seed = 7;

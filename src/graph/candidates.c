@@ -7,7 +7,7 @@
 
 /* ---- NETs ---- */
 
-/* Ordered NETs by type limit: for all GPUs (row 0) and each GPU (row 1 + g). Filled when first asked for. */
+/* Ordered NETs by type limit: for all GPUs (row 0) and each GPU (row 1 + g). Filled at first use. */
 struct kl_net_lists {
     struct {
         int *count, *net; /* net: rows of nnets */
@@ -84,7 +84,7 @@ static void reverse(int32_t *list, int n)
     }
 }
 
-/* The entries of an order whose GPUs are free, as indices into it; `left` of them at most. */
+/* The entries of an order with free GPUs, as indices into it; `left` of them at most. */
 static inline int list_free(const struct kl_laying *l, const struct kl_order *o, int left, int32_t *list)
 {
     int n = 0;
@@ -104,8 +104,8 @@ static bool are_alike(const struct kl_order *o, const int32_t *list, int n)
 }
 
 /*
- * Sort by what is left of the candidates' PCI links, behind the bandwidth from the entry NET: a stable insertion into
- * the order that everything else decides.
+ * Sort by the bandwidth left on the candidates' PCI links, after the bandwidth from the entry NET: a stable insertion into
+ * the order of all other criteria.
  */
 static inline void sort_by_pci(struct kl_backtrack *bt, const struct kl_order *o, int32_t *list, int n)
 {
@@ -123,7 +123,7 @@ static inline void sort_by_pci(struct kl_backtrack *bt, const struct kl_order *o
     }
 }
 
-/* The one GPU that is left. */
+/* The last remaining GPU. */
 static inline void list_last(const struct kl_backtrack *bt, const struct kl_laying *l, struct kl_frame *f)
 {
     int words = (bt->routes->ngpus + 63) / 64, k = 0;

@@ -3,7 +3,7 @@
 
 #include "graph/records.h"
 
-/* A rule that changes nothing is not worth telling. */
+/* A rule that changes nothing is not recorded. */
 static void note(struct kl_connect *c, enum kl_channel_reason reason, int before)
 {
     if (before != c->nchannels)
@@ -11,7 +11,7 @@ static void note(struct kl_connect *c, enum kl_channel_reason reason, int before
             (struct kl_channel_step){.reason = (uint8_t)reason, .before = before, .after = c->nchannels};
 }
 
-/* Channels up to `end` repeat those there are. */
+/* Channels up to `end` repeat the existing ones. */
 static void grow(struct kl_connect *c, int end, enum kl_channel_reason reason)
 {
     int start = c->nchannels;
@@ -179,7 +179,7 @@ static const struct {
                                             "nodes only with 16 channels"},
     [KL_CHANNELS_UNPACK] = {"unpack", "twice as many, as the network delivers packed data "
                                       "(NCCL_UNPACK_DOUBLE_NCHANNELS)"},
-    [KL_CHANNELS_UPPER] = {"max_channels", "NCCL_MAX_NCHANNELS (or NCCL_MAX_NRINGS, or what a launch can describe: "
+    [KL_CHANNELS_UPPER] = {"max_channels", "NCCL_MAX_NCHANNELS (or NCCL_MAX_NRINGS, or the limit of a launch: "
                                            "NCCL_WORK_ARGS_BYTES) allows no more"},
     [KL_CHANNELS_MAX_CTAS] = {"max_ctas", "NCCL_MAX_CTAS, or the communicator's maxCTAs, allows no more"},
     [KL_CHANNELS_PARENT] = {"parent", "the parent communicator, whose resources are shared, has no more"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** codes.h - short stable names of what happens in a search, for programs; the texts for people are in graph.h. */
+/** codes.h - short stable names of events in a search, for programs; the texts for people are in graph.h. */
 #ifndef KL_GRAPH_CODES_H
 #define KL_GRAPH_CODES_H
 

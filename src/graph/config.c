@@ -4,8 +4,9 @@
 #define T struct kl_graph_config
 
 /*
- * Each rank chooses algorithm, protocol and channels for itself, from what all have told each other and from these: so all need the same. Not so the
- * file of graphs, for a host's first rank reads it and tells the others, and the times that were measured, which count where all ranks have the same.
+ * Each rank chooses algorithm, protocol and channels for itself, from the exchanged records and these settings: so all ranks
+ * need the same. Exceptions: the file of graphs, which a host's first rank reads and sends to the others; and the measured
+ * times, which count only if all ranks have the same.
  */
 static const struct kl_param rows[] = {
     KL_PARAM_STRING(T, algo, "NCCL_ALGO", KL_ALIKE, "",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * config.h - what users may set about graphs, channels and tuning, and the values in force.
+ * config.h - the user's settings for graphs, channels and tuning, and the values in force.
  *
  * Source: the graph specification, 15; NCCL's documentation of its environment variables.
  */

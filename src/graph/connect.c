@@ -58,7 +58,7 @@ static void record_chain(const struct kl_graph *chain, int channel, int rank, st
     neighbours(chain, channel, rank, &r->chain_prev, &r->chain_next);
 }
 
-/* A head reduces what the other ranks of its channel send. */
+/* A head reduces the data of the other ranks of its channel. */
 static void record_down(const struct kl_graph *direct, int head, int rank, struct kl_rank_record *r)
 {
     const int32_t *order = direct->intra + (size_t)head * (size_t)direct->ngpus;
@@ -67,7 +67,7 @@ static void record_down(const struct kl_graph *direct, int head, int rank, struc
         if (order[i] != rank) r->direct_down[n++] = order[i];
 }
 
-/* Different first ranks of the channels, in channel order; the k-th head is that of channel k. */
+/* Different first ranks of the channels, in channel order; the k-th head is the head of channel k. */
 static void record_direct(const struct kl_graph *direct, int rank, struct kl_rank_record *r)
 {
     for (int i = 0; i < KL_COLLNET_ARITY; i++) r->direct_down[i] = -1;
@@ -119,7 +119,7 @@ void kl_connect_record(const struct kl_graphs *graphs, int rank, int cpu_arch, i
         record_chain(chain, c, rank, &r->channel[c]);
 }
 
-/* ---- what all agree on ---- */
+/* ---- agreement of all ranks ---- */
 
 static void align_graph(struct kl_graph_facts *all, const struct kl_graph_facts *one)
 {
@@ -438,7 +438,7 @@ static ncclResult_t check_scalars(const struct kl_connect *c)
     return ncclSuccess;
 }
 
-/* Whoever follows another release has other channels. */
+/* A rank that follows another release has other channels. */
 static ncclResult_t check_releases(const struct kl_connect *c)
 {
     char one[KL_NCCL_TEXT], other[KL_NCCL_TEXT];

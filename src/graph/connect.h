@@ -2,18 +2,18 @@
 /**
  * connect.h - from the graphs of single machines to rings and trees over all ranks.
  *
- * Every rank tells all others, in one record, the ends and neighbours of its channels. A *node* is a set of ranks that share a
- * machine (or an NVLink domain): those whose first ring starts at the same rank. The rings of the nodes are joined end to
- * end in node order, the trees hang on two binary trees over the nodes, one per half of the channels:
+ * Every rank sends one record to all others: the ends and neighbours of its channels. A *node* is a set of ranks that share
+ * a machine (or an NVLink domain): their first rings start at the same rank. The rings of the nodes are joined end to end
+ * in node order; the trees hang on two binary trees over the nodes, one per half of the channels:
  *
  *     node 0           node 1           node 2
  *     0 -> 1 -> 2      3 -> 4 -> 5      6 -> 7 -> 8        ring: 2 -> 3, 5 -> 6, 8 -> 0
  *
- * Nothing is stored per channel and rank: neighbours are computed when asked for, from the records. Offline, the
- * hosts of a cluster are alike, and one record serves a rank of every host, shifted.
+ * Neighbours are computed from the records on each query. Offline, the hosts of a cluster are alike: one record serves the
+ * same rank of every host, shifted.
  *
- * Sizes:   a record is wire format and the same size for everybody.
- * Errors:  ncclInternalError when records do not fit together; the sentence names rank and channel.
+ * Sizes:   a record is wire format, of one size on all ranks.
+ * Errors:  ncclInternalError when records do not fit together; the message names rank and channel.
  * Threads: a struct kl_connect is const once made; the records must outlive it.
  * Source:  the graph specification, 8.
  */
@@ -32,34 +32,35 @@ struct kl_graph_facts {
     float bw_intra, bw_inter, latency_inter;
 };
 
-/** What a rank says about a channel: ranks, -1 for none. */
+/** A rank's record of a channel: ranks, -1 for none. */
 struct kl_channel_record {
     int32_t ring_recv, ring_send;   /* the node's first and last */
     int32_t ring_prev, ring_next;   /* the rank's own neighbours within the node */
     int32_t to_parent, to_child[2]; /* the node's ranks that talk to the parent and the children of the node */
     int32_t tree_prev, tree_next;   /* the rank's own neighbours in the node's chain */
-    int32_t chain_head;             /* CollNet: the first rank of the node's chain, */
-    int32_t chain_prev, chain_next; /* and the rank's own neighbours in it */
+    int32_t chain_head;             /* CollNet: the first rank of the node's chain */
+    int32_t chain_prev, chain_next; /* CollNet: the rank's neighbours in the node's chain */
 };
 
 enum { KL_COLLNET_ARITY = 7, KL_COLLNET_HEADS = KL_COLLNET_ARITY + 1 };
 
-/** What a rank tells all others once it has its graphs. Wire format. */
+/** The record that a rank sends to all others once it has its graphs. Wire format. */
 struct kl_rank_record {
     struct kl_graph_facts graph[KL_GRAPHS];
     int32_t cpu_arch, cpu_vendor; /* enum kl_cpu_arch, kl_cpu_vendor */
-    int32_t sm;                   /* of the rank's own GPU; 0 where nobody asks */
+    int32_t sm;                   /* of the rank's own GPU; 0 if unused */
     int32_t nheads;               /* NVLS: different first ranks of its channels */
     int32_t head[KL_GRAPH_CHANNELS];
-    int32_t ndirect;                       /* CollNetDirect: different first ranks of its channels, */
-    int32_t direct[KL_COLLNET_HEADS];      /* which are its heads, */
-    int32_t direct_down[KL_COLLNET_ARITY]; /* and the others of the own channel, if the rank is one; -1 for none */
-    int32_t nccl;                          /* the release that the rank follows; 0 where nobody says */
-    int32_t p2p_wanted;                    /* channels that it wants for a peer at least; 0 where nobody asks */
-    int32_t p2p_far;                       /* the rank that wants these; -1: one of another node */
-    int32_t all_nvlink;                    /* are all GPUs of its machine joined by NVLink? */
-    float net_bw;                          /* GB/s to the slowest of its own NETs; 0 without */
-    uint32_t measured;                     /* mark of the times that its process knows; 0 without */
+    int32_t ndirect;                  /* CollNetDirect: number of different first ranks of its channels */
+    int32_t direct[KL_COLLNET_HEADS]; /* CollNetDirect: these ranks, which are its heads */
+    int32_t direct_down
+        [KL_COLLNET_ARITY]; /* CollNetDirect: the other ranks of the own channel, if the rank is a head; -1 for none */
+    int32_t nccl;           /* the release that the rank follows; 0 if unknown */
+    int32_t p2p_wanted;     /* channels that it wants for a peer at least; 0 if unused */
+    int32_t p2p_far;        /* the rank that wants these; -1: one of another node */
+    int32_t all_nvlink;     /* are all GPUs of its machine joined by NVLink? */
+    float net_bw;           /* GB/s to the slowest of its own NETs; 0 without */
+    uint32_t measured;      /* mark of the times that its process knows; 0 without */
     struct kl_channel_record channel[KL_GRAPH_CHANNELS];
 };
 _Static_assert(sizeof(struct kl_channel_record) == 48, "wire format");
@@ -70,7 +71,7 @@ struct kl_graphs {
     struct kl_graph *graph[KL_GRAPHS];
     struct kl_graph_why *why[KL_GRAPHS];
     bool has_nets;   /* the machine they are for */
-    uint64_t cpu_ns; /* of the calling thread, all searches and what prepares them */
+    uint64_t cpu_ns; /* of the calling thread, all searches with their preparation */
 };
 
 /** Records of all ranks: rank r says record[which[r]], every rank in it increased by shift[r]. */
@@ -90,7 +91,7 @@ struct kl_nodes {
     int32_t *rank;       /* all ranks, by node and ascending */
 };
 
-/** What the user may say about channel counts; -2 is "not set". */
+/** The user's settings for channel counts; -2 is "not set". */
 struct kl_channel_params {
     int64_t min_channels, max_channels;     /* NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS */
     int64_t min_rings, max_rings;           /* NCCL_MIN_NRINGS, NCCL_MAX_NRINGS: their old names */
@@ -123,7 +124,7 @@ struct kl_channel_params {
                                 .p2p_group = 8,                                                                        \
                                 .work_args_bytes = INT64_MAX})
 
-/** What else decides how many channels there will be. */
+/** Further inputs of the channel counts. */
 struct kl_connect_request {
     int rank;                            /* own */
     int min_sm;                          /* over all ranks */
@@ -132,11 +133,11 @@ struct kl_connect_request {
     int nvls_channels;                   /* wanted by the own device: kl_nvls_channels */
     bool unpack;                         /* the network device delivers packed data */
     int min_ctas, max_ctas;              /* of the communicator's configuration: 1 and 64 */
-    int parent_channels;                 /* of a parent whose resources are shared; 0: own resources */
+    int parent_channels;                 /* of the parent that shares its resources; 0: own resources */
     int parent_nvls_channels;            /* of such a parent with NVLS; 0: none */
     bool crowded;                        /* ranks share CPUs; all ask alike */
-    const int32_t *
-        core; /* by rank: those that share CPUs have the same number, below nranks; NULL: nobody does, or it is not known */
+    const int32_t
+        *core; /* by rank: ranks that share CPUs have the same number, below nranks; NULL: none share, or unknown */
     struct kl_channel_params params;
 };
 
@@ -180,11 +181,12 @@ struct kl_connect {
     int nchannels;     /* of the communicator */
     int coll_channels; /* without those only NVLS uses */
     int nvls_channels;
-    int nheads;                                          /* of NVLS */
-    uint8_t source[KL_MAX_CHANNELS];                     /* channel c is like channel source[c] < 2 * base */
-    struct kl_channel_step step[KL_CHANNEL_REASONS + 1]; /* how `nchannels` came about; the parent may cut twice */
+    int nheads;                      /* of NVLS */
+    uint8_t source[KL_MAX_CHANNELS]; /* channel c is like channel source[c] < 2 * base */
+    struct kl_channel_step
+        step[KL_CHANNEL_REASONS + 1]; /* the rules that led to `nchannels`; the parent may limit it twice */
     int nsteps;
-    bool crowded;  /* as the request has it, and: */
+    bool crowded;  /* from the request */
     int32_t *core; /* owned */
 };
 
@@ -196,12 +198,12 @@ static inline int kl_connect_most_channels(const struct kl_connect *c)
 
 /* ---- a rank's own part ---- */
 
-/** Channels of the tree graph that preset uses: what both ring and tree have. */
+/** Fill a rank's record from its graphs, with the channels that both ring and tree have. */
 void kl_connect_record(const struct kl_graphs *graphs, int rank, int cpu_arch, int cpu_vendor,
                        struct kl_rank_record *record);
 
 /**
- * Channels that NVLS wants: 16, more from sm 100 on, or what the user says, within the limits of the configuration. `several`: is
+ * Channels for NVLS: 16, more from sm 100 on, or the user's setting, within the limits of the configuration. `several`: is
  * the communicator larger than the node? `nccl`: the release.
  */
 int kl_nvls_channels(int sm, bool several, int nccl, const struct kl_connect_request *request);
@@ -235,8 +237,8 @@ int kl_connect_tree_depth(const struct kl_connect *c);
 ncclResult_t kl_connect_ring_order(const struct kl_connect *c, int channel, int first, int32_t *order);
 
 /**
- * The same with ranks that share CPUs one after the other, if that is known and there is one node: for a chain, of whose hops few then lead from one
- * core to another. Where all ranks are busy at once, as in a ring, neighbours that do not share CPUs are better off.
+ * The same for a chain, with ranks that share CPUs next to each other, if the CPUs are known and there is one node: fewer
+ * hops lead from core to core. A ring keeps its order: all its ranks are busy at once, so neighbours should not share CPUs.
  */
 ncclResult_t kl_connect_chain_order(const struct kl_connect *c, int channel, int first, int32_t *order);
 
@@ -260,14 +262,14 @@ struct kl_collnet_links {
 };
 struct kl_collnet_links kl_connect_collnet(const struct kl_connect *c, int channel, int rank);
 
-/** Who meets in the network: the heads of a channel's chains by node, or those with a number of CollNetDirect. */
+/** The ranks that meet in the network: the head of a channel's chain on a node, or the head of this number of CollNetDirect. */
 int kl_connect_chain_head(const struct kl_connect *c, int channel, int node);
 int kl_connect_direct_head(const struct kl_connect *c, int head, int node);
 
 /** How many ranks of each node CollNet has for heads; 0 without it. */
 int kl_connect_collnet_heads(const struct kl_connect *c);
 
-/** Are they those of NVLS? In newer releases they are, where that is on. */
+/** Are the heads of CollNetDirect the heads of NVLS? In newer releases they are, if NVLS is on. */
 static inline bool kl_connect_shares_heads(const struct kl_connect *c)
 {
     return c->nvls && kl_nccl_has(c->nccl, KL_CHANGE_COLLNET_NVLS_HEADS);
@@ -280,16 +282,16 @@ bool kl_connect_chains_begin_at_heads(const struct kl_connect *c);
 const char *kl_channel_reason_name(int reason);
 const char *kl_channel_reason_text(int reason);
 
-/* ---- what kl_connect_create is made of ---- */
+/* ---- parts of kl_connect_create ---- */
 
-/** Who shares a node (nodes.c). */
+/** Divide the ranks into nodes (nodes.c). */
 ncclResult_t kl_nodes_create(const struct kl_ranks *ranks, struct kl_nodes *nodes);
 void kl_nodes_fini(struct kl_nodes *nodes);
 
 /** Ranks of the smallest node. */
 int kl_nodes_fewest(const struct kl_nodes *nodes);
 
-/** Fill in the counts of channels, `source` and the steps (channels.c). Needs nodes, graphs as aligned, and what is supported. */
+/** Fill in the counts of channels, `source` and the steps (channels.c). Needs nodes, aligned graphs, and the supported features. */
 void kl_channels_set(struct kl_connect *c, const struct kl_connect_request *request);
 
 static inline int kl_nodes_size(const struct kl_nodes *n, int node)

@@ -29,7 +29,7 @@ static struct kl_graph *graph_of(int id, int pattern, int nchannels, int ngpus, 
     return g;
 }
 
-/* Records of the ranks of one host, whose graphs have these orders for both ring and tree. */
+/* Records of the ranks of one host; its graphs have these orders for both ring and tree. */
 static void add_host(struct cluster *c, int pattern, int nchannels, int ngpus, const int *orders)
 {
     struct kl_graphs graphs = {0};
@@ -90,7 +90,7 @@ static void two_hosts_make_one_ring(void **state)
     free(c);
 }
 
-/* A ring 0 7 6 3 2 5 4 1 whose even ranks share a core, and odd ones another. */
+/* A ring 0 7 6 3 2 5 4 1: even ranks share a core, odd ones another. */
 static void chains_keep_ranks_of_a_core_together(void **state)
 {
     static const int32_t core[] = {0, 1, 0, 1, 0, 1, 0, 1}, want[] = {0, 6, 2, 4, 7, 3, 5, 1};
@@ -109,7 +109,7 @@ static void chains_keep_ranks_of_a_core_together(void **state)
     free(c);
 }
 
-/* Of several nodes, and where nobody shares a core, a chain is the ring. */
+/* With several nodes, or without shared cores, a chain is the ring. */
 static void chains_are_rings_elsewhere(void **state)
 {
     static const int32_t core[16] = {0};
@@ -203,7 +203,7 @@ static void crossing_rings_swap_pairs_on_odd_nodes(void **state)
     free(c);
 }
 
-/* Before 2.28.3 one rank's ring that crosses NICs was everybody's; since then ranks look at their own. */
+/* Before 2.28.3 a ring that crosses NICs on one rank counted for all; since then ranks look at their own. */
 static void crossing_is_a_matter_of_each_rank(void **state)
 {
     static const int a[] = {0, 1, 2, 2, 1, 0}, b[] = {3, 4, 5, 5, 4, 3};
@@ -294,7 +294,7 @@ static void check_rings(const struct kl_connect *all)
     }
 }
 
-/* Every rank but one has a parent, who knows it as a child, and no way up is endless. */
+/* Every rank but one has a parent that lists it as a child, and the way up ends. */
 static void check_tree(const struct kl_connect *all, int ch)
 {
     int roots = 0, children = 0;
@@ -425,7 +425,7 @@ static void copies_of_copies(void **state)
 
 /* ---- CollNet ---- */
 
-/* A host of four ranks whose chains begin at the first two, which are also heads; of `heads` channels. */
+/* A host of four ranks: chains begin at the first two, which are also heads; of `heads` channels. */
 static void add_reducing_host(struct cluster *c, int first, int heads)
 {
     const int a = first, orders[] = {a, a + 1, a + 2, a + 3, a + 1, a + 3, a, a + 2};
@@ -631,7 +631,7 @@ static void no_collnet_where_nodes_differ(void **state)
     }
 }
 
-/* ---- what others say is not trusted ---- */
+/* ---- records of others are not trusted ---- */
 
 static void records_out_of_range_are_refused(void **state)
 {

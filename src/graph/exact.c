@@ -46,7 +46,7 @@ static bool is_exact_for(float left, float need)
     return in_thousandths(left) && in_thousandths(need);
 }
 
-/* What one channel takes from a link; `n` of them. */
+/* The reservations of one channel on a link; `n` of them. */
 struct needs {
     float need[12];
     int n;

@@ -37,10 +37,10 @@ enum kl_graph_id {
     KL_GRAPHS
 };
 
-/** All of them, in the order in which they are computed and told. */
+/** All of them, in the order of computation and output. */
 extern const int kl_graph_order[KL_GRAPHS];
 
-/** What the channels of a graph look like where they meet the network; values as in graph files. */
+/** How the channels of a graph meet the network; values as in graph files. */
 enum kl_graph_pattern {
     KL_PATTERN_BALANCED_TREE = 1, /* first and second GPU both return to the network, at half bandwidth each */
     KL_PATTERN_SPLIT_TREE,        /* the first GPU is entered, the second returns */
@@ -67,7 +67,7 @@ struct kl_graph {
     int64_t *inter; /* NET ids: inter[2 c] is the entry, inter[2 c + 1] the exit; zeros in machines without NET */
 };
 
-/** What to search; everything that is not a preference of the user is fixed by kl_graph_request_for. */
+/** A search request; kl_graph_request_for sets every field that is not a preference of the user. */
 struct kl_graph_request {
     int id, pattern, collnet, min_channels, max_channels;
 };
@@ -75,17 +75,17 @@ struct kl_graph_request {
 /** The specification's request for a graph, before any channel count is known. */
 struct kl_graph_request kl_graph_request_for(enum kl_graph_id id);
 
-/* ---- why a graph became what it is ---- */
+/* ---- explanation of a graph ---- */
 
 /** How one attempt ended. */
 enum kl_attempt_end {
     KL_ATTEMPT_PERFECT,   /* it stored a solution with max_channels */
     KL_ATTEMPT_EXHAUSTED, /* nothing left to try */
     KL_ATTEMPT_TIMEOUT,   /* its budget of steps is used up */
-    KL_ATTEMPT_HOPELESS   /* not made: the machine can't carry a solution that would count */
+    KL_ATTEMPT_HOPELESS   /* not made: the machine can't carry a better solution */
 };
 
-/** What is changed after an attempt, in the order in which the search relaxes its wishes. */
+/** The change after an attempt, in the order in which the search relaxes its limits. */
 enum kl_relaxation {
     KL_RELAX_NONE, /* the search, or its first pass, ended */
     KL_RELAX_SAME_CHANNELS,
@@ -97,11 +97,11 @@ enum kl_relaxation {
     KL_RELAX_FASTER /* second pass: try more bandwidth for the solution */
 };
 
-/** What ended the search. */
+/** The reason why the search ended. */
 enum kl_search_end {
     KL_END_INJECTED,  /* the graph came from a file */
     KL_END_NOT_ASKED, /* this machine cannot have such a graph */
-    KL_END_PERFECT,   /* as many channels as may be, at the best bandwidth tried */
+    KL_END_PERFECT,   /* the maximum of channels, at the best bandwidth that was tried */
     KL_END_SATURATED, /* the solution uses all bandwidth of the machine */
     KL_END_BUDGET,    /* the overall budget of steps is used up */
     KL_END_SLOW,      /* lower bandwidths cannot win any more, or there are none */
@@ -115,11 +115,11 @@ enum kl_doubling {
     KL_DOUBLING_HEADS,  /* NVLS: a GPU is head only once */
     KL_DOUBLING_SLOW,   /* below 25 GB/s per channel one is enough */
     KL_DOUBLING_ENOUGH, /* sm above 80, more than 4 channels, below 50 GB/s each */
-    KL_DOUBLING_FULL    /* as many channels as there may be */
+    KL_DOUBLING_FULL    /* the maximum of channels */
 };
 
 struct kl_attempt {
-    int pass; /* 1: relax until something is found; 2: raise the bandwidth of what was found */
+    int pass; /* 1: relax until there is a solution; 2: raise its bandwidth */
     int pattern, cross_nic, same_channels, type_intra, type_inter;
     float bw_intra, bw_inter;
     int budget, steps; /* allowed, and used */
@@ -151,7 +151,7 @@ ncclResult_t kl_search_create(const struct kl_topo *topo, struct kl_search **sea
 void kl_search_free(struct kl_search *search);
 
 /**
- * Compute one graph. Searches of one struct kl_search share the machine's bandwidths, whose rounding they leave behind: compute
+ * Compute one graph. Searches of one struct kl_search share the machine's bandwidths and their rounding errors: compute
  * graphs in the order ring, tree, collnet chain, collnet direct, NVLS to get the reference's results.
  *
  * `file` (may be NULL) is a parsed graph file; a graph in it with this id replaces the search if it fits the machine, and

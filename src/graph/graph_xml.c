@@ -174,7 +174,7 @@ static bool need_type(const struct reader *r, int elem, const char *key, int *va
     return true;
 }
 
-/* On a machine of one GPU the search makes trees of what has heads elsewhere. */
+/* On a machine of one GPU the search makes trees of graphs that have heads elsewhere. */
 static bool pattern_fits(int id, int pattern, int ngpus)
 {
     switch (id) {

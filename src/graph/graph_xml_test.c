@@ -108,7 +108,7 @@ static void the_format_is_nccls(void **state)
     kl_topo_free(t);
 }
 
-/* ---- what does not fit is refused ---- */
+/* ---- graphs that do not fit are refused ---- */
 
 #define GRAPH(attributes, channels)                                                                                    \
     "<graphs version=\"1\">\n<graph id=\"0\" " attributes ">\n" channels "</graph></graphs>"
@@ -220,7 +220,7 @@ static void a_refused_file_is_replaced_by_the_search(void **state)
     kl_topo_free(t);
 }
 
-/* NCCL_CROSS_NIC=0 forbids what a file asks for. */
+/* NCCL_CROSS_NIC=0 forbids a file's crossing. */
 static void crossing_is_not_taken_where_it_is_forbidden(void **state)
 {
     static const char text[] =

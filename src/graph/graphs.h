@@ -10,12 +10,12 @@
 #include "graph/connect.h"
 
 struct kl_graphs_request {
-    bool collnet;              /* a network that reduces is there and asked for */
+    bool collnet;              /* use a network that reduces */
     bool nvls;                 /* an NVSwitch that reduces is there */
     const struct kl_xml *file; /* graph file to take graphs from, NULL for none */
 };
 
-/** Compute ring, tree, and what the request adds, in the reference's order; free with kl_graphs_fini. */
+/** Compute ring, tree, and the requested further graphs, in the reference's order; free with kl_graphs_fini. */
 ncclResult_t kl_graphs_compute(const struct kl_topo *topo, const struct kl_graphs_request *request,
                                struct kl_graphs *graphs);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * grid.h - ranks as a grid: in one exchange for each dimension, everybody reaches everybody.
+ * grid.h - ranks as a grid: one exchange per dimension reaches all ranks.
  *
  *      dimension 0 ->         In the first exchange a rank gets the contributions of its line of dimension 0; in the next
- *      0   1   2   3          one, of its line of dimension 1, those of all lines. One dimension is an exchange of all
- *      4   5   6   7          with all, sides of 2 are recursive doubling.
+ *      0   1   2   3          one, along its line of dimension 1, the contributions of all lines. One dimension is an
+ *      4   5   6   7          exchange of all with all, sides of 2 are recursive doubling.
  *
  * The ranks of a node come first: sides within nodes, then sides that lead from node to node, each side as long as can be.
  * Where nodes have different numbers of ranks, all of them are one row that is divided without regard to nodes.

@@ -34,7 +34,7 @@ static void sides_are_as_few_as_can_be(void **state)
     }
 }
 
-/* Whoever is at a place of my line finds me at my place of his. */
+/* Positions agree: the rank at place k of my line has me at my place of its line. */
 static void lines_are_alike_for_all_on_them(void **state)
 {
     (void)state;

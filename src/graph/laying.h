@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * laying.h - a channel while it is laid: what the files that lay channels share.
+ * laying.h - the state of a channel during its placement, for the files that place channels.
  *
- *     backtrack.c    where channels start, what follows at each stage, what is a solution
- *     candidates.c   what may follow
+ *     backtrack.c    starts of channels, the steps of each stage, solutions
+ *     candidates.c   the GPUs that may come next
  *     heads.c        channels that have only a head
  */
 #ifndef KL_GRAPH_LAYING_H
@@ -12,17 +12,17 @@
 #include "graph/backtrack.h"
 #include "graph/stages.h"
 
-/** Where a channel stands at one stage. */
+/** The state of a channel at one stage. */
 struct kl_frame {
-    int gpu;  /* at which the stage begins */
-    int next; /* candidate to try next */
+    int gpu;  /* the GPU at the beginning of the stage */
+    int next; /* next candidate to try */
     int n;
     const int32_t *list;          /* candidates: GPUs or NETs */
-    const struct kl_route *taken; /* by the candidate under way */
+    const struct kl_route *taken; /* route of the current candidate */
     int32_t own[2];               /* room for a short list */
 };
 
-/** What one channel needs while it is laid. */
+/** The state of one channel during its placement. */
 struct kl_laying {
     int32_t *order; /* in work */
     int64_t *nets;
@@ -37,13 +37,13 @@ static inline bool kl_laying_uses(const struct kl_laying *l, int gpu)
     return l->used[gpu / 64] >> (gpu % 64) & 1;
 }
 
-/** Take a GPU into the channel, or out of it. */
+/** Add a GPU to the channel, or remove it. */
 static inline void kl_laying_toggle(struct kl_laying *l, int gpu)
 {
     l->used[gpu / 64] ^= (uint64_t)1 << (gpu % 64);
 }
 
-/** Is a route, and for trees also the way back, good enough? */
+/** Is a route, and for trees also its reverse, good enough? */
 static inline bool kl_route_fits(const struct kl_backtrack *bt, const struct kl_route *p, int limit)
 {
     return (bt->tree ? p->both : p->type) <= limit;
@@ -57,7 +57,7 @@ static inline void kl_backtrack_out_of_memory(struct kl_backtrack *bt)
 
 /* ---- candidates.c ---- */
 
-/** The GPUs that may follow at a stage, into `frame`: all that are left, the most promising first. */
+/** Fill `frame` with the candidates of a stage: all remaining GPUs, the most promising first. */
 void kl_candidate_gpus(struct kl_backtrack *bt, struct kl_laying *l, const struct kl_stage *s, struct kl_frame *f);
 
 /** NETs in the order to try them, from a GPU or (-1) for all. A GPU without any NET leaves nothing to try for all. */
@@ -66,13 +66,13 @@ int kl_candidate_nets(struct kl_backtrack *bt, int gpu, const int **net);
 ncclResult_t kl_candidates_init(struct kl_backtrack *bt);
 void kl_candidates_fini(struct kl_backtrack *bt);
 
-/* ---- heads.c: no chain of GPUs, but a test that everybody reaches the head and back ---- */
+/* ---- heads.c: no chain of GPUs, but a test that every GPU reaches the head and back ---- */
 
-/** Take what the test needs: of its 2 * ngpus routes as many as there is bandwidth for. Returns how many. */
+/** Reserve the routes of the head test: as many of its 2 * ngpus routes as bandwidth allows. Returns their number. */
 int kl_head_take(struct kl_backtrack *bt, int head);
 void kl_head_give(struct kl_backtrack *bt, int head, int taken);
 
-/** The GPU that is to be head of a channel entered through a NET; -1 for none, or one that is a head already. */
+/** The GPU for the head of a channel that enters through a NET; -1 for none, or if it is a head already. */
 int kl_head_of_net(const struct kl_backtrack *bt, int net);
 
 #endif

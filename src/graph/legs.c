@@ -27,7 +27,7 @@ void kl_legs_fini(struct kl_legs *l)
     *l = (struct kl_legs){0};
 }
 
-/* ---- what a channel names ---- */
+/* ---- the GPUs and NETs of a channel ---- */
 
 static int gpu_at(const struct kl_legs *l, int channel, int i)
 {
@@ -69,7 +69,7 @@ static void add_gpu_gpu(struct kl_legs *l, int from, int to)
     add(l, KL_NODE_GPU, from, KL_NODE_GPU, to, kl_gpu_gpu(l->routes, from, to), KL_CHARGE_INTRA);
 }
 
-/* Everybody to the head, or to the NVSwitch, and back. */
+/* Every GPU to the head, or to the NVSwitch, and back. */
 static void add_spokes(struct kl_legs *l, int head)
 {
     const struct kl_routes *r = l->routes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * legs.h - the ways that the channels of a finished graph take through its machine, as the search laid them (graph/stages.h).
+ * legs.h - the routes of a finished graph's channels through its machine, as the search placed them (graph/stages.h).
  *
  * A channel is made of *legs*: from the entry NET to the first GPU, from GPU to GPU, back to the network.
  *
@@ -24,7 +24,7 @@ struct kl_legs {
     const struct kl_routes *routes;
     const struct kl_graph *graph;
     struct kl_stage *stage;
-    struct kl_leg *leg; /* of the channel looked at last, in order */
+    struct kl_leg *leg; /* of the last channel, in order */
     int n;
 };
 

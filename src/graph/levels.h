@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * levels.h - bandwidths as small numbers, so that taking from a link is one table look-up.
+ * levels.h - bandwidths as small numbers, so that a reservation on a link is one table look-up.
  *
- * What is left of a link after taking `need` is (left - need) in single precision, rounded to three decimals, if left is
- * at least `need`. Results depend on every bit of that, and giving back does not always restore what was there. But few
- * different values ever occur, and few needs within a round. So each value is a *level*: the number of a row of a
- * table, and each need of the round is a column, which says what level every level leads to:
+ * A link with bandwidth `left` has (left - need) left after a reservation, in single precision, rounded to three decimals;
+ * it refuses if left < need. Results depend on every bit of this, and releasing does not always restore the old value. But
+ * only few values occur, and few needs within a round. So each value is a *level*: the number of a row of a table. Each
+ * need of the round is a column, which holds the level after the reservation:
  *
  *                       take 20          give 20
  *     level of 240      level of 220     level of 260
  *     level of 220      level of 200     level of 240
  *     level of 10       refused          level of 30
  *
- * An entry is computed when it is first asked for. Levels are numbered in steps of the row length, so that level + column is
+ * An entry is computed at its first use. Levels are numbered in steps of the row length, so that level + column is
  * the place of an entry.
  *
  * Threads: one.
@@ -49,13 +49,13 @@ void kl_levels_fini(struct kl_levels *levels);
 /** The level of a value. Once memory ran out (`nomem`), any level. */
 int kl_level_of(struct kl_levels *levels, float value);
 
-/** Forget the columns: their needs are about to change. */
+/** Forget the columns, before their needs change. */
 void kl_levels_begin(struct kl_levels *levels);
 
 /** Compute one entry: a level, or KL_LEVEL_REFUSED. */
 int kl_levels_fill(struct kl_levels *levels, int entry);
 
-/** Where taking a column's need from a level leads. */
+/** The level after the reservation of a column's need. */
 static inline int kl_level_next(struct kl_levels *levels, int level, int column)
 {
     int to = levels->next[level + column];
@@ -63,7 +63,7 @@ static inline int kl_level_next(struct kl_levels *levels, int level, int column)
     return to != KL_LEVEL_UNKNOWN ? to : kl_levels_fill(levels, level + column);
 }
 
-/** A bandwidth without its decimals; what is beyond any machine becomes 2^30. */
+/** A bandwidth without its decimals; absurdly large ones become 2^30. */
 static inline int kl_whole(float bw)
 {
     return bw < 1073741824.0f ? (int)bw : 1 << 30;

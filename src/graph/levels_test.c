@@ -29,7 +29,7 @@ static void every_value_has_one_level(void **state)
     kl_levels_fini(&v);
 }
 
-/* Taking until a link refuses, and giving back: bit for bit what the arithmetic says, the first and the second time. */
+/* Taking until a link refuses, and giving back: bit for bit the result of the arithmetic, the first and the second time. */
 static void taking_is_the_arithmetic(void **state)
 {
     static const float starts[] = {370.80002f, 240, 24, 12.5f, 5000, 0.125f, 10.0005f};
@@ -62,7 +62,7 @@ static void taking_is_the_arithmetic(void **state)
     kl_levels_fini(&v);
 }
 
-/* A column that is given another need forgets what it knew. */
+/* A column with a new need forgets its entries. */
 static void columns_are_forgotten(void **state)
 {
     struct kl_levels v = {0};

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where to add up what channels take. */
+/* The sums of the channels' reservations. */
 struct account {
     struct kl_legs *legs;
     float *link, *port;
@@ -46,7 +46,7 @@ static void charge_channel(const struct account *a, int channel)
 
 /* ---- one more ---- */
 
-/* Less is what rounding leaves: the search keeps three decimals. */
+/* Smaller differences are rounding errors: the search keeps three decimals. */
 static float lack(float used, float more, float bw)
 {
     float over = used + more - bw;
@@ -80,7 +80,7 @@ static void clear_more(struct kl_load *l)
     memset(l->port_more, 0, (size_t)l->nnets * sizeof *l->port_more);
 }
 
-/* Try another of each channel, and leave the one in `more` that lacks least. */
+/* Try one more of each channel; `more` receives the one that lacks least. */
 static void try_one_more(struct kl_load *l, const struct account *a)
 {
     struct account more = *a;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * load.h - what the channels of a finished graph take from every link, and what one more would need.
+ * load.h - the load of a finished graph's channels on every link, and the load of one more channel.
  *
- * The channels are walked as the search laid them (graph/legs.h), along the same routes and with the same charges: 6/5
+ * The channels are walked as the search placed them (graph/legs.h), along the same routes and with the same charges: 6/5
  * through Intel host bridges, an eighth back for old GPUs, half for each exit of a balanced tree, and so on.
  *
  * Units:   GB/s.
@@ -13,9 +13,9 @@
 
 #include "graph/graph.h"
 
-/** What stands in the way of one more channel. */
+/** The obstacle to one more channel. */
 enum kl_limit {
-    KL_LIMIT_NONE,     /* nothing on the machine: see what ended the search */
+    KL_LIMIT_NONE,     /* nothing on the machine: see the end of the search */
     KL_LIMIT_CHANNELS, /* the graph has as many as it may have */
     KL_LIMIT_LINKS,    /* links are full */
     KL_LIMIT_PORTS     /* links have room, but not the port of the NIC that it would enter through */
@@ -23,8 +23,8 @@ enum kl_limit {
 
 struct kl_load {
     int nlinks, nnets;
-    float *used;                  /* by link: what all channels take */
-    float *more;                  /* by link: what one more channel like `like` would take */
+    float *used;                  /* by link: load of all channels */
+    float *more;                  /* by link: load of one more channel like `like` */
     float *port_used, *port_more; /* by NET: the same, of the port that it belongs to, by entering channels */
     int like;                     /* the channel that lacks least if there were another like it; -1 without channels */
     int limit;                    /* enum kl_limit */
@@ -34,7 +34,7 @@ struct kl_load {
 ncclResult_t kl_load_create(const struct kl_topo *topo, const struct kl_graph *graph, struct kl_load **load);
 void kl_load_free(struct kl_load *load);
 
-/** What a link, or the port of a NET, lacks for the channel more; 0: nothing. */
+/** The bandwidth that a link, or the port of a NET, lacks for one more channel; 0: enough. */
 float kl_load_lacks(const struct kl_load *load, const struct kl_topo *topo, int link);
 float kl_load_port_lacks(const struct kl_load *load, const struct kl_topo *topo, int net);
 

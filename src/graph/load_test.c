@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What channels take from links: known numbers, and that no graph of a search takes more than there is. */
+/* Load of channels on links: known numbers, and no graph of a search exceeds a link. */
 #include "graph/load.h"
 
 #include "graph/test_machine.h"
@@ -74,7 +74,7 @@ static void a_chain_leaves_its_ends_free(void **state)
     DEVICE(bus, "0x020700",                                                                                            \
            "<nic><net name=\"n" dev "\" dev=\"" dev "\" speed=\"100000\" port=\"1\" guid=\"0x9\" gdr=\"1\"/></nic>")
 
-/* What the link out of GPU 0 carries of a ring, divided by the bandwidth of its channels. */
+/* The load of a ring on the link out of GPU 0, divided by the bandwidth of its channels. */
 static float share_out_of_first(const char *text, int hosts)
 {
     struct kl_topo *t = machine_of(text, hosts);
@@ -96,7 +96,7 @@ static void pci_through_intel_costs_a_fifth_more(void **state)
     assert_true(share_out_of_first("<system version=\"1\">" CPU("AuthenticAMD") GPUS "</cpu></system>", 1) == 1);
 }
 
-/* What enters a GPU before sm 80 is acknowledged against its own traffic. */
+/* Data into a GPU before sm 80 is acknowledged against its own traffic. */
 static void old_gpus_acknowledge_an_eighth(void **state)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void old_gpus_acknowledge_an_eighth(void **state)
         share_out_of_first("<system version=\"1\">" CPU("AuthenticAMD") GPUS NIC("03", "0") "</cpu></system>", 2) == 1);
 }
 
-/* Two NETs of one chip and port: what enters through one is gone for both. */
+/* Two NETs of one chip and port: an entry through one reduces both. */
 static void nets_of_one_port_share_it(void **state)
 {
     struct kl_topo *t = machine_of(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nic.h - which NET a rank's connections of a graph use, and which rank's proxy serves it.
+ * nic.h - the NET of a rank's connections of a graph, and the rank of the proxy that serves it.
  *
  * Point-to-point traffic asks kl_topo_p2p_net instead.
  * Source: the graph specification, 8.11.
@@ -12,12 +12,12 @@
 
 struct kl_graph_nic {
     int net;   /* index among NETs */
-    int proxy; /* rank whose proxy serves it */
+    int proxy; /* rank of the proxy that serves it */
 };
 
 /**
- * The graph whose NETs the edge between `rank` and `peer` uses, which is one of the channel's algorithms: ring, tree or NVLS. An edge
- * that several have is the ring's or the tree's; one of an algorithm without a graph of its own is the tree's.
+ * The graph that provides the NETs of the edge between `rank` and `peer`: ring, tree or NVLS. An edge of several graphs
+ * belongs to the ring or the tree; an edge of an algorithm without a graph of its own to the tree.
  */
 int kl_graph_of_edge(const struct kl_connect *connect, int channel, int rank, int peer, bool sends);
 

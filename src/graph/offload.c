@@ -6,6 +6,7 @@ static const char *const reasons[KL_OFFLOADS] = {
     [KL_OFFLOAD_NOT_ASKED] = "NCCL_COLLNET_ENABLE is not 1",
     [KL_OFFLOAD_NO_NIC] = "no NIC in use can reduce (coll=\"1\" in the topology; one host alone uses none)",
     [KL_OFFLOAD_SWITCHED_OFF] = "NCCL_NVLS_ENABLE is 0",
+    [KL_OFFLOAD_FORBIDDEN] = "nvlsHostMode of the communicator's configuration forbids it",
     [KL_OFFLOAD_FEW_GPUS] = "a host has fewer than three GPUs",
     [KL_OFFLOAD_OLD_GPUS] = "a GPU is older than sm 90, which NVSwitch multicast needs",
     [KL_OFFLOAD_NO_NVSWITCH] = "there is no NVSwitch",

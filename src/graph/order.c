@@ -18,7 +18,7 @@ void kl_orders_fini(const struct kl_routes *r, struct kl_orders *orders)
     orders->list = NULL;
 }
 
-/* What candidates are sorted by. */
+/* Sort key of candidates. */
 struct score {
     int gpu, start, hops, bw, net_hops, net_bw;
 };

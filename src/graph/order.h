@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * order.h - in which order the GPUs that may follow another are tried.
+ * order.h - the order in which the search tries the GPUs after another one.
  *
- * What does not change during a search is sorted once, when it is first asked for: by bandwidth from the entry NET, hops
- * from it, bandwidth and hops from the GPU before, and distance of the indices. What is left of a candidate's PCI
- * link changes, and is sorted in when candidates are listed.
+ * Criteria that do not change during a search are sorted by once, at first use: bandwidth from the entry NET, hops from it,
+ * bandwidth and hops from the GPU before, and distance of the indices. The bandwidth left on a candidate's PCI link
+ * changes, and is sorted in when candidates are listed.
  *
  * Source: the graph specification, 5.5.2.
  */
@@ -26,7 +26,7 @@ struct kl_order {
     struct kl_order_entry entry[];
 };
 
-/** Sorted candidates, one list per entry NET (and one without) and GPU; lists are made when asked for. */
+/** Sorted candidates, one list per entry NET (and one without) and GPU; lists are made at first use. */
 struct kl_orders {
     struct kl_order **list;
 };

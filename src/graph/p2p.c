@@ -24,7 +24,7 @@ static int least(int a, int b)
 
 /* ---- how many ---- */
 
-/* NICs that it takes to carry what the GPU can send to its CPU. */
+/* The number of NICs with the bandwidth of the GPU's path to its CPU. */
 static int nics_by_bandwidth(const struct kl_topo *t, int gpu, int *nets)
 {
     const struct kl_node *g = &t->node[kl_topo_at(t, KL_NODE_GPU, gpu)];
@@ -52,7 +52,7 @@ static int wanted_locally(const struct kl_topo *t, int from, int gpu, int *share
     return 2 * (links > KL_MAX_CHANNELS ? KL_MAX_CHANNELS : links > 1 ? links : 1);
 }
 
-/* What all pairs are asked about. */
+/* Inputs of the number of channels per pair. */
 struct demand {
     const struct kl_topo *t;
     int nranks, n, per_net_peer;
@@ -317,7 +317,7 @@ static const struct words shares[KL_P2P_SHARES] = {
     [KL_P2P_ALL]      = {"all", "no pair of ranks wants fewer than there are"},
     [KL_P2P_NVLINKS]  = {"nvlinks", "two for each NVLink between two GPUs"},
     [KL_P2P_TWO]      = {"no_nvlink", "two, between GPUs of a node without NVLink"},
-    [KL_P2P_NICS]     = {"nics", "as many as the NICs needed to carry what a GPU can send to another node"},
+    [KL_P2P_NICS]     = {"nics", "as many as the NICs needed for a GPU's bandwidth to another node"},
     [KL_P2P_REMOTE]   = {"remote", "two towards ranks of other nodes, or one where there are more than two ranks per channel"},
     [KL_P2P_BANDWIDTH] = {"net_bandwidth", "one for every 14 GB/s (NCCL_P2P_PER_CHANNEL_NET_BW) that its NICs carry, towards other nodes"},
     [KL_P2P_PEERS]    = {"peers", "fewer than it takes to fill the NICs, as several peers are sent to at a time (NCCL_P2P_MAX_PEERS)"},
@@ -347,7 +347,7 @@ const char *kl_p2p_share_text(enum kl_p2p_share why)
 
 /* ---- when ---- */
 
-/* 0, 1, 3, 6, ...: the k-th step is k further, modulo a power of two; what is beyond n is left out. */
+/* 0, 1, 3, 6, ...: the k-th step is k further, modulo a power of two; values beyond n are left out. */
 static int next_delta(int delta, int *k, int n)
 {
     int modulus = power_at_least(n);

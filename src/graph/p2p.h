@@ -2,7 +2,7 @@
 /**
  * p2p.h - point-to-point traffic: how many channels, in which round a pair of ranks meets, and on which channels.
  *
- * In round i of n every rank sends to one rank and receives from another, such that nobody waits in a chain: the distance is
+ * In round i of n every rank sends to one rank and receives from another, such that no chain of waiting ranks forms: the distance is
  * the same for all. Rounds go over nodes outside and local ranks inside, so that one pair of nodes is not used by all at once.
  *
  * Threads: pure.
@@ -13,24 +13,24 @@
 
 #include "graph/connect.h"
 
-/** What decided how many channels there are; the last rule that changed the number, before it became a power of two. */
+/** The rule that set the number of channels: the last that changed it, before it became a power of two. */
 enum kl_p2p_channels_limit {
     KL_P2P_CHANNELS, /* as many as the communicator has */
     KL_P2P_MAX,      /* NCCL_MAX_P2P_NCHANNELS */
     KL_P2P_MIN,      /* NCCL_MIN_P2P_NCHANNELS */
     KL_P2P_PARENT,   /* the parent's resources */
-    KL_P2P_ARGS,     /* what fits into kernel arguments: NCCL_WORK_ARGS_BYTES */
+    KL_P2P_ARGS,     /* the limit of kernel arguments: NCCL_WORK_ARGS_BYTES */
     KL_P2P_LIMITS
 };
 
-/** What decided how many of them serve one peer: the pair of a GPU of this machine and a rank that wants fewest. */
+/** The rule that set how many of them serve one peer: from the pair of local GPU and rank that wants fewest. */
 enum kl_p2p_share {
-    KL_P2P_ALL,       /* nobody wants fewer than there are */
+    KL_P2P_ALL,       /* no pair wants fewer than there are */
     KL_P2P_NVLINKS,   /* two for each NVLink between two GPUs */
     KL_P2P_TWO,       /* two, between GPUs without NVLink */
-    KL_P2P_NICS,      /* as many as NICs that carry what a GPU can send, towards other nodes */
+    KL_P2P_NICS,      /* as many as the NICs for a GPU's bandwidth, towards other nodes */
     KL_P2P_REMOTE,    /* two, or one where there are many ranks for the channels, towards other nodes */
-    KL_P2P_BANDWIDTH, /* as many as it takes to carry what its NICs can, towards other nodes */
+    KL_P2P_BANDWIDTH, /* as many as its NICs' bandwidth needs, towards other nodes */
     KL_P2P_PEERS,     /* fewer, as several peers are sent to at a time */
     KL_P2P_PER_PEER,  /* NCCL_NCHANNELS_PER_NET_PEER, towards other nodes */
     KL_P2P_SHARES
@@ -62,8 +62,8 @@ struct kl_p2p_channels kl_p2p_channels_of(const struct kl_topo *topo, const stru
                                           const struct kl_channel_params *params, int parent);
 
 /**
- * Fill what a rank says about its machine for all to agree on: the release, what channels it wants for messages, how fast its
- * NETs are. `sm` and what kl_connect_record sets stay as they are.
+ * Fill in a rank's facts about its machine, for the agreement of all: the release, the channels it wants for messages, the
+ * speed of its NETs. `sm` and the fields of kl_connect_record stay.
  */
 ncclResult_t kl_p2p_record(const struct kl_topo *topo, int rank, int nranks, const struct kl_channel_params *params,
                            struct kl_rank_record *record);

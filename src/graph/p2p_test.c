@@ -59,7 +59,7 @@ static void one_node_follows_the_published_distances(void **state)
     free(w);
 }
 
-/* In every round, whoever I send to receives from me; over all rounds everybody meets everybody once. */
+/* In every round, the rank that I send to receives from me; over all rounds each pair meets once. */
 static void rounds_match_between_ranks(void **state)
 {
     static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** records.h - reading what ranks said about themselves, where one record may stand for many ranks. */
+/** records.h - access to the records of ranks, where one record may serve many ranks. */
 #ifndef KL_GRAPH_RECORDS_H
 #define KL_GRAPH_RECORDS_H
 

@@ -108,7 +108,7 @@ void kl_run_first_speed(struct kl_run *run)
     set_speed(run);
 }
 
-/* ---- first pass: what to give up next ---- */
+/* ---- first pass: the next limit to relax ---- */
 
 static bool relax_same_channels(struct kl_run *run)
 {
@@ -141,7 +141,7 @@ static int next_type(const struct kl_run *run, int type)
     return type + 1 == KL_PATH_P2C && !p2c ? KL_PATH_P2C + 1 : type + 1;
 }
 
-/* Older releases also allow what is no path. */
+/* Older releases also allow a missing path. */
 static bool is_way(const struct kl_run *run, int type)
 {
     return type < KL_PATH_DIS || !kl_nccl_has(run->routes->nccl, KL_CHANGE_NO_WAY_DIS);

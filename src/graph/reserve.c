@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/reserve.h"
 
-/* Take a column's need from a link, negative needs give back; false if the link refuses. */
+/* Reserve a column's need on a link, negative needs release; false if the link refuses. */
 static bool take_link(struct kl_reserve *r, int link, int column)
 {
     int to = kl_level_next(&r->routes->levels, r->routes->level[link], column);
@@ -22,7 +22,7 @@ void kl_reserve_give_hops(struct kl_reserve *r, const struct kl_route *p, int n,
     }
 }
 
-/* Can a hop give what it has to, in both directions? Then take it. */
+/* Has a hop enough bandwidth in both directions? Then reserve it. */
 static bool take_hop(struct kl_reserve *r, uint32_t k, enum kl_charge charge)
 {
     const struct kl_back *b = &r->routes->back[k];
@@ -46,8 +46,8 @@ bool kl_reserve_take_hops(struct kl_reserve *r, const struct kl_route *p, enum k
 }
 
 /*
- * If hop `n` refuses, what the hops before it took is given back, which changes nothing unless rounding does: then it is done
- * hop by hop.
+ * If hop `n` refuses, the hops before it release their reservations. Without rounding errors this changes nothing; else it
+ * is done hop by hop.
  */
 bool kl_reserve_take_refused(struct kl_reserve *r, const struct kl_route *p, enum kl_charge charge, const int *to,
                              int n)

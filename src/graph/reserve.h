@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * reserve.h - take a channel's bandwidth along a route, and give it back.
+ * reserve.h - reserve a channel's bandwidth along a route, and release it.
  *
- * Links hold levels (levels.h), and each step of a level is a look-up. What is refused changes nothing but the count of the link that
- * refused, and what rounding leaves behind.
+ * Links hold levels (levels.h), and each step of a level is a look-up. A refusal only changes the count of the link that
+ * refused, and leaves rounding errors.
  *
- * Cost: the common case is inlined, as it is most of what a search does.
+ * Cost: the common case is inlined, as it dominates the search's time.
  * Source: the graph specification, 5.1.
  */
 #ifndef KL_GRAPH_RESERVE_H
@@ -16,27 +16,27 @@
 struct kl_reserve {
     struct kl_routes *routes;
     uint32_t *refusals; /* by link, in this round */
-    bool exact;         /* rounding leaves no traces, so what is refused need not be tried */
+    bool exact;         /* no rounding errors, so refused steps need not be tried */
 };
 
-enum { KL_PLAIN_HOPS = 12 }; /* longer routes take the general way */
+enum { KL_PLAIN_HOPS = 12 }; /* longer routes use the general case */
 
-/* ---- the general way: hop by hop ---- */
+/* ---- the general case: hop by hop ---- */
 
-/** Take from all hops, or from none. */
+/** Reserve on all hops, or on none. */
 bool kl_reserve_take_hops(struct kl_reserve *r, const struct kl_route *p, enum kl_charge charge);
 
-/** A plain route was looked up until hop `n` did not give a level: finish what kl_reserve_take began. */
+/** Slow path of kl_reserve_take: the look-up of a plain route stopped at hop `n`. */
 bool kl_reserve_take_refused(struct kl_reserve *r, const struct kl_route *p, enum kl_charge charge, const int *to,
                              int n);
 
-/** Give back what the first `n` hops took. */
+/** Release the reservations of the first `n` hops. */
 void kl_reserve_give_hops(struct kl_reserve *r, const struct kl_route *p, int n, enum kl_charge charge);
 
 /* ---- the common case ---- */
 
 /**
- * Take a channel's bandwidth from all hops of a route, or from none. The common case looks all hops up before it
+ * Reserve a channel's bandwidth on all hops of a route, or on none. The common case looks all hops up before it
  * changes any: nothing is to be undone then, and no look-up waits for another. The links of a plain route are all
  * different, so this is the same as hop by hop.
  */

@@ -6,12 +6,12 @@
 
 #include <stdlib.h>
 
-/* What a hop takes from the opposite direction, for traffic that begins at a node of type `from`; KL_SHARES: nothing. */
+/* The share of a hop on the opposite direction, for traffic from a node of type `from`; KL_SHARES: none. */
 static uint8_t back_share(const struct kl_topo *t, const struct kl_link *l, enum kl_node_type from, uint8_t share)
 {
     const struct kl_node *far = &t->node[l->to];
 
-    /* GPUs before sm 80 acknowledge what others write to them. */
+    /* GPUs before sm 80 acknowledge writes of others. */
     if (far->type == KL_NODE_GPU && far->gpu.sm < 80 && from != KL_NODE_GPU)
         return share == KL_SHARE_COSTLY ? KL_SHARE_COSTLY_EIGHTH : KL_SHARE_EIGHTH;
     /* NVLink of POWER CPUs is counted for both directions together. */

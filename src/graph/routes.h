@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * routes.h - a topology as the search wants it: what a path takes from which link, in arrays that stay in cache.
+ * routes.h - a topology for the search: the demand of each path on each link, in arrays that stay in cache.
  *
- * A route is a path with the facts that bookkeeping needs resolved per hop: whether it crosses PCI, and whether it also takes
- * something from the link in the opposite direction. GPUs and NETs are indices within their type.
+ * A route is a path with two facts per hop: whether the hop crosses PCI, and whether it also takes bandwidth from the
+ * opposite direction of its link. GPUs and NETs are indices within their type.
  *
- * Threads: one; level and net_bw are what a search consumes, everything else is const.
+ * Threads: one; a search changes level and net_bw, everything else is const.
  * Source:  the graph specification, 3 and 5.1.
  */
 #ifndef KL_GRAPH_ROUTES_H
@@ -21,12 +21,12 @@
 enum kl_share {
     KL_SHARE_ALL,
     KL_SHARE_COSTLY, /* 6/5: PCI through an Intel host bridge */
-    KL_SHARE_EIGHTH, /* of what the opposite direction takes: acknowledgements */
+    KL_SHARE_EIGHTH, /* acknowledgements, on the opposite direction */
     KL_SHARE_COSTLY_EIGHTH,
     KL_SHARES
 };
 
-/** What a hop takes from the link in the opposite direction; link -1: nothing. */
+/** The demand of a hop on the opposite direction of its link; link -1: none. */
 struct kl_back {
     int32_t link;
     uint8_t share;
@@ -43,14 +43,14 @@ struct kl_route {
 };
 
 /**
- * The bandwidths of a round. Each has KL_SHARES columns of levels for taking, from column `charge` on, and as many for
- * giving back, from column charge + KL_GIVE on.
+ * The bandwidths of a round. Each has KL_SHARES columns of levels for reservations, from column `charge` on, and as many for
+ * releases, from column charge + KL_GIVE on.
  */
 enum kl_charge {
     KL_CHARGE_INTRA = 0 * KL_SHARES,
     KL_CHARGE_INTER = 1 * KL_SHARES,
     KL_CHARGE_HALF = 2 * KL_SHARES,  /* of inter: each of the two ways back of a balanced tree */
-    KL_CHARGE_HEADS = 2 * KL_SHARES, /* of a head's test; these patterns know no half */
+    KL_CHARGE_HEADS = 2 * KL_SHARES, /* of a head's test; these patterns do not use KL_CHARGE_HALF */
     KL_GIVE = 3 * KL_SHARES
 };
 
@@ -82,17 +82,17 @@ struct kl_routes {
     int32_t *pci_up, *pci_down;                   /* by GPU: its first PCI link and the reverse of it; -1 */
     int32_t *way_out, *way_in; /* by GPU: the link that all routes to, or from, other GPUs use; -1 if there is none */
 
-    /* Look-ups by rank, NET id or node id find the first match in list order: what stands in for what. */
+    /* Look-ups by rank, NET id or node id find the first match in list order. */
     int32_t *same_rank; /* by GPU: the first GPU with its rank */
     int32_t *same_net;  /* by NET: the first NET with its id */
     int32_t *next_port; /* by NET: the next with the same asic and port; -1 */
-    int32_t *same_port; /* by NET: the first NET with its asic and port, which is what bandwidth is counted for */
+    int32_t *same_port; /* by NET: the first NET with its asic and port; bandwidth is counted for this one */
 
     struct kl_nearest *nearest; /* by NET */
     int32_t *near_gpu;
     int32_t *local_gpu; /* by NET: the GPU that uses it first; -1 */
 
-    unsigned shares;                   /* bit enum kl_share of every hop, and of what it takes back */
+    unsigned shares;                   /* bit enum kl_share of every hop, in both directions */
     unsigned intra_types, inter_types; /* bit `type` of every path between GPUs and NVSwitch, and to and from NETs */
 };
 
@@ -125,7 +125,7 @@ static inline const struct kl_node *kl_routes_gpu(const struct kl_routes *m, int
 /** May a channel that is entered through one NET be left through another, as far as planes say? */
 bool kl_routes_same_plane(const struct kl_routes *routes, int entry, int exit);
 
-/** Do two NETs count as one rail: the same port, or what the network says? */
+/** Do two NETs count as one rail: by the same port, or by the network's own rails? */
 bool kl_routes_same_rail(const struct kl_routes *routes, int entry, int exit);
 
 static inline const struct kl_node *kl_routes_net(const struct kl_routes *m, int net)

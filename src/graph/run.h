@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * run.h - one search while it runs: a nest of loops, written as "what to change next".
+ * run.h - the state of a running search: nested loops, written as steps that choose the next change.
  *
  *     search.c    sets it up, and loops
- *     relax.c     what to change after an attempt
- *     attempt.c   makes an attempt, or shows that it need not be made
+ *     relax.c     chooses the next change after an attempt
+ *     attempt.c   makes an attempt, or proves that it is not needed
  *
  * Source: the graph specification, 4.
  */
@@ -26,25 +26,25 @@ enum { KL_RUN_SPEEDS = 32 };
 
 struct kl_search {
     struct kl_routes *routes;
-    bool thorough; /* make every attempt and every step, proofs or not: for tests of the proofs */
-    int few_steps; /* attempts of fewer steps are sooner made than compared with others */
+    bool thorough; /* make every attempt and every step, ignoring proofs: for tests of the proofs */
+    int few_steps; /* attempts of fewer steps are made, which is faster than comparing them */
 };
 
-/** What the search itself remembers of an attempt. */
+/** The search's record of an attempt. */
 struct kl_outcome {
-    unsigned version; /* of what is left of links, afterwards */
+    unsigned version; /* of the links' bandwidth, afterwards */
     int left;         /* of the budget; not always budget - steps, because PCI order has a budget of its own */
     int most;         /* no larger set of channels was, or would have been, completed */
     bool made;        /* not just accounted for */
-    bool exact;       /* rounding left no traces; false where nobody looked */
+    bool exact;       /* no rounding errors; false if unchecked */
 };
 
 struct kl_run {
     struct kl_routes *routes;
     struct kl_backtrack *backtrack;
-    struct kl_graph *work, *best;   /* the backtracking's: wishes, and the best solution so far */
+    struct kl_graph *work, *best;   /* of the backtracking: limits, and the best solution so far */
     const float *speed;             /* bandwidths per channel that are tried, fastest first */
-    float own_speed[KL_RUN_SPEEDS]; /* where the release decides which there are */
+    float own_speed[KL_RUN_SPEEDS]; /* used if the release decides on the speeds */
     int nspeeds, idx;               /* idx: the one tried now */
     int pass;
     int budget; /* left by the last attempt */
@@ -68,18 +68,18 @@ struct kl_run {
 /** The table of speeds for the machine, and the first speed to try. */
 void kl_run_first_speed(struct kl_run *run);
 
-/** First pass: change the wishes for another attempt. KL_RELAX_NONE when the pass is over; why->end then says why. */
+/** First pass: change the limits for another attempt. KL_RELAX_NONE when the pass is over; why->end then says why. */
 int kl_run_relax(struct kl_run *run);
 
 /** Begin the second pass: raise the bandwidth of the solution. */
 void kl_run_second_pass(struct kl_run *run);
 
-/** Second pass: raise the wishes; false when the search is over. */
+/** Second pass: raise the limits; false when the search is over. */
 bool kl_run_raise(struct kl_run *run);
 
 /* ---- attempt.c ---- */
 
-/** One attempt with the present wishes; sets run->budget. */
+/** One attempt with the current limits; sets run->budget. */
 ncclResult_t kl_run_attempt(struct kl_run *run);
 
 static inline struct kl_attempt *kl_run_last(struct kl_run *run)

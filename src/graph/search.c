@@ -60,7 +60,7 @@ static ncclResult_t search_loop(struct kl_run *run)
     }
 }
 
-/* The NETs of the first and the last GPU, which older releases do not ask for. */
+/* The NETs of the first and the last GPU; older releases do not use them. */
 static void fall_back_nets(struct kl_run *run)
 {
     const struct kl_routes *r = run->routes;
@@ -80,7 +80,7 @@ static void fall_back_nets(struct kl_run *run)
     kl_error_quiet(quiet);
 }
 
-/* Nothing found: the devices as they come, so that a communicator can be made at all. */
+/* No solution: the devices in their order, so that a communicator can be made at all. */
 static void fall_back(struct kl_run *run)
 {
     struct kl_graph *b = run->best;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search on machines whose answer is known, what must hold on any machine, and that no proof changes a result. */
+/* The search on machines with known answers, invariants on any machine, and that no proof changes a result. */
 #include "graph/graphs.h"
 
 #include "base/error.h"
@@ -134,7 +134,7 @@ static void nothing_found_falls_back(void **state)
     kl_topo_free(t);
 }
 
-/* ---- what holds on any machine ---- */
+/* ---- invariants on any machine ---- */
 
 static void visits_every_rank_once(const struct kl_graph *g)
 {
@@ -179,7 +179,7 @@ static void load_channel(const struct kl_topo *t, const struct kl_graph *g, int 
              used);
 }
 
-/* Apart from what rounding to thousandths may add, and from the fallback, which asks nobody. */
+/* Except for rounding to thousandths, and for the fallback, which reserves nothing. */
 static void no_link_carries_too_much(const struct kl_topo *t, const struct kl_graph *g)
 {
     double *used = calloc((size_t)t->nlinks + 1, sizeof *used);
@@ -264,9 +264,8 @@ static void any_machine_gets_sound_graphs(void **state)
 }
 
 /*
- * Two hosts in one document, and nothing but the network between them: to the NETs of the other host there is no path, so no
- * GPU is near them, and only the order of PCI enters through them. What rounds that do not try it would have found
- * must not be taken for nothing.
+ * Two hosts in one document with only the network between them: there is no path to the NETs of the other host, so no GPU
+ * is near them, and only PCI order enters through them. Rounds that skip PCI order must not count as finding nothing.
  */
 static void nets_out_of_reach(void **state)
 {

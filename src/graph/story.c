@@ -45,7 +45,7 @@ static void extend(struct kl_chapter *c, const struct kl_attempt *a, int i)
     c->steps += a->steps;
 }
 
-/* The link that refused most often in a chapter; `refusals` is by link and left zero. */
+/* The link that refused most often in an entry; `refusals` is by link, and zero again afterwards. */
 static int limiting_link(const struct kl_graph_why *why, const struct kl_chapter *c, long long *refusals)
 {
     int worst = -1;

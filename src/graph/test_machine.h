@@ -13,7 +13,7 @@
 
 enum { TEST_MACHINE_TEXT = 1 << 16, TEST_MACHINE_GPUS = 64 };
 
-/** The topology of rank 0, out of `hosts` hosts like the one that `text` describes. */
+/** The topology of rank 0 among `hosts` hosts that `text` describes. */
 __attribute__((unused)) static struct kl_topo *machine_of(const char *text, int hosts)
 {
     struct kl_host_device device[TEST_MACHINE_GPUS];

@@ -23,7 +23,7 @@ static struct kl_tree_links binary_tree(int n, int node)
     return t;
 }
 
-/* What a node of the second tree is called in the first, and back: for odd n a shift, for even n a mirror. */
+/* Map a node of the second tree to the first, and back: a shift for odd n, a mirror for even n. */
 static int renamed(int n, int x, int shift)
 {
     if (x < 0) return -1;

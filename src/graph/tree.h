@@ -2,8 +2,8 @@
 /**
  * tree.h - double binary trees over nodes 0 ... n - 1. Pure arithmetic.
  *
- * Each of the two trees spans all nodes, and in each about half of the nodes are leaves; who is a leaf in one is not in the other
- * (but for one node), so that both together use every node's links in both directions. For 8 nodes:
+ * Each of the two trees spans all nodes, and about half of its nodes are leaves. A leaf of one tree is no leaf of the other
+ * (but for one node), so both together use every node's links in both directions. For 8 nodes:
  *
  *     tree 0   0---------+            tree 1: the mirror image for an even n (x becomes n - 1 - x),
  *                        4                    shifted by one for an odd n

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * tuning.h - how long an operation would take with each algorithm and protocol, and which to take.
+ * tuning.h - a model of an operation's time with each algorithm and protocol, and the choice of the fastest.
  *
- * The model is computed once per communicator, from numbers that all ranks agree on, so that all ranks choose alike:
+ * The model is computed once per communicator, from numbers that all ranks share, so that all ranks choose alike:
  *
  *     time = latency + bytes / bandwidth        per function, algorithm and protocol; bandwidth 0 means "not available"
  *
- * Two sets of constants: kl_tuning_reference are those of GPUs, NVLink and InfiniBand, which offline plans are made with;
- * kl_tuning_host are those of CPUs and shared memory, for communicators of host devices.
+ * Two sets of constants: kl_tuning_reference for GPUs, NVLink and InfiniBand, used by offline plans; kl_tuning_host for CPUs
+ * and shared memory, used by communicators of host devices.
  *
  * Units:   microseconds, GB/s (1e9 bytes), bytes.
- * Errors:  ncclInvalidUsage for NCCL_ALGO and NCCL_PROTO that do not parse, and for a choice to which they leave nothing (a model
- *          of the others is still good); the sentence says what would be right.
+ * Errors:  ncclInvalidUsage for NCCL_ALGO and NCCL_PROTO that do not parse, and for a choice if they exclude every candidate
+ *          (the model stays usable); the message lists the valid values.
  * Threads: a model is const once computed.
  * Source:  the graph specification, 11 and 12.3, 12.4.
  */
@@ -31,7 +31,7 @@ enum kl_func {
     KL_FUNC_ALL_GATHER,
     KL_FUNC_REDUCE_SCATTER,
     KL_FUNC_ALL_REDUCE,
-    KL_FUNCS /* that are tuned */
+    KL_FUNCS /* functions that are tuned */
 };
 
 enum kl_algo {
@@ -42,13 +42,13 @@ enum kl_algo {
     KL_ALGO_NVLS,
     KL_ALGO_NVLS_TREE,
     KL_ALGO_PAT,
-    KL_NCCL_ALGOS,                    /* so far; */
+    KL_NCCL_ALGOS,                    /* number of NCCL's algorithms */
     KL_ALGO_ONE_SHOT = KL_NCCL_ALGOS, /* of host devices only */
     KL_ALGO_FLAT,                     /* the same */
-    KL_ALGOS,                         /* that are weighed */
+    KL_ALGOS,                         /* number of modelled algorithms */
     KL_ALGO_ORDERED = KL_ALGOS,
-    KL_ALGO_ORDERED_RING, /* that are asked for (coll/ordered.h) */
-    KL_ALGO_MAPPED,       /* that is tried first (coll/mapped.h) */
+    KL_ALGO_ORDERED_RING, /* on request only (coll/ordered.h) */
+    KL_ALGO_MAPPED,       /* tried before the choice (coll/mapped.h) */
     KL_ALGO_NAMES
 };
 
@@ -88,15 +88,16 @@ struct kl_tuning_constants {
     float one_shot_turn; /* OneShot, of a node: us for each other rank on a core, in each further exchange */
     float one_shot_bw;   /* GB/s, of all messages to peers within the node, at most */
     float flat_peer;     /* Flat: microseconds for each other rank */
-    float flat_bw;       /* GB/s that a rank writes and reads of a board */
-    float flat_moved[KL_FUNCS]
-                    [4]; /* bytes of these for each of the operation's: of 2, to 4, and 8 ranks; for each more */
+    float flat_bw;       /* GB/s that a rank writes to and reads from shared memory */
+    float flat_moved
+        [KL_FUNCS]
+        [4]; /* bytes that are moved per byte of the operation: with 2, to 4, and 8 ranks; for each further rank */
     /* NVLS and PAT reduce in software: every type and operation, scaled or not, and FP8 whatever the sm. */
     bool any_reduction;
-    /* So does what CollNet is there: all-gather and reduce-scatter as well, whatever the plugin says. */
+    /* CollNet reduces in software too: all-gather and reduce-scatter work, whatever the plugin offers. */
     bool collnet_gathers;
-    /* They change with the release of NCCL that is followed (kl_tuning_constants_at). Others are measured: its rules count as
-     * the first release has them. */
+    /* The constants change with the release of NCCL that is followed (kl_tuning_constants_at). Measured constants do not: the
+     * rules of the first release apply. */
     bool follows_nccl;
 };
 
@@ -109,9 +110,9 @@ struct kl_tuning_constants kl_tuning_constants_at(const struct kl_tuning_constan
 /* ---- NCCL_ALGO and NCCL_PROTO ---- */
 
 /**
- * Parse `[function:][^]name,name;function:...` over a table of names: entries of `on[func][i]` become 1 for what is
- * listed and 0 for what is not (the other way round after ^), for the functions that an entry concerns. `what` names the variable
- * in errors. On failure `on` is as before.
+ * Parse `[function:][^]name,name;function:...` over a table of names: for the functions of an entry, `on[func][i]` becomes
+ * 1 for listed names and 0 for others (the other way round after ^). `what` names the variable in errors. On failure `on`
+ * is unchanged.
  */
 ncclResult_t kl_tuning_parse(const char *what, const char *text, const char *const *names, int nnames,
                              int on[KL_FUNCS][KL_ALGOS]);
@@ -120,7 +121,7 @@ ncclResult_t kl_tuning_parse(const char *what, const char *text, const char *con
 
 struct kl_tuning_measured; /* times of this machine: tuning_measured.h */
 
-/** What the user may set; texts may be NULL. -2 is "not set". */
+/** The user's settings; texts may be NULL. -2 is "not set". */
 struct kl_tuning_params {
     const char *algo, *proto;         /* NCCL_ALGO, NCCL_PROTO */
     const char *thread_thresholds;    /* NCCL_THREAD_THRESHOLDS */
@@ -133,7 +134,7 @@ struct kl_tuning_params {
 #define KL_TUNING_PARAMS                                                                                               \
     ((struct kl_tuning_params){.nthreads = -2, .ll128_nthreads = -2, .pat = 2, .ll128_c2c = 1, .net_overhead = -2})
 
-/** What all ranks agree on. */
+/** The inputs of the model, equal on all ranks. */
 struct kl_tuning_input {
     int nccl; /* the release that is followed */
     int nranks, nnodes, min_local_ranks, max_local_ranks;
@@ -152,14 +153,14 @@ struct kl_tuning_input {
     bool collnet_gather, collnet_scatter; /* the plugin offers all-gather, reduce-scatter */
     bool net_is_host;                     /* the network device is an ordinary one: PAT may be used by default */
     bool cuda11;                          /* built for CUDA 11: one LL128 restriction more */
-    /* What all ranks have measured, for the constants of hosts, and within a host; NULL: nothing. It outlives the model. */
+    /* Measured times that all ranks have, for host constants within a host; NULL: none. They must outlive the model. */
     const struct kl_tuning_measured *measured;
 };
 
-/** What follows from the joined graphs; the caller adds min_sm and max_sm. `topo`: the own machine. */
+/** The inputs from the joined graphs; the caller adds min_sm and max_sm. `topo`: the own machine. */
 struct kl_tuning_input kl_tuning_input_of(const struct kl_connect *connect, const struct kl_topo *topo);
 
-/** What speaks against an algorithm and protocol; when several rules do, the first of these. */
+/** The rule that excludes an algorithm and protocol; if several do, the first of these. */
 enum kl_tuning_refusal {
     KL_TUNING_ALLOWED,
     /* Whatever the operation. */
@@ -181,7 +182,7 @@ enum kl_tuning_refusal {
     KL_REFUSED_BY_ALGO,        /* NCCL_ALGO */
     KL_REFUSED_BY_PROTO,       /* NCCL_PROTO */
     KL_REFUSED_LL128_INTER,    /* the path to a NIC may tear stores */
-    KL_REFUSED_LL128_INTRA,    /* or that between GPUs */
+    KL_REFUSED_LL128_INTRA,    /* or the path between GPUs */
     KL_REFUSED_LL128_MIXED,    /* GPUs of different generations */
     KL_REFUSED_LL128_SM,       /* a generation that is not known to keep stores whole */
     KL_REFUSED_LL128_CUDA11,   /* two ranks' ring on sm 90, built for CUDA 11 */
@@ -197,11 +198,11 @@ enum kl_tuning_refusal {
     KL_REFUSALS
 };
 
-/** What a latency is made of, microseconds. */
+/** The parts of a latency, microseconds. */
 struct kl_tuning_latency {
     float base;            /* to start, whatever the number of ranks */
     float inside, between; /* hops inside of nodes, and between them */
-    float extra;           /* what each rank costs besides */
+    float extra;           /* additional cost of each rank */
     int inside_hops, between_hops;
 };
 
@@ -216,8 +217,8 @@ struct kl_tuning {
     uint8_t refusal[KL_FUNCS][KL_ALGOS][KL_PROTOS];                /* enum kl_tuning_refusal: why bandwidth is 0 */
     int max_threads[KL_ALGOS][KL_PROTOS];
     int64_t threshold[KL_ALGOS][KL_PROTOS];           /* bytes per thread before another thread or channel pays */
-    bool forced;                                      /* NCCL_ALGO or NCCL_PROTO is set: */
-    char algo[KL_TUNING_TEXT], proto[KL_TUNING_TEXT]; /* their texts, perhaps cut */
+    bool forced;                                      /* NCCL_ALGO or NCCL_PROTO is set */
+    char algo[KL_TUNING_TEXT], proto[KL_TUNING_TEXT]; /* NCCL_ALGO and NCCL_PROTO, perhaps cut */
 };
 
 ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, const struct kl_tuning_input *in,
@@ -225,7 +226,7 @@ ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, cons
 
 /* ---- the choice ---- */
 
-/** What is known about an operation, or several of a kind that share a choice. */
+/** An operation, or several of a kind that share a choice. */
 struct kl_tuning_op {
     int func;
     int64_t bytes;  /* of the whole: count * ranks * size for all-gather and reduce-scatter, count * size otherwise */
@@ -237,12 +238,12 @@ struct kl_tuning_op {
 };
 
 /**
- * What a call means for the choice. `collnet` is assumed: which reductions a network can do, only its plugin knows.
+ * The operation of a call. `collnet` is assumed: only the plugin knows which reductions its network can do.
  * Source: the graph specification, 12.1 and 12.3.
  */
 struct kl_tuning_op kl_tuning_op_of(int func, int64_t bytes, ncclDataType_t type, ncclRedOp_t op);
 
-/** Bus bandwidth is this many times algorithm bandwidth, the size by the time: what links carry, as nccl-tests define it. */
+/** Bus bandwidth is this many times algorithm bandwidth, the size by the time: the load of links, as nccl-tests define it. */
 double kl_tuning_bus_factor(int func, int nranks);
 
 /** NCCL refuses FP8 on GPUs before this sm; 0 for other types, and where it makes no difference. */
@@ -262,8 +263,8 @@ ncclResult_t kl_tuning_choose(const struct kl_tuning *t, const struct kl_tuning_
                               float cost[KL_ALGOS][KL_PROTOS]);
 
 /**
- * The cheapest of a table of times. When it holds none: ncclInvalidUsage if NCCL_ALGO or NCCL_PROTO is set, naming both and what there
- * is, else ncclInternalError.
+ * The cheapest of a table of times. If it holds none: ncclInvalidUsage if NCCL_ALGO or NCCL_PROTO is set, naming both and
+ * the candidates, else ncclInternalError.
  */
 ncclResult_t kl_tuning_pick(const struct kl_tuning *t, const struct kl_tuning_op *op,
                             const float cost[KL_ALGOS][KL_PROTOS], struct kl_tuning_choice *choice);
@@ -273,16 +274,16 @@ void kl_tuning_size(const struct kl_tuning *t, int64_t bytes, struct kl_tuning_c
 
 /* ---- explanations ---- */
 
-/** Where a time comes from, microseconds: the terms add up to `time`, which is what the choice compares. */
+/** The terms of a time, microseconds: they add up to `time`, which the choice compares. */
 struct kl_tuning_terms {
     struct kl_tuning_latency latency;
-    float correction; /* what large ring operations over several nodes take longer to start */
+    float correction; /* the longer start of large ring operations over several nodes */
     float group;      /* latency of the other operations of the group */
     float transfer;   /* the bytes, at `bandwidth` */
-    float fp8;        /* what is put on long rings, which lose the precision of FP8 sums */
+    float fp8;        /* the penalty of long rings, which lose the precision of FP8 sums */
     float time;
     float modelled; /* the time without measurements */
-    bool measured;  /* is the time measured, or, of what was not, scaled as the ring's? Then it starts, and transfers */
+    bool measured;  /* is the time measured, or scaled as the ring's? Then it starts, and transfers */
 
     float bandwidth; /* GB/s at this size: of the model, times tree_share */
     float tree_share, latency_factor;
@@ -293,10 +294,10 @@ struct kl_tuning_terms {
 void kl_tuning_terms(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto,
                      struct kl_tuning_terms *terms);
 
-/** What speaks against a candidate for this operation: its cost is -1. */
+/** The rule that excludes a candidate for this operation: its cost is -1. */
 enum kl_tuning_refusal kl_tuning_refused(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto);
 
-/** What could do the operation if NCCL_ALGO and NCCL_PROTO allowed it: "Ring (LL, LL128, Simple), PAT (Simple)", or "nothing". */
+/** The candidates if NCCL_ALGO and NCCL_PROTO allowed them: "Ring (LL, LL128, Simple), PAT (Simple)", or "nothing". */
 void kl_tuning_candidates_text(const struct kl_tuning *t, const struct kl_tuning_op *op, struct kl_text *text);
 
 /** "ll128_intra". */

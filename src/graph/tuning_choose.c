@@ -19,7 +19,7 @@ static int64_t large_ring(const struct kl_tuning *t)
     return (int64_t)64 * t->in.nchannels * t->in.nranks;
 }
 
-/* What the size of an operation, and the others of its group, make of the model's two numbers. */
+/* Corrections of the model's two numbers for the size of an operation and the others of its group. */
 struct corrections {
     float tree_share; /* of the bandwidth */
     float latency_factor;
@@ -36,7 +36,7 @@ static bool arm_shares_like_trees(const struct kl_tuning *t, int size)
     return size < 20 || in->nnodes > 2;
 }
 
-/* Does NVLSTree lose at small sizes what trees lose? */
+/* Does NVLSTree lose bandwidth at small sizes as trees do? */
 static bool shares_like_trees(const struct kl_tuning *t, int size)
 {
     if (t->in.min_sm < 100 || !kl_nccl_has(t->in.nccl, KL_CHANGE_NVLS_TREE_SHARE)) return false;
@@ -55,7 +55,7 @@ static bool has_plateau(const struct kl_tuning *t, int func)
            (func == KL_FUNC_ALL_REDUCE || kl_func_gathers(func));
 }
 
-/* By which part longer, which also falls with each step that a ring has less than two. */
+/* The relative increase, which also falls with each step that a ring has below two. */
 static float plateau(const struct kl_tuning *t, const struct kl_tuning_op *op)
 {
     double bytes = (double)op->bytes / t->in.nchannels / t->in.nranks, more = (bytes - PLATEAU) / PLATEAU;
@@ -99,7 +99,7 @@ static int64_t next_measured(const struct kl_tuning *t, int64_t bytes)
     return INT64_MAX;
 }
 
-/* Where a ring's start changes, or stops to. */
+/* The size at which a ring's start begins or stops to change. */
 static int64_t next_ring(const struct kl_tuning *t, int64_t bytes)
 {
     const int64_t step[] = {large_ring(t), large_ring(t) * (PLATEAU / 64), large_ring(t) * (2 * PLATEAU / 64)};
@@ -142,7 +142,7 @@ static float measured_us(const struct kl_tuning *t, const struct kl_tuning_op *o
     return m && proto == KL_PROTO_SIMPLE ? kl_tuning_measured_us(m, op->func, algo, t->in.nranks, bytes) : 0;
 }
 
-/* How much longer than modelled the ring takes, which is always measured: so does what was not. 0: it was not. */
+/* Measured over modelled time of the ring, also used to scale algorithms that were not measured. 0: no measurement. */
 static float measured_ratio(const struct kl_tuning *t, const struct kl_tuning_op *op)
 {
     float us = measured_us(t, op, KL_ALGO_RING, KL_PROTO_SIMPLE, op->bytes);
@@ -189,7 +189,7 @@ static void all_costs(const struct kl_tuning *t, const struct kl_tuning_op *op, 
 
 /* ---- channels and threads ---- */
 
-/* CollNetDirect gives up channels in steps of 16, 8, ... and asks less of each the fewer there are. */
+/* CollNetDirect drops channels in steps of 16, 8, ...; the fewer there are, the lower each one's threshold. */
 static int collnet_channels(const struct kl_tuning *t, int64_t bytes, int nc, int nt, int64_t threshold)
 {
     bool fewer = true;
@@ -291,7 +291,7 @@ static void model_terms(const struct kl_tuning *t, const struct kl_tuning_op *op
     terms->transfer = transfer_time(op->bytes, terms->bandwidth);
 }
 
-/* What the smallest operation takes is the start, the rest is transfer. */
+/* The time of the smallest operation is the start, the rest is transfer. */
 static void measured_terms(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo, int proto,
                            struct kl_tuning_terms *terms)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/tuning.h"
 
-/* Rows are algorithms, columns LL, LL128, Simple. What is not named is 0. */
+/* Rows are algorithms, columns LL, LL128, Simple. Missing entries are 0. */
 const struct kl_tuning_constants kl_tuning_reference =
     {
         .name = "reference",
@@ -61,19 +61,27 @@ const struct kl_tuning_constants kl_tuning_reference =
 };
 
 /*
- * CPUs and shared memory, whatever the machine that is played. A line goes from core to core in some 100 ns, a loopback or
- * Ethernet message takes some tens of microseconds; a channel is a core, which moves about 10 GB/s. These are round numbers:
- * what matters is their order, which was measured with 2 to 16 ranks. On one host Simple is the fastest at every size, as
- * up to 104 bytes of a step lie in the line of its flag with every protocol. A tree is a chain there, with as many hops one after
- * the other as a ring: it only wins with two ranks and small sums, as each rank then sends once instead of twice.
- * Flat is for what is small: one flag or two, whatever the number of ranks, where hops that wait for one another each cost a switch of
- * every core that ranks share (32 bytes, 8 processes on 2 cores: a third of a ring's time, and an all-gather's up to megabytes);
- * but it copies twice, so all-reduces of two and four ranks leave it at some 50 KiB, of eight at 140 (more of what each byte costs
- * is waiting: what is moved was fitted to where a ring becomes faster, on 2 cores, wherever these were). A broadcast of three and more ranks never leaves it: a ring writes once more at each
- * rank (4 to 32 ranks on 2 cores, 32 KiB to 1 MiB: 1.0 to 2.9 times as long). Where no memory is shared, and between nodes, one-shot does the same over
- * connections, for all-reduce; every rank reduces all. It is fast where each rank has a core: else a further exchange waits for all that share one (64 ranks on 2
- * cores, 8 bytes to 16 KiB: 1.5 to 5 times as long as Flat).
- * NVLS, where all meet twice in one segment, is for what is large. Through a network lines gain nothing: they become messages.
+ * CPUs and shared memory, for any emulated machine. A line goes from core to core in some 100 ns, a loopback or Ethernet
+ * message takes some tens of microseconds; a channel is a core, which moves about 10 GB/s. These are round numbers: only
+ * their order matters, which was measured with 2 to 16 ranks.
+ *
+ * Simple is the fastest on one host at every size, as with every protocol up to 104 bytes of a step lie in the line of its
+ * flag. A tree is a chain there, with as many sequential hops as a ring: it only wins with two ranks and small sums, because
+ * each rank then sends once instead of twice.
+ *
+ * Flat is for small operations: it needs one flag or two for any number of ranks, while each dependent hop costs a switch of
+ * every core that ranks share (32 bytes, 8 processes on 2 cores: a third of a ring's time, and an all-gather's up to
+ * megabytes). But it copies twice, so all-reduces of two and four ranks leave it at some 50 KiB, of eight at 140 KiB. Its
+ * cost per byte is mostly waiting: flat_moved was fitted to the sizes at which a ring becomes faster on 2 cores. A broadcast
+ * of three and more ranks never leaves it: a ring writes once more at each rank (4 to 32 ranks on 2 cores, 32 KiB to 1 MiB:
+ * 1.0 to 2.9 times as long).
+ *
+ * OneShot does the same over connections, for all-reduce without shared memory and between nodes; every rank reduces all. It
+ * is fast if each rank has a core: else a further exchange waits for all ranks on the core (64 ranks on 2 cores, 8 bytes to
+ * 16 KiB: 1.5 to 5 times as long as Flat).
+ *
+ * NVLS, where all ranks meet twice in one segment, is for large operations. Lines gain nothing through a network: they
+ * become messages.
  */
 const struct kl_tuning_constants
     kl_tuning_host =
@@ -152,7 +160,7 @@ const struct kl_tuning_constants
             .collnet_gathers = true,
 };
 
-/* ---- what changed ---- */
+/* ---- changes between releases ---- */
 
 enum { BLACKWELL = 3 };
 

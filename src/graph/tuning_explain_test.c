@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a time consists of, why a candidate is out, and where the choice changes: on whole machines. */
+/* Terms of a time, reasons against candidates, and sizes where the choice changes: on whole machines. */
 #include "graph/tuning_ranges.h"
 
 #include "base/error.h"
@@ -69,7 +69,7 @@ static void sums(const struct kl_tuning *t, const struct kl_tuning_op *op, int a
     assert_true(x.time == cost_alone(t, op, a, p));
 }
 
-/* Refused is what the choice leaves out, and the other way round. */
+/* A candidate has a refusal if and only if the choice leaves it out. */
 static void candidate_is_explained(const struct kl_tuning *t, const struct kl_tuning_op *op, int a, int p)
 {
     char text[200];
@@ -241,7 +241,7 @@ static void extreme_sizes_have_ranges(void **state)
 
 /* ---- reasons ---- */
 
-/* Two hosts of eight A100, and what each rule sees changed. */
+/* Two hosts of eight A100, with one change per rule. */
 struct change {
     int nccl, nnodes, sm, max_sm, type_intra, type_inter, local;
     bool nvls, collnet, chains_elsewhere;

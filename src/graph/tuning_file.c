@@ -16,7 +16,7 @@
 
 /* ---- which machine, which file ---- */
 
-/* What /proc/cpuinfo calls the first CPU, without what would not stand in a line. */
+/* The model name of the first CPU in /proc/cpuinfo, without its line end. */
 static bool cpu_model(char *model, size_t room)
 {
     FILE *file = fopen("/proc/cpuinfo", "re");
@@ -99,7 +99,7 @@ static bool read_quietly(const char *setting, struct kl_tuning_measured *m)
     char path[KL_TUNING_PATH], folder[KL_TUNING_PATH];
     struct stat st;
 
-    /* Most machines have none: then nobody has to find out what machine this is. */
+    /* Most machines have no such folder: skip identifying the machine. */
     if (!strcmp(setting, "none") || (!*setting && (!cache_folder(folder) || stat(folder, &st)))) return false;
     int quiet = kl_error_quiet(1);
     bool there = !kl_tuning_file_path(setting, path) && !stat(path, &st) && S_ISREG(st.st_mode);
@@ -138,7 +138,7 @@ static ncclResult_t make_folders(const char *path)
     return ncclSuccess;
 }
 
-/* Nobody waits for the disk: what a crash of the machine leaves half of has no checksum. */
+/* No sync to the disk: a file that a crash cuts short has no valid checksum. */
 static ncclResult_t write_text(const char *path, const char *text, size_t bytes)
 {
     FILE *file = fopen(path, "we");

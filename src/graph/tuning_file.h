@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * tuning_file.h - where the times that `kolo tune` measured on this machine are kept.
+ * tuning_file.h - the file of times that `kolo tune` measured on this machine.
  *
  * The file is the one that KOLO_TUNING names, or tuning-MACHINE in kolo/ of $XDG_CACHE_HOME, or of ~/.cache; MACHINE is a hash of the
- * CPU's model and the number of CPUs. "none" names none. It is written beside and moved into place, so that readers find all of it.
+ * CPU's model and the number of CPUs. "none" means no file. It is written beside and renamed into place, so that readers never
+ * see a part of it.
  *
- * Errors:  ncclSystemError, ncclInvalidUsage; reading at init is silent: what is not sound is not there.
+ * Errors:  ncclSystemError, ncclInvalidUsage; reading at init is silent: an invalid file counts as missing.
  * Threads: any.
  * Source:  the XDG base directory specification.
  */
@@ -21,11 +22,11 @@ ncclResult_t kl_tuning_file_path(const char *setting, char path[KL_TUNING_PATH])
 
 ncclResult_t kl_tuning_file_read(const char *path, struct kl_tuning_measured *m);
 
-/** Can it be written? For those who have long work before them; makes its folders. */
+/** Can the file be written? Creates its folders. For callers with long work to do before the write. */
 ncclResult_t kl_tuning_file_check(const char *path);
 ncclResult_t kl_tuning_file_write(const char *path, const struct kl_tuning_measured *m);
 
-/** What the process knows: read at the first call, whose setting counts. NULL: nothing. It stays. */
+/** The process's measured times, read at the first call with its setting; NULL: none. They stay until the process ends. */
 const struct kl_tuning_measured *kl_tuning_file_known(const char *setting);
 
 #endif

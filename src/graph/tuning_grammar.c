@@ -56,7 +56,7 @@ static ncclResult_t unknown(const struct names *names, const char *kind, struct 
     return KL_FAIL(ncclInvalidUsage, "%s: no %s \"%.*s\"; known are %s", names->what, kind, (int)p.length, p.at, list);
 }
 
-/* `[^]name,name`: what each function it concerns has switched on. */
+/* `[^]name,name`: the names that are switched on. */
 static ncclResult_t parse_list(const struct names *names, struct piece list, int on[KL_ALGOS])
 {
     int listed = 1;

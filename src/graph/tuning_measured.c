@@ -12,14 +12,14 @@ const int kl_measured_ranks[KL_MEASURED_RANKS] = {2, 4, 8};
 const int64_t kl_measured_bytes[KL_MEASURED_SIZES] = {8,         512,       4 << 10, 32 << 10,
                                                       128 << 10, 512 << 10, 2 << 20, 8 << 20};
 
-/* The format, and what its numbers mean: sizes, ranks, kinds of memory. */
+/* The format and the meaning of its numbers: sizes, ranks, kinds of memory. */
 static const char first_line[] = "kolo tuning 1\n";
 
 #define LONGEST_US 1e7f
 
 /* ---- times ---- */
 
-/* Of a line of times, which a straight line joins. */
+/* Interpolate linearly between the times of a line. */
 static float at_size(const float us[KL_MEASURED_SIZES], int64_t bytes)
 {
     int i = 0;
@@ -84,7 +84,7 @@ size_t kl_tuning_measured_print(const struct kl_tuning_measured *m, const char *
     return bytes && bytes + 1 < room && text[bytes - 1] == '\n' ? bytes : 0;
 }
 
-/* Takes `word` and what ends it off the front. */
+/* Consume `word` and the separator after it. */
 static bool take(const char **at, const char *word)
 {
     size_t n = strlen(word);

@@ -129,7 +129,8 @@ static void the_quickest_measured_is_chosen(void **state)
     assert_int_equal(choose(&t, 64 << 10).proto, KL_PROTO_SIMPLE);
     assert_float_equal(choose(&t, 64 << 10).time, 4 + 16, 0.1);
     for (int r = 0; r < KL_MEASURED_RANKS; r++) measure(&m, KL_FUNC_ALL_REDUCE, KL_ALGO_FLAT, r, 50, 2);
-    assert_int_equal(choose(&t, 8).algo == KL_ALGO_FLAT, 0); /* what is not measured is scaled as the ring */
+    assert_int_equal(choose(&t, 8).algo == KL_ALGO_FLAT,
+                     0); /* algorithms without measurements are scaled as the ring */
 }
 
 static void measured_times_are_of_one_host_of_cpus(void **state)

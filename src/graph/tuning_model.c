@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* What the model of one function, algorithm and protocol is made from. */
+/* Inputs of the model of one function, algorithm and protocol. */
 struct terms {
     const struct kl_tuning *t;
     const struct kl_graph_facts *graph; /* of the algorithm */
@@ -107,7 +107,7 @@ static bool has(const struct terms *m, enum kl_change change)
     return kl_nccl_has(m->t->in.nccl, change);
 }
 
-/* All that is within a node is lost by at least a channel; what crosses nodes is used by both of a pair. */
+/* Within a node at least a channel's bandwidth is lost; between nodes both of a pair use the bandwidth. */
 static float nvls_bandwidth(const struct terms *m)
 {
     const struct kl_graph_facts *g = m->graph;
@@ -157,7 +157,7 @@ static float channel_bandwidth(const struct terms *m)
     return bw;
 }
 
-/* What protocols of rings and trees leave of the bandwidth. */
+/* The bandwidth of rings and trees after the protocol's loss. */
 static float chain_bandwidth(const struct terms *m, float bus)
 {
     const struct kl_tuning_constants *k = &m->t->at;
@@ -220,7 +220,7 @@ static struct kl_grid grid_of(const struct terms *m)
     return kl_grid_of(m->t->in.nranks, m->t->in.nnodes, m->t->in.max_local_ranks);
 }
 
-/* Everybody sends everything to every peer, on one channel when it leaves the node, and reduces all of it. */
+/* Each rank sends everything to every peer, on one channel if it leaves the node, and reduces all of it. */
 static float one_shot_bandwidth(const struct terms *m)
 {
     const struct kl_grid grid = grid_of(m);
@@ -233,7 +233,7 @@ static float one_shot_bandwidth(const struct terms *m)
     return g->nchannels ? (float)(1 / per_byte) : 0;
 }
 
-/* Everybody writes once and reads what all others write. */
+/* Each rank writes once and reads the data of all others. */
 static float flat_bandwidth(const struct terms *m)
 {
     const float *moved = m->t->at.flat_moved[m->func];
@@ -243,7 +243,7 @@ static float flat_bandwidth(const struct terms *m)
     return m->graph->nchannels ? m->t->at.flat_bw / bytes : 0;
 }
 
-/* From what the links carry to what the user sees. */
+/* From bus bandwidth to the user's bandwidth. */
 static float algorithm_bandwidth(struct terms *m)
 {
     float bus = bus_bandwidth(m), ratio = 0.5f;
@@ -274,7 +274,7 @@ static float hw_latency(const struct terms *m, int hw, int algo, int proto)
     return m->t->at.hw_latency[hw][algo][proto];
 }
 
-/* The parts are set beside each sum, whose order is the reference's: single precision shows it. */
+/* The parts are set beside each sum. The order of additions is the reference's: single precision shows it. */
 
 static float rooted_ring_latency(struct terms *m)
 {
@@ -344,7 +344,7 @@ static float hops_latency(struct terms *m, float intra, float inter, int inside,
     return m->algo == KL_ALGO_TREE ? p->base + (p->inside + p->between) : p->base + p->inside + p->between;
 }
 
-/* Ranks that share cores begin a further exchange when all have had their turn. */
+/* Ranks that share cores begin a further exchange after all of them have run. */
 static float waits_for_cores(const struct terms *m, int exchanges)
 {
     const int others = m->t->in.ranks_per_cpu - 1;
@@ -364,7 +364,7 @@ static float one_shot_latency(struct terms *m, float intra)
     return hops_latency(m, intra, inter, grid.inside, grid.dimensions - grid.inside) + m->parts.extra;
 }
 
-/* One flag, which every rank looks for at every other, or at the root of a broadcast. */
+/* One flag per rank: each polls all others, or only the root of a broadcast. */
 static float flat_latency(struct terms *m, float intra)
 {
     const int looks = m->func == KL_FUNC_BROADCAST ? 1 : m->t->in.nranks - 1;
@@ -373,7 +373,7 @@ static float flat_latency(struct terms *m, float intra)
     return hops_latency(m, intra, 0, 1, 0) + m->parts.extra;
 }
 
-/* The algorithm whose hops between nodes count: with one rank per node nothing else happens than a tree's exchange. */
+/* The algorithm of the hops between nodes: with one rank per node the exchange is a tree's. */
 static int algo_between(const struct terms *m)
 {
     if (has(m, KL_CHANGE_ONE_PER_NODE))
@@ -428,7 +428,7 @@ static int steps_of(int func, int nranks)
     return gathers(func) ? nranks - 1 : nranks;
 }
 
-/* Between nodes what gathers or scatters in the network needs a plugin that does, and a head for every rank. */
+/* Between nodes, gathering or scattering in the network needs a plugin that can, and a head for every rank. */
 static void refuse_gather(struct kl_tuning *t, struct terms *m)
 {
     const struct kl_tuning_input *in = &t->in;
@@ -468,7 +468,7 @@ static void model_func(struct kl_tuning *t, const struct kl_tuning_params *p, in
         for (m.proto = 0; m.proto < KL_PROTOS; m.proto++) model_one(t, p, &m);
 }
 
-/* What errors quote. */
+/* The text that errors quote. */
 static void keep_text(char to[KL_TUNING_TEXT], const char *text)
 {
     struct kl_text t = kl_text_over(to, KL_TUNING_TEXT);

@@ -15,7 +15,7 @@
 
 struct kl_tuning_range {
     int64_t first, last;            /* bytes */
-    struct kl_tuning_choice choice; /* its time is that of `first`; algo -1: nothing can do it */
+    struct kl_tuning_choice choice; /* its time is for size `first`; algo -1: nothing can do it */
     float last_time;
 };
 

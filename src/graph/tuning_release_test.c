@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What changed in tuning with NCCL 2.31 and 2.32, each before and after its release: the annex of the specification, 4. */
+/* Changes of tuning in NCCL 2.31 and 2.32, each before and after its release: the annex of the specification, 4. */
 #include "graph/tuning.h"
 
 #include "base/error.h"

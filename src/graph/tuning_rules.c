@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "graph/grid.h"
 
-/* ---- what exists ---- */
+/* ---- limits of the algorithms ---- */
 
 static enum kl_tuning_refusal refuse_pat(const struct kl_tuning_input *in, int64_t param)
 {
@@ -45,7 +45,7 @@ enum kl_tuning_refusal kl_tuning_not_modelled(const struct kl_tuning_input *in, 
     return algo == KL_ALGO_PAT ? refuse_pat(in, pat) : KL_TUNING_ALLOWED;
 }
 
-/* ---- what the machine allows ---- */
+/* ---- limits of the machine ---- */
 
 static enum kl_tuning_refusal refuse_generation(const struct kl_tuning_input *in, int func, int algo)
 {
@@ -103,7 +103,7 @@ static enum kl_tuning_refusal refuse_algo(const struct kl_tuning_input *in, int 
     return algo == KL_ALGO_COLLNET_DIRECT && !in->nvs && !gpus_alone(in) ? KL_REFUSED_NO_NVSWITCH : KL_TUNING_ALLOWED;
 }
 
-/* ---- what the user allows ---- */
+/* ---- the user's limits ---- */
 
 enum { AUTOMATIC = 2 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * tuning_rules.h - what may be chosen at all, and what speaks against the rest. Private to the tuning_*.c.
+ * tuning_rules.h - the candidates of the choice, and the reasons against the others. Private to the tuning_*.c.
  *
  * Source: the graph specification, 11.4, 11.7 and 12.3.
  */
@@ -36,10 +36,10 @@ ncclResult_t kl_tuning_wishes_read(const struct kl_tuning_params *params, int al
 enum kl_tuning_refusal kl_tuning_not_modelled(const struct kl_tuning_input *in, int64_t pat, int func, int algo,
                                               int proto);
 
-/** Take the bandwidth from what may not be used, and note the reason for every bandwidth of 0. */
+/** Set the bandwidth of excluded candidates to 0, and note the reason for every bandwidth of 0. */
 void kl_tuning_exclude(struct kl_tuning *t, const struct kl_tuning_wishes *wishes);
 
-/** What speaks against an algorithm for this operation, besides what does for all. */
+/** The reason against an algorithm for this operation, beyond the reasons that hold for all operations. */
 enum kl_tuning_refusal kl_tuning_unfit(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo);
 
 #endif

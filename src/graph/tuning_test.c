@@ -8,7 +8,7 @@
 
 /* ---- NCCL_ALGO and NCCL_PROTO ---- */
 
-/* What is on afterwards, as bits per function: Tree 1, Ring 2, CollNetDirect 4, CollNetChain 8, NVLS 16, NVLSTree 32, PAT 64. */
+/* The result, as bits per function: Tree 1, Ring 2, CollNetDirect 4, CollNetChain 8, NVLS 16, NVLSTree 32, PAT 64. */
 static const struct grammar_case {
     const char *text;
     ncclResult_t rc;
@@ -187,7 +187,7 @@ static void changed_costs_decide(void **state)
     assert_true(choice.algo == KL_ALGO_RING && choice.proto == KL_PROTO_SIMPLE);
 }
 
-/* ---- what the user may say ---- */
+/* ---- the user's settings ---- */
 
 static void forced_choices_are_kept_or_refused(void **state)
 {
@@ -223,7 +223,7 @@ static const struct nothing_case {
      "NCCL_PROTO=allgather: leaves nothing that can do AllGather here; Ring (LL, LL128, Simple) can"},
 };
 
-/* A list is never refused as a whole for what it leaves to some function: only calls of that function fail. */
+/* A list that leaves a function without candidates is valid: only calls of that function fail. */
 static void what_is_left_decides_for_each_function(void **state)
 {
     struct kl_tuning_input in = two_hosts();
@@ -332,7 +332,7 @@ static void one_rank_needs_no_model(void **state)
     assert_int_equal(choice.nthreads, 544);
 }
 
-/* A terabyte over what a search falls back to takes hours, but it can be done. */
+/* A terabyte over the search's fallback takes hours, but is possible. */
 static void what_takes_hours_is_done(void **state)
 {
     struct kl_tuning_input in = two_hosts();
@@ -375,7 +375,7 @@ static struct kl_tuning host_tuning(const struct kl_tuning_input *in, const stru
     return t;
 }
 
-/* What follows what, the larger an operation is. */
+/* The algorithms in order of an operation's size. */
 enum { FLAT, ONE_SHOT, TREE, RING, NVLS, ELSE };
 
 static int place_of(const struct kl_tuning_choice *c)
@@ -415,7 +415,7 @@ static void choices_follow(int nranks, bool nvswitch, int func)
     if (in.nvls && nranks >= 12 && reduces_for_all) assert_int_equal(place, NVLS);
 }
 
-/* What NCCL does not have, its constants do not know. */
+/* NCCL's constants do not know an algorithm that NCCL lacks. */
 static void one_shot_is_for_hosts(void **state)
 {
     struct kl_tuning_input in = one_host(8, true);

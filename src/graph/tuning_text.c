@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Refusals in words. A text with %s takes what `fact` says, one with %d the number of `number`. */
+/* Texts of refusals. %s stands for the result of `fact`, %d for the result of `number`. */
 #include "graph/tuning_rules.h"
 
 /* clang-format off */
@@ -7,7 +7,7 @@ static const struct {
     const char *name, *text;
 } refusals[KL_REFUSALS] = {
     [KL_TUNING_ALLOWED]         = {"allowed", "nothing speaks against it"},
-    [KL_REFUSED_ONE_RANK]       = {"one_rank", "one rank has nobody to send to"},
+    [KL_REFUSED_ONE_RANK]       = {"one_rank", "one rank has no peer"},
     [KL_REFUSED_FUNC]           = {"function", "not made for %s"},
     [KL_REFUSED_PROTO]          = {"protocol", "made for Simple only"},
     [KL_REFUSED_PAT_OFF]        = {"pat_off", "NCCL_PAT_ENABLE is 0"},
@@ -61,7 +61,7 @@ static int number(const struct kl_tuning_input *in, enum kl_tuning_refusal why)
     }
 }
 
-/* The way to the NIC, and what it would have to be. */
+/* The type of the path to the NIC, and the required type. */
 static const char *inter_fact(const struct kl_tuning_input *in, int type)
 {
     if (type == KL_PATH_PXN) return "a path of type PXN, and GPUs before sm 90 need PXB or better";

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * collnet.h - a network that reduces, as Kolo uses it: groups of ranks, one per node, whose data it adds up on their way.
+ * collnet.h - a network that reduces: groups of ranks, one per node, whose data it combines on the way.
  *
- * The semantics are those of NCCL's CollNet plugins (v10), so that one can be put behind this table. Nothing blocks: what is not
- * finished is ncclInProgress, and is called again. As with net.h there are keys, deadlines, and a way to end everything at
- * the first error.
+ * The semantics are those of NCCL's CollNet plugins (v10), so that one can be put behind this table. No call blocks: an
+ * unfinished one returns ncclInProgress, and is repeated. As with net.h there are keys, deadlines, and a way to end
+ * everything at the first error.
  *
  *      every member
  *        listen -> handle, which the others get
@@ -13,13 +13,14 @@
  *        close, close_listen
  *
  * Members:   are numbered alike by all of them; struct kl_collnet_end has their ranks.
- * Requests:  all members make the same ones in the same order. Who is late holds up the others, but no request waits for a later one.
- * Results:   of a reduction are the same at all members, to the last bit, and the same again for the same data: what members
- *            contribute is combined in the order of their numbers.
- * Buffers:   belong to the network until test says done or fails, or until cancel or close returns. What is received may not
- *            overlap what is sent.
- * Errors:    a member that was lost is ncclRemoteError, and named; one that makes another request is ncclInvalidUsage. What
- *            fails once fails from then on.
+ * Requests:  all members make the same ones in the same order. A late member delays the others, but no request waits
+ *            for a later one.
+ * Results:   of a reduction are the same at all members, bit for bit, and reproducible: contributions are combined in
+ *            the order of member numbers.
+ * Buffers:   belong to the network until test says done or fails, or until cancel or close returns. Receive and send
+ *            buffers must not overlap.
+ * Errors:    a lost member is ncclRemoteError, and named; a member with another request is ncclInvalidUsage. A failed
+ *            group stays failed.
  * Threads:   one at a time per listener and per group; different ones at once.
  * Source:    the runtime specification, 3.11 and 5.2.
  */
@@ -30,19 +31,18 @@
 
 enum { KL_COLLNET_REQUESTS = 4 }; /* of a group, not yet reported done */
 
-/** One member of a group that is being made. All but `own` is the same at all of them. */
+/** One member of a group that is being made. All fields but `own` are the same at all members. */
 struct kl_collnet_end {
-    const struct kl_net
-        *net;             /* what carries messages, where the network does not reduce by itself; it is initialised */
-    struct kl_key secret; /* of the communicator */
-    const int32_t *ranks; /* by member; outlives the group */
+    const struct kl_net *net; /* carries messages if the network itself does not reduce; initialised */
+    struct kl_key secret;     /* of the communicator */
+    const int32_t *ranks;     /* by member; outlives the group */
     int n, own;
-    uint32_t id;       /* which of the groups of these ranks; no connection of theirs has it */
-    size_t most;       /* bytes that one member sends another in a request, at most */
+    uint32_t id;       /* distinguishes the groups of these ranks; not used by any other connection of theirs */
+    size_t most;       /* most bytes from one member to another in a request */
     uint64_t deadline; /* base/clock.h; for connect */
 };
 
-/** Of an all-gather's result, or a reduce-scatter's data: what comes from, or goes to, one member. */
+/** Part of an all-gather's result, or a reduce-scatter's data: received from, or sent to, one member. */
 struct kl_collnet_part {
     void *data;
     void *mr;
@@ -51,13 +51,13 @@ struct kl_collnet_part {
 /** A reduction. */
 struct kl_collnet_op {
     ncclDataType_t type;
-    ncclRedOp_t op; /* the mean counts as its sum: who knows the number of ranks divides */
+    ncclRedOp_t op; /* the mean is treated as a sum: the caller, which knows the number of ranks, divides */
 };
 
 struct kl_collnet {
     const char *name; /* "via COLLNET/<name>" in logs */
 
-    /** Of the devices of a net, whose numbers these are; ncclSuccess, or why it cannot reduce. */
+    /** For the devices of a net, with that net's numbers; ncclSuccess, or the reason why it cannot reduce. */
     ncclResult_t (*init)(const struct kl_net *net);
     int (*devices)(const struct kl_net *net);
     ncclResult_t (*properties)(const struct kl_net *net, int device, struct kl_net_properties *properties);
@@ -69,8 +69,8 @@ struct kl_collnet {
     ncclResult_t (*listen)(int device, const struct kl_collnet_end *me, struct kl_net_handle *handle, void **listener);
 
     /**
-     * Join the group: `handles` by member. ncclInProgress: `*group`, NULL at the first call, is an attempt: call again with it
-     * and the same arguments, or end it with close. A failure has ended it, and `*group` is NULL.
+     * Join the group: `handles` by member. ncclInProgress: `*group`, NULL at the first call, is an attempt: call again
+     * with it and the same arguments, or end it with close. A failure has ended it, and `*group` is NULL.
      */
     ncclResult_t (*connect)(int device, const struct kl_collnet_end *me, const struct kl_net_handle *handles,
                             void *listener, void **group);
@@ -79,7 +79,7 @@ struct kl_collnet {
     ncclResult_t (*reg_mr)(void *group, void *data, size_t bytes, enum kl_net_memory memory, void **mr);
     ncclResult_t (*dereg_mr)(void *group, void *mr);
 
-    /** Combine `count` elements of all members. `*request` NULL, here and below: there is no room now, ask again. */
+    /** Combine `count` elements of all members. `*request` NULL, here and below: no room now, try again. */
     ncclResult_t (*iallreduce)(void *group, const void *send, void *recv, size_t count, struct kl_collnet_op op,
                                void *send_mr, void *recv_mr, void **request);
 
@@ -91,24 +91,26 @@ struct kl_collnet {
     ncclResult_t (*ireducescatter)(void *group, const struct kl_collnet_part *send, void *recv, size_t count,
                                    struct kl_collnet_op op, void *recv_mr, void **request);
 
-    /** Make what was received visible to the device. `*request` NULL: it is. */
+    /** Make received data visible to the device. `*request` NULL: it already is. */
     ncclResult_t (*iflush)(void *group, void *data, size_t bytes, void *mr, void **request);
 
-    /** Work on the group; is this request done? Then it is gone. */
+    /** Make progress on the group, and test this request. *done: the request has been freed. */
     ncclResult_t (*test)(void *request, bool *done);
 
     /** A rank that the oldest request waits for, or that the group is not connected with; -1: none. */
     int (*waits_for)(const void *group);
 
-    /** End a group because of an error elsewhere: the others notice, requests fail, and no buffer is touched any more. */
+    /**
+     * End a group because of an error elsewhere: the others notice, requests fail, and buffers are no longer accessed.
+     */
     void (*cancel)(void *group);
 
-    /** Free; NULL is fine. What requests that were done have sent still arrives. */
+    /** Free; NULL is fine. Data sent by finished requests still arrives. */
     void (*close)(void *group);
     void (*close_listen)(void *listener);
 };
 
-/** Reductions by the members themselves, over any net. */
+/** Reductions done by the members themselves, over any net. */
 extern const struct kl_collnet kl_collnet_heads;
 
 /** All of them, best first; ends with NULL. A new one is a folder and a line in nets.c. */

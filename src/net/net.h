@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * net.h - a network as Kolo uses it: devices, and connections that carry messages one way between two ranks.
+ * net.h - a network: devices, and connections that carry messages one way between two ranks.
  *
- * The semantics are those of NCCL's net plugins (v10), so that one can be put behind this table. Nothing blocks: what is not
- * finished is ncclInProgress, and is called again. Beyond a plugin's there are keys, deadlines, a descriptor to sleep on, a
- * way to end everything at the first error, and an error that says which peer was lost and why.
+ * The semantics are those of NCCL's net plugins (v10), so that one can be put behind this table. No call blocks: an
+ * unfinished one returns ncclInProgress, and is repeated. In addition there are keys, deadlines, a descriptor to sleep
+ * on, a way to end everything at the first error, and errors that name the lost peer and the cause.
  *
  *      receiver                                sender
  *        listen -> handle         --->           connect(handle)      again while ncclInProgress
@@ -12,19 +12,20 @@
  *        irecv, test                             isend, test
  *        close_recv, close_listen                close_send
  *
- * The same two ranks may send the other way over what they have: where the sender connected with `both_ways`,
+ * If the sender connected with `both_ways`, the connection may also be used in the other direction:
  *
  *        send_back                --->           recv_back            again while ncclInProgress
  *
  * Then each of the two connections is used and closed as any other, but an error of one is an error of both.
  *
- * Messages:  of one connection arrive in the order of isend. Each meets the first posted receive of its tag; one whose tag nobody
- *            has posted yet waits, and those behind it. A receive may be larger than its message, test says how large that
- *            was; a smaller one is ncclInvalidUsage at both ends. A message of 0 bytes is one.
+ * Messages:  of one connection arrive in the order of isend. Each matches the first posted receive of its tag; a
+ *            message without one waits, and those behind it. A receive may be larger than its message, test returns the
+ *            size; a smaller one is ncclInvalidUsage at both ends. Messages of 0 bytes are allowed.
  * Buffers:   belong to the net from isend and irecv until test says done or fails, or until cancel or a close returns.
- * Errors:    a lost connection is ncclRemoteError, and names the peer, its address and the cause. What fails once fails from
- *            then on, with the same sentence, which is logged once; requests that were finished before are still reported so.
- * Threads:   one at a time per listener and per connection, or two that go both ways; different ones at once.
+ * Errors:    a lost connection is ncclRemoteError, and names the peer, its address and the cause. A failed connection
+ *            stays failed, with the same sentence, which is logged once; earlier finished requests are still reported
+ *            as done.
+ * Threads:   one at a time per listener and per connection (or pair of both ways); different ones at once.
  * Source:    the runtime specification, 5.2 and 9.4.
  */
 #ifndef KL_NET_NET_H
@@ -40,20 +41,18 @@
 enum {
     KL_NET_HANDLE = 128,  /* bytes */
     KL_NET_REQUESTS = 32, /* of a connection, posted and not yet reported done */
-    KL_NET_RECVS = 8,     /* messages of one irecv, at most; properties say how many a net takes */
-    KL_NET_AGAIN_MS = 20, /* connect and accept have clocks to look at: call them again after so long at the latest */
+    KL_NET_RECVS = 8,     /* messages of one irecv, at most; properties have the limit of a net */
+    /* connect and accept have timeouts to check: call them again after this time at the latest */
+    KL_NET_AGAIN_MS = 20,
 };
 
-enum kl_net_memory { /* bits of what a net can send from and receive into; ncclNetPlugin's NCCL_PTR_* */
-                     KL_NET_HOST = 1,
-                     KL_NET_CUDA = 2,
-                     KL_NET_DMABUF = 4
-};
+/** Bits for memory that a net can send from and receive into; ncclNetPlugin's NCCL_PTR_*. */
+enum kl_net_memory { KL_NET_HOST = 1, KL_NET_CUDA = 2, KL_NET_DMABUF = 4 };
 
 struct kl_net_properties {
-    const char *name;     /* stays valid */
+    const char *name;     /* valid for the life of the process */
     const char *pci_path; /* below /sys; NULL: a virtual device */
-    uint64_t guid;        /* ports of one card have the same */
+    uint64_t guid;        /* equal for the ports of one card */
     unsigned memory;      /* bits of enum kl_net_memory */
     int speed_mbps;
     int port;
@@ -63,18 +62,18 @@ struct kl_net_properties {
     size_t max_bytes;
 };
 
-/** Bytes that tell a sender how to reach a listener: an address, no secret. */
+/** Bytes by which a sender reaches a listener: an address, not a secret. */
 struct kl_net_handle {
     unsigned char bytes[KL_NET_HANDLE];
 };
 
 /** One end of a connection that is being made. */
 struct kl_net_end {
-    struct kl_key secret; /* of the communicator: who has it may connect, and all other keys come from it */
-    int rank, peer;       /* listen does not look at the peer */
-    uint32_t id;          /* which of the connections from one to the other; both ends say the same. Nor at this */
-    uint64_t deadline;    /* base/clock.h; for connect and accept */
-    bool both_ways;       /* for connect: it takes back over the same connection what the peer sends (recv_back) */
+    struct kl_key secret; /* of the communicator: required to connect, and the source of all other keys */
+    int rank, peer;       /* not used by listen */
+    uint32_t id; /* distinguishes the connections from one rank to the other; equal at both ends. Not used by listen */
+    uint64_t deadline; /* base/clock.h; for connect and accept */
+    bool both_ways;    /* for connect: it also receives messages from the peer over this connection (recv_back) */
 };
 
 /** The messages of one irecv. */
@@ -88,7 +87,9 @@ struct kl_net_recv {
 struct kl_net {
     const char *name; /* NCCL_NET, and "via NET/<name>" in logs */
 
-    /** Look for devices; afterwards there is at least one, or ncclSystemError. Any thread, any number of times. */
+    /**
+     * Find the devices; on success there is at least one, otherwise ncclSystemError. Any thread, any number of times.
+     */
     ncclResult_t (*init)(void);
     int (*devices)(void);
     ncclResult_t (*properties)(int device, struct kl_net_properties *properties);
@@ -97,49 +98,60 @@ struct kl_net {
     ncclResult_t (*listen)(int device, const struct kl_net_end *me, struct kl_net_handle *handle, void **listener);
 
     /**
-     * Connect to a listener. ncclInProgress: `*send`, NULL at the first call, is an attempt: call again with it and the same
-     * arguments, or end it with close_send. A failure has ended it, and `*send` is NULL.
+     * Connect to a listener. ncclInProgress: `*send`, NULL at the first call, is an attempt: call again with it and the
+     * same arguments, or end it with close_send. A failure has ended it, and `*send` is NULL.
      */
     ncclResult_t (*connect)(int device, const struct kl_net_end *me, const struct kl_net_handle *handle, void **send);
 
-    /** Take the connection of `me->peer` and `me->id`. ncclInProgress: not here yet. Others may be accepted before and after. */
+    /**
+     * Accept the connection of `me->peer` and `me->id`. ncclInProgress: not here yet. Others may be accepted before and
+     * after.
+     */
     ncclResult_t (*accept)(void *listener, const struct kl_net_end *me, void **recv);
 
     /**
-     * Send to whom `recv` receives from, over the same connection. `*send` NULL: it goes one way only, so connect. Like recv_back
-     * NULL in a net where all do.
+     * Send to the sender of `recv`, over the same connection. `*send` NULL: it is one-way, so connect. As recv_back,
+     * NULL in a net whose connections all are.
      */
     ncclResult_t (*send_back)(void *recv, const struct kl_net_end *me, void **send);
 
-    /** Has the receiver of `send` begun to send back what `me->id` says? ncclInProgress: not yet, and perhaps it connects instead. */
+    /**
+     * Has the receiver of `send` begun to send back with `me->id`? ncclInProgress: not yet, and it may connect instead.
+     */
     ncclResult_t (*recv_back)(void *send, const struct kl_net_end *me, void **recv);
 
-    /** Make memory known to the device; `mr` goes with every request that uses it. `memory`: one bit. */
+    /** Register memory with the device; `mr` is passed with every request that uses it. `memory`: one bit. */
     ncclResult_t (*reg_mr)(void *connection, void *data, size_t bytes, enum kl_net_memory memory, void **mr);
     ncclResult_t (*dereg_mr)(void *connection, void *mr);
 
-    /** Send; a small message may wait for test, or go with the next one. `*request` NULL: there is no room now, ask again. */
+    /** Send; a small message may wait for test, or go with the next one. `*request` NULL: no room now, try again. */
     ncclResult_t (*isend)(void *send, const void *data, size_t bytes, int tag, void *mr, void **request);
 
-    /** Receive `n` messages, of tags that differ or are met in this order. */
+    /** Receive `n` messages, of different tags, or matched in this order. */
     ncclResult_t (*irecv)(void *recv, int n, const struct kl_net_recv *recvs, void **request);
 
-    /** Make what was received visible to the device. `*request` NULL: it is. */
+    /** Make received data visible to the device. `*request` NULL: it already is. */
     ncclResult_t (*iflush)(void *recv, int n, const struct kl_net_recv *recvs, void **request);
 
-    /** Work on the connection; is this request done? Then it is gone, and `sizes`, unless NULL, has the size of each message. */
+    /**
+     * Make progress on the connection, and test this request. *done: it has been freed, and `sizes`, unless NULL, has
+     * the size of each message.
+     */
     ncclResult_t (*test)(void *request, bool *done, size_t *sizes);
 
     /**
-     * Before a sleep: `*fd` becomes readable (poll, epoll) when work on what is posted here may get further. The order is:
-     * sleep_on, test once more, sleep. Work looks for hosts that vanished, too: sleep for a second at most. The descriptor is the
-     * connection's or the listener's; -1: this net has none, look again from time to time. Or, of a listener, look again at once: somebody has come,
-     * perhaps while another one was asked for.
+     * Before a sleep: `*fd` becomes readable (poll, epoll) when posted requests may progress. The order is: sleep_on,
+     * test once more, sleep. Testing also detects hosts that vanished: sleep for a second at most. The descriptor
+     * belongs to the connection or the listener; -1: this net has none, test again from time to time. For a listener -1
+     * can also mean: test again at once, because a connection has arrived, perhaps while another was asked for.
      */
     ncclResult_t (*sleep_on)(void *connection, int *fd);
     ncclResult_t (*sleep_on_listener)(void *listener, int *fd);
 
-    /** End a connection because of an error elsewhere: the peer notices, requests fail, and no buffer is touched any more. */
+    /**
+     * End a connection because of an error elsewhere: the peer notices, requests fail, and buffers are no longer
+     * accessed.
+     */
     void (*cancel)(void *connection);
 
     /** Free; NULL is fine. Messages that were reported as sent still arrive. */

@@ -14,7 +14,7 @@
 
 enum { HOST_TEXT = 256 }; /* the longest name of the DNS, 253, and a zero */
 
-/* What a text consists of, before anything is looked up. */
+/* The parts of an address text, before any lookup. */
 struct parts {
     char host[HOST_TEXT];
     char scope[IF_NAMESIZE];
@@ -60,7 +60,8 @@ static bool split(const char *text, struct parts *p)
 
     memset(p, 0, sizeof *p);
     if (text[0] == '[') return split_brackets(text, p);
-    if (!colon || strchr(text, ':') != colon) return false; /* IPv6 needs brackets: whose is the last colon? */
+    /* an IPv6 address needs brackets: otherwise the last colon is ambiguous */
+    if (!colon || strchr(text, ':') != colon) return false;
     return parse_port(colon + 1, &p->port) && copy_part(p->host, sizeof p->host, text, colon);
 }
 
@@ -105,7 +106,7 @@ ncclResult_t kl_address_parse(const char *text, union kl_address *address)
     return ncclSuccess;
 }
 
-/* ---- doors ---- */
+/* ---- Unix addresses ---- */
 
 static void put_u64(unsigned char *to, uint64_t value)
 {
@@ -188,7 +189,8 @@ static socklen_t door_sockaddr(const union kl_address *address, struct sockaddr_
 
     name_door(address, name);
     un->sun_family = AF_UNIX;
-    snprintf(un->sun_path + 1, sizeof un->sun_path - 1, "%s", name); /* after a zero: it is in no folder */
+    /* after a zero byte: an abstract address, not in the file system */
+    snprintf(un->sun_path + 1, sizeof un->sun_path - 1, "%s", name);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
 }
 

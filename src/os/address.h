@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * address.h - where a stream socket is: an IPv4 or IPv6 address and a port; or a door of this host.
+ * address.h - address of a stream socket: IPv4 or IPv6 with a port, or an abstract Unix socket of this host.
  *
- * A door is an abstract Unix socket, known by a random number. Processes of the same place reach it, which need no network for that: a
- * place is a boot and a network namespace (kl_hostinfo_door_hash).
+ * A Unix address is a random number, and a place: a boot and a network namespace (kl_hostinfo_door_hash). Processes of
+ * the same place reach it, without a network.
  *
- * Text:     1.2.3.4:port   [v6]:port   [v6%interface]:port   host:port (the first answer of the resolver, which may wait
- *           for the network). Doors are written as unix:@kolo-number, and not parsed.
- * Wire:     KL_ADDRESS_WIRE bytes, little-endian but for the address itself: u16 family (0 none, 1 door, 4, 6), u16 port,
- *           16 bytes of address (IPv4 in the first four; of a door the number and the place), u32 scope, u32 zero.
+ * Text:     1.2.3.4:port   [v6]:port   [v6%interface]:port   host:port (the first answer of the resolver, which may
+ *           block on the network). Unix addresses are written as unix:@kolo-number, and not parsed.
+ * Wire:     KL_ADDRESS_WIRE bytes, little-endian but for the address itself: u16 family (0 none, 1 Unix, 4, 6), u16
+ *           port, 16 bytes of address (IPv4 in the first four; for Unix the number and the place), u32 scope, u32 zero.
  * Threads:  any.
  */
 #ifndef KL_OS_ADDRESS_H
@@ -25,7 +25,7 @@
 struct kl_address_door {
     sa_family_t family; /* AF_UNIX */
     unsigned char zero[2];
-    unsigned char number[8], place[8]; /* little-endian; number 0: the system is to choose one */
+    unsigned char number[8], place[8]; /* little-endian; number 0: the system chooses one */
 };
 
 /** Zeroed: no address. */
@@ -46,19 +46,19 @@ ncclResult_t kl_address_parse(const char *text, union kl_address *address);
 /** "none" for no address. Returns `text`. */
 const char *kl_address_format(const union kl_address *address, char text[KL_ADDRESS_TEXT]);
 
-/** A door of this place, without a number yet. */
+/** A Unix address of this place, without a number yet. */
 union kl_address kl_address_of_door(uint64_t place);
 
 /** Bytes of the address inside; 0 for none. */
 socklen_t kl_address_bytes(const union kl_address *address);
 
-/** For bind and connect. Returns its bytes; 0 for none. */
+/** For bind and connect. Returns the length; 0 for none. */
 socklen_t kl_address_sockaddr(const union kl_address *address, struct sockaddr_storage *system);
 
-int kl_address_port(const union kl_address *address); /* 0 for a door */
+int kl_address_port(const union kl_address *address); /* 0 for a Unix address */
 void kl_address_set_port(union kl_address *address, int port);
 
-/** Port or number: is it known? Take it away. Do two addresses have the same? */
+/** The port, or the number of a Unix address: is it set? Unset it. Do two addresses have the same one? */
 bool kl_address_is_bound(const union kl_address *address);
 void kl_address_unbind(union kl_address *address);
 bool kl_address_same_port(const union kl_address *a, const union kl_address *b);
@@ -68,10 +68,10 @@ bool kl_address_is_door(const union kl_address *address);
 bool kl_address_is_door_of(const union kl_address *address, uint64_t place);
 bool kl_address_is_loopback(const union kl_address *address);
 
-/** An IPv6 address that means something on one link only (fe80::/10). */
+/** An IPv6 address that is valid on one link only (fe80::/10). */
 bool kl_address_is_link_local(const union kl_address *address);
 
-/** The same address, whatever the ports? What is no address is that of no host. */
+/** Are the addresses equal, ports aside? False if either is none. */
 bool kl_address_same_host(const union kl_address *a, const union kl_address *b);
 
 /** Same family and the same bits under `mask`; link-local addresses need the same scope, too. Ports do not matter. */

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <sys/auxv.h>
 
-/* The lowest power of two above it; 0 where that is none of 64 bits. */
+/* The smallest power of two above `at`; 0 if it exceeds 64 bits. */
 static uintptr_t end_above(uintptr_t at)
 {
     return at >> 63 ? 0 : (uintptr_t)2 << (63 - __builtin_clzll(at | 1));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * address_space.h - how far pointers reach: the memory that a buffer can have at most.
+ * address_space.h - the size of the address space above a pointer: an upper bound of a buffer's size.
  *
  * Threads: any.
  */
@@ -10,8 +10,8 @@
 #include <stddef.h>
 
 /**
- * Bytes from `at` to the end of what user space addresses. The end is the power of two above the process's stack, which Linux
- * places at the top, or above `at` where that is higher still (memory beyond 47 bits, which programs have to ask for).
+ * Bytes from `at` to the end of user space. The end is the power of two above the process's stack, which Linux places
+ * at the top, or above `at` if that is higher still (memory beyond 47 bits, which programs have to request).
  */
 size_t kl_address_space_from(const void *at);
 

@@ -16,7 +16,7 @@ static void memory_lies_within(void **state)
 
         assert_true(left > 0 && left < SIZE_MAX / 2);
         assert_int_equal(end & (end - 1), 0);
-        assert_int_equal(end, kl_address_space_from(NULL)); /* one for all */
+        assert_int_equal(end, kl_address_space_from(NULL)); /* the same end for all */
     }
 }
 

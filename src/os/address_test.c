@@ -27,7 +27,7 @@ static const struct text_case {
     {"1.2.3.4:-1", ncclInvalidArgument, NULL},
     {"1.2.3.4: 80", ncclInvalidArgument, NULL},
     {"1.2.3.4:80x", ncclInvalidArgument, NULL},
-    {"::1:80", ncclInvalidArgument, NULL}, /* whose is the last colon? */
+    {"::1:80", ncclInvalidArgument, NULL}, /* the last colon is ambiguous */
     {"[::1]", ncclInvalidArgument, NULL},
     {"[::1]80", ncclInvalidArgument, NULL},
     {"[::1:80", ncclInvalidArgument, NULL},
@@ -58,7 +58,7 @@ static void text_is_parsed_and_formatted(void **state)
     }
 }
 
-/* Where somebody knows a name. A system without /etc/hosts need not. */
+/* If the name resolves: a system without /etc/hosts may know no localhost. */
 static void names_are_looked_up(void **state)
 {
     struct addrinfo *known = NULL;
@@ -158,7 +158,7 @@ static void hosts_are_compared_without_ports(void **state)
         union kl_address a = address(c->a), b = address(c->b);
         expect_case(c->b, kl_address_same_host(&a, &b) == c->same);
     }
-    assert_false(kl_address_same_host(&none, &none)); /* nobody knows */
+    assert_false(kl_address_same_host(&none, &none)); /* no address */
     assert_false(kl_address_same_host(&none, &some) || kl_address_same_host(&some, &none));
 }
 
@@ -176,7 +176,7 @@ static void kinds_of_addresses_are_told_apart(void **state)
     assert_int_equal(kl_address_port(&none), 0);
 }
 
-/* By its number and its place, and neither a port nor a sockaddr of the network. */
+/* Unix addresses differ by number and place, and have neither a port nor a sockaddr_in. */
 static void doors_are_addresses(void **state)
 {
     union kl_address door = kl_address_of_door(7), other = kl_address_of_door(8), back;

@@ -9,7 +9,7 @@ _Static_assert(sizeof(unsigned long) == sizeof(uint64_t), "the words of a cpu_se
 
 static bool get(struct kl_cpuset *set)
 {
-    *set = (struct kl_cpuset){0}; /* the kernel fills in only as much as it has CPUs */
+    *set = (struct kl_cpuset){0}; /* the kernel fills in only as many bytes as it has CPUs */
     return !sched_getaffinity(0, sizeof *set, (cpu_set_t *)set->words);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * affinity.h - which CPUs a thread may run on.
+ * affinity.h - the CPUs on which a thread may run.
  *
  * Errors:   ncclSystemError; ncclInvalidArgument for a set without any CPU.
- * Threads:  each function is about the calling thread. A new thread starts with its creator's set.
+ * Threads:  each function acts on the calling thread. A new thread inherits its creator's set.
  * Source:   sched_setaffinity(2).
  */
 #ifndef KL_OS_AFFINITY_H
@@ -16,8 +16,8 @@
 ncclResult_t kl_affinity_get(struct kl_cpuset *set);
 
 /**
- * Run on these CPUs from now on. `before`, unless NULL, receives the set so far, for restoring it. CPUs that do not exist
- * or that a cpuset cgroup withholds are ignored by the system, unless none is left.
+ * Run on these CPUs from now on. `before`, unless NULL, receives the previous set, for restoring it. The system ignores
+ * CPUs that do not exist or that a cpuset cgroup withholds, unless none is left.
  */
 ncclResult_t kl_affinity_pin(const struct kl_cpuset *set, struct kl_cpuset *before);
 

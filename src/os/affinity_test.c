@@ -60,7 +60,7 @@ static void impossible_sets_are_refused(void **state)
     assert_int_equal(kl_affinity_get(&now), ncclSuccess);
     assert_memory_equal(&now, &all, sizeof(struct kl_cpuset));
 
-    kl_cpuset_add(&nobodys, kl_cpuset_next(&all, 0)); /* what does not exist is ignored beside what does */
+    kl_cpuset_add(&nobodys, kl_cpuset_next(&all, 0)); /* missing CPUs are ignored beside existing ones */
     assert_int_equal(kl_affinity_pin(&nobodys, &before), ncclSuccess);
     assert_int_equal(kl_affinity_count(), 1);
     assert_int_equal(kl_affinity_pin(&before, NULL), ncclSuccess);

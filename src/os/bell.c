@@ -21,7 +21,7 @@ void kl_bell_ring(int bell)
 {
     const uint64_t one = 1;
     int saved = errno;
-    ssize_t rung = write(bell, &one, sizeof one); /* fails only where it has been rung 2^64 - 2 times */
+    ssize_t rung = write(bell, &one, sizeof one); /* fails only after 2^64 - 2 writes without a read */
 
     (void)rung;
     errno = saved;

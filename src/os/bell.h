@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * bell.h - an eventfd: whoever polls it wakes when somebody rings.
+ * bell.h - an eventfd as a wake-up: threads poll it, others write it.
  *
- * Threads: any; other processes that have the descriptor, and signal handlers, may ring too.
+ * Threads: any; also signal handlers, and other processes that have the descriptor.
  * Source:  eventfd(2).
  */
 #ifndef KL_OS_BELL_H
 #define KL_OS_BELL_H
 
-/** A new one, which close(2) ends; close-on-exec, and nobody waits in it. -1 with errno: there is none to be had. */
+/** Open one (close-on-exec, non-blocking); close(2) frees it. -1 with errno on failure. */
 int kl_bell_open(void);
 
-/** Make it readable until it is heard. Leaves errno alone. */
+/** Make it readable until kl_bell_hear. Leaves errno alone. */
 void kl_bell_ring(int bell);
 
-/** Take all rings so far. */
+/** Make it unreadable again: consumes all writes so far. */
 void kl_bell_hear(int bell);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { INDEXES = 16, TEXT = 32, LIST = 4096 };
 
-/* "32768K", and M and G, as the kernel may come to write them. 0: it is no size. */
+/* Parses "32768K", or with M or G, which the kernel may use in future. 0: not a size. */
 static size_t parse_size(const char *text)
 {
     char *end;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * cache.h - how large the caches of a CPU are.
+ * cache.h - the sizes of a CPU's caches.
  *
- * Source: sysfs. What the C library tells (sysconf) is on some processors the sum of all last-level caches of a package, even if a CPU uses one of ten.
+ * Source: sysfs. The C library's sysconf is on some processors the sum of all last-level caches of a package, even if a
+ *         CPU uses one of ten.
  */
 #ifndef KL_OS_CACHE_H
 #define KL_OS_CACHE_H
@@ -10,8 +11,8 @@
 #include <stddef.h>
 
 struct kl_cache {
-    size_t bytes; /* 0: it does not say */
-    int cpus;     /* that share it; 1 where it does not say */
+    size_t bytes; /* 0: unknown */
+    int cpus;     /* that share it; 1 if unknown */
 };
 
 enum { KL_CACHE_LAST };

@@ -60,7 +60,7 @@ static void a_level_is_found_with_those_who_share_it(void **state)
     write_index(dir, 2, "3", "32M");
     write_text(dir, 1, "shared_cpu_list", "0,8");
     write_text(dir, 2, "shared_cpu_list", "0-7,16-23");
-    assert_int_equal(kl_cache_of(dir, 1).cpus, 1); /* it does not say */
+    assert_int_equal(kl_cache_of(dir, 1).cpus, 1); /* unknown */
     assert_int_equal(kl_cache_of(dir, 2).bytes, 1 << 20);
     assert_int_equal(kl_cache_of(dir, 2).cpus, 2);
     assert_int_equal(kl_cache_of(dir, KL_CACHE_LAST).cpus, 16);

@@ -16,18 +16,19 @@
 enum { UNKNOWN, OFF, ON };
 enum { MOST_DELAY_US = 3000 };
 
-/* How seldom a kind strikes: once in so many times that it could. Guesses, such that a job of a few ranks meets about one of the hard ones. */
+/* Each kind strikes once in so many opportunities, on average. Chosen such that a job of a few ranks meets about one of
+ * the fatal ones. */
 static const struct {
     const char *name;
     unsigned once_in;
 } kinds[KL_CHAOS_KINDS] = {
-    /* what is done all the same */
+    /* the call succeeds nevertheless */
     [KL_CHAOS_DELAY] = {"delay", 12},
     [KL_CHAOS_SHORT] = {"short", 3},
-    /* what a call has to report */
+    /* the call fails */
     [KL_CHAOS_DESCRIPTORS] = {"descriptors", 60},
     [KL_CHAOS_MEMORY] = {"memory", 60},
-    /* what ends a connection or a process */
+    /* a connection or a process ends */
     [KL_CHAOS_DROP] = {"drop", 500},
     [KL_CHAOS_KILL] = {"kill", 600},
     [KL_CHAOS_STOP] = {"stop", 900},
@@ -41,12 +42,13 @@ static const struct kl_param rows[] = {
 const struct kl_param_set kl_chaos_param_set = KL_PARAM_SET("chaos", struct kl_chaos_config, rows);
 
 _Atomic uint32_t kl_chaos_state;
-static uint64_t seed;                 /* with the rank in it; written before the state */
-static unsigned wanted;               /* kinds, as bits; the same */
-static uint64_t only[KL_CHAOS_KINDS]; /* which chance they take, from 1; 0: as the seed says; the same */
+static uint64_t seed;   /* includes the rank; written before the state */
+static unsigned wanted; /* bit mask of kinds; written before the state */
+/* the opportunity at which it strikes, from 1; 0: by the seed; written before the state */
+static uint64_t only[KL_CHAOS_KINDS];
 static _Atomic uint64_t chances[KL_CHAOS_KINDS];
 
-/* ---- what is asked for ---- */
+/* ---- parsing KOLO_CHAOS ---- */
 
 static uint64_t mix(uint64_t z)
 {
@@ -55,7 +57,7 @@ static uint64_t mix(uint64_t z)
     return z ^ z >> 31;
 }
 
-/* False: no number from 1 on. */
+/* False: not a number from 1 on. */
 static bool read_turn(const char *text, uint64_t *turn)
 {
     char *end;
@@ -141,7 +143,7 @@ void kl_chaos_spare(void)
     kl_store_release(&kl_chaos_state, OFF);
 }
 
-/* ---- when it strikes ---- */
+/* ---- decisions ---- */
 
 static uint64_t number_of(enum kl_chaos_kind kind, uint64_t turn)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * chaos.h - faults injected on purpose, for tests: KOLO_CHAOS=SEED, or SEED:delay,short,... for some kinds of them only;
- * KIND@N strikes the Nth time that it could, and only then.
+ * chaos.h - fault injection for tests: KOLO_CHAOS=SEED, or SEED:delay,short,... for some kinds of faults only; KIND@N
+ * injects the fault at its Nth opportunity, and only then.
  *
- * System calls that can fail in ways that seldom happen are made through here. Whether one does now follows from the seed, the process's
- * rank (KOLO_RANK), the kind, and how many times that kind could have struck before: what a single thread does repeats exactly.
- * Without the variable a call costs one relaxed load and a branch more. Programs that run with others' rights ignore it.
+ * System calls whose failures are rare are made through the wrappers here. Whether a fault is injected follows from the
+ * seed, the process's rank (KOLO_RANK), the kind, and the number of earlier opportunities: a single-threaded run
+ * repeats exactly. Without the variable a call costs one relaxed load and a branch more. Programs with elevated rights
+ * (setuid) ignore it.
  *
  * Threads: any.
  */
@@ -23,12 +24,12 @@
 
 enum kl_chaos_kind {
     KL_CHAOS_DELAY,       /* a call begins up to 3 ms late */
-    KL_CHAOS_SHORT,       /* a part of what could be sent or received now is */
-    KL_CHAOS_DESCRIPTORS, /* there is no descriptor to be had */
-    KL_CHAOS_MEMORY,      /* there is no memory to be had */
+    KL_CHAOS_SHORT,       /* transfer only a part of the bytes that could be sent or received */
+    KL_CHAOS_DESCRIPTORS, /* the call fails for lack of descriptors */
+    KL_CHAOS_MEMORY,      /* the call fails for lack of memory */
     KL_CHAOS_DROP,        /* a connection breaks */
     KL_CHAOS_KILL,        /* the process dies */
-    KL_CHAOS_STOP,        /* it stops, and never goes on */
+    KL_CHAOS_STOP,        /* the process stops (SIGSTOP) for good */
     KL_CHAOS_KINDS
 };
 
@@ -38,13 +39,15 @@ struct kl_chaos_config {
 
 extern const struct kl_param_set kl_chaos_param_set;
 
-/** 0: not known yet; 1: off; 2: on. */
+/** 0: not read yet; 1: off; 2: on. */
 extern _Atomic uint32_t kl_chaos_state;
 
-/** Behind kl_chaos_is_on: reads the variable at first use. */
+/** Slow path of kl_chaos_is_on: reads the variable at first use. */
 bool kl_chaos_first_use(void);
 
-/** Whatever the variable says: nothing strikes in this process, which is no rank but keeps watch over some. Before they are started. */
+/**
+ * Disable fault injection in this process, whatever the variable's value: for a launcher, before it starts its ranks.
+ */
 void kl_chaos_spare(void);
 
 static inline bool kl_chaos_is_on(void)
@@ -81,13 +84,13 @@ static inline bool kl_chaos_no_descriptor(void)
     return kl_chaos_is_on() && kl_chaos_refuse();
 }
 
-/** Before something is sent or received on `fd`, at most `bytes`, more than 0: how much of it to ask for. */
+/** Before at most `bytes` (> 0) are sent or received on `fd`: returns how many to request. */
 size_t kl_chaos_before_io(int fd, size_t bytes);
 
-/** The same for parts that are sent or received together. */
+/** The same for a vector of buffers. */
 void kl_chaos_before_io_of(int fd, struct iovec *part, size_t *parts);
 
-/* ---- the calls ---- */
+/* ---- wrappers of system calls ---- */
 
 static inline ssize_t kl_chaos_send(int fd, const void *data, size_t bytes, int flags)
 {
@@ -99,7 +102,7 @@ static inline ssize_t kl_chaos_recv(int fd, void *data, size_t bytes, int flags)
     return recv(fd, data, kl_chaos_is_on() ? kl_chaos_before_io(fd, bytes) : bytes, flags);
 }
 
-/* What stands in the message's parts may be changed. */
+/* The message's vector may be modified. */
 static inline ssize_t kl_chaos_sendmsg(int fd, struct msghdr *message, int flags)
 {
     if (kl_chaos_is_on()) kl_chaos_before_io_of(fd, message->msg_iov, &message->msg_iovlen);

@@ -15,7 +15,8 @@
 
 enum { TURNS = 400 };
 
-/* What happens in a process whose variable is `value`: a bit per kind that struck, and when memory was refused. */
+/* The faults in a process whose variable is `value`: a bit per kind that struck, and the attempts at which memory was
+ * refused. */
 struct story {
     bool on;
     unsigned struck;
@@ -118,7 +119,7 @@ static void every_kind_that_the_parameter_names_is_known(void **state)
     assert_int_equal(n, KL_CHAOS_KINDS);
 }
 
-/* Some 60 of 800 calls, 1.5 ms each. */
+/* Some 60 of 800 calls are late, 1.5 ms each. */
 static void calls_are_late(void **state)
 {
     struct story s;

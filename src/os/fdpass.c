@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Room for the control message of one descriptor; padding makes the kernel see room for two. */
+/* Room for the control message of one descriptor; with padding the kernel sees room for two. */
 union control {
     struct cmsghdr align;
     char room[CMSG_SPACE(sizeof(int))];
@@ -26,7 +26,7 @@ static ncclResult_t check_size(size_t bytes)
                    bytes);
 }
 
-/* After EAGAIN and EINTR: wait until the socket is worth another try. */
+/* After EAGAIN and EINTR: wait until the socket is ready again. */
 static ncclResult_t wait_for(int sock, short events, uint64_t deadline)
 {
     struct pollfd p = {.fd = sock, .events = events};
@@ -37,7 +37,7 @@ static ncclResult_t wait_for(int sock, short events, uint64_t deadline)
     return ncclSuccess;
 }
 
-/* What errno means after a failed transfer; ncclSuccess: try again. */
+/* Map errno after a failed transfer to a result; ncclSuccess: try again. */
 static ncclResult_t after_failure(int sock, short events, uint64_t deadline)
 {
     if (errno == EAGAIN || errno == EINTR) return wait_for(sock, events, deadline);
@@ -95,14 +95,12 @@ static size_t take_fds(struct msghdr *msg, int *fd)
     return taken;
 }
 
-/*
- * A non-blocking receive from a SEQPACKET socket first looks at the queue, then, as that was empty, at whether the peer has
- * closed (unix_dgram_recvmsg in Linux; unix(7) says nothing of it). A peer that sends and closes between the two looks makes
- * it return 0 with the message in the queue. Once it has returned 0 nothing more can be sent, so a second look is enough.
- */
+/* A non-blocking receive from a SEQPACKET socket first looks at the queue, then, if that was empty, at whether the peer
+ * has closed (unix_dgram_recvmsg in Linux; unix(7) does not mention it). If a peer sends and closes between the two, it
+ * returns 0 with the message in the queue. After a 0 no more can be sent, so a second receive is enough. */
 static ssize_t receive(int sock, struct msghdr *msg)
 {
-    const struct msghdr fresh = *msg; /* a receive of nothing has changed the lengths */
+    const struct msghdr fresh = *msg; /* an empty receive has changed the lengths */
     ssize_t n = recvmsg(sock, msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 
     if (n || msg->msg_controllen) return n;
@@ -120,7 +118,7 @@ static void make_room_for_one(int sock)
     if (fd >= 0) close(fd);
 }
 
-/* One piece; `*got` bytes, 0 when it is worth trying again. */
+/* Receive one piece; `*got` is its size, 0 if the call should be repeated. */
 static ncclResult_t recv_some(int sock, int *fd, struct iovec *io, uint64_t deadline, size_t *got)
 {
     union control control;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * fdpass.h - give a file descriptor to another process, with a few bytes that say what it is.
+ * fdpass.h - pass a file descriptor to another process, with a few bytes of data.
  *
  * Works over a connected AF_UNIX socket (stream or seqpacket, blocking or not). Sender and receiver agree on the number
- * of bytes; the descriptor travels with the first of them. A message may go without descriptor, as a refusal does.
+ * of bytes; the descriptor travels with the first of them. A message without a descriptor is allowed, for instance as a
+ * refusal.
  *
  * Sizes:    1 to KL_FDPASS_BYTES bytes, the same on both sides.
  * Errors:   ncclRemoteError when the peer is gone, silent past the deadline, or sends more than one descriptor;
@@ -25,8 +26,8 @@
 ncclResult_t kl_fdpass_send(int sock, int fd, const void *data, size_t bytes, uint64_t deadline);
 
 /**
- * Receive exactly `bytes` into `data`, and the descriptor that came along (close-on-exec, the caller's) or -1.
- * On failure nothing stays open, and what was received is lost: close the socket.
+ * Receive exactly `bytes` into `data`, and the descriptor that came along (close-on-exec, the caller's) or -1. On
+ * failure no descriptor stays open, and received data is lost: close the socket.
  */
 ncclResult_t kl_fdpass_recv(int sock, int *fd, void *data, size_t bytes, uint64_t deadline);
 

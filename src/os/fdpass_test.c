@@ -17,7 +17,7 @@
 
 struct pair {
     int a, b;
-    int fds; /* open once both are */
+    int fds; /* number open once both are */
 };
 
 static int open_fds(void)
@@ -149,7 +149,7 @@ static void a_dead_peer_is_noticed(void **state)
     int fd = 77, file = open("/dev/null", O_RDWR);
 
     (void)state;
-    /* Dies in the middle of its message: the descriptor that did come must not stay open. */
+    /* The sender ends in the middle of its message: the descriptor received so far must not stay open. */
     assert_int_equal(kl_fdpass_send(p.a, file, "ab", 2, kl_deadline_in_ms(kolo_test_hang_ms())), ncclSuccess);
     close(file);
     close(p.a);
@@ -167,7 +167,7 @@ static void a_dead_peer_is_noticed(void **state)
 enum { ROUNDS = 20000, SPINS = 1000 };
 
 struct answerer {
-    _Atomic int round; /* what the receiver has begun */
+    _Atomic int round; /* rounds that the receiver has begun */
     int sock[ROUNDS];  /* the answering ends */
 };
 
@@ -177,18 +177,19 @@ static void *answer_and_close(void *arg)
 
     for (int i = 0; i < ROUNDS; i++) {
         for (int spins = 0; kl_load_acquire(&a->round) <= i; spins++)
-            if (spins < SPINS) /* then the other one may have no core */
+            if (spins < SPINS) /* the other thread may need this core */
                 kl_cpu_pause();
             else
                 sched_yield();
-        for (int pause = i % 64; pause; pause--) kl_cpu_pause(); /* hit another moment of the receive in each round */
+        for (int pause = i % 64; pause; pause--) kl_cpu_pause(); /* a different moment of the receive in each round */
         (void)kl_fdpass_send(a->sock[i], -1, "x", 1, KL_NO_DEADLINE);
         close(a->sock[i]);
     }
     return NULL;
 }
 
-/* The answer is there, whenever the receiver looked for it and for the end of the connection. */
+/* The answer is received, whether it arrived before or after the receiver's look at the queue and at the end of the
+ * connection. */
 static void an_answer_is_not_lost_by_closing(void **state)
 {
     static struct answerer a;
@@ -254,7 +255,7 @@ static void more_than_one_is_refused(void **state)
     close_pair(&p);
 }
 
-/* In a child, for nobody gets a limit back that was lowered. 0 if all was right. */
+/* In a child, because a lowered limit cannot be raised again. 0: passed. */
 static int lack_descriptors(const struct pair *p)
 {
     char c;

@@ -23,7 +23,7 @@ static rlim_t soft_limit(void)
     return getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur;
 }
 
-/* Each runs in a child of its own; 0 if all was right. */
+/* Each runs in a child of its own; 0: passed. */
 
 static int allow(void)
 {

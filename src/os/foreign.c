@@ -11,7 +11,7 @@ struct kl_foreign kl_foreign_self(const uint64_t *mark)
     return (struct kl_foreign){.mark_at = (uint64_t)(uintptr_t)mark, .mark = *mark, .pid = kl_process_id()};
 }
 
-/* An address of theirs: never followed here. */
+/* An address in the other process: never dereferenced here. */
 static struct iovec there(uint64_t at, size_t bytes)
 {
     return (struct iovec){.iov_base = (void *)(uintptr_t)at, .iov_len = bytes};
@@ -37,7 +37,7 @@ static bool is_seen(const struct kl_foreign_seen *seen, const struct kl_foreign 
     return seen->at && now - seen->at < (uint64_t)KL_FOREIGN_SEEN_MS * 1000000u && is_same(&seen->process, p);
 }
 
-/* Its mark was there at `now`, or is not. */
+/* Remember that the mark was found at `now`, or that it was not. */
 static bool see(struct kl_foreign_seen *seen, const struct kl_foreign *p, uint64_t now, bool is_there)
 {
     seen->process = *p;

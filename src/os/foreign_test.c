@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing what another process has in its memory, and only of the one that is meant. */
+/* Reading and writing the memory of another process, and only of the one that is meant. */
 #include "os/foreign.h"
 
 #include "base/clock.h"
@@ -65,9 +65,9 @@ static void what_it_has_is_read(void **state)
         return;
     }
     for (size_t i = 0; i < BYTES; i++) assert_int_equal(to[i], 7);
-    assert_false(kl_foreign_read(&child, &seen, to, address(data) + BYTES - 1, 2)); /* its end */
+    assert_false(kl_foreign_read(&child, &seen, to, address(data) + BYTES - 1, 2)); /* beyond the end of its memory */
     child.mark++;
-    assert_false(kl_foreign_read(&child, &seen, to, address(data), BYTES)); /* somebody else */
+    assert_false(kl_foreign_read(&child, &seen, to, address(data), BYTES)); /* another process */
     child.mark--;
     child.mark_at = address(data) + BYTES;
     assert_false(kl_foreign_read(&child, &seen, to, address(data), BYTES));
@@ -94,11 +94,12 @@ static void what_it_has_is_written(void **state)
     assert_true(kl_foreign_write(&child, &seen, address(data) + 5, from, sizeof from));
     assert_true(kl_foreign_read(&child, &seen, to, address(data) + 4, sizeof to));
     assert_memory_equal(to, "\7\1\2\3", sizeof to);
-    assert_int_equal(data[5], 0);                                                      /* not here */
-    assert_false(kl_foreign_write(&child, &seen, address(data) + BYTES - 1, from, 2)); /* its end */
+    assert_int_equal(data[5], 0); /* not written in this process */
+    /* beyond the end of its memory */
+    assert_false(kl_foreign_write(&child, &seen, address(data) + BYTES - 1, from, 2));
     child.mark++;
     assert_false(kl_foreign_is_open(&child));
-    assert_false(kl_foreign_write(&child, &seen, address(data), from, 1)); /* somebody else */
+    assert_false(kl_foreign_write(&child, &seen, address(data), from, 1)); /* another process */
     child.mark--;
     assert_true(kl_foreign_read(&child, &seen, to, address(data), 1));
     assert_int_equal(to[0], 7);
@@ -106,7 +107,7 @@ static void what_it_has_is_written(void **state)
     assert_false(kl_foreign_write(&child, &seen, address(data), from, 1)); /* gone */
 }
 
-/* For as long as its number cannot be another's. */
+/* For as long as the pid cannot be reused. */
 static void a_mark_holds_for_a_while(void **state)
 {
     unsigned char to[4];
@@ -119,7 +120,7 @@ static void a_mark_holds_for_a_while(void **state)
         stop(pid);
         skip();
     }
-    assert_true(kl_foreign_write(&child, &seen, address(data), "", 1)); /* what had been its mark */
+    assert_true(kl_foreign_write(&child, &seen, address(data), "", 1)); /* where its mark was */
     const bool holds = kl_foreign_read(&child, &seen, to, address(data), sizeof to);
     assert_true(holds || kl_now_coarse_ns() - seen.at >= (uint64_t)KL_FOREIGN_SEEN_MS * 1000000u);
     seen.at -= (uint64_t)KL_FOREIGN_SEEN_MS * 1000000u;
@@ -150,7 +151,7 @@ int main(void)
         cmocka_unit_test(what_does_not_exist_is_not_read),
     };
 
-    /* With nothing behind it. */
+    /* With unmapped memory behind it. */
     data = mmap(NULL, BYTES + 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED || mprotect(data + BYTES, 65536, PROT_NONE)) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);

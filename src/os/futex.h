@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** futex.h - sleep on a word of this process, and wake who sleeps there. Source: futex(2). */
+/** futex.h - sleep on a word of this process, and wake sleepers. Source: futex(2). */
 #ifndef KL_OS_FUTEX_H
 #define KL_OS_FUTEX_H
 
@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/** Sleep while *word is `value`, at most `ns`. Returns for any reason: look again. */
+/** Sleep while *word is `value`, at most `ns`. May return for any reason: check the word again. */
 static inline void kl_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
 {
     struct timespec t = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};

@@ -21,10 +21,10 @@ enum { BOOT_ID = 40, PLACE = 128 };
 void kl_hostinfo_name(char name[KL_HOSTNAME])
 {
     if (gethostname(name, KL_HOSTNAME - 1)) snprintf(name, KL_HOSTNAME, "unknown");
-    name[KL_HOSTNAME - 1] = 0; /* a name that is cut need not have one */
+    name[KL_HOSTNAME - 1] = 0; /* a truncated name may lack one */
 }
 
-/* The text that the kernel makes up at each boot; "" where /proc does not tell. */
+/* The kernel's random id of this boot; "" if /proc does not have it. */
 static void read_boot_id(char id[BOOT_ID])
 {
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -36,7 +36,7 @@ static void read_boot_id(char id[BOOT_ID])
     fclose(f);
 }
 
-/* `what` keeps hashes of different things apart. */
+/* `what` is a label that separates the hashes of different things. */
 static ncclResult_t hash_texts(const char *what, const char *a, const char *b, uint64_t *hash)
 {
     unsigned char sum[crypto_generichash_BYTES_MIN];
@@ -66,7 +66,8 @@ ncclResult_t kl_hostinfo_host_hash(const char *hostid, uint64_t *hash)
 
 /* ---- namespaces ---- */
 
-/* The kernel's number of the network namespace, which needs no /proc; 0 where it has none. It must not depend on what this process has left. */
+/* The kernel's cookie of the network namespace, which needs no /proc; 0 if unavailable. Must not depend on this
+ * process's descriptor limit. */
 static ncclResult_t netns_cookie(uint64_t *cookie)
 {
     socklen_t bytes = sizeof *cookie;

@@ -45,7 +45,7 @@ static void a_named_host_has_the_same_hash_everywhere(void **state)
     assert_int_equal(host_hash("a"), UINT64_C(0xccd8ef82a5a8797c));
 }
 
-/* Run `say` in a forked child; returns what it wrote, as a number. */
+/* Run `say` in a forked child; returns the number that it wrote. */
 static uint64_t in_child(uint64_t (*say)(void))
 {
     int ends[2], status;
@@ -125,7 +125,7 @@ static uint64_t memory_of_other_users(void)
     return unshare(CLONE_NEWUSER) ? 0 : memory_hash();
 }
 
-/* Whatever the host is called. */
+/* Independent of the host's name. */
 static void namespaces_tell_what_is_shared(void **state)
 {
     (void)state;

@@ -15,8 +15,8 @@
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
-enum { SMOOTHING = 4 }; /* of the expected time of a block: one part in so many is that of the last one */
-/* An operation that takes longer has waited for other ranks; such time is not credited. */
+enum { SMOOTHING = 4 }; /* divisor of the moving average of a block's time */
+/* The most time credited per byte: an operation that takes longer has waited for other ranks. */
 enum { MOST_NS_PER_BYTE = 1 };
 enum { USES_BITS = 8, USES_MASK = (1 << USES_BITS) - 1 };
 
@@ -52,7 +52,7 @@ ncclResult_t kl_hugepages_create(const struct kl_hugepages_system *system, struc
     *pages = NULL;
     if (!system->block_bytes) return ncclSuccess;
     *pages = kl_chaos_calloc(1, sizeof **pages);
-    if (!*pages) return KL_NOMEM("what is known of huge pages");
+    if (!*pages) return KL_NOMEM("the table of huge pages");
     (*pages)->system = *system;
     (*pages)->expected_ns = (int64_t)KL_HUGEPAGES_EXPECTED_US * 1000;
     return ncclSuccess;
@@ -78,7 +78,7 @@ static void ask_for(struct kl_hugepages *p, uintptr_t block)
     p->failures = done && took < KL_HUGEPAGES_SLOW_MS * NS_PER_MS ? 0 : p->failures + 1;
 }
 
-/* The count goes on, and comes round: the address may have got other memory by then. */
+/* The count wraps around, so that a block is collapsed again: by then the address may be of other memory. */
 static void use_block(struct kl_hugepages *p, uintptr_t block)
 {
     uint64_t *known = &p->blocks[block % KL_HUGEPAGES_BLOCKS];
@@ -86,7 +86,7 @@ static void use_block(struct kl_hugepages *p, uintptr_t block)
     const unsigned uses = (*known & ~(uint64_t)USES_MASK) == number ? *known & USES_MASK : 0;
 
     if (uses == 1) {
-        if (p->credit_ns < p->expected_ns) return; /* another time */
+        if (p->credit_ns < p->expected_ns) return; /* later, when there is credit */
         ask_for(p, block);
     }
     *known = number | ((uses + 1) & USES_MASK);
@@ -110,7 +110,7 @@ void kl_hugepages_use(struct kl_hugepages *p, const void *at, size_t bytes)
     for (uintptr_t b = first; b < end && p->failures < KL_HUGEPAGES_FAILURES; b++) use_block(p, b);
 }
 
-/* What is not spent by the next operation is kept as far as it is needed for a block. */
+/* Unspent credit is kept, up to the expected time of a block. */
 void kl_hugepages_end(struct kl_hugepages *p)
 {
     if (!p->bytes) return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which blocks get huge pages and when, on a simulated system whose clock advances when blocks are collapsed. Then on the system of this machine. */
+/* Which blocks are collapsed and when, on a simulated system whose clock advances when blocks are collapsed. Then on
+ * this machine. */
 #include "os/hugepages.h"
 
 #include "tests/sysfs_tree.h"
@@ -12,7 +13,7 @@ enum { BLOCK = 2 << 20, MOST = 1024 };
 
 #define MS ((uint64_t)1000000)
 
-/* ---- a system ---- */
+/* ---- a simulated system ---- */
 
 static uint64_t now;
 static struct {
@@ -56,7 +57,7 @@ static const char *address(size_t at)
     return (const char *)(uintptr_t)at;
 }
 
-/* An operation on so much memory that takes so long, besides collapsing. Returns how many blocks were collapsed for it. */
+/* An operation on `bytes` of memory that takes `ns`, collapsing aside. Returns how many blocks were collapsed. */
 static int operate_for(struct kl_hugepages *pages, size_t at, size_t bytes, uint64_t ns)
 {
     const int before = ncollapsed;
@@ -68,13 +69,13 @@ static int operate_for(struct kl_hugepages *pages, size_t at, size_t bytes, uint
     return ncollapsed - before;
 }
 
-/* One that takes long enough for two blocks, or as long as is credited. */
+/* One that takes long enough for two blocks, or as long as is credited at most. */
 static int operate(struct kl_hugepages *pages, size_t at, size_t bytes)
 {
     return operate_for(pages, at, bytes, 2 * KL_HUGEPAGES_SHARE * MS);
 }
 
-/* ---- which ---- */
+/* ---- which blocks ---- */
 
 static void only_whole_blocks_are_collapsed(void **state)
 {
@@ -120,7 +121,8 @@ static void memory_that_is_used_once_stays(void **state)
     kl_hugepages_free(pages);
 }
 
-/* Many operations on many blocks, and pauses in between. No operation takes a tenth longer than without, but for the rest of one block; nor do all of them together. */
+/* Many operations on many blocks, and pauses in between. No operation takes more than a tenth longer, except for the
+ * remainder of one block; nor do all of them together. */
 static void collapsing_takes_a_tenth_at_most(void **state)
 {
     enum { BLOCKS = 64, OPERATIONS = 250 };
@@ -145,7 +147,7 @@ static void collapsing_takes_a_tenth_at_most(void **state)
     }
 }
 
-/* An operation that has waited for other ranks does not earn more than its memory can take. */
+/* An operation that has waited for other ranks earns no more credit than its memory allows. */
 static void waiting_is_not_credited(void **state)
 {
     struct kl_hugepages *pages = begin();
@@ -170,7 +172,7 @@ static void memory_is_looked_at_again_in_time(void **state)
     kl_hugepages_free(pages);
 }
 
-/* What takes long counts as well. */
+/* Blocks that take long count as failures as well. */
 static void where_none_are_given_no_more_are_asked_for(void **state)
 {
     (void)state;
@@ -197,7 +199,7 @@ static void a_few_failures_do_not_matter(void **state)
     kl_hugepages_free(pages);
 }
 
-/* ---- which systems ---- */
+/* ---- detection of systems ---- */
 
 static void the_system_says_whether_it_has_them(void **state)
 {
@@ -233,7 +235,7 @@ static void the_system_says_whether_it_has_them(void **state)
     }
 }
 
-/* This one: contents stay, and what is no memory is of no harm. */
+/* On this machine: contents stay, and addresses without memory do no harm. */
 static void what_is_collapsed_keeps_its_contents(void **state)
 {
     const struct kl_hugepages_system system = kl_hugepages_system_of("/sys/kernel/mm/transparent_hugepage");
@@ -249,7 +251,7 @@ static void what_is_collapsed_keeps_its_contents(void **state)
     for (int n = 0; n < 4; n++) {
         kl_hugepages_begin(pages);
         kl_hugepages_use(pages, data, bytes);
-        kl_hugepages_use(pages, address(bytes), bytes); /* nothing is there */
+        kl_hugepages_use(pages, address(bytes), bytes); /* unmapped */
         for (uint32_t i = 0; i < words; i++) assert_int_equal(data[i], i);
     }
     kl_hugepages_free(pages);

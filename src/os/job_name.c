@@ -14,7 +14,7 @@ enum { ANCESTORS_MAX = 64, PPID = 4, STARTTIME = 22 };
 
 /* ---- processes ---- */
 
-/* Field `number` of /proc/PID/stat, from the fourth on; 0: not known. */
+/* Field `number` of /proc/PID/stat, from the fourth on; 0: unknown. */
 static unsigned long long stat_field(pid_t pid, int number)
 {
     char path[32], text[1024] = "";
@@ -25,12 +25,13 @@ static unsigned long long stat_field(pid_t pid, int number)
     size_t n = fread(text, 1, sizeof text - 1, f);
     fclose(f);
     text[n] = 0;
-    const char *rest = strrchr(text, ')'); /* behind the command, field 2, which may hold anything */
+    const char *rest = strrchr(text, ')'); /* after the command, field 2, which may contain anything */
     for (int field = 2; rest && field < number; field++) rest = strchr(rest + 1, ' ');
     return rest ? strtoull(rest + 1, NULL, 10) : 0;
 }
 
-/* One of its variables is told: is it another one than ours, or none of ours? */
+/* Does `entry` of an environment set a variable of `own` to another value than here, or one that is not set here?
+ * Counts equal ones in `*found`. */
 static bool tells_another(const char *entry, const char *const *own, int *found)
 {
     for (; *own; own++) {
@@ -44,7 +45,7 @@ static bool tells_another(const char *entry, const char *const *own, int *found)
     return false;
 }
 
-/* Was this process started with the same values? One whose environment cannot be read was not. */
+/* Was this process started with the same values? False if its environment cannot be read. */
 static bool is_of_this_rank(pid_t pid, const char *const *own)
 {
     char path[32], *entry = NULL;
@@ -90,7 +91,7 @@ static bool join_values(const char *const *settings, char *text, size_t size)
     return used;
 }
 
-/* A process's number comes again; with its start, in clock ticks since boot, it does not. Containers count from 1 each. */
+/* A pid is reused; with its start time (clock ticks since boot) and its pid namespace it is unique. */
 static void name_launcher(const char *const *own, char *text, size_t size)
 {
     char pids[64] = "";

@@ -31,7 +31,8 @@ static void settings_name_a_job(void **state)
     assert_string_not_equal(by_job, other);
 }
 
-/* Children of one parent have one name; those of another one have the same if settings name the job, and else another. */
+/* Children of one parent find one name; those of another parent find the same name if settings name the job, and a
+ * different one otherwise. */
 static void a_parent_names_a_job(void **state)
 {
     char by_parent[KL_JOB_NAME], by_job[KL_JOB_NAME];
@@ -55,7 +56,7 @@ static void a_parent_names_a_job(void **state)
 
 /* ---- launchers, and scripts between them and their ranks ---- */
 
-/* The name that this program, as a rank started by a shell command that ends with "$0 name", finds. */
+/* The name that this program finds as a rank started by a shell command that ends with "$0 name". */
 static void name_in(const char *command, char name[KL_JOB_NAME])
 {
     char line[512], self[256] = "";
@@ -78,8 +79,8 @@ static void scripts_make_no_difference(void **state)
         "env TEST_RANK=0 TEST_FD=6 $SELF name",
         "env TEST_RANK=1 TEST_FD=7 " WRAPPED,
         "env TEST_RANK=2 TEST_FD=8 " TWICE,
-        "env TEST_RANK=3 " TWICE, /* no launcher says all of them */
-        "$SELF name",             /* nor any */
+        "env TEST_RANK=3 " TWICE, /* no launcher sets all of them */
+        "$SELF name",             /* no launcher sets any */
     };
     char first[KL_JOB_NAME], other[KL_JOB_NAME];
 
@@ -92,7 +93,7 @@ static void scripts_make_no_difference(void **state)
     }
 }
 
-/* Two launchers that rank 1 of a job starts: each has a job of its own, even for its rank 1. */
+/* Two launchers started by rank 1 of a job: each has a job of its own, also for its rank 1. */
 static void a_launcher_inside_a_job_has_its_own(void **state)
 {
     char outer[KL_JOB_NAME], inner[2][KL_JOB_NAME];

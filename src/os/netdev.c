@@ -85,7 +85,7 @@ int kl_netdev_speed(const char *sysfs, const char *name)
     return speed_of(sysfs, name, DEPTH);
 }
 
-/* ---- where it is ---- */
+/* ---- position ---- */
 
 bool kl_netdev_device(const char *sysfs, const char *name, char path[PATH_MAX])
 {
@@ -95,9 +95,9 @@ bool kl_netdev_device(const char *sysfs, const char *name, char path[PATH_MAX])
     return snprintf(device, sizeof device, "%s/device", dir) < (int)sizeof device && realpath(device, path);
 }
 
-/* ---- what it is for ---- */
+/* ---- role ---- */
 
-/* Names that engines and tools give. */
+/* Names that container engines and tools use. */
 static enum kl_netdev_role role_by_name(const char *name)
 {
     static const struct {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interfaces of a machine that is laid out in a directory: speeds through bonds and VLANs, NICs, and what only joins others. */
+/* A machine's interfaces laid out in a directory: speeds through bonds and VLANs, NICs, and interfaces that only
+ * connect others. */
 #include "os/netdev.h"
 
 #include "tests/sysfs_tree.h"
@@ -24,18 +25,18 @@ static const struct {
     const char *name;
     int mbps;
 } speeds[] = {
-    {"eth0", 25000},                     /* says so */
-    {"eth1", 25000},                     /* likewise */
+    {"eth0", 25000},                     /* by its speed file */
+    {"eth1", 25000},                     /* by its speed file */
     {"eth2", 0},                         /* down: -1 */
     {"bond0", 50000},                    /* two of its three slaves are up */
     {"bond1", 25000},                    /* active-backup: one at a time */
     {"eth0.7", 25000},                   /* a VLAN */
     {"bond0.8", 50000},                  /* a VLAN on a bond */
     {"mac0", 50000},                     /* a MACVLAN on that VLAN */
-    {"knot0", 0},                        /* two that are said to carry each other */
-    {"dummy0", 0},                       /* carried by nothing */
-    {"absent", 0},                       /* not there */
-    {"a-name-that-is-no-interface/", 0}, /* nor can be */
+    {"knot0", 0},                        /* two that claim to carry each other */
+    {"dummy0", 0},                       /* no device below */
+    {"absent", 0},                       /* missing */
+    {"a-name-that-is-no-interface/", 0}, /* not a valid name */
 };
 
 static void speeds_follow_what_carries(void **state)
@@ -68,10 +69,10 @@ static const struct {
     {"eth0", KL_NETDEV_PORT, "bond0"}, /* a slave */
     {"eth3", KL_NETDEV_NIC, ""},          {"bond0", KL_NETDEV_NIC, ""},
     {"bond0.8", KL_NETDEV_NIC, ""},       {"mac0", KL_NETDEV_NIC, ""},
-    {"dummy0", KL_NETDEV_NIC, ""},        {"lan", KL_NETDEV_BRIDGE, ""},  /* whatever it is called */
+    {"dummy0", KL_NETDEV_NIC, ""},        {"lan", KL_NETDEV_BRIDGE, ""},  /* independent of the name */
     {"port", KL_NETDEV_PORT, "lan"},      {"gre1", KL_NETDEV_TUNNEL, ""}, /* by type, by flags, by kind */
     {"vpn0", KL_NETDEV_TUNNEL, ""},       {"overlay", KL_NETDEV_TUNNEL, ""},
-    {"docker0", KL_NETDEV_CONTAINER, ""}, /* by name, here and below */
+    {"docker0", KL_NETDEV_CONTAINER, ""}, /* by name, of the interface and of the one below */
     {"br-4f2", KL_NETDEV_BRIDGE, ""},     {"veth1a2b", KL_NETDEV_CONTAINER, ""},
     {"virbr0", KL_NETDEV_BRIDGE, ""},     {"lo", KL_NETDEV_LOOPBACK, ""},
     {"absent", KL_NETDEV_NIC, ""},

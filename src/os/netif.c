@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIST_MAX = 256 }; /* addresses looked at by kl_netif_choose */
+enum { LIST_MAX = 256 }; /* addresses that kl_netif_choose considers */
 
 /* ---- names ---- */
 
@@ -70,7 +70,7 @@ static struct kl_netif *find(struct kl_netif *chosen, int n, const char *name)
     return NULL;
 }
 
-/* The interface appears once, with its best address. */
+/* The interface is added once, with its best address. */
 static int add(struct kl_netif *chosen, int n, const struct kl_netif *netif)
 {
     struct kl_netif *same = find(chosen, n, netif->name);
@@ -109,7 +109,7 @@ static int select_named(const struct kl_netif *list, int n, const struct kl_neti
     return count;
 }
 
-/* What is left where there is nothing but loopback, and that without IPv4. */
+/* The remaining case: only loopback, and without IPv4. */
 static int select_loopback(const struct kl_netif *list, int n, int family, struct kl_netif *chosen)
 {
     int count = 0;
@@ -146,7 +146,7 @@ int kl_netif_select(const struct kl_netif *list, int n, const struct kl_netif_wi
 
 /* ---- the system ---- */
 
-/* getifaddrs gives no scope with a mask, and the scope of addresses only where there is one: comparable as they are. */
+/* getifaddrs gives masks without scope, and scopes of addresses only where one exists: comparable as they are. */
 static bool take(const struct ifaddrs *from, struct kl_netif *to)
 {
     union kl_address family = {.any = {.sa_family = from->ifa_addr ? from->ifa_addr->sa_family : AF_UNSPEC}};

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * netif.h - the network interfaces of this host, and which of them to use.
+ * netif.h - the network interfaces of this host, and the choice among them.
  *
  * Order of choice:
  *   1. near (the address of NCCL_COMM_ID): the first interface on its subnet; without one, as below
  *   2. names (NCCL_SOCKET_IFNAME): all interfaces that match, in the system's order
- *   3. by itself: all of the first class that is not empty: ib*, others, docker*, lo*
+ *   3. automatic: all of the first class that is not empty: ib*, others, docker*, lo*
  * An interface appears once, with its first address, IPv4 before global IPv6 before link-local IPv6. IPv6 loopback is
- * used only where `near` asks for it, or by itself where nothing but loopback is there.
+ * used only if `near` asks for it, or by automatic choice where only loopback exists.
  *
  * Names:    prefixes separated by commas; leading ^ excludes the listed, leading = compares whole names, ^= both. A
  *           ":port" after a name is ignored here.
- * Errors:   ncclSystemError when nothing is left; the sentence lists what exists.
+ * Errors:   ncclSystemError when nothing is left; the sentence lists the existing interfaces.
  * Threads:  any.
  * Source:   the runtime specification, 2.2; NCCL's documentation of NCCL_SOCKET_IFNAME; getifaddrs(3).
  */
@@ -32,11 +32,11 @@ struct kl_netif {
     union kl_address mask;
 };
 
-/** What the user asked for. */
+/** The user's constraints. */
 struct kl_netif_wish {
-    const char *names;            /* NCCL_SOCKET_IFNAME; NULL or "": no wish */
+    const char *names;            /* NCCL_SOCKET_IFNAME; NULL or "": no constraint */
     int family;                   /* AF_INET or AF_INET6 (NCCL_SOCKET_FAMILY); 0: both */
-    const union kl_address *near; /* NCCL_COMM_ID; NULL: no wish */
+    const union kl_address *near; /* NCCL_COMM_ID; NULL: no constraint */
 };
 
 /**
@@ -44,7 +44,7 @@ struct kl_netif_wish {
  */
 bool kl_netif_name_matches(const char *name, int port, const char *names);
 
-/** Does a list name interfaces, instead of nothing or those that are not to be used? */
+/** Does the list select interfaces, rather than being empty or excluding some? */
 static inline bool kl_netif_names_some(const char *names)
 {
     return names && *names && *names != '^';
@@ -53,11 +53,11 @@ static inline bool kl_netif_names_some(const char *names)
 /** Every address of every interface that is up, at most `max`, in the system's order. */
 ncclResult_t kl_netif_list(struct kl_netif *list, int max, int *count);
 
-/** The choice among `n` of them: how many were written to `chosen`, at most KL_NETIF_MAX. Pure, silent. */
+/** Choose among `n` of them: returns how many were written to `chosen`, at most KL_NETIF_MAX. Pure, silent. */
 int kl_netif_select(const struct kl_netif *list, int n, const struct kl_netif_wish *wish,
                     struct kl_netif chosen[KL_NETIF_MAX]);
 
-/** List and select; at least one. */
+/** List and select; at least one on success. */
 ncclResult_t kl_netif_choose(const struct kl_netif_wish *wish, struct kl_netif chosen[KL_NETIF_MAX], int *count);
 
 #endif

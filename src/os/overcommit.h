@@ -2,8 +2,8 @@
 /**
  * overcommit.h - does the system promise no more memory than it has (vm.overcommit_memory=2)?
  *
- * Then a page of shared memory that cannot be had when it is touched ends the process (SIGBUS), where reserving it before would have
- * been an error. Elsewhere the system looks for memory by ending processes, which nothing here prevents.
+ * Then touching a page of shared memory that cannot be allocated ends the process (SIGBUS), whereas reserving it
+ * beforehand fails with an error. Other systems free memory by killing processes, which Kolo cannot prevent.
  *
  * Threads:  any.
  * Source:   the kernel's Documentation/mm/overcommit-accounting.rst.
@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-/** Read once. False also where it cannot be known. */
+/** Read once. False also if it is unknown. */
 bool kl_overcommit_is_strict(void);
 
 #endif

@@ -5,12 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ASKED_ANEW = 1024 }; /* questions until what is known is forgotten */
+enum { ASKED_ANEW = 1024 }; /* queries until the cache is cleared */
 
 #define PRESENT ((uint64_t)1 << 63)
 #define SHARED  ((uint64_t)1 << 61)
 
-/* No descriptor is kept: it would stand for the process that opened it, also in a forked child. False: the kernel does not tell. */
+/* Opens the file each time: a kept descriptor would stand for the process that opened it, also in a forked child.
+ * False: the kernel does not report it. */
 static bool ask(uintptr_t page, uint64_t *entry)
 {
     int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);

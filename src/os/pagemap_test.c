@@ -34,11 +34,11 @@ static void private_memory_that_was_written_is_its_own(void **state)
     char *p = map_pages(MAP_PRIVATE);
 
     (void)state;
-    assert_false(kl_pagemap_is_own(&map, p, 8)); /* there is no page yet */
+    assert_false(kl_pagemap_is_own(&map, p, 8)); /* not present yet */
     p[0] = 1;
     assert_true(kl_pagemap_is_own(&map, p, 8));
     assert_true(kl_pagemap_is_own(&map, p + page - 8, 8));
-    assert_false(kl_pagemap_is_own(&map, p + page - 8, 9)); /* into the next page, of which there is none */
+    assert_false(kl_pagemap_is_own(&map, p + page - 8, 9)); /* reaches into the next page, which is not present */
     p[page] = 1;
     assert_true(kl_pagemap_is_own(&map, p + page - 8, 9));
     munmap(p, PAGES * page);
@@ -68,7 +68,7 @@ static void nor_is_that_of_a_file(void **state)
     close(fd);
 }
 
-/* What is known is forgotten now and then. */
+/* The cache is cleared now and then. */
 static void other_memory_in_its_place_is_noticed(void **state)
 {
     char *p = map_pages(MAP_PRIVATE);

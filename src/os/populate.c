@@ -17,6 +17,6 @@ void kl_populate(void *at, size_t bytes)
     const int saved = errno;
 
     if (end > first)
-        madvise((void *)first, end - first, MADV_POPULATE_WRITE); /* a failure costs nothing but the faults */
+        madvise((void *)first, end - first, MADV_POPULATE_WRITE); /* failure is harmless: pages fault in later */
     errno = saved;
 }

@@ -28,7 +28,7 @@ const char *const *kl_private_folders(void)
     return folders;
 }
 
-/* Somebody else may have put a pipe there, which must not keep us waiting. */
+/* A pipe of another user at this path must not block the open. */
 static int open_at(int folder, const char *path)
 {
     int fd = openat(folder, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -27,14 +27,14 @@ static const char mark[8] = "KOLOmeet"; /* no zero at its end */
 /* The file begins with this; the bytes follow. */
 struct head {
     char mark[sizeof mark];
-    uint64_t pid;     /* of the writer, as it sees itself */
+    uint64_t pid;     /* of the writer, in its pid namespace */
     uint64_t made_ns; /* since 1970 */
     uint64_t bytes;
 };
 
 struct kl_rendezvous_file {
-    struct kl_rendezvous_file *next; /* of this process's */
-    int fd;                          /* locked; -1: a parent's */
+    struct kl_rendezvous_file *next; /* list of this process's files */
+    int fd;                          /* locked; -1: in a forked child */
     char path[KL_PRIVATE_PATH];
 };
 
@@ -44,10 +44,10 @@ static struct {
     struct kl_rendezvous_file *first;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
-/* What became of one look at one folder. */
+/* Result of looking into one folder. */
 enum found { FOUND, NOTHING, HELD, UNUSABLE };
 
-/* A pause between two looks: at first a short one. */
+/* Sleep between two looks, twice as long each time. */
 static void pause_for(long *ns)
 {
     nanosleep(&(struct timespec){.tv_nsec = *ns}, NULL);
@@ -59,7 +59,7 @@ static void name_file(const char *folder, const char *name, char path[KL_PRIVATE
     snprintf(path, KL_PRIVATE_PATH, "%s/%s" SUFFIX, folder, name);
 }
 
-/* ---- forks: a child has the parent's locks as long as it has the descriptors ---- */
+/* ---- forks: a child would share the parent's locks until it closes the descriptors ---- */
 
 static void before_fork(void)
 {
@@ -95,9 +95,10 @@ static void leave_list(struct kl_rendezvous_file *file)
     pthread_mutex_unlock(&process.lock);
 }
 
-/* ---- a file that is there ---- */
+/* ---- an existing file ---- */
 
-/* Afterwards NOTHING has the name, or UNUSABLE, somebody else's; else an open file, HELD by a process. */
+/* NOTHING: the name is free now; UNUSABLE: the file is not this user's; otherwise a process has it open and locked:
+ * HELD. */
 static enum found open_held(const char *path, int *out, char why[WHY])
 {
     int fd = kl_private_file_open(path);
@@ -114,7 +115,7 @@ static enum found open_held(const char *path, int *out, char why[WHY])
         *out = fd;
         return HELD;
     }
-    /* Its writer is dead. Whoever removes it has the lock, so that it is not taken for one that has come in its place. */
+    /* Its writer is dead. The file is removed under its lock, so that no new file of this name is removed instead. */
     if (kl_private_file_is_at(path, fd)) unlink(path);
     close(fd);
     return NOTHING;
@@ -132,7 +133,7 @@ static void describe(const char *path, int fd, char *text, size_t size)
 
     clock_gettime(CLOCK_REALTIME, &now);
     if (!read_head(fd, &h)) {
-        snprintf(text, size, "%s, which is not what was expected", path);
+        snprintf(text, size, "%s, which has unexpected contents", path);
         return;
     }
     snprintf(text, size, "%s, made by process %llu %.3g s ago", path, (unsigned long long)h.pid,
@@ -160,12 +161,12 @@ static bool lock(int fd)
 {
     int rc;
 
-    do rc = flock(fd, LOCK_EX); /* a sweep may hold it for a moment */
+    do rc = flock(fd, LOCK_EX); /* a sweep may hold the lock for a moment */
     while (rc && errno == EINTR);
     return !rc;
 }
 
-/* Locked and written before it gets the name by which others know it. -1: errno. */
+/* Lock and write a draft, before it gets its final name. -1: errno. */
 static int make_draft(const char *path, const void *data, size_t bytes, char draft[DRAFT])
 {
     uint64_t number = 0;
@@ -182,7 +183,7 @@ static int make_draft(const char *path, const void *data, size_t bytes, char dra
     return -1;
 }
 
-/* NOTHING: the name has been taken meanwhile, or a sweep took the draft, which had no lock yet. */
+/* NOTHING: the name has been taken meanwhile, or a sweep removed the draft before it was locked. */
 static enum found write_in_list(struct kl_rendezvous_file *file, const void *data, size_t bytes, char why[WHY])
 {
     char draft[DRAFT];
@@ -205,7 +206,7 @@ static enum found write_in_list(struct kl_rendezvous_file *file, const void *dat
     return UNUSABLE;
 }
 
-/* No fork comes between the lock and the list. */
+/* The list's lock keeps a fork from coming between file lock and list. */
 static enum found write_in(struct kl_rendezvous_file *file, const void *data, size_t bytes, char why[WHY])
 {
     pthread_once(&process.once, mind_forks);
@@ -215,7 +216,7 @@ static enum found write_in(struct kl_rendezvous_file *file, const void *data, si
     return there;
 }
 
-/* HELD: another process has the name, as `why` says. */
+/* HELD: another process has the name; `why` describes it. */
 static enum found try_to_write(struct kl_rendezvous_file *file, const void *data, size_t bytes, char why[WHY])
 {
     int other;
@@ -233,7 +234,7 @@ static bool is_stale(int fd)
     return kl_private_file_claim(fd);
 }
 
-/* In the first folder that can be used. NOTHING: none can, as `why` says of each. */
+/* In the first folder that can be used. NOTHING: none can; `why` gives the reason for each. */
 static ncclResult_t write_somewhere(struct kl_rendezvous_file *file, const char *const *folders, const char *name,
                                     const struct iovec *data, uint64_t deadline)
 {
@@ -312,7 +313,7 @@ ncclResult_t kl_rendezvous_file_read(const char *const *folders, const char *nam
     char path[KL_PRIVATE_PATH], why[WHY];
 
     for (long ns = LOOK_NS;; pause_for(&ns)) {
-        bool late = kl_deadline_passed(deadline); /* then this is the last look */
+        bool late = kl_deadline_passed(deadline); /* checked first: this is then the last look */
 
         snprintf(why, sizeof why, "nobody has written %s" SUFFIX, name);
         for (const char *const *folder = folders; *folder; folder++) {

@@ -80,7 +80,7 @@ static void finish(pid_t child, int want)
     assert_int_equal(status, want);
 }
 
-/* A process that writes it and is killed. */
+/* A process writes the file and is killed. */
 static void leave_stale(void)
 {
     pid_t child = fork();
@@ -104,7 +104,7 @@ static int make_folders(void **state)
     return !mkdtemp(first) || !mkdtemp(second);
 }
 
-/* The test has left nothing there. */
+/* Fails if the test left files behind. */
 static int remove_folders(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void what_is_written_is_read(void **state)
     struct stat st;
 
     (void)state;
-    pid_t child = fork(); /* it may well look first */
+    pid_t child = fork(); /* it may look before the file is written */
     if (!child) _exit(!reads(folders, said, LONG_MS));
     struct kl_rendezvous_file *file = written(said);
     path_of(first, path);
@@ -138,7 +138,7 @@ static void what_the_dead_have_left_is_not_read(void **state)
     (void)state;
     leave_stale();
     expect_nothing("nobody has written");
-    assert_int_equal(count_files(first), 0); /* who found it has removed it */
+    assert_int_equal(count_files(first), 0); /* the reader that found it has removed it */
 }
 
 static void what_the_dead_have_left_is_replaced(void **state)
@@ -160,7 +160,7 @@ static void make(const char *folder, const char *named, const char *end)
     close(fd);
 }
 
-/* Files of other jobs, drafts among them, go when anybody writes; what lives, or is no such file, stays. */
+/* A writer removes stale files of other jobs, drafts among them; it leaves live files, and other kinds of files. */
 static void leftovers_of_other_jobs_are_removed(void **state)
 {
     char prefix[KL_JOB_NAME], path[KL_PRIVATE_PATH];
@@ -227,7 +227,8 @@ static void all_find_the_next_folder(void **state)
     assert_non_null(strstr(kl_error_text(), "/proc"));
 }
 
-/* What may stand in the way: a link, a file that others can read, a pipe, a folder. None is touched, and nobody waits for it. */
+/* Objects at the path: a link, a file that others can read, a pipe, a folder. None is touched, and no call blocks on
+ * them. */
 static void what_is_in_the_way_is_left_alone(void **state)
 {
     char path[KL_PRIVATE_PATH];
@@ -249,7 +250,7 @@ static void what_is_in_the_way_is_left_alone(void **state)
     }
 }
 
-/* A limit that does not let a file grow is an error, not a death. */
+/* A file size limit is an error, not the death of the process. */
 static void no_room_is_said(void **state)
 {
     (void)state;
@@ -264,7 +265,7 @@ static void no_room_is_said(void **state)
     assert_int_equal(count_files(first) + count_files(second), 0);
 }
 
-/* A child lives on when the writer is killed: the file is nobody's then. */
+/* A child outlives the killed writer: the file is stale then. */
 static void a_child_does_not_keep_it(void **state)
 {
     int fds[2], told[2];
@@ -284,10 +285,10 @@ static void a_child_does_not_keep_it(void **state)
     close(fds[0]);
     close(told[1]);
     finish(writer, SIGKILL);
-    assert_int_equal(read(told[0], &c, 1), 1); /* it runs: what fork(2) does in a child has been done */
+    assert_int_equal(read(told[0], &c, 1), 1); /* the child runs: the fork handlers are done */
     expect_nothing("nobody has written");
     close(fds[1]);
-    assert_int_equal(read(told[0], &c, 1), 0); /* it has ended, too */
+    assert_int_equal(read(told[0], &c, 1), 0); /* the child has ended, too */
     close(told[0]);
 }
 
@@ -316,8 +317,8 @@ static void what_is_refused_is_looked_at_again(void **state)
     kl_rendezvous_file_remove(file);
 }
 
-/* Writers of one name, some of whom die while they have it, and a reader: one has it at a time, and what is read is what the one who has
- * it wrote. */
+/* Writers of one name, some of which die while they hold it, and a reader: at most one holds it at a time, and the
+ * reader gets the contents of the current holder. */
 static void one_has_it_at_a_time(void **state)
 {
     enum { WRITERS = 3, TIMES = 40 };

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    HUGE = 2 << 20,  /* of most processors with pages of 4 KiB */
+    HUGE = 2 << 20,  /* bytes of a huge page of most processors with pages of 4 KiB */
     LABEL_MAX = 200, /* memfd_create refuses 250 and more */
     SIZE_SEALS = F_SEAL_SHRINK | F_SEAL_GROW,
     WRITE_SEALS = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE,
@@ -30,7 +30,8 @@ static size_t whole_pages(size_t bytes)
     return bytes > SIZE_MAX / 2 ? 0 : (bytes + page - 1) / page * page;
 }
 
-/* Where a huge page could begin, so that all of this memory can have them (hugepages.h); NULL: wherever the kernel likes. */
+/* A free address aligned to huge pages, so that all of this memory can have them (hugepages.h); NULL: wherever the
+ * kernel likes. */
 static void *find_room(size_t bytes)
 {
     char *room = bytes < HUGE ? MAP_FAILED
@@ -56,7 +57,8 @@ static ncclResult_t map(struct kl_segment *seg, int fd, size_t bytes)
     return ncclSuccess;
 }
 
-/* Sparse on purpose: a staging buffer that no message ever fills should not cost memory. Unless its pages are promised to others. */
+/* Sparse on purpose: a staging buffer that no message ever fills should not cost memory. Except under strict
+ * overcommit, where pages are reserved. */
 static ncclResult_t set_size(int fd, const char *label, size_t bytes)
 {
     if (!kl_filelimit_allows(bytes))
@@ -90,7 +92,7 @@ out:
     return rc;
 }
 
-/* Whoever sent the descriptor may be confused or hostile: an access to what it gave us must never fault later. */
+/* The sender of the descriptor may be confused or hostile: an access to its memory must never fault later. */
 static ncclResult_t check_sealed(int fd, size_t bytes)
 {
     struct stat st;

@@ -4,13 +4,13 @@
  *
  * One process creates a segment and passes the descriptor to its peers (os/fdpass.h); each maps it. The memory lives
  * until the last mapping and the last descriptor are gone, however the processes end. The size is sealed, so that no
- * peer can make an access beyond a shrunken end fault.
+ * peer can make accesses fault by shrinking it.
  *
- * Sizes:    bytes, rounded up to whole pages. Pages come into being when touched: an unused part costs nothing. Where the system
- *           promises no more memory than it has (overcommit.h), all of them do at creation: later each could be a SIGBUS.
+ * Sizes:    bytes, rounded up to whole pages. Pages are allocated when touched; where the system promises no more
+ *           memory than it has (overcommit.h), all at creation: later each could be a SIGBUS.
  * Contents: zero at creation.
- * Errors:   ncclSystemError (no memory, no descriptors); ncclInvalidArgument for a size of 0;
- *           ncclRemoteError when an attached descriptor is not a sealed segment of the size promised.
+ * Errors:   ncclSystemError (no memory, no descriptors); ncclInvalidArgument for a size of 0; ncclRemoteError when an
+ *           attached descriptor is not a sealed segment of the promised size.
  * Threads:  a segment belongs to one thread at a time; different segments are independent.
  * Source:   memfd_create(2), fcntl(2) F_ADD_SEALS.
  */
@@ -24,7 +24,7 @@
 struct kl_segment {
     void *base;   /* NULL until mapped */
     size_t bytes; /* whole pages */
-    int fd;       /* the creator keeps it to hand out; -1 on the attached side */
+    int fd;       /* the creator's, to pass on; -1 on the attached side */
 };
 
 #define KL_SEGMENT_NONE ((struct kl_segment){.fd = -1})

@@ -24,7 +24,7 @@ static int open_fds(void)
     return n;
 }
 
-/* By this process. */
+/* Number of this process's pages. */
 static long mapped_pages(void)
 {
     FILE *f = fopen("/proc/self/statm", "r");
@@ -56,7 +56,7 @@ static void two_mappings_are_the_same_memory(void **state)
     kl_segment_close(&peers);
 }
 
-/* So that all of it can have huge pages, in either mapping; which takes no addresses for good. */
+/* All of a large segment can have huge pages, in either mapping; no address space is leaked. */
 static void large_ones_begin_where_huge_pages_may(void **state)
 {
     enum { HUGE = 2 << 20, BYTES = HUGE + 12345, TIMES = 100 };
@@ -184,7 +184,7 @@ static void bad_sizes_are_refused(void **state)
     }
 }
 
-/* Descriptors a peer might send instead of what it promised. */
+/* Descriptors that a peer might send instead of a segment. */
 static const struct {
     const char *label;
     int seals;

@@ -41,7 +41,8 @@ static enum kl_io wait_for(int fd, short events, const struct kl_wait *wait)
 
 /* ---- opening and closing ---- */
 
-/* None of these can fail on a TCP socket of Linux; without them the connection is slower to use or to die, not wrong. */
+/* None of these fails on a TCP socket of Linux; without them the connection is slower to use or to be declared dead,
+ * not wrong. */
 static void set_nodelay(int fd)
 {
     const int on = 1;
@@ -56,8 +57,8 @@ static bool is_within_host(int fd)
     return kl_address_same_host(&here, &there);
 }
 
-/* A host tells its own sockets when the other end has gone. And of thousands that fall silent together it would send all probes
- * in one moment, lose most in a queue of 1000 packets (netdev_max_backlog), and break connections that nothing is wrong with. */
+/* Not within a host: the kernel reports the end of the other side. And of thousands of silent connections it would send
+ * all probes at once, lose most in a queue of 1000 packets (netdev_max_backlog), and break healthy connections. */
 static void probe_while_silent(int fd)
 {
     const int on = 1, idle = KEEPALIVE_IDLE_S, interval = KEEPALIVE_INTERVAL_S, count = KEEPALIVE_COUNT;
@@ -87,7 +88,7 @@ void kl_socket_close(int fd)
 
 typedef int kl_name_fn(int fd, struct sockaddr *restrict name, socklen_t *restrict bytes);
 
-/* Which door it is does not matter to who asks. */
+/* A caller does not need the number of a Unix socket, so it is left out. */
 static union kl_address name_of(int fd, kl_name_fn *fn)
 {
     union kl_address a = {0};
@@ -107,7 +108,7 @@ union kl_address kl_socket_peer(int fd)
     return name_of(fd, getpeername);
 }
 
-/* The other end of a door is a process of the same user. */
+/* The other end of a Unix socket is a process of the same user. */
 static bool is_own(int fd)
 {
     const union kl_address here = kl_socket_local(fd);
@@ -137,8 +138,9 @@ ncclResult_t kl_socket_listen(union kl_address *address, int *fd)
     int s = open_socket(address);
 
     if (s < 0) return KL_FAIL_ERRNO("cannot create a socket to listen on %s", kl_address_format(address, text));
-    /* Connections of an earlier listener may still linger on the port: they and we must have said that we do not mind. With
-       port 0 we do, until we have one of our own. A living listener refuses us in any case. */
+    /* Connections of an earlier listener may still linger on the port: both sockets must have set SO_REUSEADDR. With
+     * port 0 it is not set until the system has chosen a port, so that it chooses an unused one. A live listener causes
+     * EADDRINUSE in any case. */
     if (kl_address_port(address)) setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     const union kl_address asked = *address;
     bool bound = is_bound(s, address);
@@ -156,7 +158,8 @@ ncclResult_t kl_socket_listen(union kl_address *address, int *fd)
     return ncclSuccess;
 }
 
-/* The connection ended before we took it, or the network is unwell: the next one may be fine. accept(2) lists them. */
+/* The connection ended before it was accepted, or the network has a problem: the next accept may succeed. accept(2)
+ * lists the errors. */
 static bool accept_may_go_on(int err)
 {
     static const int passing[] = {EINTR,     EAGAIN,       ECONNABORTED, ENETDOWN,    EPROTO,     ENOPROTOOPT,
@@ -189,7 +192,8 @@ enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd)
 
 /* ---- connecting ---- */
 
-/* While nobody listens on a port that the system also hands out to clients, a connection can meet itself there. */
+/* A client connecting to a port of the ephemeral range without a listener may be assigned that port, and connect to
+ * itself. */
 static bool met_itself(int fd)
 {
     union kl_address here = kl_socket_local(fd), there = kl_socket_peer(fd);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * socket.h - stream sockets (TCP, or a door: address.h) whose every wait ends: listen, connect, accept, and exactly N bytes to or from a peer.
+ * socket.h - stream sockets (TCP, or Unix: address.h) with a limit on every wait: listen, connect, accept, and send or
+ * receive exactly N bytes.
  *
- * Waiting is poll(2) on the socket and on a stop (os/stop.h): no spinning, and a raised stop is noticed at once.
- * All sockets are non-blocking, close-on-exec, without Nagle delay. Those to other addresses than their own are probed by
- * keepalive while silent (after 10 s, every 5 s, three times), so that a host that vanished ends a connection within half
- * a minute. Doors open for processes of one user only.
+ * Waiting is poll(2) on the socket and on a stop (os/stop.h): no spinning, and a raised stop is noticed at once. All
+ * sockets are non-blocking, close-on-exec, without Nagle delay. Keepalive probes silent connections to other addresses
+ * (after 10 s, every 5 s, three times), so that the loss of a host ends them within half a minute. Unix sockets accept
+ * processes of one user only.
  *
  * Results:  operations that a caller may want to repeat return enum kl_io and are silent; kl_io_fail makes the error
- *           with the sentence, once the caller has decided that it is one.
+ *           with the sentence, if the caller decides that it is one.
  * Threads:  one at a time per socket and direction.
  * Source:   tcp(7), poll(2).
  */
@@ -23,24 +24,27 @@ enum kl_io {
     KL_IO_CLOSED,  /* the peer closed or reset the connection */
     KL_IO_LATE,    /* the deadline passed */
     KL_IO_STOPPED, /* the stop was raised */
-    KL_IO_BROKEN,  /* something else; errno says what */
+    KL_IO_BROKEN,  /* another error: errno */
 };
 
-/** How long an operation may wait, and what ends it early. */
+/** How long an operation may wait, and its cancellation. */
 struct kl_wait {
     uint64_t deadline;          /* base/clock.h */
-    const struct kl_stop *stop; /* NULL: nothing does */
+    const struct kl_stop *stop; /* NULL: cannot be cancelled */
 };
 
-/** What to do when nobody answers yet. */
+/** Repetition of connects that are refused. */
 struct kl_retry {
     int count;    /* tries after the first */
-    int sleep_ms; /* try n is followed by a pause of n * sleep_ms; short at first: 2^n ms at most */
+    int sleep_ms; /* pause after try n, times n; with short_at_first 2^n ms at most */
 };
 
 int kl_retry_pause_ms(const struct kl_retry *retry, int tries);
 
-/** Is errno one of a peer that is not there yet, or for the moment? (ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNRESET; EAGAIN of a door: too many knock) */
+/**
+ * May a connect that failed with this errno succeed later? (ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH,
+ * ECONNRESET; EAGAIN of a Unix socket: its backlog is full)
+ */
 bool kl_retry_worth(int err);
 
 /**
@@ -53,26 +57,26 @@ ncclResult_t kl_socket_listen(union kl_address *address, int *fd);
 enum kl_io kl_socket_accept(int listener, const struct kl_wait *wait, int *fd);
 
 /**
- * Connect, in two halves: begin, wait by any means until the socket is writable, finish. KL_IO_BROKEN: errno says why. After a
- * failure of `finish` the socket is still the caller's to close.
+ * Connect, in two halves: begin, wait by any means until the socket is writable, finish. KL_IO_BROKEN: see errno. After
+ * a failure of `finish` the caller still closes the socket.
  */
 enum kl_io kl_socket_connect_begin(const union kl_address *address, int *fd);
 enum kl_io kl_socket_connect_finish(int fd);
 
-/** Send or receive exactly `bytes`. After anything but KL_IO_DONE the connection is of no further use. */
+/** Send or receive exactly `bytes`. After any result but KL_IO_DONE the connection is unusable. */
 enum kl_io kl_socket_send(int fd, const void *data, size_t bytes, const struct kl_wait *wait);
 enum kl_io kl_socket_recv(int fd, void *data, size_t bytes, const struct kl_wait *wait);
 
 /** End a connection or listener, in forked children too, then close. -1 is fine. */
 void kl_socket_close(int fd);
 
-/** The address of this end or of the other; none if there is none. Of a door neither number nor place. */
+/** The address of this end or of the other; none if there is none. Of a Unix socket neither number nor place. */
 union kl_address kl_socket_local(int fd);
 union kl_address kl_socket_peer(int fd);
 
 /**
  * Make an error of a result: CLOSED and LATE are ncclRemoteError, STOPPED ncclInternalError, BROKEN ncclSystemError, or
- * ncclRemoteError when errno says that the peer cannot be reached, or (EPROTO) speaks something else. Reads "<doing what>: <why>".
+ * ncclRemoteError if errno means that the peer cannot be reached, or (EPROTO) uses another protocol. Reads "<doing>: <why>".
  */
 ncclResult_t kl_io_fail(enum kl_io io, const char *doing, ...) __attribute__((format(printf, 2, 3), cold));
 

@@ -52,7 +52,7 @@ static int listen_on(union kl_address *address)
     return listen_at(loopback, address);
 }
 
-/* KL_IO_BROKEN: errno says why. */
+/* KL_IO_BROKEN: see errno. */
 static enum kl_io connect_to(const union kl_address *address, int *fd)
 {
     enum kl_io io = kl_socket_connect_begin(address, fd);
@@ -227,7 +227,7 @@ static void a_taken_port_is_named(void **state)
     assert_int_equal(lowest_fd(), before);
 }
 
-/* A port on which nobody listens, for as long as nobody else takes it. */
+/* A port without a listener, unless another process takes it. */
 static union kl_address free_address(void)
 {
     union kl_address address;
@@ -362,7 +362,7 @@ static int has_v6(void)
     return 1;
 }
 
-/* ---- doors ---- */
+/* ---- Unix sockets ---- */
 
 static void a_door_is_a_connection(void **state)
 {
@@ -394,7 +394,7 @@ static void a_door_is_a_connection(void **state)
     assert_int_equal(errno, ECONNREFUSED);
 }
 
-/* Of another user. */
+/* As another user. */
 static int knock(const union kl_address *door)
 {
     int fd;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * stop.h - make threads that wait on sockets give up: an eventfd that every wait polls beside its socket.
+ * stop.h - cancel waits on sockets from another thread: an eventfd that every wait polls beside its socket.
  *
- * Raised once, it stays raised. Waits notice it at once, and nobody wakes up periodically to look.
+ * Once raised, it stays raised. Waits notice it at once, without periodic wake-ups.
  *
  * Errors:   ncclSystemError when no descriptor is free.
  * Threads:  raise may come from any thread, any number of times, while the stop exists; init and fini from one.

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 enum {
-    STACK_NEEDED = 72 * 1024,  /* 60 KiB were measured, with all that can be logged */
-    STACK_PLENTY = 1024 * 1024 /* the first thread's grows, and is not looked at in detail */
+    STACK_NEEDED = 72 * 1024,  /* 60 KiB were measured, including all logging */
+    STACK_PLENTY = 1024 * 1024 /* for the first thread, whose stack grows and is not examined in detail */
 };
 
 static const int fault_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
@@ -48,7 +48,7 @@ void kl_thread_attributes(pthread_attr_t *attributes)
         pthread_attr_setstacksize(attributes, KL_THREAD_STACK);
 }
 
-/* A thread inherits the mask of its creator, whatever that blocks: setting it here leaves no moment in which a signal could slip in. */
+/* A thread inherits its creator's signal mask: setting it here leaves no moment for a signal to be delivered. */
 static int create_with_signals_blocked(pthread_t *handle, void *(*begin)(void *), struct kl_thread *thread)
 {
     sigset_t before, blocked = signals_to_block();
@@ -76,7 +76,7 @@ ncclResult_t kl_thread_start(struct kl_thread *thread, const char *name, void (*
     return ncclSuccess;
 }
 
-/* Nobody else knows it: it frees what it was started with. */
+/* No other thread knows this one: it frees its own arguments. */
 static void *alone(void *arg)
 {
     struct kl_thread *thread = arg, mine = *thread;
@@ -111,7 +111,7 @@ void kl_thread_join(struct kl_thread *thread)
     thread->started = false;
 }
 
-/* There is a join by the monotonic clock as well, which ThreadSanitizer does not know. */
+/* pthread_clockjoin_np with the monotonic clock would do, but ThreadSanitizer does not know it. */
 bool kl_thread_join_by(struct kl_thread *thread, uint64_t deadline)
 {
     int left = kl_deadline_left_ms(deadline, INT_MAX);
@@ -148,7 +148,8 @@ ncclResult_t kl_thread_check_stack(void)
     pthread_attr_getstack(&attributes, &lowest, &bytes);
     pthread_attr_destroy(&attributes);
     const size_t left = (uintptr_t)__builtin_frame_address(0) - (uintptr_t)lowest;
-    if (left >= STACK_NEEDED || left > bytes) return ncclSuccess; /* more than all: it runs on another stack */
+    /* more than the whole: the thread runs on another stack */
+    if (left >= STACK_NEEDED || left > bytes) return ncclSuccess;
     return KL_FAIL(
         ncclSystemError,
         "this thread has %zu KiB of stack left, and a communicator takes %d KiB; raise `ulimit -s`, or give the "

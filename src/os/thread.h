@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * thread.h - a thread of the library inside somebody else's program.
+ * thread.h - a thread of the library inside the user's program.
  *
- * It has a name that ps, top and debuggers show, and it takes no signals: the program's handlers run in the program's
- * threads, and none of our system calls is interrupted. Signals that a fault raises (SIGSEGV, SIGBUS, SIGFPE, SIGILL,
- * SIGTRAP, SIGSYS) stay open, or a program's crash reporter would not see a crash here.
+ * It has a name that ps, top and debuggers show, and it blocks signals: the program's handlers run in the program's
+ * threads, and none of its system calls is interrupted. Signals raised by faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL,
+ * SIGTRAP, SIGSYS) stay unblocked, so that a program's crash reporter sees a crash here.
  *
- * Its stack is the system's default (`ulimit -s`), but never smaller than KL_THREAD_STACK.
+ * Its stack is the system's default (`ulimit -s`), but at least KL_THREAD_STACK.
  *
  * Errors:   ncclSystemError when the system grants no thread.
  * Threads:  start and join come from one thread at a time; a thread never joins itself.
@@ -23,15 +23,15 @@
 /** Bytes of a name, its final zero included (a limit of the kernel). */
 #define KL_THREAD_NAME 16
 
-/** Bytes of the smallest stack of a thread of ours; communicators are made with a quarter of it. */
+/** Bytes of the smallest stack of a library thread; making a communicator needs a quarter of it. */
 #define KL_THREAD_STACK (256 * 1024)
 
-/** Attributes of such a thread, for pthread_create; to be destroyed. */
+/** Attributes of such a thread, for pthread_create; the caller destroys them. */
 void kl_thread_attributes(pthread_attr_t *attributes);
 
 /**
- * Has the calling thread, which is the program's, enough stack left to make a communicator? ncclSystemError, which says how to get more.
- * Where that cannot be known (no /proc, a stack that is not the thread's own), it has.
+ * Has the calling thread, which is the program's, enough stack left to make a communicator? If not, ncclSystemError,
+ * with the remedy. Success also where that is unknown (no /proc, a stack that is not the thread's own).
  */
 ncclResult_t kl_thread_check_stack(void);
 
@@ -47,13 +47,13 @@ struct kl_thread {
 /** Run `run(arg)` in a new thread called `name`, of which 15 characters are kept. */
 ncclResult_t kl_thread_start(struct kl_thread *thread, const char *name, void (*run)(void *arg), void *arg);
 
-/** The same in a thread that nobody joins: its last act is to return from `run`. */
+/** The same in a thread that is never joined: its last act is to return from `run`. */
 ncclResult_t kl_thread_detached(const char *name, void (*run)(void *arg), void *arg);
 
 /** Wait until `run` has returned. Works on a zeroed struct, after a failed start, and a second time. */
 void kl_thread_join(struct kl_thread *thread);
 
-/** The same until `deadline` (base/clock.h) at the latest: false, and it still runs. */
+/** The same until `deadline` (base/clock.h) at the latest; false: it still runs. */
 bool kl_thread_join_by(struct kl_thread *thread, uint64_t deadline);
 
 /** A value that no other living thread has. For comparisons only. */

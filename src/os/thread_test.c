@@ -56,7 +56,7 @@ static void takes_no_signals_but_faults(void **state)
     (void)state;
     sigemptyset(&before);
     sigaddset(&before, SIGUSR1);
-    sigaddset(&before, SIGSEGV); /* which is not inherited */
+    sigaddset(&before, SIGSEGV); /* not inherited by a new thread */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     assert_int_equal(kl_thread_start(&thread, "test", look_around, &seen), ncclSuccess);
     pthread_sigmask(SIG_SETMASK, NULL, &after);
@@ -114,7 +114,7 @@ static void use_much_stack(void *arg)
     *(int *)arg = room[sizeof room - 1];
 }
 
-/* Where the system's default is small (`ulimit -s`), threads of ours have enough all the same. */
+/* With a small system default (`ulimit -s`), threads of the library still have enough stack. */
 static void its_stack_is_large_enough(void **state)
 {
     pthread_attr_t small, before;

@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int sched_yield(void); /* <sched.h> does not go with the kernel's headers */
+int sched_yield(void); /* <sched.h> conflicts with the kernel's headers */
 
-enum { SHORTEST_NS = 100000 }; /* that Linux grants */
+enum { SHORTEST_NS = 100000 }; /* the shortest slice that Linux grants */
 
 static void shorten_slices(void)
 {

@@ -9,10 +9,10 @@
 #define KL_OS_YIELD_H
 
 /**
- * Yield. Who yields gives the rest of a time slice away, and comes back when the others have had as much. So the first call asks for the shortest
- * slices there are (0.1 ms), for this thread and for good: beside a program that computes, a yield costs milliseconds otherwise; and threads that
- * wait for each other on one core must all have slices alike, or those with shorter ones yield to each other dozens of times before another has its turn.
- * A thread of another policy than the ordinary ones, and one whose system refuses, keeps what it has.
+ * Yield. The first call requests the shortest time slices (0.1 ms) for this thread, permanently: with the default slice
+ * a yield costs milliseconds beside a program that computes. All threads that wait for each other on one core should
+ * have equal slices, or those with shorter ones yield to each other dozens of times before another runs. Threads with
+ * other scheduling policies, and kernels that refuse, are left as they are.
  */
 void kl_yield(void);
 

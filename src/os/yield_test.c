@@ -11,7 +11,7 @@
 
 enum { SHORT_NS = 100000, LONG_NS = 3000000 };
 
-/* sched_setattr(2); the kernel's header does not go with <sched.h>. */
+/* For sched_setattr(2); the kernel's header conflicts with <sched.h>. */
 struct attributes {
     uint32_t size, policy;
     uint64_t flags;
@@ -33,7 +33,7 @@ static void set(struct attributes a)
     assert_int_equal(syscall(SYS_sched_setattr, 0, &a, 0), 0);
 }
 
-/* In a thread of its own: what it asks of the scheduler ends with it. */
+/* In a thread of its own, so that its scheduling attributes end with it. */
 static void in_thread(void *(*body)(void *))
 {
     pthread_t t;
@@ -45,7 +45,7 @@ static void in_thread(void *(*body)(void *))
 static void *yield_first(void *arg)
 {
     const int nice = getpriority(PRIO_PROCESS, (id_t)gettid());
-    const uint64_t before = attributes().runtime; /* 0 where the kernel has none to tell */
+    const uint64_t before = attributes().runtime; /* 0 if the kernel does not report it */
 
     kl_yield();
     assert_int_equal(attributes().runtime, before ? SHORT_NS : 0);
@@ -59,7 +59,7 @@ static void who_yields_has_short_slices(void **state)
     in_thread(yield_first);
 }
 
-/* Once is all: what somebody asks for after it stays. */
+/* Requested only once: later settings by the program stay. */
 static void *yield_again(void *arg)
 {
     kl_yield();
@@ -77,7 +77,7 @@ static void they_are_asked_for_once(void **state)
     in_thread(yield_again);
 }
 
-/* What is no time slice is left alone. */
+/* A value that is not a time slice is left alone. */
 static void *yield_when_idle(void *arg)
 {
     struct attributes a = attributes();

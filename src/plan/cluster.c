@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Loading what the process was given reports what is wrong with it; what --with says was checked before. */
+/* Loading the process's own settings reports their errors; the settings of --with were checked before. */
 static void load_options(struct kl_cluster *c)
 {
     kl_topo_config_load(&c->config, &c->options);
@@ -24,7 +24,7 @@ static void load_device_config(const struct kl_cluster *c, struct kl_device_conf
     if (c->settings.nover) kl_param_load_from(&kl_device_param_set, config, &c->settings);
 }
 
-/* Host devices that a process has here; `file` may be NULL. */
+/* Host devices of a process here; `file` may be NULL. */
 static int count_devices(const struct kl_cluster *c, const struct kl_xml *file)
 {
     struct kl_device_config config;
@@ -44,7 +44,7 @@ static ncclResult_t make_devices(struct kl_cluster *c, int n)
     return ncclSuccess;
 }
 
-/* The i-th device used from now on is the one that was in place `from`. */
+/* Device i from now on is the former device `from`. */
 static void use_device(struct kl_cluster *c, int i, int from, const struct kl_gpu_facts *gpu)
 {
     if (c->facts.ngpus)
@@ -53,7 +53,7 @@ static void use_device(struct kl_cluster *c, int i, int from, const struct kl_gp
         c->device[i].ordinal = from;
 }
 
-/* Keep the devices that a list like "0,2,4" names, in its order. */
+/* Keep the devices of a list like "0,2,4", in its order. */
 static ncclResult_t pick_devices(struct kl_cluster *c, const char *list)
 {
     int n = 0, all = c->gpus;
@@ -79,7 +79,7 @@ static ncclResult_t pick_devices(struct kl_cluster *c, const char *list)
     return ncclSuccess;
 }
 
-/* Over the machine's NUMA nodes, as those of a process that runs there are. */
+/* Over the machine's NUMA nodes, as for a process that runs there. */
 static void spread_devices(struct kl_cluster *c)
 {
     enum { MAX_NODES = 1024 };
@@ -88,7 +88,7 @@ static void spread_devices(struct kl_cluster *c)
     for (int i = 0; i < c->gpus; i++) c->device[i].numa = kl_host_devices.node(i, c->gpus, node, nnodes);
 }
 
-/* Unless CPUs are asked for, in whatever way. */
+/* Unless the request asks for CPUs, in any way. */
 static ncclResult_t look_for_gpus(struct kl_cluster *c, const struct kl_cluster_request *q)
 {
     struct kl_device_config config;
@@ -135,7 +135,9 @@ static ncclResult_t open_machine(struct kl_cluster *c, const struct kl_cluster_r
     if (q->sysfs) KL_TRY(kl_record_load(q->sysfs, &c->facts));
     KL_TRY(look_for_gpus(c, q));
     if (!c->facts.nnets) KL_TRY(look_at_nics(c, q->sysfs));
-    for (int i = 0; i < c->facts.nnets; i++) c->facts.net[i].coll = kl_collnets[0] != NULL; /* whatever they are */
+    for (int i = 0; i < c->facts.nnets; i++)
+        c->facts.net[i].coll = kl_collnets[0] != NULL; /* regardless of their
+                                                                                             * kind */
     if (!c->facts.has_cpu) kl_cpu_facts_read(&c->facts.cpu);
     c->machine.cpu = &c->facts.cpu;
     c->machine.net = c->facts.net;
@@ -161,7 +163,7 @@ static ncclResult_t use_file(struct kl_cluster *c)
     return make_devices(c, kl_machine_file_gpus(c->file));
 }
 
-/* NCCL_TOPO_FILE and KOLO_MACHINE, as far as the library would use them. */
+/* NCCL_TOPO_FILE and KOLO_MACHINE, if the library would use them. */
 static ncclResult_t open_setting(struct kl_cluster *c)
 {
     KL_TRY(kl_machine_read_file(c->config.topo_file, c->config.machine, &c->assumed, &c->file));
@@ -170,7 +172,7 @@ static ncclResult_t open_setting(struct kl_cluster *c)
     return ncclSuccess;
 }
 
-/* A file that is asked for, NCCL_TOPO_FILE as far as the library would use it, a record, or this machine. */
+/* The requested file, NCCL_TOPO_FILE if the library would use it, a record, or this machine. */
 static ncclResult_t open_source(struct kl_cluster *c, const struct kl_cluster_request *q)
 {
     if (q->document)
@@ -184,7 +186,7 @@ static ncclResult_t open_source(struct kl_cluster *c, const struct kl_cluster_re
     return c->file ? use_file(c) : open_machine(c, q);
 }
 
-/* Of the machine that stands for this one, a process uses as many GPUs as it has devices. */
+/* On the machine that represents this one, a process uses as many GPUs as it has devices. */
 static void limit_devices(struct kl_cluster *c)
 {
     int n = c->from_setting ? count_devices(c, c->file) : c->gpus;
@@ -192,7 +194,7 @@ static void limit_devices(struct kl_cluster *c)
     if (n < c->gpus) c->gpus = n;
 }
 
-/* A file of several hosts, one NVLink domain, counts for as many. */
+/* A file of several hosts, one NVLink domain, counts as that many. */
 static ncclResult_t count_hosts(struct kl_cluster *c)
 {
     int of_file = c->file ? kl_machine_file_hosts(c->file) : 1;
@@ -270,7 +272,7 @@ ncclResult_t kl_cluster_check_release(const struct kl_cluster_request *q)
     return q->nccl && kl_nccl_parse(q->nccl) < 0 ? refuse_release("--nccl", q->nccl) : ncclSuccess;
 }
 
-/* Whoever waits for an answer is told that a text is no release. */
+/* A caller that waits for an answer gets an error for a text that is no release. */
 static ncclResult_t check_release(const struct kl_cluster *c)
 {
     struct kl_setting set;
@@ -280,7 +282,7 @@ static ncclResult_t check_release(const struct kl_cluster *c)
     return refuse_release(set.file && !set.line ? kl_setting_origin(&set, origin) : release_name, set.text);
 }
 
-/* What --with says, then the release that was asked for. */
+/* The settings of --with, then the requested release. */
 static ncclResult_t use_settings(struct kl_cluster *c, const struct kl_cluster_request *q)
 {
     size_t n = (size_t)q->edits.with.n;

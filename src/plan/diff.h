@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * diff.h - two plans side by side: what differs, and which difference it comes from.
+ * diff.h - two plans side by side: the differences, and the fact that causes each.
  *
  *     diff.c            open both sides, gather
- *     diff_facts.c      how the machines and settings differ
- *     diff_document.c   the part of it that compares the documents of two machines
- *     diff_links.c      and the part of that which compares NVLinks
+ *     diff_facts.c      differences of the machines and settings
+ *     diff_document.c   comparison of the documents of two machines
+ *     diff_links.c      comparison of NVLinks
  *     diff_list.c       the list of facts, and applying some of them to a document
- *     diff_rules.c      what the library makes of them: rules, paths, NICs
+ *     diff_rules.c      their effect on the library: rules, paths, NICs
  *     diff_plans.c      and further: graphs, channels, tuning
  *     diff_rows.c       the list of these
  *     diff_cause.c      the smallest set of facts that has these consequences
- *     diff_release.c    which changes between two releases of NCCL have these consequences
- *     diff_effect.c     which of the consequences to name, or why there are none
+ *     diff_release.c    changes between two releases of NCCL with these consequences
+ *     diff_effect.c     the consequences to name, or why there are none
  *
- * Side A is the first. GPUs and NETs are named as in A by rank and device number; what A does not have is named as in B. GPUs
- * of both sides are the same if their bus ids are, or if too few of these agree, if their ranks are.
+ * Side A is the first. GPUs and NETs are named as in A by rank and device number; names that A does not have are as in
+ * B. GPUs of both sides are the same if their bus ids are, or if too few of these agree, if their ranks are.
  *
- * A *fact* is a way in which the inputs differ; it can be applied to A alone. A *row* is an answer that came out otherwise.
+ * A *fact* is a difference of the inputs; it can be applied to A alone. A *row* is an answer that differs.
  *
  * Units:   microseconds, GB/s, bytes.
  * Threads: const once found.
@@ -58,13 +58,13 @@ enum kl_fact_change {
     KL_CHANGE_ATTRIBUTE, /* another value */
     KL_CHANGE_GONE,      /* in A only */
     KL_CHANGE_NEW,       /* in B only */
-    KL_CHANGE_MOVED,     /* a NET that B has below another device: seen from where it was */
-    KL_CHANGE_ARRIVED,   /* and from where it is */
+    KL_CHANGE_MOVED,     /* a NET that B has below another device: removed from its place in A */
+    KL_CHANGE_ARRIVED,   /* and added at its place in B */
     KL_CHANGE_ORDER,     /* the same GPUs have other ranks */
     KL_CHANGE_MACHINE    /* too much */
 };
 
-/** What a change alone, applied to A, makes of A's plan. */
+/** The effect of a change alone, applied to A, on A's plan. */
 enum kl_fact_effect {
     KL_EFFECT_UNTRIED,
     KL_EFFECT_ALL,  /* B's */
@@ -89,28 +89,29 @@ enum { KL_LINK_END_NONE = -1, KL_LINK_END_NVS = -2, KL_LINK_END_CPU = -3 };
 struct kl_fact {
     enum kl_fact_kind kind;
     enum kl_fact_change change;
-    int nmerged; /* how many facts it stands for, all alike */
+    int nmerged; /* number of equal facts that it represents */
     enum kl_fact_effect alone;
 
-    /* attributes, and what is gone, new or moved */
+    /* attributes, and removed, added or moved elements */
     struct kl_part part;
-    int nparts;              /* GPUs and NETs that are gone or new with it; `part` is the first */
+    int nparts;              /* GPUs and NETs removed or added with it; `part` is the first */
     bool c2c;                /* the element is a C2C link of the part */
-    const char *key, *a, *b; /* values, NULL where it has none */
+    const char *key, *a, *b; /* values, NULL where absent */
 
     /* links */
     int ends[2];        /* ranks in A, or KL_LINK_END_... */
-    int links[2], ways; /* how many in A and B, and in how many directions that is so */
+    int links[2], ways; /* numbers in A and B, and the directions with these numbers */
     float gbps;         /* of one of them */
 
     /* settings */
     int setting;                  /* index in B's edits; -1 */
     const struct kl_param *param; /* NULL: a name that is no parameter of Kolo */
-    bool was_set;                 /* in A: else the default counts there */
+    bool was_set;                 /* set in A; else the default is in force there */
     struct kl_setting was;
 };
 
-/** What turns A's document into B's: `b` is -1 to remove, `a` the parent of what is copied; else attribute `key` is taken over. */
+/** An edit that turns A's document into B's: `b` is -1 to remove, `a` the parent of the copied element; else attribute
+ * `key` is copied. */
 struct kl_doc_op {
     int fact, a, b;
     char key[32]; /* "" for whole elements */
@@ -120,18 +121,18 @@ struct kl_facts {
     struct kl_fact *fact;
     struct kl_doc_op *op;
     int nfacts, max_facts, nops, max_ops;
-    bool comparable; /* facts can be applied one by one */
-    bool
-        same_source; /* one machine is looked at twice: what differs in it follows from settings or releases, and is no fact */
-    int meaningless; /* differences of the documents that the library makes nothing of; they are no facts */
+    bool comparable;  /* facts can be applied one by one */
+    bool same_source; /* one machine is compared with itself: its differences follow from settings or releases, and are
+                      * no facts */
+    int meaningless;  /* differences of the documents without effect on the library; they are no facts */
 };
 
-/** Do two facts say the same of different things? */
+/** Are two facts the same about different things? */
 bool kl_fact_alike(const struct kl_fact *x, const struct kl_fact *y);
 
 /* ---- rows ---- */
 
-/** In the order of the chain: each follows from those before it. */
+/** In causal order: each follows from those before it. */
 enum kl_diff_stage {
     KL_STAGE_RULES,
     KL_STAGE_PATHS,
@@ -172,7 +173,7 @@ enum kl_graph_number {
     KL_GRAPH_NUMBERS
 };
 
-/** What is counted. */
+/** The channels of a kind of operation. */
 enum kl_channel_count {
     KL_COUNT_RANKS,
     KL_COUNT_NODES,
@@ -184,10 +185,10 @@ enum kl_channel_count {
     KL_CHANNEL_COUNTS
 };
 
-/** What an operation gets. */
+/** The choice for an operation. */
 enum kl_choice_end {
     KL_CHOICE_MADE,
-    KL_CHOICE_NOTHING, /* NCCL_ALGO and NCCL_PROTO leave nothing */
+    KL_CHOICE_NOTHING, /* NCCL_ALGO and NCCL_PROTO leave no choice */
     KL_CHOICE_COPY     /* one rank sends nothing */
 };
 
@@ -199,7 +200,7 @@ struct kl_diff_relay {
     int rank;
 };
 
-/** What was answered; which member counts follows from the row. Ranks are A's. */
+/** An answer; the row's kind selects the member. Ranks are A's. */
 union kl_diff_value {
     struct {
         const struct kl_transport *by; /* NULL: the network */
@@ -237,14 +238,14 @@ union kl_diff_value {
         int algo, proto, nchannels, nthreads;
         bool only_threads; /* nothing but the number of threads differs */
         float time;
-        bool timeless; /* it leaves hops out: struct kl_tuning_terms */
+        bool timeless; /* it ignores hops: struct kl_tuning_terms */
     } choice;
 };
 
 struct kl_diff_row {
     enum kl_diff_what what;
-    int from, to;  /* what is joined: GPU ranks, or NETs as -2 - dev; -1 for none */
-    int domain;    /* graphs: the rank whose machine they are of; -1: that of rank 0 */
+    int from, to;  /* the two ends: GPU ranks, or NETs as -2 - dev; -1 for none */
+    int domain;    /* graphs: the rank whose machine they belong to; -1: rank 0's */
     int graph;     /* enum kl_graph_id */
     int item;      /* enum kl_graph_number, channel, enum kl_channel_count, or enum kl_func */
     int64_t bytes; /* tuning */
@@ -257,34 +258,34 @@ struct kl_diff_rows {
     long compared[KL_ROW_WHATS], changed[KL_ROW_WHATS];
 };
 
-/** How many GPUs a channel visits, and the `i`-th; `of_b`: A does not have it, and the rank is B's. */
+/** Number of GPUs that a channel visits, and the `i`-th; `of_b`: A does not have it, and the rank is B's. */
 int kl_diff_order_length(const struct kl_diff_order *order);
 int kl_diff_order_rank(const struct kl_diff_order *order, int i, bool *of_b);
 
 /** The device number of the NET it enters (0) or leaves (1) through. */
 int kl_diff_order_net(const struct kl_diff_order *order, int end);
 
-/** Do two rows say the same of different subjects? Which GPU or NIC an answer names does not count. */
+/** Are two rows the same for different subjects? The GPU or NIC of an answer does not count. */
 bool kl_rows_alike(const struct kl_diff_row *r, const struct kl_diff_row *s);
 
 /* ---- the answer ---- */
 
 enum kl_diff_effect_kind {
-    KL_DIFF_ANSWER,       /* a rule answers otherwise: `row`, and `nalike` rows alike */
-    KL_DIFF_LOST,         /* no `graph` is found any more */
-    KL_DIFF_GONE,         /* there is no longer any `graph` */
-    KL_DIFF_APPEARED,     /* there is now a `graph` */
+    KL_DIFF_ANSWER,       /* a rule has another answer: `row`, and `nalike` rows alike */
+    KL_DIFF_LOST,         /* `graph` is not found any more */
+    KL_DIFF_GONE,         /* `graph` does not exist any more */
+    KL_DIFF_APPEARED,     /* `graph` exists now */
     KL_DIFF_NUMBERS,      /* `graph` has other channels or bandwidths */
     KL_DIFF_PATHS,        /* `graph` has other paths inside, at the same bandwidth */
     KL_DIFF_KEPT,         /* the graphs keep their channels and bandwidths */
-    KL_DIFF_REORDERED,    /* the graphs only take another order */
+    KL_DIFF_REORDERED,    /* the graphs only have another order */
     KL_DIFF_COUNT,        /* `row` */
     KL_DIFF_TIME,         /* `row` */
     KL_DIFF_GRAPH_NUMBER, /* `row` */
     KL_DIFF_UNCHANGED     /* graphs and times stay as they are */
 };
 
-/** How far P2P may reach, where that is what changed. */
+/** The change of P2P's reach, if it changed. */
 enum kl_diff_reach { KL_REACH_SAME, KL_REACH_OFF, KL_REACH_OTHER };
 
 struct kl_diff_effect {
@@ -298,18 +299,18 @@ struct kl_diff_effect {
 
 /** Why nothing changes. */
 enum kl_diff_why {
-    KL_SAME_MEANINGLESS,  /* what differs in the files means nothing to a plan */
+    KL_SAME_MEANINGLESS,  /* a plan does not use the differing part of the file */
     KL_SAME_INPUT,        /* nothing differs */
     KL_SAME_RELEASES,     /* nothing but the release of NCCL, and none of the changes matters */
-    KL_SAME_SEVERAL,      /* several facts, and nothing of them is used, or enough of it is left */
+    KL_SAME_SEVERAL,      /* several facts, and none is used, or enough is left */
     KL_SAME_OTHER_NAME,   /* the setting does not concern plans: `param_name` */
     KL_SAME_NO_PARAMETER, /* NCCL has the setting, in Kolo it has no effect */
     KL_SAME_VALUE,        /* it was so before */
-    KL_SAME_NO_RULE,      /* no rule that reads it answers otherwise */
-    KL_SAME_LINK_LEFT,    /* what is left of a link carries what graphs take */
+    KL_SAME_NO_RULE,      /* no rule that reads it has another answer */
+    KL_SAME_LINK_LEFT,    /* the remaining links are wide enough for the graphs */
     KL_SAME_LINK_UNUSED,  /* no ring and no tree goes over it */
     KL_SAME_NO_NETWORK,   /* all ranks are in one machine */
-    KL_SAME_UNUSED        /* no graph uses what the fact concerns */
+    KL_SAME_UNUSED        /* no graph uses the changed part */
 };
 
 enum { KL_DIFF_EFFECTS = 8, KL_FACTS_TRIED = 12 };
@@ -327,15 +328,15 @@ struct kl_diff {
     struct kl_diff_rows rows;
     struct kl_diff_change change[KL_CHANGES];
     int nchanges;         /* the sides follow different releases */
-    bool changes_tried;   /* else `alone` and `needed` are not known */
+    bool changes_tried;   /* else `alone` and `needed` are unknown */
     bool *in_cause;       /* by fact */
     bool verified;        /* planning with the cause alone gave B's plan */
     bool nothing_changes; /* graphs, NICs, channels and tuning are as they were */
 
-    struct kl_diff_effect effect[KL_DIFF_EFFECTS]; /* what to name first */
+    struct kl_diff_effect effect[KL_DIFF_EFFECTS]; /* the first to name */
     int neffects;
-    enum kl_diff_why why;  /* nothing changes: why not */
-    const char *why_other; /* KL_SAME_OTHER_NAME: who reads the setting, and what for */
+    enum kl_diff_why why;  /* nothing changes: the reason */
+    const char *why_other; /* KL_SAME_OTHER_NAME: the programs that read the setting, and its purpose */
     bool paths_change;     /* nothing changes but paths */
 };
 
@@ -349,7 +350,7 @@ bool kl_diff_change_matters(const struct kl_diff_change *change);
 /** A graph of rank 0's machine; NULL if there is none. */
 const struct kl_graph *kl_diff_graph(const struct kl_diff_side *side, int id);
 
-/** Is a fact the first of those in the cause that say the same? `n`: of how many things. */
+/** Is a fact the first of equal ones in the cause? `n`: their number. */
 bool kl_diff_leads(const struct kl_diff *diff, int fact, int *n);
 
 #endif

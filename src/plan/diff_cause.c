@@ -37,7 +37,7 @@ static bool same_plan(const struct kl_plan *x, const struct kl_plan *y)
            !memcmp(x->tuning.threshold, y->tuning.threshold, sizeof x->tuning.threshold);
 }
 
-/* ---- what if only this differed? ---- */
+/* ---- plans in which only some facts differ ---- */
 
 /* `with` has room for all of them. */
 static struct kl_edit_list take_settings(const struct kl_diff *d, const bool *use, const char **with)
@@ -50,7 +50,7 @@ static struct kl_edit_list take_settings(const struct kl_diff *d, const bool *us
     return (struct kl_edit_list){with, n};
 }
 
-/* A's machine: asked for again where settings decide what is seen of it, else the document with some of the facts. */
+/* A's machine: read again where settings decide its visible parts, else the document with some of the facts. */
 static struct kl_cluster_request request_like(const struct kl_diff *d, const struct kl_xml *document)
 {
     bool fused = d->a.cluster.machine.hosts > 1;
@@ -65,7 +65,7 @@ static struct kl_cluster_request request_like(const struct kl_diff *d, const str
     return request;
 }
 
-/* Plan for A with some of the facts. What cannot be planned is part of an explanation, not a failure. */
+/* Plan for A with some of the facts. A failure to plan is part of an explanation, not an error. */
 static ncclResult_t try_facts(const struct kl_diff *d, const bool *use, enum kl_fact_effect *effect)
 {
     struct kl_planned planned = {.plan = NULL};
@@ -131,7 +131,7 @@ static ncclResult_t reduce(struct kl_diff *d, bool *use)
     return ncclSuccess;
 }
 
-/* The smallest set of facts, as far as it can be found by leaving facts out, that makes A's plan B's. */
+/* The smallest set of facts that turns A's plan into B's, as found by leaving facts out. */
 static ncclResult_t find_set(struct kl_diff *d)
 {
     int n = d->facts.nfacts, all = -1;

@@ -138,7 +138,7 @@ static bool has_net(const struct kl_xml *xml, int dev)
     return false;
 }
 
-/* A NET that the other side has too, below another device. */
+/* A NET that the other side also has, below another device. */
 static bool has_moved(const struct docs *d, bool in_a, int elem)
 {
     const struct kl_xml *xml = in_a ? d->a : d->b;
@@ -162,7 +162,7 @@ static ncclResult_t add_element(struct docs *d, int ea, int eb, int parent)
 
 /* ---- ranks ---- */
 
-/* Where GPUs are missing the others close ranks; only an order that nothing explains is a fact. */
+/* Where GPUs are missing, later ones move up; only an order without such a cause is a fact. */
 static ncclResult_t compare_rank(struct docs *d, int ga, int gb)
 {
     if (same_text(kl_xml_attr(d->a, ga, "rank"), kl_xml_attr(d->b, gb, "rank")) ||

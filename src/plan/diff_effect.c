@@ -25,7 +25,7 @@ static struct kl_diff_effect *add(struct kl_diff *d, enum kl_diff_effect_kind ki
 
 /* ---- rules ---- */
 
-/* What was answered otherwise, by the first of these answers. NULL: nothing. */
+/* Add the first of these answers that differs. NULL: none does. */
 static struct kl_diff_effect *add_answer(struct kl_diff *d, enum kl_diff_what what)
 {
     const struct kl_diff_row *r = first_row(d, what);
@@ -37,7 +37,7 @@ static struct kl_diff_effect *add_answer(struct kl_diff *d, enum kl_diff_what wh
     return e;
 }
 
-/* How far P2P may reach for the pair, if that is what changed. */
+/* The change of P2P's reach for the pair, if it changed. */
 static void find_reach(const struct kl_diff *d, struct kl_diff_effect *e)
 {
     const struct kl_diff_row *r = e->row;
@@ -80,7 +80,7 @@ static bool same_numbers(const struct kl_diff *d, const struct kl_graph *x, cons
     return x->nchannels == y->nchannels && x->bw_intra == y->bw_intra && (!nets || x->bw_inter == y->bw_inter);
 }
 
-/* How a graph came out otherwise; false if it is as it was. */
+/* The difference of a graph; false if there is none. */
 static bool compare_graph(const struct kl_diff *d, int id, enum kl_diff_effect_kind *kind)
 {
     const struct kl_graph *x = kl_diff_graph(&d->a, id), *y = kl_diff_graph(&d->b, id);
@@ -101,7 +101,7 @@ static bool compare_graph(const struct kl_diff *d, int id, enum kl_diff_effect_k
     return true;
 }
 
-/* The first graph that came out otherwise; false if all of them are as they were. */
+/* The first graph that differs; false if none does. */
 static bool add_graphs(struct kl_diff *d)
 {
     static const int order[] = {KL_GRAPH_RING, KL_GRAPH_TREE, KL_GRAPH_NVLS, KL_GRAPH_COLLNET_CHAIN,
@@ -124,7 +124,7 @@ static bool add_graphs(struct kl_diff *d)
 
 /* ---- times ---- */
 
-/* How much a time changed, as a share; 1 where there are not two of them. */
+/* Relative change of a time; 1 where there are not two of them. */
 static float share_of(const struct kl_diff_row *r)
 {
     bool both = r->a.choice.end == KL_CHOICE_MADE && r->b.choice.end == KL_CHOICE_MADE && r->a.choice.time > 0;
@@ -133,7 +133,7 @@ static float share_of(const struct kl_diff_row *r)
     return share < 0 ? -share : share;
 }
 
-/* 64 MiB of AllReduce, which most jobs wait for; else the choice whose time changed most. */
+/* 64 MiB of AllReduce, which dominates most jobs; else the choice whose time changed most. */
 static const struct kl_diff_row *telling_choice(const struct kl_diff *d)
 {
     const struct kl_diff_row *most = NULL;
@@ -151,7 +151,7 @@ static const struct kl_diff_row *telling_choice(const struct kl_diff *d)
     return most;
 }
 
-/* ---- what to name ---- */
+/* ---- the effects to name ---- */
 
 static bool cause_has_setting(const struct kl_diff *d)
 {

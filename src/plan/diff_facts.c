@@ -38,7 +38,7 @@ static bool same_system(const struct kl_topo *x, const struct kl_topo *y)
     return true;
 }
 
-/* Would the machine be another one with this fact alone? What cannot be built certainly is. */
+/* Would the machine be another one with this fact alone? A machine that cannot be built counts as another one. */
 static ncclResult_t means_something(const struct kl_facts *facts, const struct kl_diff_side *a,
                                     const struct kl_diff_side *b, const bool *use, bool *yes)
 {
@@ -56,7 +56,7 @@ static ncclResult_t means_something(const struct kl_facts *facts, const struct k
 
 static ncclResult_t drop_meaningless(struct kl_facts *facts, const struct kl_diff_side *a, const struct kl_diff_side *b)
 {
-    static const int64_t max_visits = (int64_t)1 << 22; /* elements looked at: files may differ in everything */
+    static const int64_t max_visits = (int64_t)1 << 22; /* elements visited: files may differ in everything */
     bool *use = calloc((size_t)facts->nfacts + 1, sizeof *use), yes = true;
     ncclResult_t rc = ncclSuccess;
 
@@ -111,8 +111,7 @@ static ncclResult_t compare_machines(const struct kl_diff_side *a, const struct 
 ncclResult_t kl_diff_find_facts(const struct kl_diff_side *a, const struct kl_diff_side *b, struct kl_facts *facts)
 {
     if (a->cluster.machine.hosts != b->cluster.machine.hosts)
-        facts->comparable =
-            false; /* KOLO_MNNVL: hosts are one machine on one side, and all that differs is this setting */
+        facts->comparable = false; /* KOLO_MNNVL: hosts are one machine on one side, and only this setting differs */
     else if (facts->comparable)
         KL_TRY(compare_machines(a, b, facts));
     else if (!kl_facts_add(facts, KL_FACT_MACHINE, KL_CHANGE_MACHINE))

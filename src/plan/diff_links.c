@@ -12,7 +12,7 @@ struct two_gpus {
     int ga, gb;
 };
 
-enum { MAX_ENDS = 64 }; /* of one GPU; what has more is compared as far as that */
+enum { MAX_ENDS = 64 }; /* of one GPU; further ones are not compared */
 
 struct link_end {
     enum kl_node_type type;
@@ -55,7 +55,7 @@ static bool same_ends(const struct kl_fact *f, int x, int y)
     return f->kind == KL_FACT_LINK && ((f->ends[0] == x && f->ends[1] == y) || (f->ends[0] == y && f->ends[1] == x));
 }
 
-/* The fact about the links between two ends, in whichever direction it was seen first. */
+/* The fact about the links between two ends, in the direction that was seen first. */
 static ncclResult_t link_fact(struct kl_facts *facts, int rank, int far, const struct link_end *end, int *index)
 {
     for (*index = 0; *index < facts->nfacts; ++*index) {

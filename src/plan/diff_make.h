@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** diff_make.h - how the diff*.c share the work. Private to them. */
+/** diff_make.h - shared by the diff*.c. Private to them. */
 #ifndef KL_PLAN_DIFF_MAKE_H
 #define KL_PLAN_DIFF_MAKE_H
 
@@ -11,7 +11,7 @@
 struct kl_fact *kl_facts_add(struct kl_facts *facts, enum kl_fact_kind kind, enum kl_fact_change change);
 ncclResult_t kl_facts_add_op(struct kl_facts *facts, int fact, int a, int b, const char *key);
 
-/** Fact `from` becomes part of fact `to`, or nothing (-1); those behind it move up. */
+/** Merge fact `from` into fact `to`, or drop it (-1); later ones move up. */
 void kl_facts_drop(struct kl_facts *facts, int from, int to);
 
 /** Apply the facts with use[i] to a clone of A's document. */
@@ -31,7 +31,7 @@ ncclResult_t kl_diff_find_facts(const struct kl_diff_side *a, const struct kl_di
 
 /* ---- diff_side.c ---- */
 
-/** Open one side; then, with both open, find out which GPUs are the same. `comparable`: is it the same machine, more or less? */
+/** Open one side; then, with both open, match the GPUs. `comparable`: is it the same machine, more or less? */
 ncclResult_t kl_diff_side_open(const struct kl_cluster_request *request, struct kl_diff_side *side);
 ncclResult_t kl_diff_side_match(struct kl_diff_side *a, struct kl_diff_side *b, bool *comparable);
 

@@ -82,7 +82,7 @@ static ncclResult_t compare_graph(const struct graph_pair *p, struct kl_diff_row
     return compare_orders(p, rows);
 }
 
-/* Graphs of A's domains, beside those of the domain that the same GPU is in on side B. */
+/* Graphs of A's domains, and of the domain with the same GPU on side B. */
 static ncclResult_t compare_domain(const struct kl_diff_side *a, const struct kl_diff_side *b, int domain,
                                    struct kl_diff_rows *rows)
 {

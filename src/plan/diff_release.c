@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 /*
- * Every change is taken back from B and added to A, by planning with a mix of both releases. Most have no consequence, so ranges
- * of them are tried first, and halved where they have one.
+ * Every change is reverted in B and added to A, by planning with a mix of both releases. Most have no consequence, so
+ * ranges of them are tried first, and halved where they have one.
  */
 
 enum { MAX_RANKS_TRIED = 128 }; /* of a machine, as in diff_cause.c: this is some dozen plans */
@@ -19,7 +19,7 @@ bool kl_diff_change_matters(const struct kl_diff_change *c)
 
 /* ---- one plan ---- */
 
-/* Is there any row between two sides that have the same ranks? */
+/* Is there any row between two sides with the same ranks? */
 static ncclResult_t differ(const struct kl_diff_side *x, const struct kl_diff_side *y, bool *yes)
 {
     struct kl_diff_rows rows = {.row = NULL};
@@ -36,7 +36,7 @@ static ncclResult_t unlike(const struct kl_diff_side *side, const struct kl_diff
     return side->to_b ? differ(side, mixed, yes) : differ(mixed, side, yes);
 }
 
-/* Plan side `of` with some changes as in `other`. What cannot be planned is different from both. */
+/* Plan side `of` with some changes as in `other`. A machine that cannot be planned is different from both. */
 static ncclResult_t try_mix(const struct kl_diff_side *of, const struct kl_diff_side *other, int first, int last,
                             bool *unlike_of, bool *unlike_other)
 {
@@ -49,7 +49,7 @@ static ncclResult_t try_mix(const struct kl_diff_side *of, const struct kl_diff_
     int quiet = kl_error_quiet(1);
 
     if (!kl_cluster_open(&request, &mixed.cluster)) {
-        mixed.to_b = of->to_b ? of->to_b : other->to_b; /* A's: its ranks are those of all three */
+        mixed.to_b = of->to_b ? of->to_b : other->to_b; /* A's: all three have its ranks */
         bool planned = !kl_planned_init(&mixed.cluster, &mixed.planned);
 
         if (planned && mixed.planned.plan->nranks == of->planned.plan->nranks) {

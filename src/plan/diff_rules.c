@@ -23,7 +23,7 @@ static ncclResult_t transport_of(const struct kl_diff_side *side, int x, int y, 
     struct kl_peer a = {.rank = x, .process = 1}, b = {.rank = y, .process = 2};
     struct kl_pair_facts facts = {.a = &a, .b = &b, .mappable = gpus || kl_host_devices.mappable};
 
-    if (kl_diff_topo(side, y, &gy) != t) return ncclSuccess; /* different domains meet in the network */
+    if (kl_diff_topo(side, y, &gy) != t) return ncclSuccess; /* different domains communicate over the network */
     KL_TRY(kl_pair_ask_topo(t, gpus, &facts));
     v->transport.by = kl_transport_first(&facts);
     if (v->transport.by == &kl_transport_p2p && facts.why.p2p.via >= 0)
@@ -49,7 +49,7 @@ static ncclResult_t gpu_path_of(const struct kl_diff_side *side, int x, int y, u
 
 /* ---- GPU and NIC ---- */
 
-/* The NET with an id as a rank sees it; -1 if it has been trimmed or is not there. */
+/* A rank's NET with an id; -1 if it was trimmed or does not exist. */
 static int net_of(const struct kl_topo *t, uint64_t id)
 {
     int node = kl_topo_find(t, KL_NODE_NET, id);

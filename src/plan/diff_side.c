@@ -58,7 +58,7 @@ static void pair(struct kl_diff_side *a, struct kl_diff_side *b, int in_a, int i
     b->to_a[in_b] = in_a;
 }
 
-/* Files may describe two GPUs with one bus id, on hosts that nothing tells apart: the k-th is the k-th. */
+/* Files may describe two GPUs with one bus id, on indistinguishable hosts: the k-th matches the k-th. */
 static int next_free(const struct kl_topo *t, int node, const int *taken)
 {
     uint64_t id = t->node[node].id;

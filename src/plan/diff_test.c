@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What differs between two clusters, which of it is the cause, and what is named first. */
+/* The differences of two clusters, their cause, and the first one named. */
 #include "plan/diff.h"
 
 #include "api/param_sets.h"

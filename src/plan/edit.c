@@ -229,7 +229,7 @@ static bool leads_to(const struct machine *m, int elem, int to)
     return end != KL_NODE_GPU || (target && kl_busid_parse(target) == kl_id_local(n->id));
 }
 
-/* Remove `count` links (0: all) that lead from a GPU to a node; `had`: how many there were. */
+/* Remove `count` links (0: all) from a GPU to a node; `had`: their number before. */
 static ncclResult_t take_links(struct machine *m, int gpu, int to, int count, int64_t *had)
 {
     struct kl_xml *xml = m->cluster->file;
@@ -269,7 +269,7 @@ static ncclResult_t cut(struct machine *m, const char *spec, int a, int b, int c
     return ncclSuccess;
 }
 
-/* Cut `A-B` in two: names may hold dashes themselves, as GPU/0-17000 does, so the dash is the one that makes two nodes. */
+/* Split `A-B` in two: names may hold dashes themselves, as GPU/0-17000 does; the right dash gives two nodes. */
 static ncclResult_t split_pair(const struct machine *m, const char *spec, char *pair, int *a, int *b)
 {
     for (char *dash = strchr(pair, '-'); dash; dash = strchr(dash + 1, '-')) {

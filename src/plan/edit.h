@@ -7,11 +7,11 @@
  *     --without-link GPU/0-GPU/1   remove the NVLinks (or C2C) between two GPUs, a GPU and the NVSwitch (NVS) or its CPU;
  *                                  GPU/0-GPU/1:1 removes one of several
  *
- * Names are those that `kolo topo` prints, short or long, of the machine before any change, so the order of changes does
- * not matter. As with --gpus, the GPUs that are left are numbered anew.
+ * Names are as `kolo topo` prints them, short or long, for the machine before any change, so the order of changes does
+ * not matter. As with --gpus, the remaining GPUs are renumbered.
  *
- * Errors:  ncclInvalidArgument for what is not understood at all; ncclInvalidUsage for values that a setting refuses and
- *          for things that are not there. One line, which says what there is instead.
+ * Errors:  ncclInvalidArgument for options that cannot be parsed; ncclInvalidUsage for values that a setting refuses and
+ *          for things that do not exist. One line, which lists the existing ones.
  */
 #ifndef KL_PLAN_EDIT_H
 #define KL_PLAN_EDIT_H
@@ -22,7 +22,7 @@
 struct kl_cluster;
 struct kl_param_registry;
 
-/** What one option was given, in order. */
+/** The arguments of one option, in order. */
 struct kl_edit_list {
     const char *const *text;
     int n;
@@ -39,10 +39,10 @@ static inline bool kl_edits_change_machine(const struct kl_edits *edits)
     return edits->without.n || edits->without_link.n;
 }
 
-/** The settings that --with gives, checked. One piece of memory: free(*over). */
+/** The settings of --with, checked. One piece of memory: free(*over). */
 ncclResult_t kl_edit_settings(const struct kl_edits *edits, struct kl_setting **over);
 
-/** Apply --without and --without-link to the cluster's file, which must be there, and its devices. */
+/** Apply --without and --without-link to the cluster's file, which must be loaded, and its devices. */
 ncclResult_t kl_edit_machine(const struct kl_edits *edits, struct kl_cluster *cluster);
 
 #endif

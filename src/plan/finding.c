@@ -51,7 +51,7 @@ static ncclResult_t measure_request(const struct kl_cluster_request *q, float *b
     return rc;
 }
 
-/* What --topo, --gpus and --without meant is in the document. */
+/* The document includes the effect of --topo, --gpus and --without. */
 static struct kl_cluster_request request_of(const struct kl_cluster_request *q, const struct kl_xml *document)
 {
     struct kl_cluster_request r = *q;

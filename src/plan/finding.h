@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * finding.h - what about a machine must be said before anything else, because answers are about another one than is meant.
+ * finding.h - findings about a machine that must be reported first, because otherwise the answers are about another
+ * machine than intended.
  *
  * Units:   GB/s: bus bandwidth of an all-reduce of KL_FINDING_BYTES, as the model predicts it.
  * Errors:  as kl_cluster_open and kl_plan_create.
@@ -13,7 +14,7 @@
 
 enum { KL_FINDING_BYTES = 1 << 30, KL_FINDING_TEXT = 512 };
 
-/** Look at the machine of a request; plans twice where its NVLinks are wrong. `cluster` is what was opened for it. */
+/** Look at the machine of a request; plans twice where its NVLinks are wrong. `cluster` was opened for it. */
 ncclResult_t kl_finding_look(const struct kl_cluster_request *request, const struct kl_cluster *cluster,
                              struct kl_finding *finding);
 

@@ -9,12 +9,13 @@
 enum { KL_GPUS_PROBLEM_TEXT = 256 };
 
 /**
- * Fresh memory in `gpu` (free() it), in NVML's order, with no rank. No GPUs are no failure; `problem` then says what is wrong
- * with NVML, or is "". GPUDirect RDMA, which NVML does not tell, is taken to work.
+ * Fresh memory in `gpu` (free() it), in NVML's order, with no rank. No GPUs are no failure; `problem` then describes an
+ * error of NVML, or is "". GPUDirect RDMA is assumed to work: NVML does not report it.
  */
 ncclResult_t kl_gpus_read(struct kl_gpu_facts **gpu, int *n, char problem[KL_GPUS_PROBLEM_TEXT]);
 
-/** Is its PCI link slower or narrower at the moment than it could be, and does a release of NCCL go by that? */
+/** Is its PCI link slower or narrower at the moment than its maximum, and does a release of NCCL use the current
+ * speed? */
 bool kl_gpu_link_is_low(const struct kl_gpu_facts *gpu, int nccl);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NVML tells (tests/nvml/fake_nvml.c), as facts, as records, and as what NCCL makes of it. */
+/* NVML's data (tests/nvml/fake_nvml.c), as facts, as records, and as NCCL's documents. */
 #include "plan/gpus.h"
 
 #include "device/nvml.h"
@@ -110,7 +110,7 @@ static void records_keep_all_of_it(void **state)
     assert_int_equal(kl_record_check("/dev/null"), ncclInvalidUsage);
 }
 
-/* Which link a release plans with: what the port can do, or what it does now. */
+/* The link speed that a release plans with: the port's maximum, or its current speed. */
 static void the_current_link_counts_in_newer_releases(void **state)
 {
     static const struct {

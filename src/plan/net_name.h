@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * net_name.h - what people call a NET: its name in the document of the machine, as "mlx5_0".
+ * net_name.h - the displayed name of a NET: its name in the document of the machine, as "mlx5_0".
  */
 #ifndef KL_PLAN_NET_NAME_H
 #define KL_PLAN_NET_NAME_H

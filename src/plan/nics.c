@@ -68,7 +68,7 @@ static void add_lone_row(const struct kl_topo *t, int gpu, struct kl_nics *n)
     row->type = KL_PATH_DIS;
 }
 
-/* Room for one more GPU and all NICs, or the rows there are would move under it. */
+/* Room for one more GPU and all NICs, so that existing rows do not move. */
 static ncclResult_t reserve_rows(const struct kl_topo *t, struct kl_nics *n)
 {
     size_t rows = (size_t)n->nrows + (size_t)t->count[KL_NODE_NET] + 1;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nics.h - which NIC serves which GPU, which serves none, and which NICs of different hosts talk to each other.
+ * nics.h - the NICs of each GPU, NICs without a GPU, and pairs of NICs of different hosts that exchange data.
  *
  *     nics.c          GPUs and their NICs
- *     nics_use.c      which channels of rings, trees and NVLS lead through which NIC, and from NIC to NIC
+ *     nics_use.c      channels of rings, trees and NVLS by NIC, and from NIC to NIC
  *     nics_why.c      NICs that are not used, look like one, or are several in one
- *     nics_count.c    how many of what
+ *     nics_count.c    numbers of GPUs, NICs, channels
  *     nics_reason.c   why a NIC is not used: a code for programs, a phrase for people
  *
- * Hosts are alike, so GPUs and NICs are those of host 0, and channels are those of all hosts together. What is found is
+ * Hosts are alike, so GPUs and NICs are of host 0, and channels of all hosts together. The results are
  * plain data: nothing points into the plan.
  *
  * Units:   GB/s.
@@ -23,7 +23,7 @@
 
 enum { KL_NIC_LABEL = 64, KL_NIC_TEXT = 512 };
 
-/** Channels that lead through something: bit c stands for channel c. */
+/** A set of channels: bit c stands for channel c. */
 struct kl_nic_channels {
     uint64_t ring, tree, nvls;
 };
@@ -47,15 +47,15 @@ enum kl_nic_state {
     KL_NIC_UNUSED
 };
 
-/** Why no channel of a collective leads through a NIC. */
+/** The reason why no channel of a collective uses a NIC. */
 enum kl_nic_idle_why {
-    KL_NIC_ONE_HOST,   /* nothing leaves the host */
+    KL_NIC_ONE_HOST,   /* no data leave the host */
     KL_NIC_UNREACHED,  /* no GPU reaches it */
-    KL_NIC_SLOWER,     /* every GPU has NICs to which its path is wider */
+    KL_NIC_SLOWER,     /* every GPU has NICs with a wider path */
     KL_NIC_FARTHER,    /* or nearer ones */
-    KL_NIC_SPREAD,     /* GPUs near it use others that are as near */
-    KL_NIC_SAME_PORT,  /* it counts as one port with others, whose bandwidth is spent */
-    KL_NIC_NO_CHANNEL, /* the searches did without it */
+    KL_NIC_SPREAD,     /* GPUs near it use other NICs that are as near */
+    KL_NIC_SAME_PORT,  /* it counts as one port with others, whose bandwidth is used up */
+    KL_NIC_NO_CHANNEL, /* the searches did not need it */
     KL_NIC_IDLE_WHYS
 };
 
@@ -63,11 +63,11 @@ struct kl_nic_idle {
     enum kl_nic_idle_why why;
 
     /* slower, farther: the GPU that reaches it best has another NIC */
-    int rank, here_type, there, there_type; /* there: device number of that */
+    int rank, here_type, there, there_type; /* there: device number of the other NIC */
     float here_bw, there_bw;
 
     /* same port */
-    int first; /* device number of the first NIC with its guid and port; -1: it is that itself */
+    int first; /* device number of the first NIC with its guid and port; -1: this is the first */
     int others;
 };
 
@@ -79,9 +79,9 @@ struct kl_nic {
     uint64_t asic;
     bool gdr;
     int owner;    /* rank of the GPU that uses it first; -1 */
-    int owned_by; /* how many GPUs have it among their own */
-    int same_as;  /* device number of the first NIC with its guid and port; its own if it is that */
-    int nsame;    /* how many NICs have its guid and port */
+    int owned_by; /* number of GPUs that have it among their own */
+    int same_as;  /* device number of the first NIC with its guid and port; its own if this is the first */
+    int nsame;    /* number of NICs with its guid and port */
     int members;  /* of "mlx5_0+mlx5_1": 2; else 1 */
     enum kl_nic_state state;
     struct kl_nic_channels channels;
@@ -95,7 +95,7 @@ struct kl_rail {
     uint64_t channels;
 };
 
-/** NICs that stand apart but are near enough to be merged. */
+/** NICs that are separate but near enough to be merged. */
 struct kl_nic_near {
     int a, b; /* device numbers */
     int distance;
@@ -104,7 +104,7 @@ struct kl_nic_near {
 struct kl_nics {
     int hosts, nnodes;
     bool assumed;           /* the number of hosts was not given */
-    bool offhost;           /* anything leaves the host */
+    bool offhost;           /* some data leave the host */
     int ngpus;              /* of a host */
     int nchannels;          /* of the plan */
     struct kl_nic_gpu *gpu; /* rows: a GPU has one for each of its own NICs */
@@ -112,17 +112,17 @@ struct kl_nics {
     struct kl_rail *rail;
     struct kl_nic_near *near;
     int nrows, nnics, nrails, nnear;
-    int repeated;               /* entries of the file that repeat the number of a NIC before them, and do not count */
+    int repeated;               /* entries of the file that repeat the number of an earlier NIC, and do not count */
     bool cross_nic;             /* NCCL_CROSS_NIC allows channels to change rails */
-    int ring_found, tree_found; /* channels, before all use the fewer of them */
+    int ring_found, tree_found; /* channels, before all are reduced to the smaller number */
     bool ring_fell_back, tree_fell_back; /* nothing was found: the order of the devices, at 0.1 GB/s */
     bool bad_guids;                      /* guids that are not written as 0x..., and so count as equal */
     int merge_level;
-    enum kl_merge_why merge; /* what becomes of `near` */
+    enum kl_merge_why merge; /* the result of merging with `near` */
 };
 
 /**
- * Plan for the cluster and look at its NICs. They are for other hosts: unless the number of hosts was given, the cluster
+ * Plan for the cluster and analyse its NICs. NICs serve other hosts: unless the number of hosts was given, the cluster
  * gets a second one. Free with kl_nics_fini, also after a failure.
  */
 ncclResult_t kl_nics_find(struct kl_cluster *cluster, bool hosts_given, struct kl_nics *nics);
@@ -133,28 +133,28 @@ void kl_nics_fini(struct kl_nics *nics);
 /** The NIC of a device number; NULL if there is none. */
 struct kl_nic *kl_nics_at(const struct kl_nics *n, int dev);
 
-/** NICs that are used for collectives, and those that are not. */
+/** NICs that are used for collectives, and unused ones. */
 int kl_nics_used(const struct kl_nics *n);
 int kl_nics_left_out(const struct kl_nics *n);
 
-/** How many of the used ones would be no GPU's choice. */
+/** Number of used ones that no GPU would choose. */
 int kl_nics_strangers(const struct kl_nics *n);
 
-/** Rails that lead from one device number to another, and the channels of all of them. */
+/** Number of rails from one device number to another, and their channels. */
 int kl_nics_crossing(const struct kl_nics *n);
 uint64_t kl_nics_crossing_channels(const struct kl_nics *n);
 
-/** How many NICs the largest set that counts as one port has; 1 where all differ. */
+/** Size of the largest set of NICs that counts as one port; 1 where all differ. */
 int kl_nics_alike(const struct kl_nics *n);
 
-/** How many NICs all GPUs have of their own, and how many GPUs all used NICs; 0 if that differs. */
+/** Number of own NICs, equal for all GPUs, and number of GPUs, equal for all used NICs; 0 if they differ. */
 int kl_nics_per_gpu(const struct kl_nics *n);
 int kl_nics_gpus_each(const struct kl_nics *n);
 
 /** The first that is not used for collectives; NULL if all are. */
 const struct kl_nic *kl_nics_first_idle(const struct kl_nics *n);
 
-/** Have two NICs the same reason for not being used? */
+/** Are two NICs unused for the same reason? */
 bool kl_nic_same_idle(const struct kl_nic *a, const struct kl_nic *b);
 
 /* ---- reasons ---- */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** nics_make.h - how the nics*.c share the work. Private to them. */
+/** nics_make.h - shared by the nics*.c. Private to them. */
 #ifndef KL_PLAN_NICS_MAKE_H
 #define KL_PLAN_NICS_MAKE_H
 
 #include "plan/nics.h"
 #include "plan/plan.h"
 
-/** What there is to look at. */
+/** The inputs. */
 struct kl_nics_source {
     const struct kl_cluster *cluster;
     const struct kl_plan *plan;
@@ -14,7 +14,7 @@ struct kl_nics_source {
     const struct kl_xml *document;
 };
 
-/** Which channels lead through which NIC (nics_use.c). */
+/** The channels of each NIC (nics_use.c). */
 ncclResult_t kl_nics_find_use(const struct kl_nics_source *source, struct kl_nics *nics);
 
 /** NICs that are not used, look like one, or could be one (nics_why.c). */

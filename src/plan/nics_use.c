@@ -76,7 +76,7 @@ static ncclResult_t add_connection(const struct use *u, enum kl_traffic traffic,
     return ncclSuccess;
 }
 
-/* Each connection of a tree once, from below; the data of it go both ways. */
+/* Each connection of a tree once, from below; its data go both ways. */
 static ncclResult_t add_channel(const struct use *u, int channel, int rank)
 {
     const struct kl_connect *c = u->plan->connect;
@@ -85,7 +85,7 @@ static ncclResult_t add_channel(const struct use *u, int channel, int rank)
     return add_connection(u, KL_TRAFFIC_TREE, channel, rank, kl_connect_tree(c, channel, rank).up);
 }
 
-/* Heads of NVLS talk to those of other nodes; hosts are alike, so those of the first tell all. */
+/* Heads of NVLS exchange data with the heads of other nodes; hosts are alike, so the first host's heads suffice. */
 static void mark_heads(const struct use *u)
 {
     const struct kl_connect *c = u->plan->connect;
@@ -102,7 +102,7 @@ static void mark_heads(const struct use *u)
         }
 }
 
-/* Sends and receives go through what GPUs have for the channels of these. */
+/* Sends and receives use the GPUs' own NICs of these channels. */
 static ncclResult_t mark_own(const struct use *u)
 {
     for (int r = 0; r < u->nics->ngpus; r++) {

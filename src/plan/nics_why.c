@@ -45,7 +45,7 @@ static ncclResult_t add_near(struct kl_nics *n, int a, int b, int distance)
     return ncclSuccess;
 }
 
-/* Virtual NICs that hang on no card have no distance that would mean anything. */
+/* Virtual NICs without a card have no meaningful distance. */
 static bool on_card(const struct kl_xml *document, int elem)
 {
     int card = kl_xml_parent(document, elem);
@@ -53,7 +53,7 @@ static bool on_card(const struct kl_xml *document, int elem)
     return card != KL_XML_NONE && kl_xml_attr(document, kl_xml_parent(document, card), "busid");
 }
 
-/* Each NIC with the first that it could be merged with. */
+/* Each NIC with the first one that it could be merged with. */
 static ncclResult_t find_near(const struct kl_nics_source *q, struct kl_nics *n)
 {
     for (int b = 1; b < n->nnics; b++)
@@ -91,7 +91,7 @@ static void compare(const struct kl_topo *t, int net, const struct kl_net_usage 
     idle->there_bw = there->bw;
 }
 
-/* A GPU's own, but the searches did without. */
+/* A GPU's own, but the searches did not need it. */
 static void explain_chosen(const struct kl_nic *nic, struct kl_nic_idle *idle)
 {
     idle->why = nic->nsame > 1 ? KL_NIC_SAME_PORT : KL_NIC_NO_CHANNEL;

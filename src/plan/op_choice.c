@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
-enum { LEAST_TO_SEARCH = 34 }; /* log2: changes are looked for up to 16 GiB, or the size that was asked for */
+enum { LEAST_TO_SEARCH = 34 }; /* log2: changes are searched up to 16 GiB, or the requested size */
 
-/* The path that makes LL128 unsafe. What is worse than SYS is no worse. */
+/* The path that makes LL128 unsafe. A path worse than SYS counts as SYS. */
 static int path_of(const struct kl_tuning *t, int algo, enum kl_tuning_refusal refusal)
 {
     const struct kl_graph_facts *g = &t->in.graph[kl_algo_graph((enum kl_algo)algo)];
@@ -31,7 +31,8 @@ static void judge(const struct kl_tuning *t, const struct kl_tuning_op *op, stru
     kl_tuning_size(t, op->bytes, &c->choice);
 }
 
-/* Possible before refused, then by time, then in the model's order, or, of what is possible, from its end: it decides between equals. */
+/* Possible before refused, then by time, then in the model's order, or, among possible ones, from its end: it decides
+ * between equals. */
 static int by_time(const void *x, const void *y, bool later)
 {
     const struct kl_op_candidate *a = x, *b = y;

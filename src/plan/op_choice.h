@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * op_choice.h - which algorithm and protocol an operation gets, what the others would take, and what speaks against them.
+ * op_choice.h - the algorithm and protocol of an operation, the times of the others, and the reasons against them.
  *
- * Units:   microseconds, GB/s (1e9 bytes), bytes. Sizes are those of the whole: nccl-tests' size column.
+ * Units:   microseconds, GB/s (1e9 bytes), bytes. Sizes are of the whole operation, as nccl-tests' size column.
  * Threads: const once made.
  */
 #ifndef KL_PLAN_OP_CHOICE_H
@@ -22,17 +22,17 @@ struct kl_op_question {
 
 struct kl_op_candidate {
     enum kl_tuning_refusal refusal;
-    int path;                       /* enum kl_path_type that a refusal of LL128 is about; else 0 */
-    struct kl_tuning_choice choice; /* also of what is refused: algorithm and protocol */
+    int path;                       /* enum kl_path_type that made LL128 unsafe; else 0 */
+    struct kl_tuning_choice choice; /* also of refused ones: algorithm and protocol */
     struct kl_tuning_terms terms;   /* at the first size */
 };
 
 struct kl_op_choice {
     const struct kl_tuning *tuning;
     struct kl_tuning_op op;                             /* of the first size */
-    struct kl_op_candidate candidate[KL_OP_CANDIDATES]; /* what is possible first, fastest first */
+    struct kl_op_candidate candidate[KL_OP_CANDIDATES]; /* possible ones first, fastest first */
     int npossible, ncandidates;
-    struct kl_tuning_range *range; /* for one size: of all sizes up to 16 GiB or more, else of those asked for */
+    struct kl_tuning_range *range; /* for one size: of all sizes up to 16 GiB or more, else of the requested ones */
     int nranges;
 };
 
@@ -44,7 +44,7 @@ void kl_op_choice_fini(struct kl_op_choice *choice);
 /** Are two candidates refused for the same reason? */
 bool kl_op_same_refusal(const struct kl_op_candidate *a, const struct kl_op_candidate *b);
 
-/** Is every protocol of the candidate's algorithm refused, for its reason or because there is no such protocol? */
+/** Is every protocol of the candidate's algorithm refused, for the same reason or because it does not exist? */
 bool kl_op_refuses_algorithm(const struct kl_op_choice *choice, const struct kl_op_candidate *candidate);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operation gets: candidates in order, refusals that are alike, ranges, and rounds of sends and receives. */
+/* The choice for an operation: candidates in order, refusals that are alike, ranges, and rounds of sends and
+ * receives. */
 #include "plan/op_choice.h"
 
 #include "base/error.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * op_rounds.h - in which rounds and on which channels an operation made of sends and receives runs, as rank 0 sees it.
+ * op_rounds.h - the rounds and channels of an operation made of sends and receives, as rank 0 sees it.
  *
  * Threads: const once made.
  */
@@ -9,13 +9,13 @@
 
 #include "plan/plan.h"
 
-/** Who sends to whom. Rank 0 is the root. */
+/** The pairs of ranks that send and receive. Rank 0 is the root. */
 enum kl_op_peers {
-    KL_PEERS_ALL,     /* everybody to everybody */
-    KL_PEERS_NEXT,    /* everybody to the next rank */
-    KL_PEERS_TO_ROOT, /* everybody to the root */
-    KL_PEERS_OF_ROOT, /* the root to everybody */
-    KL_PEERS_CUBE     /* everybody with those whose number differs in one bit */
+    KL_PEERS_ALL,     /* all ranks to all ranks */
+    KL_PEERS_NEXT,    /* every rank to the next one */
+    KL_PEERS_TO_ROOT, /* all ranks to the root */
+    KL_PEERS_OF_ROOT, /* the root to all ranks */
+    KL_PEERS_CUBE     /* each rank with the ranks that differ in one bit */
 };
 
 /** Ranks, -1 where there is none in this round. */
@@ -26,7 +26,7 @@ struct kl_op_round {
 
 struct kl_op_rounds {
     struct kl_p2p_channels channels;
-    struct kl_op_round *round; /* in which rank 0 has something to do */
+    struct kl_op_round *round; /* rounds in which rank 0 sends or receives */
     int nrounds;
     bool by_node; /* rounds go over nodes, and in each over its ranks */
 };

@@ -24,7 +24,8 @@ static int gpu_node(const struct kl_topo *t, const struct kl_pair_end *end)
 
 /* ---- transports ---- */
 
-/* A rank as the transports see it. What the plan shifts alike is one host, or one NVLink domain of several. */
+/* A rank as the transports see it. Ranks that the plan shifts together are on one host, or in one NVLink domain of
+ * several. */
 static struct kl_peer peer_of(const struct kl_pair_end *end, uint64_t process)
 {
     return (struct kl_peer){
@@ -40,7 +41,7 @@ static void add_transport(struct kl_pair_route *r, const struct kl_transport *tr
     if (chosen) r->answer = transport ? KL_PAIR_TRANSPORT : KL_PAIR_NETWORK;
 }
 
-/* The network joins what nothing else does, if both have a NIC. */
+/* The network joins two GPUs that no other transport joins, if both have a NIC. */
 static void ask_network(const struct kl_plan *plan, struct kl_pair_route *r)
 {
     bool nics = kl_pair_topo(plan, &r->a)->count[KL_NODE_NET] && kl_pair_topo(plan, &r->b)->count[KL_NODE_NET];
@@ -48,7 +49,7 @@ static void ask_network(const struct kl_plan *plan, struct kl_pair_route *r)
     if (r->answer == KL_PAIR_NOTHING) add_transport(r, NULL, KL_REFUSAL_NONE, !nics);
 }
 
-/* What Kolo's own devices, which are CPUs, would use between two ranks of a host. */
+/* The choice of Kolo's own devices, which are CPUs, between two ranks of a host. */
 static ncclResult_t ask_live(const struct kl_topo *t, struct kl_pair_route *r)
 {
     struct kl_peer a = peer_of(&r->a, 1), b = peer_of(&r->b, 2);
@@ -72,14 +73,15 @@ static ncclResult_t ask_transports(const struct kl_topo *common, struct kl_pair_
     r->why = facts.why;
     r->via = r->why.p2p.via < 0 ? -1 : r->why.p2p.via + r->a.shift;
     for (int i = 0; kl_transports[i] && i < KL_PAIR_TRANSPORTS - 1; i++)
-        if (kl_transports[i] != &kl_transport_net) /* which needs NICs, and is asked last */
+        if (kl_transports[i] != &kl_transport_net) /* it needs NICs, and is asked last */
             add_transport(r, kl_transports[i], kl_transports[i]->refuses(&facts), false);
     return ncclSuccess;
 }
 
 /* ---- between GPUs ---- */
 
-/* A topology with both GPUs: what both work with, else all of their host. NULL: they are in different hosts. */
+/* A topology with both GPUs: the GPUs that both work with, else all of their host. NULL: they are in different
+ * hosts. */
 static const struct kl_topo *common_topo(const struct question *q, const struct kl_pair_route *r)
 {
     const struct kl_topo *t = kl_pair_topo(q->plan, &r->a);
@@ -105,7 +107,7 @@ static ncclResult_t join_gpus(const struct question *q, struct kl_pair_route *r)
 
 /* ---- between a GPU and a NIC ---- */
 
-/* Which NIC the GPU uses, if this is none of its own. */
+/* The NIC that the GPU uses, if this is none of its own. */
 static ncclResult_t find_own(const struct question *q, const struct kl_topo *t, int gpu, int net,
                              struct kl_pair_route *r)
 {
@@ -121,7 +123,7 @@ static ncclResult_t find_own(const struct question *q, const struct kl_topo *t, 
     return rc;
 }
 
-/* The topology that the GPU's rank works with, if a plan left it the NIC; else its whole host. */
+/* The topology of the GPU's rank, if a plan left it the NIC; else its whole host. */
 static const struct kl_topo *topo_with_nic(const struct question *q, const struct kl_pair_end *gpu,
                                            const struct kl_pair_end *nic, int *net)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * pair.h - how two ends of a cluster are joined: the way between them, the transport, and through the network the NICs.
+ * pair.h - the connection of two ends of a cluster: the path between them, the transport, and through the network the
+ * NICs.
  *
- *     pair_ends.c     which ends are meant
- *     pair.c          what each transport answers, and what follows from it
- *     pair_path.c     the way, link by link
+ *     pair_ends.c     the two ends, by name
+ *     pair.c          each transport's answer, and its consequences
+ *     pair_path.c     the path, link by link
  *     pair_nics.c     the NICs of a pair that the network joins, channel by channel
  *     pair_reason.c   reasons: a code for programs, a phrase for people
  *
- * Ends are GPUs by rank of the cluster, NETs, CPUs and the NVSwitch. What is found is plain data: nothing points into the
- * plan. Ranks are those of the cluster.
+ * Ends are GPUs by rank of the cluster, NETs, CPUs and the NVSwitch. The results are plain data: nothing points into
+ * the plan. Ranks are numbers in the cluster.
  *
  * Units:   GB/s.
- * Errors:  ncclInvalidUsage for ends that are not there.
+ * Errors:  ncclInvalidUsage for ends that do not exist.
  */
 #ifndef KL_PLAN_PAIR_H
 #define KL_PLAN_PAIR_H
@@ -29,8 +30,8 @@ struct kl_pair_end {
     char label[KL_NET_LABEL]; /* of NETs: "mlx5_0", else "" */
     int rank;                 /* of GPUs; else -1 */
     int dev, host;            /* of GPUs */
-    int local;                /* of GPUs: rank as the plan's topologies number them */
-    int shift;                /* what is to be added to ranks of these */
+    int local;                /* of GPUs: rank in the plan's topologies */
+    int shift;                /* add this to ranks of these */
 };
 
 /* ---- the way ---- */
@@ -42,23 +43,23 @@ struct kl_pair_link {
     bool bottleneck;
 };
 
-/** The way between two nodes of one host. */
+/** The path between two nodes of one host. */
 struct kl_pair_leg {
     char from[KL_NODE_TEXT], to[KL_NODE_TEXT];
     int type, rule;  /* enum kl_path_type, kl_path_rule */
-    float bw;        /* of the path, which NCCL takes from its links the other way */
-    float narrowest; /* of its links this way */
+    float bw;        /* of the path, which NCCL computes from its links the other way */
+    float narrowest; /* the narrowest of its links this way */
     int nlinks;
     struct kl_pair_link *link;
 };
 
 /* ---- transports ---- */
 
-/** What a transport answered; the first that does not refuse is chosen. */
+/** The answer of a transport; the first that does not refuse is chosen. */
 struct kl_pair_transport {
     const struct kl_transport *transport; /* NULL: the network */
     enum kl_refusal refusal;
-    bool no_nic; /* the network refuses: it needs one */
+    bool no_nic; /* the network refuses: it needs a NIC */
     bool chosen;
 };
 
@@ -68,14 +69,14 @@ struct kl_pair_transport {
 enum kl_pair_nic_from {
     KL_PAIR_NIC_NONE,     /* there is none: `error` */
     KL_PAIR_NIC_SEARCH,   /* the search gave it to these channels */
-    KL_PAIR_NIC_SENDER,   /* the rule for who sends: `rule` */
-    KL_PAIR_NIC_RECEIVER, /* who receives takes its own */
+    KL_PAIR_NIC_SENDER,   /* the sender's rule: `rule` */
+    KL_PAIR_NIC_RECEIVER, /* the receiver uses its own */
 };
 
 struct kl_pair_nic_why {
     enum kl_pair_nic_from from;
     enum kl_p2p_net_why rule;
-    bool own; /* it is one of the GPU's own: what these were chosen from is in `choice` */
+    bool own; /* it is one of the GPU's own, chosen among `choice` */
     struct kl_net_choice choice;
     char error[KL_PAIR_TEXT];
 };
@@ -103,9 +104,9 @@ struct kl_pair_nics {
 
 enum kl_pair_answer {
     KL_PAIR_NOTHING,   /* joins them */
-    KL_PAIR_TRANSPORT, /* of one host does */
+    KL_PAIR_TRANSPORT, /* a transport of one host does */
     KL_PAIR_NETWORK,   /* does */
-    KL_PAIR_PATH,      /* between nodes that exchange nothing */
+    KL_PAIR_PATH,      /* between nodes that exchange no data */
     KL_PAIR_NIC        /* one end is the other's NIC, or could be */
 };
 
@@ -120,10 +121,10 @@ struct kl_pair_route {
     /* between GPUs */
     struct kl_pair_transport transport[KL_PAIR_TRANSPORTS];
     int ntransports;
-    struct kl_pair_why why; /* what the topology's rules said */
+    struct kl_pair_why why; /* the result of the topology's rules */
     int via;                /* rank of the GPU that P2P leads through; -1 */
     const struct kl_transport *processes,
-        *threads; /* what host devices would use live, as processes and as threads of one;
+        *threads; /* the choice of host devices in a live job, as processes and as threads of one;
                                                        NULL: nothing, or not in one host */
     struct kl_pair_nics *nics;
     int nnics;
@@ -131,20 +132,20 @@ struct kl_pair_route {
     /* between a GPU and a NIC */
     bool own; /* it is one of the GPU's own */
     struct kl_gdr gdr_send, gdr_recv;
-    struct kl_pxn pxn; /* of which `relay` says the rank */
+    struct kl_pxn pxn; /* `relay` holds the rank */
     int relay;         /* rank of the GPU that was considered for PXN; -1 */
     int instead;       /* device number of the NIC that the GPU uses instead; -1 */
     char instead_label[KL_NET_LABEL];
 };
 
 /**
- * Between the ends that are named: "3", "GPU/3", "NET/0", a NIC's own name, "CPU/0-0", "NVS". A plan is made where one is
+ * Between the named ends: "3", "GPU/3", "NET/0", a NIC's own name, "CPU/0-0", "NVS". A plan is made where one is
  * needed. Free with kl_pair_route_fini, also after a failure.
  */
 ncclResult_t kl_pair_route_find(struct kl_cluster *cluster, const char *a, const char *b, struct kl_pair_route *route);
 void kl_pair_route_fini(struct kl_pair_route *route);
 
-/* ---- what is found in it ---- */
+/* ---- lookups ---- */
 
 /** The transport that was chosen; NULL if all refused. */
 const struct kl_pair_transport *kl_pair_chosen(const struct kl_pair_route *route);

@@ -44,7 +44,7 @@ static void no_side(const struct kl_pair_end *end, struct kl_pair_side *side)
     snprintf(side->why.error, sizeof side->why.error, "%.500s", kl_error_text());
 }
 
-/* A receiver asks for the rail that it is on itself. */
+/* A receiver asks for its own rail. */
 static void find_sendrecv(const struct question *q, const struct kl_pair_end *end, int peer_dev, bool sends,
                           int channel, struct kl_pair_side *side)
 {
@@ -88,7 +88,7 @@ static bool same_side(const struct kl_pair_side *a, const struct kl_pair_side *b
            (a->why.from != KL_PAIR_NIC_SENDER || a->why.rule == b->why.rule);
 }
 
-/* Add a channel to the NICs that are those of `one`, or take them up. */
+/* Add a channel to the NICs equal to `one`, or append them. */
 static ncclResult_t add_channel(struct kl_pair_route *r, const struct kl_pair_nics *one, int channel)
 {
     struct kl_pair_nics *grown;
@@ -136,10 +136,10 @@ static ncclResult_t add_collectives(const struct question *q, struct kl_pair_rou
     return ncclSuccess;
 }
 
-/* In which round of its schedule the sender meets the receiver. */
+/* The round of its schedule in which the sender meets the receiver. */
 static ncclResult_t round_of(const struct kl_connect *c, int from, int to, int *round)
 {
-    struct kl_connect own = *c; /* the schedule is that of its rank */
+    struct kl_connect own = *c; /* the schedule of its own rank */
     struct kl_p2p_round *rounds = calloc((size_t)c->ranks.nranks, sizeof *rounds);
     ncclResult_t rc;
 

@@ -37,7 +37,7 @@ ncclResult_t kl_pair_path_add(struct kl_pair_route *route, const struct kl_topo 
     leg->type = p->type;
     leg->rule = p->rule;
     leg->bw = p->bw;
-    leg->nlinks = p->type == KL_PATH_DIS ? 0 : p->hops; /* what a rule sent over a CPU may end there */
+    leg->nlinks = p->type == KL_PATH_DIS ? 0 : p->hops; /* a path sent over a CPU by a rule may end there */
     leg->narrowest = leg->nlinks ? kl_path_narrowest(t, p) : p->bw;
     for (int k = 0; k < leg->nlinks; k++) {
         const struct kl_link *l = &t->link[kl_path_hops(t, p)[k]];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * plan.h - a whole cluster on paper: N identical hosts, from topology to tuning, without devices or a network.
+ * plan.h - the plan of a whole cluster: N identical hosts, from topology to tuning, without devices or a network.
  *
  * Hosts are alike, so one host is searched, once for each of its *domains* (GPUs that reach each other faster than
  * the network does; usually there is one), and its records are shifted for the others. Cost and memory grow with the number of
@@ -22,15 +22,15 @@ struct kl_plan_request {
     const struct kl_graph_config *config;
     const struct kl_tuning_constants *constants; /* of the tuning model; NULL: kl_tuning_reference */
     const struct kl_xml *file;                   /* graph file, NULL for none */
-    int hosts; /* that are joined by the network; several hosts in one NVLink domain are one machine and count as one */
+    int hosts; /* joined by the network; several hosts in one NVLink domain are one machine and count as one */
 };
 
-/** GPUs of a host that share a system, and what was found for them. */
+/** GPUs of a host that share a system, and the results for them. */
 struct kl_plan_domain {
-    int rank; /* the lowest of host 0: all numbers below are as this rank sees them */
+    int rank; /* the lowest of host 0; the numbers below are seen from this rank */
     struct kl_topo *topo;
     struct kl_graphs graphs;
-    enum kl_offload no_collnet, no_nvls; /* why no graphs for them were looked for */
+    enum kl_offload no_collnet, no_nvls; /* why their graphs were not searched */
 };
 
 struct kl_plan {
@@ -40,7 +40,7 @@ struct kl_plan {
     int32_t *domain_of; /* by rank of host 0 */
     struct kl_rank_record *record;
     int32_t *which, *shift;     /* by rank */
-    struct kl_connect *connect; /* as rank 0 sees it */
+    struct kl_connect *connect; /* seen from rank 0 */
     struct kl_p2p_channels p2p;
     struct kl_tuning tuning;
 };
@@ -48,7 +48,7 @@ struct kl_plan {
 ncclResult_t kl_plan_create(const struct kl_plan_request *request, struct kl_plan **plan);
 void kl_plan_free(struct kl_plan *plan);
 
-/** The domain of a rank, and by how much ranks in its graphs are to be shifted for it. */
+/** The domain of a rank, and the shift of ranks in its graphs for it. */
 const struct kl_plan_domain *kl_plan_domain_of(const struct kl_plan *plan, int rank, int *shift);
 
 #endif

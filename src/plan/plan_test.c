@@ -63,7 +63,7 @@ static void a_host_can_be_two_nodes(void **state)
     drop_cluster(c);
 }
 
-/* Who sends and receives for a channel, through which NIC. */
+/* Each channel has a sender and a receiver, with their NICs. */
 static void ends_of_channels_have_nics(void **state)
 {
     struct cluster *c = plan_for(a100, 2, true);
@@ -165,7 +165,7 @@ static const struct p2p_case {
     {KL_NCCL_DEFAULT, "gb200-4gpu-4nic", 33, 64, 1, INT64_MAX, -1, 16, 1, KL_P2P_CHANNELS, KL_P2P_PEERS, -1},
 };
 
-/* How many channels sends and receives have, and what decided it. */
+/* The number of channels for sends and receives, and its cause. */
 static void p2p_channels_say_why(void **state)
 {
     (void)state;

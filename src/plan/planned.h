@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * planned.h - a cluster with its graphs, rings, trees and tuning, as the settings in force have them.
+ * planned.h - a cluster with its graphs, rings, trees and tuning, with the settings in force.
  *
  * Errors:  reported with KL_FAIL.
  */
@@ -20,7 +20,7 @@ struct kl_planned {
 ncclResult_t kl_planned_init(const struct kl_cluster *cluster, struct kl_planned *planned);
 void kl_planned_fini(struct kl_planned *planned);
 
-/** What was asked of the plan: the same question, to be changed and asked again. */
+/** The request of the plan, to be changed and planned again. */
 struct kl_plan_request kl_planned_request(const struct kl_cluster *cluster, const struct kl_planned *planned);
 
 #endif

@@ -11,7 +11,7 @@ struct trial {
     const struct kl_search_report *report;
     struct kl_host_device *device; /* one for each GPU of the document */
     const struct kl_xml *document; /* of one host */
-    struct kl_plan *two_hosts;     /* as the machine is, but for 2 hosts; NULL until needed */
+    struct kl_plan *two_hosts;     /* the machine unchanged, but with 2 hosts; NULL until needed */
 };
 
 static ncclResult_t plan_mended(const struct trial *t, const struct kl_xml *mended, int hosts, struct kl_plan **plan)
@@ -28,7 +28,7 @@ static ncclResult_t plan_mended(const struct trial *t, const struct kl_xml *mend
     return kl_plan_create(&request, plan);
 }
 
-/* The first graph that is asked for and better in `after` than in `now`; else the first. */
+/* The first requested graph that is better in `after` than in `now`; else the first. */
 static void compare(const struct kl_search_report *report, const struct kl_plan *now, const struct kl_plan *after,
                     struct kl_fault_cost *cost)
 {
@@ -56,7 +56,7 @@ static ncclResult_t try_hosts(const struct trial *t, const struct kl_xml *mended
     return ncclSuccess;
 }
 
-/* On one host the network is not used: what is wrong with NICs shows with two. */
+/* On one host the network is not used: faults of NICs show with two. */
 static ncclResult_t try_network(struct trial *t, const struct kl_xml *mended, struct kl_fault_cost *cost)
 {
     const struct kl_cluster *c = t->report->cluster;
@@ -137,7 +137,7 @@ bool kl_fault_outweighs(const struct kl_search_report *report, const struct kl_f
     return pa != pb ? pa < pb : kl_graph_result_total(&a->without) > 1.01f * kl_graph_result_total(&b->without);
 }
 
-/* Leave out the kinds that the rest does as well without. */
+/* Leave out the kinds that do not improve the result. */
 static ncclResult_t drop_needless(struct trial *t, unsigned *codes, const struct kl_fault_cost *together)
 {
     for (int code = 0; code < KL_FAULTS; code++) {

@@ -23,7 +23,7 @@ static const struct kl_fault_cost *worst_fault(const struct kl_search_report *r)
     return worst;
 }
 
-/* Where no fault is known to cost anything: the first whose cost is not known, else the first. */
+/* Where no fault is known to cost anything: the first with an unknown cost, else the first. */
 static const struct kl_fault_cost *first_suspect(const struct kl_search_report *r)
 {
     for (int i = 0; i < r->nfaults; i++)
@@ -57,7 +57,7 @@ static const struct kl_graph_report *first_fallback(const struct kl_search_repor
     return NULL;
 }
 
-/* Of a machine without a fault that costs anything. */
+/* For a machine without a fault that costs anything. */
 static enum kl_search_headline headline_of(const struct kl_search_report *r, const struct kl_graph_report **about)
 {
     const struct kl_graph_report *first = &r->graph[0];

@@ -14,7 +14,7 @@ static bool same_kind(const struct kl_topo *t, int a, int b)
            t->node[x->to].type == t->node[y->to].type;
 }
 
-/* Sums in single precision, to what the search itself keeps. */
+/* Sums in single precision, as the search itself keeps. */
 static float rounded(float bw)
 {
     return roundf(bw * 1000) / 1000;
@@ -73,7 +73,7 @@ static void add_port(const struct kl_topo *t, struct kl_graph_report *g, int net
     add_one(t, g, &one);
 }
 
-/* Links between the CPU and what has no speed of its own are no limit worth a row. */
+/* Links between the CPU and devices without a speed of their own are no limit worth a row. */
 static bool is_limit(const struct kl_link *l)
 {
     return l->bw < KL_BW_LOCAL;

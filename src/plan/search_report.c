@@ -33,7 +33,7 @@ static ncclResult_t report_graphs(struct kl_search_report *r, unsigned graphs)
     return r->ngraphs ? ncclSuccess : not_computed(r->domain, graphs);
 }
 
-/* A search in place of the graph file, to tell what the file costs. */
+/* A search in place of the graph file, to find the file's cost. */
 static ncclResult_t search_instead(struct kl_search_report *r)
 {
     struct kl_plan_request request = kl_planned_request(r->cluster, &r->planned);

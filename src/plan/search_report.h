@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * search_report.h - how the search came to its channels, what stopped it, and what is broken.
+ * search_report.h - the steps of the search, the reason why it stopped, and faults.
  *
  *     search_report.c     gathers all of it
- *     search_faults.c     faults of the machine, and what it would do without them
+ *     search_faults.c     faults of the machine, and the results without them
  *     search_links.c      loads of links, those with the same numbers together
- *     search_headline.c   what matters most
+ *     search_headline.c   the most important finding
  *     search_result.c     graphs in a few numbers
  *
  * Units:   GB/s.
@@ -29,18 +29,18 @@ struct kl_graph_result {
 struct kl_fault_cost {
     struct kl_fault fault;
     bool mended, costs; /* could the document be mended; are the graphs better then */
-    bool together;      /* they are only when all faults that can be are mended */
-    int hosts;          /* for which that was tried: as asked, or 2 where only the network is concerned */
+    bool together;      /* they are better only when all mendable faults are mended */
+    int hosts;          /* number of hosts of the trial: the requested one, or 2 where only the network is concerned */
     struct kl_graph_result now, without; /* the graph that shows it */
 };
 
-/** Links, or ports of NETs, of one kind that carry the same. */
+/** Links, or ports of NETs, of one kind with the same load. */
 struct kl_link_group {
     bool port;
-    int first, n, all; /* the first link or NET; how many carry the same, and how many of the kind there are */
+    int first, n, all; /* the first link or NET; number with this load, and number of the kind */
     float bw, used;
-    int nlacks;        /* of the n: how many lack something for one more channel */
-    float more, lacks; /* most that it takes of one of them, and lacks there */
+    int nlacks;        /* number of the n that lack bandwidth for one more channel */
+    float more, lacks; /* maximum that it takes of one of them, and lacks there */
 };
 
 struct kl_graph_report {
@@ -49,18 +49,18 @@ struct kl_graph_report {
     const struct kl_graph_why *why;
     struct kl_story *story;
     struct kl_load *load;
-    struct kl_link_group *group; /* what lacks something first, then the fullest */
+    struct kl_link_group *group; /* incomplete ones first, then the fullest */
     int ngroups;
 };
 
-/** What matters most. */
+/** The most important finding. */
 enum kl_search_headline {
     KL_HEADLINE_FAULT,    /* a fault of the machine costs bandwidth */
     KL_HEADLINE_REFUSED,  /* a graph file does not fit */
     KL_HEADLINE_INJECTED, /* the graph comes from a file */
     KL_HEADLINE_FALLBACK, /* nothing was found, and no fault explains it */
     KL_HEADLINE_NONE,     /* the machine cannot have such a graph */
-    KL_HEADLINE_LIMIT,    /* all is well: what limits the result */
+    KL_HEADLINE_LIMIT,    /* no fault: the limit of the result */
     KL_HEADLINES
 };
 
@@ -77,12 +77,12 @@ struct kl_search_report {
     enum kl_search_headline headline;
     const struct kl_graph_report *about;
     const struct kl_fault_cost *worst;   /* KL_HEADLINE_FAULT: the one that costs most */
-    const struct kl_fault_cost *suspect; /* else one that may have to do with it; NULL */
+    const struct kl_fault_cost *suspect; /* else a fault that may be related; NULL */
     int apart[2];                        /* KL_HEADLINE_FALLBACK: nodes that cannot reach each other; -1 if all can */
 };
 
 /**
- * Plan for a cluster, which must outlive the report, and look at the graphs of these bits (1 << enum kl_graph_id).
+ * Plan for a cluster, which must outlive the report, and analyse the graphs of these bits (1 << enum kl_graph_id).
  * ncclInvalidUsage if none of them was computed. Free with kl_search_report_fini, also after a failure.
  */
 ncclResult_t kl_search_report_make(const struct kl_cluster *cluster, unsigned graphs, struct kl_search_report *report);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** test_cluster.h - clusters for tests: identical hosts out of a file, and plans for them. For tests only. */
+/** test_cluster.h - clusters for tests: identical hosts from a file, and plans for them. For tests only. */
 #ifndef KL_PLAN_TEST_CLUSTER_H
 #define KL_PLAN_TEST_CLUSTER_H
 
@@ -34,7 +34,7 @@ __attribute__((unused)) static struct cluster *open_cluster(const char *path)
     return c;
 }
 
-/** The plan for so many of them, in place of the one before. */
+/** The plan for so many of them, in place of the earlier one. */
 __attribute__((unused)) static const struct kl_plan *plan_cluster(struct cluster *c, int hosts)
 {
     struct kl_plan_request request = {

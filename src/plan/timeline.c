@@ -10,9 +10,9 @@
 
 enum { STEPS_PER_CHUNK = 4, MOST_STEPS = 1 << 18 };
 
-/* ---- what a flow may send ---- */
+/* ---- the allowed amount of a flow ---- */
 
-/* Whole chunks that have come, and what the sender has of its own. */
+/* Whole chunks that have arrived, and the sender's own data. */
 static double allowed(const struct kl_flows *f, const struct kl_flow *flow)
 {
     double least = flow->total;
@@ -53,7 +53,7 @@ static void want(struct kl_flows *f, double dt)
     }
 }
 
-/* Into the bins from one time to another, which are parts of the whole. */
+/* Add to the bins from one time to another, in proportion. */
 static void add_to_bins(struct kl_flows *f, const struct kl_flow *flow, double bytes, double from, double to)
 {
     double first = from * KL_TIMELINE_BINS, last = fmin(to * KL_TIMELINE_BINS, KL_TIMELINE_BINS);
@@ -66,7 +66,7 @@ static void add_to_bins(struct kl_flows *f, const struct kl_flow *flow, double b
     }
 }
 
-/* Returns if something moved. `whole`: the time that the bins divide; 0: nothing is kept. */
+/* True if data moved. `whole`: the time that the bins divide; 0: nothing is recorded. */
 static bool move(struct kl_flows *f, double now, double dt, double whole)
 {
     bool moved = false;
@@ -84,7 +84,7 @@ static bool move(struct kl_flows *f, double now, double dt, double whole)
     return moved;
 }
 
-/* From the first chunk to the last; returns when that is. */
+/* From the first chunk to the last; returns the end time. */
 static ncclResult_t run(struct kl_flows *f, double whole, double *end)
 {
     double most = 0, dt;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * timeline.h - which link is busy when, while an all-reduce runs over the rings or the trees of a plan.
+ * timeline.h - the load of links over time, while an all-reduce runs over the rings or the trees of a plan.
  *
  * A model of flows. Each edge of each channel carries chunks: a rank of a ring passes on a chunk when it has received
  * it, one of a tree when it has received it from all its children, or from its parent. An edge is as fast as its
- * channel's part of what the graph reserves; flows that meet in a link share it in proportion.
+ * channel's part of the bandwidth that the graph reserves; flows that meet in a link share it in proportion.
  *
  *     ring of 4: the k-th of 6 chunks needs the (k-1)-th of the predecessor; a chunk is a 4th of the channel's data
  *     tree:      KL_TIMELINE_CHUNKS chunks, up and down at the same time
  *
- * Latencies and the limits of protocols are not counted: the model is about large operations, whose times are those of
- * links. Hosts are alike, so links that are busy at the same times are one row.
+ * Latencies and the limits of protocols are not counted: the model is about large operations, whose times the links
+ * determine. Hosts are alike, so links that are busy at the same times are one row.
  *
  * Units:   bytes, microseconds, percent of a link's bandwidth.
  * Errors:  ncclInvalidUsage where there is nothing to show (one rank, no such graph) or too much (KL_TIMELINE_RANKS);

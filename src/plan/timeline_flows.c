@@ -62,7 +62,7 @@ static struct end end_of(const struct kl_plan *p, int rank)
     return (struct end){rank / p->ranks_per_host, d, kl_topo_gpu_of_rank(p->domain[d].topo, local), local};
 }
 
-/* Between the GPU and the NET that the channel uses for it; nothing where there is none. */
+/* Between the GPU and the NET of the channel; nothing where there is none. */
 static ncclResult_t add_way_out(struct kl_flows *f, const struct end *e, int channel, bool out)
 {
     const struct kl_plan_domain *d = &f->plan->domain[e->domain];
@@ -105,7 +105,7 @@ static ncclResult_t add_flow(struct kl_flows *f, int channel, int from, int to, 
     return ncclSuccess;
 }
 
-/* ---- rings: flow first + r is what rank r sends ---- */
+/* ---- rings: flow first + r is sent by rank r ---- */
 
 static ncclResult_t add_ring(struct kl_flows *f, int channel)
 {

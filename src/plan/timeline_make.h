@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * timeline_make.h - what the files of a timeline share.
+ * timeline_make.h - shared by the files of a timeline.
  *
  *     timeline_flows.c   the edges of all channels, and over which links they run
- *     timeline.c         what they carry when
+ *     timeline.c         their loads over time
  *     timeline_rows.c    links that are busy at the same times
  */
 #ifndef KL_PLAN_TIMELINE_MAKE_H
@@ -17,7 +17,7 @@ enum { KL_FLOW_AFTER = 3 };
 struct kl_flow {
     int first_link, nlinks;           /* in kl_flows.link */
     int after[KL_FLOW_AFTER], nafter; /* flows whose chunks it passes on; none: it has all */
-    double own;                       /* bytes that it can send before any of these have come */
+    double own;                       /* bytes that it can send before any of these have arrived */
     double total, sent;               /* bytes */
     double most, rate;                /* bytes per microsecond: of its channel, and now */
 };

@@ -7,7 +7,7 @@
 
 enum { NEAR = 4 }; /* percent: closer rows are the same */
 
-/* What a link carried, in percent of what it could; false if that is nothing, or it has no limit. */
+/* A link's load, in percent of its capacity; false if that is zero, or it has no limit. */
 static bool look(const struct kl_flows *f, const struct kl_timeline *t, int link, struct kl_timeline_row *row)
 {
     const float *carried = &f->carried[(size_t)link * KL_TIMELINE_BINS];

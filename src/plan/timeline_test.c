@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Timelines: what rings and trees carry when, against what can be said about them without a model. */
+/* Timelines: the loads of rings and trees over time, compared with closed formulas. */
 #include "plan/timeline.h"
 
 #include "base/error.h"
@@ -37,7 +37,7 @@ static const struct kl_timeline_row *row_of(const struct kl_plan *p, const struc
     return found;
 }
 
-/* Every rank sends 2 (n - 1) / n of the data, over all channels together, at what the ring reserves. */
+/* Every rank sends 2 (n - 1) / n of the data, over all channels together, at the bandwidth that the ring reserves. */
 static void a_ring_takes_what_its_bandwidth_says(void **state)
 {
     struct cluster *c = open_cluster(a100);

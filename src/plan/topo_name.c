@@ -35,7 +35,8 @@ static int net_of(const struct kl_topo *t, const struct kl_node *nic)
     return -1;
 }
 
-/* What is at a PCI address: a GPU, or the first NET of a card. Ids of GPUs may tell in their upper half which of a device's ranks it is. */
+/* The node at a PCI address: a GPU, or the first NET of a card. The upper half of a GPU's id may hold its rank among
+ * the device's ranks. */
 static int node_at(const struct kl_topo *t, const char *name)
 {
     static const uint64_t address = ((uint64_t)1 << 40) - 1;

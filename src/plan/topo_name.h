@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * topo_name.h - how nodes are named: GPU/<rank>, NET/<dev>, and TYPE/<system>-<hex id>, which all have. GPUs and NICs are
+ * topo_name.h - names of nodes: GPU/<rank>, NET/<dev>, and TYPE/<system>-<hex id>, which all have. GPUs and NICs are
  * found by their PCI address as well: 0000:17:00.0, or 17:00.0.
  */
 #ifndef KL_PLAN_TOPO_NAME_H
@@ -11,7 +11,7 @@
 /** The short name; NETs of machines with several hosts have the long one. Returns `text`. */
 char *kl_topo_name(const struct kl_topo *t, int node, char text[KL_NODE_TEXT]);
 
-/** The node that a short or long name, or a PCI address, means; -1 if there is none. */
+/** The node of a short or long name, or a PCI address; -1 if there is none. */
 int kl_topo_named(const struct kl_topo *t, const char *name);
 
 #endif

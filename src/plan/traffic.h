@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** traffic.h - what goes from rank to rank, each on connections of its own. */
+/** traffic.h - data from rank to rank, each on connections of its own. */
 #ifndef KL_PLAN_TRAFFIC_H
 #define KL_PLAN_TRAFFIC_H
 

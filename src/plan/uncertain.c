@@ -72,7 +72,7 @@ void kl_uncertain_machine(struct kl_cluster *c)
 
 /* ---- tuning ---- */
 
-/* What cannot be chosen has no time; what the model says of it does not count. */
+/* A refused choice has no time; the model's value for it does not count. */
 static bool same_choice(const struct kl_tuning *a, const struct kl_tuning *b, const struct kl_tuning_op *op)
 {
     float x[KL_ALGOS][KL_PROTOS], y[KL_ALGOS][KL_PROTOS];

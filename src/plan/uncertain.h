@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * uncertain.h - which of a release's rules are assumed, as their code could not be read, and matter for an answer.
+ * uncertain.h - rules of a release that are assumed, because their code could not be read, and that matter for an
+ * answer.
  *
- * A rule matters if the machine, or the times of an operation, would be others with the rule the other way round. Each is looked at by
- * itself. Nothing matters where a question cannot be asked at all.
+ * A rule matters if its opposite changes the machine, or the times of an operation. Each is tried by itself. None
+ * matters where a question cannot be asked at all.
  *
  * Threads: one at a time.
  */
@@ -21,10 +22,11 @@ struct kl_uncertain {
     int n;
 };
 
-/** Add what matters for the cluster's machine to its `uncertain`. */
+/** Add the assumptions that matter for the cluster's machine to its `uncertain`. */
 void kl_uncertain_machine(struct kl_cluster *cluster);
 
-/** Add what matters for the choice of an operation, of its size and all powers of two. NULL: for sums of floats, all functions. */
+/** Add the assumptions that matter for the choice of an operation, of its size and all powers of two. NULL: for sums of
+ * floats, all functions. */
 void kl_uncertain_tuning(const struct kl_planned *planned, const struct kl_tuning_op *op, struct kl_cluster *cluster);
 
 #endif

@@ -20,7 +20,7 @@ static void open_machine(const char *machine, const char *nccl, int hosts, struc
     assert_int_equal(c->uncertain.n, 0);
 }
 
-/* What 2.32 does with sockets of AMD could not be read, which matters where there are two. */
+/* NCCL 2.32's treatment of sockets of AMD could not be read; it matters where there are two. */
 static const struct machine_case {
     const char *machine, *nccl;
     bool sockets, intel;

@@ -26,7 +26,7 @@ struct kl_proxy {
     uint32_t generation; /* of the process that started it */
     int users;           /* under the registry's lock */
     int bell;
-    _Atomic bool asleep; /* or about to; who clears it rings */
+    _Atomic bool asleep; /* or about to; the thread that clears it rings */
     _Atomic bool stop;
     _Atomic bool alone; /* the thread itself was the last user: it frees everything */
     pthread_mutex_t running;
@@ -99,7 +99,7 @@ void kl_rest_at_most(struct kl_rest *r, int ms)
     if (ms < r->ms) r->ms = ms;
 }
 
-/* Whoever gives work from now on rings; what was given before is seen by this round. */
+/* From now on a thread that adds work rings the bell; this round sees work that was added before. */
 static bool prepare_sleep(struct kl_proxy *p)
 {
     struct kl_rest *r = &p->rest;
@@ -236,7 +236,7 @@ void kl_proxy_remove(struct kl_proxy *p, struct kl_duty *duty)
     pthread_mutex_lock(&p->running);
     forget(p, duty);
     pthread_mutex_unlock(&p->running);
-    kl_proxy_wake(p); /* it may be sleeping on descriptors that end now */
+    kl_proxy_wake(p); /* it may sleep on descriptors that are closed now */
 }
 
 void kl_proxy_wake(struct kl_proxy *p)
@@ -259,7 +259,7 @@ enum kl_progress kl_proxy_help(struct kl_proxy *p)
 
 /* ---- the end of the process ---- */
 
-/* Do others still rely on it? */
+/* Is an orphaned duty left, on which other ranks rely? */
 static bool has_orphans(struct kl_proxy *p)
 {
     bool found = false;

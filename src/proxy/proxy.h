@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * proxy.h - the process's proxy: one thread that moves what other ranks have handed to ranks of this process.
+ * proxy.h - the process's proxy: one thread that moves data which other ranks have handed to ranks of this process.
  *
- * The first holder starts it, the last one ends it. What there is to move are duties. While something moves the proxy goes
- * round them; when nothing has moved for some microseconds it sleeps, until somebody rings or one of the descriptors that the
- * duties named becomes readable. A thread that waits for something anyway helps, so that nothing has to be handed over.
+ * The first reference starts it, the last one ends it. Its tasks are duties. The proxy polls all duties in turn; if none has
+ * made progress for some microseconds it sleeps, until its bell rings or a descriptor that a duty named becomes readable.
+ * A thread that waits anyway helps: it runs a round itself, so that nothing has to be handed over.
  *
  *     round:    progress of every duty                     by the proxy or by a helper, one at a time
  *     sleep:    rest of every duty -> one more round -> poll(bell, descriptors)
  *
- * At exit:  the process waits, up to five seconds, for duties that outlived their owner: others rely on them.
- * Fork:     a child has no proxy until it holds one of its own; what it inherited of its parent's is dead.
+ * At exit:  the process waits up to five seconds for duties that outlived their owner, because other ranks rely on them.
+ * Fork:     a child has no proxy until it holds one of its own; its copy of the parent's is dead.
  * Threads:  any thread may call everything; a duty's functions run one at a time, under a lock, without blocking.
  * Errors:   ncclSystemError when threads, descriptors or memory run out.
  * Source:   the runtime specification, 4 and 9.3.
@@ -25,45 +25,45 @@
 
 struct kl_proxy;
 
-/** What a sleep is to be ended by. */
+/** The conditions that end a sleep. */
 struct kl_rest;
 
-/** Something to move; it belongs to who added it, and stays where it is until it was removed or `end` was called. */
+/** A task. The caller owns it; it must stay in place until it is removed or `end` is called. */
 struct kl_duty {
-    /** Go on. DONE: it is over; it is forgotten, and `end` is called. */
+    /** Make progress. DONE: the duty is finished; the proxy forgets it and calls `end`. */
     enum kl_progress (*progress)(struct kl_duty *duty);
 
-    /** The proxy is about to sleep: let those who give work ring from now on, and name descriptors. Another progress follows. */
+    /** Before a sleep: make producers of work ring from now on, and name descriptors. Another `progress` follows. */
     void (*rest)(struct kl_duty *duty, struct kl_rest *rest);
 
     void (*end)(struct kl_duty *duty);
 
-    bool orphan; /* its owner is gone: the process does not exit before it is over; under the lock */
+    bool orphan; /* its owner is gone: the process waits for it at exit; under the lock */
     struct kl_duty *next;
 };
 
-/** Get the process's proxy, starting it if there is none. */
+/** Take a reference to the process's proxy, starting it if there is none. */
 ncclResult_t kl_proxy_hold(struct kl_proxy **proxy);
 
-/** Give it back. Also in a duty's `end`. NULL is fine. */
+/** Drop the reference. Also in a duty's `end`. NULL is fine. */
 void kl_proxy_drop(struct kl_proxy *proxy);
 
 void kl_proxy_add(struct kl_proxy *proxy, struct kl_duty *duty);
 
-/** Afterwards its functions do not run, and will not run again. Not in a duty's own functions. */
+/** After the return its functions never run again. Not from a duty's own functions. */
 void kl_proxy_remove(struct kl_proxy *proxy, struct kl_duty *duty);
 
-/** Nothing runs meanwhile: for who changes what duties look at. Helpers and the proxy wait. */
+/** No duty runs while the lock is held: take it to change data that duties read. Helpers and the proxy wait. */
 void kl_proxy_lock(struct kl_proxy *proxy);
 void kl_proxy_unlock(struct kl_proxy *proxy);
 
-/** There is something to do. If the proxy sleeps, it costs a system call. */
+/** Announce work. Costs a system call if the proxy sleeps. */
 void kl_proxy_wake(struct kl_proxy *proxy);
 
 /** The proxy's bell (os/bell.h), which other processes may ring too. */
 int kl_proxy_bell(const struct kl_proxy *proxy);
 
-/** A round by a thread that waits. STALLED: nothing moved; DONE: somebody else is doing one. */
+/** A round by a thread that waits. STALLED: nothing moved; DONE: another thread is running one. */
 enum kl_progress kl_proxy_help(struct kl_proxy *proxy);
 
 /** In `rest`: wake up when `fd` is readable; after `ms` at the latest. */

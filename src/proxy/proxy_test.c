@@ -15,15 +15,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/** Work that is counted, and what was seen of it. */
+/** A duty that counts its calls. */
 struct chore {
     struct kl_duty duty;
     struct kl_proxy *held;     /* to be dropped at its end; NULL: none */
     _Atomic int left;          /* to do */
     _Atomic int done, rested;  /* so often */
     _Atomic bool over;         /* then it says that it is done */
-    int fd, told;              /* to sleep on: -1: none; to write to at its end: -1: none */
-    _Atomic pthread_t by;      /* who did it last */
+    int fd, told;              /* descriptors to sleep on, and to write to at its end; -1: none */
+    _Atomic pthread_t by;      /* the thread that ran it last */
     sem_t worked, sleeps, end; /* posted for each */
 };
 
@@ -125,7 +125,7 @@ static void who_sleeps_is_woken_by_what_there_is_to_do(void **state)
     kl_proxy_drop(proxy);
 }
 
-/* Given at any moment, also between its last look and its sleep. */
+/* Work is added at any moment, also between the last poll and the sleep. */
 static void no_work_is_missed(void **state)
 {
     struct kl_proxy *proxy = hold();
@@ -207,7 +207,7 @@ static void the_last_user_may_be_a_duty_that_ends(void **state)
     kl_proxy_add(c.held, &c.duty);
     sem_wait(&c.sleeps);
     kl_store_release(&c.over, true);
-    assert_int_equal(write(pipes[1], "x", 1), 1); /* who does not hold the proxy does not touch it */
+    assert_int_equal(write(pipes[1], "x", 1), 1); /* without a reference, the proxy is not used */
     sem_wait(&c.end);
     while (count_fds() != fds) sched_yield();
     close(pipes[0]);
@@ -226,7 +226,7 @@ static void who_waits_helps(void **state)
     for (int i = 0; i < 100; i++) {
         enum kl_progress got = KL_DONE;
         kl_fetch_add_acq_rel(&c.left, 1);
-        while (got == KL_DONE) got = kl_proxy_help(proxy); /* while the proxy goes round itself */
+        while (got == KL_DONE) got = kl_proxy_help(proxy); /* while the proxy runs a round itself */
         assert_true(got == KL_MOVED || kl_load_acquire(&c.done) == i + 1);
     }
     assert_int_equal(kl_load_acquire(&c.done), 100);
@@ -248,7 +248,7 @@ static void need_threads_in_children(void)
 #endif
 }
 
-/* The child's: an orphan that is over after some more work, and tells so. */
+/* The child's: an orphan that reports its end after some more work. */
 static void leave_an_orphan(int told, int work)
 {
     static struct chore c;

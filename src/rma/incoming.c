@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** incoming.c - the proxy's part: what others put over the net is received in its window, and counted. */
+/** incoming.c - the proxy's part: data that others put over the net are received in its window, and counted. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "device/host/idle.h"
@@ -97,22 +97,22 @@ static bool receive(struct kl_rma *r, struct kl_rma_in *in, int peer, ncclResult
     return true;
 }
 
-/* Between two puts a connection may end: its sender has left, or the bootstrap knows better why. */
+/* Between two puts a connection may end: its sender has left, or the bootstrap knows a better reason. */
 static void lose(struct kl_rma *r, struct kl_rma_in *in, int peer, ncclResult_t rc)
 {
     char text[KL_ERROR_TEXT];
     bool between = in->connection && !in->data && in->request;
 
-    kl_store_release(&in->ended, true); /* pairs with kl_rma_may_come: what came before is counted */
+    kl_store_release(&in->ended, true); /* pairs with kl_rma_may_come: earlier arrivals are counted */
     if (between) return;
     snprintf(text, sizeof text, "a put of rank %d into a window of rank %d: %.900s", peer, r->config.rank,
              kl_error_text());
     r->config.fail(r->config.ctx, peer, rc, text);
 }
 
-/* ---- who comes ---- */
+/* ---- arriving senders ---- */
 
-/* Has anything happened at the door? One system call, however many have not come yet. */
+/* Is a connection waiting at the listener? One system call, however many have not come yet. */
 static bool somebody_knocks(struct kl_rma *r)
 {
     struct pollfd door = {.fd = -1, .events = POLLIN};

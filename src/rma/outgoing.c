@@ -36,7 +36,7 @@ static void write_header(struct kl_rma_op *op)
     op->done = behind ? op->bytes : 0;
 }
 
-/* The next message, if there is one and the net takes it. */
+/* Send the next message, if there is one and the net accepts it. */
 static ncclResult_t post(struct kl_rma *r, struct kl_rma_op *op, void *connection, void **request)
 {
     size_t left = op->bytes - op->done, n = left < KL_RMA_PIECE_BYTES ? left : KL_RMA_PIECE_BYTES;
@@ -51,7 +51,7 @@ static ncclResult_t post(struct kl_rma *r, struct kl_rma_op *op, void *connectio
     return ncclSuccess;
 }
 
-/* Two messages are with the net at a time. */
+/* Two messages are in flight at a time. */
 static ncclResult_t post_and_test(struct kl_rma *r, struct kl_rma_op *op, void *connection, bool *moved)
 {
     for (int i = 0; i < 2; i++) {
@@ -72,7 +72,7 @@ static bool is_sent(const struct kl_rma_op *op)
     return !op->wire_bytes && op->done == op->bytes && !op->request[0] && !op->request[1];
 }
 
-/* ncclInProgress: not yet. Nobody else sends until all is sent. */
+/* ncclInProgress: not yet. No other operation sends until all is sent. */
 static ncclResult_t go_on(struct kl_rma *r, struct kl_rma_op *op, bool *moved)
 {
     struct kl_rma_out *out = &r->out[op->peer];

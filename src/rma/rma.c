@@ -37,7 +37,7 @@ ncclResult_t kl_rma_create(const struct kl_rma_config *config, struct kl_rma **r
 
     if (!r) return KL_NOMEM("one-sided operations");
     r->config = *config;
-    r->counters = (uint32_t)(config->contexts * KL_RMA_SIGNALS);
+    r->counters = (uint32_t)(config->contexts * config->signals);
     ncclResult_t rc = make_tables(r);
     if (rc)
         kl_rma_free(r);
@@ -161,7 +161,8 @@ static struct kl_rma_op *take_of(struct kl_rma_block *b)
     return NULL;
 }
 
-/* A thread may queue many for one rank before it comes to what another one needs to go on: nobody waits here. */
+/* A thread may queue many for one rank before it queues the one that another rank needs to go on: this does not
+ * wait. */
 struct kl_rma_op *kl_rma_take(struct kl_rma *r)
 {
     struct kl_rma_block *b = &r->block;
@@ -181,11 +182,11 @@ void kl_rma_aim(struct kl_rma_op *op, struct kl_rma_window *window)
 
 void kl_rma_give(struct kl_rma_op *op)
 {
-    if (op->window) kl_fetch_sub_acq_rel(&op->window->users, 1); /* the last look at it; pairs with kl_rma_close */
+    if (op->window) kl_fetch_sub_acq_rel(&op->window->users, 1); /* the last access to it; pairs with kl_rma_close */
     kl_store_release(&op->taken, false);
 }
 
-/* The connection is lost to the others too: after a failure nobody goes on. */
+/* The connection is lost to other operations too: after a failure none continues. */
 void kl_rma_give_up(struct kl_rma *r, struct kl_rma_op *op)
 {
     struct kl_rma_out *out = op->waits ? NULL : &r->out[op->peer];
@@ -247,7 +248,7 @@ static enum kl_progress wait_for_signals(const struct kl_rma *r, struct kl_rma_o
 
 /* ---- putting ---- */
 
-enum { COPY_BYTES = 512 << 10 }; /* before others get a turn */
+enum { COPY_BYTES = 512 << 10 }; /* a piece, before others get a turn */
 
 static bool is_mappable(const struct kl_rma_op *op, const struct kl_rma_out *out)
 {
@@ -272,7 +273,7 @@ static ncclResult_t import(struct kl_rma *r, struct kl_rma_out *out, const struc
     return rc;
 }
 
-/* ncclInProgress: not yet. What cannot be exported is written to where it is, in the same process. */
+/* ncclInProgress: not yet. Memory that cannot be exported is written directly, in the same process. */
 static ncclResult_t map(struct kl_rma *r, struct kl_rma_op *op, struct kl_rma_out *out)
 {
     void *signals = NULL;
@@ -297,7 +298,7 @@ static enum kl_progress copy(const struct kl_rma *r, struct kl_rma_op *op, const
 {
     size_t left = op->bytes - op->done, n = left < COPY_BYTES ? left : COPY_BYTES;
 
-    if (n) memmove(op->to + op->done, op->data + op->done, n); /* into the own window it may overlap */
+    if (n) memmove(op->to + op->done, op->data + op->done, n); /* into its own window it may overlap */
     op->done += n;
     if (op->done < op->bytes) return KL_MOVED;
     kl_rma_signal(out->signals, r, op->counter, r->config.rank);
@@ -328,7 +329,7 @@ enum kl_progress kl_rma_progress(struct kl_rma *r, struct kl_rma_op *op, ncclRes
     return got;
 }
 
-/* ---- for who waits ---- */
+/* ---- waiting ---- */
 
 bool kl_rma_sleep_on(struct kl_rma *r, struct kl_rma_op *op)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * rma.h - one-sided operations: a rank writes into windows of others and signals them; they do nothing for it but wait for signals.
+ * rma.h - one-sided operations: a rank writes into windows of others and signals them; the target only waits for
+ * signals.
  *
- *      memory    the runner of a put copies into the window, and counts in the target's table of signals: where that is memory
- *                that this process can map, and for any memory of the same process
+ *      memory    the runner of a put copies into the window, and counts in the target's table of signals: where this
+ *                process can map that memory, and for any memory of the same process
  *      net       a header, then the data in pieces, which the target's proxy receives in the window before it counts
  *
- * Which way a peer is written to is decided when it is first written to; once over the net, always: so what is put in one
- * order is signalled in this order. A table has a counter per signal and source. Counters only grow; who waits knows how many it
- * has waited for so far.
+ * The way to write to a peer is chosen at the first write; once over the net, always: so puts and signals of one order
+ * arrive in this order. A table has a counter per signal and source. Counters only grow; the waiter knows how many it
+ * has consumed.
  *
  * All ranks make windows together and number them alike (comm/window.c exchanges the records).
  *
- * Life:    what is mapped of another rank stays mapped until this one lets go of it, whatever becomes of that rank.
+ * Life:    memory mapped from another rank stays mapped until this rank unmaps it, whatever becomes of the other.
  * Threads: take and windows are the user's; progress may run in several threads, of different operations; the rest is the owner's.
  */
 #ifndef KL_RMA_RMA_H
@@ -22,7 +23,7 @@
 #include "device/device.h"
 #include "net/net.h"
 
-enum { KL_RMA_SIGNALS = 16 };          /* of a context, of each source */
+enum { KL_RMA_SIGNALS = 16 };          /* of a context, of each source, where nobody asks for another number */
 enum { KL_RMA_CONTEXTS = 64 };         /* at most */
 enum { KL_RMA_WAITS = 16 };            /* signals that one operation waits for */
 enum { KL_RMA_IN_HEADER = 256 };       /* bytes of data that travel with the header */
@@ -33,7 +34,7 @@ struct kl_rma_window;
 
 enum kl_rma_reach { KL_RMA_PROCESS, KL_RMA_HOST, KL_RMA_NET };
 
-/** What a rank tells all others of its table of signals. */
+/** A rank's description of its table of signals, sent to all others. */
 struct kl_rma_card {
     struct kl_range_ticket signals;
 };
@@ -46,7 +47,8 @@ struct kl_rma_part {
 };
 
 struct kl_rma_config {
-    int rank, nranks, contexts, device;
+    int rank, nranks, device;
+    int contexts, signals; /* signals of each context; the same on all ranks */
     const struct kl_device_kind *devices;
     struct kl_key secret;           /* for the net */
     const _Atomic uint64_t *issued; /* operations of this rank; stored with release */
@@ -55,7 +57,8 @@ struct kl_rma_config {
     void *ctx;
 };
 
-/** What a put says over the net; then its data, behind it if they are few. From an untrusted peer. */
+/** The header of a put over the net; the data follow, behind it in the same message if they are few. From an untrusted
+ * peer. */
 struct kl_rma_header {
     uint64_t offset, bytes;
     int32_t window; /* KL_RMA_NO_WINDOW: only a signal */
@@ -64,7 +67,7 @@ struct kl_rma_header {
 _Static_assert(sizeof(struct kl_rma_header) == 24, "wire format");
 enum { KL_RMA_NO_WINDOW = -1 };
 
-/** An operation that is under way, of the pool. */
+/** An operation in progress, of the pool. */
 struct kl_rma_op {
     _Atomic bool taken;
 
@@ -74,7 +77,7 @@ struct kl_rma_op {
     uint32_t stream_number; /* kl_stream_number */
     uint64_t timeout_ns, stalled_since, left_since;
 
-    /* what it does */
+    /* the operation */
     bool waits; /* for signals; else it puts */
     int peer;
     struct kl_rma_window *window; /* of the target; NULL: only a signal. By kl_rma_aim */
@@ -90,11 +93,11 @@ struct kl_rma_op {
 
     /* progress */
     int stage;        /* enum kl_rma_stage */
-    uint64_t missing; /* signals, at the last look */
-    size_t done;      /* bytes that were copied, or given to the net */
+    uint64_t missing; /* signals that have not come, at the last look */
+    size_t done;      /* bytes that were copied, or passed to the net */
     char *to;
     void *request[2];
-    size_t wire_bytes; /* 0: the header was given to the net */
+    size_t wire_bytes; /* 0: the header was passed to the net */
     unsigned char wire[sizeof(struct kl_rma_header) + KL_RMA_IN_HEADER];
 };
 
@@ -104,24 +107,24 @@ ncclResult_t kl_rma_create(const struct kl_rma_config *config, struct kl_rma **r
 /** For the others. */
 void kl_rma_describe(const struct kl_rma *rma, struct kl_rma_card *card);
 
-/** Nothing is under way, or was cancelled. NULL is fine. */
+/** No operation is in progress, or all were cancelled. NULL is fine. */
 void kl_rma_free(struct kl_rma *rma);
 
-/** A rank, this one included: its card, and how it is reached at best. What is said of it first holds. */
+/** A rank, this one included: its card, and the best way to reach it. The first call for a rank holds. */
 void kl_rma_meet(struct kl_rma *rma, int peer, enum kl_rma_reach reach, const struct kl_rma_card *card);
 
-/** Listen, for those that can only be reached over the net. `device`: of the net. Once. */
+/** Listen, for peers that are reachable over the net only. `device`: of the net. Once. */
 ncclResult_t kl_rma_listen(struct kl_rma *rma, const struct kl_net *net, int device, struct kl_net_handle *address);
 bool kl_rma_listens(const struct kl_rma *rma);
 void kl_rma_meet_net(struct kl_rma *rma, int peer, const struct kl_net_handle *address);
 
 /* ---- windows ---- */
 
-/** Window `number`: this rank's part, into which others may write from now on. */
+/** Window `number`: this rank's part, which others may write from now on. */
 ncclResult_t kl_rma_open(struct kl_rma *rma, int number, void *ptr, size_t bytes, struct kl_rma_part *part,
                          struct kl_rma_window **window);
 
-/** The parts of all ranks, copied, and how the program names it. */
+/** The parts of all ranks, copied, and the program's handle of the window. */
 ncclResult_t kl_rma_complete(struct kl_rma_window *window, const struct kl_rma_part *parts);
 void kl_rma_name(struct kl_rma_window *window, uintptr_t name);
 
@@ -131,37 +134,39 @@ struct kl_rma_window *kl_rma_find(struct kl_rma *rma, uintptr_t name);
 /** Bytes of the part of `peer`. */
 size_t kl_rma_bytes(const struct kl_rma_window *window, int peer);
 
-/** Nothing more is received into it over the net, or mapped; who has mapped it can still write. NULL is fine. */
+/** Nothing more is received into it over the net, or mapped; a rank that has mapped it can still write. NULL is
+ * fine. */
 void kl_rma_close(struct kl_rma *rma, struct kl_rma_window *window);
 
 /* ---- operations ---- */
 
-/** An operation of the pool, zeroed. NULL: there is no memory for another one. */
+/** An operation of the pool, zeroed. NULL: out of memory. */
 struct kl_rma_op *kl_rma_take(struct kl_rma *rma);
 void kl_rma_give(struct kl_rma_op *op);
 
-/** Give back one that shall not go on: its buffer is not touched any more. Nobody progresses it. */
+/** Withdraw an operation: its buffer is not touched any more. No thread may progress it. */
 void kl_rma_give_up(struct kl_rma *rma, struct kl_rma_op *op);
 
-/** It puts into this window, which stays until the operation is given back. */
+/** The operation puts into this window, which stays until the operation is given back. */
 void kl_rma_aim(struct kl_rma_op *op, struct kl_rma_window *window);
 
-/** Which counter: of this context and signal. */
-static inline uint32_t kl_rma_counter(int context, int signal)
+/** The counter of this context and signal, where each context has `signals`. */
+static inline uint32_t kl_rma_counter(int signals, int context, int signal)
 {
-    return (uint32_t)(context * KL_RMA_SIGNALS + signal);
+    return (uint32_t)(context * signals + signal);
 }
 
-/** The signals that it waits for are the next ones from here on. In the order in which operations are launched. */
+/** The operation waits for the next signals from here on. Called in the order in which operations are launched. */
 void kl_rma_expect(struct kl_rma *rma, struct kl_rma_op *op);
 
-/** Go on. *rc is set on failure, with DONE. */
+/** Continue. *rc is set on failure, with DONE. */
 enum kl_progress kl_rma_progress(struct kl_rma *rma, struct kl_rma_op *op, ncclResult_t *rc);
 
-/** For a thread that waits: receive, if there is a net. MOVED: something did. */
+/** For a waiting thread: receive, if there is a net. MOVED: some data arrived. */
 enum kl_progress kl_rma_help(struct kl_rma *rma);
 
-/** For a thread that is about to sleep (device/host/idle.h): true if a descriptor tells when a stalled operation may go on. */
+/** For a thread that is about to sleep (device/host/idle.h): true if a descriptor becomes ready when a stalled
+ * operation may go on. */
 bool kl_rma_sleep_on(struct kl_rma *rma, struct kl_rma_op *op);
 
 /** The rank that an operation waits for, another one if there is one. -1: none. `missing`: signals of it that have not come. */
@@ -170,7 +175,7 @@ int kl_rma_blocked_on(const struct kl_rma *rma, const struct kl_rma_op *op, uint
 /** Of a rank that has left: may signals of its still be on their way? They come, or the connection ends, in no time. */
 bool kl_rma_may_come(const struct kl_rma *rma, int peer);
 
-/** After a failure: nobody's memory is touched any more. Any thread, while no operation is in progress. */
+/** After a failure: memory of other ranks is not touched any more. Any thread, while no operation is in progress. */
 void kl_rma_cancel(struct kl_rma *rma);
 
 #endif

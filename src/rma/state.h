@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** state.h - what the files of this folder share. */
+/** state.h - shared by the files of this folder. */
 #ifndef KL_RMA_STATE_H
 #define KL_RMA_STATE_H
 
@@ -32,9 +32,9 @@ struct kl_rma_window {
     struct kl_rma_window *next;
 };
 
-/** What this rank has to write to another one. */
+/** Pending writes of this rank to another one. */
 struct kl_rma_out {
-    _Atomic bool busy; /* somebody looks at what follows */
+    _Atomic bool busy; /* a thread is using the following fields */
     bool met;
     enum kl_rma_reach reach;
     struct kl_rma_card card;
@@ -44,13 +44,13 @@ struct kl_rma_out {
     void *connection;
     bool connected;
     uint64_t deadline;              /* of connecting, or of mapping; 0: not begun */
-    const struct kl_rma_op *sender; /* whose messages the connection carries */
+    const struct kl_rma_op *sender; /* the operation whose messages the connection carries */
 };
 
 /** How far a put is: over memory, or over the net. */
 enum kl_rma_stage { KL_RMA_ROUTE, KL_RMA_MAP, KL_RMA_COPY, KL_RMA_CONNECT, KL_RMA_SEND };
 
-/** What comes from another rank over the net. The proxy's. */
+/** Data from another rank over the net. The proxy's. */
 struct kl_rma_in {
     void *connection;   /* NULL: not here yet */
     bool comes;         /* it may: the rank is in another process */
@@ -79,14 +79,15 @@ struct kl_rma {
     _Atomic(struct kl_rma_window *) window; /* the last one */
     struct kl_rma_out *out;
 
-    /* once it listens: `proxy` is stored last, with release, and whoever has not read it does not look at the others */
+    /* once it listens: `proxy` is stored last, with release; a thread reads the other fields only after it has read
+     * it */
     _Atomic(struct kl_proxy *) proxy;
     const struct kl_net *net;
     int device;
     void *listener;
     struct kl_rma_in *in;
     int unconnected; /* of those that may come */
-    bool look_again; /* somebody may have come, whatever the descriptor says */
+    bool look_again; /* a connection may be pending, whatever the descriptor says */
     bool cancelled;
 
     struct kl_rma_block block; /* the first one */
@@ -94,7 +95,7 @@ struct kl_rma {
 
 static inline void kl_rma_signal(_Atomic uint64_t *signals, const struct kl_rma *rma, uint32_t counter, int source)
 {
-    /* Pairs with kl_rma_progress of who waits: what was put before is seen. */
+    /* Pairs with kl_rma_progress of the waiter: earlier puts are visible. */
     kl_fetch_add_seq_cst(&signals[(size_t)counter * (size_t)rma->config.nranks + (size_t)source], 1);
 }
 

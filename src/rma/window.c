@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** window.c - windows: memory of all ranks, each of which may write into that of the others. */
+/** window.c - windows: memory of all ranks, each of which may write into the others'. */
 #include "base/error.h"
 #include "rma/state.h"
 
@@ -43,7 +43,7 @@ void kl_rma_free_windows(struct kl_rma *r)
     }
 }
 
-/* Free those that are closed and that nobody puts into any more. */
+/* Free closed windows that no operation puts into any more. */
 static void sweep(struct kl_rma *r)
 {
     struct kl_rma_window *kept = NULL, *gone = NULL, **end = &kept, *next;
@@ -120,7 +120,7 @@ size_t kl_rma_bytes(const struct kl_rma_window *w, int peer)
     return w->far[peer].part.bytes;
 }
 
-/* Who is in the middle of sending into it is cut off: it has not waited for this rank. -1: nobody is. */
+/* A rank that is still sending into it is cut off: it has not waited for this rank. -1: none is. */
 static int cut_off(struct kl_rma *r, const struct kl_rma_window *w)
 {
     int culprit = -1;

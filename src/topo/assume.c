@@ -38,7 +38,7 @@ static const struct {
 } from_words[] = {
     [KL_FROM_OPTION] = {"option", "as --machine or KOLO_MACHINE says"},
     [KL_FROM_IDS] = {"device_id", "by PCI device id"},
-    [KL_FROM_FORM] = {"form", "by what the file holds"},
+    [KL_FROM_FORM] = {"form", "by the file's contents"},
     [KL_FROM_NAME] = {"file_name", "by the file's name"},
     [KL_FROM_MACHINE] = {"machine", "as that machine has them"},
     [KL_FROM_DEFAULT] = {"default", "by default"},
@@ -54,7 +54,7 @@ const char *kl_assumed_from_text(enum kl_assumed_from from)
     return from_words[from].text;
 }
 
-/* NICs, links and CPUs, and whose they are. */
+/* The assumptions about NICs, links, CPUs and products. */
 static void say_of_parts(const struct kl_assumption *a, struct kl_text *t)
 {
     const char *product = a->product ? a->product->name : "";
@@ -70,7 +70,7 @@ static void say_of_parts(const struct kl_assumption *a, struct kl_text *t)
                     n == 1 ? "has" : "have", a->gbps);
         break;
     case KL_ASSUMED_NICS_UNKNOWN:
-        kl_text_add(t, "%d NIC%s whose speed neither the file nor ids give: 10 Gb/s assumed", n, kl_plural(n));
+        kl_text_add(t, "%d NIC%s of unknown speed, neither in the file nor by ids: 10 Gb/s assumed", n, kl_plural(n));
         break;
     case KL_ASSUMED_PCI_LINKS:
         kl_text_add(t, "%d PCI link%s without a speed %s generation %d, x16", n, kl_plural(n), n == 1 ? "has" : "have",
@@ -132,7 +132,7 @@ static void say(const struct kl_assumption *a, struct kl_text *t)
         kl_text_add(t, "no NVLink bridge joins the cards (%s)", product);
         break;
     case KL_ASSUMED_NOT_WIRED:
-        kl_text_add(t, "%d GPUs (%s) whose NVLinks nothing tells have none: name the machine with --machine", n,
+        kl_text_add(t, "%d GPUs (%s) have no NVLinks, as nothing names any: name the machine with --machine", n,
                     product);
         break;
     default:

@@ -79,7 +79,7 @@ static ncclResult_t add_net(const struct kl_place *p, int elem, int nic)
     return kl_build_link(p->b, nic, node, KL_PATH_NET, n->net.bw);
 }
 
-/* What a NIC does besides, in a node of its own. */
+/* A further role of a NIC (GIN, RMA) gets a node of its own. */
 static ncclResult_t add_role(const struct kl_place *p, int elem, int nic, const char *attr, enum kl_node_type type)
 {
     int node;
@@ -105,7 +105,7 @@ static ncclResult_t add_nets(const struct kl_place *p, int nic_elem, int nic)
     return ncclSuccess;
 }
 
-/* The card with this id, made if it is not there; `made` tells whether it still needs a link to its parent. */
+/* The card with this id, created if it is missing; `made`: it still needs a link to its parent. */
 static ncclResult_t find_nic(const struct kl_place *p, uint64_t local, int *nic, bool *made)
 {
     *nic = kl_builder_find(p->b, KL_NODE_NIC, kl_build_id(p->host, local));
@@ -194,7 +194,7 @@ static ncclResult_t refuse_several(const struct kl_place *p, int elem, const cha
         busid, kl_nccl_text(p->nccl, nccl));
 }
 
-/* The nodes of what stands below one PCI device. */
+/* The nodes of the elements below one PCI device. */
 struct on_device {
     int node[KL_PARTITIONS], n;
     bool made; /* the first still needs a link to the parent */
@@ -238,7 +238,7 @@ static bool has_rank(const struct kl_xml *xml, int gpu)
     return gpu != KL_XML_NONE;
 }
 
-/* A device becomes the node of what it holds; a switch links its children before itself, which their order shows. */
+/* A device becomes the node of its contents. A switch links its children before itself: this fixes the order of links. */
 static ncclResult_t add_pci(const struct kl_place *p, int elem, int parent)
 {
     int gpu = kl_xml_child(p->xml, elem, "gpu"), nic = kl_xml_child(p->xml, elem, "nic"), kind;
@@ -250,7 +250,7 @@ static ncclResult_t add_pci(const struct kl_place *p, int elem, int parent)
     if (gpu != KL_XML_NONE && !has_rank(p->xml, gpu)) return ncclSuccess;
     KL_TRY(add_gpus(p, elem, busid, &d));
     if (nic != KL_XML_NONE) {
-        d.n = 1; /* where a device is both, the NIC is linked */
+        d.n = 1; /* if a device is both, the NIC is linked */
         KL_TRY(find_nic(p, kl_busid_parse(busid), &d.node[0], &d.made));
         KL_TRY(add_nets(p, nic, d.node[0]));
     } else if (gpu == KL_XML_NONE && kind == KL_NODE_PCI) {
@@ -352,7 +352,7 @@ static ncclResult_t link_sockets(struct kl_builder *b, int nccl)
     return ncclSuccess;
 }
 
-/* Searches try links in order: what leads up the PCI tree comes last in every node below a CPU. */
+/* Searches try links in order: in every node below a CPU the link up the PCI tree comes last. */
 static void uplinks_last(struct kl_builder *b, int node, int up)
 {
     struct kl_builder_node *n = &b->node[node];
@@ -395,7 +395,7 @@ ncclResult_t kl_topo_build(const struct kl_xml *xml, const struct kl_topo_option
     KL_TRY_OR(rc, out, build(&b, xml, options));
     KL_TRY_OR(rc, out, kl_builder_finish(&b, &t));
     t->options = *options;
-    t->options.force_merge = NULL; /* its text need not last */
+    t->options.force_merge = NULL; /* the text need not outlive the call */
     *out = t;
 out:
     kl_builder_fini(&b);

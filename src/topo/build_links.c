@@ -56,7 +56,7 @@ static int owner_switch(const struct kl_place *p, int elem)
     return busid ? kl_builder_find(p->b, KL_NODE_PCI, kl_build_id(p->host, kl_busid_parse(busid))) : -1;
 }
 
-/* The node of the GPU, or of the part of it, that a link's element stands in; -1 when it was left out. */
+/* The node of the GPU, or of its partition, that contains a link's element; -1 when it was left out. */
 static int owner_gpu(const struct kl_place *p, int elem)
 {
     int gpu = kl_xml_parent(p->xml, elem), device = kl_xml_parent(p->xml, gpu);
@@ -66,7 +66,7 @@ static int owner_gpu(const struct kl_place *p, int elem)
     return kl_builder_find(p->b, KL_NODE_GPU, kl_build_gpu_id(p, kl_busid_parse(busid), kl_build_partition(p, gpu)));
 }
 
-/* The nodes of a GPU: one, or those of its partitions. */
+/* The nodes of a GPU: one, or one per partition. */
 static int nodes_of_gpu(const struct kl_place *p, uint64_t busid, int node[KL_PARTITIONS])
 {
     int n = 0, whole = kl_builder_find(p->b, KL_NODE_GPU, kl_build_id(p->host, busid));
@@ -146,7 +146,7 @@ static ncclResult_t add_xgmi(const struct kl_place *p, int elem)
     return kl_builder_link(p->b, gpu, peer, KL_PATH_NVL, (float)count * bw);
 }
 
-/* What partitions share on the way to their CPU. */
+/* The node that the partitions of a GPU share on the way to their CPU. */
 static ncclResult_t join_c2c(const struct kl_place *p, int gpu, int cpu, float bw)
 {
     uint64_t id = p->b->node[gpu].node.id & ~(uint64_t)3;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * build_make.h - how a document becomes a graph, for the files that do it.
+ * build_make.h - shared by the files that build a graph from a document.
  *
  *     build.c         its elements become nodes, linked along the PCI tree and between sockets
  *     build_links.c   the other links, which need all nodes: NVLink, XGMI, C2C, and between PCI switches
@@ -12,7 +12,7 @@
 #include "topo/builder.h"
 #include "topo/partition.h"
 
-/** Where a walk is: the document, what is built of it, and the cpu that it is under. */
+/** Position of a walk: the document, the topology that is built, and the current cpu. */
 struct kl_place {
     const struct kl_xml *xml;
     struct kl_builder *b;
@@ -22,7 +22,7 @@ struct kl_place {
     int cpu; /* node */
 };
 
-/** The kind of node (enum kl_node_type) that a PCI class stands for: `class` of a device, or `tclass` of what a link leads to. */
+/** The kind of node (enum kl_node_type) that a PCI class stands for: `class` of a device, or `tclass` of a link's target. */
 ncclResult_t kl_build_kind(const struct kl_xml *xml, int elem, const char *attr, int *kind);
 
 /** Links of all the document's elements that name their other end. */

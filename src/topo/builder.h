@@ -57,13 +57,13 @@ ncclResult_t kl_builder_append(struct kl_builder *b, int from, struct kl_builder
 /** Remove link `i` of a node, keeping the others' order. */
 void kl_builder_unlink(struct kl_builder *b, int node, int i);
 
-/** Keep a set of CPUs; `index` is what a CPU node's `cpus` names it by. */
+/** Keep a set of CPUs; a CPU node's `cpus` refers to it by `index`. */
 ncclResult_t kl_builder_cpus(struct kl_builder *b, const struct kl_cpuset *set, int *index);
 
 /** Number of the host with this hash, new if it was not seen before. */
 ncclResult_t kl_builder_host(struct kl_builder *b, uint64_t hash, int *host);
 
-/** Lay out as a topology. The builder keeps what it has; end it with kl_builder_fini. */
+/** Lay out as a topology. The builder keeps its contents; end it with kl_builder_fini. */
 ncclResult_t kl_builder_finish(struct kl_builder *b, struct kl_topo **topo);
 
 /** Fill a builder with the nodes and links of a topology, its order kept: for changes afterwards. */

@@ -48,7 +48,7 @@ ncclResult_t kl_path_cpu_of_gpu(const struct kl_topo *t, int gpu, int *cpu)
     return ncclSuccess;
 }
 
-/* How far the GPU next to a NIC may be from it. */
+/* The largest distance of a NIC's relay from the NIC. */
 int kl_path_relay_limit(const struct kl_topo *t)
 {
     int set = t->options.pxn_c2c;
@@ -89,7 +89,7 @@ static enum kl_p2p_why in_reach(const struct kl_topo *t, const struct kl_node *a
     return same_memory(a, b) ? KL_P2P_ALLOWED : KL_P2P_OTHER_MEMORY;
 }
 
-/* What the driver's library says about each step from rank a, over `via` if there is one, to b. */
+/* Does the driver's library refuse a step from rank a, over `via` if there is one, to b? */
 static bool driver_refuses(const struct kl_topo *t, int a, int via, int b)
 {
     const struct kl_topo_options *o = &t->options;
@@ -117,7 +117,7 @@ static ncclResult_t check_driver(const struct kl_topo *t, const struct kl_path *
     return ncclSuccess;
 }
 
-/* What the transport asks besides, of a pair that may use P2P. */
+/* The further conditions of the transport, for a pair that may use P2P. */
 static enum kl_p2p_why judge_transport(const struct kl_topo *t, int rank_a, int rank_b, int via)
 {
     const struct kl_node *a = gpu_at(t, kl_topo_gpu_of_rank(t, rank_a)), *b = gpu_at(t, kl_topo_gpu_of_rank(t, rank_b));
@@ -129,8 +129,8 @@ static enum kl_p2p_why judge_transport(const struct kl_topo *t, int rank_a, int 
 }
 
 /*
- * Does the path allow it? LOC is the GPU itself. A path that was within the limit and is not any more was sent another
- * way: by what the transport asks besides, or by the driver's veto.
+ * Does the path allow it? LOC is the GPU itself. A path that was within the limit and no longer is has been rerouted,
+ * by a condition of the transport or by the driver's veto.
  */
 static enum kl_p2p_why judge_path(const struct kl_topo *t, const struct kl_path *p, int rank_a, int rank_b,
                                   const struct kl_p2p *p2p)
@@ -211,13 +211,13 @@ static enum kl_gdr_why judge_read(const struct kl_topo *t, int gpu)
     return able ? KL_GDR_ALLOWED : KL_GDR_READ_OLD_GPU;
 }
 
-/* By themselves in newer releases: those that know partitions this well come with drivers that can. */
+/* Always in newer releases: their drivers support it. */
 static bool partitions_have_gdr(const struct kl_topo *t)
 {
     return t->options.gdr_mlopart || kl_nccl_has(t->options.nccl, KL_CHANGE_MLOPART_GDR);
 }
 
-/* Without regard to the way between them. */
+/* Conditions on the devices, without the path between them. */
 static enum kl_gdr_why judge_devices(const struct kl_topo *t, int gpu, int net, bool read)
 {
     if (!t->node[kl_topo_at(t, KL_NODE_NET, net)].net.gdr) return KL_GDR_NIC_CANNOT;
@@ -233,7 +233,7 @@ static bool gdr_over_c2c(const struct kl_topo *t)
     return set < 0 ? kl_nccl_has(t->options.nccl, KL_CHANGE_GDR_C2C_DEFAULT) : set != 0;
 }
 
-/* How far the NIC may be, unless NCCL_NET_GDR_LEVEL says. */
+/* The largest distance of the NIC without NCCL_NET_GDR_LEVEL. */
 static int default_gdr_level(const struct kl_topo *t, int gpu)
 {
     bool partition = gpu_at(t, gpu)->gpu.partition >= 0;
@@ -242,7 +242,7 @@ static int default_gdr_level(const struct kl_topo *t, int gpu)
     return gdr_over_c2c(t) && kl_nccl_has(t->options.nccl, KL_CHANGE_GDR_LEVEL_P2C) ? KL_PATH_P2C : KL_PATH_PXB;
 }
 
-/* From the GPU that the NIC reaches. */
+/* The distance from the GPU that the NIC reaches. */
 static ncclResult_t judge_distance(const struct kl_topo *t, int gpu, int net, struct kl_gdr *gdr)
 {
     const struct kl_path *p = kl_path_between(t, KL_NODE_GPU, gpu, KL_NODE_NET, net);

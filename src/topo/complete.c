@@ -71,7 +71,7 @@ static void log_assumed(const char *path, const struct kl_assumed *assumed)
     }
 }
 
-/* Without GPUs, or with some that cannot be told, it describes where devices are, not which. */
+/* Without GPUs, or with unidentified ones, a file only describes the places of devices. */
 static ncclResult_t complete_or_drop(const char *path, const struct kl_known *machine, struct kl_assumed *assumed,
                                      struct kl_xml **xml)
 {
@@ -227,7 +227,7 @@ static int by_order(const void *x, const void *y)
     return ((const struct gpu *)x)->order - ((const struct gpu *)y)->order;
 }
 
-/* Which of `rank` and `dev` puts the GPUs in order has to be looked at before the defaults are filled in. */
+/* Decide whether `rank` or `dev` orders the GPUs before the defaults are filled in. */
 static void sort_gpus(const struct kl_xml *xml, struct gpu *gpu, int n)
 {
     if (sort_by(xml, gpu, n, "rank") || sort_by(xml, gpu, n, "dev")) return;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-/* The names of path types in their order, then the numbers that NCCL took before it had names. */
+/* The names of path types in their order, then the numbers of older NCCL. */
 static const char *const levels[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB",
                                      "SYS", "0",   "1",   "2",   "3",   "4",   "5",   NULL};
 static const char *const merge_levels[] = {"LOC", "PORT", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", NULL};
@@ -15,8 +15,9 @@ static const char *const merge_levels[] = {"LOC", "PORT", "PIX", "PXB", "P2C", "
 static const char *const merge_policies[] = {[KL_MERGE_ALL] = "ALL", [KL_MERGE_RAIL] = "RAIL", NULL};
 
 /*
- * The first rank of a host describes its machine, and each process finds the paths through it: by the same rules, or ranks would expect each other on
- * different ways. Hosts tell each other what they have found, which may differ, as machines do. A release has its own rules for all ranks together.
+ * The first rank of a host describes its machine, and each process computes the paths through it. All use the same rules,
+ * or ranks would expect each other on different paths. Hosts exchange their results, which may differ, as machines do. The
+ * release to follow is one for all ranks together.
  */
 static const struct kl_param rows[] = {
     KL_PARAM_BOOL(struct kl_topo_config, p2p_disable, "NCCL_P2P_DISABLE", KL_HOST_ALIKE, "0",
@@ -26,9 +27,9 @@ static const struct kl_param rows[] = {
     KL_PARAM_BOOL(struct kl_topo_config, shm_disable, "NCCL_SHM_DISABLE", KL_HOST_ALIKE, "0",
                   "do not connect ranks of one host through shared memory; without P2P they use the network"),
     KL_PARAM_STRING(struct kl_topo_config, topo_file, "NCCL_TOPO_FILE", KL_SETTLED, "",
-                    "topology to use instead of what is found on this machine (XML)"),
+                    "topology to use instead of the one found on this machine (XML)"),
     KL_PARAM_STRING(struct kl_topo_config, machine, "KOLO_MACHINE", KL_SETTLED, "",
-                    "known machine to use instead, as in dgx-h100; with NCCL_TOPO_FILE: what that is a file of"),
+                    "known machine to use instead, as in dgx-h100; with NCCL_TOPO_FILE: the machine of that file"),
     KL_PARAM_STRING(struct kl_topo_config, topo_dump_file, "NCCL_TOPO_DUMP_FILE", KL_OWN, "",
                     "file to write the topology in use to (XML)"),
     KL_PARAM_INT(struct kl_topo_config, topo_dump_rank, "NCCL_TOPO_DUMP_FILE_RANK", KL_OWN, "0", 0, INT32_MAX,
@@ -99,7 +100,7 @@ static int merge_level_of(int choice)
     return meanings[choice];
 }
 
-/* A text that is none is reported by whoever asked for the release (kl_nccl_parse); the default is followed then. */
+/* An invalid text means the default; the caller that asked for the release reports it (kl_nccl_parse). */
 static int release_of(const char *text)
 {
     char expected[KL_NCCL_EXPECTED];

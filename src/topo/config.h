@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * config.h - what users may set for the machine and the choice of paths through it.
+ * config.h - the user's settings for the machine and for the paths through it.
  *
  * Source: NCCL's documentation of its environment variables; the topology specification, 20.
  */

@@ -85,7 +85,7 @@ ncclResult_t kl_detect_cpu(const struct kl_detect *d, int numa, int *elem)
 
 /* ---- pci ---- */
 
-/* "16.0 GT/s PCIe" as 16; what is no such text is no limit. */
+/* "16.0 GT/s PCIe" as 16; any other text means no limit. */
 static double transfer_rate(const char *text)
 {
     char *end;
@@ -246,7 +246,7 @@ static ncclResult_t find_parent(const struct kl_detect *d, int elem, const char 
     return ncclSuccess;
 }
 
-/* From a device up to its cpu: what a file gave is completed too. The way up is as long as a sysfs path at most. */
+/* From a device up to its cpu; elements from a file are completed too. The way up has at most as many steps as a sysfs path. */
 static ncclResult_t complete_pci(const struct kl_detect *d, int elem)
 {
     char dir[KL_SYSFS_PATH_TEXT];
@@ -265,7 +265,7 @@ static ncclResult_t complete_pci(const struct kl_detect *d, int elem)
     return complete_cpu(d, elem);
 }
 
-/* As NCCL has it, which leaves the unit's end out where it does not know a generation. */
+/* NCCL's text, which shortens the unit for an unknown generation. */
 static const char *speed_of(int generation)
 {
     const struct kl_pcie *pcie = kl_pcie_generation(generation);
@@ -273,7 +273,7 @@ static const char *speed_of(int generation)
     return pcie ? pcie->speed : "16.0 GT/s";
 }
 
-/* What the driver says about a GPU's link now counts before what sysfs says it can be. */
+/* The link state that the driver reports for a GPU overrides the maximum that sysfs reports. */
 static ncclResult_t set_current_link(const struct kl_detect *d, int pci, const struct kl_gpu_facts *gpu)
 {
     if (!gpu->pcie_gen || !kl_nccl_has(d->nccl, KL_CHANGE_CURRENT_LINK)) return ncclSuccess;
@@ -281,7 +281,7 @@ static ncclResult_t set_current_link(const struct kl_detect *d, int pci, const s
     return set_int_if_absent(d->xml, pci, "link_width", gpu->pcie_width > 0 ? gpu->pcie_width : 16);
 }
 
-/* The element of a device, complete, with a class even where sysfs does not tell. `gpu`: NULL for other devices. */
+/* The element of a device, complete, with a class even without one in sysfs. `gpu`: NULL for other devices. */
 static ncclResult_t place_pci(const struct kl_detect *d, const char *busid, const char *class,
                               const struct kl_gpu_facts *gpu, int *elem)
 {
@@ -328,7 +328,7 @@ static ncclResult_t add_nvlinks(struct kl_xml *xml, int elem, const struct kl_gp
     return ncclSuccess;
 }
 
-/* What an NVLink leads to: a device that sysfs shows, or a switch that it does not (as in virtual machines). */
+/* The target of an NVLink: a device that sysfs shows, or a switch that it does not show (as in virtual machines). */
 static ncclResult_t classify_nvlinks(const struct kl_detect *d, int elem)
 {
     for (int l = kl_xml_child(d->xml, elem, "nvlink"); l != KL_XML_NONE; l = kl_xml_next_same(d->xml, l)) {

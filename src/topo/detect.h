@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * detect.h - put devices into a document where sysfs says they are, and complete what the document does not say.
+ * detect.h - place devices in a document by their sysfs path, and fill in missing attributes.
  *
- * What a document already holds wins, except for the PCI class, a GPU's rank and a NET's device number. PCI switches
+ * Attributes in the document win over sysfs, except for the PCI class, a GPU's rank and a NET's device number. PCI switches
  * appear as their upstream port; root ports do not appear. Without sysfs a device hangs on the cpu with numaid -1.
  * Where there is one NUMA node at most, a missing node or -1 means node 0.
  * Source: the topology specification, 7.
@@ -31,7 +31,7 @@ ncclResult_t kl_detect_gpu(const struct kl_detect *d, const struct kl_gpu_facts 
 /** Place a NET, below element `parent` unless that is KL_XML_NONE, with keep="1" or "0". */
 ncclResult_t kl_detect_net(const struct kl_detect *d, const struct kl_net_facts *net, bool keep, int parent);
 
-/** Let the kernel module of Broadcom switches refresh what it knows. Harmless without it. */
+/** Let the kernel module of Broadcom switches refresh its data. Harmless without it. */
 void kl_detect_refresh(const char *sysfs);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recorded and hand-made machines (tests/data/sysfs/), and what detection makes of them. */
+/* Detection on recorded and hand-made machines (tests/data/sysfs/). */
 #include "topo/detect.h"
 
 #include "base/error.h"
@@ -145,7 +145,7 @@ static void processors_are_written_as_releases_do(void **state)
     close_recorded(&r);
 }
 
-/* Without sysfs nobody knows how fast a link is. */
+/* Without sysfs the speed of links is unknown. */
 static void links_without_a_speed_get_one(void **state)
 {
     struct recorded r;
@@ -219,7 +219,7 @@ static void this_machine_can_be_recorded(void **state)
     sysfs_tree_remove(root);
 }
 
-/* ---- what a file says wins ---- */
+/* ---- attributes of a file win ---- */
 
 static void a_file_is_completed_not_replaced(void **state)
 {
@@ -239,7 +239,7 @@ static void a_file_is_completed_not_replaced(void **state)
     char *got = document_of(&r.machine);
     assert_non_null(strstr(got, "busid=\"0000:17:00.0\" link_speed=\"32.0 GT/s PCIe\" class=\"0x060400\""));
     assert_non_null(strstr(got, "modelid=\"85\" affinity=\"000fffff,000fffff\""));
-    assert_non_null(strstr(got, "class=\"0x030200\"")); /* what sysfs knows about classes is right */
+    assert_non_null(strstr(got, "class=\"0x030200\""));                             /* sysfs is right about classes */
     assert_non_null(strstr(got, "<gpu dev=\"7\" rank=\"0\" sm=\"80\" gdr=\"1\">")); /* only the rank is ours */
     assert_non_null(strstr(got, "<nvlink target=\"0000:99:00.0\" count=\"2\" tclass=\"0x030200\"/>"));
     assert_null(strstr(got, "count=\"12\""));
@@ -477,7 +477,7 @@ static void virtual_machines_paths(void **state)
     close_recorded(&r);
 }
 
-/* Bonds by what carries them; not their slaves, nor what is down, nor what only joins others. */
+/* Bonds count through their slaves; slaves, interfaces that are down, and bridges are not used. */
 static const struct {
     const char *name;
     int mbps;
@@ -522,7 +522,7 @@ static void interfaces_are_taken_as_the_sockets_do(void **state)
     sysfs_tree_remove(root);
 }
 
-/* What of the machines' devices is used and what is not, whatever is asked for. */
+/* Which devices of the machines are used under each setting. */
 static const struct wish_case {
     const char *machine;
     struct kl_nics_wish wish;
@@ -560,7 +560,7 @@ static const struct wish_case {
      "ib0/socket_ifname lo/loopback virbr0/bridge wg0/tunnel "},
 };
 
-/* What tells a bridge from a NIC is in records. */
+/* Records hold the attributes that tell a bridge from a NIC. */
 static void records_keep_the_reasons(void **state)
 {
     static const char *const trees[] = {"interfaces", "cluster-node"};

@@ -13,7 +13,7 @@ static struct kl_topo_options options_for(enum variant v)
 {
     struct kl_topo_options o = KL_TOPO_OPTIONS;
 
-    o.nccl = KL_NCCL_2_26_3; /* what the examples were worked out for */
+    o.nccl = KL_NCCL_2_26_3; /* the release that the examples were worked out for */
 
     o.communicator = v == WITH_COMM;
     if (v == GDR_LOC) o.gdr_level = KL_PATH_LOC;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * facts.h - what the topology is told about a machine: plain records, filled by whoever can talk to the hardware.
+ * facts.h - the inputs of a topology: plain records about a machine, filled by the code that talks to the hardware.
  *
  * GPUs come from device/ (NVML and the driver for CUDA, the emulated machine for the host device), NICs from net/;
  * comm/ passes both on. Nothing here is opened, probed or owned: texts are copied, and a record can be written down
- * and replayed (record.h). What sysfs knows (PCI tree, link speeds, NUMA nodes) is read by detect.h instead.
+ * and replayed (record.h). detect.h reads the PCI tree, link speeds and NUMA nodes from sysfs instead.
  *
  * Source: the topology specification, 7.4 and 7.5.
  */
@@ -35,7 +35,7 @@ struct kl_gpu_facts {
     char busid[KL_BUSID_TEXT];
     int dev;  /* NVML index; ordinal for host devices. -1: not usable here, skipped */
     int sm;   /* compute capability, major * 10 + minor */
-    int rank; /* in the communicator, -1: nobody's */
+    int rank; /* in the communicator, -1: none */
     int gdr;  /* may NICs read and write its memory */
     int nnvlinks;
     struct kl_nvlink_facts nvlink[KL_GPU_MAX_NVLINKS];
@@ -47,7 +47,7 @@ struct kl_gpu_facts {
     char name[KL_GPU_NAME_TEXT];
     uint64_t memory;                /* bytes */
     uint32_t pci_id, pci_subsystem; /* device in the upper half, vendor in the lower */
-    int pcie_gen, pcie_width;       /* now; newer releases of NCCL go by it (KL_CHANGE_CURRENT_LINK) */
+    int pcie_gen, pcie_width;       /* current link; used by newer releases of NCCL (KL_CHANGE_CURRENT_LINK) */
     int pcie_max_gen, pcie_max_width;
 };
 
@@ -68,19 +68,19 @@ struct kl_net_facts {
     int member[KL_NET_MAX_MEMBERS]; /* their indices */
 };
 
-/** A CPU that plays a GPU. */
+/** A CPU that emulates a GPU. */
 struct kl_host_device {
     int rank;
     int ordinal;
-    int numa; /* node it lives on; -1 counts as 0 */
-    int host; /* of those that one NVLink domain spans, counted from 0: of a file, or like the one that it describes */
+    int numa;    /* node it lives on; -1 counts as 0 */
+    int host;    /* index among the hosts of one NVLink domain: a host of the file, or a copy of the one it describes */
     int replica; /* 0, or k when this is the k-th further rank on the same device: it gets a function of its own */
     uint64_t shm_id;
 };
 
 /** Facts about the processors, from CPUID and uname or from a record. */
 struct kl_cpu_facts {
-    char arch[16];   /* "x86_64", "arm64", "ppc64", or what uname says */
+    char arch[16];   /* "x86_64", "arm64", "ppc64", or as uname reports it */
     char vendor[16]; /* x86 only: the 12 characters of CPUID leaf 0 */
     int family;      /* as in topology files: base + (extended << 4), so AMD family 17h is 143 */
     int model;
@@ -88,7 +88,7 @@ struct kl_cpu_facts {
 };
 
 /**
- * What is known about a host. Three kinds, told apart by which fields are set:
+ * Description of a host. Three kinds, told apart by which fields are set:
  *
  *     file and devices   host devices emulate the GPUs of the file. Its missing attributes get the defaults of
  *                        kl_machine_complete, nothing is asked of this machine; devices without a rank are left out.
@@ -108,12 +108,12 @@ struct kl_machine {
     int nnets;
 
     const char *sysfs;              /* root of sysfs, NULL: "/sys" */
-    const struct kl_cpu_facts *cpu; /* NULL: asked of the processor (kl_cpu_facts_read) */
+    const struct kl_cpu_facts *cpu; /* NULL: read from the processor (kl_cpu_facts_read) */
     uint64_t host_hash;             /* written into detected cpus when not 0 */
 
     /**
-     * Describe the virtual NET that the given ones (indices) are together: NICs of one card, or what NCCL_NET_FORCE_MERGE
-     * says. NULL: the plugin cannot. Not needed when `net` already holds virtual NETs.
+     * Describe the virtual NET of the given NETs (indices): NICs of one card, or a group of NCCL_NET_FORCE_MERGE.
+     * NULL: the plugin cannot merge. Not needed when `net` already holds virtual NETs.
      */
     ncclResult_t (*merge_nets)(void *ctx, const int *member, int nmembers, struct kl_net_facts *net);
     void *merge_ctx;
@@ -122,7 +122,7 @@ struct kl_machine {
                   increased by h * (number of devices). 0 and 1: this host alone */
 };
 
-/** Do host devices emulate the GPUs of a file? Nothing else is then asked of this machine. */
+/** Do host devices emulate the GPUs of a file? Then no other data of this machine are used. */
 static inline bool kl_machine_plays_file(const struct kl_machine *machine)
 {
     return machine->file && !machine->ngpus;

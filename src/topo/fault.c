@@ -39,7 +39,7 @@ struct look {
     const struct kl_xml *xml;
     struct kl_parts parts;
     struct kl_faults *faults;
-    struct kl_text text; /* of the fault that is being described */
+    struct kl_text text; /* of the current fault */
 };
 
 static int gpu_name(const struct look *l, int gpu)
@@ -49,7 +49,7 @@ static int gpu_name(const struct look *l, int gpu)
     return kl_xml_int(l->xml, elem, "rank", kl_xml_int(l->xml, elem, "dev", 0));
 }
 
-enum { NAMES = 4 }; /* that a list has before it is cut */
+enum { NAMES = 4 }; /* the most names of a list before it is cut */
 
 /* "A, B and 3 more", name by name: the `at`-th of `n`. */
 static void add_name(struct kl_text *t, const char *type, int name, int at, int n)
@@ -96,7 +96,7 @@ static bool lacks_like(const struct kl_gpu_part *a, const struct kl_gpu_part *b)
     return b->peers && a->kind == b->kind && a->links == b->links;
 }
 
-/* All GPUs of the kind that have as few as the first of them. */
+/* All GPUs of the kind with as few NVLinks as the first of them. */
 static ncclResult_t say_few(struct look *l, int first)
 {
     const struct kl_gpu_part *g = l->parts.gpu, *f = &g[first];
@@ -145,7 +145,7 @@ const struct kl_gpu_product *kl_parts_board(const struct kl_xml *xml, const stru
             board = p;
             ++*n;
         } else if (!more && p == board)
-            return NULL; /* some have links: few_nvlinks tells more */
+            return NULL; /* some have links: few_nvlinks is more precise */
     }
     return *n > 1 ? board : NULL;
 }

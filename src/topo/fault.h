@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * fault.h - what is probably broken in a machine: parts that differ from their like, and the machine without that.
+ * fault.h - probable faults of a machine: parts that differ from others of their kind; and repairs of the document.
  *
  * A part is compared with the others of its kind in the same document, and the two ends of a link with each other. Only GPUs on
- * boards with NVLinks (SXM) are also compared with their product, by PCI device id: there all of them may lack the same. So machines that are odd on purpose may be suspected; whether a fault costs
- * anything tells a plan of the mended document (kl_fault_mend) beside one of the document as it is.
+ * boards with NVLinks (SXM) are also compared with their product, by PCI device id, because there all of them may lack the
+ * same links. A machine that is odd on purpose may be reported too: compare the plans of the document and of the repaired
+ * one (kl_fault_mend) to see whether a fault costs bandwidth.
  *
  * Names:   GPU/<rank> (its `dev` where there is no rank) and NET/<dev>, as the tools print them.
  * Bounds:  documents of more than KL_FAULT_ELEMENTS elements are not looked at: they have no faults.
@@ -18,9 +19,9 @@
 enum { KL_FAULT_ELEMENTS = 20000, KL_FAULT_TEXT = 384 };
 
 enum kl_fault_code {
-    KL_FAULT_UNEQUAL_ENDS, /* one GPU sees fewer NVLinks to another than that sees back */
+    KL_FAULT_UNEQUAL_ENDS, /* the two GPUs of a link see different numbers of NVLinks */
     KL_FAULT_FEW_NVLINKS,  /* fewer NVLinks than most GPUs of the kind have */
-    KL_FAULT_NARROW_PCI,   /* a GPU or NIC whose PCI link is slower than that of most of its kind */
+    KL_FAULT_NARROW_PCI,   /* a GPU or NIC with a slower PCI link than most of its kind */
     KL_FAULT_SHARED_PORT,  /* NICs of different cards that count as one port */
     KL_FAULT_SLOW_NET,     /* a NIC that is slower than most of its kind */
     KL_FAULT_NO_NVLINK,    /* GPUs on a board that has NVLinks, and none in the file */
@@ -43,11 +44,11 @@ struct kl_faults {
 ncclResult_t kl_faults_find(const struct kl_xml *xml, int nccl, struct kl_faults *faults);
 void kl_faults_fini(struct kl_faults *faults);
 
-/** Change a document so that it has no fault of this kind. What cannot be guessed stays; `mended`: something changed. */
+/** Change a document so that it has no fault of this kind. Values that cannot be guessed stay; `mended`: something changed. */
 ncclResult_t kl_fault_mend(struct kl_xml *xml, enum kl_fault_code code, int nccl, bool *mended);
 
 const char *kl_fault_name(int code);   /* "few_nvlinks" */
-const char *kl_fault_mended(int code); /* "with as many NVLinks as the others": how to call the mended machine */
-const char *kl_fault_remedy(int code); /* what to look at, a sentence */
+const char *kl_fault_mended(int code); /* "with as many NVLinks as the others": a name for the repaired machine */
+const char *kl_fault_remedy(int code); /* a sentence: where to look */
 
 #endif

@@ -183,7 +183,7 @@ static void hosts_stay_whole(void **state)
     kl_xml_free(xml);
 }
 
-/* Sums of what a file claims must not overflow. */
+/* Sums of a file's numbers must not overflow. */
 static void counts_beyond_any_machine_are_bounded(void **state)
 {
 #define ALL TO("01", "2147483647") TO("02", "2147483647") SWITCH("2147483647")

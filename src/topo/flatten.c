@@ -29,7 +29,7 @@ static void delete_node(struct kl_builder *b, int node)
     while (b->node[node].nlinks) kl_builder_unlink(b, node, b->node[node].nlinks - 1);
 }
 
-/* What hung below the lower half hangs below the upper one now. */
+/* Move the children of the lower half to the upper one. */
 static ncclResult_t absorb(struct kl_builder *b, int upper, int lower)
 {
     const struct kl_builder_node *l = &b->node[lower];

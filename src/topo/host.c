@@ -75,7 +75,7 @@ static ncclResult_t free_function(const struct kl_xml *xml, int pci, const char 
     return kl_xml_fail(xml, pci, ncclInvalidUsage, "GPU %s: at most %d ranks can share it", busid, MAX_FUNCTIONS);
 }
 
-/* Whoever has an NVLink to `old` gets one like it to `new`. */
+/* Every GPU with an NVLink to `old` gets an equal one to `new`. */
 static ncclResult_t link_back(struct kl_xml *xml, const char *old, const char *new)
 {
     int end = kl_xml_count(xml), link;

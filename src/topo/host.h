@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * host.h - host devices in a document: CPUs that play GPUs.
+ * host.h - host devices in a document: CPUs that emulate GPUs.
  *
  * Each NUMA node NN with devices gets a virtual PCI switch ffNN:00:00.0 at 8 GT/s x16, and below it each device i a
  * GPU ffNN:BB:DD.F of the same speed: BB = 1 + i / 32, DD = i mod 32, and F counts further ranks on the same device.
@@ -18,7 +18,7 @@ ncclResult_t kl_host_device_place(const struct kl_detect *d, const struct kl_hos
 
 /**
  * Let another rank use the GPU of element `gpu` too: a copy of its PCI device with the next free function number,
- * linked by NVLink to what the original is linked to. `copy` receives the new gpu element.
+ * with the same NVLinks as the original. `copy` receives the new gpu element.
  */
 ncclResult_t kl_host_device_share(struct kl_xml *xml, int gpu, int *copy);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Families and models as dumps of NCCL write them: those of AMD shifted. Cloud files written by hand say 23/49, 25/17. */
+/* Families and models as dumps of NCCL write them, shifted for AMD. Cloud files written by hand say 23/49, 25/17. */
 static const struct kl_known_cpu broadwell = {"x86_64", "GenuineIntel", 6, 79},
                                  skylake = {"x86_64", "GenuineIntel", 6, 85},
                                  icelake = {"x86_64", "GenuineIntel", 6, 106},
@@ -38,7 +38,7 @@ static const struct kl_known machines[] = {
     {"dgx-1v", "NVIDIA DGX-1 with V100", NULL, "V100 SXM2 32 GB", KL_WIRING_CUBE_V100, &broadwell, "2(2GN)|2(2GN)",
      IB(100), ALONE, KL_KNOWN_READ, "wiring and CPUs: a dump; the four cards: NVIDIA's data sheet"},
     {"dgx-2", "NVIDIA DGX-2", NULL, "V100 SXM3 32 GB", KL_WIRING_SWITCH, &skylake, "4(2GN)|4(2GN)", IB(100), ALONE,
-     KL_KNOWN_READ, "a record of hwloc, NVIDIA/nccl #507; its PCI tree is told simpler here"},
+     KL_KNOWN_READ, "a record of hwloc, NVIDIA/nccl #507; its PCI tree is simplified here"},
     {"dgx-a100", "NVIDIA DGX A100", NULL, "A100 SXM4 80 GB", KL_WIRING_SWITCH, &rome,
      "3:(2G2N)|1:(2G2N)|7:(2G2N)|5:(2G2N)", IB(200), ALONE, KL_KNOWN_PUBLISHED, NVIDIA},
     {"dgx-h100", "NVIDIA DGX H100", NULL, "H100 SXM5", KL_WIRING_SWITCH, &sapphire, "4(GN)|4(GN)", IB(400), ALONE,

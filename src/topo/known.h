@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * known.h - machines that many people have, by name: what they are made of, and where that is known from.
+ * known.h - common machines by name: their parts, and the source of each description.
  *
- *     known.c        the table, and finding a row by its name, or by what a file shows of the machine
+ *     known.c        the table, and finding a row by its name, or by the contents of a file
  *     known_make.c   a row as a document, as a dump of the machine would be
  *
- * A layout tells of each NUMA node what hangs there; nodes are separated by '|'. G is a GPU, N a NIC, parentheses are a PCI
+ * A layout lists the devices of each NUMA node; nodes are separated by '|'. G is a GPU, N a NIC, parentheses are a PCI
  * switch; a number before any of them repeats it, and one with a colon in front of a node is its NUMA id:
  *
  *     "2(2GN)|2(2GN)"         two sockets with two switches each, on each of which are two GPUs and a NIC
@@ -29,7 +29,7 @@ enum kl_wiring {
     KL_WIRING_CUBE_V100 /* with 6 links: DGX-1 with V100 */
 };
 
-/** How a row is known. */
+/** The kind of a row's source. */
 enum kl_certainty {
     KL_KNOWN_READ,      /* read in a dump or file of such a machine */
     KL_KNOWN_PUBLISHED, /* in pages and repositories of its maker */
@@ -52,7 +52,7 @@ struct kl_known {
     int gbps, ports;    /* of each port; ports of each card */
     int trays;          /* that can be one NVLink domain, each a host with this layout; 1: it stands alone */
     bool published;     /* its provider publishes files with places only, in the form of this layout */
-    int gpu_at, nic_at; /* where such a file gives no class: the first GPU is 0000:00:gpu_at.0, others follow; 0 */
+    int gpu_at, nic_at; /* if such a file has no classes: the first GPU is 0000:00:gpu_at.0, others follow; 0 */
     enum kl_certainty certainty;
     const char *source;
 };
@@ -60,7 +60,7 @@ struct kl_known {
 /** The i-th machine; NULL when there are no more. */
 const struct kl_known *kl_known_at(int i);
 
-/** "dgx-h100"; `trays` receives what follows in "gb200-nvl72:4", else all. NULL if there is none, or not so many. */
+/** "dgx-h100"; `trays` receives the number in "gb200-nvl72:4", else all. NULL for an unknown name or too many trays. */
 const struct kl_known *kl_known_named(const char *name, int *trays);
 
 /** GPUs and NICs of one host, and switches, by its layout. */
@@ -78,8 +78,8 @@ const char *kl_known_certainty(const struct kl_known *machine);
 ncclResult_t kl_known_document(const struct kl_known *machine, int trays, struct kl_xml **xml);
 
 /**
- * Give the i-th of n GPUs, whose pci elements are listed, the NVLinks that the wiring of a product means; gpu elements must be
- * there. False, and none, if such a wiring has no place for so many GPUs.
+ * Give n GPUs (`pci` lists their pci elements, each with a gpu element) the NVLinks of a product's wiring.
+ * `wired` is false, and no link is added, if the wiring has no place for so many GPUs.
  */
 ncclResult_t kl_known_wire(struct kl_xml *xml, const int *pci, int n, enum kl_wiring wiring, int links, bool *wired);
 

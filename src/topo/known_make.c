@@ -217,7 +217,7 @@ static const char *end_of(const char *item)
 
 static ncclResult_t add_item(struct maker *m, int parent, const char *item);
 
-/* What stands from `at` to `end`, where a number repeats what follows it. */
+/* Add the items from `at` to `end`; a number repeats the item after it. */
 static ncclResult_t add_items(struct maker *m, int parent, const char *at, char end)
 {
     for (int times = 1; *at && *at != end;) {

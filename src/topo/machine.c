@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements looked at over all ranks: bounds the time that a file from outside takes. */
+/* Elements visited over all ranks: bounds the time for untrusted files. */
 static const int64_t max_visits = (int64_t)1 << 26;
 
 static const char *sysfs_of(const struct kl_machine *m)
@@ -37,7 +37,7 @@ int kl_machine_numa_nodes(const char *sysfs, int *node, int max)
 
 /* ---- contributions of ranks ---- */
 
-/* What is fused, and the elements of each contribution that are left out. */
+/* The document to fuse, and the elements that each contribution leaves out. */
 struct contribution {
     const struct kl_xml *xml;
     bool nics; /* a nic without a NET is left out as well */
@@ -49,7 +49,7 @@ static bool is_frame(const struct contribution *c, const char *tag)
     return !strcmp(tag, "pci") || !strcmp(tag, "cpu") || (c->nics && !strcmp(tag, "nic"));
 }
 
-/* What a rank keeps: its GPU, its host's NETs, and what is above them. Sets `drop` for the others. */
+/* A rank keeps its GPU, its host's NETs, and their ancestors. Sets `drop` for the others. */
 static bool keep_for(const struct contribution *k, int elem, int gpu)
 {
     const struct kl_xml *xml = k->xml;
@@ -69,7 +69,7 @@ static bool keep_for(const struct contribution *k, int elem, int gpu)
     return kept;
 }
 
-/* Fuse into `to` what each of the gpu elements' ranks contributes, in the order of `gpu`. */
+/* Fuse the contributions of the ranks of the gpu elements into `to`, in the order of `gpu`. */
 static ncclResult_t fuse_ranks(struct kl_xml *to, const struct kl_xml *from, const int *gpu, int n, int nccl)
 {
     struct contribution k = {.xml = from, .nics = kl_nccl_has(nccl, KL_CHANGE_TRIM_NICS)};
@@ -88,7 +88,7 @@ static ncclResult_t fuse_ranks(struct kl_xml *to, const struct kl_xml *from, con
     return rc;
 }
 
-/* ---- host devices that play the GPUs of a file ---- */
+/* ---- host devices that emulate the GPUs of a file ---- */
 
 static uint64_t mix(uint64_t x)
 {
@@ -103,7 +103,7 @@ static uint64_t hash_of_host(uint64_t hash, int host)
     return mix(mix(hash) + (uint64_t)host + 1);
 }
 
-/* Tell the cpus of identical hosts apart. */
+/* Give the cpus of identical hosts different host hashes. */
 static ncclResult_t number_host(struct kl_xml *xml, int host)
 {
     for (int c = kl_xml_child(xml, KL_XML_ROOT, "cpu"); c != KL_XML_NONE; c = kl_xml_next_same(xml, c)) {
@@ -138,7 +138,7 @@ int kl_machine_file_hosts(const struct kl_xml *file)
     return n ? n : 1;
 }
 
-/* Keep the gpu elements of one of the file's hosts, which count in the order of their first ones. How many there are. */
+/* Keep the gpu elements of one of the file's hosts, in the order of the hosts' first GPUs. Returns their number. */
 static int keep_host(const struct kl_xml *xml, int *elem, int nelems, int host)
 {
     uint64_t wanted = 0;
@@ -156,8 +156,8 @@ static int keep_host(const struct kl_xml *xml, int *elem, int nelems, int host)
     return n;
 }
 
-/* The gpu element of each device of a host, in the devices' order; ranks on a taken one get a copy of it. How many there are, in
- * *n. Of identical hosts, the devices are those of the first. */
+/* The gpu element of each device of a host, in the devices' order; ranks on a taken one get a copy of it. *n receives
+ * their number. Identical hosts have the devices of the first. */
 static ncclResult_t give_ranks(const struct kl_machine *m, struct kl_xml *xml, const int *elem, int nelems, int host,
                                int *gpu, int *n)
 {
@@ -180,7 +180,7 @@ static ncclResult_t give_ranks(const struct kl_machine *m, struct kl_xml *xml, c
     return ncclSuccess;
 }
 
-/* One host of the file: complete it, hand out ranks, fuse what the ranks contribute into `to`. */
+/* One host of the file: complete it, hand out ranks, fuse the ranks' contributions into `to`. */
 static ncclResult_t fuse_file_host(const struct kl_machine *m, int host, int nccl, struct kl_xml *to)
 {
     int hosts = hosts_of_devices(m), of_file = m->hosts > 1 ? 1 : kl_machine_file_hosts(m->file);
@@ -218,7 +218,7 @@ static ncclResult_t fuse_file(const struct kl_machine *m, int nccl, struct kl_xm
 
 /* ---- devices of this machine ---- */
 
-/* What a file describes counts as this host, whatever hosts it names. */
+/* All parts of a file count as this host, even if it names several hosts. */
 static ncclResult_t own_cpus(const struct kl_machine *m, struct kl_xml *xml)
 {
     for (int c = kl_xml_child(xml, KL_XML_ROOT, "cpu"); c != KL_XML_NONE; c = kl_xml_next_same(xml, c)) {
@@ -247,7 +247,7 @@ static ncclResult_t begin(const struct kl_machine *m, int nccl, struct kl_xml **
     return kl_xml_set(*xml, root, "version", "1");
 }
 
-/* Host devices all go into one document; what their ranks contribute differs only in the device. */
+/* Host devices all go into one document; the contributions of their ranks differ only in the device. */
 static ncclResult_t fuse_host_devices(const struct kl_machine *m, const struct kl_topo_options *options,
                                       struct kl_detect *d, struct kl_xml *to)
 {

@@ -222,7 +222,7 @@ static void ranks_may_share_a_gpu_of_a_file(void **state)
     kl_xml_free(file);
 }
 
-/* A card all of whose NETs are of no use is a node in older releases. */
+/* Older releases have a node for a card without usable NETs. */
 static void cards_without_nets_go(void **state)
 {
     static const struct {
@@ -384,7 +384,7 @@ static void hosts_of_one_file_stay_together(void **state)
     kl_xml_free(file);
 }
 
-/* Devices of several hosts: those of a file each have the GPUs of theirs, and more hosts than it has play it again. */
+/* Devices of several hosts: each host of the file has its own GPUs; further hosts repeat the file. */
 static void devices_are_on_hosts(void **state)
 {
     static const char text[] = "<system version=\"1\"><cpu host_hash=\"0xb\">" GPU("01", "rank=\"2\"")
@@ -451,7 +451,7 @@ static void this_machine_has_a_numa_node(void **state)
     assert_true(*cpu.arch);
 }
 
-/* ---- the document, and what another process makes of it ---- */
+/* ---- the document, and the graph that another process builds from it ---- */
 
 static void expect_same_topology(const struct kl_topo *a, const struct kl_topo *b)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a machine would be without its faults: edits of the document. */
+/* Repairs: edits of the document that remove its faults. */
 #include "topo/fault.h"
 
 #include "base/error.h"
@@ -33,7 +33,7 @@ static ncclResult_t add_links(struct edit *e, int a, int b, int n)
     return kl_xml_set(e->xml, elem, "tclass", "0x030200");
 }
 
-/* The end that sees more tells the other. */
+/* The end that sees fewer gets the other's number. */
 static ncclResult_t mend_end(struct edit *e, int a, int nvlink)
 {
     if (nvlink >= e->parts.nelems || !e->parts.nvlink[nvlink].first) return ncclSuccess;
@@ -82,7 +82,7 @@ static bool is_model_for(const struct edit *e, int from, int to)
     return true;
 }
 
-/* Without a switch: two GPUs that lack equally many, and no others, lack those between them. */
+/* Without a switch: if exactly two GPUs lack links, and equally many, the links between them are missing. */
 static ncclResult_t join_two(struct edit *e)
 {
     const struct kl_gpu_part *g = e->parts.gpu;
@@ -183,7 +183,7 @@ static ncclResult_t mend_slots(struct edit *e)
     return ncclSuccess;
 }
 
-/* One guid for each card: what shares a pci element goes on sharing. */
+/* One guid for each card: NETs of one pci element still share theirs. */
 static ncclResult_t mend_ports(struct edit *e)
 {
     for (int n = 0; n < e->parts.nnets; n++) {
@@ -221,7 +221,7 @@ static ncclResult_t number_host(struct edit *e, const char *host, unsigned numbe
     return ncclSuccess;
 }
 
-/* Is this the first GPU of a host whose hash is mistaken for another's? */
+/* Is this the first GPU of a host that counts as another one, by its hash? */
 static bool is_mistaken(const struct edit *e, int gpu)
 {
     const struct kl_gpu_part *g = e->parts.gpu;

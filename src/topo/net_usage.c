@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * net_usage.c - who uses a NET when every GPU has chosen its own.
+ * net_usage.c - the GPU that uses a NET when every GPU has chosen its own.
  */
 #include "base/error.h"
 #include "topo/paths.h"
@@ -14,7 +14,7 @@ static bool contains(const int *list, int n, int value)
     return false;
 }
 
-/* The first NET of this number: the one that paths and questions mean. */
+/* The first NET of this number: paths and queries use this one. */
 static int named(const struct kl_topo *t, int net)
 {
     int node = kl_topo_find(t, KL_NODE_NET, t->node[kl_topo_at(t, KL_NODE_NET, net)].id);
@@ -33,7 +33,7 @@ static bool reaches_better(const struct kl_topo *t, int net, int a, int b)
     return x->bw > y->bw || (x->bw == y->bw && x->type < y->type);
 }
 
-/* Look at one GPU; `list` holds count[NET]. True: it uses the NET, and nothing else matters. */
+/* Look at one GPU; `list` holds count[NET]. True: it uses the NET, so the search ends. */
 static ncclResult_t ask_gpu(const struct kl_topo *t, int gpu, int net, int *list, struct kl_net_usage *usage)
 {
     int n = kl_topo_nearest(t, KL_NODE_GPU, gpu, KL_NODE_NET, list);

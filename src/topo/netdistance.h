@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * netdistance.h - how far apart two NETs of a document stand: what decides which of them are merged, and where.
+ * netdistance.h - the distance of two NETs of a document. It decides which NETs are merged, and where.
  *
  * Threads: pure.
  * Source:  the topology specification, 7.6.
@@ -10,7 +10,7 @@
 
 #include "topo/xml.h"
 
-/** Between two net elements: PORT, PIX, PXB, PHB, SYS or DIS; `common` receives what is above both. */
+/** Between two net elements: PORT, PIX, PXB, PHB, SYS or DIS; `common` receives their lowest common ancestor. */
 int kl_net_distance(const struct kl_xml *xml, int net_a, int net_b, int *common);
 
 #endif

@@ -26,7 +26,7 @@ static bool has(const struct merge *g, enum kl_change change)
     return kl_nccl_has(g->options->nccl, change);
 }
 
-/* How many NETs can be one. */
+/* The most members of a virtual NET. */
 static int most_members(const struct merge *g)
 {
     return has(g, KL_CHANGE_MERGED_8) ? KL_NET_MAX_MEMBERS : 4;
@@ -110,7 +110,7 @@ static bool *apart(const struct merge *g, int a, int b)
     return &g->apart[(size_t)a * (size_t)g->m->nnets + (size_t)b];
 }
 
-/* Does the policy let two NETs be one? */
+/* Does the policy allow joining two NETs? */
 static bool may_join(const struct merge *g, int a, int b)
 {
     int rail = kl_xml_int(g->d->xml, g->elem[a], "rail", -1);
@@ -119,7 +119,7 @@ static bool may_join(const struct merge *g, int a, int b)
     return rail >= 0 && rail == kl_xml_int(g->d->xml, g->elem[b], "rail", -1);
 }
 
-/* `first` and what is not placed and near enough. */
+/* `first` and the NETs near it that are not placed yet. */
 static int gather(const struct merge *g, int first, int *member)
 {
     int n = 0, most = most_members(g), common;
@@ -132,7 +132,7 @@ static int gather(const struct merge *g, int first, int *member)
     return n;
 }
 
-/* After a refusal all is tried again without that group; a NET that is refused even alone stays as it is. */
+/* After a refusal, try again without that group; a NET that is refused even alone stays. */
 static void auto_groups(struct merge *g)
 {
     int member[KL_NET_MAX_MEMBERS];
@@ -212,7 +212,7 @@ static ncclResult_t check_members(const struct kl_machine *m)
     return ncclSuccess;
 }
 
-/* ---- what remains of members ---- */
+/* ---- the members of a merged NET ---- */
 
 /* Is a NET part of one of these? */
 static bool is_member(const struct kl_net_facts *net, int n, int of)
@@ -223,13 +223,13 @@ static bool is_member(const struct kl_net_facts *net, int n, int of)
     return false;
 }
 
-/* Do NETs that were merged for an earlier communicator stay beside the one that they are? */
+/* Do NETs that were merged for an earlier communicator stay beside their virtual NET? */
 static bool members_stay(const struct merge *g)
 {
     return !g->nmade && has(g, KL_CHANGE_MERGED_STAY) && !has(g, KL_CHANGE_MERGED_GO);
 }
 
-/* A NET that is part of another one is kept for what else it does, if anything. */
+/* A NET that is part of another one is kept only for its further roles, if it has any. */
 static ncclResult_t unmark(const struct merge *g, int net)
 {
     struct kl_xml *xml = g->d->xml;

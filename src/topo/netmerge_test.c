@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Virtual NICs: who is joined, and where the joined stand. */
+/* Virtual NICs: which NETs are joined, and where the result stands. */
 #include "topo/machine.h"
 #include "topo/netdistance.h"
 #include "topo/netmerge.h"
@@ -34,7 +34,7 @@ static const char document[] = "<system version=\"1\">"
 static const char *const names[] = {"a0", "a1", "b0", "b1", "c0", "eth0"};
 enum { NETS = 6 };
 
-/* A plugin that joins what it is asked to, except groups with a member it does not like. */
+/* A plugin that joins every group, except one with the member `refused`. */
 struct plugin {
     int dislikes;    /* index, -1 for none */
     char asked[256]; /* "a0+a1 b0+b1 " */
@@ -118,7 +118,7 @@ static const struct group_case {
     const char *force, *asked;
 } group_cases[] = {
     {"default: ports of one card", 22603, KL_PATH_PORT, -1, NULL, "a0+a1 b0+b1 c0 eth0 "},
-    {"nobody is joined with himself", 22703, KL_PATH_PORT, -1, NULL, "a0+a1 b0+b1 "},
+    {"a NET is not joined with itself", 22703, KL_PATH_PORT, -1, NULL, "a0+a1 b0+b1 "},
     {"off", 22603, KL_PATH_LOC, -1, NULL, "a0 a1 b0 b1 c0 eth0 "},
     {"off", 22703, KL_PATH_LOC, -1, NULL, ""},
     {"below one switch", 22603, KL_PATH_PIX, -1, NULL, "a0+a1+b0+b1 c0 eth0 "},
@@ -303,7 +303,7 @@ static void virtual_nics_stand_near_their_members(void **state)
     }
 }
 
-/* Only bridges hold what is made up; other devices hold the NIC itself. */
+/* Only bridges hold made-up cards; other devices hold the NIC itself. */
 static void what_is_no_bridge_gets_no_card(void **state)
 {
     static const int releases[] = {22606, 22703};
@@ -383,7 +383,7 @@ static bool names_net(const char *text, const char *name)
     return strstr(text, attr);
 }
 
-/* The next communicator passes on what was made for the first. */
+/* The next communicator passes on the virtual NICs of the first. */
 static void virtual_nics_may_be_there_already(void **state)
 {
     static const struct {
@@ -415,7 +415,7 @@ static void virtual_nics_may_be_there_already(void **state)
     }
 }
 
-/* What offers GIN besides stays for that. */
+/* A member that also offers GIN stays for that. */
 static void members_stay_for_what_else_they_do(void **state)
 {
     static const int releases[] = {23004, 23007};
@@ -436,7 +436,7 @@ static void members_stay_for_what_else_they_do(void **state)
     }
 }
 
-/* Without its NIC, the second cpu's card is empty; b0 shares one with b1, which nobody reported. */
+/* Without its NIC, the second cpu's card is empty; b0 shares one with b1, which was not reported. */
 static void empty_cards_go(void **state)
 {
     static const int releases[] = {22606, 22703};

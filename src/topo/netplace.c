@@ -11,14 +11,14 @@ enum { MAX_TRIES = 100 };
 
 static const char bridge_class[] = "0x060400";
 
-/* A virtual NET on its way to its place. */
+/* A virtual NET that is being placed. */
 struct placing {
     const struct kl_detect *d;
     const struct kl_net_facts *net;
     const int *elem; /* per NET */
-    int common;      /* what is above all members; for functions of one device, above the device */
+    int common;      /* the ancestor of all members; for functions of one device, the device's parent */
     int distance;    /* between the two members that are farthest apart */
-    int width;       /* lanes of the merged NIC's link; 0 where links stay as they are */
+    int width;       /* lanes of the merged NIC's link; 0 if links are not changed */
 };
 
 static bool has(const struct placing *p, enum kl_change change)
@@ -95,7 +95,7 @@ static ncclResult_t widen(struct placing *p)
 
 /* ---- the card ---- */
 
-/* A bus id like that of a card, for which the document has no device. */
+/* A bus id next to the card's that no device of the document has. */
 static ncclResult_t free_busid(const struct kl_xml *xml, int card, char busid[KL_BUSID_TEXT])
 {
     const char *old;
@@ -119,7 +119,7 @@ static int first_card(const struct placing *p)
     return KL_XML_NONE;
 }
 
-/* A PCI device for a virtual NET: like the first member's. Where nobody has one, the NET goes directly below. */
+/* A PCI device for a virtual NET: like the first member's. If no member has one, the NET goes directly below. */
 static ncclResult_t make_card(const struct placing *p, int above, int *card)
 {
     struct kl_xml *xml = p->d->xml;
@@ -172,7 +172,7 @@ static ncclResult_t place_on_sockets(const struct placing *p, int *parent)
     return ncclSuccess;
 }
 
-/* Below a cpu, or on what the members share below it. */
+/* Below a cpu, or on the members' common switch below it. */
 static ncclResult_t find_parent(const struct placing *p, int *parent)
 {
     if (p->common == KL_XML_ROOT) return place_on_sockets(p, parent);

@@ -2,8 +2,8 @@
 /**
  * netplace.h - where a virtual NET stands in a document, and how wide its PCI link is.
  *
- * It hangs on a card of its own below the switch that its members share. Releases differ in what else gets such a card, and
- * in whether its link carries what all members' links do together.
+ * It hangs on a card of its own below the switch that its members share. Releases differ in which other NETs get such a card,
+ * and in whether its link has the members' combined bandwidth.
  *
  * Source: the topology specification, 7.6; the specification of differences between versions, 3.5 to 3.7.
  */

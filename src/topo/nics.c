@@ -155,7 +155,7 @@ static bool read_state(const struct list *l, const char *name, char *state, size
     return true;
 }
 
-/* Found before the others are looked at: where one is up, and nobody chose, it is taken before them. */
+/* An interface that is up and called ib*: without NCCL_SOCKET_IFNAME it is preferred to the others. */
 static ncclResult_t find_ib_first(struct list *l, const char *class_dir, const char *name)
 {
     char state[32];
@@ -168,7 +168,7 @@ static ncclResult_t find_ib_first(struct list *l, const char *class_dir, const c
     return ncclSuccess;
 }
 
-/* What an interface is, before it matters whether it is up. */
+/* Is an interface refused for its kind, whether or not it is up? */
 static bool refused_by_role(const struct list *l, const char *name, enum kl_net_skip_why *why,
                             char master[KL_NETDEV_TEXT])
 {
@@ -189,7 +189,7 @@ static ncclResult_t take_interface(struct list *l, const char *name)
 {
     struct kl_net_facts net = {.max_comms = 65536, .speed_mbps = kl_netdev_speed(l->sysfs, name)};
 
-    if (!net.speed_mbps) net.speed_mbps = 10000; /* virtual devices do not tell */
+    if (!net.speed_mbps) net.speed_mbps = 10000; /* virtual devices have no speed */
     snprintf(net.name, sizeof net.name, "%.100s", name);
     device_dir(l, "net", name, net.pci_path);
     return take(l, &net);
@@ -210,7 +210,7 @@ static ncclResult_t add_interface(struct list *l, const char *class_dir, const c
     if (!read_state(l, name, state, sizeof state)) return ncclSuccess;
     if (!kl_netif_name_matches(name, -1, ifname)) return leave(l, name, false, KL_NET_SKIP_IFNAME, ifname);
     if (refused_by_role(l, name, &why, master)) return leave(l, name, false, why, master);
-    if (strcmp(state, "up") != 0 && !(names_some(l) && !strcmp(state, "unknown"))) /* tunnels do not know */
+    if (strcmp(state, "up") != 0 && !(names_some(l) && !strcmp(state, "unknown"))) /* tunnels report none */
         return leave(l, name, false, KL_NET_SKIP_DOWN, state);
     if (rdma_is_used(l)) return leave(l, name, false, KL_NET_SKIP_RDMA, l->seen->net[0].name);
     if (*l->ib_first && strncmp(name, "ib", 2) != 0) return leave(l, name, false, KL_NET_SKIP_IB_FIRST, l->ib_first);

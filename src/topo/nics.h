@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nics.h - the network devices that sysfs shows, for looking at a machine without opening any: those that plans use, and why
- * not the others.
+ * nics.h - the network devices that sysfs shows, without opening any: the ones that plans use, and the reasons against the
+ * others.
  *
  * As NCCL chooses: InfiniBand and RoCE ports that are active, else the network interfaces that are up, ib* before others.
- * Bridges, tunnels and ends of containers are taken only if NCCL_SOCKET_IFNAME names them. Communicators use what net/ finds
- * instead, which can also tell addresses and capabilities.
+ * Bridges, tunnels and ends of containers are taken only if NCCL_SOCKET_IFNAME names them. Communicators use the devices
+ * of net/ instead, which also knows addresses and capabilities.
  *
  *     nics.c          which are there, and used
  *     nics_join.c     several that count as one
@@ -21,15 +21,15 @@
 
 enum { KL_NICS_MAX_PORTS = 32, KL_NICS_MAX_INTERFACES = 16, KL_NET_SKIP_TEXT = 1280 };
 
-/** What the user asked for. */
+/** The user's settings. */
 struct kl_nics_wish {
-    const char *ifname, *hca; /* NCCL_SOCKET_IFNAME, NCCL_IB_HCA; NULL or "": no wish */
+    const char *ifname, *hca; /* NCCL_SOCKET_IFNAME, NCCL_IB_HCA; NULL or "": not set */
     bool ib_disable;          /* NCCL_IB_DISABLE */
 };
 
 /** Why plans do not use a device. */
 enum kl_net_skip_why {
-    KL_NET_SKIP_DOWN, /* `other`: the state that the kernel tells */
+    KL_NET_SKIP_DOWN, /* `other`: the kernel's state */
     KL_NET_SKIP_LOOPBACK,
     KL_NET_SKIP_CONTAINER,
     KL_NET_SKIP_BRIDGE,
@@ -38,7 +38,7 @@ enum kl_net_skip_why {
     KL_NET_SKIP_IFNAME, /* `other`: NCCL_SOCKET_IFNAME */
     KL_NET_SKIP_HCA,    /* `other`: NCCL_IB_HCA */
     KL_NET_SKIP_IB_DISABLED,
-    KL_NET_SKIP_NO_SPEED, /* an InfiniBand or RoCE port that tells none */
+    KL_NET_SKIP_NO_SPEED, /* an InfiniBand or RoCE port without a speed */
     KL_NET_SKIP_RDMA,     /* an interface where InfiniBand or RoCE is used; `other`: the first such port */
     KL_NET_SKIP_IB_FIRST, /* an interface where another is called ib*; `other`: that one */
     KL_NET_SKIP_LIMIT,    /* one too many */
@@ -66,8 +66,8 @@ void kl_nics_seen_fini(struct kl_nics_seen *seen);
 /* ---- joining ---- */
 
 /**
- * Several of them as NCCL's network for InfiniBand and RoCE makes one NIC, and what that does with NCCL_IB_MERGE_NICS=0; both are
- * kl_machine.merge_nets. `nics`: the NICs that were seen. ncclInvalidUsage for what cannot be joined.
+ * Join several NICs to one as NCCL's network for InfiniBand and RoCE does, and as it does with NCCL_IB_MERGE_NICS=0. Both
+ * fit kl_machine.merge_nets. `nics`: the NICs that were seen. ncclInvalidUsage if they cannot be joined.
  */
 ncclResult_t kl_nics_join(void *nics, const int *member, int n, struct kl_net_facts *joined);
 ncclResult_t kl_nics_join_none(void *nics, const int *member, int n, struct kl_net_facts *joined);
@@ -78,7 +78,7 @@ ncclResult_t kl_nics_join_none(void *nics, const int *member, int n, struct kl_n
 const char *kl_net_skip_code(enum kl_net_skip_why why);
 const char *kl_net_skip_text(const struct kl_net_skip *skip, char text[KL_NET_SKIP_TEXT]);
 
-/** Have two the same reason, with the same operand? */
+/** Do two devices have the same reason, with the same operand? */
 bool kl_net_skip_same(const struct kl_net_skip *a, const struct kl_net_skip *b);
 
 #endif

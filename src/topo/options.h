@@ -2,7 +2,7 @@
 /**
  * options.h - the settings that paths and selections depend on, as plain numbers.
  *
- * topo/ never reads the environment: whoever does fills this. KL_TOPO_OPTIONS holds the documented defaults.
+ * topo/ never reads the environment: the caller fills this. KL_TOPO_OPTIONS holds the documented defaults.
  * Source: the topology specification, 20.
  */
 #ifndef KL_TOPO_OPTIONS_H
@@ -17,14 +17,14 @@ enum { KL_NET_MERGE_TEXT = 1024 };
 
 /** Over how many of its nearest NICs the channels of a GPU spread. */
 enum kl_netdevs {
-    KL_NETDEVS_AUTO = 0, /* those that are its share among the GPUs there */
+    KL_NETDEVS_AUTO = 0, /* its share among the GPUs there */
     KL_NETDEVS_ALL = -1
 };
 
 /** Which NICs may be merged. */
 enum kl_merge_policy {
     KL_MERGE_ALL,
-    KL_MERGE_RAIL /* those of one rail */
+    KL_MERGE_RAIL /* NICs of one rail */
 };
 
 struct kl_topo_options {

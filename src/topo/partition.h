@@ -2,8 +2,8 @@
 /**
  * partition.h - GPUs that are split in two (`mlopart` 0 and 1): elements of one PCI device, devices of their own in the graph.
  *
- * What a device is named by is its bus id with the two lowest bits set, 1 for partition 0 and 3 for partition 1: NCCL from 2.30.7 on,
- * which knows partitions, keeps these bits free.
+ * A partition's device is named by its bus id with the two lowest bits set: 1 for partition 0, 3 for partition 1. NCCL knows
+ * partitions since 2.30.7, and keeps these bits free.
  *
  * Threads: pure.
  * Source:  the specification of differences between versions, 4.8.

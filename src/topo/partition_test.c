@@ -85,7 +85,7 @@ static void partitions_are_devices_that_share_links(void **state)
     kl_topo_free(t);
 }
 
-/* Nobody shares with a partition that nobody uses. */
+/* A partition without users shares nothing. */
 static void one_partition_has_all_links(void **state)
 {
     struct kl_topo *t;

@@ -54,7 +54,7 @@ static uint64_t hash_attr(uint64_t hash, const struct kl_xml *xml, int elem, con
     return kl_hash_add(hash, value, strlen(value) + 1);
 }
 
-/* What same_device compares. */
+/* Hash of the fields that same_device compares. */
 static uint64_t looks_of_device(const struct kl_xml *xml, int pci)
 {
     uint64_t hash = hash_attr(KL_HASH_START, xml, pci, "vendor");
@@ -62,7 +62,7 @@ static uint64_t looks_of_device(const struct kl_xml *xml, int pci)
     return hash_attr(hash_attr(hash, xml, pci, "device"), xml, pci, "subsystem_device");
 }
 
-/* What same_slot compares. */
+/* Hash of the fields that same_slot compares. */
 static uint64_t looks_of_slot(const struct kl_xml *xml, int pci)
 {
     int gpu = kl_xml_child(xml, pci, "gpu");
@@ -250,7 +250,7 @@ static void sort_into_kinds(const struct kl_xml *xml, struct kl_parts *p)
     }
 }
 
-/* ---- what most of a kind have ---- */
+/* ---- the values of the majority ---- */
 
 /* One value of a kind, and how many have it. */
 struct tally {
@@ -323,8 +323,8 @@ static bool is_left_over(const struct kl_xml *xml, const struct kl_parts *p, int
 }
 
 /*
- * Whoever has less than most of its kind lacks something. Where as many have as have not, the machine may be meant to
- * be so, but not with a switch: that all GPUs should reach.
+ * A GPU with less than most of its kind lacks something. If half of them have it, the machine may be meant to be so; but
+ * not with a switch: all GPUs should reach it.
  */
 static void compare_gpus(const struct kl_xml *xml, struct kl_parts *p)
 {

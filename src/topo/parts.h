@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** parts.h - GPUs, cards and NETs of a document in arrays, with what makes them comparable: for fault.c and mend.c. */
+/** parts.h - GPUs, cards and NETs of a document in arrays, with the values to compare them by: for fault.c and mend.c. */
 #ifndef KL_TOPO_PARTS_H
 #define KL_TOPO_PARTS_H
 
@@ -9,11 +9,11 @@
 struct kl_gpu_part {
     int elem, pci;     /* elements */
     const char *host;  /* "" if there is only one */
-    uint64_t looks;    /* hash of what makes it one of its kind */
+    uint64_t looks;    /* hash of the fields that define its kind */
     int links;         /* NVLinks, counted from the end that sees more */
     bool switched;     /* some lead to something that is no GPU of the document */
     int kind;          /* index of the first GPU of the same kind */
-    int wanted, peers; /* links that most of the kind have, and how many that are; peers 0: nothing is lacking */
+    int wanted, peers; /* links of most of the kind, and the number of these GPUs; peers 0: none are missing */
 };
 
 /** A GPU's or a card's PCI link. */

@@ -18,7 +18,7 @@ static float widest_path(const struct kl_topo *t, int gpu)
     return bw;
 }
 
-/* What a GPU can move at all: all its NVLinks, or its PCI link (the last one counts). */
+/* The bandwidth of a GPU: all its NVLinks, or its PCI link (the last one counts). */
 static float own_links(const struct kl_topo *t, const struct kl_node *gpu)
 {
     float nvlink = 0, pci = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** paths_make.h - what the files that compute paths share. */
+/** paths_make.h - shared declarations of the files that compute paths. */
 #ifndef KL_TOPO_PATHS_MAKE_H
 #define KL_TOPO_PATHS_MAKE_H
 
 #include "topo/paths.h"
 
-/** The types whose nodes paths start and end at. */
+/** Do paths start and end at nodes of this type? */
 static inline bool kl_path_base(enum kl_node_type type)
 {
     return type == KL_NODE_GPU || type == KL_NODE_NVS || type == KL_NODE_CPU || type == KL_NODE_NET;
@@ -17,10 +17,10 @@ void kl_path_set_bounds(struct kl_topo *t);
 /** Make room for `n` more entries of the hop pool. */
 ncclResult_t kl_path_reserve(struct kl_topo *t, uint32_t n);
 
-/** Make the tables, and fill them with the shortest path between any two ends. On failure they are as far as they came. */
+/** Make the tables, and fill them with the shortest path between any two ends. On failure they are incomplete. */
 ncclResult_t kl_path_find_shortest(struct kl_topo *t);
 
-/** Send everything where P2P, PXN and GPUDirect allow it, once the shortest paths are known. */
+/** Reroute the shortest paths by the rules of P2P, PXN and GPUDirect. */
 ncclResult_t kl_path_apply_rules(struct kl_topo *t);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold on any machine, looked at on random ones; and a machine larger than NCCL's tables. */
+/* Invariants of paths, checked on random machines; and a machine larger than NCCL's tables. */
 #include "topo/paths.h"
 
 #include "base/error.h"
@@ -155,7 +155,7 @@ static void for_each_path(void (*look)(uint32_t number, const struct kl_topo *t,
     }
 }
 
-/* ---- what holds for every path ---- */
+/* ---- invariants of every path ---- */
 
 static void leads_there(uint32_t number, const struct kl_topo *t, int a, int b)
 {
@@ -197,7 +197,7 @@ static void bandwidth_is_that_of_the_narrowest_link(void **state)
     for_each_path(is_no_wider_than_its_links);
 }
 
-/* The type follows from the links: at least as bad as each of them, and right about what it passes. */
+/* The type follows from the links: at least as bad as each of them, and consistent with the nodes it passes. */
 static void has_the_type_of_its_links(uint32_t number, const struct kl_topo *t, int a, int b)
 {
     const struct kl_path *p = kl_path(t, a, b);

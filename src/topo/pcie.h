@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * pcie.h - the generations of PCIe, and what a lane of each counts in plans.
+ * pcie.h - the generations of PCIe, and the bandwidth of a lane of each in plans.
  *
  * Source: the topology specification, 9.3.
  */
@@ -19,7 +19,7 @@ struct kl_pcie {
 /** A generation from 1 to KL_PCIE_GENERATIONS; NULL for others. */
 const struct kl_pcie *kl_pcie_generation(int generation);
 
-/** The one that a speed is of, whatever follows the unit, as kernels write it in several ways; NULL if there is none. */
+/** The generation of a speed, ignoring text after the unit, which differs between kernels; NULL if there is none. */
 const struct kl_pcie *kl_pcie_of_speed(const char *speed);
 
 #endif

@@ -20,7 +20,7 @@ struct leaf {
     uint64_t busid;
 };
 
-/* A file, its pci elements without others below, and what is known of them. */
+/* A file, its pci elements without others below, and their identity. */
 struct work {
     struct kl_xml *xml;
     struct kl_assumed *assumed;
@@ -46,7 +46,7 @@ const struct kl_gpu_product *kl_placement_product(const struct kl_xml *xml, int 
     return kl_gpu_product_of(id_of(xml, pci, "vendor"), id_of(xml, pci, "device"));
 }
 
-/* ---- what the file holds ---- */
+/* ---- the file's contents ---- */
 
 /* A display of the mainboard is no GPU: its vendor is neither NVIDIA nor AMD. */
 static enum kind kind_of(const struct kl_xml *xml, int elem)
@@ -193,7 +193,7 @@ static bool same_plan(const struct kl_known *a, const struct kl_known *b)
     return p->sm == q->sm && p->links == q->links && a->wiring == b->wiring && a->gbps == b->gbps;
 }
 
-/* The first machine that it looks like, but rather one that its name means. */
+/* The first machine that fits the file; one with a word of the file's name is preferred. */
 static void find_machine(struct work *w)
 {
     const struct kl_known *found = NULL, *other = NULL, *m;
@@ -265,7 +265,7 @@ static ncclResult_t fill(struct kl_xml *xml, int elem, const char *key, const ch
     return kl_xml_attr(xml, elem, key) ? ncclSuccess : kl_xml_set(xml, elem, key, value);
 }
 
-/* What the ids of a GPU would be: they name its product to whoever reads the document. */
+/* Write the PCI ids of a product, so that later readers of the document find it. */
 static ncclResult_t set_ids(struct kl_xml *xml, int pci, const struct kl_gpu_product *product)
 {
     if (kl_placement_product(xml, pci)) return ncclSuccess;
@@ -313,7 +313,7 @@ static ncclResult_t make_gpus(struct work *w, int *n)
     return ncclSuccess;
 }
 
-/* Boards of one product with a switch are wired as the product says, others as the machine has it. */
+/* Boards of one product with a switch are wired by product, others by machine. */
 static ncclResult_t wire(struct work *w, int n)
 {
     const struct kl_gpu_product *product = product_of(w, w->pci[0]);
@@ -341,7 +341,7 @@ static ncclResult_t wire(struct work *w, int n)
 
 /* ---- NICs ---- */
 
-/* Nets that stand in the file need a speed only: that of their card. */
+/* Nets of the file only need a speed: the card's. */
 static ncclResult_t fill_speeds(struct work *w, int nic, int gbps, int *n)
 {
     for (int net = kl_xml_child(w->xml, nic, "net"); net != KL_XML_NONE; net = kl_xml_next_same(w->xml, net)) {
@@ -357,7 +357,7 @@ struct nics {
     const struct kl_nic_product *product;
 };
 
-/* A card as its machine has it, or as its ids tell. */
+/* A card by its machine, or by its ids. */
 static ncclResult_t make_nic(struct work *w, int pci, struct nics *n)
 {
     const struct kl_nic_product *product =
@@ -447,7 +447,7 @@ static ncclResult_t fill_cpus(struct work *w)
     return ncclSuccess;
 }
 
-/* Devices without a class are what the machine has there: NICs where it has one, else GPUs. */
+/* Devices without a class are NICs where the known machine has one, else GPUs. */
 static void classify(struct work *w)
 {
     const struct kl_known *m = w->machine;
@@ -461,7 +461,7 @@ static void classify(struct work *w)
     }
 }
 
-/* The first GPU that its ids do not tell; KL_XML_NONE: there is none. */
+/* The first GPU with unknown ids; KL_XML_NONE: there is none. */
 static int untold_gpu(const struct work *w)
 {
     for (int i = 0; i < w->nleaves; i++)
@@ -479,7 +479,7 @@ static ncclResult_t refuse_file(const struct work *w)
     return ncclSuccess;
 }
 
-/* What has no class is taken for a GPU only where the machine has so many. */
+/* Devices without a class count as GPUs only if the machine has so many. */
 static ncclResult_t check_count(const struct work *w)
 {
     const int gpus = w->machine ? kl_known_count(w->machine).gpus : w->ngpus;
@@ -513,7 +513,7 @@ static ncclResult_t complete_placement(struct work *w)
 
 /* ---- files with GPUs ---- */
 
-/* Their `sm` counts compute units: as a compute capability it would mean rules that are not theirs. */
+/* Their `sm` counts compute units: as a compute capability it would select the wrong rules. */
 static ncclResult_t translate_amd(struct work *w)
 {
     int n = 0;
@@ -539,7 +539,7 @@ static bool any_amd(const struct kl_xml *xml)
     return false;
 }
 
-/* GPUs without ids and NVLinks in a file that looks like a provider's: what they are tells what is missing. */
+/* GPUs without ids and NVLinks in a file that looks like a provider's: note the product, which implies the NVLinks. */
 static ncclResult_t note_products(struct work *w)
 {
     int n = 0;

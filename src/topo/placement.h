@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * placement.h - files that say where devices are, but not which: completed as the machine itself would complete them.
+ * placement.h - files that only give the places of devices: completed as on the machine itself.
  *
  * NCCL fills such a file from the running system: ids and speeds from sysfs, GPUs and NVLinks from NVML, nets from the plugin.
  * Without that machine, PCI class, vendor and device id tell the product (product.h), and the machine (known.h) the rest:
@@ -17,13 +17,13 @@
 #include "topo/assume.h"
 
 /**
- * Complete `xml`. Of a file with <gpu> elements only its AMD GPUs are translated, and products noted that ids do not
- * tell. `machine`: what it is said to be, or NULL. ncclInvalidUsage, saying what is missing, where GPUs cannot be told;
- * a file without any device is left as it is.
+ * Complete `xml`. In a file with <gpu> elements only AMD GPUs are translated, and products without ids noted. `machine`:
+ * the user's name for it, or NULL. ncclInvalidUsage, naming the missing part, if GPUs cannot be identified; a file
+ * without any device stays as it is.
  */
 ncclResult_t kl_placement_complete(struct kl_xml *xml, const struct kl_known *machine, struct kl_assumed *assumed);
 
-/** The product of the GPU whose pci element this is, by its ids; NULL if they do not tell. */
+/** The product of the GPU of this pci element, by its ids; NULL if they are unknown. */
 const struct kl_gpu_product *kl_placement_product(const struct kl_xml *xml, int pci);
 
 #endif

@@ -153,7 +153,7 @@ static void every_row_names_a_product_and_a_source(void **state)
 static const struct {
     const char *name, *text, *machine;
     int gpus, nets, sm, links; /* gpus 0: refused */
-    const char *codes;         /* of the assumptions; or what the refusal says */
+    const char *codes;         /* of the assumptions; or a part of the error message */
     const char *link;          /* speed of the first GPU's PCI link */
     int mbps;                  /* of each NIC */
 } cases[] = {
@@ -161,13 +161,13 @@ static const struct {
      "gpus gpu_order nvlinks_to_switches pci_links", "16.0 GT/s PCIe", 0},
     {"ids and a NIC", SYSTEM("<cpu>" A100("01") PCI("02", "0x020700", IDS("0x15b3", "0x1021")) "</cpu>"), NULL, 1, 1,
      80, 0, "gpus gpu_order nic_speed pci_links", "16.0 GT/s PCIe", 400000},
-    {"a NIC that nobody knows", SYSTEM("<cpu>" A100("01") PCI("02", "0x020000", IDS("0x1234", "0x1")) "</cpu>"), NULL,
-     1, 1, 80, 0, "gpus gpu_order nics_unknown pci_links", "16.0 GT/s PCIe", 10000},
+    {"an unknown NIC", SYSTEM("<cpu>" A100("01") PCI("02", "0x020000", IDS("0x1234", "0x1")) "</cpu>"), NULL, 1, 1, 80,
+     0, "gpus gpu_order nics_unknown pci_links", "16.0 GT/s PCIe", 10000},
     {"cards that may have a bridge",
      SYSTEM("<cpu>" PCI("01", "0x030200", IDS("0x10de", "0x20b5"))
                 PCI("02", "0x030200", IDS("0x10de", "0x20b5")) "</cpu>"),
      NULL, 2, 0, 80, 0, "gpus gpu_order no_bridge pci_links", "16.0 GT/s PCIe", 0},
-    {"boards wired nobody knows how",
+    {"boards with unknown wiring",
      SYSTEM("<cpu>" PCI("01", "0x030200", IDS("0x10de", "0x1db5"))
                 PCI("02", "0x030200", IDS("0x10de", "0x1db5")) "</cpu>"),
      NULL, 2, 0, 70, 0, "gpus gpu_order no_nvlinks pci_links", "8.0 GT/s PCIe", 0},
@@ -277,7 +277,7 @@ static void what_a_file_states_stays(void **state)
     kl_xml_free(xml);
 }
 
-/* ---- boards whose file lacks NVLinks, or has too many ---- */
+/* ---- files with too few or too many NVLinks for the board ---- */
 
 #define SXM(busid, link)                                                                                               \
     "<pci busid=\"0000:" busid                                                                                         \

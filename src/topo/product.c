@@ -142,8 +142,8 @@ const struct kl_gpu_product *kl_gpu_product_like(const char *name)
     return best;
 }
 
-/* Those that the table lacks, by what their names have in common. '#' is a digit, '+' one from 5 on. What stands first counts:
- * newer cards have the numbers of older ones, and say of what kind they are. */
+/* Products outside the table, by patterns of their names. '#' is a digit, '+' one from 5 on. The first match counts: newer
+ * cards reuse the numbers of older ones, with the kind in the name. */
 static const struct {
     const char *word;
     int sm;
@@ -187,7 +187,7 @@ const struct kl_nic_traits kl_nic_traits[KL_NIC_KINDS] = {
     [KL_NIC_EFA] = {"0x020000", "0x1d0f", "0xefa1", 75, 1024, true},
     [KL_NIC_SLINGSHOT] = {"0x020000", "0x17db", "0x0501", 0, 1024, true},
     [KL_NIC_SOCKETS] = {"0x020000", "0x0000", "0x0000", 0, 65536, false},
-    /* TCP whose payload goes to and from GPU memory */
+    /* TCP with payload in GPU memory */
     [KL_NIC_TCPX] = {"0x020000", "0x1ae0", "0x0042", 0, 65536, true},
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * product.h - GPUs and NICs as products: what a PCI vendor and device id tell of one.
+ * product.h - properties of GPUs and NICs by PCI vendor and device id.
  *
- * Two tables of plain data. A system's own list of PCI ids is not asked: it is older than many GPUs, and knows no NVLinks.
+ * Two tables of plain data. A system's own list of PCI ids is not used: it is older than many GPUs, and has no NVLinks.
  *
  * Source:  the machine specification, 1 to 3.
  * Threads: const.
@@ -38,13 +38,13 @@ const struct kl_gpu_product *kl_gpu_product_of(int vendor, int device);
 /** The product with this name; NULL if there is none. */
 const struct kl_gpu_product *kl_gpu_product_named(const char *name);
 
-/** The product that a name as drivers write it means best: "NVIDIA H100 80GB HBM3". NULL if it is not in the table. */
+/** The best match of a driver's name: "NVIDIA H100 80GB HBM3". NULL if it is not in the table. */
 const struct kl_gpu_product *kl_gpu_product_like(const char *name);
 
 /** sm of such a name, also of products that are not in the table; 0: not known. */
 int kl_gpu_sm_like(const char *name);
 
-/** How a NIC is driven: what its nets look like to NCCL. */
+/** How a NIC is driven, which decides the attributes of its nets in NCCL. */
 enum kl_nic_kind {
     KL_NIC_INFINIBAND,
     KL_NIC_ROCE,
@@ -72,7 +72,7 @@ struct kl_nic_product {
 /** The product behind the ids of a NIC; NULL if it is not in the table. */
 const struct kl_nic_product *kl_nic_product_of(int vendor, int device);
 
-/** GB/s of one XGMI link of an AMD GPU whose <gpu> element has this `gcn`: "908", "gfx942". 0 for unknown ones. */
+/** GB/s of one XGMI link of an AMD GPU by the `gcn` of its <gpu> element: "908", "gfx942". 0 for unknown ones. */
 float kl_xgmi_bw(const char *gcn);
 
 #endif

@@ -189,17 +189,18 @@ static const char *const p2p_net_names[] = {
 
 static const char *const p2p_net_texts[] = {
     [KL_P2P_NET_RAIL] =
-        "that of the receiver's rail (of the GPU here with its device number), through the GPU next to it",
-    [KL_P2P_NET_CROSS_NIC] = "that of the receiver's rail, as NCCL_CROSS_NIC=0 demands",
+        "the NIC of the receiver's rail (of the GPU here with its device number), through the GPU next to it",
+    [KL_P2P_NET_CROSS_NIC] = "the NIC of the receiver's rail, as NCCL_CROSS_NIC=0 demands",
     [KL_P2P_NET_NO_PXN] = "the sender's own NIC: NCCL_PXN_DISABLE=1 or NCCL_P2P_PXN_LEVEL=0",
     [KL_P2P_NET_NO_RAIL] = "the sender's own NIC: no GPU of its host has the receiver's device number",
-    [KL_P2P_NET_RAIL_FAR] = "the sender's own NIC: that of the receiver's rail is farther than PXN",
-    [KL_P2P_NET_NO_RELAY] = "the sender's own NIC: no GPU uses that of the receiver's rail first",
+    [KL_P2P_NET_RAIL_FAR] = "the sender's own NIC: the one of the receiver's rail is farther than PXN",
+    [KL_P2P_NET_NO_RELAY] = "the sender's own NIC: no GPU uses the one of the receiver's rail first",
     [KL_P2P_NET_NO_NVLINK] =
-        "the sender's own NIC: NVLink does not lead to the GPU next to that of the receiver's rail",
-    [KL_P2P_NET_RELAY_FAR] = "the sender's own NIC: that of the receiver's rail is farther than PXB from its own GPU",
+        "the sender's own NIC: NVLink does not lead to the GPU next to the NIC of the receiver's rail",
+    [KL_P2P_NET_RELAY_FAR] =
+        "the sender's own NIC: the one of the receiver's rail is farther than PXB from its own GPU",
     [KL_P2P_NET_RELAY_NO_GDR] =
-        "the sender's own NIC: that of the receiver's rail may not use GPUDirect with its own GPU",
+        "the sender's own NIC: the one of the receiver's rail may not use GPUDirect with its own GPU",
 };
 
 const char *kl_p2p_net_why_name(enum kl_p2p_net_why why)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * reasons.h - why a rule of paths.h answered as it did.
+ * reasons.h - the reasons behind the results of the rules in paths.h.
  *
  * Each rule returns its reason with its answer. A reason has a code (snake_case, stable, for programs) and a text for
  * people: a phrase without a final period that names the fact, and the setting that would change it where there is one.
@@ -21,18 +21,18 @@ enum { KL_WHY_TEXT = 256 };
 enum kl_p2p_why {
     KL_P2P_ALLOWED,
     KL_P2P_ABSENT,       /* the other rank's GPU is not in this system */
-    KL_P2P_OTHER_HOST,   /* and no NVLink domain that both are in */
+    KL_P2P_OTHER_HOST,   /* and they share no NVLink domain */
     KL_P2P_OTHER_MEMORY, /* processes that cannot share memory: containers with a /dev/shm each */
     KL_P2P_DISABLED,     /* NCCL_P2P_DISABLE */
     KL_P2P_TOO_FAR,      /* the path is worse than the limit, or there is none */
-    KL_P2P_BROKEN,       /* says the driver */
-    /* what the P2P transport asks besides */
+    KL_P2P_BROKEN,       /* according to the driver */
+    /* further conditions of the P2P transport */
     KL_P2P_BY_COPY,    /* copy engines cannot go through another GPU */
-    KL_P2P_NET_FASTER, /* than the path between the GPUs */
+    KL_P2P_NET_FASTER, /* the network is faster than the path between the GPUs */
     KL_P2P_NO_ACCESS   /* one device cannot map the other's memory */
 };
 
-/** Where the limit of P2P came from. */
+/** The source of P2P's limit. */
 enum kl_p2p_limit {
     KL_P2P_LIMIT_SET,      /* NCCL_P2P_LEVEL */
     KL_P2P_LIMIT_AMD_PAIR, /* at most two GPUs and an AMD CPU */
@@ -46,7 +46,7 @@ struct kl_p2p {
     int level; /* the path type that was allowed */
     enum kl_p2p_limit limit;
     enum kl_p2p_why why;
-    int type; /* of the path, before it was sent another way; KL_PATH_DIS if there is none */
+    int type; /* of the path, before it was rerouted; KL_PATH_DIS if there is none */
 };
 const char *kl_p2p_why_name(enum kl_p2p_why why);
 const char *kl_p2p_why_text(const struct kl_p2p *answer, char text[KL_WHY_TEXT]);
@@ -80,9 +80,9 @@ enum kl_gdr_why {
 struct kl_gdr {
     enum kl_gdr_mode mode;
     enum kl_gdr_why why;
-    int rank;       /* whose GPU the NIC reaches: another one with PXN */
-    int type;       /* how far that GPU is, before it was sent another way */
-    int level;      /* how far it may be */
+    int rank;       /* the rank with the GPU that the NIC reaches: another one with PXN */
+    int type;       /* distance of that GPU, before the path was rerouted */
+    int level;      /* its limit */
     bool level_set; /* by NCCL_NET_GDR_LEVEL */
     bool c2c;       /* NCCL_NET_GDR_C2C would make it near */
 };
@@ -95,11 +95,11 @@ enum kl_pxn_why {
     KL_PXN_OWN,        /* this GPU is the one next to the NIC */
     KL_PXN_NO_GPU,     /* no GPU uses this NIC first */
     KL_PXN_RELAY_FAR,  /* that GPU is itself farther than PXB from the NIC */
-    KL_PXN_NO_NVLINK,  /* to that GPU */
-    KL_PXN_OTHER_HOST, /* that GPU's */
-    KL_PXN_NO_BETTER,  /* than the direct path */
+    KL_PXN_NO_NVLINK,  /* no NVLink leads to that GPU */
+    KL_PXN_OTHER_HOST, /* that GPU is in another host */
+    KL_PXN_NO_BETTER,  /* not better than the direct path */
     KL_PXN_OVER_CPU,   /* NVLink to that GPU leads over a CPU */
-    KL_PXN_NO_GDR      /* it was chosen, but GPUDirect is refused, so the way leads over a CPU after all */
+    KL_PXN_NO_GDR      /* it was chosen, but GPUDirect is refused, so the path leads over a CPU after all */
 };
 
 /** Does a GPU send to a NIC through the GPU next to it, the relay? */
@@ -111,7 +111,7 @@ const char *kl_pxn_why_name(enum kl_pxn_why why);
 /** `relay`: the rank of the GPU that was considered. */
 const char *kl_pxn_why_text(enum kl_pxn_why why, int relay, char text[KL_WHY_TEXT]);
 
-/** How point-to-point traffic comes to its NIC: the sender's own, or that of the receiver's rail. */
+/** The NIC of point-to-point traffic, the sender's own or the one of the receiver's rail, and the reason for it. */
 enum kl_p2p_net_why {
     KL_P2P_NET_RAIL,        /* of the rail, PXN through the GPU next to it */
     KL_P2P_NET_CROSS_NIC,   /* of the rail, as NCCL_CROSS_NIC=0 demands */
@@ -119,20 +119,20 @@ enum kl_p2p_net_why {
     KL_P2P_NET_NO_RAIL,     /* own: no GPU of this host has the receiver's device number */
     KL_P2P_NET_RAIL_FAR,    /* own: the rail's NIC is farther than PXN */
     KL_P2P_NET_NO_RELAY,    /* own: no GPU uses the rail's NIC first */
-    KL_P2P_NET_NO_NVLINK,   /* own: none to the GPU next to the rail's NIC */
+    KL_P2P_NET_NO_NVLINK,   /* own: no NVLink to the GPU next to the rail's NIC */
     KL_P2P_NET_RELAY_FAR,   /* own: that GPU is farther than PXB from the rail's NIC */
     KL_P2P_NET_RELAY_NO_GDR /* own: that GPU may not use GPUDirect with the rail's NIC */
 };
 
 struct kl_p2p_net {
     int net;   /* index among NETs */
-    int proxy; /* rank whose proxy serves it */
+    int proxy; /* rank of the proxy that serves it */
     enum kl_p2p_net_why why;
 };
 const char *kl_p2p_net_why_name(enum kl_p2p_net_why why);
 const char *kl_p2p_net_why_text(enum kl_p2p_net_why why);
 
-/** What the NET of a GPU for a channel was chosen from. */
+/** The NET of a GPU for a channel, and its alternatives. */
 struct kl_net_choice {
     int net;    /* index among NETs */
     int near;   /* how many NETs are nearest, all alike */
@@ -145,14 +145,14 @@ const char *kl_net_choice_text(const struct kl_net_choice *choice, char text[KL_
 
 /* ---- NETs ---- */
 
-/** Is a NET the own one of any GPU, for any channel? */
+/** Does any GPU choose a NET, for any channel? */
 enum kl_net_use {
     KL_NET_CHOSEN,
     KL_NET_TWIN,      /* it has the number of a NET before it, which counts */
     KL_NET_UNREACHED, /* no GPU reaches it */
     KL_NET_SLOWER,    /* every GPU has NETs to which its path is wider */
     KL_NET_FARTHER,   /* every GPU has nearer NETs; one of them as wide */
-    KL_NET_SPREAD     /* nearest to a GPU, like others, which device numbers and channels choose */
+    KL_NET_SPREAD     /* nearest to a GPU, like others that device numbers and channels choose */
 };
 
 struct kl_net_usage {
@@ -163,7 +163,7 @@ struct kl_net_usage {
 
 /* ---- paths ---- */
 
-/** What a path type means, and what gave a path its form: phrases. */
+/** Phrases: the meaning of a path type, and the rule that gave a path its form. */
 const char *kl_path_type_text(int type);
 const char *kl_path_rule_name(int rule);
 const char *kl_path_rule_text(int rule);

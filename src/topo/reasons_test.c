@@ -209,7 +209,7 @@ static void gdr_recommends_c2c_where_it_would_do(void **state)
     assert_false(c2c_would_help(options));
 }
 
-/* What the path was counts, not the way over the CPU that the refusal made of it. */
+/* The path before the refusal counts, not the one over the CPU after it. */
 static void gdr_names_the_level_that_would_do(void **state)
 {
     struct kl_topo_options options = KL_TOPO_OPTIONS;
@@ -328,7 +328,7 @@ static void nics_that_no_gpu_chooses(void **state)
 #define INTEL(numa, body)                                                                                              \
     "<cpu numaid=\"" numa "\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"85\">" body "</cpu>"
 
-/* Three NICs are nearest to both GPUs, whose device numbers lead to the same two. */
+/* Three NICs are nearest to both GPUs; the GPUs' device numbers lead to the same two. */
 static void nics_that_device_numbers_pass_over(void **state)
 {
     struct kl_topo *t = parsed(

@@ -23,13 +23,13 @@ void kl_record_free(struct kl_recorded *r)
 
 /* ---- reading ---- */
 
-/* Text copied without its end if that does not fit: such a name is of no device we know. */
+/* Copy a text, cut if it does not fit: no known device has such a long name. */
 static void set_text(char *field, size_t bytes, const char *value)
 {
     snprintf(field, bytes, "%.*s", (int)bytes - 1, value);
 }
 
-/* What is no number counts as 0, as in topology files. */
+/* A text that is no number counts as 0, as in topology files. */
 static int number(const char *text)
 {
     long value = strtol(text, NULL, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * record.h - a machine written down, so that it can be looked at elsewhere and tested against.
+ * record.h - a machine as files, for analysis elsewhere and for tests.
  *
- * A record is a directory: what topologies read of sysfs, with its links, and a file `kolo-facts` with what sysfs does not
- * tell, one line per thing, `key=value` separated by blanks:
+ * A record is a directory: the parts of sysfs that topologies read, with their links, and a file `kolo-facts` with the other
+ * facts, one line per device, `key=value` separated by blanks:
  *
  *     cpu arch=x86_64 vendor=GenuineIntel family=6 model=85 hypervisor=0
  *     gpu busid=0000:17:00.0 dev=0 sm=80 gdr=1 nvlink=0000:c4:00.0*2,0000:c5:00.0*2 c2c=44712*5
@@ -12,10 +12,10 @@
  *
  * (each in one line). In names _ stands for a blank; `pcie` is generation and width of the link as it was.
  *
- * Lines that begin with # and words that are not known are passed over.
+ * Comments (lines that begin with #) and unknown words are skipped.
  *
- * Errors:  ncclInternalError with FILE:LINE for a line that is none of these; ncclSystemError when something cannot be
- *          read or written. A record without the file is fine: then sysfs is all there is.
+ * Errors:  ncclInternalError with FILE:LINE for any other line; ncclSystemError when something cannot be
+ *          read or written. The file may be missing: then sysfs alone counts.
  */
 #ifndef KL_TOPO_RECORD_H
 #define KL_TOPO_RECORD_H
@@ -31,7 +31,7 @@ struct kl_recorded {
     int ngpus, nnets;
 };
 
-/** Is `dir` sysfs, or a record? Else ncclInvalidUsage: from a folder that is none a machine would be made up. */
+/** Is `dir` sysfs, or a record? Else ncclInvalidUsage: any other folder would yield a made-up machine. */
 ncclResult_t kl_record_check(const char *dir);
 
 /** Read DIR/kolo-facts. */
@@ -41,7 +41,7 @@ void kl_record_free(struct kl_recorded *facts);
 /** Write DIR/kolo-facts. */
 ncclResult_t kl_record_save(const char *dir, const struct kl_recorded *facts);
 
-/** Copy what topologies read of the sysfs at `sysfs` into the directory `dir`, which is made if it is not there. */
+/** Copy the parts of `sysfs` that topologies read into the directory `dir`, which is created if it is missing. */
 ncclResult_t kl_record_sysfs(const char *sysfs, const char *dir);
 
 #endif

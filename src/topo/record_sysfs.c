@@ -40,7 +40,7 @@ static const char *const kept_files[] = {
     "sys_image_guid",
 };
 
-/* And those of interfaces: what tells bridges, tunnels, ports and bonds. */
+/* Files of interfaces: they identify bridges, tunnels, ports and bonds. */
 static const char *const kept_of_interfaces[] = {"type",      "uevent",  "tun_flags", "master",      "bridge",
                                                  "bridge_id", "bonding", "slaves",    "active_slave"};
 
@@ -104,7 +104,7 @@ static ncclResult_t make_dir(const struct copy *c, const char *path)
     return ncclSuccess;
 }
 
-/* What cannot be read is left out: many files of sysfs fail for good reasons. */
+/* Files that cannot be read are left out: many files of sysfs fail for good reasons. */
 static ncclResult_t copy_file(const struct copy *c, const char *dir, const char *name)
 {
     char from[PATH_MAX], to[PATH_MAX], path[PATH_MAX], text[FILE_BYTES];

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Releases whose code for a change could not be read, from the first to before the second. */
+/* Releases, from the first to before the second, of which the code for a change could not be read. */
 #define UNREAD(from, to)   .unread_from = (from), .unread_to = (to)
 #define UNREAD_SINCE(from) UNREAD(from, INT_MAX)
 #define READ               UNREAD(0, 0)
@@ -48,7 +48,7 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
     [KL_CHANGE_CURRENT_LINK] = {23007, "current_link", /* 3.8 */
         "a GPU's PCI link counts as it is when NCCL starts, instead of the fastest that it can be", READ},
     [KL_CHANGE_FILE_HOST] = {22703, "file_host", /* 3.2 */
-        "whatever hosts a topology file names, what it describes is part of this host", READ},
+        "all parts of a topology file belong to this host, even if it names several hosts", READ},
     [KL_CHANGE_TRIM_NICS] = {22703, "trim_nics", /* 3.3 */
         "NICs that are not in use leave no card behind", READ},
     [KL_CHANGE_NODES_576] = {22703, "nodes_576", /* 2.3 */
@@ -58,7 +58,7 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
     [KL_CHANGE_CPUID] = {23102, "cpuid", /* A 2.1 */
         "family and model of x86 CPUs count as their manuals say: AMD's families are 23, 25 and 26", UNREAD_SINCE(23203)},
     [KL_CHANGE_NO_LINK_SPEED] = {23102, "no_link_speed", /* A 2.3 */
-        "a PCI link whose speed the kernel does not say counts as 16 GT/s", UNREAD_SINCE(23203)},
+        "a PCI link counts as 16 GT/s if the kernel does not report its speed", UNREAD_SINCE(23203)},
     [KL_CHANGE_AMD_MODELS] = {23102, "amd_models", /* A 1.3 */
         "CPUs of AMD have models: Zen 1 and 2, Zen 3 and 4, Zen 5", UNREAD_SINCE(23203)},
     [KL_CHANGE_AMD_SOCKETS] = {23102, "amd_sockets", /* A 3.1 */
@@ -78,7 +78,7 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
     [KL_CHANGE_MERGED_CARD] = {22803, "merged_card", /* 3.6 */
         "a NIC that is merged across a socket gets a card of its own", READ},
     [KL_CHANGE_MERGED_WIDE] = {22803, "merged_wide", /* 3.6 */
-        "the PCI link of a merged NIC is as wide as those of its members together", READ},
+        "the PCI link of a merged NIC is as wide as its members' links together", READ},
     [KL_CHANGE_MERGED_WIDE_ALONE] = {23007, "merged_wide_alone", /* 3.7 */
         "merging NICs widens no other PCI links than the merged one's", READ},
     [KL_CHANGE_MERGED_ONE_SOCKET] = {23007, "merged_one_socket", /* 3.7 */
@@ -86,7 +86,7 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
     [KL_CHANGE_MERGED_STAY] = {22703, "merged_stay", /* 3.11 */
         "the second communicator of a process also uses NICs that were merged for the first", READ},
     [KL_CHANGE_MERGED_GO] = {23007, "merged_go", /* 3.11 */
-        "no communicator uses NICs that were merged, except for what merging is not about", READ},
+        "no communicator uses NICs that were merged, except for their roles outside of merging", READ},
     [KL_CHANGE_MERGE_POLICY] = {23007, "merge_policy", /* 3.9 */
         "NCCL_NET_MERGE_POLICY says which NICs may be merged", READ},
     [KL_CHANGE_PXN_C2C] = {22703, "pxn_c2c", /* 5.2 */
@@ -94,7 +94,7 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
     [KL_CHANGE_PXN_BY_LEVEL] = {22705, "pxn_by_level", /* 5.2 */
         "PXN goes through GPUs up to P2C from the NIC, or PXB without NCCL_PXN_C2C", READ},
     [KL_CHANGE_PXN_BEHIND_PXN] = {22706, "pxn_behind_pxn", /* 5.2 */
-        "what is as near as PXN keeps its direct path", READ},
+        "a NIC as near as PXN keeps its direct path", READ},
     [KL_CHANGE_PXN_C2C_DEFAULT] = {22803, "pxn_c2c_default", /* 5.2 */
         "NCCL_PXN_C2C is 1 by default", READ},
     [KL_CHANGE_PXN_NEEDS_GDR] = {23003, "pxn_needs_gdr", /* 5.2 */
@@ -110,7 +110,7 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
     [KL_CHANGE_NETDEVS_POLICY] = {22803, "netdevs_policy", /* 5.7 */
         "NCCL_NETDEVS_POLICY says how many NICs a GPU uses", READ},
     [KL_CHANGE_NET_LIST_LIMIT] = {22807, "net_list_limit", /* 5.8 */
-        "NCCL_NETDEVS_POLICY=MAX:k bounds what the search prefers, too", READ},
+        "NCCL_NETDEVS_POLICY=MAX:k also bounds the NICs that the search prefers", READ},
     [KL_CHANGE_NET_BY_RAIL] = {23007, "net_by_rail", /* 5.9 */
         "GPUs that share NICs spread over them by their number among these GPUs", READ},
     [KL_CHANGE_ABSENT_NOT_NET] = {23003, "absent_not_net", /* 5.10 */
@@ -317,7 +317,7 @@ static int end_of(int line, bool last)
     return found;
 }
 
-/* The newest known release that is not newer; -1 for what is older than all. */
+/* The newest known release that is not newer; -1 for a release older than all. */
 static int floor_of(int nccl)
 {
     int found = -1;
@@ -327,7 +327,7 @@ static int floor_of(int nccl)
     return found;
 }
 
-/* The number that a text writes, where 2.29 is the last of its line; -1 for what is no version. */
+/* The number that a text writes, where 2.29 is the last of its line; -1 for a text that is no version. */
 static int number_of(const char *text)
 {
     int part[3] = {-1, -1, -1};

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * release.h - which NCCL is followed: all that changed results between its releases, by name.
+ * release.h - the release of NCCL to follow: every change of results between releases, by name.
  *
- * A release is a number, 23007 for 2.30.7. Nobody compares two of them: rules ask whether the release in force has a
- * change (kl_nccl_has), and the one table of release.c says since when. What a change is about, it says as well.
+ * A release is a number, 23007 for 2.30.7. Code does not compare two of them: rules ask whether the release has a change
+ * (kl_nccl_has). The table of release.c has the first release and a description of each change.
  *
  * Threads: const.
- * Source:  the specification of differences between versions; the sections in release.c are its.
+ * Source:  the specification of differences between versions; release.c names its sections.
  */
 #ifndef KL_TOPO_RELEASE_H
 #define KL_TOPO_RELEASE_H
 
 #include <stdbool.h>
 
-#define KL_NCCL_DEFAULT_TEXT "2.31.2" /* KL_NCCL_DEFAULT: the newest whose graphs agree with records of its own */
+#define KL_NCCL_DEFAULT_TEXT "2.31.2" /* KL_NCCL_DEFAULT: the newest whose graphs agree with its recorded ones */
 
 enum { KL_NCCL_2_26_3 = 22603, KL_NCCL_DEFAULT = 23102, KL_NCCL_TEXT = 16, KL_NCCL_EXPECTED = 512 };
 
@@ -137,49 +137,49 @@ enum kl_change {
     KL_CHANGE_POWER_TREES,
     KL_CHANGE_ANY_SUM,
     KL_CHANGES,
-    KL_CHANGES_OF_TUNING = KL_CHANGE_LL128_SM /* the first of them: those before change the graphs */
+    KL_CHANGES_OF_TUNING = KL_CHANGE_LL128_SM /* the first change of tuning: earlier ones change graphs */
 };
 
 /** Does a release have a change? */
 bool kl_nccl_has(int nccl, enum kl_change change);
 
 /**
- * A release that is none: `nccl`, but with the changes from `first` up to before `last` as `other` has them. It can be followed
- * like any other, to see what comes of these changes. Both are what kl_nccl_parse gives, or KL_NCCL_DEFAULT; its text is `nccl`'s.
+ * A mixed release: `nccl`, with the changes from `first` up to before `last` as in `other`. It can be followed like any
+ * other, to see the effect of these changes. Both come from kl_nccl_parse or are KL_NCCL_DEFAULT; its text is `nccl`'s.
  */
 int kl_nccl_mix(int nccl, int other, int first, int last);
 
-/** Is it only assumed that a release has a change, or has it not? */
+/** Is it only assumed whether a release has a change? */
 bool kl_nccl_unread(int nccl, enum kl_change change);
 
-/** A mix: `nccl`, but with a change if it has it not, and the other way round. */
+/** A mixed release: `nccl` with one change toggled. */
 int kl_nccl_otherwise(int nccl, enum kl_change change);
 
 /**
- * The release that a text means: "2.29.7"; "2.29" is the last of that line. What is between two known ones of a line counts as
- * the lower, and what is before the line's first one as that. -1 for what is no version, and for releases that are not known: older
- * than the first of all, newer than the last of their line, or of a line without any.
+ * The release of a text: "2.29.7"; "2.29" is the last of that line. A version between two known ones of a line counts as the
+ * lower, and one before the line's first as the first. -1 for a text that is no version, and for unknown releases: older
+ * than the first of all, newer than the last of their line, or of an unknown line.
  */
 int kl_nccl_parse(const char *text);
 
 /**
- * The release to follow for one that was used somewhere: as above, or the newest known one that is not newer, or the first.
- * `otherwise` for NULL and what is no version.
+ * The release to follow for a version in use elsewhere: as above, or the newest known one that is not newer, or the first.
+ * `otherwise` for NULL and for a text that is no version.
  */
 int kl_nccl_nearest(const char *text, int otherwise);
 
-/** What kl_nccl_parse accepts, for messages: "expected a known release of NCCL: 2.26.3, ... or 2.32.3". Returns `text`. */
+/** The accepted releases, for messages: "expected a known release of NCCL: 2.26.3, ... or 2.32.3". Returns `text`. */
 const char *kl_nccl_expected(char text[KL_NCCL_EXPECTED]);
 
 /** "2.30.7" */
 const char *kl_nccl_text(int nccl, char text[KL_NCCL_TEXT]);
 
-/** What is known about a change. */
+/** Description of a change. */
 struct kl_change_facts {
     int since;        /* the first release that has it */
     const char *name; /* "keep_nets" */
-    const char *text; /* what is different, without a full stop */
-    /* Releases from the first up to before the second are followed without their code for this having been read. 0: all was. */
+    const char *text; /* the difference, a sentence without its full stop */
+    /* Releases, from the first to before the second, that are followed although their code was not read. 0: none. */
     int unread_from, unread_to;
 };
 const struct kl_change_facts *kl_change_facts(enum kl_change change);

@@ -24,7 +24,7 @@ static uint8_t type_of_legs(const struct kl_topo *t, uint8_t x, uint8_t y)
     return x > y ? x : y;
 }
 
-/* Node `a` reaches `b` by way of `via` from now on. */
+/* Reroute the path from `a` to `b` over `via`. */
 static ncclResult_t reroute(struct kl_topo *t, int a, int via, int b, enum kl_path_rule rule)
 {
     enum kl_node_type from = t->node[a].type, to = t->node[b].type;
@@ -47,7 +47,7 @@ static ncclResult_t reroute(struct kl_topo *t, int a, int via, int b, enum kl_pa
 
 /* ---- between GPUs ---- */
 
-/* `cpu`: the one near g, -1 as long as nobody has asked. */
+/* `cpu`: the one near g, -1 before it is looked up. */
 static ncclResult_t settle_gpu_pair(struct kl_topo *t, int p, int g, int *cpu)
 {
     int from = kl_topo_at(t, KL_NODE_GPU, p), to = kl_topo_at(t, KL_NODE_GPU, g);
@@ -148,14 +148,14 @@ static bool passes_cpu(const struct kl_topo *t, const struct kl_path *p)
     return false;
 }
 
-/* What is as near to a NIC as this gains by a relay only if that is faster. */
+/* A GPU as near to a NIC as this uses a relay only if that is faster. */
 static int content_with(const struct kl_topo *t)
 {
     if (kl_nccl_has(t->options.nccl, KL_CHANGE_PXN_BEHIND_PXN)) return KL_PATH_PXN;
     return kl_nccl_has(t->options.nccl, KL_CHANGE_PXN_BY_LEVEL) ? kl_path_relay_limit(t) : KL_PATH_PXB;
 }
 
-/* What speaks against sending through the relay, if anything does. */
+/* The reason against sending through the relay, if there is one. */
 static enum kl_pxn_why judge_pxn(const struct kl_topo *t, int relay, int gpu, int net)
 {
     const struct kl_path *near = kl_path_between(t, KL_NODE_GPU, relay, KL_NODE_NET, net);
@@ -172,7 +172,7 @@ static enum kl_pxn_why judge_pxn(const struct kl_topo *t, int relay, int gpu, in
     return passes_cpu(t, out) ? KL_PXN_OVER_CPU : KL_PXN_USED;
 }
 
-/* `relay`: the NIC's GPU, -1 for none; not asked for when PXN is off. */
+/* `relay`: the NIC's GPU, -1 for none; unused if PXN is off. */
 static ncclResult_t settle_pxn(struct kl_topo *t, int relay, int gpu, int net, bool *changed)
 {
     struct kl_pxn *answer = &t->pxn[(size_t)gpu * (size_t)t->count[KL_NODE_NET] + (size_t)net];

@@ -27,10 +27,10 @@ int kl_topo_nearest(const struct kl_topo *t, enum kl_node_type from, int i, enum
 
 /* ---- NET of a GPU ---- */
 
-/* The NETs near a GPU and what spreads its channels over them; made once, asked for many channels. */
+/* The NETs near a GPU, and how its channels spread over them; computed once for many channels. */
 struct choice {
     int *net;        /* nearest NETs */
-    int nnets, step; /* step: over how many NETs the channels of one GPU spread */
+    int nnets, step; /* step: number of NETs over which the channels of one GPU spread */
     int start;
 };
 
@@ -52,7 +52,7 @@ static int bits_of(int power_of_two)
     return bits;
 }
 
-/* Over how many of its nearest NETs a GPU spreads. */
+/* The number of its nearest NETs over which a GPU spreads. */
 static int step_of(const struct kl_topo *t, int nnets, int ngpus)
 {
     int most = kl_nccl_has(t->options.nccl, KL_CHANGE_NETDEVS_POLICY) ? t->options.netdevs : KL_NETDEVS_AUTO;
@@ -225,7 +225,7 @@ static bool scatters(const struct kl_topo *t)
     return t->nhosts > 1 && t->options.scatter_nets && kl_nccl_has(t->options.nccl, KL_CHANGE_SCATTER_NETS);
 }
 
-/* How long a list for so many GPUs may get. */
+/* The longest list for a number of GPUs. */
 static int list_limit(const struct kl_topo *t, int ngpus)
 {
     int most = t->options.netdevs;
@@ -282,7 +282,7 @@ static enum kl_p2p_net_why judge_relay(const struct kl_topo *t, int gpu, int rel
     return KL_P2P_NET_RAIL;
 }
 
-/* Through which rank's GPU the NIC of the rail is reached. */
+/* The rank of the GPU that leads to the rail's NIC. */
 static ncclResult_t reach_rail(const struct kl_topo *t, int gpu, int net, int level, struct kl_p2p_net *answer)
 {
     int rank = t->node[kl_topo_at(t, KL_NODE_GPU, gpu)].gpu.rank, relay;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows from paths: NICs of GPUs, transports, drivers, CPUs. */
+/* Choices that depend on paths: NICs of GPUs, transports, drivers, CPUs. */
 #include "base/error.h"
 #include "tests/kolo_test.h"
 #include "topo/paths.h"

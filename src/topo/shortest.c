@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * shortest.c - shortest paths: for every end a breadth-first search, and tables for what it finds.
+ * shortest.c - shortest paths: a breadth-first search for every end, and tables of the results.
  */
 #include "base/error.h"
 #include "topo/paths_make.h"
@@ -59,7 +59,7 @@ static ncclResult_t make_tables(struct kl_topo *t)
 
 /* ---- breadth-first search ---- */
 
-/* What one search knows about a node: the way from there to the base it started at. */
+/* Result of a search for one node: the path from there to the search's start. */
 struct way {
     float bw; /* 0: not found yet */
     int hops;
@@ -68,7 +68,7 @@ struct way {
     int listed; /* round in which it was put on the frontier */
 };
 
-/* A link of a way, and the rest of the way: ways share their ends, and stay as they were when they were found. */
+/* A link of a way, and the rest of the way: paths share their ends, and never change once found. */
 struct cell {
     int32_t link, next;
 };
@@ -165,7 +165,7 @@ static ncclResult_t take_step(struct search *s, int node, const struct kl_link *
     return ncclSuccess;
 }
 
-/* Nodes with one id are one end: what is known about the first is where the search from the next starts. */
+/* Nodes with the same id are one end: the search from the next starts with the results of the first. */
 static void begin(struct search *s, int base, int named)
 {
     s->base = base;

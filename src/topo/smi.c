@@ -16,7 +16,7 @@ struct reader {
     const char *file;
     int line;
     bool header;           /* the columns were read */
-    int gpu;               /* whose links are listed; -1 */
+    int gpu;               /* the GPU of the links that follow; -1 */
     int column[MAX_WORDS]; /* device of each column */
     int ncolumns;
 };
@@ -133,7 +133,7 @@ static ncclResult_t read_row(struct reader *r, int device, char **word, int n)
 
 /* ---- products and links ---- */
 
-/* What follows "GPU 0: " or the like, and the number; NULL if that is not there. */
+/* The text after "GPU 0: " or the like, and the number; NULL if there is none. */
 static const char *after_number(const char *line, const char *word, int *number)
 {
     char *end;
@@ -176,7 +176,7 @@ static bool read_link(struct reader *r, const char *line)
 
 /* ---- lines ---- */
 
-/* "NIC0: mlx5_0" of the legend; other lines are passed over. */
+/* "NIC0: mlx5_0" of the legend; other lines are skipped. */
 static void read_legend(struct reader *r, char **word, int n)
 {
     size_t length = n == 2 ? strlen(word[0]) : 0;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * smi.h - machines from what nvidia-smi prints, where there is no topology file: the matrix of `nvidia-smi topo -m`, and the
+ * smi.h - machines from the output of nvidia-smi, if there is no topology file: the matrix of `nvidia-smi topo -m`, and the
  * products and active links of `nvidia-smi nvlink -s` (or -L), in any order, with other text around them.
  *
- * The matrix tells levels, not places: GPUs and NICs that are PIX from each other hang on one switch, those that are PXB on
- * switches below one switch, those that are PHB or NODE on one CPU. Bus ids are made up. What the texts leave out is
- * noted (assume.h).
+ * The matrix has levels, not places: devices at PIX from each other get one switch, at PXB switches below one switch, at PHB
+ * or NODE one CPU. Bus ids are made up. Missing values are assumed and noted (assume.h).
  *
- * Errors:  ncclInternalError, FILE:LINE and what was expected, for a matrix that is none; ncclInvalidUsage without one.
+ * Errors:  ncclInternalError for a malformed matrix, with FILE:LINE and the expected text; ncclInvalidUsage without one.
  */
 #ifndef KL_TOPO_SMI_H
 #define KL_TOPO_SMI_H
@@ -19,15 +18,15 @@ enum { KL_SMI_GPUS = 64, KL_SMI_DEVICES = 160, KL_SMI_NAME = 64 };
 
 enum kl_smi_level { KL_SMI_NONE, KL_SMI_PIX, KL_SMI_PXB, KL_SMI_PHB, KL_SMI_NODE, KL_SMI_SYS, KL_SMI_NVLINK };
 
-/** What was read. Devices are GPUs, then NICs, in the order of the matrix's columns. */
+/** The parsed texts. Devices are GPUs, then NICs, in the order of the matrix's columns. */
 struct kl_smi {
     int ngpus, ndevices;
     char name[KL_SMI_DEVICES][KL_SMI_NAME]; /* of NICs: mlx5_0 */
-    int numa[KL_SMI_GPUS];                  /* -1: not told */
+    int numa[KL_SMI_GPUS];                  /* -1: unknown */
     unsigned char level[KL_SMI_DEVICES][KL_SMI_DEVICES];
     unsigned char links[KL_SMI_GPUS][KL_SMI_GPUS]; /* of NV# */
-    char product[KL_SMI_GPUS][KL_SMI_NAME];        /* "" : not told */
-    int active[KL_SMI_GPUS];                       /* NVLinks that are up; -1: not told */
+    char product[KL_SMI_GPUS][KL_SMI_NAME];        /* "": unknown */
+    int active[KL_SMI_GPUS];                       /* NVLinks that are up; -1: unknown */
 };
 
 /** Read one text into `smi`, which begins as zeros with kl_smi_init. `file` is for messages. */

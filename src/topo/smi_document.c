@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Devices by what they share, as the lowest device of each set. */
+/* Sets of devices with a common parent, each as its lowest device. */
 struct sets {
     int cpu[KL_SMI_DEVICES], upper[KL_SMI_DEVICES], lower[KL_SMI_DEVICES];
 };
@@ -124,7 +124,7 @@ static ncclResult_t add_gpu(struct making *m, int parent, int gpu)
     return add_links(m, gpu, elem);
 }
 
-/* What NICs usually do in machines with such GPUs. */
+/* The usual speed of NICs in machines with such GPUs. */
 static int usual_gbps(int sm)
 {
     return sm >= 90 ? 400 : sm >= 80 ? 200 : 100;
@@ -208,7 +208,7 @@ static ncclResult_t add_cpu(struct making *m, int set, int numa)
 
 /* ---- all ---- */
 
-/* Without a product the number of NVLinks tells the generation. */
+/* Without a product the number of NVLinks determines the generation. */
 static int sm_of(const struct making *m)
 {
     int links = 0;

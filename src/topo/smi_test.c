@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nvidia-smi prints, as machines. */
+/* Machines from the output of nvidia-smi. */
 #include "topo/smi.h"
 
 #include "base/error.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * sysfs.h - what topologies need of sysfs besides its texts (os/sysfs.h), below any root, so that recorded machines can be
+ * sysfs.h - further access to sysfs for topologies (texts: os/sysfs.h), below any root, so that recorded machines can be
  * replayed.
  *
  * Paths are texts of KL_SYSFS_PATH_TEXT bytes; one that does not fit counts as missing, like a file that is not there.
- * Silent: what is missing means something to the caller.
+ * Silent: the caller decides what a missing file means.
  */
 #ifndef KL_TOPO_SYSFS_H
 #define KL_TOPO_SYSFS_H
@@ -21,8 +21,8 @@ bool kl_sysfs_pci_dir(const char *root, const char *busid, char dir[KL_SYSFS_PAT
 bool kl_sysfs_is_busid(const char *text);
 
 /**
- * A bus id as NVML writes it, with 4 or 8 digits for the domain and in either case, in the form of sysfs. What is no bus id
- * ("fffffff:ffff:ff" for a device that cannot be seen) stays as it is, in lower case.
+ * A bus id as NVML writes it, with 4 or 8 digits for the domain and in either case, in the form of sysfs. Any other text
+ * ("fffffff:ffff:ff" for a device that cannot be seen) stays, in lower case.
  */
 void kl_sysfs_busid(const char *text, char busid[KL_BUSID_TEXT]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * test_print.h - a topology as lines of text, in the form of NCCL's log: what tests compare with records and examples.
+ * test_print.h - a topology as lines of text, in the form of NCCL's log: tests compare it with records and examples.
  *
  *     === System : maxBw 24.0 totalBw 24.0 ===
  *     CPU/0-0 (1/1/2)
@@ -9,7 +9,7 @@
  *     ==========================================
  *     GPU/0-11000 :GPU/0-11000 (0/5000.0/LOC) CPU/0-0 (2/24.0/PHB)
  *
- * Behind a name stand: GPU rank; CPU arch/vendor/model; PCI device word; NET coll/asic/port/GB/s. A path shows
+ * After a name: GPU rank; CPU arch/vendor/model; PCI device word; NET coll/asic/port/GB/s. A path shows
  * hops/GB/s/type.
  * Source: the topology specification, 18.
  */
@@ -43,7 +43,7 @@ static inline void print_far_end(const struct kl_node *n, FILE *to)
     putc('\n', to);
 }
 
-/* The heading is printed from `column` on; what hangs below goes on lines of its own. */
+/* The heading is printed from `column` on; its children go on lines of their own. */
 static inline void print_node(const struct kl_topo *t, int node, int from, int column, FILE *to)
 {
     const struct kl_node *n = &t->node[node];

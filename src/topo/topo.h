@@ -5,7 +5,7 @@
  *     facts, file -> struct kl_xml -> struct kl_topo -> kl_topo_paths -> kl_topo_trim -> kl_topo_paths
  *                 -> the searches of graph/
  *
- * Layout: flat arrays and indices, no pointers between things. Nodes stand in one array, ordered by type (GPU, PCI,
+ * Layout: flat arrays and indices, no pointers between elements. Nodes are in one array, ordered by type (GPU, PCI,
  * NVS, CPU, NIC, NET) and within a type by creation; `first[type]` and `count[type]` bound each type, so a node is
  * named either by its index in `node` or by (type, index within the type). The links that leave a node are
  * contiguous in `link`, in the order that decides ties in every later choice. A path is a row of link indices.
@@ -18,7 +18,7 @@
  * Units:   GB/s (1e9 bytes), as float: results depend on single precision.
  * Memory:  a machine of n GPUs and m NETs holds (n + m)^2 + O(n + m) paths of 12 bytes, plus 8 bytes for each
  *          GPU and NET and 4 bytes per hop: 576 GPUs and 576 NETs in one NVLink domain take about 28 MB.
- * Errors:  ncclInternalError for documents that lack what is required; the sentence says FILE:LINE.
+ * Errors:  ncclInternalError for documents that lack a required part; the message has FILE:LINE.
  * Threads: const after the final kl_topo_paths; any number of readers.
  * Source:  the topology specification, 2, 3, 9 and 14.
  */
@@ -73,7 +73,7 @@ struct kl_path {
     uint32_t first; /* its links are hop[first .. first + hops) */
     uint16_t hops;
     uint8_t type;     /* enum kl_path_type, KL_PATH_DIS when there is none */
-    uint8_t rule : 4; /* enum kl_path_rule: what made it so */
+    uint8_t rule : 4; /* enum kl_path_rule: the rule that formed it */
     uint8_t was : 4;  /* its type before the rule sent it another way */
     float bw;
 };
@@ -101,7 +101,7 @@ struct kl_topo {
     struct kl_path *path[KL_NODE_TYPES][KL_NODE_TYPES];
     uint16_t *touched;  /* per node, bit `type`: a search from a node of this type came by */
     float *near_net;    /* per GPU: widest of its paths to NETs that are PXB or better */
-    struct kl_pxn *pxn; /* per GPU and NET: what was decided about PXN when the path was settled */
+    struct kl_pxn *pxn; /* per GPU and NET: the decision on PXN when the path was settled */
     int32_t *hop;
     uint32_t nhops, max_hops;
 
@@ -117,7 +117,7 @@ struct kl_topo {
 ncclResult_t kl_topo_build(const struct kl_xml *xml, const struct kl_topo_options *options, struct kl_topo **topo);
 void kl_topo_free(struct kl_topo *topo);
 
-/** Free what kl_topo_paths made. Harmless when there are no paths. */
+/** Free the paths of kl_topo_paths. Harmless if there are none. */
 void kl_topo_drop_paths(struct kl_topo *topo);
 
 /**
@@ -163,7 +163,7 @@ static inline int kl_topo_index(const struct kl_topo *t, int node)
     return node - t->first[t->node[node].type];
 }
 
-/** Are there ranks elsewhere, and NETs to them? Before trimming nobody knows, and any NET counts. */
+/** Are there ranks elsewhere, and NETs to them? Before trimming this is unknown, and any NET counts. */
 static inline bool kl_topo_needs_net(const struct kl_topo *t)
 {
     return t->count[KL_NODE_NET] && (!t->trimmed || t->inter);
@@ -172,7 +172,7 @@ static inline bool kl_topo_needs_net(const struct kl_topo *t)
 /** Index among the GPUs of a rank's GPU; -1 if it is not in this topology. */
 int kl_topo_gpu_of_rank(const struct kl_topo *t, int rank);
 
-/** Do two NETs count as one port of one card, whose bandwidth they share: the same guid ("asic") and port number? */
+/** Do two NETs count as one port of one card and share its bandwidth: the same guid ("asic") and port number? */
 static inline bool kl_net_same_port(const struct kl_node *a, const struct kl_node *b)
 {
     return a->net.asic == b->net.asic && a->net.port == b->net.port;
@@ -184,13 +184,13 @@ bool kl_net_guid_counts(const char *guid, int nccl);
 /** Node index of the first node of `type` with this id; -1 if none. */
 int kl_topo_find(const struct kl_topo *t, enum kl_node_type type, uint64_t id);
 
-/** The CPU of the host whose processor facts count for the whole machine: the first. NULL without one. */
+/** The first CPU: its processor facts count for the whole machine. NULL without one. */
 const struct kl_node *kl_topo_first_cpu(const struct kl_topo *t);
 
 /** "GPU/0-17000" into `text`; returns it. */
 char *kl_node_text(const struct kl_node *node, char text[KL_NODE_TEXT]);
 
-/** What the NVLinks of an <nvlink> element lead to: a GPU (which its target names), the GPU's own CPU, or the NVSwitch. */
+/** The end of the NVLinks of an <nvlink> element: a GPU (its target), the GPU's own CPU, or the NVSwitch. */
 ncclResult_t kl_nvlink_end(const struct kl_xml *xml, int elem, enum kl_node_type *end);
 
 /** Rule of NVLink generations: GB/s of one link for a compute capability, in a release. */
@@ -200,7 +200,7 @@ float kl_nvlink_bw(int sm, int nccl);
 ncclResult_t kl_pci_bw(const struct kl_xml *xml, int elem, float *bw);
 
 /**
- * Rule of what chip a NET belongs to: its guid if that counts, else 0; without one its id `node`, or in older releases its
+ * The chip that a NET belongs to: its guid if that counts, else 0; without a guid its id `node`, or in older releases its
  * device number. NETs of equal chip and port share one port's bandwidth.
  */
 uint64_t kl_net_asic(const struct kl_xml *xml, int elem, uint64_t node, int nccl);

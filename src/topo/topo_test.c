@@ -58,7 +58,7 @@ static const struct speed_case {
     {"link_speed=\"8.0 GT/s PCIe\" link_width=\"8\"", 6},
     {"link_speed=\"16 GT/s\" link_width=\"16\"", 24},
     {"link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"", 24},
-    {"link_speed=\"16.0 GT/s\" link_width=\"16\"", 24}, /* the number counts, not what follows */
+    {"link_speed=\"16.0 GT/s\" link_width=\"16\"", 24}, /* the number counts, not the text after it */
     {"link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"", 48},
     {"link_speed=\"64.0 GT/s PCIe\" link_width=\"16\"", 96},
     {"link_speed=\"Unknown\" link_width=\"16\"", 12},
@@ -97,7 +97,8 @@ static const struct kind_case {
     {"gpu without rank but NVLinks", PCI("class=\"0x0302\" " LINK, "<gpu><nvlink/><c2c/></gpu>"), -1},
     {"card", PCI("class=\"0x0200\" " LINK, "<nic/>"), KL_NODE_NIC},
     {"card of another class", PCI("class=\"0x060400\" " LINK, "<nic/>"), KL_NODE_NIC},
-    {"NVLinks below what is left out", PCI("class=\"0x068000\"", "<pci><gpu rank=\"0\"><nvlink/></gpu></pci>"), -1},
+    {"NVLinks below an element that is left out",
+     PCI("class=\"0x068000\"", "<pci><gpu rank=\"0\"><nvlink/></gpu></pci>"), -1},
 };
 
 static void devices_become_nodes(void **state)
@@ -115,7 +116,7 @@ static void devices_become_nodes(void **state)
     }
 }
 
-/* What is required and missing is an error that says where. */
+/* A missing part is an error that names the place. */
 static const struct missing_case {
     const char *text, *what;
 } missing_cases[] = {

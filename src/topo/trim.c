@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * trim.c - what a rank's machine is: the GPUs it reaches without the network.
+ * trim.c - trim a topology to the GPUs that a rank reaches without the network.
  */
 #include "base/error.h"
 #include "topo/builder.h"

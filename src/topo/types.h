@@ -22,8 +22,8 @@ enum kl_node_type {
     KL_NODE_NET, /* a port of a card, or a virtual device */
     KL_NODE_GIN, /* one that the GPU starts transfers on by itself; the search does not use it */
     KL_NODE_RMA, /* the same for one-sided operations */
-    KL_NODE_DEV, /* a GPU whose rank is in another domain, where releases keep these; without paths */
-    KL_NODE_CXB, /* what the partitions of a GPU share of its link to the CPU */
+    KL_NODE_DEV, /* a GPU of a rank in another domain, in releases that keep these; without paths */
+    KL_NODE_CXB, /* the part of a GPU's link to the CPU that its partitions share */
     KL_NODE_TYPES
 };
 
@@ -45,7 +45,7 @@ enum kl_path_type {
     KL_PATH_TYPES
 };
 
-/** What gave a path its final form; for explanations. */
+/** The rule that gave a path its final form; for explanations. */
 enum kl_path_rule {
     KL_RULE_SHORTEST,  /* fewest hops, and the widest of these */
     KL_RULE_P2P_OFF,   /* P2P is not allowed here: through the destination's CPU */
@@ -68,10 +68,10 @@ enum kl_cpu_model {
     KL_MODEL_ZEN_5
 };
 
-#define KL_BW_LOCAL    5000.0f /* a node to itself, and what has no limit worth a number */
+#define KL_BW_LOCAL    5000.0f /* a node to itself, and connections without a relevant limit */
 #define KL_LATENCY_MAX 1e9f    /* microseconds: no network takes so long */
 
-/** A network's latency in microseconds; what cannot be a time counts as absent. */
+/** A network's latency in microseconds; a value that cannot be a time counts as absent. */
 static inline float kl_latency(float us)
 {
     return us > 0 && us < KL_LATENCY_MAX ? us : 0;

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ELEMENTS = KL_FAULT_ELEMENTS }; /* of more nobody reads warnings, and looking takes long */
+enum {
+    MAX_ELEMENTS = KL_FAULT_ELEMENTS
+}; /* larger documents take long to check, and their warnings would be unreadable */
 
 struct look {
     const struct kl_xml *xml;
@@ -90,7 +92,7 @@ static void look_at_net(const struct look *l, int elem, struct tally *slow, stru
     if (first != KL_XML_NONE && first != elem && same_net(l, first, elem)) count(repeated, elem);
 }
 
-/* ---- what NCCL has no room for ---- */
+/* ---- limits of NCCL ---- */
 
 static int room(int nccl)
 {

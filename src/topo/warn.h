@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * warn.h - what looks wrong with a machine, said to people.
+ * warn.h - warnings to users about a machine.
  *
- * Nothing of this stops anything: such facts are legal, but a machine that has them is usually slower than it could be.
+ * The facts are legal and stop nothing, but a machine that has them is usually slower than it could be.
  */
 #ifndef KL_TOPO_WARN_H
 #define KL_TOPO_WARN_H
@@ -14,9 +14,9 @@
 typedef void kl_topo_warning(void *ctx, const char *text);
 
 /**
- * Look at a document: NUMA nodes and PCI links that are not known, NETs without speed, the same NET at several places,
- * what differs from its like (topo/fault.h), and devices that hang on the CPU directly in a virtual machine. `cpu` says
- * whether it is one; NULL when the document describes another machine.
+ * Look at a document: unknown NUMA nodes and PCI links, NETs without speed, the same NET at several places, probable faults
+ * (topo/fault.h), and in a virtual machine devices that hang on the CPU directly. `cpu` says whether this is a virtual
+ * machine; NULL if the document describes another one.
  */
 void kl_topo_warn(const struct kl_xml *xml, int nccl, const struct kl_cpu_facts *cpu, kl_topo_warning *warn, void *ctx);
 

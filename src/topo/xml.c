@@ -182,7 +182,7 @@ ncclResult_t kl_xml_need(const struct kl_xml *xml, int elem, const char *key, co
     return ncclSuccess;
 }
 
-/* strtol saturates at long; an int holds what NCCL's cast leaves for sane numbers, and hostile ones are clamped. */
+/* strtol saturates at long. Sane numbers fit an int, as after NCCL's cast; hostile ones are clamped. */
 static int to_int(const char *text)
 {
     long number = strtol(text, NULL, 0);

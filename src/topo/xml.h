@@ -38,7 +38,7 @@ struct kl_xml_rule {
 extern const struct kl_xml_rule kl_xml_topo_schema[];
 extern const struct kl_xml_rule kl_xml_graph_schema[];
 
-/** A string to integer table whose keys match as prefixes, first match wins. Ends with key NULL, whose value is the default. */
+/** A string to integer table; keys match as prefixes, the first match wins. Key NULL ends it and holds the default value. */
 struct kl_xml_word {
     const char *key;
     int value;
@@ -46,7 +46,7 @@ struct kl_xml_word {
 
 /* ---- life ---- */
 
-/** An empty document: no root yet. `name` labels errors: a file name, or what the document is. */
+/** An empty document: no root yet. `name` labels errors: a file name, or a description of the document. */
 ncclResult_t kl_xml_create(const char *name, struct kl_xml **xml);
 void kl_xml_free(struct kl_xml *xml);
 
@@ -118,7 +118,7 @@ ncclResult_t kl_xml_add(struct kl_xml *xml, int parent, const char *tag, int *el
 /** An element without a place in the tree yet; give it one with kl_xml_place. */
 ncclResult_t kl_xml_new(struct kl_xml *xml, const char *tag, int *elem);
 
-/** Place an element among the children of `parent`: before the first sibling whose `busid` is greater than `busid`. */
+/** Place an element among the children of `parent`: before the first sibling with a greater `busid`. */
 void kl_xml_place(struct kl_xml *xml, int elem, int parent, const char *busid);
 
 ncclResult_t kl_xml_set(struct kl_xml *xml, int elem, const char *key, const char *value);
@@ -139,7 +139,7 @@ ncclResult_t kl_xml_clone(const struct kl_xml *from, struct kl_xml **xml);
 ncclResult_t kl_xml_fail(const struct kl_xml *xml, int elem, ncclResult_t code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5), cold));
 
-/* ---- what the topology pipeline does with documents ---- */
+/* ---- operations of the topology pipeline ---- */
 
 /**
  * Root `system` of version 1, or of version 2 with AMD's GPUs, as RCCL writes it: ncclInternalError when missing, ncclInvalidUsage
@@ -148,9 +148,9 @@ ncclResult_t kl_xml_fail(const struct kl_xml *xml, int elem, ncclResult_t code, 
 ncclResult_t kl_xml_check_system(const struct kl_xml *xml);
 
 /**
- * Drop what nobody keeps: a branch of cpu and pci elements stays if something below it has keep="1"; these marks are
- * removed, and what is below a mark is left alone. Every `net` marked keep="0" goes; with `nics` every one without a mark
- * and every `nic` that holds none, too.
+ * Remove elements without a keep mark: a branch of cpu and pci elements stays if something below it has keep="1". These
+ * marks are removed; elements below a mark stay. Every `net` marked keep="0" is removed; with `nics` also every net without
+ * a mark and every `nic` without nets.
  */
 void kl_xml_trim(struct kl_xml *xml, bool nics);
 

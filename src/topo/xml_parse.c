@@ -119,7 +119,7 @@ static void XMLCALL on_text(void *ctx, const char *text, int bytes)
     }
 }
 
-/* Entities are what makes XML dangerous, and topologies have no use for them. */
+/* Entities make XML dangerous, and topologies have no use for them. */
 static void XMLCALL on_doctype(void *ctx, const char *name, const char *sysid, const char *pubid, int internal)
 {
     struct reader *r = ctx;

@@ -340,7 +340,7 @@ static const struct trim_case {
      "<system><cpu><nic/><nic><net keep=\"0\"/></nic><pci><gpu keep=\"1\"/></pci></cpu></system>",
      "<system>\n  <cpu>\n    <nic/>\n    <nic/>\n    <pci>\n      <gpu/>\n    </pci>\n  </cpu>\n</system>\n",
      "<system>\n  <cpu>\n    <pci>\n      <gpu/>\n    </pci>\n  </cpu>\n</system>\n"},
-    {"NETs that nobody marked", "<system><cpu><nic><net i=\"0\"/><net i=\"1\" keep=\"1\"/></nic></cpu></system>",
+    {"NETs without a mark", "<system><cpu><nic><net i=\"0\"/><net i=\"1\" keep=\"1\"/></nic></cpu></system>",
      "<system>\n  <cpu>\n    <nic>\n      <net i=\"0\"/>\n      <net i=\"1\"/>\n    </nic>\n  </cpu>\n</system>\n",
      "<system>\n  <cpu>\n    <nic>\n      <net i=\"1\"/>\n    </nic>\n  </cpu>\n</system>\n"},
 };

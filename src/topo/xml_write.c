@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NCCL writes values as they are; what would not read back is the only thing escaped. Newlines would become blanks. */
+/* NCCL writes values as they are; only characters that would not read back are escaped. Newlines would become blanks. */
 static void write_value(const char *value, FILE *to)
 {
     static const struct {

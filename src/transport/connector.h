@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** connector.h - one direction between two ranks, as both of them hold it, and what a transport is to it. See transport.h. */
+/** connector.h - one direction between two ranks, held by both, and the interface of a transport. See transport.h. */
 #ifndef KL_TRANSPORT_CONNECTOR_H
 #define KL_TRANSPORT_CONNECTOR_H
 
@@ -14,18 +14,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** What the topology and the settings say about two ranks that it holds. */
+/** The rules of topology and settings for two ranks of the topology. */
 struct kl_pair_why {
     struct kl_p2p p2p;
     enum kl_shm_why shm;
 };
 
-/** What decides which transport joins two ranks. */
+/** Inputs of the choice of a transport for two ranks. */
 struct kl_pair_facts {
     const struct kl_peer *a, *b;
     bool network;  /* a net reaches both */
-    bool mappable; /* other processes can map the devices' memory: that of GPUs, not of host devices */
-    bool ruled;    /* the topology was asked (pair.h); else nothing speaks against anything */
+    bool mappable; /* other processes can map the devices' memory: true for GPUs, false for host devices */
+    bool ruled;    /* `why` is filled in (pair.h); else every transport is allowed */
     struct kl_pair_why why;
 };
 
@@ -41,7 +41,7 @@ enum kl_refusal {
     KL_TRANSPORT_REFUSALS
 };
 
-/** What the receiver tells the sender. Raw bytes between processes of one job. */
+/** Connection information, from receiver to sender. Raw bytes between processes of one job. */
 struct kl_card {
     uint32_t transport; /* index in kl_transports[], filled and checked by the core */
     uint32_t version;   /* of this record */
@@ -56,7 +56,7 @@ struct kl_card {
 };
 _Static_assert(sizeof(struct kl_card) == 256, "wire format");
 
-/** What the sender answers. */
+/** The sender's answer. */
 struct kl_card_reply {
     uint64_t pool_bytes; /* of the pool of message slots; 0: it has none for this receiver */
     struct kl_fd_ticket pool;
@@ -71,16 +71,16 @@ struct kl_shm_region; /* shm: memory of this process that fifos lie in */
 struct kl_fd_map;     /* shm: memory of another process, mapped here once for all its users */
 struct kl_shm_home;   /* shm: where the receiving fifos of messages lie together */
 struct kl_net_link;   /* net: a fifo of this side, and a connection */
-struct kl_handover;   /* net: a fifo of the rank that sends for this one */
+struct kl_handover;   /* net: a fifo of the relay */
 
-/** What the connectors of a communicator have in common. */
+/** Shared by all connectors of a communicator. */
 struct kl_common {
     struct kl_shm_home *home; /* made by shm when first needed, as the pool; freed by kl_common_fini */
     struct kl_pool *pool;     /* of message slots */
-    int cache_ranks;          /* ranks that share the caches of this machine; given by who owns the connectors */
+    int cache_ranks;          /* ranks that share the caches of this machine; set by the connectors' owner */
     struct kl_fd_ticket pool_ticket;
     bool pool_offered;
-    struct kl_net_home net; /* given by who owns the connectors */
+    struct kl_net_home net; /* set by the connectors' owner */
 };
 
 /** One half of a connector; zero before setup or connect, and after free. */
@@ -89,15 +89,16 @@ struct kl_connector {
     int peer;                             /* rank at the other end */
     bool sends, messages;                 /* for sends and receives: slots come from a pool */
     bool ready;                           /* data may be sent, or received */
-    const struct kl_fifo_shape *shape;    /* what the fifo is to be like */
+    const struct kl_fifo_shape *shape;    /* the requested shape of the fifo */
     uint32_t number;                      /* which of the connections to this peer, or from it; the same at both ends */
-    int device;                           /* NIC, for the net, */
-    int planned;                          /* and which it is on the machine that is played; -1: none */
-    bool relayed, proxy_here;             /* sent by the proxy of another rank of this host (PXN); in this process */
-    int proxy;                            /* if relayed: whose */
-    struct kl_fifo_tx tx;                 /* if it sends */
-    struct kl_fifo_rx rx;                 /* if it receives */
-    size_t lends_from;                    /* of tx, where the other rank lives in this process; 0: as usual */
+    int device;                           /* net: index of the NIC */
+    int planned;                          /* net: the NIC's index on the emulated machine; -1: none */
+    bool relayed,
+        proxy_here;       /* relayed: the proxy of another rank of this host sends (PXN); proxy_here: in this process */
+    int proxy;            /* if relayed: rank of the proxy */
+    struct kl_fifo_tx tx; /* if it sends */
+    struct kl_fifo_rx rx; /* if it receives */
+    size_t lends_from;    /* of tx, if the other rank is in this process; 0: default */
     struct kl_common *common;
     struct kl_connector *opposite; /* the other direction of the same pair, with the same number; NULL: there is none */
 
@@ -105,7 +106,7 @@ struct kl_connector {
     struct kl_fifo_block *block;
     struct kl_shm_region *region;
     struct kl_fd_map *map, *pool_map;
-    struct kl_fd_request *request; /* for a descriptor that is on its way */
+    struct kl_fd_request *request; /* for a descriptor in transit */
     bool settled;                  /* the sender has mapped the region */
     struct kl_net_link *link;
     struct kl_handover *handover;
@@ -115,7 +116,7 @@ struct kl_connector {
 struct kl_transport {
     const char *name, *via; /* as NCCL prints them: of itself, and of a connection */
 
-    /** What joins ranks of different hosts in its place, which one NVLink domain spans; NULL: nothing. */
+    /** The transport that replaces it between hosts of one NVLink domain; NULL: none. */
     const struct kl_transport *between_hosts;
 
     /** Can this pair use it, and if not, why? No side effects; symmetric. */
@@ -124,31 +125,31 @@ struct kl_transport {
     /** Receiver: make the memory, attach `connector->rx`, fill in the card. */
     ncclResult_t (*setup)(struct kl_connector *connector, const struct kl_fifo_shape *shape, struct kl_card *card);
 
-    /** Sender: map it, attach `connector->tx`, answer. ncclInProgress: call again; `deadline` is when to give up. Never waits. */
+    /** Sender: map it, attach `connector->tx`, answer. ncclInProgress: call again until `deadline`. Never blocks. */
     ncclResult_t (*connect)(struct kl_connector *connector, const struct kl_card *card, uint64_t deadline,
                             struct kl_card_reply *reply);
 
-    /** Receiver: the sender has mapped it, and this is its answer. As connect. With `progress`: there is none to wait for, and
-     * the sender may come late: then `deadline` is none. */
+    /** Receiver: handle the sender's answer, after it has mapped the memory. As connect. A transport with `progress` has no
+     * answer to wait for, and the sender may come late: `deadline` is unused then. */
     ncclResult_t (*settle)(struct kl_connector *connector, uint64_t deadline, const struct kl_card_reply *reply);
 
     /**
-     * Move what lies in the fifo of this side, or comes for it. *rc is set on failure, with DONE. NULL: both sides have the same
-     * fifo, which moves by itself.
+     * Move data out of or into the fifo of this side. *rc is set on failure, with DONE. NULL: both sides share the fifo, and
+     * nothing has to be moved.
      */
     enum kl_progress (*progress)(struct kl_connector *connector, ncclResult_t *rc);
 
-    /** Name the descriptor that a thread which is about to sleep has to wake for (device/host/idle.h). False: there is none now. NULL:
-     * there never is. */
+    /** Register the descriptor that must wake a thread before it sleeps (device/host/idle.h). False: none now. NULL: never
+     * any. */
     bool (*sleep_on)(struct kl_connector *connector);
 
-    /** After a failed operation, in any state: touch no memory of users any more. NULL: it is in the fifo what was lent (kl_fifo_revoke). */
+    /** After a failed operation, in any state: stop using users' memory. NULL: kl_fifo_revoke suffices. */
     void (*revoke)(struct kl_connector *connector);
 
-    /** Why nothing more comes, where the sender has left; NULL if that is not known. NULL: it never is. */
+    /** The reason why the sender has left; NULL if unknown. No function: always unknown. */
     const char *(*loss)(const struct kl_connector *connector);
 
-    /** Either side, in any state, also after one of the above has failed. The memory lives until both sides have freed theirs. */
+    /** Either side, in any state, also after a failure of the above. The memory lives until both sides have freed theirs. */
     void (*free)(struct kl_connector *connector);
 };
 

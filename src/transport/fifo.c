@@ -25,7 +25,7 @@ void kl_fifo_init(struct kl_fifo *fifo, const struct kl_fifo_shape *shape)
     fifo->magic = FIFO_MAGIC;
 }
 
-/* So many in turn for steps of which nslots are under way. */
+/* The number of places to use in turn, for nslots pending steps. */
 static bool is_a_cycle(const struct kl_fifo_shape *s, uint32_t n)
 {
     return n >= s->nslots && !(n & (n - 1)) && n <= MOST_SLOTS;
@@ -105,8 +105,8 @@ bool kl_fifo_sender_gone(const struct kl_fifo_rx *rx)
     return kl_load_acquire(&rx->fifo->sender_left) && !kl_fifo_ready(rx); /* pairs with kl_fifo_leave_tx */
 }
 
-/* Until the receiver is past `step`, or has left it unclaimed. Reading one step takes microseconds and never waits. What another process copies
- * stays mapped there: it is not waited for, and finds the step revoked. */
+/* Wait until the receiver is past `step`, or has left it unclaimed: reading a step takes microseconds and never blocks. A copy
+ * by another process is not waited for: the memory stays mapped there, and the copier finds the step revoked. */
 static void revoke_step(struct kl_fifo_tx *tx, uint64_t step)
 {
     struct kl_fifo_line *line = kl_fifo_line(tx->fifo, step, &tx->shape);

@@ -3,46 +3,17 @@
  * fifo.h - slots through which one rank hands data to another: the moving part of every transport on a host.
  *
  * The memory belongs to the receiver and may be mapped at different addresses on the two sides, so it holds offsets and
- * counters, never pointers of its own. A step counts slots since the connection was made; its line is step % nslots, its slot kl_fifo_place.
+ * counters, never pointers of its own. A step counts slots since the connection was made.
  *
- *      line 0           line 1         line 2                  from line 3
- *     +----------------+--------------+---------------------+  +----------------------------------+
- *     | head, receiver | sender left  | magic, nslots,      |  | ready, bytes, claim, payload     |  x nslots, a line each
- *     | left, has pool |              | slot_bytes, ...     |  +----------------------------------+
- *     +----------------+--------------+---------------------+  | lines with flags of ll_bytes     |  x nslots
- *      receiver writes  sender writes  constant after init     +----------------------------------+
- *                                                              | slot data of slot_bytes          |  x places
- *                                                              +----------------------------------+
- *                                                              | cells of cell_bytes              |  x kl_fifo_ncells
- *                                                              +----------------------------------+
- *                                                               sender writes (claim: both, see below)
- *
- * Invariant:    head <= steps published <= head + nslots.
- * Who owns a slot:  steps [head, published)           the receiver, read only
- *                   steps [published, head + nslots)  the sender, write only
- * Where a step's data are:
- *   in its line     up to KL_FIFO_INLINE bytes: one line transfer carries both the data and that they are there.
- *   in its slot     protocol Simple. Slots may have more places than there are steps under way, used in turn, as suits the caches
- *                   (kl_cache_cycle). What fits in a cell is in a cell instead, one of `cells` likewise, or of more if it needs less.
- *   in flagged lines  protocols LL and LL128 (lines.h): 64-byte lines, each with its own flag, so that the receiver
- *                   sees a line while the next ones are being written. The first KL_FIFO_INLINE bytes are in the step's line.
- *   in a pool       of the sender's, which many fifos share (pool.h): the payload is an offset. Only once the receiver
- *                   has said that it has mapped the pool: before, the sender might leave with data that nobody can reach.
- *   where they were ("direct"), if both ranks share an address space: the payload is the address of the sender's own
- *                   memory. The receiver claims such a step before it reads and the sender may revoke what is not
- *                   claimed, so that memory can be given back safely when an operation is aborted.
- *   where they were ("lent"), in memory that the receiver, another process, may map: the payload says how. The receiver claims the step,
- *                   which may take it long to copy, and gives it back copied, or declines it. The sender may revoke it all the while.
- * Leaving:       a side that is done for good says so. Everything it published before is still there; what is not there
- *               then will never come, so that nobody waits for a rank that has gone on.
- * Memory order: ready is stored with release after the payload, loaded with acquire before it: the payload is visible.
- *               head is stored with release after reading, loaded with acquire before a slot is reused. claim changes by
- *               compare-and-swap with acquire and release. left is stored with release last, loaded with acquire before
- *               a final look at ready or head.
- * Threads:      one thread at a time per side; each side holds its own handle and never the other's.
- * Trust:        the memory was attached over an authenticated connection, yet bytes and offsets are checked when a step is
- *               opened: a peer with other settings must not make this rank read beyond the end.
- * Source:       Lamport's single-producer ring, with the flag in the line of the data as NCCL's LL protocol has it.
+ * Invariant: head <= steps published <= head + nslots.
+ * Ownership: steps [head, published)           the receiver, read only
+ *            steps [published, head + nslots)  the sender, write only
+ * Leaving:   a side that is done for good sets its flag. Steps that it published before can still be read; no further step
+ *            will come, so the other side stops waiting.
+ * Threads:   one thread at a time per side; each side holds its own handle and never the other's.
+ * Trust:     the memory was attached over an authenticated connection, yet bytes and offsets are checked when a step is
+ *            opened: a peer with other settings must not make this rank read beyond the end.
+ * Source:    Lamport's single-producer ring, with the flag in the line of the data as in NCCL's LL protocol.
  */
 #ifndef KL_TRANSPORT_FIFO_H
 #define KL_TRANSPORT_FIFO_H
@@ -61,50 +32,85 @@
 /** Bytes below which copying is cheaper than waiting for a reader that runs. */
 #define KL_FIFO_LENDS_FROM 4096
 
-#define KL_FIFO_CELL_TIMES 4  /* times as many cells there are for the smallest steps */
+#define KL_FIFO_CELL_TIMES 4  /* factor of the number of cells for the smallest steps */
 #define KL_FIFO_ODD_LINES  17 /* between slots */
 
-#define KL_FIFO_TIMED (256u << 10) /* bytes between two looks at head that are timed */
+#define KL_FIFO_TIMED (256u << 10) /* bytes between two timed reads of head */
 
 #define KL_FIFO_MORE 0x80000000u /* in kl_fifo_line.bytes: the same message goes on in the next step */
 
-/** Where the payload is if it is neither in the line nor in the slot of the step. */
+/**
+ * The place of a step's data, if it is neither its line nor its slot:
+ *
+ *   line            up to KL_FIFO_INLINE bytes: one line transfer carries the data and their flag.
+ *   slot            protocol Simple. There may be more places than slots, used in turn, to suit the caches (kl_cache_cycle).
+ *                   Small steps use a cell instead, one of `cells`; the smallest steps have more cells.
+ *   flagged lines   protocols LL and LL128 (lines.h): 64-byte lines, each with its own flag, so that the receiver sees a
+ *                   line while the next ones are being written. The first KL_FIFO_INLINE bytes are in the step's line.
+ *   pool            of the sender, shared by many fifos (pool.h): the payload is an offset. Used only after the receiver has
+ *                   mapped the pool: before, the sender might leave with data that cannot be reached.
+ *   offered         both ranks share an address space: the payload is the address of the sender's own memory. The receiver
+ *                   claims the step before it reads. The sender may revoke an unclaimed step, so that memory can be given back
+ *                   safely when an operation is aborted.
+ *   lent            memory of the sender that another process may map: the payload says how. The receiver claims the step,
+ *                   and returns it copied, which may take long, or declines it. The sender may revoke it at any time.
+ */
 enum kl_fifo_claim {
     KL_CLAIM_NONE,
     KL_CLAIM_LINES,    /* in the flagged lines of the step: the receiver must look for them */
     KL_CLAIM_POOL,     /* in the sender's pool */
     KL_CLAIM_PLACED,   /* where the receiver wanted them (kl_fifo_want) */
-    KL_CLAIM_OFFERED,  /* in the sender's own memory, and not read yet; */
-    KL_CLAIM_READING,  /* being read, or read; */
-    KL_CLAIM_LENT,     /* in memory of the sender's that the receiver may map, and not read yet; */
-    KL_CLAIM_COPYING,  /* being copied from there, by another process, for as long as that takes; */
-    KL_CLAIM_DECLINED, /* it could not be mapped, and was not read */
-    KL_CLAIM_REVOKED   /* not to be read any more */
+    KL_CLAIM_OFFERED,  /* in the sender's own memory, not read yet */
+    KL_CLAIM_READING,  /* offered, and being read, or read */
+    KL_CLAIM_LENT,     /* in memory of the sender that the receiver may map, not read yet */
+    KL_CLAIM_COPYING,  /* lent, and being copied by another process */
+    KL_CLAIM_DECLINED, /* lent, could not be mapped, was not read */
+    KL_CLAIM_REVOKED   /* must not be read any more */
 };
 
 struct kl_fifo_line {
     alignas(KL_LINE) _Atomic uint64_t ready; /* step + 1 once that step's data is here */
-    uint64_t signature;                      /* of the operation that the step is of */
+    uint64_t signature;                      /* of the step's operation */
     uint32_t bytes;                          /* and KL_FIFO_MORE */
     _Atomic uint32_t claim;                  /* enum kl_fifo_claim */
     unsigned char payload[KL_FIFO_INLINE]; /* the data or their beginning, their address, or their offset in the pool */
 };
 
+/**
+ * Shared memory:
+ *
+ *      line 0           line 1         line 2                  from line 3
+ *     +----------------+--------------+---------------------+  +----------------------------------+
+ *     | head, receiver | sender left  | magic, nslots,      |  | ready, bytes, claim, payload     |  x nslots, a line each
+ *     | left, has pool |              | slot_bytes, ...     |  +----------------------------------+
+ *     +----------------+--------------+---------------------+  | lines with flags of ll_bytes     |  x nslots
+ *      receiver writes  sender writes  constant after init     +----------------------------------+
+ *                                                              | slot data of slot_bytes          |  x places
+ *                                                              +----------------------------------+
+ *                                                              | cells of cell_bytes              |  x kl_fifo_ncells
+ *                                                              +----------------------------------+
+ *                                                               sender writes (claim: both)
+ *
+ * Memory order: ready is stored with release after the payload, loaded with acquire before it: the payload is visible.
+ *               head is stored with release after reading, loaded with acquire before a slot is reused. claim changes by
+ *               compare-and-swap with acquire and release. left is stored with release last, loaded with acquire before
+ *               a final look at ready or head.
+ */
 struct kl_fifo {
     alignas(KL_LINE) _Atomic uint64_t head; /* steps consumed, written by the receiver, as the next */
     _Atomic uint32_t receiver_left;
     _Atomic uint32_t has_pool;                     /* the receiver has mapped the sender's pool */
     alignas(KL_LINE) _Atomic uint32_t sender_left; /* written by the sender */
-    _Atomic uint32_t asleep;                       /* the receiver is a proxy that sleeps; who clears it rings */
+    _Atomic uint32_t asleep;                       /* the receiver is a sleeping proxy; the side that clears it rings */
     alignas(KL_LINE) uint32_t magic;               /* constant after kl_fifo_init, as all below */
     struct kl_fifo_shape {
         uint32_t nslots;     /* power of two */
         uint32_t ll_bytes;   /* of the flagged lines of a step, multiple of KL_LINE; 0: it has none */
-        uint64_t slot_bytes; /* multiple of KL_LINE, as: */
-        uint32_t cell_bytes; /* less than slot_bytes; 0: there are no cells */
+        uint64_t slot_bytes; /* multiple of KL_LINE */
+        uint32_t cell_bytes; /* multiple of KL_LINE, less than slot_bytes; 0: there are no cells */
         uint32_t
-            cells; /* for steps of cell_bytes, power of two, at least nslots; 0: none. Smaller steps have more: kl_fifo_cells_for */
-        uint32_t places; /* of slots, likewise; 0, before kl_fifo_init: nslots */
+            cells; /* for steps of cell_bytes; power of two, at least nslots; 0: none. Smaller steps have more: kl_fifo_cells_for */
+        uint32_t places; /* for slots; power of two, at least nslots; 0, before kl_fifo_init: nslots */
         uint32_t zero;   /* no padding: shapes are sent */
     } shape;
     struct kl_fifo_line lines[];
@@ -121,13 +127,13 @@ struct kl_fifo_tx {
     uint64_t head_seen; /* lags behind the true head; that is safe, the fifo only looks fuller */
     uint64_t direct;    /* steps below this may still carry addresses that the receiver has not finished with */
     struct kl_fifo_shape shape;
-    size_t lends_from;    /* bytes: so much is read where it is; SIZE_MAX: nothing */
-    bool lends_all;       /* the other end is this side's way into a network: nothing is over before it has left */
-    uint64_t signature;   /* of the operation whose steps are published now */
-    struct kl_pool *pool; /* NULL: none */
-    bool pool_mapped; /* by the receiver: so it stays, and its line, which the receiver writes, need not be looked at */
-    size_t sent;      /* bytes, since a look at head was timed, for: */
-    struct kl_copy_out out; /* what is copied into steps */
+    size_t lends_from;      /* bytes from which data are read in place; SIZE_MAX: never */
+    bool lends_all;         /* the other end is this side's network link: a step ends only when it was sent */
+    uint64_t signature;     /* of the current operation */
+    struct kl_pool *pool;   /* NULL: none */
+    bool pool_mapped;       /* the receiver has mapped the pool: final, so its line is not read again */
+    size_t sent;            /* bytes since the last timed read of head */
+    struct kl_copy_out out; /* state of copies into steps */
 };
 
 /** The receiver's private view. */
@@ -135,30 +141,30 @@ struct kl_fifo_rx {
     struct kl_fifo *fifo;
     uint64_t step; /* next to consume */
     struct kl_fifo_shape shape;
-    uint32_t lines_seen; /* flagged lines of this step that were there at the last look */
+    uint32_t lines_seen; /* flagged lines of this step that had arrived at the last poll */
     bool shares_memory;  /* addresses are accepted */
-    bool places;         /* the sending side, a transport of this process, puts data where they are wanted */
-    void *want;          /* where those of step want_step go, and what follows of its message; NULL: nobody said */
+    bool places;         /* the sending side, a transport of this process, can write to `want` */
+    void *want;          /* destination of step want_step and the rest of its message; NULL: none */
     size_t want_bytes;
     uint64_t want_step;
-    const unsigned char *pool; /* the sender's, of pool_bytes; NULL: none */
+    const unsigned char *pool; /* the sender's pool, pool_bytes long; NULL: none */
     size_t pool_bytes;
 };
 
 /** Bytes of memory for a fifo. */
 size_t kl_fifo_size(const struct kl_fifo_shape *shape);
 
-/** What a peer says of cells and places may be. */
+/** Are a peer's numbers of cells and places valid? */
 bool kl_fifo_places_are_sound(const struct kl_fifo_shape *shape);
 
-/** Prepare zeroed memory aligned to KL_LINE, of kl_fifo_size bytes. Before anybody attaches. */
+/** Prepare zeroed memory aligned to KL_LINE, of kl_fifo_size bytes. Before any attach. */
 void kl_fifo_init(struct kl_fifo *fifo, const struct kl_fifo_shape *shape);
 
-/** The two views. `size` is what is really mapped; a fifo that does not fit into it is ncclInternalError. */
+/** The two views. `size`: bytes that are mapped; a larger fifo is ncclInternalError. */
 ncclResult_t kl_fifo_attach_tx(struct kl_fifo_tx *tx, struct kl_fifo *fifo, size_t size, bool shares_memory);
 ncclResult_t kl_fifo_attach_rx(struct kl_fifo_rx *rx, struct kl_fifo *fifo, size_t size, bool shares_memory);
 
-/* ---- where things are ---- */
+/* ---- addresses ---- */
 
 static inline struct kl_fifo_line *kl_fifo_line(struct kl_fifo *fifo, uint64_t step, const struct kl_fifo_shape *shape)
 {
@@ -171,21 +177,21 @@ static inline void *kl_fifo_lines(struct kl_fifo *fifo, uint64_t step, const str
     return (unsigned char *)&fifo->lines[shape->nslots] + (step & (shape->nslots - 1)) * shape->ll_bytes;
 }
 
-/** From slot to slot. Sizes are powers of two: without the odd lines between, all slots would meet in the same sets of a cache. */
+/** Distance of slots. Sizes are powers of two: without an odd number of lines between, all slots would share cache sets. */
 static inline size_t kl_fifo_stride(const struct kl_fifo_shape *shape)
 {
     return shape->slot_bytes + (size_t)KL_FIFO_ODD_LINES * KL_LINE;
 }
 
-/** All cells. */
+/** The number of all cells. */
 static inline uint32_t kl_fifo_ncells(const struct kl_fifo_shape *shape)
 {
     return shape->cells * KL_FIFO_CELL_TIMES;
 }
 
 /**
- * Cells that steps of so many bytes, at most cell_bytes, have in turn. Always a multiple of nslots: so steps that wait for the receiver together
- * never have the same one.
+ * The number of cells for steps of `bytes`, at most cell_bytes. Always a multiple of nslots, so that pending steps never share
+ * one.
  */
 static inline uint32_t kl_fifo_cells_for(size_t bytes, const struct kl_fifo_shape *shape)
 {
@@ -195,9 +201,9 @@ static inline uint32_t kl_fifo_cells_for(size_t bytes, const struct kl_fifo_shap
     return times * shape->cells;
 }
 
-enum { KL_FIFO_STEPS_PER_PLACE = 16 }; /* before more places are used */
+enum { KL_FIFO_STEPS_PER_PLACE = 16 }; /* steps before another place is used */
 
-/** From cell to cell. */
+/** Distance of cells. */
 static inline size_t kl_fifo_cell_stride(const struct kl_fifo_shape *shape)
 {
     return shape->cell_bytes + (size_t)KL_LINE;
@@ -209,8 +215,9 @@ static inline unsigned char *kl_fifo_slots(struct kl_fifo *fifo, const struct kl
 }
 
 /**
- * The number of a step's place, of up to `most`, power of two, at least nslots: nslots of them are used in turn at first, more after many steps, so that
- * first touching memory stays a small part of the time. Both ends derive it from the step. Steps under way together never have the same place.
+ * The index of a step's place below `most` (power of two, at least nslots). The first steps use nslots places in turn, later
+ * ones more, so that first touches of memory stay a small part of the time. Both ends derive it from the step. Pending steps
+ * never share a place.
  */
 static inline uint32_t kl_fifo_place(uint64_t step, uint32_t most, const struct kl_fifo_shape *shape)
 {
@@ -222,7 +229,7 @@ static inline uint32_t kl_fifo_place(uint64_t step, uint32_t most, const struct 
     return (uint32_t)step & (places - 1);
 }
 
-/** The slot, or the cell, of a step that has so many bytes. */
+/** The slot, or the cell, of a step of `bytes`. */
 static inline void *kl_fifo_slot(struct kl_fifo *fifo, uint64_t step, size_t bytes, const struct kl_fifo_shape *shape)
 {
     unsigned char *slots = kl_fifo_slots(fifo, shape);
@@ -234,7 +241,7 @@ static inline void *kl_fifo_slot(struct kl_fifo *fifo, uint64_t step, size_t byt
 
 /* ---- sender ---- */
 
-/** Look at head, and how long it takes to come from the receiver's core. Seldom: what calls it is on the path of operations. */
+/** Read head, and time the transfer from the receiver's core. Rarely called: it is on the path of operations. */
 __attribute__((noinline)) void kl_fifo_look_timed(struct kl_fifo_tx *tx);
 
 static inline void kl_fifo_look(struct kl_fifo_tx *tx)
@@ -267,14 +274,14 @@ static inline bool kl_fifo_can_send(struct kl_fifo_tx *tx)
     return kl_fifo_waiting_below(tx, tx->shape.nslots);
 }
 
-/** Where to write the next step's `bytes` (at most slot_bytes). Only after kl_fifo_can_send. */
+/** The address for the next step's `bytes` (at most slot_bytes). Only after kl_fifo_can_send. */
 static inline void *kl_fifo_reserve(struct kl_fifo_tx *tx, size_t bytes)
 {
     if (bytes <= KL_FIFO_INLINE) return kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload;
     return kl_fifo_slot(tx->fifo, tx->step, bytes, &tx->shape);
 }
 
-/** Hand over the next step, whose payload is where `claim` says. */
+/** Hand over the next step; `claim`: the place of its payload. */
 static inline void kl_fifo_publish_as(struct kl_fifo_tx *tx, enum kl_fifo_claim claim, size_t bytes, bool more)
 {
     struct kl_fifo_line *line = kl_fifo_line(tx->fifo, tx->step, &tx->shape);
@@ -286,7 +293,7 @@ static inline void kl_fifo_publish_as(struct kl_fifo_tx *tx, enum kl_fifo_claim 
     kl_store_release(&line->ready, ++tx->step); /* pairs with kl_fifo_ready */
 }
 
-/** Hand over what was written where kl_fifo_reserve said, with the same `bytes`; `more` of the message follows. */
+/** Hand over the step that was written at kl_fifo_reserve's address, with the same `bytes`; `more` of the message follows. */
 static inline void kl_fifo_publish(struct kl_fifo_tx *tx, size_t bytes, bool more)
 {
     kl_fifo_publish_as(tx, KL_CLAIM_NONE, bytes, more);
@@ -300,7 +307,7 @@ static inline bool kl_fifo_pool_usable(struct kl_fifo_tx *tx)
     return tx->pool_mapped;
 }
 
-/** In the line of a pooled step: where its data are, and what the sender tells beside them. */
+/** In the line of a pooled step: the place of its data, and further information. */
 struct kl_fifo_pooled {
     uint64_t offset, note;
 };
@@ -315,7 +322,7 @@ static inline void kl_fifo_publish_pooled(struct kl_fifo_tx *tx, uint64_t offset
     kl_fifo_publish_as(tx, KL_CLAIM_POOL, bytes, more);
 }
 
-/** Hand over the address of `bytes` of own memory, which must stay as it is until kl_fifo_drained. */
+/** Hand over the address of `bytes` of own memory, which must not change until kl_fifo_drained. */
 static inline void kl_fifo_publish_direct(struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more)
 {
     *(const void **)(void *)kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload = data;
@@ -323,13 +330,13 @@ static inline void kl_fifo_publish_direct(struct kl_fifo_tx *tx, const void *dat
     tx->direct = tx->step;
 }
 
-/** Where to say how the next step's data are found. Only after kl_fifo_can_send. */
+/** The payload of the next step, to describe the place of its data. Only after kl_fifo_can_send. */
 static inline void *kl_fifo_next_payload(struct kl_fifo_tx *tx)
 {
     return kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload;
 }
 
-/** Hand over `bytes` of own memory that the payload tells of, which must stay as they are until kl_fifo_drained. */
+/** Hand over `bytes` of own memory that the payload describes; they must not change until kl_fifo_drained. */
 static inline void kl_fifo_publish_lent(struct kl_fifo_tx *tx, size_t bytes, bool more)
 {
     kl_fifo_publish_as(tx, KL_CLAIM_LENT, bytes, more);
@@ -342,14 +349,14 @@ static inline bool kl_fifo_declined(const struct kl_fifo_tx *tx)
     return kl_load_relaxed(&kl_fifo_line(tx->fifo, tx->step - 1, &tx->shape)->claim) == KL_CLAIM_DECLINED;
 }
 
-/** Hand over `bytes` that lie where the receiver wanted them, at `data`. */
+/** Hand over `bytes` that are at the receiver's wanted address, `data`. */
 static inline void kl_fifo_publish_placed(struct kl_fifo_tx *tx, void *data, size_t bytes, bool more)
 {
     *(void **)(void *)kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload = data;
     kl_fifo_publish_as(tx, KL_CLAIM_PLACED, bytes, more);
 }
 
-/** Has the receiver finished with all addresses it was given? */
+/** Has the receiver finished with all addresses that it received? */
 static inline bool kl_fifo_drained(struct kl_fifo_tx *tx)
 {
     uint64_t lent = tx->lends_all ? tx->step : tx->direct;
@@ -359,16 +366,16 @@ static inline bool kl_fifo_drained(struct kl_fifo_tx *tx)
     return tx->head_seen >= lent;
 }
 
-/** Has the receiver gone while `most` steps wait for it, after which no more are sent? 0: without reading what was lent. */
+/** Has the receiver left with at least `most` steps pending, so that no more are sent? 0: without reading lent steps. */
 bool kl_fifo_receiver_gone(struct kl_fifo_tx *tx, uint32_t most);
 
-/** Say that nothing more will be sent. */
+/** No more steps will be sent. */
 static inline void kl_fifo_leave_tx(struct kl_fifo_tx *tx)
 {
     kl_store_release(&tx->fifo->sender_left, 1); /* pairs with kl_fifo_sender_gone */
 }
 
-/** Take back the addresses that the receiver has not begun to read, and wait (microseconds) while it reads one. */
+/** Revoke the addresses that the receiver has not begun to read, and wait (microseconds) while it reads one. */
 void kl_fifo_revoke(struct kl_fifo_tx *tx);
 
 /* ---- receiver ---- */
@@ -391,7 +398,7 @@ static inline void kl_fifo_use_pool(struct kl_fifo_rx *rx, const void *pool, siz
     kl_store_release(&rx->fifo->has_pool, 1); /* pairs with kl_fifo_pool_usable */
 }
 
-/** The data of the message that begins with the next step, of up to `bytes`, may be put to `to` at once. If `places`. */
+/** The message that begins with the next step may be written to `to` directly, up to `bytes`. Only if `places`. */
 static inline void kl_fifo_want(struct kl_fifo_rx *rx, void *to, size_t bytes)
 {
     rx->want = to;
@@ -399,34 +406,34 @@ static inline void kl_fifo_want(struct kl_fifo_rx *rx, void *to, size_t bytes)
     rx->want_step = rx->step;
 }
 
-/** Say that nothing more will be received. */
+/** No more steps will be received. */
 static inline void kl_fifo_leave_rx(struct kl_fifo_rx *rx)
 {
     kl_store_release(&rx->fifo->receiver_left, 1); /* pairs with kl_fifo_receiver_gone */
 }
 
-/** The signature of the next step's operation, after kl_fifo_ready: whoever reads its data has compared it. */
+/** The signature of the next step's operation, after kl_fifo_ready. Readers of its data must compare it first. */
 static inline uint64_t kl_fifo_signature(const struct kl_fifo_rx *rx)
 {
     return kl_fifo_line(rx->fifo, rx->step, &rx->shape)->signature;
 }
 
 /**
- * Did the sender take the next step back, after kl_fifo_ready? It has failed then, and tells everybody why by other ways: the
- * receiver waits to hear of it, as if the step was not there.
+ * Did the sender revoke the next step, after kl_fifo_ready? Then it has failed, and the reason arrives by other ways: the
+ * receiver goes on waiting, as if the step was not there.
  */
 static inline bool kl_fifo_revoked(const struct kl_fifo_rx *rx)
 {
     return kl_load_relaxed(&kl_fifo_line(rx->fifo, rx->step, &rx->shape)->claim) == KL_CLAIM_REVOKED;
 }
 
-/** Where the next step says how its data are found, after kl_fifo_ready. */
+/** The next step's payload, which describes the place of its data, after kl_fifo_ready. */
 static inline const void *kl_fifo_payload(const struct kl_fifo_rx *rx)
 {
     return kl_fifo_line(rx->fifo, rx->step, &rx->shape)->payload;
 }
 
-/** Its bytes, of a message that goes on after them with `more`. */
+/** The next step's bytes; `more`: the message continues in the step after it. */
 static inline size_t kl_fifo_bytes(const struct kl_fifo_rx *rx, bool *more)
 {
     uint32_t said = kl_read_once(&kl_fifo_line(rx->fifo, rx->step, &rx->shape)->bytes);
@@ -453,7 +460,7 @@ static inline uint64_t kl_fifo_note(const struct kl_fifo_rx *rx)
                : 0;
 }
 
-/** Go from one claim to another, of a step that is lent. False: it was revoked. */
+/** Change the claim of a lent step. False: it was revoked. */
 static inline bool kl_fifo_claim(const struct kl_fifo_rx *rx, enum kl_fifo_claim from, enum kl_fifo_claim to)
 {
     uint32_t claim = (uint32_t)from;
@@ -475,8 +482,8 @@ static inline const void *kl_fifo_open(struct kl_fifo_rx *rx, size_t *bytes, boo
 }
 
 /**
- * The data of the step that comes `later` than the next one, if it is there and has just these `bytes` of a message of this signature, in its line or its slot, with
- * `more` of the message behind it; else NULL, as if it was not opened.
+ * The data of the step `later` steps after the next one, if it was published with exactly these `bytes`, `more` and signature,
+ * in its line or its slot; else NULL, without any effect.
  */
 static inline const void *kl_fifo_open_whole(struct kl_fifo_rx *rx, uint64_t later, size_t bytes, bool more,
                                              uint64_t signature)

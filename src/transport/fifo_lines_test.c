@@ -54,7 +54,7 @@ static void expect(struct pair *p, uint64_t step, size_t bytes)
     kl_fifo_release(&p->rx);
 }
 
-/* Every size in every slot, whose lines hold what an earlier step of another size left there. */
+/* Every size in every slot; the lines still hold data of earlier steps of other sizes. */
 static void pass_every_size(bool wide)
 {
     struct pair p;
@@ -104,7 +104,7 @@ static void a_step_is_not_ready_before_its_last_line(void **state)
         put(&p, step, *bytes, false);
         for (size_t i = 0; i < n; i++) {
             uint64_t *flag = (uint64_t *)(void *)(lines + i * 64 + KL_LINES_DATA), there = *flag;
-            *flag = i % 2 ? 0 : there - SLOTS; /* nothing yet, or what the step before left in the line */
+            *flag = i % 2 ? 0 : there - SLOTS; /* nothing yet, or the flag of the step before */
             p.rx.lines_seen = 0;
             assert_false(kl_lines_ready(&p.rx));
             assert_int_equal(p.rx.lines_seen, i);
@@ -152,7 +152,7 @@ static void too_many_bytes_are_refused(void **state)
     }
 }
 
-/* Ranks that chose different protocols: an error for whoever receives, and no wait for what never comes. */
+/* Ranks that chose different protocols: the receiver fails, and does not wait forever. */
 static void steps_of_the_other_protocol_are_refused(void **state)
 {
     static unsigned char lent[SLOT_BYTES];
@@ -225,14 +225,14 @@ static void every_byte_is_visible_to_the_other_thread(void **state)
     if (kl_lines_wide_works()) receive_from_a_thread(true);
 }
 
-#ifndef __SANITIZE_THREAD__ /* what a broken peer does is a race */
+#ifndef __SANITIZE_THREAD__ /* a broken peer causes a race */
 
 struct liar {
     struct kl_fifo_line *line;
     _Atomic bool enough;
 };
 
-/* A peer that changes what it has published, between what fits and what does not. */
+/* A peer that changes a published step, between sizes that fit and sizes that do not. */
 static void *lie(void *arg)
 {
     struct liar *l = arg;

@@ -243,7 +243,7 @@ static void memory_that_is_no_fifo_is_refused(void **state)
     free(p.fifo);
 }
 
-/* ---- two threads over two mappings of one memory: what ThreadSanitizer and weak machines test ---- */
+/* ---- two threads over two mappings of one memory: for ThreadSanitizer and weak memory models ---- */
 
 static unsigned long checksum(const unsigned char *data, size_t bytes)
 {

@@ -19,7 +19,7 @@ static size_t line_count(size_t bytes)
 
 /* ---- sender ---- */
 
-/* Whole lines are copied with a constant size, which compilers make a few moves of. */
+/* Copy whole lines with a constant size: compilers turn this into a few moves. */
 static void store_lines(struct line *lines, const unsigned char *data, size_t bytes, uint64_t flag)
 {
     for (; bytes >= KL_LINES_DATA; lines++, data += KL_LINES_DATA, bytes -= KL_LINES_DATA) {
@@ -48,7 +48,7 @@ void kl_lines_publish(struct kl_fifo_tx *tx, const void *data, size_t bytes, boo
 
 /* ---- receiver ---- */
 
-/* Is the step, which is here, one that lines can hold? What is in the step's line alone always is. */
+/* Can flagged lines hold this published step? Always true if its own line holds it all. */
 static bool fits(const struct kl_fifo_rx *rx, const struct kl_fifo_line *line, uint32_t bytes)
 {
     uint32_t claim = kl_load_relaxed(&line->claim);
@@ -64,7 +64,7 @@ bool kl_lines_ready(struct kl_fifo_rx *rx)
 
     if (!kl_fifo_ready(rx)) return false;
     uint32_t bytes = kl_read_once(&line->bytes);
-    if (bytes <= KL_FIFO_INLINE || !fits(rx, line, bytes)) return true; /* kl_lines_open takes it, or refuses */
+    if (bytes <= KL_FIFO_INLINE || !fits(rx, line, bytes)) return true; /* kl_lines_open accepts or refuses it */
 
     struct line *lines = kl_fifo_lines(rx->fifo, rx->step, &rx->shape);
     uint32_t n = (uint32_t)line_count(bytes);

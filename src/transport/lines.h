@@ -2,15 +2,15 @@
 /**
  * lines.h - the protocols LL and LL128 over a fifo: data in lines that carry their own flag.
  *
- * With Simple the receiver sees a step when all of it is written. Here it sees every line of 64 bytes for itself, and
+ * With Simple the receiver sees a step when all of it is written. Here it sees every line of 64 bytes separately, and
  * reads the first ones while the last ones are written: less waiting, for an eighth more bytes.
  *
  *     step's line       ready, bytes, ..., first KL_FIFO_INLINE bytes
  *     flagged lines     56 bytes, flag   56 bytes, flag   ...              flag = step + 1: no value is ever used twice
  *
- * LL stores the data of a line, then its flag. LL128 stores a line with one store of 64 bytes, as NCCL does with 128 bytes over
- * NVLink, where the CPU has such a store and was seen to keep it whole; elsewhere it does what LL does. Both look alike to
- * the receiver, who needs not know which it is.
+ * LL stores the data of a line, then its flag. LL128 stores a line with one store of 64 bytes, as NCCL does with 128 bytes
+ * over NVLink, if the CPU has such a store and a test finds it atomic; else it stores like LL. The receiver reads both the
+ * same way.
  *
  * Memory order: a flag is stored with release after its data (or together with them), loaded with acquire before them.
  * Threads:      as fifo.h. kl_lines_wide_works may be called by any thread.
@@ -27,7 +27,7 @@ enum { KL_LINES_DATA = 56, KL_LINES_PER_STEP = 128 };
 #define KL_LINES_BYTES    (KL_FIFO_INLINE + (size_t)KL_LINES_PER_STEP * KL_LINES_DATA)
 #define KL_LINES_LL_BYTES (KL_LINES_PER_STEP * 64u)
 
-/** Do 64-byte stores arrive whole on this machine? Looked at once, which takes about a millisecond. */
+/** Are 64-byte stores atomic on this machine? Tested once, which takes about a millisecond. */
 bool kl_lines_wide_works(void);
 
 /** Send `bytes` (at most KL_LINES_BYTES) as one step; `wide` as LL128 does. Only after kl_fifo_can_send. */

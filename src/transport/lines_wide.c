@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * lines_wide.c - 64-byte stores: which CPU has them, and does a second core ever see one in part?
+ * lines_wide.c - 64-byte stores: does the CPU have them, and does a second core ever see one in part?
  *
- * Architecture manuals promise 8 bytes, or 16; whole lines are what the machines do. So it is tried: one thread stores lines
- * of equal words, another one looks at the last word first and must not find older ones before it.
+ * Architecture manuals guarantee 8 or 16 bytes, but machines store whole lines. So a test decides: one thread stores lines of
+ * equal words, another one reads the last word first and must not find older ones before it.
  */
 #include "transport/lines_wide.h"
 

@@ -10,7 +10,7 @@ ncclResult_t kl_pair_ask_topo(const struct kl_topo *t, bool network, struct kl_p
 
     KL_TRY(network ? kl_topo_p2p_transport(t, a, b, &why->p2p) : kl_topo_p2p(t, a, b, &why->p2p));
     why->shm = kl_topo_shm(t, a, b);
-    if (!network && why->shm != KL_SHM_DISABLED) why->shm = KL_SHM_ALLOWED; /* the transport knows the rest better */
+    if (!network && why->shm != KL_SHM_DISABLED) why->shm = KL_SHM_ALLOWED; /* the transport checks the rest itself */
     facts->ruled = true;
     return ncclSuccess;
 }

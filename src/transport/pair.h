@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * pair.h - what a topology tells the transports about two ranks.
+ * pair.h - the topology's rules on transports between two ranks.
  */
 #ifndef KL_TRANSPORT_PAIR_H
 #define KL_TRANSPORT_PAIR_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a topology tells the transports: refusals that hold, and none of those that only a network makes. */
+/* The topology's rules on transports: refusals hold, except the ones that only concern a network. */
 #include "base/error.h"
 #include "tests/kolo_test.h"
 #include "transport/pair.h"

@@ -8,7 +8,7 @@
 
 enum { FIRST_SLOTS = 8, TAKES_PER_SLOT = 2 };
 
-/** A slot in use: by which fifo, until its receiver is past which step. */
+/** A slot in use: its fifo, and the step that the receiver must pass. */
 struct taken {
     struct kl_fifo_tx *by; /* NULL: free */
     uint64_t step;
@@ -23,7 +23,7 @@ struct kl_pool {
     struct taken *taken;
 };
 
-/* Is it not read any more? */
+/* Has the receiver read it? */
 static bool is_free(const struct taken *t)
 {
     return !t->by || kl_fifo_is_behind(t->by, t->step);
@@ -66,8 +66,7 @@ size_t kl_pool_slot_bytes(const struct kl_pool *pool)
     return pool->slot_bytes;
 }
 
-/*
- * Slots that are gone through before the first one is taken again, if so many bytes are written to each: few at first, more the more were taken, so that first
+/* The number of slots to use in turn, if so many bytes are written to each: few at first, more after many messages, so that first
  * touching memory stays a small part of the time.
  */
 static size_t slots_in_turn(const struct kl_pool *pool, size_t bytes)
@@ -79,7 +78,7 @@ static size_t slots_in_turn(const struct kl_pool *pool, size_t bytes)
     return n < 1 ? 1 : n < pool->nslots ? n : pool->nslots;
 }
 
-/* From the one whose turn it is on; nslots: none. */
+/* Search from the next slot in turn; nslots: none is free. */
 static uint32_t find_free(const struct kl_pool *pool, size_t bytes)
 {
     const uint32_t first = pool->next < slots_in_turn(pool, bytes) ? pool->next : 0;

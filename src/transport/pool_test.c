@@ -7,7 +7,7 @@
 
 enum { SLOTS = 5, SLOT_BYTES = 4096, STEPS = 4 };
 
-/* A fifo whose receiver maps the sender's pool. */
+/* A fifo with a receiver that maps the sender's pool. */
 struct link {
     struct kl_fifo *fifo;
     struct kl_fifo_tx tx;
@@ -62,7 +62,7 @@ static void take(struct link *l, unsigned char fill)
     kl_fifo_release(&l->rx);
 }
 
-/* Slots go to whoever comes, are all different, and come back when they have been read: in whatever order. */
+/* Slots go to any fifo, are all different, and come back when they have been read, in any order. */
 static void slots_are_shared_and_come_back(void **state)
 {
     struct kl_pool *pool;
@@ -75,7 +75,7 @@ static void slots_are_shared_and_come_back(void **state)
     for (unsigned char round = 0; round < 50; round++) {
         assert_true(put(&a, round) && put(&b, round + 1) && put(&a, round + 2) && put(&b, round + 3));
         assert_true(put(&a, round + 4));
-        assert_false(put(&b, 0)); /* nobody has read anything */
+        assert_false(put(&b, 0)); /* no data were read */
         take(&b, round + 1);
         assert_true(put(&b, round + 5));
         assert_false(put(&b, 0));
@@ -87,7 +87,7 @@ static void slots_are_shared_and_come_back(void **state)
     kl_pool_free(pool);
 }
 
-/* One that never reads holds its slots, and only those. */
+/* A receiver that never reads holds its slots, and no others. */
 static void a_slow_reader_takes_nothing_from_the_others(void **state)
 {
     struct kl_pool *pool;
@@ -109,7 +109,7 @@ static void a_slow_reader_takes_nothing_from_the_others(void **state)
     kl_pool_free(pool);
 }
 
-/* What a freed fifo held can be had again, and nobody looks at its memory any more (for AddressSanitizer). */
+/* The slots of a freed fifo are free again, and its memory is not read any more (for AddressSanitizer). */
 static void forgetting_a_fifo_frees_its_slots(void **state)
 {
     struct kl_pool *pool;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * tags.h - what the bootstrap's messages of connections are about: in the upper half of a tag. The lower half says which connection.
+ * tags.h - tags of the bootstrap's messages about connections. The upper half is the subject, the lower half the connection.
  */
 #ifndef KL_TRANSPORT_TAGS_H
 #define KL_TRANSPORT_TAGS_H
@@ -9,9 +9,9 @@ enum kl_tag {
     KL_TAG_CARD = 0x4b000000,         /* of an edge, from the receiver */
     KL_TAG_REPLY = 0x4b010000,        /* from its sender */
     KL_TAG_ARENA = 0x4b020000,        /* of memory that ranks share */
-    KL_TAG_NONE = 0x4b030000,         /* nothing is ever sent: for who only asks after a peer */
-    KL_TAG_REDUCER = 0x4b040000,      /* of a way into a network that reduces */
-    KL_TAG_RELAY_ASK = 0x4b050000,    /* of a handover (net/relay_wire.h) */
+    KL_TAG_NONE = 0x4b030000,         /* never sent: for queries of a peer's state */
+    KL_TAG_REDUCER = 0x4b040000,      /* of a link to a network that reduces */
+    KL_TAG_RELAY_ASK = 0x4b050000,    /* of a relayed connection (net/relay_wire.h) */
     KL_TAG_RELAY_CARD = 0x4b060000,   /* the same */
     KL_TAG_RELAY_ANSWER = 0x4b070000, /* the same */
     KL_TAG_CALL = 0x4b080000,         /* of a step in which calls are compared (comm/compare.h) */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** test_join.h - for tests: the steps of transport.h that may be in progress for a while, to their end. */
+/** test_join.h - for tests: run the steps of transport.h that may return ncclInProgress to their end. */
 #ifndef KL_TRANSPORT_TEST_JOIN_H
 #define KL_TRANSPORT_TEST_JOIN_H
 

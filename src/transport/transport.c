@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* Best first. */
+/* In order of preference. */
 const struct kl_transport *const kl_transports[] = {
     &kl_transport_p2p,
     &kl_transport_shm,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program for NCCL that knows nothing of Kolo's headers: compiled with those of a CUDA toolkit, run with Kolo's library. What
- * waits for streams and chooses devices is CUDA's business; here Kolo's functions of the same shape do it.
+ * A program for NCCL that knows nothing of Kolo's headers: compiled with the headers of a CUDA toolkit, run with Kolo's
+ * library. Waiting for streams and choosing devices are CUDA's functions; here Kolo's functions of the same shape do
+ * it.
  */
 #include <nccl.h>
 

@@ -6,7 +6,7 @@ kolo=$1 source=$2
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 if [ -e /etc/nccl.conf ]; then
-    echo "skipped: /etc/nccl.conf of this machine would change what is printed"
+    echo "skipped: /etc/nccl.conf of this machine would change the output"
     exit 77
 fi
 mkdir "$dir/home"
@@ -41,7 +41,7 @@ out "bootstrap"
 out "comm"
 out "  NCCL_DEBUG = NONE (default)"
 out "      how much is logged; each level includes those before it"
-out '      one of NONE, VERSION, WARN, INFO, ABORT, TRACE; default "NONE"'
+out '      one of NONE, VERSION, WARN, ATTN, INFO, ABORT, TRACE; default "NONE"'
 out "  NCCL_COMM_ID = (unset)"
 out "      an integer from 1 to 86400; default \"60\""
 silent err
@@ -136,7 +136,7 @@ fi
 run 0 "--markdown" NCCL_DEBUG=INFO
 cmp -s "$dir/out" "$source/docs/env.md" || {
     diff "$dir/out" "$source/docs/env.md" | head -20
-    echo "docs/env.md is not what \`kolo env --markdown\` prints; write it again"
+    echo "docs/env.md differs from the output of \`kolo env --markdown\`; write it again"
     bad=1
 }
 exit $bad

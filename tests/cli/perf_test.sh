@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# kolo perf, as a user sees it: usage, the table, every collective and layout, and what happens when results are wrong or
+# kolo perf, as a user sees it: usage, the table, every collective and layout, and the reports when results are wrong or
 # ranks do not come back.
 set -u
 kolo=$KOLO_BUILD/kolo faulty=$KOLO_BUILD/bin/kolo_faulty
@@ -144,7 +144,7 @@ done
 perf 0 barrier -n 2
 fine 1
 for layout in "--np 1" "--np 1 -t 4" "--np 2 -t 2" "--np 1 -g 2" "--np 2 -g 2 -p 1" "--np 1 -t 2 -g 2 -p 1" "--np 2 --inline" \
-    "--np 3 -u 1" "--np 2 -m 4" "--np 2 -z 1" "--np 2 -a max" "--np 2 -C 1" "--np 2 -N 1 -w 0"; do
+    "--np 3 -u 1" "--np 2 -m 4" "--np 2 -z 1" "--np 2 -z 2" "--np 2 -z 3" "--np 2 -a max" "--np 2 -C 1" "--np 2 -N 1 -w 0"; do
     # shellcheck disable=SC2086 # words
     small 0 all_reduce -b 4K -e 4K $layout
     fine 1
@@ -161,7 +161,7 @@ if command -v python3 >/dev/null; then
     python3 - "$dir/file.json" <<'END' || fail "a JSON file of another shape"
 import json, sys
 d = json.load(open(sys.argv[1]))
-assert d["nccl_version"] == 23007 and d["out_of_bounds"] == {"count": 0, "okay": True}, d
+assert d["nccl_version"] == 23203 and d["out_of_bounds"] == {"count": 0, "okay": True}, d
 assert d["average_bus_bandwidth"]["okay"] == "unchecked" and d["config"]["iterations"] == 5
 assert [x["rank"] for x in d["devices"]] == [0, 1] and d["args"][0] == "all_reduce"
 assert [(r["size"], r["count"], r["type"], r["redop"]) for r in d["results"]] == \
@@ -190,7 +190,7 @@ says err "--hosts, --netns, --topo and --machine are for processes started here"
 free_port() {
     python3 "${0%/*}/../ports.py"
 }
-what="two kolo perf that meet where a configuration file says"
+what="two kolo perf that meet at the place in a configuration file"
 echo "KOLO_COMM_ID=127.0.0.1:$(free_port)" >"$dir/nccl.conf"
 export NCCL_CONF_FILE="$dir/nccl.conf" KOLO_SIZE=2 KOLO_LOCAL_SIZE=2 KOLO_SECRET=swordfish
 KOLO_RANK=1 timeout "${TEST_HANG_S:-900}" "$kolo" perf all_reduce -b 64 -e 64 -n 2 >/dev/null 2>&1 &
@@ -199,7 +199,7 @@ wait $!
 fine 1
 says out "#  Rank  1 "
 unset NCCL_CONF_FILE KOLO_SIZE KOLO_LOCAL_SIZE KOLO_SECRET
-# Ranks of one host find each other, and a setting says where those of several meet.
+# Ranks of one host find each other, and a setting names the place where ranks of several hosts meet.
 for launcher in "mpirun.openmpi --oversubscribe" mpirun.mpich; do
     for meet in "" "127.0.0.1:$(free_port)"; do
         command -v ${launcher%% *} >/dev/null || continue

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # kolo run, as a user sees it: usage, environment, output, and how jobs end.
-# shellcheck disable=SC2016 # what stands in single quotes is for the shells of the ranks
+# shellcheck disable=SC2016 # texts in single quotes are for the shells of the ranks
 set -u
 kolo=$KOLO_BUILD/kolo
 dir=$(mktemp -d) || exit 1
@@ -52,7 +52,7 @@ gone() {
     done
 }
 
-# Wrong usage: one line, which says what to do.
+# Wrong usage: one line, which names the remedy.
 for arguments in "" "-n 0 true" "-n 2" "true" "-n 3 --hosts 2 true" "-n 2 --frob true" "-n 2 --grace x true"; do
     # shellcheck disable=SC2086 # words
     run 2 $arguments
@@ -137,7 +137,7 @@ if [ -z "${1:-}" ]; then
     done
 fi
 
-# The job's key is nowhere in what a job says, however much it says.
+# The job's key appears nowhere in a job's output, however verbose it is.
 run 0 -n 2 -- env NCCL_DEBUG=TRACE NCCL_DEBUG_SUBSYS=ALL "$kolo" perf all_reduce -b 8 -e 8 -n 1
 grep -q "KOLO_COMM_ID set by environment to (set)" "$dir/out" || fail "no line about KOLO_COMM_ID"
 ! grep -qE '[0-9a-f]{64}' "$dir/out" "$dir/err" || fail "a key"
@@ -158,7 +158,7 @@ run 1 -n 2 --timeout 0.2 sleep 1000
 err "kolo run: not finished after 0.2 s"
 
 # A rank that ends well when it is told to, and says so once, however often it is told: a trap can be begun again within itself
-# (timeout passes a signal on to its program and to its group, so to kolo run twice). What it waits for is started before the trap
+# (timeout passes a signal on to its program and to its group, so to kolo run twice). The awaited program is started before the trap
 # is set: a shell's child can have the shell's traps until it runs its program.
 ends_well='sleep 1000 & trap "trap \"\" TERM; echo terminated; exit 0" TERM; echo ready; while :; do wait; done'
 
@@ -182,7 +182,7 @@ await_lines 2
 while kill -TERM $launcher 2>/dev/null; do :; done
 wait $launcher || fail "ranks that ended well are no failure"
 
-# Nothing outlives the launcher: neither ranks, nor what they started.
+# Nothing outlives the launcher: neither ranks, nor their children.
 : >"$dir/out"
 "$kolo" run -n 2 -- sh -c 'sleep 1000 & echo $$ $!; wait' >"$dir/out" 2>"$dir/err" &
 launcher=$!
@@ -221,7 +221,7 @@ else
     lines err 0
 fi
 
-# Faults are injected into ranks, not into who ends those that hang.
+# Faults are injected into ranks, not into the launcher that ends hanging ranks.
 export KOLO_CHAOS=1:stop@1
 run 0 -n 2 -- true
 unset KOLO_CHAOS

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Programs that use NCCL from one process: on one device, on some, on those of an emulated machine.
+# Programs that use NCCL from one process: on one device, on some, on the devices of an emulated machine.
 . "$(dirname "$0")/place.sh"
 machine=$PWD/tests/data/topologies/synthetic/a100-nvsw-8nic-200g.xml
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The same sources with NVIDIA's compiler, headers and libraries. They compile, and what has no kernels runs without being compiled again: no GPU is needed.
+# The same sources with NVIDIA's compiler, headers and libraries. They compile, and the programs without kernels run without being compiled again: no GPU is needed.
 . "$(dirname "$0")/place.sh"
 home=${KOLO_NVIDIA_CUDA:-/usr/local/cuda}
 if [ ! -x "$home/bin/nvcc" ] || [ ! -f "$home/include/nccl.h" ]; then

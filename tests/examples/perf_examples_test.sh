@@ -23,7 +23,7 @@ for name in all_reduce all_gather reduce_scatter broadcast alltoall sendrecv; do
     grep -q "^#  Rank 15 .* device  7 \[0000:62:00\] NVIDIA A100" "$dir/out"
 done
 
-# What is wrong is counted: a sendrecv that expects the data of another rank.
+# Wrong results are counted: a sendrecv that expects the data of another rank.
 sed 's/me + ranks - 1/me + 1/' examples/perf/sendrecv.cu >"$dir/wrong.cu"
 "$KOLO_BUILD/kolo-nvcc" -std=c++17 -I examples/perf "$dir/wrong.cu" "$dir"/perf/main.o "$dir"/perf/job.o "$dir"/perf/options.o \
     "$dir"/perf/table.o "$dir"/perf/verify.o -o "$dir/wrong" -lnccl

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# place.sh - what the tests of examples share: a folder for what they build, the places of headers and libraries, and expect.
+# place.sh - shared by the tests of examples: a folder for their builds, the places of headers and libraries, and expect.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a table of nccl-tests, text or JSON: reading and judging must be safe, and keep what bench.h promises. */
+/* Any bytes as a table of nccl-tests, text or JSON: reading and judging must be safe, and keep the contract of
+ * bench.h. */
 #include "api/param_sets.h"
 #include "base/error.h"
 #include "logs/bench_file.h"

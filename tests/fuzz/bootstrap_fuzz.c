@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as what a bootstrap reads: frames with their records, below their seals and above, a handshake, an id. The first byte
-   says which; nothing may be read or written out of bounds, and what is accepted must survive being written again. */
+/* Any bytes as input of a bootstrap: frames with their records, below their seals and above, a handshake, an id. The
+   first byte selects the kind; nothing may be read or written out of bounds, and accepted input must survive being
+   written again. */
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/frame.h"
 #include "bootstrap/handshake.h"
@@ -18,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         if (!(cond)) abort();                                                                                          \
     } while (0)
 
-enum { BODY_MAX = 1 << 16 }; /* a lower limit than that of peers, so that inputs reach it */
+enum { BODY_MAX = 1 << 16 }; /* a lower limit than for peers, so that inputs reach it */
 
 /* ---- records ---- */
 
@@ -75,14 +76,14 @@ static void read_notice(const struct kl_frame *m)
 static void read_message(const struct kl_frame *m)
 {
     CHECK(m->head.length <= BODY_MAX);
-    read_announce(m); /* whatever it says it is: decoders trust nothing */
+    read_announce(m); /* any contents: decoders trust nothing */
     read_introduction(m);
     read_notice(m);
 }
 
 static const struct kl_seal seal = {.key = {{1, 2, 3}}};
 
-/* As it comes from a socket, in pieces of one to 64 bytes. False: the stream is of no further use. */
+/* As from a socket, in pieces of one to 64 bytes. False: the stream cannot be used any more. */
 static bool feed(struct kl_assembler *a, const uint8_t *data, size_t size, enum kl_frame_fault *fault)
 {
     *fault = KL_FRAME_SOUND;
@@ -102,7 +103,7 @@ static bool feed(struct kl_assembler *a, const uint8_t *data, size_t size, enum 
     return !*fault;
 }
 
-/* Without the key: nothing opens but what was sealed with it, such as some of the corpus. */
+/* Without the key: only messages sealed with it open, such as some of the corpus. */
 static void read_stream(const uint8_t *data, size_t size)
 {
     struct kl_assembler a = {.seal = seal};
@@ -113,7 +114,7 @@ static void read_stream(const uint8_t *data, size_t size)
     kl_assembler_fini(&a);
 }
 
-/* Seal what there is of a body, and zeros for the rest. Returns how much there was. */
+/* Seal the available part of a body, and zeros for the rest. Returns the available bytes. */
 static size_t feed_body(struct kl_assembler *a, struct kl_seal *out, const uint8_t *data, size_t size, size_t length)
 {
     size_t used = size < length ? size : length;
@@ -151,7 +152,7 @@ static void read_frames(const uint8_t *data, size_t size)
 
 /* ---- handshakes ---- */
 
-/* Both hellos and an answer are the input's; nobody without the key gets further. */
+/* Both hellos and an answer are the input's; a peer without the key gets no further. */
 static void shake_hands(const uint8_t *data, size_t size)
 {
     struct kl_handshake h = {.key = {{1, 2, 3}}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a configuration file: parsing and loading every parameter from it must be safe, and what comes out must be
-   what conf.h promises. */
+/* Any bytes as a configuration file: parsing and loading every parameter from it must be safe, and the result
+   must keep the contract of conf.h. */
 #include "api/param_sets.h"
 #include "base/cpuset.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a small machine to all its graphs and to a cluster of it on paper. The bytes say what the machine is made of; what is
-   planned for it must hold together, whatever they say. */
+/* From a small machine to all its graphs and to a cluster of it on paper. The bytes describe the machine; its plan
+   must be consistent for any bytes. */
 #include "graph/graph_xml.h"
 #include "graph/nic.h"
 #include "graph/run.h"
@@ -52,7 +52,7 @@ static int any_of(struct maker *m, int n)
 #define ANY(m, table) ((table)[any_of((m), LENGTH(table))])
 #define PUT(m, ...)   ((m)->used += (size_t)snprintf((m)->text + (m)->used, TEXT - (m)->used, __VA_ARGS__))
 
-/* Everybody to a switch, to each other, to neighbours, or however many to anybody, back or not. */
+/* All to a switch, to each other, to neighbours, or any number to any, back or not. */
 static void draw_nvlinks(struct maker *m)
 {
     enum { NONE, SWITCH, ODD_SWITCH, ALL, RING, ODD, ONE_WAY, CPU, KINDS } kind = any_of(m, KINDS);
@@ -121,7 +121,7 @@ static void put_card(struct maker *m)
     PUT(m, "</nic>");
 }
 
-/* What is below a cpu or a switch. */
+/* The devices below a cpu or a switch. */
 static void put_devices(struct maker *m, int depth)
 {
     enum { ENOUGH, GPU, SWITCH, NIC, VIRTUAL_NIC, KINDS } kind;
@@ -164,7 +164,7 @@ static void put_machine(struct maker *m)
     CHECK(m->used < TEXT);
 }
 
-/* ---- what users may set ---- */
+/* ---- settings of users ---- */
 
 static struct kl_topo_options draw_options(struct maker *m)
 {
@@ -234,7 +234,7 @@ static void check_equal(const struct kl_graph *a, const struct kl_graph *b)
     CHECK(!memcmp(a->inter, b->inter, 2 * (size_t)a->nchannels * sizeof *a->inter));
 }
 
-/* What is written to a graph file is what is read from it. */
+/* A graph file reads back as it was written. */
 static void check_file(const struct kl_plan_domain *d)
 {
     struct kl_xml *xml;
@@ -254,7 +254,7 @@ static void check_file(const struct kl_plan_domain *d)
     kl_xml_free(xml);
 }
 
-/* What a search would take without proofs: repeated attempts know their steps, others need their budget at most. */
+/* The steps of a search without proofs: repeated attempts know their steps, others need their budget at most. */
 static int64_t steps_of(const struct kl_graph_why *why)
 {
     int64_t steps = 0;
@@ -267,7 +267,7 @@ static int64_t steps_of(const struct kl_graph_why *why)
     return steps;
 }
 
-/* Returns how many steps the same takes without proofs. */
+/* The number of steps of the same search without proofs. */
 static int64_t search(const struct kl_topo *t, enum kl_graph_id id, bool thorough, struct kl_graph **g)
 {
     struct kl_graph_request request = kl_graph_request_for(id);
@@ -368,7 +368,7 @@ static void check_collnet(const struct kl_plan *p, int channel)
     }
 }
 
-/* In every round one rank is sent to, and one received from; in all of them together, everybody. */
+/* In every round one rank is sent to, and one received from; in all of them together, every rank. */
 static void check_schedule(const struct kl_connect *c)
 {
     int n = c->ranks.nranks;
@@ -399,7 +399,7 @@ static void check_connection(const struct kl_plan *p)
     CHECK(p->p2p.n > 0 && !(p->p2p.n & (p->p2p.n - 1)) && p->p2p.per_peer > 0 && p->p2p.per_peer <= p->p2p.n);
 }
 
-/* Whoever sends to another node, or receives from one, does so through a NIC of its own domain. */
+/* A rank that sends to another node, or receives from one, does so through a NIC of its own domain. */
 static void check_nics(const struct kl_plan *p, const struct kl_plan_domain *d)
 {
     const struct kl_graph *ring = d->graphs.graph[KL_GRAPH_RING];
@@ -416,7 +416,7 @@ static void check_nics(const struct kl_plan *p, const struct kl_plan_domain *d)
         }
 }
 
-/* Nothing is forced: something can be chosen for everything. */
+/* Nothing is forced: every operation has a possible choice. */
 static void check_tuning(const struct kl_tuning *t)
 {
     for (int func = 0; func < KL_FUNCS; func++)

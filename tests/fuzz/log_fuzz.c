@@ -37,7 +37,7 @@ static void compare(const struct kl_log *log)
     struct kl_log_compare compared;
 
     if (log->nnode > PLANNED) return;
-    if (kl_log_compare_make(log, &none, &compared)) abort(); /* nothing was asked for that could be wrong */
+    if (kl_log_compare_make(log, &none, &compared)) abort(); /* there was no wrong question */
     for (int i = 0; i < compared.n; i++) {
         char text[512];
         struct kl_text t = kl_text_over(text, sizeof text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as what the socket net reads: a handle, a stranger's handshake, terms, and frames, those of strangers and those of a peer
-   who has the keys and says what it likes. The first byte says which. */
+/* Any bytes as input of the socket net: a handle, a stranger's handshake, terms, and frames, from strangers and from a
+   hostile peer that has the keys. The first byte selects the kind. */
 #include "base/error.h"
 #include "net/socket/opening.h"
 #include "net/socket/receive.h"
@@ -127,7 +127,7 @@ static void hang_up(struct kl_conn *c, const int peer[2])
     close(peer[1]);
 }
 
-/* Nobody without the keys gets a frame in. */
+/* A peer without the keys gets no frame in. */
 static void hear_stranger(const uint8_t *data, size_t size)
 {
     int peer[2];
@@ -141,7 +141,7 @@ static void hear_stranger(const uint8_t *data, size_t size)
     hang_up(c, peer);
 }
 
-/* A piece of the input: its first byte says how long it is at most. */
+/* A piece of the input: its first byte limits its length. */
 static size_t piece(const uint8_t **data, size_t *size, const uint8_t **at)
 {
     size_t n = *size ? (*data)[0] : 0;

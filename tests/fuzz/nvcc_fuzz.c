@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text is translated or refused, and what is between its tokens stays. */
+/* Any text is translated or refused, and the text between its tokens stays. */
 #include "compat/cuda/nvcc/translate.h"
 
 #include <stdint.h>
@@ -18,7 +18,7 @@ static size_t lines(const char *text, size_t bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static FILE *nowhere; /* what it says of errors is of no interest */
+    static FILE *nowhere; /* error messages are dropped */
     struct text out = {0};
 
     if (!nowhere) nowhere = fopen("/dev/null", "w");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What reaches a process from whoever asks about the state of the job: the lines of a client, in pieces of any size, and records of
- * other ranks, which are told on as text and as JSON. The first byte says which.
+ * Input from a client that asks about the state of the job: its lines, in pieces of any size, and records of other
+ * ranks, which are reported as text and as JSON. The first byte selects the kind.
  */
 #include "comm/watch/protocol.h"
 #include "comm/watch/report.h"
@@ -48,7 +48,7 @@ static int by_rank(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* As gather.c hands them over: by communicator and rank, each once. */
+/* As gather.c passes them: by communicator and rank, each once. */
 static size_t in_order(struct kl_status *s, size_t n)
 {
     size_t kept = 0;

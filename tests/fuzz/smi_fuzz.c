@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as the output of nvidia-smi: reading it must be safe, and what is read must make a document. */
+/* Any bytes as the output of nvidia-smi: reading it must be safe, and the result must make a document. */
 #include "topo/smi.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a topology file to what a rank works with: whatever the file says, an answer or an error, soon. */
+/* From a topology file to a rank's paths: whatever the file contains, an answer or an error, soon. */
 #include "topo/machine.h"
 #include "topo/paths.h"
 #include "topo/test_print.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of topology files: any bytes are read or refused, and what was read survives writing and reading again. */
+/* The reader of topology files: any bytes are read or refused, and the result survives writing and reading again. */
 #include "topo/xml.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a file of measured times: reading it must be safe, and what comes out must be what tuning_measured.h promises. The checksum of
-   texts that lack only that is put right, or nothing would be read. */
+/* Any bytes as a file of measured times: reading it must be safe, and the result must keep the contract of
+   tuning_measured.h. Texts that lack only a valid checksum get one, or nothing would be read. */
 #include "base/hash.h"
 #include "graph/tuning_measured.h"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tools_test.py - the checks of tools/dev find what they are for."""
+"""tools_test.py - the checks of tools/dev find their faults."""
 import contextlib
 import io
 import os
@@ -23,7 +23,7 @@ import symbols  # noqa: E402
 
 
 class Folders(unittest.TestCase):
-    CASES = [  # file, what it includes, whether that is a fault
+    CASES = [  # file, its includes, whether that is a fault
         ("comm/init.c", "os/socket.h", False),
         ("os/socket.c", "os/socket.h", False),
         ("os/socket.c", "include/nccl.h", False),

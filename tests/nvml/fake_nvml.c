@@ -45,7 +45,7 @@ static unsigned index_of(nvmlDevice_t gpu)
 FAKE nvmlReturn_t nvmlInit_v2(void)
 {
 #ifdef FAKE_STAND_IN
-    abort(); /* nobody may ask it */
+    abort(); /* never called */
 #endif
     if (is("mismatch")) return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
     if (!getenv("FAKE_NVML") || is("unloaded")) return NVML_ERROR_DRIVER_NOT_LOADED;

@@ -32,7 +32,7 @@ static void give_back(int kind, void *p)
         ncclMemFree(p);
 }
 
-/* In every third operation all ranks have memory that all can map; else each has what it likes. */
+/* In every third operation all ranks have memory that all can map; else each chooses at random. */
 static int kind_of_memory(const struct soak_operation *o, uint64_t *seed)
 {
     if (o->key % 3 == 0) return NCCL_MEM_ALLOC;
@@ -139,7 +139,7 @@ void soak_buffers_free(struct soak_buffers *b)
     memset(b, 0, sizeof *b);
 }
 
-/* ---- what is in them afterwards ---- */
+/* ---- contents afterwards ---- */
 
 static void tell_wrong(const struct soak_operation *o, size_t i, size_t gets, const void *got, const void *want,
                        char *text, size_t size)
@@ -168,6 +168,6 @@ bool soak_buffers_wrong(const struct soak_buffers *b, const struct soak_operatio
         return true;
     }
     if (b->sum == sum_of(b->block[0].data, b->block[0].bytes)) return false;
-    snprintf(text, size, "what it sends was changed");
+    snprintf(text, size, "the send buffer was changed");
     return true;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** draw.h - random numbers that follow from a seed alone: whoever draws in the same order draws the same. Source: splitmix64. */
+/** draw.h - random numbers that follow from a seed alone: the same order of draws gives the same numbers. Source:
+ * splitmix64. */
 #ifndef KOLO_SOAK_DRAW_H
 #define KOLO_SOAK_DRAW_H
 

@@ -18,7 +18,7 @@ static const ncclRedOp_t operators[SOAK_REDUCTIONS] = {
     [SOAK_LOGICAL_XOR] = koloLogicalXor,
 };
 
-/* Everything about a call but the operation. */
+/* The arguments of a call besides the operation. */
 struct call {
     int n, me;
     const struct soak_buffers *b;
@@ -26,7 +26,7 @@ struct call {
     koloStream_t stream;
 };
 
-/* ---- operations whose parts differ ---- */
+/* ---- operations with parts of different sizes ---- */
 
 static ncclResult_t gather_parts(const struct soak_operation *o, const struct call *c)
 {
@@ -129,6 +129,6 @@ ncclResult_t soak_issue(const struct soak_operation *o, int n, int me, const str
     ncclResult_t rc = ncclRedOpCreatePreMulSum(&op, scalar, o->type, ncclScalarHostImmediate, comm);
     if (rc) return rc;
     rc = issue(o, &c, op);
-    if (rc == ncclInProgress) return rc; /* it takes no other call until it is done; the operator ends with it */
+    if (rc == ncclInProgress) return rc; /* no other call is allowed until it is done; the operator ends with it */
     return soak_worse(rc, ncclRedOpDestroy(op, comm));
 }

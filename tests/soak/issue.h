@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** issue.h - the call, or calls, that an operation is. */
+/** issue.h - the call, or calls, of an operation. */
 #ifndef KOLO_SOAK_ISSUE_H
 #define KOLO_SOAK_ISSUE_H
 

@@ -22,7 +22,7 @@ struct held {
 struct performer {
     const struct soak_program *p;
     int rank, step;
-    uint64_t seed; /* for what is this rank's own business */
+    uint64_t seed; /* for this rank's own choices */
     ncclComm_t comm[SOAK_COMMS];
     koloStream_t stream[STREAMS]; /* 0: the default one, NULL */
     struct held held[HELD];
@@ -31,7 +31,7 @@ struct performer {
     enum soak_outcome outcome;
 };
 
-/* ---- what goes wrong ---- */
+/* ---- errors ---- */
 
 /* The first counts; wrong data more than a failure. */
 __attribute__((format(printf, 3, 4))) static void tell(struct performer *f, enum soak_outcome outcome, const char *form,
@@ -48,7 +48,7 @@ __attribute__((format(printf, 3, 4))) static void tell(struct performer *f, enum
     f->outcome = outcome;
 }
 
-/* True: the call went well. A failure has to say what failed. */
+/* True: the call went well. A failure has to have a text. */
 static bool went_well(struct performer *f, ncclResult_t rc, const char *what)
 {
     const char *words = rc ? ncclGetLastError(NULL) : "";
@@ -71,7 +71,7 @@ static int rank_in(const struct performer *f, int comm)
     return soak_comm_rank(members(f, comm), f->rank);
 }
 
-/* What a call began on a communicator that is not blocking. */
+/* Wait for the end of a call on a communicator that is not blocking. */
 static ncclResult_t finish(ncclComm_t comm, ncclResult_t rc)
 {
     while (rc == ncclInProgress) {
@@ -121,7 +121,7 @@ static bool shrink(struct performer *f, const struct soak_step *s)
     return went_well(f, rc, "ncclCommShrink");
 }
 
-/* The default stream is that of the communicator's device, also where it was made in the background. */
+/* The default stream belongs to the communicator's device, also where it was made in the background. */
 static bool choose_device(struct performer *f)
 {
     int device;
@@ -130,7 +130,7 @@ static bool choose_device(struct performer *f)
            went_well(f, koloSetDevice(device), "koloSetDevice");
 }
 
-/* A new one has the size and the rank that the model says. */
+/* A new communicator has the size and the rank of the model. */
 static bool check_comm(struct performer *f, int comm)
 {
     int n = -1, me = -1;
@@ -221,7 +221,7 @@ static void let_go(struct performer *f)
     f->nheld = 0;
 }
 
-/* Everything so far is done, and was right. */
+/* All earlier work is done, and was right. */
 static bool settle(struct performer *f)
 {
     bool well = wait_for_all(f);
@@ -247,7 +247,7 @@ static ncclResult_t issue(struct performer *f, const struct soak_operation *o)
     return soak_issue(o, n, me, &h->buffers, f->comm[o->comm], f->stream[soak_pick(&f->seed, STREAMS)]);
 }
 
-/* Whatever is in progress on the communicators of a step. */
+/* Operations in progress on the communicators of a step. */
 static ncclResult_t finish_step(struct performer *f, const struct soak_step *s, ncclResult_t rc)
 {
     if (rc != ncclInProgress) return rc;
@@ -284,14 +284,14 @@ static void *abort_comm(void *arg)
     return NULL;
 }
 
-/* A failure is expected, and says in words whose it is. */
+/* A failure is expected, and names the rank that caused it. */
 static void expect_name(struct performer *f, ncclResult_t rc, const char *what)
 {
     const char *words = rc && rc != ncclInProgress ? ncclGetLastError(NULL) : NULL;
 
     if (!words || strstr(words, "abort") || strstr(words, "rank")) return;
-    if (f->p->hard && strlen(words) >= 8) return; /* a fault of another kind, that was injected */
-    tell(f, SOAK_WRONG, "%s after an abort: result %d, \"%.200s\" names nobody", what, rc, words);
+    if (f->p->hard && strlen(words) >= 8) return; /* an injected fault of another kind */
+    tell(f, SOAK_WRONG, "%s after an abort: result %d, \"%.200s\" names no rank", what, rc, words);
 }
 
 static void issue_what_will_be_aborted(struct performer *f, const struct soak_step *s)
@@ -316,7 +316,8 @@ static void end_aborted(struct performer *f, int comm)
         went_well(f, ncclCommAbort(f->comm[comm]), "ncclCommAbort");
 }
 
-/* An abort may hit whatever others have not finished: nobody may be at an earlier step any more. False: somebody will never come. */
+/* An abort may hit all unfinished work of others: no rank may be at an earlier step any more. False: some rank will
+ * never come. */
 static bool meet(struct performer *f, int comm)
 {
     const struct soak_comm *c = members(f, comm);
@@ -335,7 +336,7 @@ static bool meet(struct performer *f, int comm)
     return true;
 }
 
-/* Some abort while others wait. Afterwards the streams are as new. */
+/* Some abort while others wait. Afterwards the streams work again. */
 static bool abort_some(struct performer *f, const struct soak_step *s)
 {
     bool aborts = s->aborters >> rank_in(f, s->comm) & 1;
@@ -348,7 +349,7 @@ static bool abort_some(struct performer *f, const struct soak_step *s)
     if (aborts && s->by_another) pthread_join(thread, NULL);
     if (!aborts) end_aborted(f, s->comm);
     f->comm[s->comm] = NULL;
-    for (int k = 0; k < STREAMS; k++) wait_for_stream(f, f->stream[k]); /* takes what is still to be said */
+    for (int k = 0; k < STREAMS; k++) wait_for_stream(f, f->stream[k]); /* takes the remaining errors */
     let_go(f);
     return wait_for_all(f) && f->outcome == SOAK_RUNNING;
 }
@@ -382,7 +383,7 @@ static bool do_steps(struct performer *f)
     return settle(f);
 }
 
-/* Well: in any order. Else at once, so that the others hear of it. */
+/* Well: in any order. Else at once, so that the others notice. */
 static void leave_all(struct performer *f, bool well)
 {
     int first = soak_pick(&f->seed, SOAK_COMMS);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* What a drawing knows beside the program. */
+/* State of a drawing beside the program. */
 struct drawing {
     struct soak_program *p;
     uint64_t seed;
@@ -24,7 +24,7 @@ static void set(struct soak_program *p, const char *name, const char *value)
 #define ONE_OF(seed, ...)                                                                                              \
     ((const char *const[]){__VA_ARGS__})[soak_pick(seed, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *))]
 
-/* Every list of algorithms has Ring, which can do everything everywhere. */
+/* Every list of algorithms has Ring, which serves everything everywhere. */
 static void draw_settings(struct drawing *d)
 {
     struct soak_program *p = d->p;
@@ -167,7 +167,7 @@ static size_t draw_count(struct drawing *d)
     return 1 + (size_t)soak_pick(&d->seed, most[soak_pick(&d->seed, sizeof most / sizeof most[0])]);
 }
 
-/* Without a group each waits for the one before it, and nobody writes to itself. */
+/* Without a group each waits for the one before it, and no rank writes to itself. */
 static void draw_messages(struct drawing *d, struct soak_operation *o, int n)
 {
     o->together = n == 1 || !soak_once_in(&d->seed, 3);
@@ -214,7 +214,7 @@ static void draw_operations(struct drawing *d, struct soak_step *s)
     if (s->operations > 1 && soak_once_in(&d->seed, 3)) s->depth = 0;
 }
 
-/* What one process can be waiting for when another one aborts: operations of this communicator only. */
+/* Operations that one process can be waiting for when another one aborts: of this communicator only. */
 static void draw_abort(struct drawing *d, struct soak_step *s)
 {
     const struct soak_comm *c = &d->p->comm[s->comm];
@@ -278,7 +278,7 @@ void soak_program_disturb(struct soak_program *p, bool hard)
              hard ? also[soak_pick(&seed, sizeof also / sizeof also[0])] : "");
     set(p, "KOLO_CHAOS", text);
     if (!hard) return;
-    set(p, "KOLO_TIMEOUT", "2"); /* who is stopped is waited for no longer */
+    set(p, "KOLO_TIMEOUT", "2"); /* a stopped rank is waited for no longer */
     set(p, "KOLO_BOOTSTRAP_TIMEOUT", "3");
 }
 
@@ -294,7 +294,7 @@ void soak_program_draw(struct soak_program *p, uint64_t seed)
     for (int r = 0; r < p->n; r++) p->comm[0].member[r] = r;
     p->nsteps = 4 + soak_pick(&d.seed, SOAK_STEPS - 3);
     for (int i = 0; i < p->nsteps; i++) draw_step(&d, &p->step[i]);
-    if (soak_once_in(&d.seed, 6)) { /* the last may well be one that is aborted with nothing left beside it */
+    if (soak_once_in(&d.seed, 6)) { /* the last communicator may be aborted with none left beside it */
         struct soak_step *last = &p->step[p->nsteps - 1];
         if (last->act != SOAK_OPERATE || !d.alive[0]) return;
         memset(last, 0, sizeof *last);

@@ -2,8 +2,9 @@
 /**
  * program.h - a random program: steps that all ranks of a job do in the same order, drawn from a seed.
  *
- * It cannot deadlock: all ranks issue what they have a part in, in the order of the program, and messages outside of a group go one after
- * the other. Which streams a rank uses, how it waits, and where its buffers lie is its own business (perform.c).
+ * It cannot deadlock: all ranks issue their operations in the order of the program, and messages outside of a group go
+ * one after the other. The choice of streams, the way of waiting, and the place of buffers are the rank's own
+ * (perform.c).
  *
  * Communicators are numbered as they appear; 0 has all ranks. A program ends without any.
  */
@@ -60,7 +61,7 @@ enum soak_reduction {
     SOAK_REDUCTIONS
 };
 
-/** Ranks are those of the operation's communicator. */
+/** Ranks are numbers in the operation's communicator. */
 struct soak_message {
     int from, to;
     size_t count;
@@ -83,7 +84,7 @@ enum soak_act { SOAK_OPERATE, SOAK_SPLIT, SOAK_SHRINK, SOAK_LEAVE, SOAK_ABORT };
 struct soak_step {
     enum soak_act act;
     int comm;        /* split, shrink, leave, abort */
-    int operations;  /* operate; abort: what is under way then */
+    int operations;  /* operate; abort: the operations in progress then */
     int depth;       /* of the group around them; 0: none */
     bool wait;       /* for everything so far, and compare */
     bool by_another; /* abort: from another thread */
@@ -105,7 +106,7 @@ struct soak_program {
     bool blocking;
     int nsettings, ncomms, nsteps;
     char setting[SOAK_SETTINGS][64]; /* "NAME=value" */
-    bool hard;                       /* faults that nobody can do without failing are injected */
+    bool hard;                       /* faults that make operations fail are injected */
     struct soak_comm comm[SOAK_COMMS];
     struct soak_step step[SOAK_STEPS];
 };

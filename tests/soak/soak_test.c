@@ -5,13 +5,13 @@
  *   soak_test --seeds 0-199     these programs, one after the other
  *   soak_test --seed 17         one of them
  *   soak_test --print 17        show it
- *   soak_test --verbose ...     say what failed also where it may
+ *   soak_test --verbose ...     also print failures that are allowed
  *
- * With --chaos, delays and short reads and writes are injected, which change no result; with --hard-chaos also what makes operations
- * fail: refused descriptors and memory, broken connections, ranks that are killed or stopped. Then every rank gets what is right, or a
- * failure that says why, in time.
+ * With --chaos, delays and short reads and writes are injected, which change no result; with --hard-chaos also faults
+ * that make operations fail: refused descriptors and memory, broken connections, ranks that are killed or stopped. Then
+ * every rank gets the right result, or a failure with its reason, in time.
  *
- * What fails is repeated by the command that it prints: the program is the same, when its ranks do what is not.
+ * A failure is repeated by the command that it prints: the program is the same, the timing of its ranks is not.
  */
 #include "tests/hang.h"
 #include "tests/soak/stage.h"
@@ -68,7 +68,7 @@ static int run_all(uint64_t first, uint64_t last)
 
     for (uint64_t seed = first; seed <= last; seed++) wrong += !run(seed);
     if (last > first && job.failing == (int)(last - first + 1))
-        wrong++; /* not one came to its end in spite of the faults */
+        wrong++; /* no operation succeeded in spite of the faults */
     printf("%llu programs, %d failed", (unsigned long long)(last - first + 1), wrong);
     if (job.hard) printf("; %d ended with failures that said why", job.failing);
     printf("\n");
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 
     job.self = argv[0];
     for (; argc > 1 && take_option(argv[1]); argc--) argv++;
-    setenv("KOLO_TIMEOUT", "20", 0); /* what waits for nobody says who waits for whom */
+    setenv("KOLO_TIMEOUT", "20", 0); /* an endless wait prints the chain of waiting ranks */
     if (argc == 3 && !strcmp(argv[1], "--seeds") && sscanf(argv[2], "%llu-%llu%c", &first, &last, &more) == 2)
         return run_all(first, last);
     if (argc == 3 && !strcmp(argv[1], "--seed") && sscanf(argv[2], "%llu%c", &first, &more) == 1)

@@ -39,10 +39,10 @@ static void put_settings(const struct soak_program *p, int process)
     snprintf(host, sizeof host, "soak-%d", process * p->hosts / p->processes);
     if (p->hosts > 1) setenv("NCCL_HOSTID", host, 1);
     snprintf(host, sizeof host, "%d", process);
-    setenv("KOLO_RANK", host, 1); /* tells apart where faults are injected */
+    setenv("KOLO_RANK", host, 1); /* identifies the rank where faults are injected */
 }
 
-/* Rank 0 makes the id; whoever waits for it in vain is ended with the job. */
+/* Rank 0 makes the id; a rank that still waits for it is ended with the job. */
 static bool get_id(struct rank *r)
 {
     if (!r->rank) {
@@ -84,7 +84,7 @@ static int run_process(const struct soak_program *p, int process, struct shared 
     return 0;
 }
 
-/* ---- whoever watches ---- */
+/* ---- the watcher ---- */
 
 struct watch {
     const struct soak_program *p;
@@ -105,7 +105,7 @@ __attribute__((format(printf, 2, 3))) static void add_line(struct soak_ending *e
     va_end(args);
 }
 
-/* Nobody shall wait for its ranks. */
+/* Its ranks are not waited for any more. */
 static void note_gone(struct watch *w, int process)
 {
     uint32_t none = 0;
@@ -161,7 +161,7 @@ static void kill_rest(struct watch *w)
     }
 }
 
-/* Looks are counted, not time: who was stopped together with the job finds it no older. */
+/* Rounds are counted, not time: a watcher that was stopped together with the job counts none. */
 static void watch(struct watch *w, int limit_s)
 {
     const struct timespec between = {.tv_nsec = 2000000};

@@ -14,8 +14,8 @@ struct soak_ending {
     bool late;   /* it did not end, and was killed */
     int crashed; /* processes that ended by a signal, or with an exit code */
     int killed;  /* processes that were killed or stopped, where the program is to be disturbed like that */
-    int ranks[SOAK_GONE + 1]; /* by outcome; SOAK_RUNNING: never told */
-    char text[2000];          /* what failed or was wrong, a line each */
+    int ranks[SOAK_GONE + 1]; /* by outcome; SOAK_RUNNING: never reported */
+    char text[2000];          /* failures and errors, a line each */
 };
 
 /** Run it. `limit_s` counts only while this process runs. */

@@ -48,7 +48,7 @@ static size_t all_between(const struct soak_operation *o, int n, int me, bool se
 
 enum amount { COUNT, NOTHING, ALL, ROOT_COUNT, ROOT_ALL, PART, PARTS, BETWEEN, MESSAGES };
 
-/* What a rank sends and gets; else the count. */
+/* Elements that a rank sends and gets; else the count. */
 static const struct {
     enum amount sends, gets;
 } amounts[SOAK_KINDS] = {
@@ -166,7 +166,8 @@ void soak_contribute(const struct soak_operation *o, int n, int me, size_t i, vo
 
 /* ---- results ---- */
 
-/* Unsigned types hold the low bits of a contribution, signed ones those with a sign: what operators compare and truth depends on. */
+/* Unsigned types hold the low bits of a contribution, signed ones the same with a sign: operators that compare and the
+ * truth value depend on it. */
 static int64_t as_held(const struct kl_value_type *t, int64_t value)
 {
     int rest = 64 - 8 * (int)t->bytes;
@@ -256,7 +257,7 @@ static struct origin of_messages(const struct soak_operation *o, int me, size_t 
     return (struct origin){o->message[m].from, i};
 }
 
-/* Of operations that reduce: the element of everybody's contribution. */
+/* Of operations that reduce: the element of all contributions. */
 static struct origin origin_of(const struct soak_operation *o, int me, size_t i)
 {
     size_t mine = (size_t)me * o->count;

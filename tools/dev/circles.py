@@ -9,8 +9,8 @@ A *file* is a .c together with the .h of its name. File A needs file B when
   - A.c calls a function or uses a variable that B.c defines (read from the object files), or
   - A.h can't be read without B.h: it includes it, or a header without a .c that does.
 
-What A.c includes does not count: an interface may be implemented by several files, and plug-ins know the table that
-lists them. A circle is printed as the files in it, and what each needs of the next:
+Includes of A.c do not count: an interface may be implemented by several files, and plug-ins know the table that
+lists them. A circle is printed as its files, and the names that each needs of the next:
 
     topo/topo.c -> topo/builder.c -> topo/topo.c (kl_builder_finish; kl_topo_free)
 
@@ -26,7 +26,7 @@ import objects
 ONE_CONCEPT = [
     # A stream wakes the executor, and the executor runs streams.
     {"src/device/host/stream.c", "src/device/host/executor.c"},
-    # The log has parameters, and what is wrong with a parameter goes to the log.
+    # The log has parameters, and problems of parameters are logged.
     {"src/base/log.c", "src/base/log_config.c", "src/base/param.c", "src/base/param_report.c"},
 ]
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
@@ -42,7 +42,7 @@ def includes(root, header):
 
 
 def headers_needed(root, source):
-    """The files whose headers a file's header can't be read without, with the include that says so."""
+    """The files with headers that a file's header can't be read without, each with its include line."""
     todo, seen = [source[:-2] + ".h"], set()
     while todo:
         header = todo.pop()
@@ -57,7 +57,7 @@ def headers_needed(root, source):
 
 
 def arrows(root, symbols):
-    """{file: {file that it needs: [what of it]}}."""
+    """{file: {file that it needs: [names in it]}}."""
     files = sorted(source for source in symbols if objects.is_product(source))
     home = {name: source for source in files for name in symbols[source].defines}
     needs = {source: collections.defaultdict(list) for source in files}

@@ -6,7 +6,7 @@ usage: clang.py warnings BUILD [PART]   clang's warnings, as errors, for every f
        clang.py tidy BUILD [PART]       clang-tidy with .clang-tidy, for every file but tests; files that were clean and
                                         have not changed since (headers included) are not looked at again
 
-PART restricts to files whose path contains it. Prints what is found; exits 1 if anything was.
+PART restricts to files whose path contains it. Prints the findings; exits 1 if there are any.
 """
 import concurrent.futures
 import functools

@@ -3,7 +3,7 @@
 # clang.sh TOOL              where this machine has clang, clang++, clang-format or clang-tidy
 # clang.sh packages [TOOL]   the Debian packages with them, or with clang-format alone
 #
-# clang 14 is what Debian 12 has. Formatting depends on the version, and so do findings, so where a distribution has no clang-format and clang-tidy
+# clang 14 is the version of Debian 12. Formatting depends on the version, and so do findings, so where a distribution has no clang-format and clang-tidy
 # of this version, they come from PyPI into build/clang. The compiler is clang 14 where there is one, else the distribution's.
 set -eu
 cd "$(dirname "$0")/../.."

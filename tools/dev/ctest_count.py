@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Count the results of a CTest run.
 
-usage: ctest_count.py JUNIT.xml LOG     (both of one run: --output-junit, and what it printed)
+usage: ctest_count.py JUNIT.xml LOG     (both of one run: --output-junit, and its output)
 
-First line: `PASSED FAILED SKIPPED`. Then, for people, what failed (with its output from the first complaint on, or else the
-end of it) and what was skipped (with its last line, the reason). A test that passed may have left out a part, and say so in a line `skipped PART: REASON`: that
+First line: `PASSED FAILED SKIPPED`. Then, for people, the failed tests (with their output from the first complaint on, or else
+its end) and the skipped ones (with their last line, the reason). A test that passed may have left out a part, and say so in a line `skipped PART: REASON`: that
 counts as one more. A missing or damaged record is one failure: a run that cannot be counted has not passed.
 """
 import pathlib
@@ -38,7 +38,7 @@ def lines(case):
 
 
 def parts_skipped(kind, case):
-    """What a test that passed did not run, with the reasons."""
+    """The parts that a passed test skipped, with the reasons."""
     return [line[8:] for line in lines(case) if re.match(r"skipped \w+: ", line)] if kind == "passed" else []
 
 

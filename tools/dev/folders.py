@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Check who includes whom: a folder of src/ knows only folders before it in ORDER.
+"""Check the includes between folders: a folder of src/ includes only folders before it in ORDER.
 
 usage: folders.py [-v] [SRC]
 
 Prints one line per include that points the wrong way, with -v also the arrows that exist, and exits 1 if there is one.
 Besides the order: sub-folders of one folder (plug-ins) don't include each other; nothing includes tools/ or tests/;
 public headers are named include/x.h; topology and graphs stay free of sockets, devices and communicators, so that they
-can be computed offline. Unit tests (*_test.c) may include what they like.
+can be computed offline. Unit tests (*_test.c) may include anything.
 """
 import collections
 import pathlib

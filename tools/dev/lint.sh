@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# lint.sh CHECK - one check of the sources; prints what is wrong and exits 1 if something is.
+# lint.sh CHECK - one check of the sources; prints its findings and exits 1 if there are any.
 #
 #   format    .clang-format is followed                      headers   public headers compile alone as C11 and C++17,
 #   clang     no warnings from clang (gcc's stop the build)            the others as C17
 #   tidy      the checks of .clang-tidy                      symbols   the library exports what the headers declare
 #   folders   includes point from high to low folders        license   every file names its license
-#   circles   no files need each other in a circle           static    nothing is known outside of its file in vain
+#   circles   no circular dependencies between files           static    unused or needlessly global names
 set -eu
 cd "$(dirname "$0")/../.."
 

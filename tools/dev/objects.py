@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""objects.py - what the object files of a build define and use, for the checks that look at a whole program.
+"""objects.py - the symbols that a build's object files define and use, for checks of a whole program.
 
 Sources are named by their path from the root ("src/topo/topo.c"). Only those that are part of Kolo count: tests and
 benchmarks are users, and are told apart by `is_product`.
@@ -12,7 +12,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PRODUCT = ("src/", "tools/kolo/")
-ASIDE = {"tools/kolo/faults.c"}  # what makes the tool err on purpose, for its tests
+ASIDE = {"tools/kolo/faults.c"}  # makes the tool err on purpose, for its tests
 
 Symbols = collections.namedtuple("Symbols", "defines uses")  # sets of names with external linkage
 
@@ -35,7 +35,7 @@ def compiled(build):
 
 
 def parse(text):
-    """{object file: Symbols} from what `nm -A -P` prints."""
+    """{object file: Symbols} from the output of `nm -A -P`."""
     found = collections.defaultdict(lambda: Symbols(set(), set()))
     for line in text.splitlines():
         file, symbol = line.rsplit(": ", 1)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Check that functions and variables are known only where they are needed, and needed at all.
+"""Check that functions and variables are used, and not global without need.
 
 usage: static.py BUILD      look at the objects of a build tree; one line per finding, exit 1 if there is one
 
-Of what a file of src/ or tools/kolo/ defines with external linkage, another of these files must use something: what only
-its own file uses should be static, and what nobody uses should go. Tests and benchmarks don't count as users, except of
-what FOR_TESTS names: handles that a test needs and the library does not. The public functions are symbols.py's business.
+Every name that a file of src/ or tools/kolo/ defines with external linkage must be used by another of these files: a name
+that only its own file uses should be static, an unused one should go. Tests and benchmarks don't count as users, except of
+the names in FOR_TESTS, which a test needs and the library does not. symbols.py checks the public functions.
 """
 import collections
 import pathlib
@@ -21,11 +21,11 @@ FOR_TESTS = {
     "kl_conf_parse": "a file's text without the file",
     "kl_connections_count": "how many connectors a first use makes",
     "kl_cpu_use_parse": "a text of /proc/stat without the file",
-    "kl_idle_longest_ns": "sleeps that last so long that who is not woken up hangs",
+    "kl_idle_longest_ns": "sleeps so long that a missing wake-up hangs",
     "kl_loop_inside": "whether a callback runs where it should",
     "kl_netif_list": "an address of this host",
     "kl_netif_select": "a host with other interfaces than this one",
-    "kl_nics_seen_fini": "what a test has read",
+    "kl_nics_seen_fini": "memory of a test",
     "kl_settings_open": "another environment than the process's",
     "kl_settings_close": "the same",
     "kl_smi_init": "texts without the files",
@@ -41,7 +41,7 @@ def used_at_home(text, name):
 
 
 def finding(text, name, others):
-    """What is wrong with a name that no other file of Kolo uses, but `others` do."""
+    """The finding about a name that no other file of Kolo uses, but `others` do."""
     at_home = used_at_home(text, name)
     if others:
         return f"{name} is used by {', '.join(sorted(others))} only" + ("; its file uses it, too" if at_home else "")
@@ -49,7 +49,7 @@ def finding(text, name, others):
 
 
 def faults(symbols, text_of, for_tests):
-    """What should be static or go, as sentences. `text_of` gives a source's text."""
+    """Findings, as sentences. `text_of` gives a source's text."""
     users, listed = collections.defaultdict(set), set(for_tests)
     for source, known in symbols.items():
         for name in known.uses:

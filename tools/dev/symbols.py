@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Check that the library exports exactly what the public headers declare, and what the reviewed list says.
+"""Check that the library exports exactly the functions of the public headers and of the reviewed list.
 
 usage: symbols.py LIBRARY      compare the prototypes of include/*.h, symbols.txt and `nm -D LIBRARY`; exit 1 if they differ
        symbols.py --write      write symbols.txt from the headers (then review the difference)

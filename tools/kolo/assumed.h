@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** assumed.h - what an answer rests on that its file does not say, and what must be said before it. */
+/** assumed.h - the assumptions and the warnings that accompany an answer. */
 #ifndef KOLO_TOOL_ASSUMED_H
 #define KOLO_TOOL_ASSUMED_H
 
@@ -8,19 +8,19 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/** How each answer begins: the release that is followed, and the finding, if there is one, on a line of its own. */
+/** Print the first lines of an answer: the followed release, and the finding, if there is one. */
 void kl_answer_begin(const struct kl_cluster *cluster, FILE *to);
 
 /** The finding alone. */
 void kl_finding_print(const struct kl_cluster *cluster, FILE *to);
 
-/** The same as a warning on stderr, and how much is assumed: for formats that have no place for it. */
+/** Print the finding and the number of assumptions as a warning on stderr, for formats without a place for them. */
 void kl_finding_warn(const struct kl_cluster *cluster);
 
-/** The block of assumptions, where there are any; each line begins with `indent`. */
+/** The block of assumptions, if there are any; each line begins with `indent`. */
 void kl_assumed_print(const struct kl_cluster *cluster, const char *indent, FILE *to);
 
-/** The block of rules that are uncertain and matter (plan/uncertain.h), where there are any. */
+/** The block of uncertain rules that matter (plan/uncertain.h), if there are any. */
 void kl_uncertain_print(const struct kl_cluster *cluster, const char *indent, FILE *to);
 
 /** An array with an object for each of these: code, part, text, since, and whether it is followed. */

@@ -40,7 +40,7 @@ ncclResult_t kl_cluster_options_read(const struct kl_cluster_options *o, struct 
     return find_constants(o->constants, &q->constants);
 }
 
-/* They may be asleep, and are seen as they are. */
+/* GPUs may be asleep: their current links count. */
 static void warn_of_low_links(const struct kl_cluster *c)
 {
     const struct kl_gpu_facts *first = NULL;

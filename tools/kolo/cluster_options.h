@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** cluster_options.h - the options that say which cluster is meant, and with which changes. */
+/** cluster_options.h - the options that describe a cluster, and changes of it. */
 #ifndef KOLO_TOOL_CLUSTER_OPTIONS_H
 #define KOLO_TOOL_CLUSTER_OPTIONS_H
 
@@ -8,7 +8,7 @@
 #include "tools/kolo/job_options.h"
 #include "tools/kolo/options.h"
 
-/** What the command line gave; NULL and 0 where it did not. */
+/** The values of the command line; NULL and 0 if not given. */
 struct kl_cluster_options {
     const char *topo, *machine, *sysfs, *gpus, *constants, *nccl;
     int hosts, ranks, mnnvl;
@@ -17,15 +17,15 @@ struct kl_cluster_options {
 
 /**
  * Rows of an option table, for all but the file: `field` is the struct kl_cluster_options in the struct T that the table
- * fills, `of_hosts` says what a number of hosts is good for.
+ * fills, `of_hosts` the help on the number of hosts.
  */
 #define KL_CLUSTER_OPTIONS(T, field, of_hosts)                                                                         \
     KL_CLUSTER_TEXT(T, field.sysfs, "sysfs", "DIR", "read the machine recorded in DIR instead of /sys"),               \
         KL_CLUSTER_LIST(T, field.smi, "smi", "FILE",                                                                   \
-                        "output of nvidia-smi topo -m; a second --smi FILE: that of nvidia-smi nvlink -s"),            \
+                        "output of nvidia-smi topo -m; a second --smi FILE: output of nvidia-smi nvlink -s"),          \
         KL_CLUSTER_NUMBER(T, field.hosts, "hosts", 65536, of_hosts),                                                   \
         KL_CLUSTER_NUMBER(T, field.ranks, "ranks", 4096,                                                               \
-                          "number of host devices where there is no FILE (default: those of a process here)"),         \
+                          "number of host devices where there is no FILE (default: as in a process here)"),            \
         KL_CLUSTER_TEXT(T, field.gpus, "gpus", "LIST", "use only these GPUs, e.g. 0,2,4"),                             \
         KL_CLUSTER_FLAG(T, field.mnnvl, "mnnvl", "all hosts form one NVLink domain"),                                  \
         KL_CLUSTER_LIST(T, field.with, "with", "NAME=VALUE", "as if this variable were set; repeatable"),              \
@@ -66,8 +66,8 @@ struct kl_cluster_options {
     }
 
 /**
- * "8 GPUs" of each host, or, where CPUs are the devices, "no GPUs; 8 CPU devices stand in for them". Whether there are GPUs is not
- * known where nobody looked.
+ * "8 GPUs" of each host, or, if CPUs are the devices, "no GPUs; 8 CPU devices stand in for them". Unknown if nothing was
+ * detected.
  */
 void kl_cluster_devices(const struct kl_cluster *cluster, int n, struct kl_text *to);
 
@@ -78,7 +78,7 @@ void kl_cluster_hosts(const struct kl_cluster *cluster, struct kl_text *to);
 /** The request that options stand for; it points into them. ncclInvalidArgument for unknown constants. */
 ncclResult_t kl_cluster_options_read(const struct kl_cluster_options *options, struct kl_cluster_request *request);
 
-/** Warn where NCCL_TOPO_FILE names a file that is of no use: an answer would be about another machine than was meant. */
+/** Warn if NCCL_TOPO_FILE names an unusable file: the answer would be about another machine than the user meant. */
 void kl_cluster_options_warn(const struct kl_cluster *cluster);
 
 /** kl_cluster_open, and that. */

@@ -13,7 +13,7 @@ int cmd_env(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_graph(int argc, char **argv);
 int cmd_perf(int argc, char **argv);
-int cmd_perf_rank(int argc, char **argv); /* what `kolo perf` starts; not for people */
+int cmd_perf_rank(int argc, char **argv); /* started by `kolo perf`; internal */
 int cmd_ras(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_topo(int argc, char **argv);

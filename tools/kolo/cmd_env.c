@@ -36,9 +36,9 @@ static const char *const type_names[] = {
     [KL_PARAM_TYPE_ENUM] = "choice", [KL_PARAM_TYPE_LIST] = "list", [KL_PARAM_TYPE_STRING] = "text",
 };
 
-/* ---- what there is to show ---- */
+/* ---- entries ---- */
 
-/* A row and what became of it. */
+/* A row and its value. */
 struct entry {
     const char *module;
     const struct kl_param *param;
@@ -46,7 +46,7 @@ struct entry {
     struct kl_setting setting; /* unless the state is "default" */
 };
 
-/* A name that is no parameter: `other` says what it is; without it the name is unknown. */
+/* A name that is no parameter: `other` describes it; NULL: the name is unknown. */
 struct stray {
     struct kl_setting setting; /* without text if the name was asked for and is not set */
     const struct kl_param_name *other;
@@ -170,7 +170,7 @@ static void print_value(const struct entry *e)
     printf(")\n");
 }
 
-/* What was printed last, for the empty lines between groups. */
+/* The entry that was printed last, for the empty lines between groups. */
 struct page {
     const char *module;
     bool strays;
@@ -231,7 +231,7 @@ struct document {
     json_t *parameters, *others, *unknown, *problems;
 };
 
-/* JSON is UTF-8; the environment is what it is. */
+/* JSON is UTF-8; the environment may be anything. */
 static json_t *json_text(const char *text)
 {
     json_t *json = json_string(text);
@@ -363,7 +363,7 @@ static void print_page(void)
         "May ranks have different values? *all alike*: no. They compare them when a communicator is made, and each\n"
         "of them fails with ncclInvalidUsage and a sentence that names the variable, its values and the ranks.\n"
         "*a host's alike*: the ranks of one host (or NVLink domain) need the same, which is compared as well; hosts\n"
-        "may differ. *settled*: yes, and one counts: that of the first rank of a host, or what all have in common.\n"
+        "may differ. *settled*: yes, and one counts: the first rank's of a host, or the one that suits all.\n"
         "*own*: yes, each rank uses its own.\n");
     for (const struct kl_param_set *const *set = kl_param_registry.sets; *set; set++) page_set(*set);
 

@@ -19,9 +19,9 @@ static const struct kl_opt table[] = {
                        "number of identical hosts (default: 1, or as many as the file describes)"),
     KL_CONSTANTS_OPTION(struct kl_explain_request, options),
     {0, "log", KL_OPT_LIST, offsetof(struct kl_explain_request, logs), 0, 0, "FILE...",
-     "logs of NCCL (NCCL_DEBUG=INFO): what they show, and what is wrong; instead of a QUESTION"},
+     "logs of NCCL (NCCL_DEBUG=INFO): their contents and their problems; instead of a QUESTION"},
     {0, "bench", KL_OPT_LIST, offsetof(struct kl_explain_request, benches), 0, 0, "FILE",
-     "a table of nccl-tests: what it shows, beside the model; instead of a QUESTION"},
+     "a table of nccl-tests, compared with the model; instead of a QUESTION"},
     {0, "type", KL_OPT_TEXT, offsetof(struct kl_explain_request, type), 0, 0, "TYPE",
      "data type of a collective: int8 ... float ... f8e5m2 (default: float)"},
     {0, "op", KL_OPT_TEXT, offsetof(struct kl_explain_request, op), 0, 0, "OP",
@@ -41,12 +41,12 @@ static const struct kl_explain_question questions[] = {
      "which algorithm, protocol and channels, how long, and why; e.g. all_reduce 64M\n"
      "                                   SIZE: nccl-tests' size; of the result for all_gather (default: 1-16G)",
      kl_explain_coll},
-    {"search", 0, 1, "[ring|tree|collnet|nvls]", "how the search found its channels, what stopped it, what is broken",
+    {"search", 0, 1, "[ring|tree|collnet|nvls]", "how the search found its channels, why it stopped, probable faults",
      kl_explain_search},
     {"pair", 2, 2, "A B", "how two GPUs talk, or a GPU and a NIC, and why not better", kl_explain_pair},
-    {"nics", 0, 0, "", "which NIC serves which GPU, which serves none, and who talks to whom across hosts",
+    {"nics", 0, 0, "", "which NIC serves which GPU, which serves none, and which NICs talk across hosts",
      kl_explain_nics},
-    {"diff", 0, 0, "", "what a change would do: --topo A --topo B, or --with, --without, --without-link",
+    {"diff", 0, 0, "", "the effect of a change: --topo A --topo B, or --with, --without, --without-link",
      kl_explain_diff},
     {NULL, 0, 0, NULL, NULL, NULL},
 };
@@ -54,7 +54,7 @@ static const struct kl_explain_question questions[] = {
 static int usage(FILE *to)
 {
     fprintf(to, "usage: kolo explain QUESTION [options]\n       kolo explain --log FILE... | --bench FILE "
-                "[options]\n\nExplain what is chosen and why, on any topology, without devices.\n\n");
+                "[options]\n\nExplain choices and their reasons, on any topology, without devices.\n\n");
     for (const struct kl_explain_question *k = questions; k->name; k++) {
         char form[64];
 
@@ -86,7 +86,7 @@ static int gather_words(int argc, char **argv, struct kl_explain_request *q, cha
     return n;
 }
 
-/* A file among the words is an option forgotten; NULL if there is none. */
+/* A file among the words, whose option was forgotten; NULL if there is none. */
 static const char *file_among(int n, char **words)
 {
     for (int i = 0; i < n; i++)

@@ -37,7 +37,7 @@ static const struct kl_opt table[] = {
     {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "NAME",
      "text, json, xml (a graph file), svg (a picture) or html (one to explore in a browser) (default: text)"},
     {0, "channel", KL_OPT_INT, offsetof(struct asked, channel), 0, KL_MAX_CHANNELS - 1, "N",
-     "channel whose route through the machine svg shows, and html shows first (default: 0)"},
+     "channel: svg shows its route through the machine, html shows it first (default: 0)"},
     {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "the same as --format json"},
     KL_OPT_HELP(struct asked, help),
     KL_OPT_END,
@@ -46,11 +46,11 @@ static const struct kl_opt table[] = {
 static int usage(FILE *to)
 {
     fprintf(to,
-            "usage: kolo graph [options]\n\nShow what the search finds for a machine or a cluster: rings, trees, "
+            "usage: kolo graph [options]\n\nShow the search's results for a machine or a cluster: rings, trees, "
             "channels, tuning, and where each search ended.\n\nA picture instead of text:\n"
             "  kolo graph --machine dgx-h100 --hosts 2 --format html > picture.html\n"
             "Boxes contain each other as the parts do; links are as wide as their bandwidth, and coloured by the share "
-            "of\nit that the graph's channels reserve. svg shows the first graph, or that of --graph.\n\n");
+            "of\nit that the graph's channels reserve. svg shows the first graph, or the one of --graph.\n\n");
     kl_opts_help(table, to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
@@ -76,7 +76,7 @@ static void warn_of_fallback(const struct kl_plan_domain *d, json_t *warnings)
     }
 }
 
-/* What looks wrong with the machine, and with what was made of it. NULL when memory is short. */
+/* Warnings about the machine, and about its plan. NULL when memory is short. */
 static json_t *warnings_of(const struct kl_cluster *cluster, const struct kl_plan *plan)
 {
     json_t *warnings = json_array();

@@ -84,7 +84,7 @@ static int share_slots(struct watched *w)
     return w->slots == MAP_FAILED ? -1 : fd;
 }
 
-/* A file that cannot be read or written shows now, in one line, rather than in the middle of a job. */
+/* Check files now, for an error in one line instead of in the middle of a job. */
 static int check_files(const struct kl_perf_config *c, char topo[PATH_MAX])
 {
     FILE *f = NULL;
@@ -159,7 +159,7 @@ static int start_processes(const struct kl_perf_config *c, int argc, char **argv
     return code;
 }
 
-/* Something that starts the ranks of jobs has started this process: what koloInitFromEnv looks for is there. */
+/* Did a job launcher start this process: are the variables of koloInitFromEnv there? */
 static bool is_in_a_job(void)
 {
     static const char *const pairs[][2] = {{"KOLO_RANK", "KOLO_SIZE"},

@@ -39,10 +39,9 @@ static const struct kl_opt table[] = {
 
 static int usage(FILE *to)
 {
-    fprintf(
-        to,
-        "usage: kolo ras [options]\n\nShow what the ranks of running jobs do, which lag behind, which are missing. Any "
-        "process of a job knows about all of it.\n\n");
+    fprintf(to, "usage: kolo ras [options]\n\nShow the state of the ranks of running jobs: which lag behind, which are "
+                "missing. Any "
+                "process of a job knows about all of it.\n\n");
     kl_opts_help(table, to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
@@ -55,7 +54,7 @@ static int refuse(const char *why)
 
 /* ---- one job after the other ---- */
 
-/* What was found so far. */
+/* The findings so far. */
 struct found {
     json_t *jobs, *silent;
     json_t *communicators; /* told of: an object by their hashes */
@@ -82,7 +81,7 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* Does it tell of a communicator that nobody has told of? Those of no process are nothing to tell of. */
+/* Does the document have a communicator that no earlier one had? Communicators without a process do not count. */
 static bool is_news(const struct found *f, const json_t *document)
 {
     size_t i;
@@ -144,7 +143,7 @@ static ncclResult_t tell(struct found *f, const struct kl_ras_process *p, const 
     return a->json ? ncclSuccess : print_text(p, a);
 }
 
-/* A process that stands still is no reason not to ask the others. */
+/* Query the other processes even if one does not answer. */
 static void ask_one(struct found *f, const struct kl_ras_process *p, const struct asked *a)
 {
     json_t *own;

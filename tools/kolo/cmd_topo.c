@@ -32,9 +32,8 @@ static const struct kl_opt table[] = {
     KL_MACHINE_OPTION(struct asked, cluster),
     KL_RELEASE_OPTION(struct asked, cluster),
     KL_CLUSTER_OPTIONS(struct asked, cluster,
-                       "show what rank 0 of N such hosts works with (default: the whole machine)"),
-    {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "text|xml|json|dot",
-     "what to print (default: text)"},
+                       "show the topology of rank 0 among N such hosts (default: the whole machine)"),
+    {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "text|xml|json|dot", "output (default: text)"},
     {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "the same as --format json"},
     {0, "path", KL_OPT_TEXT, offsetof(struct asked, path), 0, 0, "FROM TO", "explain a path, e.g. --path GPU/0 NET/3"},
     {0, "machines", KL_OPT_FLAG, offsetof(struct asked, machines), 0, 0, NULL,
@@ -165,7 +164,7 @@ static ncclResult_t copy_record(const char *from, struct kl_recorded *facts)
     return kl_record_load(from, facts);
 }
 
-/* This machine, or a record of one again. NICs are in sysfs; GPUs are not. */
+/* Record this machine, or a record again. NICs are in sysfs; GPUs are not. */
 static ncclResult_t record(const char *dir, const char *sysfs)
 {
     char problem[KL_GPUS_PROBLEM_TEXT] = "";

@@ -16,7 +16,7 @@ struct asked {
 
 static const struct kl_opt table[] = {
     {'o', "out", KL_OPT_TEXT, offsetof(struct asked, out), 0, 0, "FILE", "file for the merged trace"},
-    {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "print what was found as JSON"},
+    {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "print the findings as JSON"},
     KL_OPT_HELP(struct asked, help),
     KL_OPT_END,
 };
@@ -65,7 +65,7 @@ int cmd_trace(int argc, char **argv)
     }
     if (a.help) return usage(stdout);
     if (n < 1 || strcmp(argv[1], "merge")) return usage(stderr);
-    if (n < 2) return refuse("merge what? name the files of the ranks");
+    if (n < 2) return refuse("nothing to merge: name the files of the ranks");
     if (!a.out) return refuse("where to? -o FILE");
     return merge(&a, argv + 2, n - 1);
 }

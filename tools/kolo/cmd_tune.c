@@ -16,7 +16,7 @@
 
 enum { SECONDS = 18 };
 
-/* Beyond these times are noise: others had more than a tenth of the CPUs, or more than a third of the times did not repeat. */
+/* Limits of noise: other programs had more than a tenth of the CPUs, or more than a third of the times did not repeat. */
 #define MOST_OTHERS 0.1
 #define MOST_APART  (1.0 / 3)
 
@@ -58,7 +58,7 @@ static int fail(void)
     return EXIT_PROBLEM;
 }
 
-/* ---- what is kept ---- */
+/* ---- the file ---- */
 
 static void print_line(const struct kl_tuning_measured *m, int func, int algo, int ranks)
 {
@@ -101,7 +101,7 @@ static int forget(const char *path)
 
 /* ---- measuring ---- */
 
-/* What came of it. */
+/* The result of a tuning. */
 struct outcome {
     struct kl_tuning_measured m;
     struct kl_tune_spread spread;
@@ -119,7 +119,7 @@ static void judge(struct outcome *o, const struct kl_cpu_use *before, uint64_t b
     o->noise = o->others > MOST_OTHERS || o->spread.apart > MOST_APART * o->spread.times;
 }
 
-/* Noise that is not kept is not measured to the end. */
+/* Stop measuring once the result is too noisy to keep. */
 static ncclResult_t measure_all(const struct asked *a, struct outcome *o)
 {
     const struct kl_cpu_use before = kl_cpu_use_now();

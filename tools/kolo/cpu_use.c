@@ -9,10 +9,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* user nice system idle iowait irq softirq steal; what guests take is in user and nice. */
+/* user nice system idle iowait irq softirq steal; user and nice include guests. */
 enum { COLUMNS = 8, IDLE = 3, IOWAIT = 4 };
 
-/* Ticks that a line "cpu3 1 2 3 ..." says were not idle; -1: it is none. */
+/* Ticks that were not idle in a line "cpu3 1 2 3 ..."; -1: another line. */
 static double busy_ticks(const char *columns)
 {
     double busy = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * cpu_use.h - how much of the CPUs other programs took from a measurement.
+ * cpu_use.h - CPU time that other programs took during a measurement.
  *
  * Units:    seconds of CPU time.
- * Contents: of the CPUs that this process may use, what all programs took (kernel and interrupts included), and what the hypervisor
- *           gave to other machines; of that, this process and its children that have ended.
+ * Contents: on the CPUs that this process may use, the time of all programs (with kernel and interrupts) and the time that the
+ *           hypervisor gave to other machines; and the part of this process and its ended children.
  * Source:   proc(5), /proc/stat; getrusage(2).
  */
 #ifndef KOLO_TOOL_CPU_USE_H
@@ -20,7 +20,7 @@ struct kl_cpu_use {
 /** Until now. */
 struct kl_cpu_use kl_cpu_use_now(void);
 
-/** What /proc/stat says in `text` of the CPUs in `cpus`; false: of one of them it says nothing. */
+/** Sum up the times of `cpus` in `text`, the contents of /proc/stat; false: one of them is missing. */
 bool kl_cpu_use_parse(const char *text, const struct kl_cpuset *cpus, long ticks_per_second, double *all);
 
 /** Share of `cpus` CPUs that others had for `seconds` on average, from 0 to 1; 0 where it is not known. */

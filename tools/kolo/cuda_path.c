@@ -11,7 +11,7 @@
 #define KOLO_LIBDIR "lib" /* where libraries are installed, from the prefix */
 #endif
 
-/* The folder of this program; "" if it cannot be told. */
+/* The folder of this program; "" if it is unknown. */
 static void own_folder(char folder[PATH_MAX])
 {
     ssize_t n = readlink("/proc/self/exe", folder, PATH_MAX - 1);

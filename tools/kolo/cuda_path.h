@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** cuda_path.h - where the libraries that stand for CUDA's and NCCL's are: beside this tool, in its build or where it is installed. */
+/** cuda_path.h - the folder of the libraries that replace CUDA's and NCCL's: beside this tool, built or installed. */
 #ifndef KOLO_TOOL_CUDA_PATH_H
 #define KOLO_TOOL_CUDA_PATH_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * endings.h - how the ranks of a job end, and when those that do not are made to.
+ * endings.h - how the ranks of a job end, and when the others are terminated.
  *
- * Pure bookkeeping: the launcher says what it saw and asks which signal is due; time is a parameter.
+ * Pure bookkeeping: the launcher reports events and asks which signal is due; time is a parameter.
  *
  *      running --(a rank dies, or the user asked to stop)--> grace --(grace passed)--> SIGTERM --(2 s)--> SIGKILL
  *      running --(time is up)--------------------------------------------------------> SIGTERM --(2 s)--> SIGKILL
@@ -49,7 +49,7 @@ bool kl_endings_ended(struct kl_endings *e, int rank, int code, int signal, uint
 /** The launcher passed on a signal that asks the ranks to end; their grace runs. */
 void kl_endings_asked(struct kl_endings *e, int signal, uint64_t now_ns);
 
-/** The job may not go on: SIGTERM is due at once, and the job counts as failed however the ranks end. */
+/** The job is out of time, or stuck: SIGTERM is due at once, and the job counts as failed however the ranks end. */
 void kl_endings_time_is_up(struct kl_endings *e, uint64_t now_ns);
 
 /** The signal that all running ranks have to get now, 0 for none; each is returned once. */
@@ -61,7 +61,7 @@ int kl_endings_due(struct kl_endings *e, uint64_t now_ns);
  */
 int kl_endings_code(const struct kl_endings *e);
 
-/** Is there something to tell beyond verdicts? */
+/** Has any rank ended with more than a verdict, so that a report is useful? */
 bool kl_endings_worth_telling(const struct kl_endings *e);
 
 /** "rank 2: signal 9 (Killed), by itself": how a rank ended, or that it still runs. `who`: the launcher's name. */

@@ -11,9 +11,9 @@
 #include <stddef.h>
 
 /**
- * How many hosts a domain has, in *hosts; 1: each host is by itself, or a setting (KOLO_MNNVL) decides. -1 with the reason in `why`:
- * the file's hosts do not fit `nhosts`, or hosts of a domain could not share memory (`netns`). What is wrong with the file itself, the
- * ranks will say. `topo_file` may be NULL.
+ * *hosts receives the number of hosts of a domain; 1: each host is by itself, or a setting (KOLO_MNNVL) decides. -1 with the
+ * reason in `why`: the file's hosts do not fit `nhosts`, or hosts of a domain could not share memory (`netns`). Errors of the
+ * file itself are left to the ranks. `topo_file` may be NULL.
  */
 int kl_fabric_find(const char *topo_file, int nhosts, bool netns, int *hosts, char *why, size_t why_size);
 

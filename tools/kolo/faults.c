@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * faults.c - a library that errs on purpose, for tests of those who should notice. Never part of the tool.
+ * faults.c - a library that errs on purpose, to test the checks that should notice. Never part of the tool.
  *
- * Linked in front of the library (ld --wrap). FAULT=KIND:RANK says what that rank does wrong in all-reduces of float:
+ * Linked in front of the library (ld --wrap). FAULT=KIND:RANK is an error of that rank in all-reduces of float:
  *   absent   contributes nothing
- *   spoil    changes one element of what it receives
- *   overrun  writes one byte behind what it receives
+ *   spoil    changes one element of its result
+ *   overrun  writes one byte behind its result
  *   hang     does not return from the third one
  */
 #include "include/kolo.h"
@@ -17,7 +17,7 @@
 
 enum { MAX_BYTES = 1 << 16 };
 
-/* What ld gives the functions below and those they stand for. */
+/* Names by ld --wrap: the functions below, and the wrapped ones. */
 ncclResult_t __wrap_ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op,
                                   ncclComm_t comm, cudaStream_t stream);
 ncclResult_t __real_ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t op,

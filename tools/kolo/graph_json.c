@@ -111,7 +111,7 @@ static json_t *links_of(const struct kl_topo *t, const struct kl_node *n)
     return list;
 }
 
-/* ---- devices: where ranks are nodes of their own, what has the links is the device ---- */
+/* ---- devices: if ranks are nodes of their own, the device has the links ---- */
 
 static json_t *gpu_links(const struct kl_node *n)
 {
@@ -120,7 +120,7 @@ static json_t *gpu_links(const struct kl_node *n)
     return json_pack("[o]", link_json(KL_PATH_LOC, KL_BW_LOCAL, device_text(n, to)));
 }
 
-/* The link to the rank's node, if that is here, stands behind wider ones. */
+/* The link to the rank's node, if it is here, comes after wider ones. */
 static json_t *device_json(const struct kl_topo *t, const struct kl_node *n)
 {
     char to[KL_NODE_TEXT];
@@ -134,7 +134,7 @@ static json_t *device_json(const struct kl_topo *t, const struct kl_node *n)
                      "links", links);
 }
 
-/* Those of ranks here and those of others, as they stand in the document. */
+/* The devices of ranks here and of others, in document order. */
 static void add_devices(const struct kl_topo *t, json_t *list)
 {
     int own = 0, other = 0;
@@ -323,7 +323,7 @@ static json_t *p2p_net_of(const struct kl_topo *t, int gpu, int peer_dev)
     return channels;
 }
 
-/* Device numbers of another host's GPUs in rank order: those of ours, before trimming. */
+/* Device numbers of another host's GPUs in rank order: equal to this host's, before trimming. */
 static int *peer_devs(const struct kl_cluster *cluster)
 {
     struct kl_topo *t;

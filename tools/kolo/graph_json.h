@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * graph_json.h - what a topology tells, as JSON: the values behind the keys that `kolo topo` and `kolo graph` share.
+ * graph_json.h - a topology as JSON: the values of the keys that `kolo topo` and `kolo graph` share.
  *
  * Each function returns a new value, or NULL when memory is short or a question has no answer (kl_error_text says
  * which). Numbers are the shortest decimals of their single-precision values; print with kl_output_json.

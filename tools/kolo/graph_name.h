@@ -3,7 +3,7 @@
 #ifndef KOLO_TOOL_GRAPH_NAME_H
 #define KOLO_TOOL_GRAPH_NAME_H
 
-/** Bits (enum kl_graph_id) of the graphs that a name means; all of them for NULL, 0 for a name that means none. */
+/** Bits (enum kl_graph_id) of the graphs of a name; all of them for NULL, 0 for an unknown name. */
 unsigned kl_graphs_named(const char *name);
 #define KL_GRAPHS_NAMES "ring, tree, collnet or nvls"
 

@@ -113,7 +113,7 @@ static void print_ring(const struct kl_connect *c, int channel, FILE *to)
     fprintf(to, "\n");
 }
 
-/* From `rank` down: the chain of first children, then what hangs on the chain besides. `left` ranks are still shown. */
+/* From `rank` down: the chain of first children, then the other branches of the chain. `left` ranks are still shown. */
 static void print_branch(const struct kl_connect *c, int channel, int rank, int *left, FILE *to)
 {
     for (int r = rank; r >= 0 && *left > 0; r = kl_connect_tree(c, channel, r).down[0], --*left)
@@ -176,7 +176,7 @@ static void print_size(int64_t bytes, FILE *to)
     fprintf(to, "%lld %c%s", (long long)bytes, unit ? units[unit] : 'B', unit ? "B" : "");
 }
 
-/* What is chosen for sizes from 8 B to 1 GiB, neighbours with the same choice together. */
+/* The choices for sizes from 8 B to 1 GiB, neighbours with the same choice together. */
 static void print_choices(const struct kl_tuning *t, int func, FILE *to)
 {
     struct kl_tuning_choice before = {.algo = -1};

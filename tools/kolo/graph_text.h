@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** graph_text.h - a plan as people read it. */
+/** graph_text.h - a plan as text. */
 #ifndef KOLO_TOOL_GRAPH_TEXT_H
 #define KOLO_TOOL_GRAPH_TEXT_H
 

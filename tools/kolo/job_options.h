@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** job_options.h - what help says of the options that all commands have which start ranks, and plans as well. */
+/** job_options.h - help texts of options that plans and all commands that start ranks share. */
 #ifndef KOLO_TOOL_JOB_OPTIONS_H
 #define KOLO_TOOL_JOB_OPTIONS_H
 

@@ -29,7 +29,7 @@
 enum { WATCH_MS = 100, POLL_MAX_MS = 60000, PER_RANK = 2, NETNS_PORT = 29500 };
 enum { CHUNK = 65536, PIPE_CHUNKS = 16 }; /* together more than a pipe holds */
 
-/* One of a rank's two outputs on its way to ours. */
+/* One of a rank's two outputs, which is passed on. */
 struct output {
     int fd; /* -1: closed */
     struct kl_lines lines;
@@ -50,10 +50,10 @@ struct launcher {
     struct kl_janitor janitor;
     sigset_t inherited_mask;
     int signals;         /* signalfd */
-    int asked;           /* the signal that asked us to end; 0: none did */
+    int asked;           /* the signal that asked the launcher to end; 0: none */
     int null;            /* /dev/null */
     uint64_t deadline;   /* of the whole job */
-    uint64_t next_watch; /* when is_stuck is asked again */
+    uint64_t next_watch; /* time of the next call of is_stuck */
     char id[KL_JOBID_TEXT];
     int domain_hosts; /* of each NVLink domain */
     char hostname[64], master_addr[32];
@@ -171,7 +171,7 @@ static int allocate(struct launcher *l)
 
 static int prepare(struct launcher *l)
 {
-    kl_chaos_spare(); /* whoever ends the ranks that hang must not hang itself */
+    kl_chaos_spare(); /* the launcher ends hanging ranks, so it must not hang itself */
     if (allocate(l)) return -1;
     gethostname(l->hostname, sizeof l->hostname - 1);
     if (find_domains(l) || open_null(l) || catch_signals(l) || make_network(l) || make_id(l)) return -1;
@@ -219,7 +219,7 @@ static int open_output(struct output *o, const char *prefix, int *theirs)
     return 0;
 }
 
-/* The CPUs of a rank: an equal share of this process's, side by side; where there are fewer than ranks one of them, in turn, or none. */
+/* The CPUs of a rank: an equal, contiguous share of this process's; if there are fewer than ranks, one in turn, or none. */
 static bool share_of(const struct kl_cpuset *all, const struct kl_launch *job, int rank, struct kl_cpuset *share)
 {
     int ncpus = kl_cpuset_count(all), each = ncpus / job->nranks, i = 0;
@@ -295,8 +295,8 @@ static void close_output(struct output *o, FILE *to)
     o->fd = -1;
 }
 
-/* Pass on some of what is there; bounded, since others wait while a rank writes faster than we read. When ours cannot
- * be written any more, theirs is closed: they see what they would see without us. */
+/* Pass on available output; bounded, because other ranks wait while one writes faster than we read. If our stream cannot be
+ * written any more, close the ranks' pipes: they get the error that they would get without us. */
 static void pass_output(struct output *o, FILE *to, int chunks)
 {
     static char chunk[CHUNK];
@@ -438,8 +438,8 @@ static void report(const struct launcher *l)
     }
 }
 
-/* A signal that came when there was nobody left to pass it to has had its effect: it must not end us, who have an exit
- * code to return. Nor must one that comes twice (timeout(1) signals its child, then its group), however late. */
+/* A signal that came after the last rank's end has no receiver left, and must not end the launcher, which has an exit code
+ * to return. Nor must one that comes twice (timeout(1) signals its child, then its group), however late. */
 static void drop_signals(const struct launcher *l)
 {
     struct signalfd_siginfo info;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * launch.h - run a program as the ranks of a job on this machine, and see all of them to their end.
+ * launch.h - run a program as the ranks of a job on this machine, and wait for all of them to end.
  *
- * Output:   what ranks write to stdout and stderr comes out line by line on the launcher's own, tagged if asked for.
+ * Output:   lines of the ranks' stdout and stderr go to the launcher's own, tagged on request.
  * Input:    rank 0 reads the launcher's stdin unless that is a terminal; the others read nothing.
  * Signals:  INT, TERM, HUP, QUIT, USR1, USR2, TSTP and CONT are passed on to every rank's process group.
- * Endings:  endings.h says who is made to end when; a report tells how each rank ended if one died.
- * Leftover: nothing. Ranks end with the launcher, and so does what they started and left in their process group.
+ * Endings:  endings.h has the rules; a report lists how each rank ended if one died.
+ * Leftover: nothing. Ranks end with the launcher, and so do processes that they left in their process group.
  * Threads:  call from the main thread of a process that has no other threads yet; it blocks signals.
  */
 #ifndef KOLO_TOOL_LAUNCH_H
@@ -39,12 +39,12 @@ struct kl_launch {
     /* Makes the job's id in this process, once the network is in place; NULL: ranks get no KOLO_COMM_ID. */
     ncclResult_t (*make_id)(ncclUniqueId *id);
 
-    /* Called every 100 ms while ranks run; true: something is wrong, and it has been said. May be NULL. */
+    /* Called every 100 ms while ranks run; true: ranks are stuck, and a message was printed. May be NULL. */
     bool (*is_stuck)(void *context);
     void *context;
 };
 
-/** Returns the job's exit code (endings.h), or EXIT_PROBLEM if it could not be started, which has been said. */
+/** Returns the job's exit code (endings.h), or EXIT_PROBLEM after an error message if it could not be started. */
 int kl_launch(const struct kl_launch *job);
 
 #endif

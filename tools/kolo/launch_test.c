@@ -38,7 +38,7 @@ static char *contents(FILE *f)
 #define READY       "mkdir $RANK; "
 #define AWAIT(rank) "until test -d " #rank "; do sleep 0.01; done; "
 
-/* The folder that scripts run in, with what READY makes in it. */
+/* The folder that scripts run in, with the files of READY. */
 static void remove_scratch(const char *dir)
 {
     char path[64];
@@ -50,7 +50,7 @@ static void remove_scratch(const char *dir)
     assert_int_equal(rmdir(dir), 0);
 }
 
-/* Run `sh -c script` on n ranks with what `like` says. */
+/* Run `sh -c script` on n ranks with the settings of `like`. */
 static struct outcome launch(const struct kl_launch *like, int n, const char *script)
 {
     char sh[] = "sh", c[] = "-c", text[512], dir[] = "/tmp/kolo-launch-XXXXXX";
@@ -245,7 +245,7 @@ static void ranks_know_their_place(void **state)
 
 static void ranks_inherit_no_descriptors(void **state)
 {
-    close_range(3, ~0u, CLOSE_RANGE_CLOEXEC); /* what this test was started with is not the launcher's doing */
+    close_range(3, ~0u, CLOSE_RANGE_CLOEXEC); /* descriptors that this test inherited are not the launcher's */
     struct outcome o = launch(&(struct kl_launch){0}, 2, "for f in /proc/self/fd/*; do echo ${f##*/}; done");
 
     (void)state;
@@ -255,7 +255,7 @@ static void ranks_inherit_no_descriptors(void **state)
     forget(&o);
 }
 
-/* What a rank leaves behind in the background ends with the job, and keeps nobody waiting. */
+/* Background processes of a rank end with the job, and do not delay its end. */
 static void background_processes_are_swept(void **state)
 {
     struct outcome o = launch(&(struct kl_launch){0}, 2, LONG_SLEEP " & echo $!");
@@ -339,7 +339,8 @@ static void nothing_survives_the_launcher(void **state)
     FILE *told = fdopen(fds[0], "r");
     while (n < 4 && fgets(line, sizeof line, told)) pid[n++] = (pid_t)strtol(line, NULL, 10);
     assert_int_equal(n, 4);
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* what the launcher leaves becomes our child, and can be waited for */
+    prctl(PR_SET_CHILD_SUBREAPER,
+          1); /* processes that the launcher leaves become our children, and can be waited for */
     kill(launcher, SIGKILL);
     while (waitpid(-1, NULL, 0) > 0) continue; /* hangs, and so fails, if one lives on */
     for (int i = 0; i < n; i++) assert_int_equal(kill(pid[i], 0), -1);

@@ -8,7 +8,7 @@
 static const struct feed_case {
     const char *prefix;
     const char *pieces[4];
-    const char *before_end; /* what has been written when all pieces were fed */
+    const char *before_end; /* the output when all pieces were fed */
     const char *after_end;
 } feed_cases[] = {
     {"", {"one\n"}, "one\n", "one\n"},

@@ -48,7 +48,7 @@ ncclResult_t kl_machines_list(bool json, FILE *to)
                 parts.gpus, m->gpu, parts.nics * m->ports, m->gbps, m->trays > 1 ? " in each tray" : "", "",
                 kl_known_certainty(m), m->source);
     }
-    fprintf(to, "\nNAME:N takes N trays of a rack, as in gb200-nvl72:4. Layouts are those of the source; bus ids are "
+    fprintf(to, "\nNAME:N takes N trays of a rack, as in gb200-nvl72:4. Layouts follow the source; bus ids are "
                 "made up.\n");
     return ncclSuccess;
 }
@@ -119,6 +119,6 @@ bool kl_machines_use(const char *who, const char *topo, const char *machine)
     if (rc) return complain(who);
     if (topo) say_assumed(who, topo, &assumed);
     if (machine) setenv("KOLO_MACHINE", machine, 1);
-    if (!topo) setenv("NCCL_TOPO_FILE", "", 1); /* the machine that was asked for, not what a file makes of it */
+    if (!topo) setenv("NCCL_TOPO_FILE", "", 1); /* the requested machine, without a file */
     return true;
 }

@@ -15,8 +15,8 @@ ncclResult_t kl_machines_list(bool json, FILE *to);
 ncclResult_t kl_machines_write(const char *dir);
 
 /**
- * What `kolo WHO --topo FILE --machine NAME` starts shall use that machine (KOLO_MACHINE); both may be NULL. A file that it could not
- * use is refused as other commands refuse it, and what is assumed of one is said on stderr. False with a line there.
+ * Set the machine for the processes of `kolo WHO --topo FILE --machine NAME` (KOLO_MACHINE); both may be NULL. An unusable file
+ * is refused as by other commands, and assumptions are printed to stderr. False after an error message on stderr.
  */
 bool kl_machines_use(const char *who, const char *topo, const char *machine);
 

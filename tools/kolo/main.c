@@ -19,11 +19,11 @@ struct command {
 static const struct command commands[] = {
     {"env", cmd_env, "list parameters, their defaults and current values"},
     {"topo", cmd_topo, "show this machine or a topology file, and the paths through it"},
-    {"graph", cmd_graph, "show what the search finds for a topology: rings, trees, tuning"},
-    {"explain", cmd_explain, "explain algorithms, channels, transports, NICs, and what a change would do"},
+    {"graph", cmd_graph, "show the search's results for a topology: rings, trees, tuning"},
+    {"explain", cmd_explain, "explain algorithms, channels, transports, NICs, and the effect of a change"},
     {"perf", cmd_perf, "measure and verify collectives"},
     {"perf-rank", cmd_perf_rank, NULL},
-    {"ras", cmd_ras, "show what the ranks of running jobs do, which lag behind, which are missing"},
+    {"ras", cmd_ras, "show the state of the ranks of running jobs: which lag behind, which are missing"},
     {"trace", cmd_trace, "merge the traces of several ranks, and say which is late"},
     {"tune", cmd_tune, "measure this machine, so that communicators choose by its times"},
     {"run", cmd_run, "start a program on N ranks on this machine"},
@@ -45,7 +45,7 @@ static int is_any(const char *text, const char *a, const char *b)
     return !strcmp(text, a) || !strcmp(text, b);
 }
 
-/* A command that did well has done so only if its output arrived. One that failed has said why. */
+/* A command only succeeds if its output was written. One that failed has printed the reason. */
 static int finish(int status)
 {
     if (status != EXIT_OK || !kl_output_end(stdout)) return status;

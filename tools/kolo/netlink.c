@@ -45,7 +45,7 @@ static struct rtattr *add(struct request *q, int type, const void *bytes, size_t
     return a;
 }
 
-/* An attribute that holds what was appended after it. */
+/* Close a nested attribute: it holds everything that was appended after it. */
 static void close_nest(struct request *q, struct rtattr *a)
 {
     a->rta_len = (unsigned short)((char *)q + q->head.nlmsg_len - (char *)a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * netlink.h - the few things kolo asks of the kernel's network configuration.
+ * netlink.h - the parts of the kernel's network configuration that kolo uses.
  *
  * They act in the network namespace in which the socket was opened. Interfaces are named; a name has at most 15 letters.
  * Errors:  0, or -1 with errno set.
@@ -23,7 +23,7 @@ int kl_netlink_add_bridge(int sock, const char *name, const unsigned char mac[KL
 int kl_netlink_add_veth(int sock, const char *name, const char *peer_name, int peer_ns,
                         const unsigned char peer_mac[KL_NETLINK_MAC]);
 
-/** No IPv6 address comes by itself when the interface is switched on. A kernel without IPv6 is fine. */
+/** Disable automatic IPv6 addresses of an interface. A kernel without IPv6 is fine. */
 int kl_netlink_no_ipv6(int sock, const char *name);
 
 /** Switch an interface on, and make it a port of `bridge` unless that is NULL. */
@@ -32,10 +32,10 @@ int kl_netlink_up(int sock, const char *name, const char *bridge);
 /** `address`: IPv4 in host byte order. */
 int kl_netlink_add_address(int sock, const char *name, uint32_t address, unsigned prefix_length);
 
-/** Behind an interface, `address` (IPv4 in host byte order) is at `mac`, and nobody has to be asked. */
+/** Add a permanent neighbour: `address` (IPv4 in host byte order) is at `mac` behind an interface. No address resolution. */
 int kl_netlink_add_neighbour(int sock, const char *name, uint32_t address, const unsigned char mac[KL_NETLINK_MAC]);
 
-/** What leaves an interface leaves it at `rate` bits per second at most, through a token bucket (tbf). ENOENT: the kernel has none. */
+/** Limit the output of an interface to `rate` bits per second, with a token bucket (tbf). ENOENT: the kernel has none. */
 int kl_netlink_limit(int sock, const char *name, uint64_t rate);
 
 #endif

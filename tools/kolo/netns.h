@@ -6,11 +6,11 @@
  *      bridge kolo-sw 10.77.255.254/16       kolo0 10.77.0.1/16     kolo0 10.77.0.2/16
  *          ports h0, h1, ...      -- veth pairs to the kolo0 of each host
  *
- * A link may have a rate: then both ends of the pair have a token bucket, so that it holds for what a host sends, and for what it
- * receives, however many send to it.
+ * A link may have a rate: then both ends of the pair have a token bucket, so that the rate limits both the host's output and
+ * its input, from any number of senders.
  *
- * Everybody knows everybody's hardware address from the start: asking would fill the kernel's table of neighbours, which all
- * namespaces share and which has room for 1,024 unless told otherwise; for permanent entries it has no limit.
+ * All hosts have permanent entries for all hardware addresses: address resolution would fill the kernel's neighbour table,
+ * which all namespaces share and which holds 1,024 entries by default; permanent entries are not limited.
  *
  * There is no IPv6: its addresses could be used only seconds after they appear, when duplicates have been looked for.
  *

@@ -33,7 +33,7 @@ static int parse_ms(const char *text, uint64_t *ms)
     return 0;
 }
 
-/* What KOLO_NET_SPEED can say: from 1 to 2^31 - 1 Mb/s. */
+/* The range of KOLO_NET_SPEED: from 1 to 2^31 - 1 Mb/s. */
 static int parse_rate(const char *text, uint64_t *bits)
 {
     char *end;

@@ -30,7 +30,7 @@ enum kl_opt_kind {
 
 enum { KL_OPT_LIST_MAX = 64 };
 
-/** What a KL_OPT_LIST was given, in order; points into argv. */
+/** The values of a KL_OPT_LIST, in order; points into argv. */
 struct kl_opt_list {
     const char *text[KL_OPT_LIST_MAX];
     int n;
@@ -42,7 +42,7 @@ struct kl_opt {
     enum kl_opt_kind kind;
     size_t field;     /* offset of the field that receives the value */
     int64_t min, max; /* KL_OPT_INT only */
-    const char *arg;  /* what the help calls the value, e.g. "N" */
+    const char *arg;  /* the value's name in the help, e.g. "N" */
     const char *doc;
 };
 
@@ -68,7 +68,7 @@ int kl_opts_parse(const struct kl_opt *table, int argc, char **argv, int first, 
 /** Why a word that is no option is refused: one that looks like a topology file belongs to --topo, if the table has that. */
 void kl_opts_refuse_word(const struct kl_opt *table, const char *word, char *why, size_t why_size);
 
-/** Is it a file, or called like one? */
+/** Is it a file, or named like one? */
 bool kl_opts_is_file(const char *word);
 
 /** Print the table as the option part of a help text. */

@@ -31,7 +31,7 @@ enum { MAX_WORDS = 8 };
 
 static const struct parse_case {
     const char *line; /* words separated by spaces; the command's name comes before them */
-    int stop;         /* what kl_opts_parse returns, -1 for an error */
+    int stop;         /* the result of kl_opts_parse, -1 for an error */
     const char *why;  /* in the error */
     struct values want;
 } parse_cases[] = {
@@ -140,7 +140,7 @@ static void lists_grow_with_each_time(void **state)
     assert_non_null(strstr(why, "at most 64 times"));
 }
 
-/* A file in place of an option's value is what people try first. */
+/* People first try a file without its option: the error names the option. */
 static void files_are_told_their_option(void **state)
 {
     static const struct kl_opt topo[] = {{0, "topo", KL_OPT_TEXT, 0, 0, 0, "FILE", "a machine"}, KL_OPT_END};
@@ -168,7 +168,7 @@ static void help_lists_what_can_be_given(void **state)
     fclose(f);
     assert_non_null(strstr(text, "  -n, --number N              a number\n"));
     assert_non_null(strstr(text, "      --wait S                a time\n"));
-    assert_null(strstr(text, "graph")); /* what is refused is not offered */
+    assert_null(strstr(text, "graph")); /* refused values are not offered */
     free(text);
 }
 

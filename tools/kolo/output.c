@@ -10,7 +10,8 @@ ncclResult_t kl_output_end(FILE *to)
     errno = 0;
     if (!fflush(to) && !ferror(to)) return ncclSuccess;
     if (errno) return KL_FAIL_ERRNO("writing the output");
-    return KL_FAIL(ncclSystemError, "writing the output: a part could not be written"); /* earlier; why is forgotten */
+    return KL_FAIL(ncclSystemError,
+                   "writing the output: a part could not be written"); /* an earlier failure; its reason is lost */
 }
 
 ncclResult_t kl_output_json(json_t *document, FILE *to)

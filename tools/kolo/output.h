@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * output.h - what a command prints, and how it is noticed that it got lost.
+ * output.h - the output of a command, and detection of lost output.
  *
- * Single writes are not checked: a stream remembers that one failed. main() asks once, when a command has done well.
+ * Single writes are not checked: a stream remembers a failure. main() checks once, after a successful command.
  *
  * Errors: reported with KL_FAIL.
  */
@@ -15,10 +15,10 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/** Write what is still buffered. ncclSystemError if any of the output, now or earlier, could not be written. */
+/** Flush. ncclSystemError if any of the output, now or earlier, could not be written. */
 ncclResult_t kl_output_end(FILE *to);
 
-/** Print a document and let go of it; NULL stands for one that memory was short for. */
+/** Print a document and release it; NULL means that memory was short. */
 ncclResult_t kl_output_json(json_t *document, FILE *to);
 ncclResult_t kl_output_xml(const struct kl_xml *document, FILE *to);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * perf_coll.h - the collectives that `kolo perf` knows: how large their buffers are, who must receive what, and what
- * bandwidth a time means. Pure arithmetic; perf_issue.h runs them.
+ * perf_coll.h - the collectives of `kolo perf`: sizes of buffers, expected results, and bandwidth by time. Pure arithmetic;
+ * perf_issue.h runs them.
  *
- * Sizes: all counts are elements. A nominal size of the command line is what the largest buffer of a rank holds, as in
+ * Sizes: all counts are elements. A nominal size of the command line is the size of a rank's largest buffer, as in
  *        nccl-tests: collectives that cut it into a piece per rank round the piece down to a multiple of 16 bytes.
  * Source: nccl-tests, doc/PERFORMANCE.md and the table of each *_perf program.
  */
@@ -40,7 +40,7 @@ enum kl_coll_cut {                 /* how a nominal count becomes buffers of n r
 struct kl_coll {
     const char *name;
     enum kl_coll_cut cut;
-    bool reduces;         /* the data is that of a reduction */
+    bool reduces;         /* the data are operands of a reduction */
     bool has_op;          /* -o applies; else the column says "none" */
     bool has_root;        /* -r applies; else the column says -1 */
     bool checks_in_place; /* results of the in-place half are defined */
@@ -91,7 +91,7 @@ struct kl_coll_bandwidth {
     double algorithm, bus; /* GB/s */
 };
 
-/** What `seconds` for one operation mean; 0 for a barrier. */
+/** The bandwidths of an operation that takes `seconds`; 0 for a barrier. */
 struct kl_coll_bandwidth kl_coll_bandwidth(const struct kl_coll_shape *shape, size_t element_bytes, double seconds);
 
 #endif

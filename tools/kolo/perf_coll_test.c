@@ -41,11 +41,11 @@ static void shapes_are_those_of_nccl_tests(void **state)
     for (int i = 0; i < KL_NCOLLS; i++) assert_int_equal(kl_coll_id(kl_coll_find(kl_colls[i].name)), i);
 }
 
-/* ---- parts, against what each collective is defined to do ---- */
+/* ---- parts, against the definition of each collective ---- */
 
 enum { COUNT = 96 };
 
-/* Who has to be behind element i of rank's receive buffer: {source, index}, source -2 for nobody. */
+/* The origin of element i of rank's receive buffer: {source, index}, source -2 for none. */
 struct origin {
     int source;
     size_t index;

@@ -59,9 +59,9 @@ static const struct kl_opt table[] = {
     INT('N', "run_cycles", cycles, 0, INT_MAX, "go through all sizes N times, 0: until interrupted (1)"),
     INT('c', "check", checks, 0, INT_MAX, "verify every element of the results, N times per size; 0: never (1)"),
     TEXT('a', "average", average_text, "HOW",
-         "the time to show: that of rank0, or average, min or max over ranks; or 0 to 3 (average)"),
+         "the time to show: rank0's, or average, min or max over ranks; or 0 to 3 (average)"),
     INT('p', "parallel_init", parallel_init, 0, 1, "1: each thread joins with its own devices (0: one joins with all)"),
-    INT('z', "blocking", blocking, 0, 1, "1: wait after each operation (0)"),
+    INT('z', "blocking", blocking, 0, 3, "after each operation, 1: wait for it, 2: meet all ranks, 3: both (0)"),
     INT('R', "local_register", registration, 0, 2,
         "buffers of ncclMemAlloc, registered by ncclCommRegister (1) or as windows (2); 0: ordinary ones (0)"),
     INT('u', "misalign", misalign, 0, MAX_MISALIGN, "start the buffers N bytes after an aligned address (0)"),
@@ -137,7 +137,7 @@ static int resolve_names(struct kl_perf_config *c, char *why, size_t why_size)
     return 0;
 }
 
-/* ---- what fits together ---- */
+/* ---- consistency of options ---- */
 
 static int check_sizes(const struct kl_perf_config *c, char *why, size_t why_size)
 {
@@ -245,9 +245,9 @@ void kl_perf_print_help(FILE *to)
           "this machine; under mpirun, srun, torchrun or kolo run it joins the job instead (unless --np is given).\n\n",
           to);
     for (int i = 0; i < KL_NCOLLS; i++) fprintf(to, "  %-15s %s\n", kl_colls[i].name, kl_colls[i].help);
-    fputs("\nOptions are those of nccl-tests, and some more; defaults in parentheses:\n\n", to);
+    fputs("\nOptions as in nccl-tests, and some more; defaults in parentheses:\n\n", to);
     kl_opts_help(table, to);
-    fputs("\nThe table is that of nccl-tests: size in bytes and count of elements as the call takes it, then for "
+    fputs("\nThe table is as in nccl-tests: size in bytes and count of elements as the call takes it, then for "
           "separate\n"
           "(out-of-place) and shared (in-place) buffers the time per operation, bytes per time (algbw), the bandwidth "
           "that\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** perf_config.h - what a command line asks `kolo perf` to do. Options, defaults and meanings are those of nccl-tests. */
+/** perf_config.h - the command line of `kolo perf`. Options, defaults and meanings as in nccl-tests. */
 #ifndef KOLO_TOOL_PERF_CONFIG_H
 #define KOLO_TOOL_PERF_CONFIG_H
 
@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/** Between operations. */
+enum kl_perf_blocking { KL_BLOCKING_WAIT = 1, KL_BLOCKING_BARRIER = 2 };
+
 enum kl_perf_average { KL_AVERAGE_RANK0, KL_AVERAGE_MEAN, KL_AVERAGE_MIN, KL_AVERAGE_MAX };
 
 struct kl_perf_config {
@@ -20,7 +23,8 @@ struct kl_perf_config {
     int step_factor; /* > 1: sizes are multiplied by it instead */
     int nthreads, ndevices;
     int iterations, warmups, aggregated, checks, cycles;
-    int parallel_init, blocking, registration, misalign, per_iteration, cpu_time;
+    int blocking; /* flags of kl_perf_blocking */
+    int parallel_init, registration, misalign, per_iteration, cpu_time;
     uint64_t timeout_ms;
     const char *json;
 
@@ -42,7 +46,7 @@ struct kl_perf_config {
 /** Read the words behind "perf". -1: wrong usage, the reason in `why`. With --help only `help` counts. */
 int kl_perf_configure(int argc, char **argv, struct kl_perf_config *config, char *why, size_t why_size);
 
-/** What can be checked only when the number of ranks is known. -1 as above. */
+/** The checks that need the number of ranks. -1 as above. */
 int kl_perf_check_ranks(const struct kl_perf_config *config, int nranks, char *why, size_t why_size);
 
 /** The size after `bytes`; 0 behind the last one. */

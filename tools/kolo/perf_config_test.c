@@ -45,7 +45,7 @@ static const struct wrong_case {
     {"all_reduce -D 1", "-D has no meaning here"},
     {"all_reduce -V 1", "-V has no meaning here"},
     {"all_reduce -n 0", "-n: \"0\""},
-    {"all_reduce -z 2", "-z: \"2\""},
+    {"all_reduce -z 4", "-z: \"4\""},
     {"all_reduce -Q", "unknown option -Q"},
     {"hypercube -m 2", "hypercube"},
 };

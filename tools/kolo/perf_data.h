@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * perf_data.h - what ranks send, and what they must receive, so that every element of every result can be checked.
+ * perf_data.h - data to send and expected results, so that every element of every result can be checked.
  *
  * An element is taken from a table of KL_DATA_PERIOD (a prime) values per rank, in blocks of KL_DATA_BLOCK elements, each of
  * which starts at another place of the table. So neither shifted nor swapped pieces look right, while filling and
@@ -8,8 +8,8 @@
  * that all ranks share, not on the rank.
  *
  * Any order of reduction gives the exact result, because no partial result is ever rounded:
- *   sum   integers: anything, wrapping. Floats: small integers of both signs whose magnitudes add up to at most what the
- *         type counts exactly (e5m2 8, e4m3 16, bf16 256, half 2048); with more ranks than that, only so many
+ *   sum   integers: anything, wrapping. Floats: small integers of both signs with magnitudes that add up to at most the
+ *         type's largest exact count (e5m2 8, e4m3 16, bf16 256, half 2048); with more ranks than that, only so many
  *         contribute to an element, others each time.
  *   prod  integers: odd numbers, wrapping. Floats: 1, 2 and 1/2, never out of range.
  *   min, max  one rank, another for each element, has the extreme.
@@ -31,16 +31,16 @@ enum { KL_DATA_PERIOD = 4099, KL_DATA_BLOCK = 1024, KL_DATA_TABLE = KL_DATA_PERI
 struct kl_data_table {
     ncclDataType_t type;
     unsigned char *element; /* KL_DATA_TABLE elements */
-    int64_t *low, *high;    /* by kl_value_order: what is accepted; NULL: `element` exactly */
+    int64_t *low, *high;    /* by kl_value_order: the accepted range; NULL: `element` exactly */
 };
 
-/** What `rank` of `nranks` contributes to a reduction. -1: out of memory; the same for all below. */
+/** The contribution of `rank` of `nranks` to a reduction. -1: out of memory; also for the functions below. */
 int kl_data_contribution(struct kl_data_table *table, ncclDataType_t type, ncclRedOp_t op, int nranks, int rank);
 
-/** What the reduction over all ranks gives. */
+/** The result of the reduction over all ranks. */
 int kl_data_reduced(struct kl_data_table *table, ncclDataType_t type, ncclRedOp_t op, int nranks);
 
-/** What `rank` sends where nothing is computed: any bits. */
+/** The data of `rank` for operations without arithmetic: any bits. */
 int kl_data_moved(struct kl_data_table *table, ncclDataType_t type, int rank);
 
 /** Also for a zeroed table. */

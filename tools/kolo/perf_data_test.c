@@ -132,7 +132,7 @@ static void shuffle(int *order, int n)
     }
 }
 
-/* ---- what is claimed of the data ---- */
+/* ---- properties of the data ---- */
 
 struct world {
     int n;
@@ -206,7 +206,7 @@ static void check_world(struct world *w)
         size_t index = 0;
 
         while (index < 40 * (size_t)w->n && !is_missed(w, index, rank)) index++;
-        if (index == 40 * (size_t)w->n) fail_at(w, index, "nobody has noticed that a rank is missing");
+        if (index == 40 * (size_t)w->n) fail_at(w, index, "a missing rank was not noticed");
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * perf_expected.h - what a reduction must give, worked out once for all threads of a process: it takes every rank's contribution.
+ * perf_expected.h - the expected result of a reduction, computed once for all threads of a process from all contributions.
  *
- * Threads: any. Whoever comes while another works it out waits for that.
+ * Threads: any. A thread that comes during the computation waits for it.
  */
 #ifndef KOLO_TOOL_PERF_EXPECTED_H
 #define KOLO_TOOL_PERF_EXPECTED_H

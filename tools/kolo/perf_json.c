@@ -48,7 +48,7 @@ static json_t *any_string(const char *text)
     return string ? string : json_string("(not UTF-8)");
 }
 
-/* A name that nobody knows may be that of a secret, misspelled. */
+/* An unknown name may be a secret's, misspelled. */
 static bool may_be_shown(const struct kl_setting *s)
 {
     const struct kl_param *param = kl_param_find(&kl_param_registry, s->name);
@@ -129,6 +129,7 @@ void kl_perf_json_config(struct kl_perf_json *j, const struct kl_perf_config *c)
     set(j, o, "validation", json_integer(c->checks));
     set(j, o, "graph", json_integer(0));
     set(j, o, "blocking_collectives", json_boolean(c->blocking));
+    set(j, o, "blocking_mode", json_integer(c->blocking));
     set(j, o, "parallel_init", json_boolean(c->parallel_init));
     set(j, o, "report_cputime", json_boolean(c->cpu_time));
     set(j, o, "average", json_string(averages[c->average]));

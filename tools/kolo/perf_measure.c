@@ -84,15 +84,6 @@ static ncclResult_t issue_iteration(struct kl_perf_thread *t, int iteration)
     return close_group(rc);
 }
 
-static ncclResult_t run_iterations(struct kl_perf_thread *t, int n)
-{
-    for (int i = 0; i < n; i++) {
-        KL_TRY(issue_iteration(t, i));
-        if (t->config->blocking) KL_TRY(synchronize(t));
-    }
-    return ncclSuccess;
-}
-
 /* ---- agreeing ---- */
 
 /* Every rank takes part, but a thread's values count once in a sum. */
@@ -127,7 +118,27 @@ static ncclResult_t barrier(struct kl_perf_thread *t)
     return agree(t, &nothing, 1, ncclSum);
 }
 
-/* What -a asks for, of times that each thread has measured. */
+/* ---- iterations ---- */
+
+/* -z. The barrier is no step of its own: it belongs to what is timed. */
+static ncclResult_t block(struct kl_perf_thread *t)
+{
+    double nothing = 0;
+
+    if (t->config->blocking & KL_BLOCKING_WAIT) KL_TRY(synchronize(t));
+    return t->config->blocking & KL_BLOCKING_BARRIER ? agree_some(t, &nothing, 1, ncclSum) : ncclSuccess;
+}
+
+static ncclResult_t run_iterations(struct kl_perf_thread *t, int n)
+{
+    for (int i = 0; i < n; i++) {
+        KL_TRY(issue_iteration(t, i));
+        KL_TRY(block(t));
+    }
+    return ncclSuccess;
+}
+
+/* The times of each thread, combined as -a says. */
 static ncclResult_t average(struct kl_perf_thread *t, double *times, size_t n)
 {
     switch (t->config->average) {

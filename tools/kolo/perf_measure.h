@@ -32,7 +32,7 @@ struct kl_perf_thread {
 
     uint64_t seed; /* of the test data; the same in all threads at the same time */
     const struct kl_data_table
-        *reduced;     /* what the current reduction gives; NULL: nothing is reduced, or not checked */
+        *reduced;     /* the expected result of the current reduction; NULL: nothing is reduced, or not checked */
     double *times_us; /* of the iterations; NULL without -I */
     int ncomplaints;
 };

@@ -27,7 +27,7 @@ struct process {
     int argc;
     char **argv;
 
-    int process, nprocesses, local; /* among all, and among those of this host */
+    int process, nprocesses, local; /* among all, and among this host's */
     int nranks, nown;               /* of the job, of this process */
     ncclUniqueId id;                /* of the communicator to measure */
 
@@ -52,7 +52,7 @@ _Noreturn static void give_up(const struct kl_perf_rank *r, const char *operatio
 
 /* ---- joining ---- */
 
-/* A number that a launcher has left in the environment; -1: it has not. */
+/* A number from a launcher's environment variable; -1: not set. */
 static int number_of(const char *name)
 {
     const char *text = getenv(name);
@@ -102,7 +102,7 @@ static ncclResult_t join_as_environment_says(struct process *p, ncclComm_t *comm
     return ncclSuccess;
 }
 
-/* Several ranks in a process choose their devices; a single one takes what the library gives it. */
+/* Several ranks in a process choose their devices; a single one takes the library's default. */
 static ncclResult_t init_rank(const struct process *p, struct kl_perf_rank *r)
 {
     int ndevices;
@@ -223,7 +223,7 @@ static void run_threads(struct process *p)
     }
     if (err) {
         fprintf(stderr, "kolo perf: starting threads: %s\n", strerror(err));
-        _exit(KL_PERF_FAILED); /* those that run wait for those that do not */
+        _exit(KL_PERF_FAILED); /* the running threads wait for the missing ones */
     }
     thread_main(&own);
     for (int i = 1; i < started; i++) pthread_join(handle[i], NULL);
@@ -231,7 +231,7 @@ static void run_threads(struct process *p)
     free(handle);
 }
 
-/* ---- the watching thread, where there is no launcher that watches ---- */
+/* ---- the watching thread, if no launcher watches ---- */
 
 static void *watch_main(void *argument)
 {
@@ -307,7 +307,7 @@ static void set_thread(struct process *p, int i)
     };
 }
 
-/* Slots of our own where nobody else watches. */
+/* Slots of our own if there is no other watcher. */
 static int allocate(struct process *p, struct kl_watch_slot *slots)
 {
     size_t bytes = (size_t)p->nown * sizeof *slots;

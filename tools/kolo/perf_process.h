@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * perf_process.h - what one process of a measurement does: join the job, start its threads, report if it has rank 0.
+ * perf_process.h - one process of a measurement: join the job, start its threads, report if it has rank 0.
  *
  * Ranks:    rank = (process * threads + thread) * devices + device, as in nccl-tests.
- * Joining:  a launcher of Kolo gave the id of the whole job (KOLO_COMM_ID); every other job is joined as
+ * Joining:  a launcher of Kolo sets the id of the whole job (KOLO_COMM_ID); every other job is joined as
  *           koloInitFromEnv does, and with several ranks per process that communicator only hands out the id of the one
  *           to measure.
- * Failures: an error of the library is said with the rank and what it was doing, and ends the process at once with
- *           KL_PERF_FAILED; the other ranks learn of it from the library.
+ * Failures: an error of the library is printed with the rank and its operation, and ends the process at once with
+ *           KL_PERF_FAILED; the library notifies the other ranks.
  */
 #ifndef KOLO_TOOL_PERF_PROCESS_H
 #define KOLO_TOOL_PERF_PROCESS_H
@@ -15,7 +15,7 @@
 #include "tools/kolo/perf_config.h"
 #include "tools/kolo/perf_watch.h"
 
-enum { KL_PERF_FAILED = 3 }; /* exit code of a process whose rank failed; EXIT_PROBLEM is a verdict */
+enum { KL_PERF_FAILED = 3 }; /* exit code after the failure of a rank; EXIT_PROBLEM is a verdict */
 
 /**
  * Measure. `slots`: of all ranks, watched by the launcher; NULL: this process watches its own. `argv`: for the JSON file.

@@ -99,7 +99,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* The buffers of an iteration; each uses the part of the room behind the one before. */
+/* The buffers of an iteration: each iteration uses the part of the room behind the one before. */
 static void place(struct kl_perf_rank *r, int iteration)
 {
     const struct kl_coll_shape *s = &r->op.shape;
@@ -129,7 +129,7 @@ ncclResult_t kl_perf_rank_issue(struct kl_perf_rank *r, int step, int iteration)
     return kl_perf_issue(&r->op, step);
 }
 
-/* What iteration 0 uses of a buffer; the guard follows. */
+/* The part of a buffer that iteration 0 uses; the guard follows. */
 static size_t used_bytes(const struct kl_perf_rank *r)
 {
     return larger(r->op.shape.send, r->op.shape.recv) * r->op.element_bytes;
@@ -145,7 +145,7 @@ void kl_perf_rank_fill(struct kl_perf_rank *r, uint64_t seed)
     kl_data_fill(&r->own, seed, 0, s->send, own);
 }
 
-/* What stands in front of any complaint; the size is the one that the table shows. */
+/* The beginning of every complaint; its size is the one in the table. */
 static int say_where(const struct kl_perf_rank *r, char *text, size_t size)
 {
     const struct kl_coll *coll = &kl_colls[r->op.shape.id];

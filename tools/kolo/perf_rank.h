@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * perf_rank.h - one rank of a measurement: its communicator, stream and buffers, and the check of what it received.
+ * perf_rank.h - one rank of a measurement: its communicator, stream and buffers, and the check of its results.
  *
  * Buffers: a send and a receive buffer of `room` bytes each; a half works on both (out-of-place) or on the receive
  *          buffer alone (in-place). Iterations go through the room, as in nccl-tests, so that a small size does not
- *          stay in a cache only because it is repeated. Behind what is received lies a guard that no operation may touch.
- * Errors:  ncclResult_t of the library; the caller says what was going on.
+ *          stay in a cache only because it is repeated. Behind the result lies a guard that no operation may touch.
+ * Errors:  ncclResult_t of the library; the caller adds the context.
  * Threads: a rank belongs to one thread.
  */
 #ifndef KOLO_TOOL_PERF_RANK_H
@@ -18,7 +18,7 @@
 
 enum { KL_PERF_GUARD = 64, KL_PERF_SCRATCH = 1024 };
 
-/** -R: what the communicator is told of the buffers beforehand. */
+/** -R: registration of the buffers with the communicator. */
 enum kl_perf_registration { KL_PERF_NOT_REGISTERED, KL_PERF_REGISTERED, KL_PERF_WINDOWS };
 
 struct kl_perf_rank {
@@ -35,16 +35,16 @@ struct kl_perf_rank {
     char *send, *recv;      /* in them, misaligned as asked */
     double *scratch;        /* twice KL_PERF_SCRATCH values, to agree with the others */
 
-    struct kl_perf_op op; /* what is measured now */
+    struct kl_perf_op op; /* the current operation */
     bool in_place;
     struct kl_coll_piece *pieces; /* nranks to the peers, then as many from them */
-    struct kl_data_table own;     /* what this rank contributes */
+    struct kl_data_table own;     /* this rank's contribution */
 };
 
 /** Stream and buffers on the rank's device; `room` bytes for each buffer, which are of ncclMemAlloc if they will be registered. */
 ncclResult_t kl_perf_rank_open(struct kl_perf_rank *rank, size_t room, size_t misalign, unsigned stream_flags);
 
-/** Register the send buffer (0) or the receive buffer (1). All ranks do, those of a thread in one group for each. */
+/** Register the send buffer (0) or the receive buffer (1). All ranks do, the ranks of a thread in one group for each. */
 ncclResult_t kl_perf_rank_register(struct kl_perf_rank *rank, int which);
 
 /** Release everything, the communicator included. Also when half open. */
@@ -57,15 +57,15 @@ ncclResult_t kl_perf_rank_data(struct kl_perf_rank *rank, const struct kl_coll *
 /** Choose size and half; kl_perf_rank_data came first. */
 void kl_perf_rank_shape(struct kl_perf_rank *rank, const struct kl_coll_shape *shape, bool in_place);
 
-/** Put what this rank sends where iteration 0 looks for it, and nonsense where it receives. */
+/** Write this rank's data to the send buffer of iteration 0, and garbage to its receive buffer. */
 void kl_perf_rank_fill(struct kl_perf_rank *rank, uint64_t seed);
 
 /** Issue one step of one operation. */
 ncclResult_t kl_perf_rank_issue(struct kl_perf_rank *rank, int step, int iteration);
 
 /**
- * Count the wrong elements that iteration 0 has received, after kl_perf_rank_fill with the same seed. `reduced`: what the
- * reduction gives. `complaint` says what the first one is, if any.
+ * Count the wrong elements that iteration 0 has received, after kl_perf_rank_fill with the same seed. `reduced`: the
+ * expected result of the reduction. `complaint` describes the first wrong one, if any.
  */
 ncclResult_t kl_perf_rank_check(const struct kl_perf_rank *rank, const struct kl_data_table *reduced, uint64_t seed,
                                 size_t *nwrong, char *complaint, size_t size);

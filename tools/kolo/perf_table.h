@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * perf_table.h - what `kolo perf` prints: the lines, columns and footer of nccl-tests, so that whoever reads those reads
- * these.
+ * perf_table.h - the output of `kolo perf`: lines, columns and footer of nccl-tests, so that its parsers read them.
  *
  * A row is printed while it is measured: its start, then each half when it is known, then its end.
  */
@@ -52,7 +51,7 @@ struct kl_perf_summary {
 /** The mean of the bus bandwidths of all halves. */
 double kl_perf_mean_bandwidth(const struct kl_perf_summary *summary);
 
-/** Below 90 % of what was asked for? */
+/** Below 90 % of the requested bandwidth? */
 bool kl_perf_too_slow(const struct kl_perf_summary *summary);
 
 void kl_perf_print_header(FILE *to, const struct kl_perf_config *config, const struct kl_perf_device *devices,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * perf_watch.h - notice that ranks are stuck, and say in what and which ones.
+ * perf_watch.h - detect stuck ranks, and name them and their operation.
  *
- * Every rank has a slot in memory shared with whoever watches (the launcher, or a thread of the process). All ranks go
+ * Every rank has a slot in memory shared with the watcher (the launcher, or a thread of the process). All ranks go
  * through the same steps in the same order; a slot counts the steps its rank has begun and ended.
  *
  *      ended <= begun <= ended + 1;   equal: between two steps, unequal: inside one
  *
  * Threads:      a slot has one writer, its rank; any number of readers.
- * Memory order: `begun` is stored with release after what describes the step, and read with acquire before it. A reader
+ * Memory order: `begun` is stored with release after the step's description, and read with acquire before it. A reader
  *               that comes while the next step begins may mix the two: it only describes.
  */
 #ifndef KOLO_TOOL_PERF_WATCH_H
@@ -47,8 +47,8 @@ void kl_watch_end(struct kl_watch_slot *slot);
 void kl_watch_describe(const struct kl_watch_slot *slot, const char *operation, char *text, size_t size);
 
 /**
- * Is a rank of `slots[0 .. nranks)` in its step for more than `timeout_ms`? Then `text` says in which, and who has not
- * finished it; ranks are numbered from `first_rank`.
+ * Is a rank of `slots[0 .. nranks)` in its step for more than `timeout_ms`? Then `text` names the step and the ranks that
+ * have not finished it; ranks are numbered from `first_rank`.
  */
 bool kl_watch_stuck(const struct kl_watch_slot *slots, int nranks, int first_rank, uint64_t now_ns, uint64_t timeout_ms,
                     const char *operation, char *text, size_t size);

@@ -59,7 +59,7 @@ static void one_has_not_come(void **state)
                         "0-5, not even begun by 3");
 }
 
-/* Some have gone on, and wait in the next step for who is still in this one. */
+/* Some have gone on, and wait in the next step for the ranks in this one. */
 static void some_are_ahead(void **state)
 {
     char text[TEXT];

@@ -330,7 +330,7 @@ static json_t *ring_end(const struct kl_plan_domain *d, int nchannels, int chann
     return json_pack("[i,i,i]", rank, d->topo->node[kl_topo_at(d->topo, KL_NODE_NET, nic.net)].net.dev, nic.proxy);
 }
 
-/* Between hosts: channels, who receives and sends there, through which NET and whose proxy. */
+/* Between hosts: channels, the ranks that receive and send there, their NETs and proxies. */
 static json_t *ring_nets(const struct kl_plan *p)
 {
     const struct kl_plan_domain *d = &p->domain[p->domain_of[0]];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** plan_json.h - a plan as the JSON object of `kolo graph --json`; its keys are those of the command's manual. */
+/** plan_json.h - a plan as the JSON object of `kolo graph --json`; the command's manual has its keys. */
 #ifndef KOLO_TOOL_PLAN_JSON_H
 #define KOLO_TOOL_PLAN_JSON_H
 

@@ -15,9 +15,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* ---- who listens ---- */
+/* ---- finding processes ---- */
 
-/* The name in a line of /proc/net/unix, if it is that of a process of ours. */
+/* The name in a line of /proc/net/unix, if it belongs to a process of Kolo. */
 static bool find_name(char *line, struct kl_ras_process *p)
 {
     char *name = strstr(line, " @" KL_RAS_NAME);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * ras_client.h - asking processes with communicators what they do (comm/watch/ras.h), in NCCL's text protocol.
+ * ras_client.h - query processes with communicators for their state (comm/watch/ras.h), in NCCL's text protocol.
  *
  * Errors: reported with KL_FAIL.
  */
@@ -15,11 +15,11 @@ struct kl_ras_process {
     char name[108];
 };
 
-/** Those of this network namespace, by pid; free(*process). */
+/** The processes of this network namespace, by pid; free(*process). */
 ncclResult_t kl_ras_processes(struct kl_ras_process **process, int *n);
 
 /**
- * Say `question` (lines), and get everything that is said in return; free(*answer). ncclRemoteError: nothing came within
+ * Send `question` (lines), and receive the whole answer; free(*answer). ncclRemoteError: nothing came within
  * `timeout_ms`.
  */
 ncclResult_t kl_ras_ask(const struct kl_ras_process *process, const char *question, int timeout_ms, char **answer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** reason_json.h - reasons as every answer has them: {"code", "text"}; and what rules answered, with their reasons. */
+/** reason_json.h - reasons as JSON: {"code", "text"}; and results of rules with their reasons. */
 #ifndef KOLO_TOOL_REASON_JSON_H
 #define KOLO_TOOL_REASON_JSON_H
 

@@ -4,7 +4,7 @@
  *
  * A rank is started by posix_spawn of this very program with the hidden command `rank-exec`, which asks the kernel to be
  * killed with its parent, enters the rank's network namespace, and then becomes the rank's program by exec. Each rank
- * leads a process group. What a rank started in turn is not reached by the kernel's promise; for that there is the
+ * leads a process group. This does not cover processes that a rank starts itself; for them there is the
  * janitor, a process of its own session that kills the groups of all ranks when the launcher disappears.
  *
  * A program that uses these functions passes its hidden commands to kl_spawn_hidden at the start of main.
@@ -22,7 +22,7 @@
 /** This program; where there is no /proc none can be started. */
 #define KL_SPAWN_SELF "/proc/self/exe"
 
-/** Exit codes of a rank whose program cannot be started, as of a shell: it, or its interpreter, is not there; or it cannot be run. */
+/** Exit codes if a rank's program cannot be started, as of a shell: it cannot be run; it, or its interpreter, is missing. */
 enum { KL_SPAWN_NOT_RUN = 126, KL_SPAWN_NOT_FOUND = 127 };
 
 struct kl_spawn {

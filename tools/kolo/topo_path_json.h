@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/** The path from one node to another, link by link, and what follows from it. Both are GPUs, NETs, CPUs or the NVSwitch. */
+/** The path from one node to another, link by link, and its consequences. Both are GPUs, NETs, CPUs or the NVSwitch. */
 json_t *kl_topo_path_json(const struct kl_topo *t, int from, int to);
 
 #endif

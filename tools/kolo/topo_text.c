@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MAX_COLUMNS = 64 }; /* of more GPUs or NICs nobody reads a table */
+enum { MAX_COLUMNS = 64 }; /* a table of more GPUs or NICs would be unreadable */
 
 /* ---- tree ---- */
 

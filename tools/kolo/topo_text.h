@@ -13,7 +13,7 @@ void kl_topo_text(const struct kl_topo *t, const struct kl_cluster *cluster, FIL
 /** Graphviz: nodes, and a line for each pair of links that belong together. */
 void kl_topo_dot(const struct kl_topo *t, const char *name, FILE *to);
 
-/** The path from one node to another, link by link, and what follows from it. Both are GPUs, NETs, CPUs or the NVSwitch. */
+/** The path from one node to another, link by link, and its consequences. Both are GPUs, NETs, CPUs or the NVSwitch. */
 void kl_topo_explain_path(const struct kl_topo *t, int from, int to_node, FILE *to);
 
 #endif

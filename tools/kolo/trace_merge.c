@@ -96,13 +96,13 @@ static double earliest(const struct trace *t, int n)
     return first;
 }
 
-/* Nanoseconds are what the traces were written with. */
+/* Traces have a resolution of nanoseconds. */
 static double rounded(double us)
 {
     return round(us * 1e3) / 1e3;
 }
 
-/* From the clock of its rank to that of rank 0, from the first event on; and into a process of its own. */
+/* Convert from the clock of its rank to rank 0's, relative to the first event; and give it a process of its own. */
 static int place(json_t *event, const struct trace *t, int process, double zero)
 {
     if (json_object_set_new(event, "pid", json_integer(process))) return -1;
@@ -145,7 +145,7 @@ static ncclResult_t write_merged(struct trace *t, int n, const char *out)
     return failed ? KL_FAIL_ERRNO("cannot write %s", out) : ncclSuccess;
 }
 
-/* ---- who is late ---- */
+/* ---- late ranks ---- */
 
 static int by_collective(const void *a, const void *b)
 {
@@ -227,7 +227,7 @@ static ncclResult_t find(const struct trace *t, int n, struct kl_trace_findings 
     f->rank = calloc((size_t)n, sizeof *f->rank);
     if (!s || !f->rank) {
         free(s);
-        return KL_NOMEM("what traces say");
+        return KL_NOMEM("the findings of traces");
     }
     f->nranks = n;
     for (int k = 0; k < n; k++) {

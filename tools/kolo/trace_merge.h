@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * trace_merge.h - the traces of several ranks on one time axis, and what they say together.
+ * trace_merge.h - the traces of several ranks on one time axis, and their joint findings.
  *
- * Each rank's trace says how its clock stands to that of rank 0. Traces of several communicators may be merged too; each rank of
+ * Each rank's trace has its clock's offset to rank 0's. Traces of several communicators may be merged too; each rank of
  * each is a process of the result.
  *
  * Errors: reported with KL_FAIL, naming the file.

@@ -24,10 +24,10 @@ enum {
     BLOCK_NS = 500000,
     MOST_BLOCKS = 40,
     MOST_OPERATIONS = 256,
-    GRACE_S = 600, /* beyond the deadline, for what was begun: only what hangs is ended */
+    GRACE_S = 600, /* beyond the deadline, for begun measurements: only hanging ones are ended */
 };
 
-/* What all processes map. */
+/* The memory that all processes map. */
 struct shared {
     ncclUniqueId id;
     _Alignas(KL_LINE) _Atomic unsigned arrived, passed;
@@ -50,7 +50,7 @@ struct rank {
 
 /* ---- together ---- */
 
-/* Who waits in vain is killed by the parent. */
+/* The parent kills a process that waits in vain. */
 static void meet(struct rank *r)
 {
     unsigned round = ++r->round;
@@ -126,8 +126,8 @@ static void note_spread(struct kl_tune_spread *spread, double *times, int n)
 }
 
 /*
- * The least of some blocks: what else runs on the machine only adds. The first block connects, and touches memory. Blocks grow while they are
- * short, so that one that is disturbed for milliseconds is no disaster.
+ * The least time of some blocks: other load on the machine only adds. The first block connects, and touches memory. Blocks
+ * grow while they are short, so that a disturbance of milliseconds does little harm.
  */
 static ncclResult_t measure_size(struct rank *r, int func, size_t bytes, float *us)
 {
@@ -148,7 +148,7 @@ static ncclResult_t measure_size(struct rank *r, int func, size_t bytes, float *
     return ncclSuccess;
 }
 
-/* What the algorithm cannot do is refused by the first call, on all ranks alike. */
+/* If the algorithm cannot do it, the first call fails, on all ranks alike. */
 static ncclResult_t measure_line(struct rank *r, int func, int algo)
 {
     float us[KL_MEASURED_SIZES];
@@ -200,7 +200,7 @@ static bool is_setting(const char *entry)
     return !strncmp(entry, "NCCL_", 5) || !strncmp(entry, "KOLO_", 5);
 }
 
-/* Nobody's settings but those that measuring takes. */
+/* Unset all settings except the ones for measuring. */
 static void set_environment(void)
 {
     char **kept = environ;
@@ -251,7 +251,7 @@ static void be_rank(struct rank r, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
-    kl_error_quiet(1); /* algorithms refuse what they cannot do */
+    kl_error_quiet(1); /* errors of algorithms that cannot do the operation are expected */
     ncclResult_t rc = run_rank(&r);
     if (rc) fprintf(stderr, "kolo tune: rank %d of %d: %s\n", r.rank, r.nranks, kl_error_text());
     _exit(rc != ncclSuccess);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * tune_measure.h - measures what operations take on this machine, with processes of its own.
+ * tune_measure.h - measures the time of operations on this machine, with processes of its own.
  *
- * Errors:  ncclSystemError; ncclRemoteError when a process ended badly, which has said why.
+ * Errors:  ncclSystemError; ncclRemoteError when a process failed, which has printed the reason.
  * Threads: one at a time; the process has not used the library before, as its children use it anew.
  */
 #ifndef KOLO_TOOL_TUNE_MEASURE_H
@@ -17,8 +17,8 @@ struct kl_tune_spread {
 #define KL_TUNE_APART 1.5
 
 /**
- * Fill in what can be measured with `nranks`, which is kl_measured_ranks[at], until `deadline` (base/clock.h): what is not begun by then is
- * left out. A line that is there is complete. Adds to `spread`.
+ * Fill in the measurements with kl_measured_ranks[at] ranks, until `deadline` (base/clock.h): lines that are not begun by then
+ * are left out. A line that is there is complete. Adds to `spread`.
  */
 ncclResult_t kl_tune_measure(int at, uint64_t deadline, struct kl_tuning_measured *measured,
                              struct kl_tune_spread *spread);

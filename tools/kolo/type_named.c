@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Besides those of kl_type_name. */
+/* In addition to the names of kl_type_name. */
 static const struct {
     const char *name;
     ncclDataType_t type;

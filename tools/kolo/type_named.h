@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** type_named.h - data types by the names that people give them: NCCL's, nccl-tests', and those of frameworks. */
+/** type_named.h - data types by their usual names: NCCL's, nccl-tests' and the frameworks'. */
 #ifndef KOLO_TOOL_TYPE_NAMED_H
 #define KOLO_TOOL_TYPE_NAMED_H
 

@@ -11,7 +11,7 @@
 
 enum { PAGE = 4096 };
 
-/* What lies in the arena, in the order of addresses, without gaps: piece, free, piece, ... No two free ones are neighbours. */
+/* A span of the arena, in address order, without gaps: piece, free, piece, ... No two free ones are neighbours. */
 struct span {
     size_t offset, bytes;
     bool taken;
@@ -96,7 +96,7 @@ static size_t find(const struct kl_cuda_arena *a, size_t offset)
     return low < a->nspans && a->span[low].offset == offset ? low : a->nspans;
 }
 
-/* Make `bytes` from `begin` on a span of its own within the free span `at`; what is before and behind it stays free. */
+/* Make `bytes` from `begin` on a span of its own within the free span `at`; the rest before and behind it stays free. */
 static bool take(struct kl_cuda_arena *a, size_t at, size_t begin, size_t bytes)
 {
     struct span s = a->span[at];
@@ -138,7 +138,7 @@ void *kl_cuda_arena_cut(struct kl_cuda_arena *a, size_t bytes, size_t align)
     return piece;
 }
 
-/* Whole pages go back to the machine, and a new piece there is zero; what shares a page with a neighbour is cleared. */
+/* Return whole pages to the machine, so that a new piece there is zero; clear the parts of pages shared with neighbours. */
 static void give_back(struct kl_cuda_arena *a, struct span s)
 {
     size_t first = (s.offset + PAGE - 1) / PAGE * PAGE, last = (s.offset + s.bytes) / PAGE * PAGE;

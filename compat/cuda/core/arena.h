@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * arena.h - the memory of a device: a sparse segment that is mapped once, out of which pieces are cut.
+ * arena.h - the memory of a device: a sparse segment, mapped once, divided into pieces.
  *
- * The segment is a memfd, so that another process of this user can map a piece by what kl_cuda_arena_fd and an offset say. Pages are the
- * machine's when they are first written, and given back when their piece is freed: a piece is zero when it is new.
+ * The segment is a memfd, so that another process of this user can map a piece by descriptor (kl_cuda_arena_fd) and offset.
+ * Pages are allocated at the first write, and returned when their piece is freed: a new piece is zero.
  *
  * Sizes:    bytes; pieces begin at multiples of KL_CUDA_PIECE.
  * Threads:  any.
@@ -18,7 +18,7 @@ enum { KL_CUDA_PIECE = 512 };
 
 struct kl_cuda_arena;
 
-/** Room for `bytes` in a segment of this name; NULL when the system does not give it. */
+/** Create an arena of `bytes` in a segment of this name; NULL if the system refuses. */
 struct kl_cuda_arena *kl_cuda_arena_create(size_t bytes, const char *name);
 void kl_cuda_arena_close(struct kl_cuda_arena *arena);
 

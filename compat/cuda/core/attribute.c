@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * attribute.c - attributes of devices, by number. What the table does not have is 1.
+ * attribute.c - attributes of devices, by number. Numbers outside the table are error 1.
  */
 #include "compat/cuda/core/device.h"
 

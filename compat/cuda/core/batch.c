@@ -46,7 +46,7 @@ cudaError_t kl_cuda_copy_batch(const struct kl_cuda_batch *b, cudaStream_t strea
 
 /* ---- boxes ---- */
 
-/* What is left 0 is as large as the box. */
+/* Extents of 0 mean the size of the box. */
 static struct kl_cuda_volume volume(const struct cudaMemcpy3DOperand *o, struct cudaExtent e)
 {
     return (struct kl_cuda_volume){.base = o->op.ptr.ptr,

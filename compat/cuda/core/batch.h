@@ -11,13 +11,13 @@ struct kl_cuda_batch {
     const size_t *bytes;
     size_t count;
     const struct cudaMemcpyAttributes *attributes;
-    const size_t *first; /* copy that the attributes of this number are for, until those of the next; the first is 0 */
+    const size_t *first; /* index of the first copy with these attributes, up to the next entry; the first is 0 */
     size_t nattributes;
 };
 
 /**
- * Queue them on a stream, which may not be the legacy one. *failed: the copy that could not be queued, or SIZE_MAX; NULL: not wanted.
- * Errors: 1 the batch makes no sense, and else those of copies.
+ * Queue them on a stream, which may not be the legacy one. *failed: the copy that could not be queued, or SIZE_MAX; may be NULL.
+ * Errors: 1 for an invalid batch, else the errors of copies.
  */
 cudaError_t kl_cuda_copy_batch(const struct kl_cuda_batch *batch, cudaStream_t stream, size_t *failed);
 

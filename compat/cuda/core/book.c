@@ -10,7 +10,7 @@ static struct kl_cuda_range *ranges; /* by address */
 static size_t count, room;
 static uint64_t last_id;
 
-/* How many ranges begin at the address or before. */
+/* The number of ranges that begin at the address or before. */
 static size_t upto(const char *address)
 {
     size_t low = 0, high = count;

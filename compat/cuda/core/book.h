@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * book.h - what every range of memory that the stand-in knows is, found by any address within it.
+ * book.h - the memory ranges of the stand-in, found by any address within them.
  *
  * Ranges do not overlap.
  * Threads: any.
@@ -24,15 +24,15 @@ enum kl_cuda_memory {
 
 struct kl_cuda_range {
     char *base;
-    size_t bytes; /* as asked for */
+    size_t bytes; /* the requested size */
     enum kl_cuda_memory kind;
-    int device;     /* that the process sees; current when it was made, for host memory */
-    unsigned flags; /* it was made with */
-    uint64_t id;    /* another one for each range of the process */
-    void *owner;    /* of who made it */
+    int device;     /* visible device; for host memory the current one at allocation */
+    unsigned flags; /* flags of the allocation */
+    uint64_t id;    /* unique among the ranges of the process */
+    void *owner;    /* the creator's object */
 };
 
-/** Enter a range; its id is set. False: memory is short, or it overlaps another one. */
+/** Add a range; its id is set. False: memory is short, or it overlaps another one. */
 bool kl_cuda_book_add(struct kl_cuda_range *range);
 
 /** The range that an address is in. */
@@ -41,7 +41,7 @@ bool kl_cuda_book_find(const void *address, struct kl_cuda_range *range);
 /** Does any range overlap these bytes? */
 bool kl_cuda_book_overlaps(const void *address, size_t bytes);
 
-/** Take out the range that begins here, if its kind is in `kinds` (a bit for each). */
+/** Remove the range that begins here, if its kind is in `kinds` (a bit for each). */
 bool kl_cuda_book_take(const void *base, unsigned kinds, struct kl_cuda_range *range);
 
 /** The first range behind `after` (NULL: the first of all). */

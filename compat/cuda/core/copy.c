@@ -11,10 +11,10 @@ enum {
     EARLY_BYTES = 64 << 10
 }; /* up to here a synchronous copy from pageable memory returns when the source has been read */
 
-/* ---- what memory is ---- */
+/* ---- kinds of memory ---- */
 
-/* Only what the book knows to be the host's alone, or nothing at all, is pageable. A kind that says "device" is believed: memory
- * that ncclMemAlloc gave is not in the book. */
+/* Memory is pageable if the book has it as the host's alone, or not at all. A kind of "device" is trusted: memory of
+ * ncclMemAlloc is not in the book. */
 static bool pageable(const void *ptr, bool device_by_kind)
 {
     struct kl_cuda_range range;
@@ -101,7 +101,7 @@ static void fill_row(char *row, const struct job *j)
         break;
     default:
         for (size_t x = 0; x + (size_t)j->element_bytes <= j->box.width; x += (size_t)j->element_bytes)
-            memcpy(row + x, &j->value, (size_t)j->element_bytes); /* low bytes come first, here and on GPUs */
+            memcpy(row + x, &j->value, (size_t)j->element_bytes); /* little-endian, here and on GPUs */
     }
 }
 

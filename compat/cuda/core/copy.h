@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * copy.h - copies and fills in stream order, with what CUDA promises about memory that is not pinned.
+ * copy.h - copies and fills in stream order, with CUDA's guarantees for memory that is not pinned.
  *
  * A source that is not pinned is read before the call returns (but not while its stream captures: then when the graph runs). A destination that is
  * not pinned is written when the call returns.
@@ -21,7 +21,7 @@ struct kl_cuda_box {
     size_t to_pitch, to_slice, from_pitch, from_slice; /* bytes from row to row, from slice to slice */
 };
 
-/** Where in a volume a box begins: slices of `height` rows of `pitch` bytes. Without a height it has one slice. */
+/** The corner of a box in a volume: slices of `height` rows of `pitch` bytes. Without a height it has one slice. */
 struct kl_cuda_volume {
     char *base;
     size_t pitch, height, x, y, z;

@@ -69,7 +69,7 @@ static cudaError_t ready(void)
     return all.rc;
 }
 
-/* ---- asked ---- */
+/* ---- queries ---- */
 
 cudaError_t kl_cuda_host_devices(const struct kl_cuda_device **list, int *count)
 {

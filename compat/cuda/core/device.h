@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * device.h - the emulated devices: what they say of themselves, and how they are joined.
+ * device.h - the emulated devices: their properties, and how they are joined.
  *
- * All of it is of the topology file, or of this machine's host devices, and of a table of models (model.h) for what a file does not
- * say. Read once; constant then. NVML counts the host's devices; the runtime and the driver those that CUDA_VISIBLE_DEVICES leaves.
+ * Sources: the topology file, or this machine's host devices, and a table of models (model.h) for missing properties. Read
+ * once; constant then. NVML counts the host's devices; the runtime and the driver count the ones of CUDA_VISIBLE_DEVICES.
  *
  * Threads: any.
  */
@@ -24,17 +24,17 @@ enum kl_cuda_link_end { KL_CUDA_LINK_GPU, KL_CUDA_LINK_SWITCH, KL_CUDA_LINK_CPU 
 /** One NVLink. */
 struct kl_cuda_link {
     enum kl_cuda_link_end end;
-    struct kl_cuda_place at; /* of what it leads to */
+    struct kl_cuda_place at; /* of its far end */
 };
 
 struct kl_cuda_device {
     int ordinal; /* on its host */
     unsigned char uuid[16];
-    struct kl_cuda_place at; /* where it is on PCI */
+    struct kl_cuda_place at; /* its PCI address */
     unsigned pci_device, pci_subsystem;
     unsigned pcie_width, pcie_generation;
     int sm, numa;
-    size_t memory; /* bytes that it gives */
+    size_t memory; /* bytes of its memory */
     const struct kl_cuda_model *model;
     uint64_t above[KL_CUDA_SWITCHES]; /* PCI ids of the switches that it hangs on, nearest first; 0: no more */
     int nc2c;                         /* links to the CPU's own fabric, as Grace Hopper has them */
@@ -45,19 +45,19 @@ struct kl_cuda_device {
 /** Devices of the host, by ordinal. Errors: 999 when the topology cannot be read. */
 cudaError_t kl_cuda_host_devices(const struct kl_cuda_device **list, int *count);
 
-/** The number that this process sees, at most KL_CUDA_DEVICES. */
+/** The number of visible devices of this process, at most KL_CUDA_DEVICES. */
 cudaError_t kl_cuda_device_count(int *count);
 
-/** One that this process sees: 101 if it does not. */
+/** A visible device; 101 if there is none with this number. */
 cudaError_t kl_cuda_device(int device, const struct kl_cuda_device **out);
 
-/** The device that this process sees at a place. No place: 1; none there: 101. */
+/** The visible device at a PCI address. Errors: 1 invalid address, 101 none there. */
 cudaError_t kl_cuda_device_at(const char *place, int *device);
 
 /** "GPU-..." */
 void kl_cuda_uuid_text(const unsigned char uuid[16], char text[41]);
 
-/** What joins two devices of the host, by ordinal. */
+/** The connection of two devices of the host, by ordinal. */
 struct kl_cuda_path {
     bool p2p; /* may one read and write the other's memory directly? */
     int type; /* enum kl_path_type */

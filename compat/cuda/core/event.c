@@ -15,10 +15,10 @@
 _Static_assert((int)cudaEventRecordExternal == KOLO_EVENT_EXTERNAL, "the flag is handed on");
 _Static_assert((int)cudaEventWaitExternal == KOLO_EVENT_EXTERNAL, "the flag is handed on");
 
-/* What processes share of an event. Whoever records it last counts. */
+/* The part of an event that processes share. The last recorder counts. */
 struct shared {
     _Atomic uint64_t recorded, done;
-    _Atomic pid_t recorder; /* if it is gone, nobody waits for what it has queued */
+    _Atomic pid_t recorder; /* if it is gone, its queued work is not waited for */
 };
 
 struct event {
@@ -158,7 +158,7 @@ struct passage {
 static bool passed(const struct shared *s, uint64_t number)
 {
     if (kl_load_acquire(&s->done) >= number) return true;
-    if (kl_load_acquire(&s->recorded) < number) return true; /* it was taken back */
+    if (kl_load_acquire(&s->recorded) < number) return true; /* it was revoked */
     pid_t recorder = kl_load_relaxed(&s->recorder);
     return recorder && kill(recorder, 0) && errno == ESRCH;
 }
@@ -215,7 +215,7 @@ static struct passage *make_passage(const struct event *e)
     return p;
 }
 
-/* The record that failed was none, unless another one came behind it, which then counts. */
+/* Undo a failed record, unless a later one counts. */
 static void take_back(struct shared *s, uint64_t number, pid_t recorder_before)
 {
     if (atomic_compare_exchange_strong_explicit(&s->recorded, &number, number - 1, memory_order_acq_rel,
@@ -278,7 +278,7 @@ cudaError_t kl_cuda_event_order(cudaStream_t stream, cudaEvent_t event, unsigned
     return wait_shared(e, stream);
 }
 
-/* ---- asked and waited for ---- */
+/* ---- queries and waits ---- */
 
 static cudaError_t wait_or_ask(cudaEvent_t event, ncclResult_t (*call)(koloEvent_t))
 {

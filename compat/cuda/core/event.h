@@ -2,7 +2,7 @@
 /**
  * event.h - events: kolo's, each of the device that was current when it was made. One between processes is a counter in shared memory.
  *
- * Errors:  400 for what is no event, or has no time; 600 not done; 905 to 907 in captures.
+ * Errors:  400 for an invalid event, or one without time; 600 not done; 905 to 907 in captures.
  * Threads: any; one at a time destroys an event.
  */
 #ifndef KL_CUDA_EVENT_H
@@ -27,7 +27,7 @@ bool kl_cuda_event_known(cudaEvent_t event);
 /** The segment of an event between processes. 1: it is not one. */
 cudaError_t kl_cuda_event_segment(cudaEvent_t event, int *fd);
 
-/** An event on a segment, whose descriptor becomes its own. */
+/** An event on a segment; takes ownership of its descriptor. */
 cudaError_t kl_cuda_event_open(cudaEvent_t *event, int fd);
 
 /** Destroy all events of a device. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * handle.h - what programs hold of an object: a number that is looked up, so that a handle that is gone is an error.
+ * handle.h - handles of objects: numbers that are looked up, so that the use of a destroyed handle is an error.
  *
- * Threads: any. Who destroys an object while another thread uses it, asks for trouble as with CUDA.
+ * Threads: any. Destroying an object while another thread uses it is undefined, as with CUDA.
  */
 #ifndef KL_CUDA_HANDLE_H
 #define KL_CUDA_HANDLE_H
@@ -27,7 +27,7 @@ void *kl_cuda_handle_make(enum kl_cuda_kind kind, void *object);
 /** The object, NULL if there is none of this kind. */
 void *kl_cuda_handle_find(enum kl_cuda_kind kind, const void *handle);
 
-/** The same, and the handle is gone. */
+/** The same, and remove the handle. */
 void *kl_cuda_handle_take(enum kl_cuda_kind kind, const void *handle);
 
 /** Call `visit` for the handles of a kind, until it returns true. It may not make or take handles. */

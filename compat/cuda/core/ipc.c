@@ -15,7 +15,7 @@
 
 enum { MEMORY = 0x4b4f4c4d, EVENT = 0x4b4f4c45 };
 
-/* What the bytes of a handle are. */
+/* The layout of a handle. */
 struct handle {
     uint32_t magic;
     int32_t pid, fd;
@@ -27,7 +27,7 @@ struct handle {
 _Static_assert(sizeof(struct handle) == sizeof(cudaIpcMemHandle_t), "both are CUDA's");
 _Static_assert(sizeof(struct handle) == sizeof(cudaIpcEventHandle_t), "both are CUDA's");
 
-/* The descriptor that a handle is of; -1: the process has it no more. */
+/* The descriptor of a handle; -1: the process has closed it. */
 static int open_segment(const struct handle *h)
 {
     char path[64];
@@ -60,7 +60,7 @@ cudaError_t kl_cuda_ipc_memory_handle(cudaIpcMemHandle_t *handle, const void *pt
     return cudaSuccess;
 }
 
-/* What is open: by who made it and the number that it gave it. */
+/* An open handle: by its creator and the creator's number. */
 struct opened {
     int32_t pid;
     uint64_t id, inode;

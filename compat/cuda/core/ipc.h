@@ -2,7 +2,7 @@
 /**
  * ipc.h - memory and events of other processes of this user, by handles of 64 bytes that programs pass on as they like.
  *
- * A handle says which descriptor of which process; it is opened below /proc, so both must see each other there.
+ * A handle names a process and its descriptor, which is opened below /proc; so both must see each other there.
  *
  * Errors:  1 no handle, no whole allocation, a process that is gone; 201 opened where it was made.
  * Threads: any.

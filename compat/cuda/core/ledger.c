@@ -25,7 +25,7 @@ struct slot {
     int64_t given[KL_CUDA_DEVICES];
 };
 
-/* All but the locks is read and written under the lock of byte SLOTS. */
+/* Everything except the locks is protected by the lock of byte SLOTS. */
 struct file {
     uint64_t slots; /* that were ever taken */
     struct slot slot[SLOTS];
@@ -99,7 +99,7 @@ static uint64_t sum(int ordinal)
 
 /* ---- the file ---- */
 
-/* If the first of a row is set, the others name the job; where there are none, who started its processes does. */
+/* If the first of a row is set, the others name the job; without others the launcher process does. */
 static bool name_job(char name[KL_JOB_NAME])
 {
     static const struct {
@@ -137,7 +137,7 @@ static int open_locked(const char *path)
     return -1;
 }
 
-/* Its pages are given now: later, in full shared memory, each would be a SIGBUS. */
+/* Allocate its pages now: later, if shared memory is full, each would cause a SIGBUS. */
 static bool map(int fd)
 {
     struct stat st;
@@ -166,13 +166,13 @@ static bool take_slot(int fd)
     return false;
 }
 
-/* Of whom nobody lives. What cannot be locked at once is in use. */
+/* Is no process of the ledger alive? A ledger that cannot be locked at once is in use. */
 static bool is_stale(int fd)
 {
     return set_lock(fd, F_SETLK, F_WRLCK, SLOTS) && !held(fd, 0, SLOTS);
 }
 
-/* Threads that still run count where nobody looks. */
+/* Threads that still run write their counts to an unused slot. */
 static void leave(void)
 {
     static struct slot nowhere;
@@ -226,7 +226,7 @@ static void open_ledger(void)
     kl_private_files_sweep(choose_folder(), MARK, strrchr(ledger.path, '/') + 1, is_stale);
 }
 
-/* ---- asked ---- */
+/* ---- queries ---- */
 
 bool kl_cuda_ledger_has(int ordinal)
 {

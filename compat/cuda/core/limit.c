@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What a file of the control group allows; 0: it says nothing. */
+/* The limit in a file of the control group; 0: none. */
 static size_t allowed_by(const char *path)
 {
     FILE *file = fopen(path, "re");

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/** KOLO_DEVICE_MEMORY, or else what this machine, or the process's control group, has, divided by `devices`; whole MiB. */
+/** KOLO_DEVICE_MEMORY, else the memory of this machine or of the process's control group, divided by `devices`; whole MiB. */
 size_t kl_cuda_limit_of_device(int devices);
 
 #endif

@@ -16,7 +16,7 @@
 enum { PAGE = 4096 };
 #define KIND(kind) (1u << KL_CUDA_MEMORY_##kind)
 
-/* ---- what a device has given: to the job's processes, or, without a job, to this one ---- */
+/* ---- allocated device memory: of the job's processes, or, without a job, of this one ---- */
 
 static _Atomic int64_t given[KL_CUDA_DEVICES];
 
@@ -156,7 +156,7 @@ void kl_cuda_release(const struct kl_cuda_range *range)
     case KL_CUDA_MEMORY_REGISTERED:
     case KL_CUDA_MEMORY_IMPORTED:
     case KL_CUDA_MEMORY_MAPPED:
-        break; /* somebody else's */
+        break; /* another's */
     }
 }
 

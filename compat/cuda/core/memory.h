@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * memory.h - memory of devices and of the host, as CUDA gives it: all of it is host memory that is counted.
+ * memory.h - memory of devices and of the host, with CUDA's functions: all of it is host memory that is counted.
  *
- * What a device gives out (cudaMalloc, pools, managed memory, cuMemCreate) is counted against the device's memory, for all processes of a
- * job (ledger.h).
+ * Allocations of a device (cudaMalloc, pools, managed memory, cuMemCreate) count against the device's memory, for all
+ * processes of a job (ledger.h).
  * Errors:  as CUDA's; too much is 2.
  * Threads: any.
  */
@@ -20,7 +20,7 @@ cudaError_t kl_cuda_alloc(int device, enum kl_cuda_memory kind, size_t bytes, un
 /** Pinned memory of the host. */
 cudaError_t kl_cuda_host_alloc(size_t bytes, unsigned flags, void **ptr);
 
-/** cudaFree: waits for the work of its device. NULL is fine; what was not given is 1. */
+/** cudaFree: waits for the work of its device. NULL is fine; error 1 for a foreign pointer. */
 cudaError_t kl_cuda_free(void *ptr);
 
 /** Free a range that has been taken out of the book. */
@@ -30,20 +30,20 @@ cudaError_t kl_cuda_host_free(void *ptr);
 cudaError_t kl_cuda_host_register(void *ptr, size_t bytes, unsigned flags);
 cudaError_t kl_cuda_host_unregister(void *ptr);
 
-/** Count `bytes` of a device as given out, or, negative, as back. False: so much is not left. */
+/** Count `bytes` of a device as allocated, or, if negative, as freed. False: not enough is left. */
 bool kl_cuda_count(int device, int64_t bytes);
 
-/** What is left of a device of the host. `device`: its number in this process; -1: it is not visible. */
+/** Free bytes of a device of the host. `device`: its number in this process; -1: it is not visible. */
 size_t kl_cuda_memory_left(const struct kl_cuda_device *d, int device);
 
-/** Of the device, and of that what this process has. */
+/** Free and total bytes of a device; and the bytes that this process has of it. */
 cudaError_t kl_cuda_memory_info(int device, size_t *free_bytes, size_t *total_bytes);
 size_t kl_cuda_memory_here(int device);
 
 /** Free all that a device gave, and memory of the host that was pinned or registered while it was current, without waiting. */
 void kl_cuda_memory_reset(int device);
 
-/** What the kernel shows of a device's segment in /proc/PID/fd, up to a space: whoever has it open uses the device. */
+/** The beginning of a device segment's link in /proc/PID/fd, up to a space: a process that has it open uses the device. */
 #define KL_CUDA_SEGMENT_LINK "/memfd:kolo-cuda-device-"
 enum { KL_CUDA_SEGMENT_LINK_TEXT = sizeof KL_CUDA_SEGMENT_LINK + 40 };
 void kl_cuda_segment_link(const struct kl_cuda_device *device, char link[KL_CUDA_SEGMENT_LINK_TEXT]);
@@ -51,7 +51,7 @@ void kl_cuda_segment_link(const struct kl_cuda_device *device, char link[KL_CUDA
 /** The segment that a device's memory is in; -1: it cannot be made. */
 int kl_cuda_memory_segment(int device);
 
-/** Where in it a piece lies. */
+/** The offset of a piece in it. */
 size_t kl_cuda_memory_offset(const struct kl_cuda_range *range);
 
 #endif

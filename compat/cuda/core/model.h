@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * model.h - what a GPU of a compute capability, or of a PCI device number, is: for what topologies do not say.
+ * model.h - properties of GPUs by compute capability, or by PCI device number, that topologies do not have.
  *
  * Source: the stand-in's specification, 4.8; NVIDIA's data sheets.
  */

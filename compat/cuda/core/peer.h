@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** peer.h - who may access whose memory: by the paths of the topology. Copies work in any case. Threads: any. */
+/** peer.h - access between devices' memories: by the paths of the topology. Copies work in any case. Threads: any. */
 #ifndef KL_CUDA_PEER_H
 #define KL_CUDA_PEER_H
 

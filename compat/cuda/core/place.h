@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** place.h - where something is on PCI, and as text: "0000:3b:00.0". Threads: any. */
+/** place.h - PCI addresses, also as text: "0000:3b:00.0". Threads: any. */
 #ifndef KL_CUDA_PLACE_H
 #define KL_CUDA_PLACE_H
 
@@ -9,10 +9,10 @@ struct kl_cuda_place {
     unsigned domain, bus, device, function;
 };
 
-/** The text may lack the domain, or the function, which are 0 then. False: it is no such place, or goes on behind it. */
+/** The text may lack the domain, or the function, which are 0 then. False: no address, or more text behind it. */
 bool kl_cuda_place_read(const char *text, struct kl_cuda_place *place);
 
-/** As CUDA writes it, in small letters, where there is room for so many bytes. False: it does not fit, and nothing is written. */
+/** CUDA's form, in small letters, for a buffer of this size. False: it does not fit, and nothing is written. */
 bool kl_cuda_place_text(const struct kl_cuda_place *place, char *text, int bytes);
 
 bool kl_cuda_place_same(const struct kl_cuda_place *a, const struct kl_cuda_place *b);

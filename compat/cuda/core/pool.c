@@ -39,9 +39,9 @@ cudaError_t kl_cuda_pool_let_go(cudaError_t rc)
     return rc;
 }
 
-/* ---- lanes: what is done one after the other. 0: not known ---- */
+/* ---- lanes: work in order. 0: not known ---- */
 
-/* Handles do not tell: a thread's stream is another one in each thread, and an address is used again. */
+/* Handles do not identify lanes: a thread's stream differs from thread to thread, and addresses are reused. */
 static cudaError_t lane_of(cudaStream_t stream, int *device, uint64_t *lane)
 {
     static _Atomic uint64_t threads;
@@ -174,7 +174,7 @@ static bool is_ready(const struct kl_cuda_block *b)
 /* Give back free blocks until the pool holds no more than `keep`. */
 static void shrink(struct kl_cuda_pool *p, uint64_t keep)
 {
-    if (p->imported >= 0) keep = 0; /* nobody gets it again */
+    if (p->imported >= 0) keep = 0; /* it is never reused */
     for (struct kl_cuda_block **at = &p->free; *at && p->reserved > keep;) {
         struct kl_cuda_block *b = *at;
 
@@ -261,7 +261,7 @@ void kl_cuda_pool_end_of_graph(void *data)
     pthread_mutex_unlock(&lock);
 }
 
-/* A block that a graph gets must be ready: the graph runs in other streams. */
+/* A block for a graph must be ready: the graph runs in other streams. */
 static cudaError_t take_block(cudaMemPool_t handle, size_t bytes, uint64_t lane, bool captures,
                               struct kl_cuda_block **block)
 {
@@ -320,7 +320,7 @@ cudaError_t kl_cuda_pool_alloc_for_graph(int device, size_t bytes, void **ptr, v
 
 /* ---- frees ---- */
 
-/* With the lock: one that is given. */
+/* With the lock: a block in use. */
 static struct kl_cuda_block *given(const void *ptr)
 {
     struct kl_cuda_range range;
@@ -359,7 +359,7 @@ static cudaError_t begin_free(void *ptr, bool captures, struct kl_cuda_block **b
     return kl_cuda_pool_let_go(cudaSuccess);
 }
 
-/* Without the lock: a stream that is full runs what it has, also functions of the program. */
+/* Without the lock: a full stream runs its queue, with functions of the program. */
 static cudaError_t mark_free(struct kl_cuda_block *b, cudaStream_t stream)
 {
     if (!b->freed && koloEventCreateWithFlags(&b->freed, KOLO_EVENT_DISABLE_TIMING)) return cudaErrorMemoryAllocation;

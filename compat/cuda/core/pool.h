@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * pool.h - memory that is given and taken in stream order.
+ * pool.h - memory that is allocated and freed in stream order.
  *
- * An address is valid at the call. What is freed in a stream is free when the stream gets there, and may be given again to the same
- * stream at once, as that is in order; to others afterwards. A pool keeps what is free; what is above its release threshold goes back to the
- * device when somebody synchronises, or trims. In a capture, memory is the graph's: it stays as long as that.
+ * An address is valid at the call. Memory that a stream frees becomes free when the stream gets there. The same stream may
+ * reuse it at once, as work is in order; others later. A pool keeps free memory; the part above its release threshold goes
+ * back to the device at a synchronisation or a trim. Memory of a capture belongs to the graph, and lives as long.
  *
  * Threads: any.
  */
@@ -23,25 +23,25 @@ cudaError_t kl_cuda_pool_set(cudaMemPool_t pool, int attribute, const void *valu
 cudaError_t kl_cuda_pool_get(cudaMemPool_t pool, int attribute, void *value);
 cudaError_t kl_cuda_pool_device(cudaMemPool_t pool, int *device);
 
-/** Who may access its memory, as the topology allows. Errors: 101 no way from there, or the pool's own device shall lose it. */
+/** Set access for devices, as the topology allows. Errors: 101 no path from there, or the pool's own device would lose access. */
 cudaError_t kl_cuda_pool_set_access(cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t count);
 cudaError_t kl_cuda_pool_get_access(enum cudaMemAccessFlags *flags, cudaMemPool_t pool,
                                     const struct cudaMemLocation *where);
 
-/** A descriptor of a pool that was made to be shared so, which becomes the caller's. Errors: 1 it was not. */
+/** A descriptor of a pool that was created for sharing by descriptor; the caller owns it. Errors: 1 for other pools. */
 cudaError_t kl_cuda_pool_export(int *fd, cudaMemPool_t pool, int type, unsigned flags);
 
-/** A pool of the process that exported `fd`, which stays the caller's: it has what is imported from it, and gives nothing else. */
+/** A pool of the process that exported `fd`. `fd` stays the caller's. The pool only has imported memory, and allocates none. */
 cudaError_t kl_cuda_pool_import(cudaMemPool_t *pool, int fd, int type, unsigned flags);
 cudaError_t kl_cuda_pool_export_pointer(struct cudaMemPoolPtrExportData *out, const void *ptr);
 
-/** Memory to be freed as any of a pool. Errors: 1 not of that pool's process. */
+/** Import memory, which is freed like any of a pool. Errors: 1 not of that pool's process. */
 cudaError_t kl_cuda_pool_import_pointer(void **ptr, cudaMemPool_t pool, const struct cudaMemPoolPtrExportData *in);
 
 /** `pool` NULL: the current one of the stream's device. */
 cudaError_t kl_cuda_pool_alloc(cudaMemPool_t pool, void **ptr, size_t bytes, cudaStream_t stream);
 
-/** Memory of a device's current pool that is a graph's, whose end gives `block` back. */
+/** Allocate from a device's current pool for a graph, which frees `block` at its end. */
 cudaError_t kl_cuda_pool_alloc_for_graph(int device, size_t bytes, void **ptr, void **block);
 void kl_cuda_pool_end_of_graph(void *block);
 
@@ -57,10 +57,10 @@ cudaError_t kl_cuda_pool_free(void *ptr, cudaStream_t stream);
 /** By cudaFree: now. */
 cudaError_t kl_cuda_pool_free_now(void *ptr);
 
-/** What pools of a device hold above their thresholds goes back: somebody has synchronised. */
+/** After a synchronisation: return the pools' free memory above their thresholds to the device. */
 void kl_cuda_pool_relax(int device);
 
-/** Forget what pools of a device have: it is gone. */
+/** Forget the memory of a device's pools: it is gone. */
 void kl_cuda_pools_reset(int device);
 
 #endif

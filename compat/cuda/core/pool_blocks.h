@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** pool_blocks.h - what pools are made of: for the files that make them. All of it is under one lock. */
+/** pool_blocks.h - internals of pools, for their own files. One lock protects all of it. */
 #ifndef KL_CUDA_POOL_BLOCKS_H
 #define KL_CUDA_POOL_BLOCKS_H
 
@@ -18,10 +18,10 @@ struct kl_cuda_block {
     void *ptr;
     size_t bytes;
     enum kl_cuda_block_state state;
-    bool graphs;                  /* it belongs to a graph, whose end frees it */
+    bool graphs;                  /* it belongs to a graph, which frees it at its end */
     struct kl_cuda_window window; /* of another process's memory; all 0: it is this one's */
-    uint64_t lane;                /* that it was freed in */
-    koloEvent_t freed;            /* when that has come to the free */
+    uint64_t lane;                /* the lane of its free */
+    koloEvent_t freed;            /* done when the lane has executed the free */
     struct kl_cuda_block *next;   /* of the pool's free ones */
 };
 
@@ -31,11 +31,11 @@ struct kl_cuda_pool {
     int device;
     bool alive;      /* not destroyed; its blocks may outlive it */
     int imported;    /* where another process's pool has its memory; -1: it is this one's */
-    unsigned shares; /* enum cudaMemAllocationHandleType: how others may get at it */
+    unsigned shares; /* enum cudaMemAllocationHandleType: how it can be shared */
     size_t blocks;   /* given and free */
     struct kl_cuda_block *free;
     uint64_t threshold, used, used_high, reserved, reserved_high; /* bytes */
-    uint64_t most;                                                /* that it was made with; 0: no limit */
+    uint64_t most;                                                /* the maximum from its creation; 0: no limit */
     int reuse[4];                                                 /* by attribute */
     uint8_t access[KL_CUDA_DEVICES];                              /* enum cudaMemAccessFlags */
 };
@@ -46,10 +46,10 @@ cudaError_t kl_cuda_pool_hold(cudaMemPool_t handle, struct kl_cuda_pool **pool);
 /** Yields `rc`. */
 cudaError_t kl_cuda_pool_let_go(cudaError_t rc);
 
-/** A pool of another process, whose segment's descriptor becomes its own; NULL: memory is short. */
+/** A pool of another process; takes ownership of its segment's descriptor. NULL: memory is short. */
 cudaMemPool_t kl_cuda_pool_adopt(int device, int segment);
 
-/** What a block is that others may get at. Errors: 1 it is none. */
+/** The range of a block that can be shared. Errors: 1 for any other address. */
 cudaError_t kl_cuda_pool_shared(const void *ptr, struct kl_cuda_range *range);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** pool_settings.c - attributes of pools, and who may access them. */
+/** pool_settings.c - attributes of pools, and access to them. */
 #include "compat/cuda/core/device.h"
 #include "compat/cuda/core/peer.h"
 #include "compat/cuda/core/pool.h"
@@ -71,7 +71,7 @@ cudaError_t kl_cuda_pool_get(cudaMemPool_t handle, int attribute, void *value)
     return kl_cuda_pool_let_go(get_locked(p, attribute, value));
 }
 
-/* ---- access: checked against the topology, kept and told. The memory itself can be accessed from everywhere here ---- */
+/* ---- access rights: checked against the topology, and stored. All devices can access the memory here ---- */
 
 cudaError_t kl_cuda_pool_check_access(int own, const struct cudaMemAccessDesc *d)
 {

@@ -15,7 +15,7 @@
 
 enum { MAGIC = 0x4b4f4c50 };
 
-/* What the bytes of an exported pointer are. */
+/* The layout of an exported pointer. */
 struct place {
     uint32_t magic, unused;
     uint64_t segment, offset, bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** reset.h - a device as it was at the begin. What has failed for good stays: on a GPU, too, the process has to end. */
+/** reset.h - return a device to its initial state. A sticky failure stays: as on a GPU, the process has to end. */
 #ifndef KL_CUDA_RESET_H
 #define KL_CUDA_RESET_H
 

@@ -15,7 +15,7 @@ static _Atomic bool used, forked;
 static _Thread_local struct {
     struct kl_cuda_context *stack[DEPTH];
     int depth;
-    int told;   /* the device that kolo was told of, plus 1 */
+    int told;   /* the device that was set in kolo, plus 1 */
     int inside; /* functions of streams, one within the other */
 } thread;
 
@@ -204,7 +204,7 @@ cudaError_t kl_cuda_from_wait(ncclResult_t rc)
     if (rc == ncclInProgress) return cudaErrorNotReady;
     if (rc != ncclInvalidUsage) return cudaSuccess;
     cudaError_t code = from_reason();
-    return code == cudaErrorInvalidValue ? cudaSuccess : code; /* no reason: it is what a collective left */
+    return code == cudaErrorInvalidValue ? cudaSuccess : code; /* no reason: a collective left it */
 }
 
 cudaError_t kl_cuda_unsafe(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * state.h - what every call of the stand-in begins with: is the process able, which device does the thread mean, has it failed.
+ * state.h - checks at the start of every call: can the process use the stand-in, the thread's device, has it failed?
  *
  * All of the stand-in's libraries share this: the thread's current context, which is the runtime's current device, and the failures of
  * kernels, which end a device for the process as CUDA's sticky errors do. Codes are the runtime's; the driver's are the same numbers.
@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-#define KL_CUDA_DEVICES 128 /* that a process may see */
+#define KL_CUDA_DEVICES 128 /* the most visible devices */
 
 #define KL_CUDA_TRY(expr)                                                                                              \
     do {                                                                                                               \
@@ -38,10 +38,10 @@ struct kl_cuda_context {
 /** May calls be made? 0, 3 in a forked child, 100 without devices. */
 cudaError_t kl_cuda_ready(void);
 
-/** The same, and the thread has a current device, whose failure is returned. What most calls begin with. */
+/** The same, and the thread has a current device; returns its failure. Most calls begin with this. */
 cudaError_t kl_cuda_enter(void);
 
-/** The thread is, or is no more, within a function that a stream calls, which must not call CUDA: 800 from what would, else, wait for itself. */
+/** Enter or leave a function that a stream calls. It must not call CUDA: calls that would wait for themselves return 800. */
 void kl_cuda_inside(bool inside);
 
 /** The current device of the thread; 0 if it never chose one. Does not use the device. */
@@ -68,7 +68,7 @@ struct kl_cuda_context *kl_cuda_context_pop(void);
 void kl_cuda_fail_device(int device, cudaError_t code);
 cudaError_t kl_cuda_failure(int device);
 
-/** The code of a refused call of kolo.h; `invalid` for ncclInvalidArgument. What failed in a collective is not one: for waits, below. */
+/** The code of a refused call of kolo.h; `invalid` for ncclInvalidArgument. Failures of collectives are no refusals: see the waits below. */
 cudaError_t kl_cuda_from_kolo(ncclResult_t rc, cudaError_t invalid);
 
 /** The code of a wait or a query: work that failed is done, as a failed collective is its communicator's. */

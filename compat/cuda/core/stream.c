@@ -18,7 +18,7 @@ struct entry {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *entries;
 static size_t count, room;
-static unsigned long long last_id = 2; /* those of the streams that are always there come before */
+static unsigned long long last_id = 2; /* the built-in streams have the ids before */
 
 static bool enter_table(struct entry e)
 {
@@ -142,7 +142,7 @@ static cudaError_t wait_or_ask(cudaStream_t stream, ncclResult_t (*call)(koloStr
 
     KL_CUDA_TRY(kl_cuda_enter());
     if (koloStreamGetInfo(stream, &device, NULL)) return cudaErrorInvalidResourceHandle;
-    koloGetLastReason(); /* what was refused before does not count */
+    koloGetLastReason(); /* earlier refusals do not count */
     KL_CUDA_TRY(kl_cuda_from_wait(call(stream)));
     return kl_cuda_failure(device);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * stream.h - streams: those of kolo.h, with what CUDA wants to know of them besides.
+ * stream.h - streams: kolo.h's, with CUDA's additional properties.
  *
  * Handles are kolo's, so that collectives take them as they are: 0 and 1 the legacy stream, 2 the thread's.
- * Errors:  400 for what is no stream; 900 to 908 for what a capture forbids; the device's failure.
+ * Errors:  400 for an invalid stream; 900 to 908 for calls that a capture forbids; the device's failure.
  * Threads: any.
  */
 #ifndef KL_CUDA_STREAM_H
@@ -21,13 +21,13 @@ struct kl_cuda_stream_info {
 
 cudaError_t kl_cuda_stream_create(cudaStream_t *stream, unsigned flags, int priority);
 
-/** Returns at once; what is queued still runs. */
+/** Returns at once; queued work still runs. */
 cudaError_t kl_cuda_stream_destroy(cudaStream_t stream);
 cudaError_t kl_cuda_stream_info(cudaStream_t stream, struct kl_cuda_stream_info *info);
 cudaError_t kl_cuda_stream_synchronize(cudaStream_t stream);
 cudaError_t kl_cuda_stream_query(cudaStream_t stream);
 
-/** Does it capture? False for what is no stream. */
+/** Does it capture? False for an invalid stream. */
 bool kl_cuda_stream_captures(cudaStream_t stream);
 
 /** Wait for all of a device's streams but those that capture. */

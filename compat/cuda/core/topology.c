@@ -48,7 +48,7 @@ static ncclResult_t open_source(struct source *s, int count)
     return ncclSuccess;
 }
 
-/* ---- what a document says ---- */
+/* ---- contents of a document ---- */
 
 static struct kl_cuda_place place(const char *busid)
 {
@@ -136,7 +136,7 @@ ncclResult_t kl_cuda_topology_describe(struct kl_cuda_device *list, int count)
     return rc;
 }
 
-/* ---- paths: found when they are first asked for ---- */
+/* ---- paths: computed at the first query ---- */
 
 static struct kl_topo *graph;
 

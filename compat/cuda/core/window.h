@@ -16,7 +16,7 @@ struct kl_cuda_window {
 bool kl_cuda_window_open(struct kl_cuda_window *window, int fd, uint64_t offset, uint64_t bytes);
 void kl_cuda_window_close(const struct kl_cuda_window *window);
 
-/** Which segment a descriptor is of; 0: of none. */
+/** The number of a descriptor's segment; 0: none. */
 uint64_t kl_cuda_segment_number(int fd);
 
 #endif

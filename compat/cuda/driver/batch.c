@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** batch.c - many copies by one call: as CUDA 12.8 had it, which says what failed, and as CUDA 13 has it. */
+/** batch.c - many copies by one call: CUDA 12.8's form, which reports the failed copy, and CUDA 13's. */
 #include "compat/cuda/core/batch.h"
 
 #include "compat/cuda/driver/driver.h"

@@ -11,7 +11,7 @@ _Static_assert(sizeof(CUDA_MEMCPY3D_PEER) == sizeof(CUDA_MEMCPY3D), "a context i
 
 /* ---- copies ---- */
 
-/* One end of a copy: where it begins, and from row to row, and slice to slice. */
+/* One end of a copy: its start, and the strides of rows and slices. */
 struct end {
     CUmemorytype type;
     void *host;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * driver.h - what the driver's functions begin with. Their codes are the runtime's numbers.
+ * driver.h - the checks at the start of the driver's functions. Their codes are the runtime's numbers.
  *
  * Threads: any.
  */
@@ -16,7 +16,7 @@
         if (kl_cu_try_rc) return kl_cu_try_rc;                                                                         \
     } while (0)
 
-/** A structure of the driver that is handed to the runtime as it is. */
+/** Check a structure of the driver that is passed to the runtime unchanged. */
 #define KL_CU_ALIKE(type, runtime_type)                                                                                \
     _Static_assert(sizeof(type) == sizeof(runtime_type), #type " is not as the runtime has it")
 
@@ -26,7 +26,7 @@ CUresult kl_cu_ready(void);
 /** The same, and 201 without a current context. */
 CUresult kl_cu_enter(void);
 
-/** Say once per process what cannot be loaded; yields 209. */
+/** Report once per process that machine code cannot be loaded; returns 209. */
 CUresult kl_cu_refuse_code(void);
 
 static inline void *kl_cu_address(CUdeviceptr ptr)

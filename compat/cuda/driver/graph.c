@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * graph.c - captures and graphs: other names for the runtime's, whose handles and structures are the same. Nodes whose parameters are
- * others: graph_node.c.
+ * graph.c - captures and graphs: other names for the runtime's, with the same handles and structures. graph_node.c has the nodes
+ * with other parameters.
  */
 #include "compat/cuda/driver/same.h"
 

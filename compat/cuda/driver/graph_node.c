@@ -17,7 +17,7 @@ KL_CU_ALIKE(CUlaunchAttributeValue, cudaLaunchAttributeValue);
 
 /* ---- kernels ---- */
 
-/* Those of CUDA 12 begin as those of CUDA 11, which are the runtime's. */
+/* CUDA 12's parameters begin like CUDA 11's, which are the runtime's. */
 static const struct cudaKernelNodeParams *of_kernel(struct cudaKernelNodeParams *to,
                                                     const CUDA_KERNEL_NODE_PARAMS_v2 *p)
 {
@@ -116,7 +116,7 @@ SAME(cuGraphExecMemcpyNodeSetParams, set_copy_in,
 
 /* ---- any kind ---- */
 
-/* Of all kinds but two the parameters are those of the runtime, with a context behind them at most. */
+/* All kinds but two have the runtime's parameters, with at most a context behind them. */
 static CUresult of_any(struct cudaGraphNodeParams *to, const CUgraphNodeParams *p)
 {
     if (!p) return CUDA_ERROR_INVALID_VALUE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * kernel.c - kernels that kolo-nvcc compiled, as functions of the driver: what cudaGetFuncBySymbol gave. Any other can only come from machine
- * code that was refused, and is refused again.
+ * kernel.c - kernels that kolo-nvcc compiled, as functions of the driver: handles of cudaGetFuncBySymbol. Any other can only
+ * come from machine code that was refused, and is refused again.
  */
 #include "compat/cuda/driver/same.h"
 
@@ -55,7 +55,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **a
     return extra ? CUDA_ERROR_NOT_SUPPORTED : launch(&config, function, arguments);
 }
 
-/* ---- what they are ---- */
+/* ---- properties ---- */
 
 static CUresult attributes(struct cudaFuncAttributes *a, CUfunction function)
 {

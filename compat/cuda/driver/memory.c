@@ -233,7 +233,7 @@ CUresult cuMemsetD32Async(CUdeviceptr ptr, unsigned int value, size_t count, CUs
     return kl_cu_fill(ptr, value, 4, count, stream, KL_CUDA_ASYNC);
 }
 
-/* ---- what a pointer is ---- */
+/* ---- attributes of pointers ---- */
 
 static void store(void *to, const void *value, size_t bytes)
 {

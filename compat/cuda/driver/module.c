@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** module.c - machine code of GPUs, which is refused, and NVIDIA's static runtime, whose users are told what to do. */
+/** module.c - machine code of GPUs, and NVIDIA's static runtime: both are refused, with a remedy. */
 #include "compat/cuda/driver/driver.h"
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ CUresult kl_cu_refuse_code(void)
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-/* Whatever the arguments are, they are not looked at. */
+/* The arguments are ignored. */
 #define REFUSED_CODE(name)                                                                                             \
     __attribute__((visibility("default"))) CUresult name(void);                                                        \
     CUresult name(void)                                                                                                \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** older.c - names of older versions that mean the same as those of today. */
+/** older.c - older names of current functions. */
 #include "compat/cuda/driver/driver.h"
 
 #undef cuCtxDestroy

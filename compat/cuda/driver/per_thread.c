@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * per_thread.c - what programs call that were compiled for a default stream of each thread: stream 0 is the thread's there, also in functions
- * without a stream.
+ * per_thread.c - functions for programs that were compiled for a default stream of each thread: stream 0 is the thread's there,
+ * also in functions without a stream.
  */
 #include "compat/cuda/driver/copies.h"
 #include "compat/cuda/driver/driver.h"

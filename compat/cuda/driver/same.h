@@ -7,13 +7,13 @@
 #include "compat/cuda/driver/driver.h"
 #include "compat/cuda/include/cuda_runtime_api.h"
 
-/** What the driver says for it. A function that is no kernel can only come from machine code: 209. */
+/** The driver's code for a code of the runtime. A function that is no kernel can only come from machine code: 209. */
 static inline CUresult kl_cu_of_runtime(cudaError_t rc)
 {
     return rc == cudaErrorInvalidDeviceFunction ? kl_cu_refuse_code() : (CUresult)rc;
 }
 
-/** Return what the driver says for a call of the runtime, which leaves the thread's last error as it is. */
+/** Return the driver's code for a call of the runtime, which keeps the thread's last error. */
 #define KL_CU_RETURN_SAME(ready, call)                                                                                 \
     do {                                                                                                               \
         KL_CU_TRY(ready);                                                                                              \

@@ -222,7 +222,7 @@ static CUresult queue_one(CUstream stream, const CUstreamBatchMemOpParams *p)
         return cuStreamWriteValue64(stream, at, p->writeValue.value64, p->writeValue.flags);
     case CU_STREAM_MEM_OP_BARRIER:
     case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
-        return CUDA_SUCCESS; /* what comes before is seen by what comes behind, anyway */
+        return CUDA_SUCCESS; /* later work sees earlier writes anyway */
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }

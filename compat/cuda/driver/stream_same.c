@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** stream_same.c - attributes and callbacks of streams, and what is said about managed memory: other names for the runtime's. */
+/** stream_same.c - attributes and callbacks of streams, and hints on managed memory: other names for the runtime's. */
 #include "compat/cuda/driver/same.h"
 
 #undef cuMemPrefetchAsync

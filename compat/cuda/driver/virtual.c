@@ -2,7 +2,7 @@
 /**
  * virtual.c - memory and addresses apart: a handle is a segment, a reservation a range of addresses, and mapping joins them.
  *
- * What is created counts as memory of its device until its last handle and mapping are gone.
+ * Created memory counts for its device until its last handle and mapping are gone.
  */
 #include "compat/cuda/core/device.h"
 #include "compat/cuda/core/handle.h"
@@ -23,8 +23,8 @@ struct allocation {
     int fd, device;
     size_t bytes;
     unsigned count;   /* handles and mappings */
-    unsigned handles; /* how often it is to be released */
-    bool imported;    /* counted where it was made */
+    unsigned handles; /* number of references */
+    bool imported;    /* the creating process counts it */
     CUmemAllocationProp properties;
     void *handle;
 };
@@ -236,7 +236,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t alignment, C
         free(r);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    char *base = (char *)(((uintptr_t)p + align - 1) & ~(align - 1)); /* give back what is around it */
+    char *base = (char *)(((uintptr_t)p + align - 1) & ~(align - 1)); /* unmap the rest around it */
     if (base > p) munmap(p, (size_t)(base - p));
     munmap(base + bytes, (size_t)(p + align - base));
     pthread_mutex_lock(&lock);
@@ -321,7 +321,7 @@ static bool is_covered(char *p, size_t bytes)
     return true;
 }
 
-/* For the work of all devices whose memory is mapped there. */
+/* Wait for the work of all devices with memory mapped there. */
 static CUresult wait_for_devices(const char *p, size_t bytes)
 {
     struct kl_cuda_range range;
@@ -355,7 +355,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 
 /* ---- access ---- */
 
-/* Where the access of a device, or of the host, is kept; -1: of nobody. */
+/* The index of a device's or the host's access rights; -1: none. */
 static int place_of(const CUmemLocation *where)
 {
     const struct kl_cuda_device *d;
@@ -364,7 +364,7 @@ static int place_of(const CUmemLocation *where)
     return where->type == CU_MEM_LOCATION_TYPE_HOST ? KL_CUDA_DEVICES : -1;
 }
 
-/* All devices are this process: what one of them may do, it may do. */
+/* All devices are this process: it has the rights of any of them. */
 static int protection_of(const struct mapping *m)
 {
     int protection = PROT_NONE;

@@ -7,7 +7,7 @@ static bool complete(const struct kl_worker *w, const struct kl_barrier *b)
     return b->tally.arrived && b->tally.arrived >= (b->expected ? b->expected : w->live);
 }
 
-/* What was written before the barrier is seen behind it by whoever the block's threads tell, on other CPUs as well. */
+/* Writes before the barrier are visible behind it, also on other CPUs that the block's threads notify. */
 static void open_barrier(struct kl_worker *w, struct kl_barrier *b)
 {
     struct kl_tally tally = b->tally;

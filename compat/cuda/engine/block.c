@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <string.h>
 
-/* How often a thread may look at what others write before it lets them run: seldom enough to cost nothing where it is no waiting. */
+/* Polls of other threads' data before a thread yields: yields are rare enough to cost nothing if it does not wait. */
 enum { PATIENCE = 256, YIELDS_OF_BLOCK = 4096 };
 
 KL_ENGINE_EXPORT __thread struct kl_engine_dim __koloThreadIdx __attribute__((tls_model("initial-exec")));
@@ -52,7 +52,7 @@ static struct kl_engine_dim index_of(uint32_t thread, struct kl_engine_dim exten
     return (struct kl_engine_dim){thread % extent.x, rest % extent.y, rest / extent.y};
 }
 
-/* The running thread has no more to do on its stack: it goes to whoever can run, for good. */
+/* The running thread has no more to do on its stack: switch to a thread that can run, for good. */
 static void leave_stack(struct kl_worker *w) __attribute__((noreturn));
 
 static void leave_stack(struct kl_worker *w)
@@ -213,8 +213,7 @@ void kl_block_exit(struct kl_worker *w)
     end_thread(w);
     if (w->ready.first == KL_NO_THREAD && w->begun < w->threads) {
         kl_stacks_give(&w->stacks, w->stack);
-        other = begin_stack(
-            w, &fresh); /* the same stack, from its top: what runs now lies deeper than what is written there */
+        other = begin_stack(w, &fresh); /* the same stack, from its top: the running frame is deeper than the new one */
         kl_context_leave(other ? other : &w->home);
     }
     leave_stack(w);

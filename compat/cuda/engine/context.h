@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * context.h - a place in a computation, to leave and to come back to: what makes fibres cheap.
+ * context.h - saved execution contexts, for cheap fibres.
  *
  * A switch saves the registers that a call preserves and changes the stack: no system call, no signal mask. A context belongs to one OS
  * thread for good, so that compilers may keep addresses of thread-local variables.
@@ -31,7 +31,7 @@ struct kl_context {
 /** Let `c` begin with `entry`, which never returns, on a stack of `bytes` at `low`. */
 void kl_context_prepare(struct kl_context *c, void *low, size_t bytes, void (*entry)(void));
 
-/** Keep the place in `from` and continue in `to`; returns when somebody continues in `from`. */
+/** Save the context in `from` and continue in `to`; returns when a later switch continues `from`. */
 void kl_context_switch(struct kl_context *from, struct kl_context *to);
 
 /** Continue in `to`, and never come back. */

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-/* x19 to x30 and d8 to d15: what AAPCS64 has a callee preserve. x30 is where the switch returns to. */
+/* x19 to x30 and d8 to d15: the callee-saved registers of AAPCS64. The switch returns to x30. */
 __asm__(".text\n"
         ".p2align 4\n"
         ".globl kl_machine_switch\n"

@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-/* Six registers and the return address: what the System V ABI has a callee preserve. The control words of the floating-point units are
- * the same in all fibres of a thread. */
+/* Six registers and the return address: the callee-saved state of the System V ABI. The control words of the floating-point
+ * units are the same in all fibres of a thread. */
 __asm__(".text\n"
         ".p2align 4\n"
         ".globl kl_machine_switch\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processors trap a division by zero and that of the smallest integer by -1; GPUs give all bits set, and the smallest integer. The
- * instruction that trapped is decoded, its result put down, and the thread continues behind it.
+/* Processors trap on a division by zero, and of the smallest integer by -1; GPUs return all bits set, and the smallest integer.
+ * The handler decodes the instruction, stores its result, and the thread continues behind it.
  * Source: Intel SDM volume 2, DIV and IDIV: F6 and F7, /6 and /7. */
 #include "compat/cuda/engine/fault.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * engine.h - runs CUDA kernels on CPUs: a grid is given, its blocks are shared out over cores, the threads of a block are a loop, and
+ * engine.h - runs CUDA kernels on CPUs: the blocks of a grid are divided among cores, the threads of a block are a loop, and
  * fibres from the first barrier on.
  *
- * What kolo-nvcc compiles registers its kernels and variables here while it is loaded, before main and with nothing of the runtime
- * initialised. The runtime finds them by the address of the host function or variable, packs the arguments, and runs the grid when its
- * stream has come to it.
+ * Objects of kolo-nvcc register their kernels and variables here while they are loaded, before main and before the runtime is
+ * initialised. The runtime finds them by the address of the host function or variable, packs the arguments, and runs the grid
+ * when its stream gets there.
  *
- * Errors: codes are those of cudaError_t. What goes wrong in a kernel is written to stderr, once for a grid, with kernel, block and thread.
+ * Errors: codes of cudaError_t. Errors in a kernel are written to stderr, once for a grid, with kernel, block and thread.
  * Threads: all functions may be called from any thread at any time.
  */
 #ifndef KL_CUDA_ENGINE_H
@@ -29,15 +29,15 @@ struct kl_engine_parameter {
     uint32_t offset, bytes;
 };
 
-/** A kernel: what its translation unit knows of it. Constant; lives as long as the code. */
+/** A kernel as its translation unit registers it. Constant; lives as long as the code. */
 struct kl_engine_kernel {
-    const char *name;                     /**< as a person would write it, for messages */
+    const char *name;                     /**< its source name, for messages */
     void (*entry)(const void *arguments); /**< one thread of it, with the block of arguments */
     const struct kl_engine_parameter *parameters;
     uint32_t parameter_count;
-    uint32_t max_threads;       /**< of a block, by __launch_bounds__; 0: none said */
+    uint32_t max_threads;       /**< of a block, by __launch_bounds__; 0: unset */
     size_t argument_bytes;      /**< of the block of arguments, which is aligned to 16 or more */
-    const size_t *shared_bytes; /**< what its __shared__ variables take; NULL: not known */
+    const size_t *shared_bytes; /**< bytes of its __shared__ variables; NULL: not known */
 };
 
 /** Extents of a grid or a block, as dim3. */
@@ -45,20 +45,20 @@ struct kl_engine_dim {
     uint32_t x, y, z;
 };
 
-/** All that a grid is made of. */
+/** The description of a grid. */
 struct kl_engine_launch {
     const struct kl_engine_kernel *kernel;
     struct kl_engine_dim grid, block;
     size_t shared_bytes;   /**< dynamic shared memory of a block */
     const void *arguments; /**< packed by kl_engine_pack; read until the grid is done */
-    int device;            /**< whose variables it sees; below KL_ENGINE_DEVICES */
+    int device;            /**< it uses this device's variables; below KL_ENGINE_DEVICES */
     bool cooperative;      /**< all blocks live at once, and may wait for each other */
 };
 
 /**
  * Run a whole grid and return when it is done. May block, and calls the kernel in this thread and in others.
  * Errors: 0; 2 no memory for stacks; 9 extents or shared memory that no device has; 700 an access to memory that is not there; 710 an
- * assertion; 715 an illegal instruction; 719 a trap, or a block whose threads wait for each other forever.
+ * assertion; 715 an illegal instruction; 719 a trap, or a deadlock of a block's threads.
  */
 int kl_engine_run(const struct kl_engine_launch *launch);
 
@@ -71,7 +71,7 @@ void kl_engine_pack(const struct kl_engine_kernel *kernel, void *const *argument
 enum kl_engine_space { KL_ENGINE_DEVICE = 0, KL_ENGINE_CONSTANT = 1, KL_ENGINE_MANAGED = 2 };
 
 /**
- * A variable of the device: what host code names is its shadow, which holds the initial value. image[0] is the shadow, image[1 + d] the
+ * A variable of the device: host code names its shadow, which holds the initial value. image[0] is the shadow, image[1 + d] the
  * copy of device d, NULL until d needs it. Each translation unit that names the variable has one of these.
  */
 struct kl_engine_variable {
@@ -96,7 +96,7 @@ bool kl_engine_inside(void);
 size_t kl_engine_stack_bytes(void);
 void kl_engine_set_stack_bytes(size_t bytes);
 
-/* What kolo-nvcc's objects call: exported by the runtime's library under these names. */
+/* Called by kolo-nvcc's objects: exported by the runtime's library under these names. */
 
 #define KL_ENGINE_EXPORT __attribute__((visibility("default")))
 

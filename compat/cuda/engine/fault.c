@@ -24,7 +24,7 @@ static void pass_on(int number, siginfo_t *info, void *ucontext)
         old->sa_handler(number);
     } else {
         (void)sigaction(number, old, NULL);
-        if (info->si_code <= 0) (void)raise(number); /* somebody sent it: no instruction does it again */
+        if (info->si_code <= 0) (void)raise(number); /* sent by a process: no instruction will raise it again */
     }
 }
 

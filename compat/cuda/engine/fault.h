@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * fault.h - what processors raise in kernels: bad accesses end the grid, divisions by zero have a result.
+ * fault.h - processor exceptions in kernels: bad accesses end the grid, divisions by zero have a result.
  *
- * Outside of kernels signals go to whoever had them before.
+ * Outside of kernels signals go to their previous handlers.
  */
 #ifndef KL_ENGINE_FAULT_H
 #define KL_ENGINE_FAULT_H
@@ -17,10 +17,10 @@ struct kl_fault_guard {
     stack_t before;
 };
 
-/** The process's handlers are ours, if somebody has taken them since. */
+/** Install our handlers again, if they were replaced. */
 void kl_fault_watch(void);
 
-/** While this thread runs kernels its signals are handled on `stack`, since that of a fibre may be what is full. */
+/** While this thread runs kernels its signals are handled on `stack`, because a fibre's stack may be full. */
 void kl_fault_enter(struct kl_fault_guard *guard, void *stack);
 void kl_fault_leave(const struct kl_fault_guard *guard);
 

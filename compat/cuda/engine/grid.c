@@ -20,7 +20,7 @@ enum { IDLE_MS = 200, HELPERS_MAX = 512, SHARED_MAX = 1 << 20 };
 struct kl_grid {
     const struct kl_engine_launch *launch;
     uint64_t blocks;
-    _Atomic uint64_t next; /* block that nobody has taken */
+    _Atomic uint64_t next; /* the next block to take */
     _Atomic int error;
     unsigned helpers; /* under the pool's lock, as the next two */
     struct kl_grid *link;
@@ -79,7 +79,7 @@ static void run_blocks(struct kl_grid *grid)
     struct kl_fault_guard guard;
     uint64_t block;
 
-    if (!w) { /* somebody else may have one, so only without any worker it is an error */
+    if (!w) { /* another thread may have a worker: it is an error only without any */
         if (kl_load_relaxed(&grid->next) == 0) (void)kl_grid_fail(grid, KL_CUDA_MEMORY);
         return;
     }
@@ -139,7 +139,7 @@ static void *help(void *nothing)
     return nothing;
 }
 
-/* Signals of the program are for its own threads; what a kernel does wrong comes to the thread that did it. */
+/* Signals of the program are for its own threads; an exception of a kernel comes to the thread that caused it. */
 static bool start_thread(void *(*run)(void *), void *arg)
 {
     pthread_attr_t attributes;
@@ -187,7 +187,7 @@ void kl_grid_starved(struct kl_grid *grid)
     (void)pthread_mutex_unlock(&pool.lock);
 }
 
-/* After a fork the child has none of the helpers, and what they held is as nobody left it. */
+/* After a fork the child has no helpers, and the state that they held is undefined. */
 static void forget_helpers(void)
 {
     pool.grids = NULL;
@@ -249,7 +249,7 @@ bool kl_grid_barrier(struct kl_grid *grid)
     return !kl_grid_failed(grid);
 }
 
-/* A block that is done is waited for no more. */
+/* Do not wait for a finished block. */
 static void leave_grid(struct kl_grid *grid)
 {
     (void)pthread_mutex_lock(&grid->lock);
@@ -319,7 +319,7 @@ static void run_together(struct kl_grid *grid)
     (void)pthread_mutex_destroy(&grid->lock);
 }
 
-/* ---- the way in ---- */
+/* ---- entry points ---- */
 
 static bool within(struct kl_engine_dim d, uint64_t x, uint64_t y, uint64_t z)
 {
@@ -345,7 +345,7 @@ int kl_engine_run(const struct kl_engine_launch *launch)
     if (rc) return rc;
     kl_fault_watch();
     __koloPending =
-        0; /* whoever waits for a stream may be about to launch: the kernels that run meanwhile are none of that */
+        0; /* a thread that waits for a stream may be about to launch: the kernels that run meanwhile are no part of it */
     grid.blocks = (uint64_t)launch->grid.x * launch->grid.y * launch->grid.z;
     if (grid.blocks == 1)
         run_blocks(&grid);

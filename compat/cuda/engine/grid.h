@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * grid.h - a grid that runs: blocks that workers take, the first error, and what its blocks share.
+ * grid.h - a running grid: the blocks that workers take, the first error, and the blocks' shared state.
  */
 #ifndef KL_ENGINE_GRID_H
 #define KL_ENGINE_GRID_H
@@ -13,10 +13,10 @@ struct kl_grid;
 
 const struct kl_engine_launch *kl_grid_launch(const struct kl_grid *grid);
 
-/** Has a block failed? Then nobody needs to go on. */
+/** Has a block failed? Then the others may stop. */
 bool kl_grid_failed(const struct kl_grid *grid);
 
-/** A block waits for what somebody else must do, perhaps one of this grid that has no worker yet: get it one. */
+/** A block waits for another thread, perhaps of a block of this grid that has no worker yet: start one for it. */
 void kl_grid_starved(struct kl_grid *grid);
 
 /** A block has failed with `error`; only the first counts. Returns whether it is the first. */

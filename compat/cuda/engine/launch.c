@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between `<<<...>>>` and the call of the kernel, whose arguments may launch other kernels. */
+/* The configuration between `<<<...>>>` and the call of the kernel; the arguments may launch other kernels. */
 #include "compat/cuda/engine/engine.h"
 #include "compat/cuda/include/kolo_cuda/abi.h"
 

@@ -6,13 +6,13 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-/* A page that is protected makes two mappings of one, of which a process has some 65000: what comes later does without, and its mappings
- * become one with their neighbours. */
+/* A protected page splits a mapping in two, and a process has some 65000 mappings: later stacks have no guard, and their
+ * mappings merge with their neighbours. */
 enum { GUARD = 4096 * 4, LINE = 64, COLOURS = 31, GUARDED = 12000 };
 
 static _Atomic unsigned guarded;
 
-/* Stacks whose tops all had the same offset in a page would share few sets of the cache: each begins an odd number of lines lower. */
+/* Stacks with their tops at one offset in a page would share few cache sets: each begins an odd number of lines lower. */
 static size_t colour(unsigned which)
 {
     return (size_t)LINE * (1 + 2 * (which % COLOURS));
@@ -56,7 +56,7 @@ void kl_stacks_resize(struct kl_stacks *stacks, size_t bytes)
     if (stacks->bytes == bytes) return;
     for (struct kl_stack *s = stacks->free, *next; s; s = next) {
         next = s->next;
-        (void)munmap(s->map, s->map_bytes); /* the count of guards is of those ever made: sizes change seldom */
+        (void)munmap(s->map, s->map_bytes); /* the count of guards never falls: sizes change rarely */
     }
     *stacks = (struct kl_stacks){.bytes = bytes};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * stacks.h - the stacks that threads of kernels run on: mapped on demand, with a page below that nobody may touch, and kept.
+ * stacks.h - the stacks that threads of kernels run on: mapped on demand, with an inaccessible page below, and kept for reuse.
  *
  * Threads: a pool belongs to one worker, and so to one OS thread at a time.
  */
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** A stack. It lies at its own upper end; `low` and `bytes` are what is left for who runs on it. */
+/** A stack. It lies at its own upper end; `low` and `bytes` are the usable rest. */
 struct kl_stack {
     struct kl_stack *next;
     void *map;

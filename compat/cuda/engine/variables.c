@@ -12,8 +12,8 @@ enum { ALIGNMENT = 256, SUCCESS = 0, NO_MEMORY = 2, NO_SYMBOL = 13, NO_DEVICE = 
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kl_engine_variable *all;
-static _Atomic unsigned version = 1;                 /* grows when a variable comes */
-static _Atomic unsigned prepared[KL_ENGINE_DEVICES]; /* the version whose variables a device has */
+static _Atomic unsigned version = 1;                 /* incremented for each new variable */
+static _Atomic unsigned prepared[KL_ENGINE_DEVICES]; /* the version of the variables on a device */
 
 void __koloRegisterVariable(struct kl_engine_variable *variable)
 {
@@ -46,7 +46,7 @@ void __koloUnregisterVariable(struct kl_engine_variable *variable)
     (void)pthread_mutex_unlock(&lock);
 }
 
-/* The definition of a variable, which knows its size; NULL: nobody has it. */
+/* The definition of a variable, which knows its size; NULL: there is none. */
 static struct kl_engine_variable *defined(const void *shadow)
 {
     struct kl_engine_variable *v = all;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lanes put down what they have and wait; the one that comes last computes what each of the group gets. A result stays until its lane
- * comes to its next operation, by which it has been read. */
+/* Lanes store their operands and wait; the last one computes the results of all. A result stays until its lane comes to its
+ * next operation; it has been read by then. */
 #include "compat/cuda/engine/worker.h"
 #include "compat/cuda/include/kolo_cuda/abi.h"
 
-/* The lanes of a group, their operands, and what all of them get, computed when the first needs it. */
+/* The lanes of a group, their operands, and the common result, computed at first use. */
 struct group {
     struct kl_fibre *lane; /* lane 0 of the warp */
     uint32_t members;
@@ -61,7 +61,7 @@ static uint64_t result_of(const struct group *g, const struct kl_fibre *me)
         return 0;
     case KOLO_WARP_BALLOT:
         return g->members & ~with_value(g, 0);
-    case KOLO_WARP_SHUFFLE: /* a lane that takes no part has 0: sums over part of a warp rely on what GPUs do */
+    case KOLO_WARP_SHUFFLE: /* a lane that takes no part has 0, as on GPUs: sums over part of a warp rely on it */
         return g->members >> me->lane_source & 1 ? g->lane[me->lane_source].value : 0;
     case KOLO_WARP_MATCH_ANY:
         return with_value(g, me->value);
@@ -73,7 +73,7 @@ static uint64_t result_of(const struct group *g, const struct kl_fibre *me)
     }
 }
 
-/* For a group of which all do the same and all get the same. */
+/* For an operation with the same result for all lanes of the group. */
 static bool shared_result(int operation)
 {
     return operation == KOLO_WARP_BALLOT || operation == KOLO_WARP_MATCH_ALL || operation >= KOLO_WARP_ADD;
@@ -91,7 +91,7 @@ static void give_results(const struct group *g)
     }
 }
 
-/* Have all come that `mask` names? They must name each other. */
+/* Have all lanes of `mask` arrived? Their masks must be equal. */
 static bool complete(const struct kl_fibre *lane, const struct kl_warp *warp, uint32_t arrived, uint32_t mask)
 {
     uint32_t needed = mask & ~warp->gone;
@@ -140,9 +140,9 @@ uint64_t __koloWarp(unsigned mask, int operation, uint64_t value, unsigned sourc
     return me->result;
 }
 
-/* ---- who is here ---- */
+/* ---- active lanes ---- */
 
-/* Those that ask at the place of the first of them. */
+/* The lanes that ask at the same place as the first. */
 static uint32_t asking_together(const struct kl_fibre *lane, uint32_t asking)
 {
     const struct kl_fibre *first = &lane[__builtin_ctz(asking)];
@@ -155,7 +155,7 @@ static uint32_t asking_together(const struct kl_fibre *lane, uint32_t asking)
     return group;
 }
 
-/* If no lane can run, those that ask for who is with them are told: nobody else will come. */
+/* If no lane can run, answer the lanes that ask for the active ones: no others will come. */
 static void answer(struct kl_worker *w, uint32_t thread)
 {
     struct kl_warp *warp = &w->warp[thread / KL_WARP_LANES];

@@ -24,8 +24,7 @@ static bool have_shared(struct kl_worker *w, size_t bytes)
 {
     if (bytes <= w->shared_bytes && w->shared) return true;
     if (w->shared) (void)munmap(w->shared, w->shared_bytes);
-    w->shared_bytes =
-        (bytes + MORE) / PAGE * PAGE; /* more than asked for: one that reads a little too far meets zeros */
+    w->shared_bytes = (bytes + MORE) / PAGE * PAGE; /* more than requested: reads slightly beyond the end find zeros */
     w->shared = map_memory(w->shared_bytes);
     return w->shared != NULL;
 }

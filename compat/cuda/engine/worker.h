@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * worker.h - who runs blocks: an OS thread lent to a grid, with all that the threads of one block need.
+ * worker.h - a worker runs blocks: an OS thread of a grid, with the state of one block's threads.
  *
  * The threads of a block run one after the other on one stack, as a plain loop. A thread that has to wait keeps the stack, which is its
- * fibre then, and the loop goes on with the next thread on another one. Ready threads continue before new ones begin: what only meets
- * in its warp needs 32 stacks.
+ * fibre then, and the loop goes on with the next thread on another one. Ready threads continue before new ones begin: threads that
+ * only synchronise within their warp need 32 stacks.
  *
  *     unstarted --begin--> running --wait--> waiting --released--> ready --> running --return--> gone
  */
@@ -43,10 +43,10 @@ enum {
     KL_CUDA_COOPERATIVE = 720
 };
 
-/** What a thread that waits waits for. */
+/** The reason why a thread waits. */
 enum kl_wait { KL_WAIT_NOTHING, KL_WAIT_BARRIER, KL_WAIT_WARP, KL_WAIT_ACTIVE };
 
-/** Who came to a barrier when it opened, and how many of them said yes. */
+/** The threads at a barrier when it opened, and how many of them voted yes. */
 struct kl_tally {
     uint16_t arrived, positive;
 };
@@ -68,14 +68,14 @@ struct kl_fibre {
     int line;
 };
 
-/** Lanes of a warp that wait for each other, and those that are gone or were never there. `stopped` are all that wait for something, or
- * let others run; `asking` want to know who is with them. */
+/** Lanes of a warp that wait for each other, and lanes that are gone or never existed. `stopped`: all lanes that wait or yield;
+ * `asking`: lanes that ask for the active ones. */
 struct kl_warp {
     uint32_t waiting, gone, stopped, asking;
 };
 
 struct kl_barrier {
-    uint16_t first, last; /* who waits, in the order of arrival */
+    uint16_t first, last; /* waiting threads, in the order of arrival */
     struct kl_tally tally;
     uint16_t expected; /* with a count; 0: all that live */
 };
@@ -100,10 +100,10 @@ struct kl_worker {
     void *shared;
     size_t shared_bytes;
     void *signal_stack;
-    int fault;        /* what ended the block before its end, 0 nothing */
+    int fault;        /* the error that ended the block early, 0 none */
     int fault_signal; /* that raised it, 0 none */
     const void *fault_address;
-    uint64_t arrived; /* barriers that somebody has come to: bits */
+    uint64_t arrived; /* barriers with arrivals: bits */
     struct kl_barrier barrier[KL_BLOCK_BARRIERS];
     struct kl_warp warp[KL_BLOCK_WARPS];
     struct kl_fibre fibre[KL_BLOCK_THREADS];
@@ -116,10 +116,10 @@ extern __thread struct kl_worker *kl_worker_here __attribute__((tls_model("initi
 struct kl_worker *kl_worker_take(size_t shared_bytes);
 void kl_worker_give(struct kl_worker *worker);
 
-/** Run one block of the worker's grid to its end; 0 or the error that ended it, which has been told. */
+/** Run one block of the worker's grid to its end; 0 or the error that ended it, which was reported. */
 int kl_block_run(struct kl_worker *worker, uint64_t block);
 
-/** The running thread waits for this, at this line, until somebody readies it. */
+/** The running thread waits for this, at this line, until another thread readies it. */
 void kl_block_wait(struct kl_worker *worker, enum kl_wait what, const char *file, int line);
 
 /** A thread that waited may go on. */
@@ -134,7 +134,7 @@ void kl_block_abandon(struct kl_worker *worker, int error) __attribute__((noretu
 /** End the running thread, from within it. */
 void kl_block_exit(struct kl_worker *worker) __attribute__((noreturn));
 
-/** A thread is gone: who waits for it need not any more. */
+/** A thread is gone: release the threads that wait for it. */
 void kl_barrier_leave(struct kl_worker *worker);
 void kl_warp_leave(struct kl_worker *worker, uint32_t thread);
 
@@ -145,10 +145,10 @@ void kl_warp_resume(struct kl_worker *worker, uint32_t thread);
 /** The list of those that may run. */
 void kl_list_push(struct kl_worker *worker, struct kl_list *list, uint32_t thread);
 
-/** Write to stderr what ended a block: kernel, block, thread and `what`. */
+/** Write to stderr why a block ended: kernel, block, thread and `what`. */
 void kl_report(const struct kl_worker *worker, const char *what, ...) __attribute__((format(printf, 2, 3)));
 
-/** Write to stderr who waits where, when nobody can run. */
+/** Write to stderr which threads wait where, if none can run. */
 void kl_report_deadlock(const struct kl_worker *worker);
 
 #endif

@@ -9,7 +9,7 @@
 #include "cuda_runtime.h"
 
 #if !defined(__KOLO_NVCC__)
-#error "cooperative_groups.h is for what kolo-nvcc compiles"
+#error "cooperative_groups.h is only for code that kolo-nvcc compiles"
 #endif
 
 #pragma GCC system_header
@@ -195,7 +195,7 @@ class tile_base
 /** Neighbouring threads that are more than a warp: 64 and more of them. */
 template <unsigned Size> class large_tile
 {
-    /* Tiles of the same width have barriers next to each other, those of the next width behind them. */
+    /* Tiles of the same width have barriers next to each other, the next width behind them. */
     static constexpr unsigned first_barrier = Size == 64 ? 0 : Size == 128 ? 16 : Size == 256 ? 24 : 28;
 
   public:
@@ -434,7 +434,7 @@ class thread_group
     }
 };
 
-/** What GPUs need for tiles of more than a warp. */
+/** Memory that GPUs need for tiles of more than a warp. */
 template <unsigned MaxBlockSize = 1024> struct block_tile_memory {
     char unused;
 };
@@ -475,7 +475,7 @@ inline coalesced_group tiled_partition(const coalesced_group &group, unsigned wi
     return group.part(width);
 }
 
-/** Those of a group of one warp that have the same label. */
+/** The threads of a group of one warp with the same label. */
 template <class T> inline coalesced_group labeled_partition(const coalesced_group &group, T label, KOLO_CUDA_HERE)
 {
     return group.of_same(label, file, line);

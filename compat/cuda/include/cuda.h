@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * cuda.h - CUDA's driver API, as far as the stand-in has it: names, values and layouts are those of CUDA 13.
+ * cuda.h - CUDA's driver API, as far as the stand-in has it, with the names, values and layouts of CUDA 13.
  *
  * Other functions of the driver are in the library, where they are CUDA_ERROR_NOT_SUPPORTED, and not here.
  * Threads: any.

@@ -2,7 +2,7 @@
 /**
  * cuda_fp8.h - numbers of 8 bits: e4m3 (up to 448, no infinity) and e5m2 (up to 57344), with their pairs and fours.
  *
- * Conversions round to nearest even, and what is too large becomes the largest number or, where that is asked for, infinity or NaN.
+ * Conversions round to nearest even; too large values become the largest number or, on request, infinity or NaN.
  */
 #ifndef KOLO_CUDA_FP8_H
 #define KOLO_CUDA_FP8_H
@@ -39,7 +39,7 @@ inline unsigned char to_fp8(double x, __nv_saturation_t saturate, __nv_fp8_inter
     return (unsigned char)(sign | code);
 }
 
-/** Of types that have no more bits than float, what is no number becomes one code, without a sign. */
+/** For types with at most float's bits; NaN becomes one code, without a sign. */
 inline unsigned char to_fp8(float x, __nv_saturation_t saturate, __nv_fp8_interpretation_t kind)
 {
     return x != x ? (unsigned char)0x7f : to_fp8((double)x, saturate, kind);

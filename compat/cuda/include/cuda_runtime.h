@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * cuda_runtime.h - cuda_runtime_api.h, with types of C++ where a program has them; in what kolo-nvcc compiles also what kernels use.
+ * cuda_runtime.h - cuda_runtime_api.h, with C++ types in C++ programs; in code for kolo-nvcc also the functions of kernels.
  */
 #ifndef KOLO_CUDA_RUNTIME_H
 #define KOLO_CUDA_RUNTIME_H
@@ -9,7 +9,7 @@
 #include "vector_functions.h"
 #include "vector_types.h"
 
-/* What ordinary compilers need not know of functions that both sides call. __noinline__ is theirs: libstdc++ says it as an attribute. */
+/* CUDA's words for ordinary compilers. __noinline__ is not defined: libstdc++ uses it as an attribute. */
 #if !defined(__KOLO_NVCC__)
 #define __host__
 #define __device__
@@ -87,7 +87,7 @@ static inline cudaError_t cudaEventCreate(cudaEvent_t *event, unsigned int flags
     return ::cudaEventCreateWithFlags(event, flags);
 }
 
-/* The form of CUDA 11: what went wrong is in the code returned. */
+/* The form of CUDA 11: the returned code has the error. */
 static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, cudaGraphNode_t *node,
                                                char *text, size_t bytes)
 {

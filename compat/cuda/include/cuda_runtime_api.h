@@ -2,8 +2,8 @@
 /**
  * cuda_runtime_api.h - the functions of CUDA's runtime that the stand-in has, for C and C++.
  *
- * What each does is said in CUDA's own manual; docs/cuda.md says what differs. Textures, surfaces, arrays, external memory and graphics are
- * in the library, where they are cudaErrorNotSupported, and not here.
+ * CUDA's manual describes them; docs/cuda.md lists the differences. Textures, surfaces, arrays, external memory and graphics are
+ * not declared here; the library has them, and they return cudaErrorNotSupported.
  *
  * Streams: with CUDA_API_PER_THREAD_DEFAULT_STREAM defined before it, stream 0 is the thread's own.
  * Threads: every function may be called from any thread.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * driver_types.h - the types of CUDA's runtime: names, values and layouts of CUDA 13, so that programs compiled with either header run
- * with either library. With CUDART_VERSION set below 13000 before the first header, cudaDeviceProp is that of CUDA 12.
+ * with either library. With CUDART_VERSION set below 13000 before the first header, cudaDeviceProp is CUDA 12's.
  */
 #ifndef KOLO_CUDA_DRIVER_TYPES_H
 #define KOLO_CUDA_DRIVER_TYPES_H

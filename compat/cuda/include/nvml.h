@@ -2,8 +2,8 @@
 /**
  * nvml.h - NVIDIA's management library, as far as the stand-in has it: names, values and layouts are NVML's.
  *
- * What the topology does not say is NVML_ERROR_NOT_SUPPORTED. Functions of NVML that are not declared here are in the library, and answer
- * the same.
+ * Properties that the topology does not have are NVML_ERROR_NOT_SUPPORTED. Functions of NVML that are not declared here are in
+ * the library, and return the same.
  * Threads: any.
  */
 #ifndef KOLO_CUDA_NVML_H

@@ -217,7 +217,7 @@ typedef struct double2 double2;
 typedef struct double3 double3;
 typedef struct double4 double4;
 
-/** Sizes of grids and blocks: what is left out is 1. */
+/** Sizes of grids and blocks: missing ones are 1. */
 struct dim3 {
     unsigned int x, y, z;
 #if defined(__cplusplus)

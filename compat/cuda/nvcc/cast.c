@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* On devices a conversion from a real number to an integer saturates; on CPUs it does what the processor does. In device code `(int)x`, `int(x)` and `int i = x` become __kolo::cast<int>(x); so do casts to a template's parameter,
- * which may be an integer. Where the end of what is cast is not plain the cast stays as it is. */
+/* A conversion from a real number to an integer saturates on devices; on CPUs it depends on the processor. In device code
+ * `(int)x`, `int(x)` and `int i = x` become __kolo::cast<int>(x); so do casts to a template's parameter,
+ * which may be an integer. If the end of the operand is not plain the cast stays. */
 #include "compat/cuda/nvcc/translate.h"
 
 #include <stdlib.h>
@@ -61,7 +62,7 @@ static bool is_type_parameter(const struct translation *t, uint32_t i)
     return false;
 }
 
-/* What casts to the type of [from, to): NULL: nothing that saturates. */
+/* The cast to the type of [from, to); NULL: it does not saturate. */
 static const char *cast_to(const struct translation *t, uint32_t from, uint32_t to)
 {
     if (is_integer(&t->source.tokens, from, to)) return "__kolo::cast";

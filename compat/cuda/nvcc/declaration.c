@@ -51,7 +51,7 @@ uint32_t skip_template_headers(const struct tokens *t, uint32_t from, uint32_t t
     return from;
 }
 
-/* What has parentheses and is no function. */
+/* Words with parentheses that are no function. */
 static const char attributes[] =
     " __attribute__ __attribute __launch_bounds__ __align__ alignas __maxnreg__ __cluster_dims__ __block_size__ "
     "decltype noexcept requires __declspec explicit throw ";

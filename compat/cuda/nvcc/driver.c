@@ -15,7 +15,7 @@ struct driver {
     const struct options *o;
     const struct places *p;
     const char *compiler;
-    char *folder; /* of what lies between phases */
+    char *folder; /* of intermediate files */
     struct words scratch;
 };
 
@@ -60,7 +60,7 @@ static bool says(const struct words *w, const char *start)
     return false;
 }
 
-/* Kernels need C++17; what programs ask for less of is older than that. */
+/* Kernels need C++17: raise an older standard. */
 static void put_standard(const struct driver *d, struct words *to)
 {
     static const char *const old[] = {"c++98",   "c++03",   "c++0x",   "c++11",   "c++1y",   "c++14",
@@ -112,7 +112,7 @@ static void put_macros(const struct driver *d, struct words *to)
     if (d->o->debug_device) words_add(to, "-D__CUDACC_DEBUG__=1");
 }
 
-/* Kernels compute what their references on the host do, may look at memory as another type, and are compiled for speed, as by nvcc. */
+/* Kernels compute like their references on the host, may alias memory, and are compiled for speed, as by nvcc. */
 static void put_code_options(const struct driver *d, struct words *to)
 {
     words_add(to, "-ffp-contract=off");
@@ -134,7 +134,7 @@ static char *scratch(struct driver *d, const char *name)
 
         d->folder = must_print("%s/kolo-nvcc-XXXXXX", temporary && *temporary ? temporary : "/tmp");
         if (!mkdtemp(d->folder)) {
-            perror("kolo-nvcc: no folder for what is between phases");
+            perror("kolo-nvcc: no folder for intermediate files");
             exit(1);
         }
     }
@@ -345,7 +345,7 @@ static const char *program_name(const struct driver *d)
     return d->o->output ? d->o->output : d->o->shared ? "a.so" : "a.out";
 }
 
-/* What is linked, in the order of the command line: the place of a source has its object. */
+/* Inputs of the linker, in the order of the command line: objects at the places of their sources. */
 static void put_in_order(const struct driver *d, const struct words *objects, struct words *to)
 {
     size_t next = 0;
@@ -421,7 +421,7 @@ static int run_program(struct driver *d)
     return rc;
 }
 
-/* Each source by itself: an object, a preprocessed text, a list of what it includes. */
+/* Each source by itself: an object, a preprocessed text, a list of its includes. */
 static int each_alone(struct driver *d)
 {
     int rc = 0;
@@ -472,7 +472,7 @@ static void clean_up(struct driver *d)
     words_drop(&d->scratch);
 }
 
-/* What CMake reads of nvcc -v to learn about a toolkit. */
+/* The lines of nvcc -v from which CMake finds a toolkit. */
 static void tell_places(const struct driver *d)
 {
     const char *path = getenv("PATH");

@@ -6,7 +6,7 @@
 #include "compat/cuda/nvcc/options.h"
 #include "compat/cuda/nvcc/places.h"
 
-/** Do what the options say; the exit status. */
+/** Execute the options; returns the exit status. */
 int drive(const struct options *o, const struct places *p);
 
 #endif

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# driver_test.sh - kolo-nvcc as build files call it: what it makes, what it says, where errors are. Reads KOLO_BUILD.
+# driver_test.sh - kolo-nvcc as build files call it: its outputs, its messages, the places of errors. Reads KOLO_BUILD.
 set -eu
 nvcc=$KOLO_BUILD/kolo-nvcc
 scratch=$(mktemp -d)
@@ -72,7 +72,7 @@ echo '-DVALUE=4 -O1' >words
 grep -q '106 8 5' out || fail "options from a file: $(cat out)"
 g++ -DVALUE=1 -c helper.cpp -o helper.o
 
-# What is asked of it.
+# Queries.
 says 'nvcc: NVIDIA (R) Cuda compiler driver' "$nvcc" --version
 says 'release 13.0, V13.0.88' "$nvcc" -V
 says 'main.o: ' "$nvcc" -DVALUE=1 -M main.cu
@@ -89,7 +89,7 @@ says 'bad.cuh:5: error: no translation to CPUs for the PTX instruction "wgmma.fe
 printf '__global__ void k(int *p)\n{\n    *p = undeclared;\n}\n' >bad.cu
 says "bad.cu:3:" "$nvcc" -c bad.cu
 printf 'void f()\n{\n    5<<<1, 1>>>();\n}\n' >bad.cu
-says "bad.cu:3: error: what is launched" "$nvcc" -c bad.cu
+says "bad.cu:3: error: the operand before" "$nvcc" -c bad.cu
 ! "$nvcc" -c bad.cu 2>/dev/null || fail "an error is success"
 printf '__global__ void k(int *p)\n{\n    *p = __shfl(1, 2);\n}\n' >bad.cu
 says "name the lanes that take part" "$nvcc" -c bad.cu

@@ -111,7 +111,7 @@ static void put_bound(struct translation *t, uint32_t from, uint32_t body, struc
     text_put(out, ")");
 }
 
-/* What the kernel is called from inside its own body: with all template arguments. */
+/* The kernel's name inside its own body: with all template arguments. */
 static void put_own_name(struct translation *t, uint32_t header, uint32_t open, struct text *out)
 {
     const struct tokens *k = &t->source.tokens;

@@ -75,7 +75,7 @@ uint32_t translate_launch(struct translation *t, uint32_t i)
     }
     if (start == NO_TOKEN) {
         source_error(&t->source, i,
-                     "what is launched with <<<...>>> must be a kernel's name, or an expression in parentheses");
+                     "the operand before <<<...>>> must be a kernel's name, or an expression in parentheses");
         return i + 2;
     }
     if (source_has_moved(&t->source, start)) {

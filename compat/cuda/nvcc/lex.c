@@ -37,7 +37,7 @@ static void add(struct lexer *l, size_t start, enum token_kind kind)
     l->out->at[l->out->count++] = (struct token){(uint32_t)start, (uint32_t)l->at, NO_TOKEN, (uint8_t)kind};
 }
 
-/* ---- what is between tokens ---- */
+/* ---- text between tokens ---- */
 
 static void skip_line(struct lexer *l)
 {

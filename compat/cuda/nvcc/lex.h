@@ -2,9 +2,8 @@
 /**
  * lex.h - preprocessed C++ as tokens, with brackets paired.
  *
- * What stands between tokens (spaces, line markers, pragmas, comments that -C kept) belongs to none: it is what separates the end of one
- * from the start of the next. `<` and `>` are always tokens of one character, so that three of them side by side are seen as they are;
- * who needs to know whether they touch compares offsets.
+ * The text between tokens (spaces, line markers, pragmas, comments that -C kept) belongs to none of them. `<` and `>` are
+ * always tokens of one character, so that three in a row are seen as they are; compare offsets to see whether they touch.
  */
 #ifndef KL_NVCC_LEX_H
 #define KL_NVCC_LEX_H
@@ -31,7 +30,7 @@ struct tokens {
     uint32_t count;
 };
 
-/** Any text has tokens: what is no C++ becomes signs of one character. Up to 2 GiB. Drop them with tokens_drop. */
+/** Any text has tokens: characters outside of C++ become signs of one character. Up to 2 GiB. Drop them with tokens_drop. */
 struct tokens tokens_of(const char *text, size_t bytes);
 void tokens_drop(struct tokens *t);
 

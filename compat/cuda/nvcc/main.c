@@ -18,11 +18,11 @@ static const char help[] =
     "Use it as nvcc:  kolo-nvcc x.cu -o x -lnccl   make NVCC=kolo-nvcc   cmake "
     "-DCMAKE_TOOLCHAIN_FILE=.../kolo-cuda.cmake\n"
     "\n"
-    "  -c  -E  -M  -MD  -dc  -dlink  -lib  -shared   what to make\n"
+    "  -c  -E  -M  -MD  -dc  -dlink  -lib  -shared   the kind of output\n"
     "  -ccbin COMPILER                               the C++ compiler (g++; also NVCC_CCBIN)\n"
     "  -Xcompiler WORDS  -Xlinker WORDS              for the compiler, for the linker\n"
     "  --translate                                   show the C++ that kernels become\n"
-    "  -v  --dryrun  --keep                          show commands, do not run them, keep what is between them\n"
+    "  -v  --dryrun  --keep                          show commands, do not run them, keep intermediate files\n"
     "\n"
     "Options for GPUs (-gencode, -arch, -maxrregcount, -Xptxas ...) are accepted and do nothing; others go to the "
     "compiler.\n";

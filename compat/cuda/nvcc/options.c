@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What becomes of an option. Those for code of GPUs mean nothing here, and are taken so that build files need no change. */
+/* The action of an option. Options for GPU code have no effect here, and are accepted so that build files need no change. */
 enum action {
     IGNORE,           /* alone */
     IGNORE_VALUE,     /* with its value */
@@ -25,7 +25,7 @@ enum action {
 };
 
 struct option {
-    const char *names; /* separated and enclosed by spaces; the first is what goes on */
+    const char *names; /* separated and enclosed by spaces; the first is passed on */
     enum action action;
     const char *why;
 };
@@ -148,7 +148,7 @@ static char *first_name(const struct option *option)
     return must_copy(option->names + 1, strcspn(option->names + 1, " "));
 }
 
-/* ---- what options do ---- */
+/* ---- actions of options ---- */
 
 static bool complain(const char *what, const char *word)
 {
@@ -211,7 +211,7 @@ static void unwrap(struct words *to, const char *list)
     }
 }
 
-/* For the linker as the compiler is told. */
+/* For the linker, in the compiler's syntax. */
 static void unwrap_for_linker(struct words *to, const char *list)
 {
     struct words words = {0};

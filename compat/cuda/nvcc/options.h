@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * options.h - the command line, as nvcc reads it: what is to be done, with which files, and what the C++ compiler and the linker get.
+ * options.h - the command line, as nvcc reads it: the task, its files, and the options of the C++ compiler and the linker.
  */
 #ifndef KL_NVCC_OPTIONS_H
 #define KL_NVCC_OPTIONS_H
@@ -44,13 +44,12 @@ struct options {
     char *architecture; /* the number behind sm_ of the last one asked for, NULL: none */
     struct input *inputs;
     size_t input_count;
-    struct words compile; /* for every compilation */
-    struct words
-        dependencies;   /* -MD and what belongs to it: for compilations, but not for what is preprocessed already */
-    struct words link;  /* libraries, their folders, what -Xlinker says */
-    struct words order; /* inputs that are libraries or objects, and -l, as they came */
+    struct words compile;      /* for every compilation */
+    struct words dependencies; /* -MD and related options: for compilations, but not of preprocessed files */
+    struct words link;         /* libraries, their folders, arguments of -Xlinker */
+    struct words order;        /* inputs that are libraries or objects, and -l, as they came */
     bool shared, verbose, dry_run, keep, version, help, fast_math, per_thread, debug_device;
-    bool run; /* -run: start what was linked */
+    bool run; /* -run: start the linked program */
 };
 
 /** Read the command line. False: something was wrong with it, and has been told. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inline PTX that programs use for what C++ had no word for: loads and stores with an order, reductions, fences, barriers, and registers
- * that tell who runs. Each instruction becomes a call of what kolo_cuda/ptx.h has; any other one is an error. */
+/* Inline PTX for operations that C++ lacked: loads and stores with an order, reductions, fences, barriers, and special
+ * registers. Each instruction becomes a call of kolo_cuda/ptx.h; any other one is an error. */
 #include "compat/cuda/nvcc/translate.h"
 
 #include <ctype.h>
@@ -21,11 +21,11 @@ struct statement {
 /* `red.global.add.u64 [%0+8], %1` in parts; vectors are several arguments. */
 struct instruction {
     char *copy;
-    const char *words[MODIFIERS]; /* what dots separate */
+    const char *words[MODIFIERS]; /* separated by dots */
     unsigned word_count;
     char *arguments[ARGUMENTS];
     unsigned argument_count;
-    char *address; /* what stood in brackets */
+    char *address; /* the text in brackets */
     bool predicated;
 };
 

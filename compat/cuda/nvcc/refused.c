@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only GPUs have is refused where the program's author wrote it, with the way out, rather than by what a compiler makes of it. */
+/* Features of GPUs only are refused at their place in the source, with the remedy, instead of by errors of the compiler. */
 #include "compat/cuda/nvcc/translate.h"
 
 static const char texture_types[] = " cudaTextureObject_t cudaSurfaceObject_t ";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared memory with a size is a variable of the OS thread, which runs one block at a time. That without is the worker's, whose address
- * is the same for all blocks that it runs: a pointer, since several types may be declared for one name. */
+/* Shared memory with a size is a variable of the OS thread, which runs one block at a time. Without a size it is the worker's,
+ * with one address for all its blocks: a pointer, since several types may be declared for one name. */
 #include "compat/cuda/nvcc/translate.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static uint32_t declaration_start(const struct tokens *k, uint32_t i)
     return i;
 }
 
-/* alignas stands before what it is for; put it before `static`. Other words for it may stay where they are. */
+/* alignas must come first: put it before `static`. Other alignment attributes may stay where they are. */
 static void pull_alignments(struct translation *t, uint32_t start, uint32_t end)
 {
     const struct tokens *k = &t->source.tokens;
@@ -27,7 +27,7 @@ static void pull_alignments(struct translation *t, uint32_t start, uint32_t end)
     }
 }
 
-/* The kernel's attributes have the bytes of what its own body declares in [i, end). */
+/* Count the bytes of declarations in the kernel's own body, [i, end), for its attributes. */
 static void count_bytes(struct translation *t, uint32_t i, uint32_t end)
 {
     struct text out = {0};
@@ -61,7 +61,7 @@ static void translate_static(struct translation *t, uint32_t i, uint32_t start, 
     if (t->kernel) count_bytes(t, i, end);
 }
 
-/* The words of the element's type in [start, name), without what tells of storage and alignment. */
+/* The words of the element's type in [start, name), without storage and alignment. */
 static void put_type(struct translation *t, uint32_t start, uint32_t name, struct text *out)
 {
     const struct tokens *k = &t->source.tokens;

@@ -126,7 +126,7 @@ static void render_line_ends(const char *token, size_t bytes, struct text *out)
         if (token[i] == '\n') text_put(out, "\n");
 }
 
-/* One token with its notes; what was moved away is written when `there`. */
+/* One token with its notes; a token that was moved away is written when `there`. */
 static void render_token(const struct source *s, uint32_t i, bool there, struct text *out)
 {
     const struct edit *e = &s->edits[i];
@@ -187,7 +187,7 @@ static bool read_marker(const char *line, const char *end, unsigned long *number
     return true;
 }
 
-/* Where the program's author wrote what is at `offset`. */
+/* The place of `offset` in the original source. */
 static char *place_of(const struct source *s, size_t offset)
 {
     const char *file = "input", *text = s->tokens.text;

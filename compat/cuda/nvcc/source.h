@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * source.h - a preprocessed translation unit, what is to be changed in it, and the result.
+ * source.h - a preprocessed translation unit, its changes, and the result.
  *
  * Changes are notes on tokens; the text between tokens stays as it is, so that every line keeps its number. A range of tokens can be
  * moved before an earlier one; its line ends stay where they were.
@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-/** What is written for a token: before, then the range that was moved here, then between, the token or what is instead of it, after. */
+/** The output for a token: before, the range that was moved here, between, the token or its replacement, after. */
 struct edit {
     char *before, *between, *instead, *after;
     uint32_t moved_from, moved_to; /* [from, to), empty if equal */
@@ -24,8 +24,8 @@ struct edit {
 struct source {
     struct tokens tokens;
     struct edit *edits;
-    FILE *errors; /* where they are told */
-    bool failed;  /* one was told */
+    FILE *errors; /* errors are written there */
+    bool failed;  /* there was an error */
 };
 
 void source_open(struct source *s, const char *text, size_t bytes, FILE *errors);
@@ -37,12 +37,12 @@ void source_render(const struct source *s, struct text *out);
 /** Tokens [from, to), changed, on one line. */
 void source_render_range(const struct source *s, uint32_t from, uint32_t to, struct text *out);
 
-/** Write nothing for a token, nor what was noted on it. */
+/** Write nothing for a token, nor its notes. */
 void source_drop(struct source *s, uint32_t token);
 void source_drop_range(struct source *s, uint32_t from, uint32_t to);
 void source_replace(struct source *s, uint32_t token, const char *by);
 
-/** Add text before or after a token; what was added to the same side earlier stays outside of it before, inside after. */
+/** Add text before or after a token: in both cases behind the text that was added earlier. */
 void source_before(struct source *s, uint32_t token, const char *what);
 void source_after(struct source *s, uint32_t token, const char *what);
 

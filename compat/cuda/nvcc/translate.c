@@ -32,7 +32,7 @@ static void push(struct translation *t, struct scope s)
     t->scopes[t->depth++] = s;
 }
 
-/* ---- what a brace opens ---- */
+/* ---- kinds of braces ---- */
 
 /* Does the declaration [from, brace) name a class or an enumeration that the brace defines? */
 static bool defines_type(const struct tokens *t, uint32_t from, uint32_t brace)
@@ -62,7 +62,7 @@ static bool defines_type(const struct tokens *t, uint32_t from, uint32_t brace)
     return true;
 }
 
-/* `a{1}` among the initialisers of a constructor, whose body is yet to come. */
+/* `a{1}` among the initialisers of a constructor, before its body. */
 static bool is_member_initialiser(const struct tokens *t, uint32_t from, uint32_t brace)
 {
     if (!brace || !(token_is_name(t, brace - 1) || token_is(t, brace - 1, ">"))) return false;
@@ -93,7 +93,7 @@ static struct scope opened_by(const struct translation *t, uint32_t brace)
     return is_member_initialiser(k, from, brace) ? data : code;
 }
 
-/* A brace in code, or in what data are made of: the same again, or a lambda with specifiers of its own. */
+/* A brace in code, or in initial values: the same again, or a lambda with specifiers of its own. */
 static void enter_more(struct translation *t)
 {
     struct scope s = {.kind = kind_here(t), .name = NO_TOKEN};

@@ -8,11 +8,11 @@
  *     launch.c    k<<<grid, block>>>(x)             (push(grid, block) ? (void)0 : k(x))
  *     kernel.c    __global__ void k(int n) { ...    the body begins with: called with a configuration? Then launch me, and return
  *     shared.c    __shared__ float x[32];           one for each OS thread, which runs one block at a time
- *     variable.c  __device__ int n;                 n stays for the host, device code calls what gives the device's own
- *     ptx.c       asm("red.global.add.u64 ...")     what the instruction does, in C++
+ *     variable.c  __device__ int n;                 n stays for the host, device code calls a function for the device's own
+ *     ptx.c       asm("red.global.add.u64 ...")     the instruction in C++
  *     cast.c      (int)x, int(x), int i = x;        saturates, as on devices
  *     refused.c   tex2D<float>(t, x, y)             an error, with the reason
- *     words.c     __device__, __align__(8), ...     nothing, or what GNU calls it
+ *     words.c     __device__, __align__(8), ...     nothing, or GNU's name for it
  */
 #ifndef KL_NVCC_TRANSLATE_H
 #define KL_NVCC_TRANSLATE_H
@@ -45,13 +45,13 @@ struct translation {
     struct scope *scopes;
     uint32_t depth, scope_room;
     uint32_t statement;              /* where the declaration began that is being walked over */
-    bool lambda_device, lambda_host; /* what the next brace opens code for */
-    char *kernel; /* the template argument that names the kernel whose body is walked over, NULL: none */
+    bool lambda_device, lambda_host; /* the target of the code in the next brace */
+    char *kernel;                    /* the template argument that names the current kernel, NULL: none */
     uint32_t kernel_depth;
     unsigned kernel_shared; /* variables of its own so far */
     struct type_parameter *type_parameters;
     size_t type_parameter_count;
-    struct names aliases;  /* that device code uses for what is another name here */
+    struct names aliases;  /* names of device code for names here */
     uint32_t *hidden;      /* by so many shadows, each of the aliases */
     struct names declared; /* variables of devices, with their namespaces */
     struct shadow *shadows;
@@ -66,10 +66,10 @@ bool in_code(const struct translation *t);
 bool in_device_code(const struct translation *t);
 bool in_device_code_only(const struct translation *t);
 
-/** The launch whose first `<` is token `i`; returns the token to go on with. */
+/** Translate the launch with its first `<` at token `i`; returns the token to continue with. */
 uint32_t translate_launch(struct translation *t, uint32_t i);
 
-/** The kernel whose declaration begins at t->statement and whose body at the brace `body`. */
+/** Translate the kernel with its declaration at t->statement and its body at the brace `body`. */
 void translate_kernel(struct translation *t, uint32_t body);
 
 /** The word __shared__ at `i`. */
@@ -92,7 +92,7 @@ void translate_name(struct translation *t, uint32_t i);
 
 /** Names that are declared between [from, to), parameters of code that begins at `depth`, hide aliases. */
 void hide_parameters(struct translation *t, uint32_t from, uint32_t to, uint32_t depth);
-/** So do the members of the class whose body the brace opens. */
+/** The same for the members of the class that the brace opens. */
 void hide_members(struct translation *t, uint32_t brace, uint32_t depth);
 void forget_shadows(struct translation *t);
 
@@ -110,7 +110,7 @@ bool translate_type(struct translation *t, uint32_t i);
 void note_type_parameters(struct translation *t, uint32_t from, uint32_t to, uint32_t depth);
 void forget_type_parameters(struct translation *t);
 
-/** The name at `i`, if it is of something that only GPUs have: an error is told. */
+/** Report an error if the name at `i` is a feature of GPUs only. */
 void refuse_name(struct translation *t, uint32_t i);
 
 /** A word of CUDA's, or of the host's that kernels need otherwise. */

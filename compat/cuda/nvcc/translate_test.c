@@ -19,7 +19,7 @@ static char *errors_of(const char *text, bool *good, struct text *out)
     return said;
 }
 
-/* ---- what becomes of things ---- */
+/* ---- translations ---- */
 
 static const struct {
     const char *text, *has, *lacks;
@@ -149,7 +149,7 @@ static void many_variables_are_told_apart(void **state)
 static const struct {
     const char *text, *error;
 } errors[] = {
-    {"void f() {\n  3 <<<1, 1>>>(x);\n}", "input:2: error: what is launched with <<<...>>> must be"},
+    {"void f() {\n  3 <<<1, 1>>>(x);\n}", "input:2: error: the operand before <<<...>>> must be"},
     {"# 40 \"a b.cu\"\nvoid f() {\n  k<<<1, 1>>(x);\n}", "a b.cu:41: error: no >>> followed by ("},
     {"# 1 \"x.cu\"\n# 7 \"y.cuh\" 1\nvoid f() { k<<<1, 1>>>(x; }", "y.cuh:7: error: the arguments of this launch"},
     {"void f() {\n k<<<1, 2>>>(x)<<<3, 4>>>(y); }", "input:2: error: a launch has no result"},

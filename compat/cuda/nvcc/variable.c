@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each device has its own copy of a variable. The variable itself stays where it was, as what host code names and as the initial value;
- * device code calls name__kolo(), which gives the copy of the device that it runs on. */
+/* Each device has its own copy of a variable. The variable itself stays, for host code and as the initial value; device
+ * code calls name__kolo(), which returns the copy of the device that it runs on. */
 #include "compat/cuda/nvcc/translate.h"
 
 #include <stdlib.h>
@@ -106,7 +106,7 @@ void translate_name(struct translation *t, uint32_t i)
 
 /* ---- declarations ---- */
 
-/* Where the declarator begins or its type has pointers: a const before that is of what is pointed to. */
+/* At the declarator or at its type's pointers: a const before that belongs to the pointed-to type. */
 static bool is_constant(const struct tokens *k, uint32_t from, uint32_t to)
 {
     uint32_t constant = find_outside(k, from, to, " const constexpr "), pointer = find_outside(k, from, to, " * & ");
@@ -133,7 +133,7 @@ static char *full_name(const struct translation *t, const char *name)
     return result;
 }
 
-/* Declared with extern and defined afterwards, a variable has its function already; what the definition knows is its size. */
+/* Declared with extern and defined afterwards, a variable has its function already; the definition adds its size. */
 static void put_variable(struct translation *t, const char *name, const char *kind, uint32_t token, struct text *out)
 {
     char *full = full_name(t, name);

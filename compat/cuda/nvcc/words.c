@@ -14,7 +14,7 @@ static bool in_attribute(const struct tokens *k, uint32_t i)
            token_among(k, i + 1, " ) , ");
 }
 
-/* Whether `inline` is said already, or may not be: of a lambda. */
+/* Is `inline` there already, or forbidden, as for a lambda? */
 static bool needs_inline(const struct tokens *k, uint32_t i)
 {
     uint32_t from = i, to = i;

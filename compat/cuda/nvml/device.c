@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** device.c - the host's devices: found, and what they say of themselves. */
+/** device.c - the host's devices: look-up, and their properties. */
 #include "compat/cuda/core/memory.h"
 #include "compat/cuda/nvml/nvml_state.h"
 
@@ -270,7 +270,7 @@ nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_t *pci)
     return NVML_SUCCESS;
 }
 
-/* ---- memory: what this process has of it ---- */
+/* ---- memory: the part of this process ---- */
 
 int kl_nvml_visible(const struct kl_cuda_device *d)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * nvml_state.h - what all functions of NVML begin with: has somebody initialised it, and is the handle one?
+ * nvml_state.h - the checks at the start of all functions: is NVML initialised, and is the handle valid?
  *
- * Handles are the host's devices, whatever CUDA_VISIBLE_DEVICES says.
+ * Handles are the host's devices, whatever the value of CUDA_VISIBLE_DEVICES.
  * Threads: any.
  */
 #ifndef KL_NVML_STATE_H

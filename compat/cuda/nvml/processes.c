@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * processes.c - who uses a device: this process, if it has a context or memory there, and those of this user that have the segment of the device's
- * memory open, which is what /proc says.
+ * processes.c - the processes that use a device: this one, if it has a context or memory there, and processes of this user that
+ * have the segment of the device's memory open, according to /proc.
  */
 #include "compat/cuda/core/ledger.h"
 #include "compat/cuda/core/memory.h"
@@ -47,7 +47,7 @@ static bool is_open(DIR *fds, const char *link, unsigned long long *bytes)
     return false;
 }
 
-/* A process of this job says how much it has been given; of others it is known what they have written to. */
+/* A process of this job reports its allocated bytes; other processes only show the pages that they have written. */
 static void add_if_it_uses(struct found *f, const char *pid, const struct kl_cuda_device *d, const char *link)
 {
     const pid_t number = (pid_t)strtol(pid, NULL, 10);

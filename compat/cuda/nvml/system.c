@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/** Says that this is no NVML: it tells what the topology says, so nobody may make a topology of it (device/nvml.h). */
+/** Marks this as no real NVML: it reports the topology, so no topology may be made from it (device/nvml.h). */
 extern const int nvmlKoloStandIn;
 __attribute__((visibility("default"))) const int nvmlKoloStandIn = 1;
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 struct kl_cudart_branch {
-    struct kl_cudart_condition *condition; /* what is launched keeps it */
+    struct kl_cudart_condition *condition; /* launched work keeps a reference */
     enum cudaGraphConditionalNodeType type;
     int device;
     koloStream_t stream; /* where its graphs run */

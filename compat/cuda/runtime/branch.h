@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** branch.h - what a node with a condition does when its turn has come: it looks, and runs one of its graphs, or one as long as that holds. */
+/** branch.h - execution of a node with a condition: it reads the condition, and runs one of its graphs, once or in a loop. */
 #ifndef KL_CUDART_BRANCH_H
 #define KL_CUDART_BRANCH_H
 
@@ -12,7 +12,7 @@ struct kl_cudart_branch;
 struct kl_cudart_branch *kl_cudart_branch_make(const struct cudaConditionalNodeParams *parameters);
 void kl_cudart_branch_free(struct kl_cudart_branch *branch);
 
-/** What is behind number i, which becomes its own: these, one after the other. */
+/** Set the steps of graph number i; takes ownership of them. */
 void kl_cudart_branch_set(struct kl_cudart_branch *branch, size_t i, struct kl_cudart_steps steps);
 
 /** Queue it on a stream that captures. It is the graph's then, or, on failure, gone. */

@@ -92,7 +92,7 @@ static cudaGraph_t known_graph(const struct kl_cudart_graph *g)
     return g->into ? g->into : g->handle;
 }
 
-/* What was captured into a graph that was there is one of its nodes. */
+/* A capture into an existing graph becomes one of its nodes. */
 static cudaError_t settle(struct kl_cudart_graph *g, cudaGraph_t *graph)
 {
     struct kl_cudart_work w = {.type = cudaGraphNodeTypeGraph};
@@ -162,7 +162,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
 }
 KL_CUDART_ENTRY(cudaStreamBeginCapture);
 
-/* What edges may say besides is of kernels that overlap: these do not. */
+/* Further data of edges is for overlapping kernels: these do not overlap. */
 cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *after,
                                           const cudaGraphEdgeData *edges, size_t count, enum cudaStreamCaptureMode mode)
 {

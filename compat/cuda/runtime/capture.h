@@ -7,7 +7,7 @@
 
 cudaError_t kl_cudart_capture_begin(cudaStream_t stream, int mode);
 
-/** What is captured becomes one node of a graph made by hand. */
+/** The capture becomes one node of a graph made by hand. */
 cudaError_t kl_cudart_capture_begin_into(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *after,
                                          size_t count, int mode);
 

@@ -2,7 +2,7 @@
 /**
  * copy.c - copies and fills: boxes of bytes, in a stream or on the default one.
  *
- * Synchronous functions are those of a stream, too: the legacy one, or with a per-thread default stream that of the thread (..._ptds).
+ * Synchronous functions use a stream, too: the legacy one, or with a per-thread default stream the thread's (..._ptds).
  */
 #include "compat/cuda/core/copy.h"
 

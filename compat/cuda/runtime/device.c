@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * device.c - devices: which there are, which is the thread's, and what they say of themselves.
+ * device.c - devices: their number, the thread's current one, and their properties.
  */
 #include "compat/cuda/core/device.h"
 #include "compat/cuda/core/peer.h"

@@ -44,7 +44,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
 }
 KL_CUDART_ENTRY(cudaGraphGetNodes);
 
-/* Of what was captured the edges are not known. */
+/* The edges of captured graphs are not known. */
 static cudaError_t known(const struct kl_cudart_graph *g, const size_t *count)
 {
     if (!g || !count) return cudaErrorInvalidValue;

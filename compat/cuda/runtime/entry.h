@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * entry.h - what the functions of libcudart have in common: they are exported for programs of CUDA 12 and 13, and keep the thread's last
+ * entry.h - shared by the functions of libcudart: they are exported for programs of CUDA 12 and 13, and keep the thread's last
  * error.
  *
- * Programs name libcudart.so.12 or libcudart.so.13 as the version of every symbol. One file serves both: what is exported has the
- * version of 13, and KL_CUDART_ENTRY gives it that of 12 as well. Where 12 has another signature, KL_CUDART_ENTRY_12 names another function.
+ * Programs name libcudart.so.12 or libcudart.so.13 as the version of every symbol. One file serves both: exports have the version
+ * of 13, and KL_CUDART_ENTRY adds the version of 12. Where 12 has another signature, KL_CUDART_ENTRY_12 names another function.
  */
 #ifndef KL_CUDART_ENTRY_H
 #define KL_CUDART_ENTRY_H
@@ -27,7 +27,7 @@
     KL_CUDART_ENTRY_12(name, name);                                                                                    \
     KL_CUDART_ENTRY_13(name)
 
-/** What stream 0 is for programs with a default stream of each thread. */
+/** Stream 0 for programs with a default stream of each thread. */
 static inline cudaStream_t kl_cudart_own(cudaStream_t stream)
 {
     return stream ? stream : cudaStreamPerThread;
@@ -36,7 +36,7 @@ static inline cudaStream_t kl_cudart_own(cudaStream_t stream)
 /** Keep a failure as the thread's last error; yields it. */
 cudaError_t kl_cudart_done(cudaError_t rc);
 
-/** What a function that is not there answers, told once per process with KOLO_CUDA_DEBUG=1. */
+/** The result of an unsupported function; logged once per process with KOLO_CUDA_DEBUG=1. */
 cudaError_t kl_cudart_refuse(const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * entry_point.c - the driver's functions by name: what libcuda.so.1 beside this library says.
+ * entry_point.c - the driver's functions by name: from libcuda.so.1 beside this library.
  */
 #include "compat/cuda/runtime/entry.h"
 
@@ -19,7 +19,7 @@ static void open_driver(void)
     if (driver) *(void **)&get_proc_address = dlsym(driver, "cuGetProcAddress_v2");
 }
 
-/* What is not there is no error: NULL, and *found says why. */
+/* A missing function is no error: NULL, and *found has the reason. */
 static cudaError_t look_up(const char *symbol, void **function, int version, unsigned long long flags,
                            enum cudaDriverEntryPointQueryResult *found)
 {

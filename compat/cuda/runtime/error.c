@@ -14,7 +14,7 @@ cudaError_t kl_cudart_done(cudaError_t rc)
     return rc;
 }
 
-/* What the thread did wrong, or what a device has failed of, which stays. */
+/* The thread's error, or a device's sticky one. */
 static cudaError_t sticky_or(cudaError_t rc)
 {
     cudaError_t failure = kl_cuda_failure(kl_cuda_current());

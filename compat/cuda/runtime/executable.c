@@ -15,7 +15,7 @@ struct exec {
     struct kl_cudart_steps steps;
     bool stale; /* the steps: nodes have changed since */
     unsigned long long flags;
-    struct kl_cudart_graph *graph; /* what it is of: a copy */
+    struct kl_cudart_graph *graph; /* a copy of its graph */
     koloEvent_t end;               /* of the last launch, which the next one waits for; NULL: kolo sees to it */
 };
 
@@ -126,7 +126,7 @@ static cudaError_t refresh(struct exec *x)
 
     if (!x->stale) return cudaSuccess;
     KL_CUDA_TRY(kl_cudart_steps_build(&fresh, x->graph));
-    kl_cudart_steps_free(&x->steps); /* what was launched of them still runs */
+    kl_cudart_steps_free(&x->steps); /* launched steps still run */
     x->steps = fresh;
     x->stale = false;
     return cudaSuccess;
@@ -234,7 +234,7 @@ static enum cudaGraphExecUpdateResult compare_inner(const struct kl_cudart_work 
     return got;
 }
 
-/* What keeps nodes made by hand from taking the place of those of the executable. */
+/* The reason why nodes made by hand cannot replace the executable's, if any. */
 static enum cudaGraphExecUpdateResult compare(const struct kl_cudart_graph *a, const struct kl_cudart_graph *b,
                                               size_t *at)
 {

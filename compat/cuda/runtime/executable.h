@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** executable.h - graphs that can be launched: a copy of one, and what kolo made of it. One thread at a time changes one. */
+/** executable.h - graphs that can be launched: a copy of a graph, and kolo's form of it. One thread at a time changes one. */
 #ifndef KL_CUDART_EXECUTABLE_H
 #define KL_CUDART_EXECUTABLE_H
 

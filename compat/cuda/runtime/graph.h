@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * graph.h - graphs: captured ones are kolo's; those made by hand are lists of nodes that are captured when they are instantiated.
+ * graph.h - graphs: captured ones are kolo's; graphs made by hand are lists of nodes that are captured when they are instantiated.
  *
- * Nodes made by hand run one after the other, in an order that their dependencies allow. Of what was captured only the number of nodes is
- * known; it does not change, so copies share it.
+ * Nodes made by hand run one after the other, in an order that their dependencies allow. Of captured graphs only the number of nodes
+ * is known; they do not change, so copies share them.
  *
  * Threads: one at a time changes a graph, or its executable.
  */
@@ -20,12 +20,12 @@ struct kl_cudart_node {
     struct kl_cudart_graph *graph;
     size_t number; /* in it */
     struct kl_cudart_work work;
-    struct kl_cudart_node **after; /* what it waits for */
+    struct kl_cudart_node **after; /* its dependencies */
     size_t nafter;
     bool captured; /* the work is kolo's, and not known */
     bool disabled; /* in an executable: it is left out */
     /* while steps are made of its graph: */
-    size_t looked_at;            /* of what it waits for */
+    size_t looked_at;            /* number of visited dependencies */
     struct kl_cudart_node *then; /* waits for it */
     bool open, emitted;
 };
@@ -45,19 +45,19 @@ struct kl_cudart_captured {
 };
 
 struct kl_cudart_graph {
-    cudaGraph_t handle;       /* NULL: nobody outside knows it */
+    cudaGraph_t handle;       /* NULL: not exported */
     bool part;                /* of a node: not the program's to destroy */
     bool moved;               /* into that node: nor to be used as a whole */
-    _Atomic uint64_t capture; /* it is not there yet: the number of what is recorded; 0: it is there */
+    _Atomic uint64_t capture; /* the number of the running capture; 0: the graph is complete */
     cudaStream_t stream;      /* that began the capture */
-    cudaGraph_t into;         /* whose node it becomes then; NULL: none's */
+    cudaGraph_t into;         /* it becomes a node of this graph then; NULL: of none */
     cudaGraphNode_t *behind;  /* these */
     size_t nbehind;
     struct kl_cudart_captured *captured;
     struct kl_cudart_node **node;
     size_t nnodes;
     struct kl_cudart_kept *kept;
-    struct kl_cudart_condition **condition; /* whose handles were made for it; kept */
+    struct kl_cudart_condition **condition; /* the conditions with handles for it; kept */
     size_t nconditions;
 };
 
@@ -90,14 +90,14 @@ void kl_cudart_node_free(struct kl_cudart_node *node);
 /** The node waits for another one. False: memory is short. */
 bool kl_cudart_node_wait(struct kl_cudart_node *node, struct kl_cudart_node *after);
 
-/** A graph that was captured gets its nodes' handles when somebody asks. */
+/** A captured graph gets its nodes' handles at the first query. */
 cudaError_t kl_cudart_graph_name_captured(struct kl_cudart_graph *graph);
 
 /* ---- objects that graphs keep ---- */
 
 void kl_cudart_kept_release(struct kl_cudart_kept *list);
 
-/** Call `destroy(ptr)` when the last of who has a reference is gone; the list has the first one. False: memory is short. */
+/** Call `destroy(ptr)` when the last reference is gone; the list has the first one. False: memory is short. */
 bool kl_cudart_kept_own(struct kl_cudart_kept **list, void *ptr, void (*destroy)(void *ptr));
 
 /** One more reference to each, in front of *list. False: memory is short, and the list may have some of them. */

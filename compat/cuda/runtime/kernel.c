@@ -13,7 +13,7 @@
 
 enum { SHARED_WITHOUT_ASKING = 48 << 10, MAX_THREADS = 1024, REGISTERS = 32 };
 
-/* ---- what programs set for functions ---- */
+/* ---- programs' settings of functions ---- */
 
 struct asked {
     const void *function;
@@ -52,7 +52,7 @@ static cudaError_t ask(const void *function, enum cudaFuncAttribute attribute, i
     return a ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-/* ---- what functions are ---- */
+/* ---- attributes of functions ---- */
 
 /* A kernel of the engine, or (NULL) one for a GPU. */
 static cudaError_t find(const void *function, const struct kl_engine_kernel **kernel)
@@ -194,7 +194,7 @@ cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 bl
 }
 KL_CUDART_ENTRY(cudaLaunchCooperativeKernel);
 
-/* Of the attributes only what changes results counts; clusters of more than one block are of GPUs. */
+/* Only attributes that change results count; clusters of more than one block exist on GPUs only. */
 static cudaError_t read_attributes(const cudaLaunchConfig_t *config, struct kl_cudart_launch *l)
 {
     for (unsigned i = 0; i < config->numAttrs; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * kernel.h - kernels: those that kolo-nvcc compiled run in the engine; those of other compilers are machine code for a GPU, and refused.
+ * kernel.h - kernels: the engine runs kernels of kolo-nvcc; other compilers' are machine code for a GPU, and refused.
  *
  * Errors:  98 no kernel, 209 one for a GPU only, 9 extents, 1 too much shared memory, 701 too many threads, 720 too many blocks.
  * Threads: any.
@@ -12,7 +12,7 @@
 
 struct kl_engine_kernel;
 
-/** What a function is to be launched with. */
+/** The configuration of a launch. */
 struct kl_cudart_launch {
     const void *function;
     dim3 grid, block;
@@ -24,7 +24,7 @@ struct kl_cudart_launch {
 /** Copy the arguments, and queue the grid. */
 cudaError_t kl_cudart_launch(const struct kl_cudart_launch *launch, cudaStream_t stream);
 
-/** What other compilers' objects registered: the name of the kernel behind a host function; NULL: none. */
+/** The name of the kernel that other compilers' objects registered for a host function; NULL: none. */
 const char *kl_cudart_foreign_kernel(const void *function);
 
 /** Say once per process that such a kernel cannot run; yields 209. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * memory.c - memory of devices and of the host, and what a pointer is.
+ * memory.c - memory of devices and of the host, and attributes of pointers.
  */
 #include "compat/cuda/core/memory.h"
 
@@ -139,7 +139,7 @@ cudaError_t cudaHostGetFlags(unsigned int *flags, void *host)
 }
 KL_CUDART_ENTRY(cudaHostGetFlags);
 
-/* ---- what a pointer is ---- */
+/* ---- attributes of pointers ---- */
 
 static enum cudaMemoryType type_of(enum kl_cuda_memory kind)
 {

@@ -23,7 +23,7 @@ static cudaError_t check_parameters(const struct cudaMemAllocNodeParams *p)
     return cudaSuccess;
 }
 
-/* The graph keeps a copy of who may access it. */
+/* The graph keeps a copy of the access list. */
 static cudaError_t copy_access(struct kl_cudart_graph *g, struct cudaMemAllocNodeParams *p)
 {
     const size_t bytes = p->accessDescCount * sizeof *p->accessDescs;

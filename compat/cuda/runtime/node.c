@@ -206,7 +206,7 @@ static cudaError_t add_moved(cudaGraphNode_t *node, cudaGraph_t graph, const cud
     return rc;
 }
 
-/* Kinds whose parameters are more than work. False: it is another one. */
+/* Kinds with more parameters than work. False: it is another one. */
 static bool add_special(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
                         struct cudaGraphNodeParams *p, cudaError_t *rc)
 {
@@ -223,7 +223,7 @@ static bool add_special(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGrap
     return true;
 }
 
-/* What edges may say besides is of kernels that overlap: these do not. */
+/* Further data of edges is for overlapping kernels: these do not overlap. */
 cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
                              const cudaGraphEdgeData *edges, size_t count, struct cudaGraphNodeParams *parameters)
 {

@@ -16,7 +16,7 @@ cudaError_t kl_cudart_node_add(cudaGraphNode_t *node, cudaGraph_t graph, const c
 cudaError_t kl_cudart_node_add_alloc(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
                                      size_t count, struct cudaMemAllocNodeParams *parameters);
 
-/** Of what such a node, or a capture, has allocated, once. */
+/** Free memory that such a node, or a capture, has allocated, once. */
 cudaError_t kl_cudart_node_add_free(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
                                     size_t count, void *ptr);
 

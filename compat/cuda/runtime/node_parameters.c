@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** node_parameters.c - what nodes do, asked and changed: in their graph, or in an executable. Of what was captured nothing is known: 801. */
+/** node_parameters.c - query and change nodes' parameters: in their graph, or in an executable. Captured nodes are unknown: 801. */
 #include "compat/cuda/runtime/copy.h"
 #include "compat/cuda/runtime/entry.h"
 #include "compat/cuda/runtime/executable.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * per_thread.c - what programs call that were compiled for a default stream of each thread: stream 0 is the thread's there, also in
- * functions without a stream.
+ * per_thread.c - functions for programs that were compiled for a default stream of each thread: stream 0 is the thread's there,
+ * also in functions without a stream.
  */
 #include "compat/cuda/runtime/capture.h"
 #include "compat/cuda/runtime/copy.h"
@@ -159,7 +159,7 @@ PTSZ(cudaGraphInstantiateWithParams, (cudaGraphExec_t * exec, cudaGraph_t graph,
 PTSZ(cudaGraphLaunch, (cudaGraphExec_t exec, cudaStream_t s), (exec, kl_cudart_own(s)));
 PTSZ(cudaGraphUpload, (cudaGraphExec_t exec, cudaStream_t s), (exec, kl_cudart_own(s)));
 
-/* ---- the driver's functions: those of the thread's stream ---- */
+/* ---- the driver's functions for the thread's stream ---- */
 
 KL_CUDART_EXPORT cudaError_t cudaGetDriverEntryPoint_ptsz(const char *symbol, void **function, unsigned long long flags,
                                                           enum cudaDriverEntryPointQueryResult *found);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * properties.c - cudaDeviceProp of CUDA 13, which is 1008 bytes. That of 12: properties_12.c.
+ * properties.c - cudaDeviceProp of CUDA 13, which is 1008 bytes. properties_12.c has CUDA 12's.
  */
 #include "compat/cuda/runtime/properties.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** properties.h - what cudaDeviceProp has in common between CUDA 12 and 13, whose layouts differ. */
+/** properties.h - the common fields of cudaDeviceProp in CUDA 12 and 13; their layouts differ. */
 #ifndef KL_CUDART_PROPERTIES_H
 #define KL_CUDART_PROPERTIES_H
 

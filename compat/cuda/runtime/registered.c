@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * registered.c - what objects that NVIDIA's compiler made call: they load, start and run, but for their kernels, which are machine code of GPUs.
+ * registered.c - functions for objects of NVIDIA's compiler: they load, start and run, except for their kernels, which are GPU
+ * machine code.
  *
  * All of it may come before main, in the order of the loader.
  * Source: the host code that nvcc 13.0 leaves with --keep.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** settings.h - what the environment asks of the runtime, read once. */
+/** settings.h - the runtime's settings from the environment, read once. */
 #ifndef KL_CUDART_SETTINGS_H
 #define KL_CUDART_SETTINGS_H
 

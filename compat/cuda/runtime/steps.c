@@ -63,7 +63,7 @@ static bool is_event(const struct kl_cudart_node *n)
 
 static cudaError_t emit_all(const struct kl_cudart_graph *g, struct builder *b);
 
-/* What a condition may choose: work of devices, at any depth. What was captured is not looked at. */
+/* May a condition choose this graph: device work only, at any depth? Captured parts are not checked. */
 static bool may_be_chosen(const struct kl_cudart_graph *g)
 {
     static const bool types[cudaGraphNodeTypeCount] = {
@@ -141,7 +141,7 @@ static cudaError_t emit(const struct kl_cudart_node *n, struct builder *b)
     return kl_cudart_work_emit(&n->work, b->stream);
 }
 
-/* What this node waits for and nobody has looked at yet; NULL: all has been. */
+/* The next unvisited dependency of this node; NULL: all are visited. */
 static struct kl_cudart_node *next_before(struct kl_cudart_node *n)
 {
     while (n->looked_at < n->nafter) {
@@ -189,7 +189,7 @@ static cudaError_t emit_all(const struct kl_cudart_graph *g, struct builder *b)
     return cudaSuccess;
 }
 
-/* The graph, or of it one node alone. What conditions begin with is assigned where a launch begins. */
+/* The graph, or one node of it. A launch begins with the initial values of conditions. */
 static cudaError_t by_hand(struct kl_cudart_steps *steps, const struct kl_cudart_graph *g,
                            const struct kl_cudart_node *n, bool begins)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * steps.h - what a launch of an executable queues, one after the other: graphs of kolo's, and between them events that it records or waits for.
+ * steps.h - the steps that a launch of an executable queues in order: graphs of kolo's, and events to record or to wait for.
  *
  * Threads: one at a time.
  */
@@ -27,7 +27,7 @@ cudaError_t kl_cudart_steps_build(struct kl_cudart_steps *steps, const struct kl
 cudaError_t kl_cudart_steps_try(const struct kl_cudart_node *node);
 cudaError_t kl_cudart_steps_launch(const struct kl_cudart_steps *steps, cudaStream_t stream);
 
-/** What was launched still runs. */
+/** Launched steps still run. */
 void kl_cudart_steps_free(struct kl_cudart_steps *steps);
 
 #endif

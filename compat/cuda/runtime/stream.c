@@ -61,7 +61,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 KL_CUDART_ENTRY(cudaStreamWaitEvent);
 
-/* ---- what they are ---- */
+/* ---- attributes ---- */
 
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
 {

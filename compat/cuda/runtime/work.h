@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * work.h - what a node that was made by hand does. What it is given is copied.
+ * work.h - the work of a node that was made by hand. Parameters are copied.
  *
  * Each of the functions that fill work in leaves nothing behind when it fails.
- * Errors:  1 what no node can do, 98 and 209 no kernel, 13 no variable, 801 arrays.
+ * Errors:  1 impossible work, 98 and 209 no kernel, 13 no variable, 801 arrays.
  */
 #ifndef KL_CUDART_WORK_H
 #define KL_CUDART_WORK_H
@@ -19,7 +19,7 @@ struct kl_cudart_work {
     bool cooperative;
     int priority;
     void **arguments;
-    void *packed; /* what they point to */
+    void *packed; /* the memory that they point to */
     struct cudaMemcpy3DParms copy;
     struct cudaMemsetParams fill;
     struct cudaHostNodeParams host;
@@ -27,8 +27,8 @@ struct kl_cudart_work {
     struct cudaMemAllocNodeParams alloc; /* the memory is its graph's */
     void *freed;
     struct cudaConditionalNodeParams condition;
-    cudaGraph_t *bodies;            /* what the program was told of `inner`; NULL: nothing */
-    struct kl_cudart_graph **inner; /* a child graph, or what is run on a condition: the node's own */
+    cudaGraph_t *bodies;            /* the program's handles of `inner`; NULL: none */
+    struct kl_cudart_graph **inner; /* a child graph, or a condition's graphs: owned by the node */
     size_t ninner;
 };
 
@@ -47,7 +47,7 @@ bool kl_cudart_work_take(struct kl_cudart_work *work, struct kl_cudart_graph *gr
 /** `graph` is copied. */
 cudaError_t kl_cudart_work_child(struct kl_cudart_work *work, cudaGraph_t graph);
 
-/** A graph that shall be moved is none that this can copy: 1. */
+/** A graph that must be moved cannot be copied: 1. */
 cudaError_t kl_cudart_work_any(struct kl_cudart_work *work, const struct cudaGraphNodeParams *parameters);
 
 /** The same again. False: memory is short. */

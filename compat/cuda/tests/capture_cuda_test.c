@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** capture_cuda_test.c - captures: what they become, what they forbid, and collectives in them. */
+/** capture_cuda_test.c - captures: their graphs, forbidden calls, and collectives in them. */
 #include "graph_test.h"
 #include "nccl.h"
 
@@ -15,7 +15,7 @@ static void expect_status(cudaStream_t stream, enum cudaStreamCaptureStatus want
     assert_int_equal(status, wanted);
 }
 
-/* ---- what is captured ---- */
+/* ---- captured work ---- */
 
 static void a_capture_runs_when_it_is_launched(void **state)
 {
@@ -219,7 +219,7 @@ static void of_what_was_captured_nothing_is_told(void **state)
     (void)state;
     OK(cudaGraphCreate(&second, 0));
     OK(cudaGraphAddHostNode(&foreign, second, NULL, 0, &call));
-    OK(cudaGraphInstantiate(&exec, graph, 0)); /* before anybody has asked for nodes */
+    OK(cudaGraphInstantiate(&exec, graph, 0)); /* before any query for nodes */
     OK(cudaGraphGetNodes(graph, &node, &n));
     FAILS(cudaErrorNotSupported, cudaGraphExecHostNodeSetParams(exec, node, &call));
     FAILS(cudaErrorNotSupported, cudaGraphNodeSetEnabled(exec, node, 0));
@@ -289,9 +289,9 @@ static void events_outside_are_nodes_of_a_capture(void **state)
     OK(cudaEventDestroy(within));
 }
 
-/* ---- what is refused ---- */
+/* ---- refused calls ---- */
 
-/* Begin, do what is refused with `code`, and find the capture void. */
+/* Begin, make a call that is refused with `code`, and find the capture void. */
 #define REFUSED_IN_CAPTURE(code, call)                                                                                 \
     do {                                                                                                               \
         cudaGraph_t refused_graph;                                                                                     \

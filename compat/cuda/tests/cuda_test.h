@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** cuda_test.h - what tests of the stand-in share. */
+/** cuda_test.h - shared by tests of the stand-in. */
 #ifndef KOLO_CUDA_TEST_H
 #define KOLO_CUDA_TEST_H
 
@@ -27,7 +27,7 @@
         if (fails_rc != (code)) fail_msg("%s: %s, not %s", #call, cudaGetErrorName(fails_rc), #code);                  \
     } while (0)
 
-/* ---- what streams and graphs call ---- */
+/* ---- callbacks of streams and graphs ---- */
 
 static inline void wait_for_flag(void *flag)
 {
@@ -39,7 +39,7 @@ static inline void add_one(void *count)
     ++*(int *)count;
 }
 
-/* ---- a call that shall wait, in another thread ---- */
+/* ---- a call that must wait, in another thread ---- */
 
 struct freeing {
     void *ptr;
@@ -47,7 +47,7 @@ struct freeing {
     atomic_int thread, done;
 };
 
-/** The work: it has begun in another thread before anybody waits for it, so that who does has to. */
+/** The work: it has begun in another thread before a wait for it, so that the wait blocks. */
 static inline void until_go(void *arg)
 {
     struct freeing *f = arg;

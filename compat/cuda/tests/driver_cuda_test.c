@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** driver_cuda_test.c - the driver's library, and what it shares with the runtime. */
+/** driver_cuda_test.c - the driver's library, and its shared state with the runtime. */
 #include "driver_test.h"
 
 #include <pthread.h>
@@ -412,7 +412,7 @@ static void functions_are_found_by_name_and_version(void **state)
     assert_null(function);
 }
 
-/* The legacy stream would wait for the blocking one, the thread's own has to be waited for by nobody. */
+/* The legacy stream would wait for the blocking one, nothing has to wait for the thread's own. */
 static void functions_for_threads_use_their_streams(void **state)
 {
     CUresult (*copy)(CUdeviceptr, const void *, size_t), (*query)(CUstream),
@@ -451,7 +451,7 @@ static void count_call(CUstream stream, CUresult status, void *argument)
     *(int *)argument += status == CUDA_SUCCESS;
 }
 
-/* A capture of the thread's stream gets what functions for threads queue on stream 0. */
+/* A capture of the thread's stream gets the work that per-thread functions queue on stream 0. */
 static void everything_for_threads_is_on_their_streams(void **state)
 {
     CUresult (*callback)(CUstream, CUstreamCallback, void *, unsigned), (*get)(CUstream, CUstreamAttrID, void *);
@@ -516,7 +516,7 @@ static void machine_code_is_refused(void **state)
 
 /* ---- addresses and memory apart ---- */
 
-/* What device 0 may do stays; device 1 may only read. */
+/* Device 0 keeps its access; device 1 may only read. */
 static void give_another_device_less(CUdeviceptr p, size_t bytes)
 {
     const CUmemLocation device[3] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** driver_graph_cuda_test.c - captures and graphs by the driver's functions, which are those of the runtime. */
+/** driver_graph_cuda_test.c - captures and graphs by the driver's functions, which are the runtime's. */
 #include "driver_test.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* What one library makes the other one destroys. */
+/* One library destroys objects of the other. */
 static int teardown(void **state)
 {
     (void)state;

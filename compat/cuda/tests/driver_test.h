@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** driver_test.h - what tests of the driver's functions share. */
+/** driver_test.h - shared by tests of the driver's functions. */
 #ifndef KOLO_DRIVER_TEST_H
 #define KOLO_DRIVER_TEST_H
 

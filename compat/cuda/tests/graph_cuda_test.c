@@ -60,7 +60,7 @@ static void objects_live_as_long_as_their_graphs(void **state)
     FAILS(cudaErrorInvalidValue, cudaUserObjectRelease(object, 1));
 }
 
-/* A graph by hand whose child keeps an object, and whose only function waits for `go`. */
+/* A graph by hand: its child keeps an object, and its only function waits for `go`. */
 static cudaGraphExec_t keeping(struct freeing *gate, int *destroyed)
 {
     const struct cudaHostNodeParams wait = {.fn = until_go, .userData = gate};
@@ -278,7 +278,7 @@ static void nodes_say_what_they_do_and_change_it(void **state)
     assert_string_equal(to, "abcdEFGH");
     OK(cudaGraphExecDestroy(exec));
 
-    OK(cudaGraphMemcpyNodeSetParams(c.copy, &copy)); /* in the graph: for what is made of it from here on */
+    OK(cudaGraphMemcpyNodeSetParams(c.copy, &copy)); /* in the graph: for executables that are made from here on */
     fill.value = 'y';
     OK(cudaGraphMemsetNodeSetParams(c.fill, &fill));
     OK(cudaGraphHostNodeSetParams(c.call, &call));
@@ -522,7 +522,7 @@ static void updates_by_hand_need_the_same_edges(void **state)
     OK(cudaGraphNodeSetEnabled(exec, c.fill, 0));
     OK(cudaGraphExecUpdate(exec, second.graph, &info));
     launch(exec);
-    assert_string_equal(to, another); /* what was disabled still is */
+    assert_string_equal(to, another); /* a disabled node stays disabled */
     OK(cudaGraphNodeSetEnabled(exec, c.fill, 1));
     launch(exec);
     assert_string_equal(to, "xxcdefg");
@@ -589,7 +589,7 @@ static void nodes_wait_for_later_ones(void **state)
     OK(cudaGraphAddDependencies(graph, &node[0], &node[NODES / 2 - 1], NULL, 1));
     FAILS(cudaErrorInvalidValue, cudaGraphInstantiate(&exec, graph, 0));
     OK(cudaGraphRemoveDependencies(graph, &node[0], &node[NODES / 2 - 1], NULL, 1));
-    OK(cudaGraphInstantiate(&exec, graph, 0)); /* what the refusal left behind is none of its business */
+    OK(cudaGraphInstantiate(&exec, graph, 0)); /* the earlier refusal has no effect */
     OK(cudaGraphExecDestroy(exec));
     OK(cudaGraphDestroy(graph));
 }

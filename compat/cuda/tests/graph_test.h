@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** graph_test.h - what tests of captures and graphs share: two streams, and how graphs are run. */
+/** graph_test.h - shared by tests of captures and graphs: two streams, and functions to run graphs. */
 #ifndef KOLO_GRAPH_TEST_H
 #define KOLO_GRAPH_TEST_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** job_cuda_test.c - processes of a job share the memory of a device; what ended, however, has none of it. */
+/** job_cuda_test.c - processes of a job share the memory of a device; ended ones have none, however they ended. */
 #include "cuda_test.h"
 #include "nvml.h"
 
@@ -233,7 +233,7 @@ static void jobs_know_nothing_of_each_other(void **state)
     finish(start(job, "50", &seen), SIGKILL);
     snprintf(job, sizeof job, "a third job of %d", (int)getpid());
     finish(start(job, "1", &seen), 0);
-    assert_int_equal(access(path, F_OK), -1); /* that nobody was left to remove */
+    assert_int_equal(access(path, F_OK), -1); /* no process was left to remove it */
 }
 
 int main(int argc, char **argv)

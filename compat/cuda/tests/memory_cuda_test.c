@@ -146,7 +146,7 @@ static void free_waits_for_the_work_of_its_device(void **state)
     OK(cudaStreamDestroy(stream));
 }
 
-/* ---- what pointers are ---- */
+/* ---- attributes of pointers ---- */
 
 static void expect_pointer(const void *p, enum cudaMemoryType type, int device, const void *on_device,
                            const void *on_host)
@@ -328,7 +328,7 @@ static void rows_and_boxes_move(void **state)
     OK(cudaFree(volume.ptr));
 }
 
-/* Without the rows of a slice nobody knows where the next slice begins. */
+/* Without the rows of a slice the start of the next one is unknown. */
 static void slices_need_a_height(void **state)
 {
     char host[3 * 4 * 5] = {0};
@@ -444,7 +444,7 @@ static void *of_cuda_12(const char *name)
     return library ? dlvsym(library, name, "libcudart.so.12") : NULL;
 }
 
-/* What CUDA 12 had other parameters for, also for a default stream of each thread. */
+/* Functions with other parameters in CUDA 12, also for a default stream of each thread. */
 static void cuda_12_has_its_own_parameters(void **state)
 {
     cudaError_t (*batch)(void **, void **, size_t *, size_t, struct cudaMemcpyAttributes *, size_t *, size_t, size_t *,

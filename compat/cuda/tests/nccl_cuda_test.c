@@ -101,7 +101,7 @@ static void one_thread_drives_all_devices(void **state)
     free_devices(&d);
 }
 
-/* The work of each device is queued in turn; nothing may wait for what comes later. */
+/* The work of each device is queued in turn; nothing may wait for later work. */
 static void copies_around_a_collective_do_not_wait(void **state)
 {
     enum { N = 4 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** processes_cuda_test.c - what processes share: memory, events, pools. The second process is this program, with arguments. */
+/** processes_cuda_test.c - sharing between processes: memory, events, pools. The second process is this program, with arguments. */
 #include "driver_test.h"
 
 #include <fcntl.h>

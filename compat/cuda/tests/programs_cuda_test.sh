@@ -75,7 +75,7 @@ for headers in compat/cuda/include "$toolkit/include"; do
     cc -w -I "$headers" $here/layouts.c -o "$dir/layouts" || exit 1
     "$dir/layouts" >"$dir/layouts.$(echo "$headers" | cksum | cut -d' ' -f1)" || fail "the layouts of $headers"
 done
-cmp "$dir"/layouts.* || { diff "$dir"/layouts.*; fail "layouts differ from those of $toolkit"; }
+cmp "$dir"/layouts.* || { diff "$dir"/layouts.*; fail "layouts differ from $toolkit's"; }
 # Every name that a header has for a default stream of each thread is there; and unless the function is refused, so is not that.
 for of in "cuda.h libcuda.so.1 driver" "cuda_runtime_api.h libcudart.so.13 runtime"; do
     set -- $of

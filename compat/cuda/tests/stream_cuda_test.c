@@ -60,7 +60,7 @@ static void the_legacy_stream_and_blocking_streams_wait_for_each_other(void **st
     cudaGetLastError();
 }
 
-/* What goes on in a non-blocking stream relies on it, though CUDA promises it for some kinds of memory only. */
+/* Work in non-blocking streams relies on it, though CUDA promises it for some kinds of memory only. */
 static void a_synchronous_call_with_nothing_before_it_is_done_at_once(void **state)
 {
     int *device;

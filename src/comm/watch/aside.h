@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** aside.h - what those say to each other who look on at a communicator (kl_bootstrap_aside): the first byte says what it is about. */
+/** aside.h - kinds of control messages between the observers of a communicator (kl_bootstrap_aside): the first byte is
+ * the kind. */
 #ifndef KL_COMM_WATCH_ASIDE_H
 #define KL_COMM_WATCH_ASIDE_H
 

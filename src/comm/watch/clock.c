@@ -62,7 +62,8 @@ static void wait_until(struct kl_clock *clock, uint64_t ns)
     pthread_cond_timedwait(&clock->changed, &clock->lock, &t);
 }
 
-/* One after the other: a question waits for the answer to the one before. It is repeated while there is no connection yet. */
+/* One question after the other: each waits for the answer to the one before. It is repeated while there is no
+ * connection yet. */
 ncclResult_t kl_clock_measure(struct kl_clock *clock, struct kl_bootstrap *b)
 {
     uint64_t deadline = kl_deadline_in_ms(PATIENCE_MS);

@@ -13,13 +13,13 @@
 
 /* ---- names ---- */
 
-/* A host's name may be anything that the user has thought of (NCCL_HOSTID), but it names no folder. */
+/* A host's name may be any text (NCCL_HOSTID), but it must not name a folder. */
 static void add_host(struct kl_text *path, const char *host)
 {
     for (; *host; host++) kl_text_add(path, "%c", *host == '/' ? '_' : *host);
 }
 
-/* False: it stands for nothing. */
+/* False: an unknown letter. */
 static bool add_field(struct kl_text *path, char which, const struct kl_watch_name *whose)
 {
     switch (which) {
@@ -68,7 +68,7 @@ static ncclResult_t fill_file(const char *part, const char *path, void (*fill)(v
     if (!to) return KL_FAIL_ERRNO("cannot write %s", path);
     fill(ctx, to);
     bool failed = ferror(to);
-    errno = ENOSPC; /* likely, when a buffered write failed earlier */
+    errno = ENOSPC; /* likely, when an earlier buffered write failed */
     if (fclose(to) || failed) return KL_FAIL_ERRNO("cannot write %s", path);
     if (rename(part, path)) return KL_FAIL_ERRNO("cannot move %s to its place", part);
     return ncclSuccess;
@@ -77,7 +77,7 @@ static ncclResult_t fill_file(const char *part, const char *path, void (*fill)(v
 ncclResult_t kl_watch_file_write(const char *path, void (*fill)(void *ctx, FILE *to), void *ctx)
 {
     static _Atomic uint32_t
-        files; /* so that no two write the same one; and no lock, which a child of fork might find taken */
+        files; /* so that no two write the same one; no lock, which a child of fork might find taken */
     char part[KL_WATCH_PATH + 32];
     struct kl_filelimit_guard guard;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * file.h - files that communicators leave behind for programs: their names, and how they are written.
+ * file.h - files that communicators write for programs: their names, and how they are written.
  *
- * Names are patterns: %h stands for the host, %p for the process, %r for the rank, %c for the communicator, %% for %. One without
- * %r gets ".%r" at its end, so that ranks don't overwrite each other.
+ * Names are patterns: %h is the host, %p for the process, %r for the rank, %c for the communicator, %% for %. One
+ * without %r gets ".%r" at its end, so that ranks don't overwrite each other.
  *
- * A file is there as a whole or not at all: it is written beside its place and then moved there, over an older one.
+ * A file appears as a whole or not at all: it is written beside its place and then renamed, over an older one.
  *
  * Threads: any. Of two that write the same file at once, the last one counts.
  */
@@ -19,7 +19,7 @@
 
 #define KL_WATCH_PATH 4096
 
-/** Whose file it is. */
+/** The owner of a file. */
 struct kl_watch_name {
     const char *host;
     int rank;

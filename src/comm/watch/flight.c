@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Zeroed pages that are there when they are first written. */
+/* Zeroed pages that are allocated at first write. */
 ncclResult_t kl_flight_create(struct kl_flight **flight)
 {
     struct kl_flight *f = mmap(NULL, sizeof *f, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -67,7 +67,7 @@ uint64_t kl_flight_issued(struct kl_flight *f)
 
 /* ---- times ---- */
 
-/* Some may have been overwritten already, in a group of more than there is room for. */
+/* Some may have been overwritten already, in a group larger than the recorder. */
 static void time_all(struct kl_flight *f, uint64_t first, uint64_t end, size_t field)
 {
     uint64_t now = kl_ticks();

@@ -2,16 +2,15 @@
 /**
  * flight.h - the flight recorder of a communicator: its last operations, always recorded.
  *
- *     kl_flight_issue        the user's thread   what was asked and chosen, and when
+ *     kl_flight_issue        the user's thread   the call, its plan and the time
  *     kl_flight_begin, _end  the runner          its turn has come, it is complete
- *     kl_flight_read         anybody             at any time, also in the middle of a failure
+ *     kl_flight_read         any thread          at any time, also in the middle of a failure
  *
- * Times:    reading the clock takes longer than all the rest, and a small operation a quarter of a microsecond. So only its
- *           issue is timed always. Its begin is when it is large or has to wait, which costs nothing then; its end when it
- *           is large or has waited for some hundred polls.
- * Costs:    per call or group one reading of the clock (base/ticks.h), and per operation some 15 stores to two lines of its own
- *           memory; no system call, lock or allocation. About 75 instructions; 25 ns, 14 to 20 of them for the clock (EPYC, 2026-11).
- * Contents: a record is one line of 64 bytes. Its number is 0 while it is written: who reads looks at it before and after.
+ * Times:    an operation's issue is always timed; its begin when it is large or has to wait; its end when it is large or
+ *           has waited for some hundred polls: reading the clock takes longer than all the rest.
+ * Costs:    one reading of the clock per call or group, some 15 stores per operation: 75 instructions, 25 ns (EPYC,
+ *           2026-11). No system call, lock or allocation.
+ * Contents: a record is one line of 64 bytes. Its number is 0 while it is written: a reader checks it before and after.
  * Memory order: fields are stored with release behind the zero, and loaded with acquire before the second look at the number.
  *           An operation ends before its record is reused, but in groups of more than KL_FLIGHT_RECORDS operations: of those the
  *           last ones are kept.
@@ -47,7 +46,7 @@ struct kl_flight {
     /* the runner's */
     alignas(KL_LINE) _Atomic uint64_t begun, ended; /* operations so far */
     _Atomic uint64_t collectives_ended;
-    _Atomic int32_t waits_for; /* a rank: the last time that the runner had nothing to do and looked; -1: nobody */
+    _Atomic int32_t waits_for; /* a rank: the one that the runner waited for when it last looked; -1: none */
 };
 
 enum kl_flight_state { KL_FLIGHT_QUEUED, KL_FLIGHT_RUNNING, KL_FLIGHT_ENDED };
@@ -60,7 +59,7 @@ struct kl_flight_op {
     int func, peer;
     ncclDataType_t type;
     unsigned op;                    /* kl_task_op_code */
-    int algorithm, proto, channels; /* channels 0: nothing was chosen */
+    int algorithm, proto, channels; /* channels 0: no plan was chosen */
     uint64_t count, stream, issued, begun, ended;
 };
 
@@ -86,7 +85,7 @@ static inline struct kl_flight_record *kl_flight_record_of(struct kl_flight *f, 
     return &f->record[number & (KL_FLIGHT_RECORDS - 1)];
 }
 
-/** Task `number`, counted from 0, is given to a stream, at `now` (kl_ticks). */
+/** Task `number`, counted from 0, is queued on a stream, at `now` (kl_ticks). */
 static inline void kl_flight_issue(struct kl_flight *f, uint64_t number, const struct kl_task *t, const void *stream,
                                    uint64_t now)
 {
@@ -109,23 +108,23 @@ static inline void kl_flight_issue(struct kl_flight *f, uint64_t number, const s
     kl_flight_count(&f->issued[t->func], 1);
 }
 
-/** Those before `end` have had their turn. Returns `end`. */
+/** Tasks before `end` have had their turn. Returns `end`. */
 static inline uint64_t kl_flight_begin(struct kl_flight *f, uint64_t end)
 {
     kl_store_relaxed(&f->begun, end);
     return end;
 }
 
-/** Those before `end` are complete; the last one is collective number `collective`, or 0: a message. */
+/** Tasks before `end` are complete; the last one is collective number `collective`, or 0: a message. */
 static inline void kl_flight_end(struct kl_flight *f, uint64_t end, uint64_t collective)
 {
     kl_store_relaxed(&f->ended, end);
     if (collective) kl_store_relaxed(&f->collectives_ended, collective);
 }
 
-/* ---- on the path of those that wait, or are large ---- */
+/* ---- on the path of operations that wait, or are large ---- */
 
-/** Say when tasks [first, end) began, or ended: now. */
+/** Record that tasks [first, end) began, or ended: now. */
 void kl_flight_time_begin(struct kl_flight *flight, uint64_t first, uint64_t end);
 void kl_flight_time_end(struct kl_flight *flight, uint64_t first, uint64_t end);
 

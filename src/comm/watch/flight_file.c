@@ -154,7 +154,7 @@ static void put_document(void *ctx, FILE *to)
     put_counts(&j, comm);
     put_ops(&j, d);
     kl_json_uint(&j, "unix_ns", real_ns());
-    kl_json_uint(&j, "monotonic_ns", kl_now_ns()); /* the last: operations go on meanwhile, and none ends later */
+    kl_json_uint(&j, "monotonic_ns", kl_now_ns()); /* last: operations go on meanwhile, and none ends later */
     kl_json_close(&j, '}');
 }
 
@@ -175,11 +175,11 @@ ncclResult_t kl_flight_write(ncclComm_t comm, const char *pattern, const char *w
 {
     struct document d = {.comm = comm, .why = why, .failed = (ncclResult_t)kl_load_acquire(&comm->failed)};
 
-    d.text = comm->failure.text; /* it stays, once there is a failure */
+    d.text = comm->failure.text; /* constant, once there is a failure */
     return write_document(pattern, &d);
 }
 
-/* ---- when nobody calls; the thread's last sentence stays what it is ---- */
+/* ---- without a calling program; the thread's last error text stays ---- */
 
 void kl_flight_on_failure(ncclComm_t comm, ncclResult_t code, const char *text)
 {

@@ -2,8 +2,8 @@
 /**
  * flight_file.h - the flight record of a communicator as a JSON document: its state, and its last operations.
  *
- * It reads nothing but what stays as long as the communicator and may be read at any time, so it is written in the middle of
- * a failure, by whoever noticed it.
+ * It reads only data that live as long as the communicator and may be read at any time, so any thread may write it in
+ * the middle of a failure.
  *
  * Threads: any that is inside of the communicator (comm/handle.h), or the bootstrap's callback.
  */
@@ -14,13 +14,14 @@
 
 #include <stdio.h>
 
-/** Write it to a file: `pattern` as in file.h. `why` says what for: "failure", "signal", "call". */
+/** Write it to a file: `pattern` as in file.h. `why` is the occasion: "failure", "signal", "call". */
 ncclResult_t kl_flight_write(ncclComm_t comm, const char *pattern, const char *why);
 
-/** The communicator is failing: write it where KOLO_FLIGHT_RECORDER says, once. A failure to do so is logged. */
+/** The communicator is failing: write the record to the file of KOLO_FLIGHT_RECORDER, once. A failure to do so is
+ * logged. */
 void kl_flight_on_failure(ncclComm_t comm, ncclResult_t code, const char *text);
 
-/** Write those of all communicators of the process, where KOLO_FLIGHT_RECORDER says. */
+/** Write the records of all communicators of the process, to the file of KOLO_FLIGHT_RECORDER. */
 void kl_flight_on_signal(void);
 
 #endif

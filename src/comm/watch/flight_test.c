@@ -97,7 +97,7 @@ static void the_last_ones_are_kept(void **state)
         const struct kl_task t = all_reduce(1, i + 1);
         kl_flight_issue(flight, i, &t, NULL, kl_ticks());
     }
-    kl_flight_time_begin(flight, 0, n); /* a group larger than the recorder: what is gone is left alone */
+    kl_flight_time_begin(flight, 0, n); /* a group larger than the recorder: overwritten records are left alone */
     kl_flight_time_end(flight, 0, n - 1);
     for (uint64_t i = 1; i <= n; i++) {
         assert_int_equal(kl_flight_read(flight, i, &op), i > n - KL_FLIGHT_RECORDS);
@@ -124,7 +124,7 @@ static void *write_until_enough(void *unused)
 
 static uint64_t torn;
 
-/* Whether some records could be read while others were written: those that are the next to be written over. */
+/* Whether some records could be read while others were written: the next ones to be overwritten. */
 static bool read_in_the_midst(uint64_t last)
 {
     enum { NEXT = 16 };
@@ -140,7 +140,8 @@ static bool read_in_the_midst(uint64_t last)
     return some && kl_flight_issued(flight) != last;
 }
 
-/* Whatever is read while others are written belongs to one operation. The writer goes on until that was seen a few times. */
+/* A record that is read while others are written belongs to one operation. The writer continues until that was seen a
+ * few times. */
 static void a_reader_sees_whole_records(void **state)
 {
     const uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());

@@ -12,10 +12,10 @@
 
 enum { REMEMBERED = 64, HEAD = 1 + 8, RECORDS_MAX = 1 << 20 };
 
-/* A question heard lately, and where its answers go. */
+/* A question of the last seconds, and the destination of its answers. */
 struct heard {
     uint64_t id;   /* 0: none */
-    ncclComm_t by; /* the handle of the communicator that it came by; NULL: it is our own */
+    ncclComm_t by; /* the handle of the communicator that it came by; NULL: our own question */
     int from;
 };
 
@@ -27,7 +27,7 @@ struct kl_gathering {
     void *ctx;
     struct kl_status *status;
     size_t n, room;
-    uint64_t missing; /* ranks of communicators that have been heard of */
+    uint64_t missing; /* ranks of known communicators that have not answered */
 };
 
 /* The event loop's. */
@@ -51,7 +51,7 @@ static void remember(uint64_t id, ncclComm_t by, int from)
 
 struct question {
     uint64_t id;
-    const struct kl_bootstrap *by; /* not back to where it came from */
+    const struct kl_bootstrap *by; /* not back to the sender */
     int from;
 };
 
@@ -67,7 +67,7 @@ static void pass_on(ncclComm_t comm, void *ctx)
     kl_bootstrap_aside_all(comm->bootstrap, comm->bootstrap == q->by ? q->from : -1, wire, sizeof wire);
 }
 
-/* ---- what is collected ---- */
+/* ---- collected states ---- */
 
 static int by_rank(const void *a, const void *b)
 {
@@ -120,7 +120,7 @@ static bool has_communicator(const struct kl_gathering *g, uint64_t communicator
     return false;
 }
 
-/* One in init is not waited for: who is not there yet cannot answer. */
+/* A rank in init is not waited for: it cannot answer yet. */
 static void add(struct kl_gathering *g, const struct kl_status *s)
 {
     if (g->n == g->room) {

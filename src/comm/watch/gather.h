@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * gather.h - ask every process of a job what its ranks do, over the bootstraps' connections.
+ * gather.h - ask every process of a job for the states of its ranks, over the bootstraps' connections.
  *
- * A question is passed on to everybody that a process is connected with, once; so it reaches all that can be reached, whoever stands
- * still or is dead. Whoever hears it for the first time answers to whom it came from, who passes the answers back. Ranks are
- * reached through any communicator of any process on the way; what does not answer in time is missing.
+ * A process passes a question on to every process that it is connected with, once; so it reaches all that can be
+ * reached, also past stopped or dead ones. A process that receives it for the first time answers to the sender, which
+ * passes the answers back. Ranks are reached through any communicator of any process on the way; ranks that do not
+ * answer in time are missing.
  *
  *     asker  --question 7-->  a  --question 7-->  b     b answers a, which passes it back to the asker
  *                             ^--------------------     heard before: ignored
  *
- * Answers of a process tell about all of its communicators. Nothing waits, and nothing here is a failure of a communicator.
+ * Answers of a process cover all of its communicators. Nothing blocks, and no error here is a failure of a
+ * communicator.
  *
  * Threads: the event loop's only.
  */
@@ -22,26 +24,26 @@
 struct kl_bootstrap;
 struct kl_gathering;
 
-/** What was heard: by communicator and rank, each once. */
+/** The answers: by communicator and rank, each once. */
 struct kl_gathered {
     struct kl_status *status;
     size_t n;
     uint64_t took_ns;
-    bool complete; /* every rank of every communicator that was heard of has answered */
+    bool complete; /* every rank of every known communicator has answered */
 };
 
 /**
- * Ask. `done` is called once, when all have answered or `patience_ms` have passed, not before this has returned; what it is
- * given ends with the call. 0: nobody is asked, and only this process is told of.
+ * Ask. `done` is called once, when all have answered or `patience_ms` have passed, not before this has returned; its
+ * argument is valid during the call only. 0: there is no other process to ask, and only this one is reported.
  */
 ncclResult_t kl_gather_begin(struct kl_loop *loop, uint64_t patience_ms,
                              void (*done)(void *ctx, const struct kl_gathered *gathered), void *ctx,
                              struct kl_gathering **gathering);
 
-/** Nobody wants to know any more: `done` is not called. */
+/** Cancel: `done` is not called. */
 void kl_gather_cancel(struct kl_gathering *gathering);
 
-/** An aside about states has come for a rank of this process: a question or an answer. */
+/** A control message about states has arrived for a rank of this process: a question or an answer. */
 void kl_gather_hear(ncclComm_t comm, struct kl_bootstrap *bootstrap, int from, const void *data, size_t bytes);
 
 #endif

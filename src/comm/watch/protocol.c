@@ -12,7 +12,7 @@ static enum kl_ras_turn say(char *reply, enum kl_ras_turn turn, const char *text
     return turn;
 }
 
-/* What follows the words, or NULL if the line does not begin with them. */
+/* The rest of the line after the words, or NULL if the line does not begin with them. */
 static const char *after(const char *line, const char *words)
 {
     size_t n = strlen(words);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * protocol.h - NCCL's text protocol for questions about the state of a job: what a client says, as far as it is words. Pure.
+ * protocol.h - NCCL's text protocol for questions about the state of a job: the parser of a client's requests. Pure.
  *
  *     CLIENT PROTOCOL 2        SERVER PROTOCOL 2
  *     TIMEOUT 5                OK                        how long to wait for other processes, seconds; 0: as long as usual
@@ -24,21 +24,21 @@ enum { KL_RAS_LINE = 1024, KL_RAS_REPLY = 64, KL_RAS_VERSION = 2, KL_RAS_TIMEOUT
 
 enum kl_ras_turn {
     KL_RAS_MORE,   /* more bytes are needed */
-    KL_RAS_ANSWER, /* `reply` is to be said */
-    KL_RAS_REPORT, /* the report is to be said, and then nothing more */
-    KL_RAS_LEAVE   /* `reply` is to be said, and then nothing more */
+    KL_RAS_ANSWER, /* send `reply` */
+    KL_RAS_REPORT, /* send the report, then close */
+    KL_RAS_LEAVE   /* send `reply`, then close */
 };
 
-/** Zeroed: a client that has said nothing yet. */
+/** Zeroed: a client that has sent nothing yet. */
 struct kl_ras_session {
     char line[KL_RAS_LINE];
     size_t have;
     bool json, verbose, local;
-    int timeout_s; /* 0: the usual */
+    int timeout_s; /* 0: the default */
 };
 
 /**
- * Take bytes up to the end of a line. *taken of them are used; what follows is for the next call. `reply` is a line, or "".
+ * Take bytes up to the end of a line. *taken of them are used; the rest is for the next call. `reply` is a line, or "".
  */
 enum kl_ras_turn kl_ras_hear(struct kl_ras_session *session, const char *bytes, size_t n, size_t *taken,
                              char reply[KL_RAS_REPLY]);

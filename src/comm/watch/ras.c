@@ -22,12 +22,12 @@
 #include <unistd.h>
 
 enum {
-    CLIENTS = 32, /* at each door, so that strangers at one do not keep the owner out of the other */
+    CLIENTS = 32, /* on each listener, so that strangers on one do not keep the owner out of the other */
     BACKLOG = 16,
-    SILENT_MS = 10000,   /* with a client that has not said a line yet */
-    PATIENCE_MS = 60000, /* with one that has, and says nothing more, or does not listen */
-    GATHER_MS = 2000,    /* with other processes, times NCCL_RAS_TIMEOUT_FACTOR */
-    PAUSE_MS = 200,      /* when the process has no descriptor left */
+    SILENT_MS = 10000,   /* timeout of a client that has not sent a line yet */
+    PATIENCE_MS = 60000, /* timeout of a client that has, and then sends nothing, or does not read */
+    GATHER_MS = 2000,    /* timeout of other processes, times NCCL_RAS_TIMEOUT_FACTOR */
+    PAUSE_MS = 200,      /* pause when the process has no descriptor left */
     UNREAD = 4096,       /* bytes of replies that a client may leave unread */
 };
 
@@ -41,9 +41,9 @@ struct client {
     struct kl_source *source;
     struct kl_ras_session session;
     struct kl_gathering *gathering;
-    char *out; /* what is to be said; `sent` of `bytes` have gone */
+    char *out; /* the output; `sent` of `bytes` have gone */
     size_t bytes, sent;
-    bool last; /* nothing more is heard; it ends when all has gone */
+    bool last; /* read nothing more; close when all is sent */
 };
 
 struct door {
@@ -105,7 +105,7 @@ static bool flush(struct client *c)
     return true;
 }
 
-/* False: no memory, or too much is unread. */
+/* False: no memory, or too much unread output. */
 static bool add(struct client *c, const char *text, size_t n, size_t most)
 {
     size_t unsent = c->bytes - c->sent;
@@ -129,7 +129,7 @@ struct sought {
     char *who;
 };
 
-/* Whoever is a member of the communicator has met all of its ranks. */
+/* A member of the communicator has the records of all of its ranks. */
 static void describe_there(ncclComm_t comm, void *ctx)
 {
     struct sought *s = ctx;
@@ -174,9 +174,9 @@ static bool begin_report(struct client *c)
     return !kl_gather_begin(held.loop, ms, on_gathered, c, &c->gathering);
 }
 
-/* ---- what clients say ---- */
+/* ---- requests of clients ---- */
 
-/* False: the client is to end. */
+/* False: close the client. */
 static bool hear(struct client *c, const char *bytes, size_t n)
 {
     char reply[KL_RAS_REPLY];
@@ -196,8 +196,7 @@ static void on_client(void *ctx, uint32_t events)
     struct client *c = ctx;
     char bytes[KL_RAS_LINE];
 
-    if (!events ||
-        (events & (EPOLLERR | EPOLLHUP) && !(events & EPOLLIN))) { /* it has been silent for long, or is gone */
+    if (!events || (events & (EPOLLERR | EPOLLHUP) && !(events & EPOLLIN))) { /* silent for too long, or gone */
         end_client(c);
         return;
     }
@@ -231,7 +230,8 @@ static bool is_here(int fd)
     return !kl_address_is_none(&there) && !memcmp(&here, &there, sizeof here);
 }
 
-/* At a full door, whoever came first and has not asked for a report has to go. False: all have asked, and are about to leave. */
+/* With all places taken, the oldest client that has not asked for a report has to go. False: all have asked, and are
+ * about to leave. */
 static bool make_room(const struct door *d)
 {
     struct client *idle = NULL;
@@ -293,7 +293,7 @@ static ncclResult_t open_unix(int *fd)
     return ncclSuccess;
 }
 
-/* "localhost" is not looked up: that may take long, and it is what everybody has who has set nothing. */
+/* "localhost" is not looked up: that may take long, and it is the default. */
 static ncclResult_t open_tcp(const char *text, int *fd)
 {
     static const char local[] = "localhost:";
@@ -318,7 +318,7 @@ static void open_door(struct door *d, ncclResult_t opened)
     if (opened) KL_INFO(KL_RAS, "%s", kl_error_text());
 }
 
-/* ---- life; by the event loop ---- */
+/* ---- life; on the event loop ---- */
 
 static ncclResult_t begin(void *ctx)
 {
@@ -364,7 +364,7 @@ static void install_fork_handlers(void)
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-/* In a forked child: what is the parent's is forgotten, and its descriptors are closed already (event/loop.h). */
+/* In a forked child: forget the parent's state; its descriptors are closed already (event/loop.h). */
 static void forget_parent(void)
 {
     if (!held.users || kl_process_is(held.generation)) return;

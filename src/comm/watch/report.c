@@ -30,7 +30,7 @@ static void judge_one(struct kl_report_comm *c, const struct kl_status *s)
     for (const struct kl_status *o = c->status; o < s; o++) {
         if (!is_open(s) || !is_open(o) || !s->collective || o->collective != s->collective) continue;
         c->mismatch |= !kl_report_agree(o, s);
-        break; /* all of one opinion agree with the first, unless the first of them has said so */
+        break; /* the remaining ones agree with the first, unless the first of them has reported that already */
     }
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * report.h - what was gathered about a job, judged and told: as text for people, in the order of NCCL's report, or as JSON with
- * NCCL's keys and Kolo's own beside them.
+ * report.h - the gathered states of a job, judged and printed: as text for people, in the order of NCCL's report, or as
+ * JSON with NCCL's keys and Kolo's own beside them.
  *
- * A communicator is *stuck* if an operation of one of its ranks has lasted for a second. Then whoever has not called a collective
- * that another one is in, is *behind*; before, ranks differ because they were not asked at the same moment.
+ * A communicator is *stuck* if an operation of one of its ranks has lasted for a second. Then a rank that has not
+ * called a collective that another one is in, is *behind*; before, ranks differ because they were not asked at the same
+ * moment.
  *
  * Threads: pure, but for `describe`.
  */
@@ -21,7 +22,7 @@ struct kl_report {
     const struct kl_gathered *gathered;
     bool verbose; /* every rank of large communicators */
 
-    /** Who a rank is that has not answered, "rank 3 (host b, pid 12)" if that is known. Returns `who`. */
+    /** Name of a rank that has not answered, "rank 3 (host b, pid 12)" if that is known. Returns `who`. */
     const char *(*describe)(uint64_t communicator, int rank, char who[KL_REPORT_WHO]);
 };
 
@@ -33,10 +34,11 @@ struct kl_report_comm {
     bool init, failed, stuck, mismatch; /* mismatch: ranks are at the same collective with different calls */
     uint64_t most, least;               /* collectives called */
     uint64_t front;                     /* the last collective that a rank is in */
-    const struct kl_status *longest;    /* whose operation has lasted longest; NULL: nobody's is known to last */
+    const struct kl_status *longest;    /* the rank with the longest operation in progress; NULL: no operation is known
+                                         * to last */
 };
 
-/** The communicator whose records begin at `first`; `n` of the result says where the next one begins. */
+/** The communicator with records from `first` on; `n` of the result is their number, up to the next communicator. */
 struct kl_report_comm kl_report_judge(const struct kl_gathered *gathered, size_t first);
 
 /** One word for its errors: OK, ERROR, MISMATCH, INCOMPLETE or STUCK: the worst that applies. */

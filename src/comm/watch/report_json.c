@@ -29,7 +29,7 @@ static void put_flags(struct kl_json *j, const struct kl_status *s)
     kl_json_int(j, "init_state", s->state == KL_STATUS_INIT ? ncclInProgress : ncclSuccess);
     kl_json_int(j, "async_error", s->failed);
     kl_json_bool(j, "finalize_called", s->state == KL_STATUS_FINALIZED);
-    kl_json_bool(j, "destroy_flag", false); /* whoever is being destroyed is not asked any more */
+    kl_json_bool(j, "destroy_flag", false); /* a communicator that is being destroyed is not asked any more */
     kl_json_bool(j, "abort_flag", s->failed);
     kl_json_close(j, '}');
 }

@@ -10,7 +10,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { FEW = 16, NAMED = 10, MANY_NAMED = 4096 }; /* ranks that are listed unasked, and missing ones that are named */
+enum {
+    FEW = 16,
+    NAMED = 10,
+    MANY_NAMED = 4096
+}; /* ranks that are listed by default, and missing ones that are
+                                                   * named */
 
 static const char *const states[KL_STATUS_STATES] = {
     [KL_STATUS_INIT] = "INIT",
@@ -143,14 +148,14 @@ static void put_ranks(const struct kl_report_comm *c, bool all, FILE *to)
                 left_out == 1 ? "it" : "them");
 }
 
-/* ---- what is wrong ---- */
+/* ---- findings ---- */
 
 static void put_missing(const struct kl_report *r, const struct kl_report_comm *c, FILE *to)
 {
     char who[KL_REPORT_WHO];
     int named = 0, most = r->verbose ? MANY_NAMED : NAMED;
 
-    if (c->init) { /* only those of this process can be asked */
+    if (c->init) { /* only ranks of this process can be asked */
         fprintf(to, "  INIT: %zu of %d ranks are known to be there\n", c->n, c->nranks);
         return;
     }

@@ -9,7 +9,7 @@
 
 /* ---- of a communicator ---- */
 
-enum { MOST_RANKS = 1 << 24 }; /* that a bootstrap takes */
+enum { MOST_RANKS = 1 << 24 }; /* a bootstrap's limit */
 
 static enum kl_status_state state_of(ncclComm_t comm, const char *phase)
 {
@@ -26,7 +26,7 @@ static uint64_t time_since(uint64_t ticks)
     return now > then ? now - then : 0;
 }
 
-/* What is running; else what is next; else what was last. */
+/* The running operation; else the next one; else the last one. */
 static void add_operation(ncclComm_t comm, struct kl_status *s)
 {
     struct kl_flight *f = comm->flight;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * status.h - what one rank of one communicator does at this moment, as others may ask for it: a record, and its bytes.
+ * status.h - the state of one rank of one communicator at this moment, on request of others: a record, and its bytes.
  *
  * Decoding returns false for bytes that are no such record; texts come back terminated and printable.
  *
@@ -32,7 +32,7 @@ struct kl_status {
     /* the operation in progress, or else the last one; number 0: none so far */
     uint64_t number, collective, count, bytes;
     uint8_t func, type, op, op_state; /* op_state: enum kl_flight_state */
-    int32_t peer, waits_for;          /* ranks; waits_for -1: for nobody */
+    int32_t peer, waits_for;          /* ranks; waits_for -1: none */
     uint64_t for_ns;                  /* since it began, if that is known and it has not ended; else 0 */
 };
 

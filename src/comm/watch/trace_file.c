@@ -117,7 +117,7 @@ static uint64_t first_kept(struct kl_trace *t, enum kl_trace_writer writer)
     return n > room ? n - room : 0;
 }
 
-/* What is under way has no event yet: it lasts until now. */
+/* An operation in progress has no event yet: it lasts until now. */
 static void put_running(struct kl_json *j, struct document *d)
 {
     struct kl_flight *f = d->comm->flight;
@@ -190,7 +190,7 @@ static void put_labels(struct kl_json *j, const struct document *d)
     }
 }
 
-/* ---- whose it is ---- */
+/* ---- owner ---- */
 
 static void put_clock(struct kl_json *j, ncclComm_t comm)
 {
@@ -258,5 +258,5 @@ void kl_trace_write(ncclComm_t comm)
     if (!comm->trace) return;
     snprintf(before, sizeof before, "%s", kl_error_text());
     (void)write_file(comm);
-    kl_error_adopt(before); /* what the thread is doing has reasons of its own */
+    kl_error_adopt(before); /* the thread's own error text stays */
 }

@@ -2,8 +2,8 @@
 /**
  * trace_file.h - a trace as a file in Chrome's trace format, which Perfetto and chrome://tracing open.
  *
- * Tracks: calls, operations, waits, and the steps of each channel. Beside the events, "kolo" says whose trace it is and how its
- * clock stands to that of rank 0, so that `kolo trace merge` can put the traces of all ranks on one time axis.
+ * Tracks: calls, operations, waits, and the steps of each channel. Beside the events, "kolo" names the rank and its
+ * clock's offset from rank 0's, so that `kolo trace merge` can put the traces of all ranks on one time axis.
  *
  * Threads: any.
  * Source:  the Trace Event Format (Google, 2016).
@@ -13,7 +13,7 @@
 
 #include "include/nccl.h"
 
-/** If there is a trace, write it where KOLO_TRACE says. A failure to do so is logged. */
+/** If there is a trace, write it to the file of KOLO_TRACE. A failure to do so is logged. */
 void kl_trace_write(ncclComm_t comm);
 
 #endif

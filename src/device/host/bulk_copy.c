@@ -14,10 +14,10 @@
 #endif
 
 enum { GUESS = 8 << 20, PIECE = 256 << 10 };
-enum { OWN = 2, OWN_GUESS = 1 << 20 }; /* the level that a core mostly has for itself */
+enum { OWN = 2, OWN_GUESS = 1 << 20 }; /* cache level that is mostly private to a core */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-/* Of the first CPU; constant once they were asked for, which takes calls of the system. */
+/* Of the first CPU; constant after the first query, which takes system calls. */
 static struct kl_cache own, last;
 static size_t cpus;
 
@@ -44,7 +44,7 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Cores that so many ranks keep busy. */
+/* Cores that this many ranks keep busy. */
 static size_t busy_cores(size_t nranks)
 {
     pthread_once(&once, ask);
@@ -56,8 +56,8 @@ size_t kl_cache_own_bytes(int nranks)
     return busy_cores((size_t)nranks) * own.bytes;
 }
 
-/* The last level mostly has up to SHARE times a core's own cache for each core; a virtual machine shows all of it, however few cores it has. Others use it as
- * well: only 1/PART of it counts. */
+/* The last level has mostly up to SHARE times a core's private cache per core; a virtual machine shows all of it,
+ * however few cores it has. Others use it as well: only 1/PART of it counts. */
 enum { SHARE = 4, PART = 2 };
 
 size_t kl_cache_share_bytes(int nranks)
@@ -65,7 +65,8 @@ size_t kl_cache_share_bytes(int nranks)
     return min_size(SHARE * kl_cache_own_bytes(nranks), last.bytes / PART);
 }
 
-/* Is a line taken from another core's cache more slowly than from the one that both share? So it was measured on processors of AMD, and not on Intel's. */
+/* Are lines taken from another core's cache more slowly than from the shared cache? Measured: on AMD yes, on Intel
+ * no. */
 static bool takes_lines_slowly(void)
 {
 #ifdef __x86_64__
@@ -75,13 +76,14 @@ static bool takes_lines_slowly(void)
 #endif
 }
 
-/* So much that it leaves the others' caches, but stays in the one that the cores share. */
+/* Large enough to be evicted from the other cores' private caches, small enough to stay in the shared cache. */
 static size_t leaving_cycle(size_t busy, size_t n)
 {
     return min_size(2 * own.bytes, last.bytes / PART / min_size((size_t)last.cpus, busy)) * busy / n;
 }
 
-/* So little that it stays in the own cache, beside buffers; but enough to run ahead of ranks that wait for their turns on a core. */
+/* Small enough to stay in the private cache, beside buffers; but large enough to run ahead of ranks that wait for
+ * their turns on a core. */
 static size_t staying_cycle(size_t busy, size_t n)
 {
     const size_t half = own.bytes / 2 * busy / n, least = own.bytes / 4;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * bulk_copy.h - copies of many bytes, in ways that suit the caches.
+ * bulk_copy.h - cache-aware copies of many bytes.
  *
- * Non-temporal stores go to memory, not into the caches: for results that would be evicted before they are read. They save reading the lines
- * that are overwritten. Nobody sees them in order until kl_nontemporal_fence, which comes before whatever tells others of them.
+ * Non-temporal stores go to memory, not into the caches: for results that would be evicted before they are read. They
+ * save reading the overwritten lines. They are weakly ordered: call kl_nontemporal_fence before publishing the data.
  *
  * Threads: any.
  */
@@ -12,28 +12,37 @@
 
 #include <stddef.h>
 
-/** As memmove, in pieces where that is faster: C libraries copy megabytes with non-temporal stores, even those that would stay in the caches. */
+/**
+ * As memmove, in pieces where that is faster: C libraries copy megabytes with non-temporal stores, even if the data
+ * would stay in the caches.
+ */
 void kl_copy_bulk(void *to, const void *from, size_t bytes);
 
-/** As memcpy, with non-temporal stores on processors that have them. `ahead`: as many bytes, which are read next, are prefetched. NULL: nothing is. */
+/**
+ * As memcpy, with non-temporal stores on processors that have them. `ahead`: as many bytes to prefetch, because they
+ * are read next. NULL: none.
+ */
 void kl_copy_nontemporal(void *to, const void *from, size_t bytes, const void *ahead);
 
 void kl_nontemporal_fence(void);
 
-/** Bytes of the last-level cache, as the system tells; a guess where it does not. */
+/** Bytes of the last-level cache, as reported by the OS; a guess if it is not. */
 size_t kl_cache_bytes(void);
 
-/** Bytes of the caches that the cores of `nranks` ranks of this host have for themselves, together. */
+/** Bytes of the private caches of the cores of `nranks` ranks of this host, together. */
 size_t kl_cache_own_bytes(int nranks);
 
-/** Bytes of all caches that they may count on, about: some times their own, but not more than half of the last level, as others use it as well. */
+/**
+ * Approximate bytes of all caches that they can use: some multiple of the private ones, but at most half of the last
+ * level, as others use it as well.
+ */
 size_t kl_cache_share_bytes(int nranks);
 
 /**
- * Bytes of shared memory that each of `nranks` ranks of this host goes through before it writes the same again. A line that another core has read stays
- * there, and has to be taken from it; what both have dropped comes from the cache they share. On AMD's processors that takes half as long, and the
- * cycle is about twice the cache that a core has for itself; on Intel's it does not, and the cycle is half of it (docs/performance.md). All ranks find the
- * same.
+ * Bytes of shared memory that each of `nranks` ranks of this host cycles through before it reuses the first. A line
+ * that another core has read is in its cache and has to be taken from there; lines evicted from both come from the
+ * shared cache. On AMD that takes half as long, and the cycle is about twice a core's private cache; on Intel it does
+ * not, and the cycle is half of it (docs/performance.md). All ranks compute the same.
  */
 size_t kl_cache_cycle(int nranks);
 

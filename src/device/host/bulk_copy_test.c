@@ -37,7 +37,7 @@ static void cores_that_are_idle_hold_nothing(void **state)
                 kl_cache_share_bytes(cpus) <= kl_cache_bytes() / 2);
 }
 
-/* Longer than a piece, and shifted by less and by more than that. */
+/* Longer than a piece, and shifted by less and by more than one. */
 static void bulk_copies_are_moves(void **state)
 {
     enum { BYTES = (1 << 20) + 13 };

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By lane: the last node that runs before, + 1; 0: none. Lanes behind the end are not known. */
+/* By lane: 1 + the last node known to run before; 0: none. Lanes beyond the end are unknown. */
 struct knowledge {
     uint32_t *last, n;
 };
 
 struct lane {
-    struct kl_stream *stream; /* NULL: it is gone */
-    uint32_t last_work;       /* node + 1 that is no wait; 0: none */
-    struct knowledge knows;   /* also of itself */
+    struct kl_stream *stream; /* NULL: destroyed */
+    uint32_t last_work;       /* 1 + the last node that is not a wait; 0: none */
+    struct knowledge knows;   /* including itself */
 };
 
 struct mark {
@@ -37,13 +37,13 @@ struct kl_capture {
 
 static struct {
     pthread_mutex_t lock;
-    struct kl_capture *first; /* under lock, as what is in captures */
+    struct kl_capture *first; /* under lock, as all data of captures */
     uint64_t ids;
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local koloCaptureMode_t thread_mode = koloCaptureModeGlobal;
 
-/* ---- fork: what a parent captures is not the child's; streams forget it themselves ---- */
+/* ---- fork: a parent's captures are not the child's; streams reset themselves ---- */
 
 static void before_fork(void)
 {
@@ -80,7 +80,7 @@ static ncclResult_t release_all(ncclResult_t rc)
     return rc;
 }
 
-/* ---- what lanes know ---- */
+/* ---- knowledge of lanes ---- */
 
 static ncclResult_t make_room(struct knowledge *k, uint32_t lanes)
 {
@@ -93,7 +93,7 @@ static ncclResult_t make_room(struct knowledge *k, uint32_t lanes)
     return ncclSuccess;
 }
 
-/* There is room. */
+/* The array has room. */
 static void know(struct knowledge *k, uint32_t lane, uint32_t last)
 {
     if (k->last[lane] < last) k->last[lane] = last;
@@ -157,7 +157,7 @@ static void detach(struct kl_stream *s)
     kl_fetch_and_acq_rel(&s->flags, ~KL_STREAM_CAPTURING);
 }
 
-/* What it has recorded is the caller's, to be dropped without the lock: functions of the program run then. */
+/* Returns its recording, for the caller to drop without the lock: functions of the program run then. */
 static struct kl_recording *free_capture(struct kl_capture *c)
 {
     struct kl_capture **link = &all.first;
@@ -186,7 +186,7 @@ static ncclResult_t make_capture(struct kl_stream *s, koloCaptureMode_t mode)
     ncclResult_t rc = kl_recording_create(&c->graph);
     if (!rc) rc = add_lane(c, s);
     if (rc) {
-        kl_recording_drop(free_capture(c)); /* nothing is kept in it */
+        kl_recording_drop(free_capture(c)); /* empty so far */
         return rc;
     }
     c->id = ++all.ids;
@@ -217,7 +217,7 @@ static ncclResult_t add_node(struct kl_capture *c, const struct kl_recorded *nod
 {
     struct lane *lane = &c->lane[node->lane];
 
-    KL_TRY(make_room(&lane->knows, c->nlanes)); /* first: what was added is not taken back */
+    KL_TRY(make_room(&lane->knows, c->nlanes)); /* first: a node that was added cannot be removed */
     KL_TRY(kl_recording_add(c->graph, node));
     if (node->type != KL_RECORDED_WAIT) lane->last_work = c->graph->n;
     know(&lane->knows, node->lane, c->graph->n);
@@ -246,7 +246,7 @@ ncclResult_t kl_capture_work(struct kl_stream *s, const struct kl_work *work)
     return release_all(add_work(s, work));
 }
 
-/* Who they are, and room for what they will know. */
+/* Find the streams' lanes, and reserve room for their knowledge. */
 static ncclResult_t prepare_lanes(struct kl_capture *c, struct kl_stream *const *streams, size_t n, uint32_t *lanes)
 {
     for (size_t i = 0; i < n; i++) {
@@ -258,7 +258,7 @@ static ncclResult_t prepare_lanes(struct kl_capture *c, struct kl_stream *const 
     return ncclSuccess;
 }
 
-/* The lane of the node, which is the last one, learns what all know, and they that. */
+/* Merge the knowledge of all lanes with the last node, and store the result in each. */
 static void tell_lanes(struct kl_capture *c, const uint32_t *lanes, size_t n)
 {
     struct knowledge *knows = &c->lane[lanes[n - 1]].knows;
@@ -271,7 +271,7 @@ static void tell_lanes(struct kl_capture *c, const uint32_t *lanes, size_t n)
     for (size_t i = 0; i < n; i++) know_all(&c->lane[lanes[i]].knows, knows);
 }
 
-/* Each of the lanes runs on after the node, and the node after all of them. */
+/* Each of the lanes continues after the node, and the node runs after all of them. */
 static ncclResult_t add_joint(struct kl_stream *const *streams, size_t n, struct kl_recorded *node, uint32_t *lanes)
 {
     struct kl_capture *c;
@@ -333,7 +333,7 @@ ncclResult_t kl_capture_mark(struct kl_stream *s, struct kl_mark *mark)
     return release_all(add_mark(s, mark));
 }
 
-/* Nothing to wait for: the lane has had nothing, or is known to be so far. */
+/* No wait is needed if the mark's lane is empty, or its nodes are already known to run before. */
 static ncclResult_t wait_for_mark(struct kl_capture *c, uint32_t lane, const struct mark *m)
 {
     uint32_t last = known(&m->knows, m->lane);
@@ -382,7 +382,7 @@ static bool is_joined(const struct kl_capture *c)
     return true;
 }
 
-/* The graph is there whatever comes of it. */
+/* Creates the graph, whether or not the capture is valid. */
 static ncclResult_t end_own(struct kl_capture *c, struct kl_recording **graph)
 {
     ncclResult_t rc = c->invalidated ? refuse_invalidated()
@@ -423,7 +423,7 @@ ncclResult_t kl_capture_end(struct kl_stream *s, struct kl_recording **graph)
     return rc;
 }
 
-/* ---- questions, and what is kept ---- */
+/* ---- queries and kept objects ---- */
 
 koloCaptureStatus_t kl_capture_status(struct kl_stream *s, uint64_t *id)
 {
@@ -457,7 +457,7 @@ void kl_capture_leave(struct kl_stream *s)
     hold_all();
     struct kl_capture *c = capture_of(s);
     if (c && !s->lane) {
-        graph = free_capture(c); /* nobody else can end it */
+        graph = free_capture(c); /* no other stream can end it */
     } else if (c) {
         c->invalidated = true;
         detach(s);
@@ -479,7 +479,8 @@ void kl_capture_invalidate(struct kl_stream *s)
 ncclResult_t kl_capture_refuse_wait(struct kl_stream *s, const char *function)
 {
     kl_capture_invalidate(s);
-    return KL_REFUSE(koloReasonCaptureUnsupported, "%s: the stream captures: what it is given does not run", function);
+    return KL_REFUSE(koloReasonCaptureUnsupported, "%s: the stream captures: its work is recorded and does not run",
+                     function);
 }
 
 ncclResult_t kl_capture_refuse_unsupported(struct kl_stream *s, const char *function)
@@ -512,7 +513,7 @@ ncclResult_t kl_capture_refuse_mark(const struct kl_mark *mark, const char *func
     return KL_REFUSE(koloReasonCapturedEvent, "%s: the event was last recorded in a stream that captures", function);
 }
 
-/* ---- calls that a capture does not see ---- */
+/* ---- calls outside of captures ---- */
 
 void kl_capture_exchange_mode(koloCaptureMode_t *mode)
 {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { PIECE_BYTES = 1 << 20 }; /* some 100 microseconds: who runs a stream looks after others, too */
+enum { PIECE_BYTES = 1 << 20 }; /* some 100 microseconds: the thread that runs a stream serves others, too */
 
 enum { ARG_TO, ARG_FROM, ARG_VALUE = ARG_FROM, ARG_LEFT };
 
@@ -22,7 +22,7 @@ static size_t next_piece(const struct kl_work *work)
     return left < PIECE_BYTES ? left : PIECE_BYTES;
 }
 
-/* Ranges that overlap are copied from the end that nothing is written over. */
+/* Overlapping ranges are copied from the end whose source is not overwritten. */
 static enum kl_progress copy_piece(struct kl_stream *stream, struct kl_work *work)
 {
     size_t piece = next_piece(work);

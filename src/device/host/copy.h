@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** copy.h - copies between host devices, and filling of their memory, as device/device.h says. */
+/** copy.h - copies between host devices, and filling of their memory, for device/device.h. */
 #ifndef KL_DEVICE_HOST_COPY_H
 #define KL_DEVICE_HOST_COPY_H
 

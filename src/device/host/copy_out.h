@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * copy_out.h - copies to where another core reads them, and has read what was there before.
+ * copy_out.h - copies to memory that another core has read before and reads next.
  *
- * A store to such a line first takes it from the other core. Where cores are far apart (in other chiplets, or sockets) that takes long, even if many lines are
- * asked for ahead; stores that go past the caches do not ask for them, and the reader gets the data from memory no later. Where cores are near, or one,
- * it is the other way round. Which it is may change, as hosts move the cores of virtual machines: so who copies times a line now and then, one that
- * comes from the other core for sure.
+ * A store to such a line first takes it from the other core. If the cores are far apart (other chiplets or sockets)
+ * that is slow, even with many prefetches; non-temporal stores avoid it, and the reader gets the data from memory no
+ * later. If the cores are near, or the same, ordinary stores are faster. The distance can change, as hosts move the
+ * cores of virtual machines: so the writer times a line now and then, one that certainly comes from the other core.
  *
  * Threads:      one at a time.
  * Memory order: as memcpy: a release store that follows publishes all of it.
@@ -20,22 +20,22 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes: below, stores always go into the caches, and no lines are prefetched: from far, a reduce of 256 bytes takes 5 to 17 % longer past them. */
+/* Bytes: below, stores are always ordinary, and no lines are prefetched: from far, a reduce of 256 bytes takes 5 to
+ * 17 % longer with non-temporal ones. */
 enum { KL_COPY_OUT_LEAST = 512 };
 
-/** Who copies to one place after the other; all zeros at first. */
+/** State of a writer that copies to one place after the other; zeroed at first. */
 struct kl_copy_out {
-    uint32_t line_ns; /* that lines took lately, in the mean */
-    bool past;        /* go past the caches */
+    uint32_t line_ns; /* moving average of the time that a line takes */
+    bool past;        /* use non-temporal stores */
 };
 
-/*
- * Lines come from far if they take so long in the mean, of which the first one is all, and a new one 1/SHARE. What takes much longer tells nothing: an interrupt,
- * or a page that is touched for the first time. From a near core 20 to 80 ns were measured, in the mean 30 to 61, from one far away 110 to 200 (EPYC).
- */
+/* The reader is far if a line takes that long on average; the average starts with the first sample, and gives a new
+ * one the weight 1/SHARE. Much longer samples are ignored: an interrupt, or a page fault. Measured on EPYC: 20 to 80
+ * ns from a near core, 30 to 61 on average; 110 to 200 from a far one. */
 enum { KL_COPY_OUT_FAR_NS = 90, KL_COPY_OUT_MOST_NS = 200, KL_COPY_OUT_NOTHING_NS = 600, KL_COPY_OUT_SHARE = 4 };
 
-/** A line took so long. */
+/** Record that a line took `ns`. */
 static inline void kl_copy_out_took(struct kl_copy_out *out, uint64_t ns)
 {
     if (ns > KL_COPY_OUT_NOTHING_NS) return;
@@ -44,13 +44,13 @@ static inline void kl_copy_out_took(struct kl_copy_out *out, uint64_t ns)
     out->past = out->line_ns > KL_COPY_OUT_FAR_NS;
 }
 
-/** Do so many bytes go past the caches? */
+/** Are this many bytes copied with non-temporal stores? */
 static inline bool kl_copy_out_goes_past(const struct kl_copy_out *out, size_t bytes)
 {
     return bytes >= KL_COPY_OUT_LEAST && out->past;
 }
 
-/** A line is taken from here on, until kl_copy_out_timed: ns. What a look at the clock takes is not counted. */
+/** Start of a sample, ended by kl_copy_out_timed: ns. The clock's own cost is not counted. */
 static inline uint64_t kl_copy_out_time(void)
 {
     const uint64_t first = kl_now_ns(), second = kl_now_ns();

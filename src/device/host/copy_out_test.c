@@ -13,7 +13,7 @@ static uint64_t draw(uint64_t *seed, uint64_t below)
     return (*seed >> 33) % below;
 }
 
-/* `bytes` from any place to any other: all of them, and no other. */
+/* Copy `bytes` between arbitrary offsets: all of them are written, and no others. */
 static void copy_some(struct kl_copy_out *out, size_t bytes, uint64_t *seed)
 {
     const size_t at = draw(seed, ROOM - bytes + 1), begin = GUARD + draw(seed, ROOM - bytes + 1);
@@ -37,7 +37,7 @@ static void copies_are_whole_either_way(void **state)
     }
 }
 
-/* The same, so many times. */
+/* The same sample, `times` times. */
 static void take(struct kl_copy_out *out, uint64_t ns, int times)
 {
     for (int i = 0; i < times; i++) kl_copy_out_took(out, ns);
@@ -56,7 +56,7 @@ static void it_goes_past_where_lines_come_from_far(void **state)
     assert_false(out.past);
 }
 
-/* An interrupt, a page that is new, or a line that was here already. */
+/* An interrupt, a page fault, or a line that was in this cache already. */
 static void one_line_is_not_enough(void **state)
 {
     struct kl_copy_out near = {.line_ns = 40}, far = {.line_ns = 140, .past = true};
@@ -70,7 +70,7 @@ static void one_line_is_not_enough(void **state)
     assert_true(far.past);
 }
 
-/* What took no time, as looks at the clock differ. */
+/* Negative differences between readings of the clock count as 0. */
 static void time_does_not_run_backwards(void **state)
 {
     struct kl_copy_out out = {.line_ns = 100, .past = true};

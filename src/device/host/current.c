@@ -10,9 +10,10 @@
 enum { FEWEST = 8 };
 
 static KL_THREAD_LOCAL int selected = -1, chosen = -1;
-static _Atomic int first_adopted = -1; /* for threads that never chose: where the process's work is */
+/* for threads that never chose: the device of the process's first communicator */
+static _Atomic int first_adopted = -1;
 
-/* As torchrun, kolo run, Open MPI or MPICH say; 0 if none does. */
+/* As set by torchrun, kolo run, Open MPI or MPICH; 0 if by none. */
 static int local_size(void)
 {
     static const char *const names[] = {"KOLO_LOCAL_SIZE", "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * current.h - host devices: how many there are, where they are, and which one a thread uses.
+ * current.h - host devices: their number, NUMA nodes, and each thread's current one.
  *
- * A host device is a CPU that plays a GPU: an ordinal with a NUMA node. Its memory is host memory, its compute is whoever
- * runs its streams. Its bus id, and the CPUs near it, are the topology's (topo/host.c).
+ * A host device is a CPU that emulates a GPU: an ordinal with a NUMA node. Its memory is host memory, and its streams
+ * are run by CPU threads. Its bus id, and the CPUs near it, come from the topology (topo/host.c).
  *
- * What the functions do, device/device.h says.
+ * For the functions' contracts see device/device.h.
  *
  * Threads: any; the current device is the calling thread's own.
  * Source:  the architecture page, 4.
@@ -16,12 +16,12 @@
 #include <stdbool.h>
 
 /**
- * The setting, else the GPUs of the file, else the ranks that the job's launcher has here, else the CPUs of the affinity
- * mask, but at least 8.
+ * The setting, else the GPUs of the file, else the number of the job's ranks on this host, else the CPUs of the
+ * affinity mask, but at least 8.
  */
 int kl_host_count(int setting, int file_gpus);
 
-/** Devices are spread over the nodes in blocks, as `count` devices over `nnodes` nodes. */
+/** Devices are spread over the nodes in blocks: `count` devices over `nnodes` nodes. */
 int kl_host_node(int device, int count, const int *nodes, int nnodes);
 
 void kl_host_select(int device);

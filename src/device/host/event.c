@@ -91,7 +91,7 @@ static enum kl_progress store_done(struct kl_stream *stream, struct kl_work *wor
     return KL_DONE;
 }
 
-/* If nothing is before it, its time is now, not when somebody comes by. */
+/* If no work is before it, its time is now, not when a thread happens to run the stream. */
 static void run_first(struct kl_event *event, struct kl_stream *stream, uint64_t ticket)
 {
     if (!(kl_load_relaxed(&event->flags) & KOLO_EVENT_DISABLE_TIMING) && kl_stream_reached(stream, ticket))
@@ -119,7 +119,7 @@ uint64_t kl_event_queue(struct kl_event *event, struct kl_stream *stream)
     event->stream = stream;
     event->ticket = ticket + 1;
     event->mark.capture = 0;
-    kl_store_relaxed(&event->recorded, number); /* from here on, and not before, others ask for this record */
+    kl_store_relaxed(&event->recorded, number); /* only from here on do other threads ask for this record */
     pthread_mutex_unlock(&registry.lock);
     return ticket;
 }
@@ -152,7 +152,7 @@ static bool is_done(struct kl_event *event)
     return kl_load_acquire(&event->done) >= kl_load_relaxed(&event->recorded); /* pairs with store_done */
 }
 
-/* What the stream has got past is done; in a forked child, whose streams are empty, also what was never run. */
+/* Work that the stream has passed is done; in a forked child, whose streams are empty, also work that was never run. */
 ncclResult_t kl_event_query(struct kl_event *event)
 {
     const struct record r = last_record(event);
@@ -200,7 +200,7 @@ ncclResult_t kl_event_refuse_mark(struct kl_event *event, const char *function)
 
 /* ---- time ---- */
 
-/* False: the last record was passed without having run. */
+/* False: the last record was skipped without having run. */
 static bool read_time(struct kl_event *event, uint64_t *ns)
 {
     pthread_mutex_lock(&registry.lock);

@@ -40,7 +40,7 @@ static ncclResult_t order(void *node, struct kl_stream *const *lanes)
     return ncclSuccess;
 }
 
-/* One event may take the place of another. */
+/* Any event may replace another. */
 static bool alike(const void *node, const void *other)
 {
     (void)node, (void)other;

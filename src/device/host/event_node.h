@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * event_node.h - events of the world outside of a graph: each replay of the graph records them, or waits for them.
+ * event_node.h - events outside of a graph: each replay of the graph records them, or waits for them.
  *
- * On a stream that does not capture this is what event.h does. A graph keeps the events of its nodes.
+ * On a stream that does not capture it is the same as event.h. A graph keeps a reference to the events of its nodes.
  */
 #ifndef KL_DEVICE_HOST_EVENT_NODE_H
 #define KL_DEVICE_HOST_EVENT_NODE_H
@@ -11,7 +11,7 @@
 
 ncclResult_t kl_event_record_outside(struct kl_event *event, struct kl_stream *stream);
 
-/** A replay waits for the record that is the last one when it is launched. */
+/** A replay waits for the event's last record at the time of its launch. */
 ncclResult_t kl_event_order_outside(struct kl_event *event, struct kl_stream *stream);
 
 #endif

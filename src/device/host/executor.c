@@ -16,7 +16,7 @@
 enum { TICK_NS = 100000, SLEEP_AFTER_NS = 10000000, LONGEST_TICK = 64 };
 enum {
     LONGEST_PAUSE = 8
-}; /* ticks between looks while others run everything: work is taken at the second look that finds it unmoved */
+}; /* ticks between looks while other threads run all work: work is taken at the second look that finds it unmoved */
 
 _Atomic uint32_t kl_executor_state = KL_EXECUTOR_ABSENT;
 static _Atomic uint32_t ticks = 1; /* between looks */
@@ -26,8 +26,8 @@ static void futex(int op, uint32_t value)
     syscall(SYS_futex, &kl_executor_state, op, value, NULL, NULL, 0);
 }
 
-/* Anything that nobody waits for? Looks at the slots by the operation that pushes publish them with, and at waiters by that which
- * they leave with: what is ordered against that, finds the work. */
+/* Is there work that no thread waits for? Reads the slots with the operation that pushes publish them with, and
+ * `waiter` with the one that waiters leave with: any work ordered before is found. */
 static bool anything_left(void)
 {
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) {
@@ -38,8 +38,8 @@ static bool anything_left(void)
     return false;
 }
 
-/* Sleep until a push, or until somebody leaves work. All these operations are sequentially consistent: either the push sees ASLEEP
- * and wakes us, or we see its slot and stay awake. */
+/* Sleep until a push, or until a thread leaves work unfinished. All these operations are sequentially consistent:
+ * either the push sees ASLEEP and wakes the executor, or the executor sees its slot and stays awake. */
 static void sleep_until_work(void)
 {
     kl_swap_seq_cst(&kl_executor_state, KL_EXECUTOR_ASLEEP);
@@ -48,7 +48,7 @@ static void sleep_until_work(void)
     kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_AWAKE);
 }
 
-/* Whether a stream has waited since the last look; while `busy` every pending stream counts as such. */
+/* Whether a stream is left to the executor: its work has waited since the last look; while `busy`, any pending work. */
 static bool is_ours(struct kl_stream *s, bool busy)
 {
     uint64_t head = kl_load_relaxed(&s->head);
@@ -91,7 +91,7 @@ static bool look_again(void *look)
     return l->moved;
 }
 
-/* Until what it runs may go on, or somebody pushes work. */
+/* Until its work may continue, or new work is pushed. */
 static struct look rest(struct kl_poll_wait *wait)
 {
     struct look l;
@@ -102,10 +102,8 @@ static struct look rest(struct kl_poll_wait *wait)
     return l;
 }
 
-/*
- * Ever later while other threads run all work. Each look takes a core from one of them; beside other programs it costs the rest of a time slice, as these run when the
- * executor sleeps again.
- */
+/* Longer and longer pauses while other threads run all work. Each look takes a core from one of them; beside other
+ * programs it costs the rest of a time slice, as these run when the executor sleeps again. */
 static void pause_between_looks(unsigned *pause)
 {
     nanosleep(&(struct timespec){.tv_nsec = (long)TICK_NS * *pause * kl_load_relaxed(&ticks)}, NULL);
@@ -165,7 +163,8 @@ void kl_executor_wake(void)
     ncclResult_t rc = kl_thread_detached("kolo-executor", run_executor, NULL);
     kl_error_quiet(quiet);
     if (!rc) return;
-    kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_ABSENT); /* the next push tries again; waiting still runs work */
+    /* the next push tries again; waiting threads still run work */
+    kl_store_relaxed(&kl_executor_state, KL_EXECUTOR_ABSENT);
     KL_WARN("cannot start the background executor (%s): operations run only when somebody waits for them",
             kl_error_text());
 }

@@ -5,7 +5,7 @@
 
 enum { ARG_OTHER, ARG_TICKET };
 
-/* The other stream's head rings when it moves: announce. */
+/* The other stream wakes sleepers when its head gets there: see announce. */
 static enum kl_progress await_other(struct kl_stream *stream, struct kl_work *work)
 {
     struct kl_stream *other = (struct kl_stream *)(uintptr_t)work->arg[ARG_OTHER];
@@ -16,7 +16,7 @@ static enum kl_progress await_other(struct kl_stream *stream, struct kl_work *wo
     return KL_STALLED;
 }
 
-/* From now on the other stream rings when it has come so far. */
+/* From now on the other stream wakes sleepers when its head reaches the ticket. */
 static void announce(struct kl_stream *other, uint64_t ticket)
 {
     uint64_t before = kl_load_relaxed(&other->followed);

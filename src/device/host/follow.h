@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * follow.h - work that waits until another stream has come somewhere: what events, the default stream and graphs put streams in
- * order with.
+ * follow.h - work that waits until another stream has reached a ticket: the ordering of events, the default stream and
+ * graphs.
  *
- * It waits for a ticket, so it means what was queued before it was made, whatever becomes of the event or the stream later.
+ * The ticket stands for work queued before it was drawn, independent of later uses of the event or stream.
  *
  * Threads: any.
  */
@@ -12,7 +12,7 @@
 
 #include "device/host/stream.h"
 
-/** What is queued on `stream` from now on runs after everything up to `ticket` (exclusive) of `other`. */
+/** Work queued on `stream` from now on runs after all work up to `ticket` (exclusive) of `other`. */
 void kl_follow(struct kl_stream *stream, struct kl_stream *other, uint64_t ticket);
 
 #endif

@@ -4,7 +4,8 @@
 #include "device/host/idle.h"
 #include "device/host/workers.h"
 
-/* Looks at what is offered to who waits, before a worker gets it: who waits comes by at each of its polls, unless it sleeps. */
+/* Looks at an offered function before a worker gets it: a waiting thread looks at each of its polls, unless it
+ * sleeps. */
 enum { LOOKS = 4 };
 
 static void work_for(void *arg)
@@ -24,7 +25,7 @@ static enum kl_function_state state_of(struct kl_stream *s)
     return word / KL_FUNCTION_STATES == s->at ? (enum kl_function_state)(word % KL_FUNCTION_STATES) : KL_FUNCTION_NEW;
 }
 
-/* In its own time where there is no thread for it. */
+/* If no thread can be had, it is run here. */
 static void hand_over(struct kl_stream *s)
 {
     s->function_looks = LOOKS;
@@ -49,7 +50,7 @@ static enum kl_progress progress_function(struct kl_stream *s, struct kl_work *w
     default:
         break;
     }
-    if (kl_idle_arming()) kl_idle_told(); /* its end rings */
+    if (kl_idle_arming()) kl_idle_told(); /* its end wakes the sleepers */
     return KL_STALLED;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * host.c - CPUs that play GPUs, as a row of the table of devices.
+ * host.c - CPUs that emulate GPUs, as a row of the table of devices.
  */
 #include "device/device.h"
 #include "device/host/copy.h"
@@ -20,7 +20,7 @@ static int count(const struct kl_device_hints *hints)
 
 const struct kl_device_kind kl_host_devices = {
     .name = "host",
-    .mappable = false, /* any memory of the program may be given to an operation */
+    .mappable = false, /* operations may use any memory of the program */
 
     .count = count,
     .node = kl_host_node,

@@ -11,21 +11,22 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WOKEN_AT_ONCE = 64 }; /* descriptors */
+enum { WOKEN_AT_ONCE = 64 }; /* descriptors handled per wake-up */
 
 _Atomic uint32_t kl_idle_resting;
 uint64_t kl_idle_longest_ns = 20000000;
 
-/* Of the process: what all who rest sleep on. -1: not made. */
+/* Process-wide: the descriptors that all resting threads sleep on. -1: not made. */
 static struct {
     pthread_mutex_t lock;
     _Atomic int epoll, bell;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER, .epoll = -1, .bell = -1};
 
-/* Of a look before a sleep. */
+/* State of a look at the work before a sleep. */
 struct look {
     bool resting, arming;
-    unsigned stalled, told, armed; /* pieces of work, and of these; descriptors */
+    /* pieces of work that stalled, and those of them that registered; descriptors armed */
+    unsigned stalled, told, armed;
 };
 
 static KL_THREAD_LOCAL struct look now;
@@ -56,7 +57,7 @@ static int make_epoll(void)
             close(epoll);
             epoll = -1;
         }
-        kl_store_release(&process.epoll, epoll); /* after the bell */
+        kl_store_release(&process.epoll, epoll); /* published after the bell */
     }
     pthread_mutex_unlock(&process.lock);
     return epoll;
@@ -84,12 +85,12 @@ void kl_idle_forget(void)
 
 void kl_idle_wake(void)
 {
-    int bell = now.resting ? -1 : kl_load_acquire(&process.bell); /* this thread is awake */
+    int bell = now.resting ? -1 : kl_load_acquire(&process.bell); /* if this thread is the resting one, it is awake */
 
     if (bell >= 0) kl_bell_ring(bell);
 }
 
-/* ---- work that stalls ---- */
+/* ---- stalled work ---- */
 
 bool kl_idle_arming(void)
 {
@@ -120,7 +121,7 @@ void kl_idle_stalled(void)
 
 /* ---- sleeping ---- */
 
-/* Take the wake-ups, each of which counts once. Somebody who rests beside this thread has woken as well. */
+/* Consume the wake-ups, each of which counts once. Threads that rest beside this one have been woken as well. */
 static void take_wakeups(int epoll)
 {
     struct epoll_event event[WOKEN_AT_ONCE];
@@ -149,7 +150,7 @@ bool kl_idle_rest(struct kl_poll_wait *wait, bool (*look)(void *), void *ctx)
 {
     kl_fetch_add_seq_cst(&kl_idle_resting, 1);
     now = (struct look){.resting = true,
-                        .arming = !wait->woken}; /* a wake-up for nothing is followed by a nap that can't be woken */
+                        .arming = !wait->woken}; /* after a useless wake-up, take a nap that descriptors cannot end */
     bool moved = look(ctx);
     const struct look got = now;
     bool all_told = got.told == got.stalled;

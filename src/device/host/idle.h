@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * idle.h - how a thread sleeps that has found nothing to do for milliseconds: on the descriptors of what its work waits for.
+ * idle.h - how a thread without work for milliseconds sleeps: on the descriptors that its work waits for.
  *
- * Before it sleeps it takes two more looks at the work. In the first, whoever stalls says on which descriptors it waits
- * (kl_idle_on), and whether on nothing else (kl_idle_told). The second finds what came in between. What comes later wakes
- * the sleeper at once. Work that also waits for memory, which nobody can sleep on, is looked at in naps of up to a
- * millisecond as well; where all have told, a nap lasts 20 milliseconds.
+ * Before it sleeps it looks at the work twice. In the first look stalled work registers its descriptors (kl_idle_on),
+ * and whether it waits for nothing else (kl_idle_told); the second finds progress made meanwhile. Later events wake the
+ * sleeper at once. Work that also waits for memory is polled in naps of up to a millisecond; if all work waits for
+ * descriptors only, a nap lasts 20 milliseconds.
  *
  *      resting + 1  ->  look, arming  ->  look  ->  sleep on descriptors and bell  ->  resting - 1
  *
- * Invariant:  a descriptor is armed for one wake-up: what is readable and of no interest to anybody does not keep a thread awake.
- * Memory order: `resting` is raised by a sequentially consistent operation before the looks; whoever has made work, or
- *               finished it, by such an operation and then sees nobody resting, is seen by the looks.
- * Threads:    any; a forked child begins anew (kl_idle_forget).
+ * Invariant:  a descriptor is armed for one wake-up, so that readable data that no work wants does not keep a thread
+ *             awake.
+ * Memory order: `resting` is raised by a sequentially consistent operation before the looks; a thread that has made or
+ *               finished work by such an operation, and then sees no thread resting, is seen by the looks.
+ * Threads:    any; a forked child starts over (kl_idle_forget).
  */
 #ifndef KL_DEVICE_HOST_IDLE_H
 #define KL_DEVICE_HOST_IDLE_H
@@ -25,16 +26,17 @@
 
 extern _Atomic uint32_t kl_idle_resting;
 
-/** The longest sleep, ns. Constant, but for tests. */
+/** The longest sleep, ns. Constant, except in tests. */
 extern uint64_t kl_idle_longest_ns;
 
 /**
- * Look at the work by `look` (true: something moved), and sleep if nothing moves. As long as `wait` is not past its first pauses
- * (kl_poll_wait.sleep_us), only if all have told. True: something moved, and nobody slept.
+ * Look at the work with `look` (true: progress), and sleep if there is none. As long as `wait` is not past its first
+ * pauses (kl_poll_wait.sleep_us), sleep only if all work waits for descriptors only. True: there was progress, and no
+ * sleep.
  */
 bool kl_idle_rest(struct kl_poll_wait *wait, bool (*look)(void *ctx), void *ctx);
 
-/** Wake those who rest: there is work that they have not looked at. */
+/** Wake resting threads: there is work that they have not looked at. */
 void kl_idle_wake(void);
 
 static inline void kl_idle_ring(void)
@@ -42,21 +44,26 @@ static inline void kl_idle_ring(void)
     if (kl_load_seq_cst(&kl_idle_resting)) kl_idle_wake();
 }
 
-/* ---- for work that stalls ---- */
+/* ---- called by stalled work ---- */
 
 /** Is the thread about to sleep? */
 bool kl_idle_arming(void);
 
-/** `fd` becomes readable when the work may go on; again before each sleep. False: nobody can sleep on it. */
+/** `fd` becomes readable when the work may continue; call again before each sleep. False: it cannot be slept on. */
 bool kl_idle_on(int fd);
 
-/** The work that is looked at waits for nothing but the descriptors it has named, and such as call kl_idle_ring. */
+/**
+ * The work that is being looked at waits only for the descriptors that it has registered, and for calls of
+ * kl_idle_ring.
+ */
 void kl_idle_told(void);
 
-/** A look at work has ended without progress; called for each piece of work, also such as somebody else looks at now. */
+/**
+ * A look at a piece of work has ended without progress; called for each piece, also if another thread looks at it now.
+ */
 void kl_idle_stalled(void);
 
-/** In a forked child: its parent's descriptors are not its own. */
+/** In a forked child: the parent's descriptors are not its own. */
 void kl_idle_forget(void);
 
 #endif

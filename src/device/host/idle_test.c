@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sleeps last an hour here: whoever is not woken up, the test never ends. */
+/* Sleeps last an hour here: if a thread is not woken up, the test never ends. */
 #include "device/host/idle.h"
 
 #include "device/host/executor.h"
@@ -18,7 +18,7 @@ enum { HOUR_S = 3600 };
 /* Work that is done when there is a byte in a pipe, or a flag is set. */
 struct piece {
     int pipe[2];
-    bool told; /* it waits for the pipe only */
+    bool told; /* waits for the pipe only */
     _Atomic uint32_t flag, armed;
 };
 
@@ -42,7 +42,7 @@ static struct kl_stream *begin(struct piece *p, bool told)
 
     *p = (struct piece){.told = told};
     assert_int_equal(pipe2(p->pipe, O_NONBLOCK | O_CLOEXEC), 0);
-    assert_int_equal(kl_stream_create(KOLO_STREAM_INLINE, &s), ncclSuccess); /* the executor stays away */
+    assert_int_equal(kl_stream_create(KOLO_STREAM_INLINE, &s), ncclSuccess); /* so that the executor does not run it */
     kl_stream_push(s, &work);
     return s;
 }
@@ -93,7 +93,7 @@ static void a_descriptor_wakes(void **state)
     }
 }
 
-/* The leader sleeps on its pipe; another thread comes to wait for memory, and is served. */
+/* The leader sleeps on its pipe; another thread starts to wait for memory, and is served. */
 static void a_second_waiter_wakes_the_leader(void **state)
 {
     struct piece first, second;
@@ -103,7 +103,7 @@ static void a_second_waiter_wakes_the_leader(void **state)
     (void)state;
     await_sleeper(&first);
     pthread_t waiter = waiter_of(t);
-    await_sleeper(&second); /* by the leader, for the other one is no leader */
+    await_sleeper(&second); /* by the leader, for the other thread is not leader */
     kl_store_release(&second.flag, 1);
     pthread_join(waiter, NULL);
     put_byte(&first);
@@ -126,7 +126,7 @@ static void somebody_else_may_finish_the_work(void **state)
     end(&p, s);
 }
 
-/* Nobody waits: the executor runs both, and hears of the second while it sleeps on the first. */
+/* No thread waits: the executor runs both, and is woken by the second while it sleeps on the first. */
 static void pushing_wakes_the_executor(void **state)
 {
     struct piece first, second;
@@ -143,7 +143,8 @@ static void pushing_wakes_the_executor(void **state)
     kl_store_release(&first.armed, 0);
     kl_stream_push(u, &work);
     await_sleeper(&first);
-    kl_stream_push(s, &(struct kl_work){.progress = await, .owner = &second}); /* done at once, by whoever looks */
+    /* done at once, by any thread that looks */
+    kl_stream_push(s, &(struct kl_work){.progress = await, .owner = &second});
     kl_stream_push(u, &(struct kl_work){.progress = await, .owner = &second});
     while (kl_stream_query(s)) sched_yield();
     put_byte(&first);
@@ -153,7 +154,7 @@ static void pushing_wakes_the_executor(void **state)
     end(&second, t);
 }
 
-/* Without threads of its own: the parent wakes it. */
+/* The child has no threads of its own: the parent wakes it. */
 static void a_child_sleeps_on_its_own(void **state)
 {
     struct piece *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -164,7 +165,7 @@ static void a_child_sleeps_on_its_own(void **state)
     pid_t pid = fork();
     if (!pid) {
         const struct kl_work work = {.progress = await, .owner = p};
-        kl_stream_push(s, &work); /* the parent's is not the child's */
+        kl_stream_push(s, &work); /* the parent's executor does not exist in the child */
         wait_for(s);
         _exit(0);
     }
@@ -178,7 +179,7 @@ static void a_child_sleeps_on_its_own(void **state)
     a_descriptor_wakes(state);
 }
 
-/* The executor has gone to sleep, because somebody waits for the stream; he leaves, and it goes on. */
+/* The executor sleeps, because a thread waits for the stream; that thread leaves, and the executor continues. */
 static void what_a_waiter_leaves_is_done_all_the_same(void **state)
 {
     struct piece first, second;
@@ -191,7 +192,7 @@ static void what_a_waiter_leaves_is_done_all_the_same(void **state)
     wait_for(t);
     assert_int_equal(kl_stream_create(KOLO_STREAM_DEFAULT, &u), ncclSuccess);
     for (int i = 0; i < 2; i++) kl_stream_push(u, &works[i]);
-    kl_store_release(&u->waiter, 1); /* as long as the executor needs to fall asleep */
+    kl_store_release(&u->waiter, 1); /* long enough for the executor to fall asleep */
     while (kl_load_acquire(&kl_executor_state) != KL_EXECUTOR_ASLEEP) sched_yield();
     put_byte(&first);
     kl_stream_wait(u, kl_stream_tail(u) - 1);

@@ -4,14 +4,15 @@
 #include "device/host/capture.h"
 #include "device/host/follow.h"
 
-/* Once for each ticket that is new; `waited` is of the one that waits for the other. */
+/* Once for each new ticket; `waited` belongs to the stream that waits. */
 static void follow(struct kl_stream *stream, struct kl_stream *other, _Atomic uint64_t *waited)
 {
     uint64_t tail = kl_fetch_add_seq_cst(&other->tail, 0);
 
     if (kl_load_relaxed(waited) == tail) return;
     kl_follow(stream, other, tail);
-    kl_store_relaxed(waited, tail); /* behind that: another thread may wait twice, but never in vain */
+    /* after the wait was queued: another thread may wait twice, but never too little */
+    kl_store_relaxed(waited, tail);
 }
 
 static struct kl_stream *next_blocking(int device, struct kl_stream *s)

@@ -12,13 +12,13 @@
 
 struct kl_block {
     void *base;
-    size_t bytes; /* as asked for */
+    size_t bytes; /* as requested */
     int device;
     enum kl_memory_kind kind;
     struct kl_segment segment; /* of a shareable one */
 
-    _Atomic uint32_t holds; /* becomes 0 under the book's lock only */
-    bool freed;             /* by its user, while others hold it; under the book's lock */
+    _Atomic uint32_t holds; /* references; becomes 0 under the table's lock only */
+    bool freed;             /* by its user, while references remain; under the table's lock */
 };
 
 /* By ascending address. */
@@ -28,7 +28,7 @@ static struct {
     size_t n, room;
 } book = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- fork: the child finds the book whole, and owns the lock ---- */
+/* ---- fork: the child finds the table whole, and owns the lock ---- */
 
 static void lock_book(void)
 {
@@ -45,9 +45,9 @@ static void install_fork_handlers(void)
     pthread_atfork(lock_book, unlock_book, unlock_book);
 }
 
-/* ---- the book; under lock ---- */
+/* ---- the table of blocks; under lock ---- */
 
-/* How many blocks begin at `ptr` or below. */
+/* How many blocks begin at or below `ptr`. */
 static size_t count_up_to(const void *ptr)
 {
     size_t low = 0, high = book.n;
@@ -62,7 +62,7 @@ static size_t count_up_to(const void *ptr)
     return low;
 }
 
-/* The block that holds the byte at `ptr`, freed or not. */
+/* The block that contains the byte at `ptr`, freed or not. */
 static struct kl_block *find(const void *ptr)
 {
     size_t n = count_up_to(ptr);
@@ -93,7 +93,7 @@ static bool insert(struct kl_block *b)
     return true;
 }
 
-/* The last one takes the book with it. */
+/* Removing the last block frees the table. */
 static void take_out(const struct kl_block *b)
 {
     size_t at = count_up_to(b->base) - 1;
@@ -135,7 +135,7 @@ static void give_memory_back(struct kl_block *b)
     free(b);
 }
 
-/* Pages come into being when touched: what the machine does not have would be missed only then. */
+/* Pages are allocated when touched; exceeding the machine's memory would only be noticed then. */
 static ncclResult_t check_size(size_t bytes)
 {
     size_t page = page_bytes(), pages = (size_t)sysconf(_SC_PHYS_PAGES);
@@ -163,7 +163,7 @@ static ncclResult_t make_block(struct kl_block *b, void **ptr)
 
     if (!rc) {
         *ptr = b->base;
-        rc = add_to_book(b); /* from here on others may find it, and free it */
+        rc = add_to_book(b); /* from here on other threads may find it, and free it */
     }
     if (rc) give_memory_back(b);
     return rc;
@@ -200,7 +200,7 @@ ncclResult_t kl_block_free(void *ptr)
     return ncclSuccess;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 void kl_block_lookup(const void *ptr, struct kl_memory *memory)
 {
@@ -227,7 +227,7 @@ int kl_block_fd(const struct kl_block *block)
     return block->segment.fd;
 }
 
-/* ---- holding ---- */
+/* ---- references ---- */
 
 void kl_block_hold_again(struct kl_block *block)
 {
@@ -259,5 +259,5 @@ void kl_block_drop(struct kl_block *block)
     bool last = kl_fetch_sub_acq_rel(&block->holds, 1) == 1;
     if (last) take_out(block);
     pthread_mutex_unlock(&book.lock);
-    if (last) give_memory_back(block); /* its addresses are free for others from here on, and not before */
+    if (last) give_memory_back(block); /* only from here on may other allocations get its addresses */
 }

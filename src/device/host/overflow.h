@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * overflow.h - work that the slots of a stream had no room for, by ticket.
+ * overflow.h - work that found no free slot in a stream, by ticket.
  *
- * Threads: any. `first` and what hangs on it is looked at between hold and release.
+ * Threads: any. `first` and the list behind it are read between hold and release.
  */
 #ifndef KL_DEVICE_HOST_OVERFLOW_H
 #define KL_DEVICE_HOST_OVERFLOW_H
@@ -23,20 +23,20 @@ struct kl_overflow {
     pthread_mutex_t lock;
     struct kl_overflow_work *first;
     uint32_t n;
-    _Atomic uint32_t any; /* a hint, to be read without the lock: is there something? */
+    _Atomic uint32_t any; /* a hint that may be read without the lock: is it non-empty? */
 };
 
-/** Empty; also what a fork left in the child, whoever held it. */
+/** Empty; also in a child after fork, whichever thread held the lock. */
 void kl_overflow_init(struct kl_overflow *overflow);
 void kl_overflow_clear(struct kl_overflow *overflow);
 
-/** A copy of `work`. False: there is too much, or no memory. */
+/** Add a copy of `work`. False: too many, or no memory. */
 bool kl_overflow_put(struct kl_overflow *overflow, uint64_t ticket, const struct kl_work *work);
 
 void kl_overflow_hold(struct kl_overflow *overflow);
 void kl_overflow_release(struct kl_overflow *overflow);
 
-/** The first goes; there is one, and the caller holds it. */
+/** Remove the first; there is one, and the caller holds the lock. */
 void kl_overflow_drop_first(struct kl_overflow *overflow);
 
 #endif

@@ -14,30 +14,30 @@ struct pin {
     uint64_t number, count;
     const void *ptr;
     size_t bytes;
-    struct kl_block *block; /* held; NULL: foreign memory */
+    struct kl_block *block; /* referenced; NULL: foreign memory */
 };
 
 struct export
 {
     struct export *next;
     struct kl_range_ticket ticket;
-    struct kl_block *block; /* held */
+    struct kl_block *block; /* referenced */
 };
 
 struct kl_import {
     struct kl_fd_request *request;
     struct kl_fd_map *map;
-    struct kl_block *block; /* held: the range is of this process */
+    struct kl_block *block; /* referenced: the range is in this process */
 };
 
 _Static_assert(sizeof(struct kl_fd_ticket) <= sizeof((struct kl_range_ticket *)0)->handle, "a ticket is a handle");
 
-/* What is under the lock takes no other lock. */
+/* Code under this lock takes no other lock. */
 static struct {
     pthread_mutex_t lock;
-    struct pin *pins; /* under lock, as all of it */
+    struct pin *pins; /* under lock, as all fields */
     struct export *exports;
-    uint64_t pinned; /* pins ever made: the number of the last */
+    uint64_t pinned; /* pins ever made: the number of the latest */
 } ranges = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- fork: the child finds the lists whole, and owns the lock ---- */
@@ -57,7 +57,7 @@ static void install_fork_handlers(void)
     pthread_atfork(take_lock, release_lock, release_lock);
 }
 
-/* Before the first entry there is nothing to keep whole. */
+/* Before the first entry the lists need no protection across fork. */
 static void lock_for_entry(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -68,7 +68,8 @@ static void lock_for_entry(void)
 
 /* ---- pins ---- */
 
-/* Under lock. Is the range pinned already? Foreign memory is known by its address alone, and may be another by now. */
+/* Under lock. Is the range pinned already? Foreign memory is known by its address alone, and may be other memory by
+ * now. */
 static struct pin *pinned_before(const struct pin *like)
 {
     struct pin *p = ranges.pins;
@@ -160,7 +161,7 @@ ncclResult_t kl_range_export(const void *ptr, size_t bytes, struct kl_range_tick
     return ncclSuccess;
 }
 
-/* Under lock. Where the export with this handle hangs; NULL there if this process has none. */
+/* Under lock. The link to the export with this handle; it is NULL if this process has none. */
 static struct export **find_export(const struct kl_range_ticket *ticket)
 {
     struct export **link = &ranges.exports;
@@ -202,7 +203,7 @@ static ncclResult_t check_ticket(const struct kl_range_ticket *ticket)
     return ncclSuccess;
 }
 
-/* The block of this process that the ticket is of, held; NULL: it is another process's. */
+/* The block in this process that the export handle refers to, referenced; NULL: it is in another process. */
 static struct kl_block *hold_own(const struct kl_range_ticket *ticket)
 {
     struct kl_block *block = NULL;

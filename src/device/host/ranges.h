@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * ranges.h - ranges of host memory: pinned, exported, and imported from other processes. device/device.h says what they are.
+ * ranges.h - ranges of host memory: pinned, exported, and imported from other processes, for device/device.h.
  *
- * A CPU reaches every page at any time: pinning moves nothing and locks nothing, it keeps the block (memory.h).
- * An export is an offer of the block's descriptor (event/fdshare.h).
+ * A CPU reaches every page at any time: pinning moves and locks nothing, it keeps the block (memory.h). An export is an
+ * offer of the block's descriptor (event/fdshare.h).
  */
 #ifndef KL_DEVICE_HOST_RANGES_H
 #define KL_DEVICE_HOST_RANGES_H

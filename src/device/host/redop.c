@@ -46,7 +46,7 @@ const char *kl_redop_name(ncclRedOp_t op)
     return known_op(op) ? ops[op] : NULL;
 }
 
-/* 1/nranks as an element of the type holds it. */
+/* 1/nranks, as rounded to the type. */
 static float rounded_scale(ncclDataType_t type, int nranks)
 {
     const float scale = (float)(1.0 / nranks);
@@ -65,7 +65,7 @@ static float rounded_scale(ncclDataType_t type, int nranks)
     }
 }
 
-/* There always is one: the tables without conditions have every type and operation between them. */
+/* There always is one: the tables without conditions together have every type and operation. */
 static const struct kl_redop_kernels *best_kernels(ncclDataType_t type, ncclRedOp_t op)
 {
     const struct kl_redop_table *table = kl_redop_tables;
@@ -83,7 +83,7 @@ ncclResult_t kl_redop_init(struct kl_redop *redop, ncclDataType_t type, ncclRedO
     if (nranks < 1) return KL_FAIL(ncclInvalidArgument, "a reduction over %d ranks", nranks);
 
     kernels = best_kernels(type, op);
-    merging = best_kernels(type, op == ncclAvg ? ncclSum : op); /* what was scaled is not scaled again */
+    merging = best_kernels(type, op == ncclAvg ? ncclSum : op); /* scaled contributions are not scaled again */
     *redop = (struct kl_redop){
         .elem_bytes = types[type].bytes,
         .nranks = nranks,

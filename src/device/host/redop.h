@@ -2,19 +2,18 @@
 /**
  * redop.h - the arithmetic of reductions on host devices: one table of kernels, type by operation.
  *
- * A reduction travels over the ranks: the first one contributes `first(own)`, each next one `combine(partial, own)`, and
- * whoever finishes applies `last`. Where the ways of several partial results meet, `merge` joins them. For sum, prod, min and max, `first` is a copy and `last` nothing. The mean of floating
- * types scales each contribution by 1/nranks rounded to the type (so that fp16 and fp8 do not overflow on the way); the
- * mean of integers divides the wrapped sum at the end, rounding toward zero.
+ * A reduction travels over the ranks: the first rank contributes `first(own)`, each next one `combine(partial, own)`,
+ * and the final one applies `last`. `merge` joins partial results of different paths. For sum, prod, min and max,
+ * `first` is a copy and `last` a no-op. The mean of floating types scales each contribution by 1/nranks rounded to the
+ * type (so that fp16 and fp8 do not overflow); the mean of integers divides the wrapped sum at the end, rounding toward
+ * zero.
  *
  * Arithmetic: fp16, bf16 and fp8 compute in float and round to nearest even after every step; fp8 saturates at the
- *             largest finite value as NCCL does, infinity included; integers wrap. min and max propagate NaN of either
- *             side and take -0 for less than +0. A NaN that is computed is the positive quiet NaN of its type.
- * Results:    independent of the instruction set chosen at run time, bit for bit, in the default floating-point
- *             environment (round to nearest, subnormals kept).
+ *             largest finite value, infinity included; integers wrap. min and max propagate NaN and take -0 for less
+ *             than +0. A computed NaN is the positive quiet NaN of its type.
+ * Results:    independent of the instruction set, bit for bit, in the default floating-point environment.
  * Aliasing:   dst may equal partial, own or other exactly; other overlap is not allowed. No alignment is required.
- * Stores:     ordinary ones. Only the caller knows whether the result will be read before it leaves the cache; if not,
- *             combining blocks of a few KiB in scratch and copying these out past the cache is faster.
+ * Stores:     ordinary ones. To bypass the cache, combine blocks of a few KiB in scratch and copy these out.
  * Threads:    a kl_redop is constant after kl_redop_init; any number of threads may use it.
  */
 #ifndef KL_DEVICE_HOST_REDOP_H
@@ -30,17 +29,17 @@ struct kl_redop {
     int nranks;
     float scale;       /* 1/nranks rounded to the type, for the mean of floating types */
     double scale_wide; /* the same for double */
-    uint64_t factor;   /* by which contributions of integers are multiplied, in kl_redop_init_scaled */
+    uint64_t factor;   /* factor of each contribution of integers, in kl_redop_init_scaled */
 
-    /** dst = what this rank contributes, when it is the first. NULL: a plain copy. */
+    /** dst = this rank's contribution, when it is the first. NULL: a plain copy. */
     void (*first)(const struct kl_redop *op, void *dst, const void *own, size_t count);
     /** dst = partial combined with this rank's contribution. Never NULL. */
     void (*combine)(const struct kl_redop *op, void *dst, const void *partial, const void *own, size_t count);
     /** dst = two partial results, each of other ranks, combined. Never NULL. */
     void (*merge)(const struct kl_redop *op, void *dst, const void *partial, const void *other, size_t count);
-    /** dst = four partial results, merged one after the other, in one pass. NULL: that would be no faster. */
+    /** dst = four partial results, merged one after the other, in one pass. NULL: no faster than merge. */
     void (*merge_four)(void *dst, const void *const partials[4], size_t count);
-    /** dst = the result, from the combination of all. NULL: nothing to do. */
+    /** dst = the result, from the combination of all. NULL: a no-op. */
     void (*last)(const struct kl_redop *op, void *dst, size_t count);
 };
 
@@ -56,18 +55,21 @@ const char *kl_redop_name(ncclRedOp_t op);
 /** Unknown type or operation: ncclInvalidArgument. */
 ncclResult_t kl_redop_init(struct kl_redop *redop, ncclDataType_t type, ncclRedOp_t op, int nranks);
 
-/** The sum of contributions that each rank multiplies by its own `scalar`, an element of the type. Unknown type: ncclInvalidArgument. */
+/**
+ * The sum of contributions that each rank multiplies by its own `scalar`, an element of the type. Unknown type:
+ * ncclInvalidArgument.
+ */
 ncclResult_t kl_redop_init_scaled(struct kl_redop *redop, ncclDataType_t type, const void *scalar);
 
-/** Of bits, and of truth: what is not 0 is true, and results are 0 or 1. */
+/** Bitwise and logical operations: any value but 0 is true, and logical results are 0 or 1. */
 enum kl_bits_op { KL_BITS_AND, KL_BITS_OR, KL_BITS_XOR, KL_TRUTH_AND, KL_TRUTH_OR, KL_TRUTH_XOR, KL_BITS_OPS };
 
 /** Integers only; else ncclInvalidArgument. */
 ncclResult_t kl_redop_init_bits(struct kl_redop *redop, ncclDataType_t type, enum kl_bits_op op);
 
 /**
- * dst = `n` partial results, at least one, merged one after the other. dst may equal the first or the second exactly. Best
- * called for pieces that, with their inputs, stay in the nearest cache.
+ * dst = `n` partial results, at least one, merged one after the other. dst may equal the first or the second exactly.
+ * Fastest for pieces that, with their inputs, stay in the nearest cache.
  */
 void kl_redop_merge_all(const struct kl_redop *redop, void *dst, const void *const *partials, size_t n, size_t count);
 

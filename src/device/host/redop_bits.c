@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bits of integers, and integers as truth values. */
+/* Bitwise and logical operations on integers. */
 #include "base/error.h"
 #include "device/host/redop_loops.h"
 

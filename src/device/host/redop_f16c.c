@@ -13,17 +13,17 @@
 
 enum { LANES = 16 };
 
-/* A format as sixteen 16-bit lanes of codes, and how these become fp16. */
+/* A format as sixteen 16-bit lanes of codes, and its conversion to fp16. */
 struct format {
     size_t bytes;
-    float unit; /* what the fp16 value 1 stands for */
+    float unit; /* the value that fp16 1.0 stands for */
     __m256i (*load)(const void *from);
     void (*store)(void *to, __m256i codes);
     __m256i (*widen)(__m256i codes);
     __m256i (*narrow)(__m256i halves);
 };
 
-/* The codes, but `nan` where the fp16 that they come from is not a number. */
+/* The codes, with `nan` where the fp16 value is not a number. */
 static inline __m256i quiet(__m256i codes, __m256i halves, short nan)
 {
     const __m256i magnitude = _mm256_and_si256(halves, _mm256_set1_epi16(0x7fff));
@@ -67,7 +67,7 @@ static inline void store8(void *to, __m256i codes)
     _mm_storeu_si128(to, _mm_packus_epi16(_mm256_castsi256_si128(codes), _mm256_extracti128_si256(codes, 1)));
 }
 
-/* The magnitude moves up by 7 bits, the sign by 8; what would be 480 is the NaN. */
+/* The magnitude moves up by 7 bits, the sign by 8; the code of 480 is the NaN. */
 static inline __m256i widen_e4m3(__m256i codes)
 {
     const __m256i sign = _mm256_and_si256(codes, _mm256_set1_epi16(0x80));

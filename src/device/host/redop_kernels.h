@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * redop_kernels.h - the kernels whose code depends on the instruction set by compiler flags alone. Included once by a
- * file per instruction set, which is compiled with those flags and names the table that results: KL_REDOP_KERNELS.
- * Everything but the arithmetic of fp16 and fp8, which redop_smallfloat.c and redop_f16c.c have.
+ * redop_kernels.h - the kernels that compiler flags alone adapt to an instruction set. Included once by a file per
+ * instruction set, which is compiled with those flags and names the resulting table: KL_REDOP_KERNELS. Contains
+ * everything but the arithmetic of fp16 and fp8 (redop_smallfloat.c and redop_f16c.c).
  *
- * So that every instruction set yields the same bits, nothing is left to it: no contraction to fused multiply-add, a
- * NaN result is the positive quiet NaN (processors differ in whose payload survives), and -0 is less than +0.
+ * So that every instruction set yields the same bits, all choices are fixed: no contraction to fused multiply-add, a
+ * NaN result is the positive quiet NaN (processors differ in the payload that survives), and -0 is less than +0.
  */
 #include "device/host/redop_loops.h"
 

@@ -10,7 +10,7 @@
 #include "device/host/redop_table.h"
 #include "device/host/smallfloat.h"
 
-/* Elements where users keep them: at any address, in memory declared as anything. */
+/* Elements in user memory: at any address, of any declared type. */
 #define ELEMENT __attribute__((aligned(1), may_alias))
 typedef int8_t i8 ELEMENT;
 typedef uint8_t u8 ELEMENT;
@@ -51,12 +51,12 @@ typedef uint8_t e5m2 ELEMENT;
         }                                                                                                              \
     }
 
-/* Its part of a row of the table. */
+/* Its entries in a row of the table. */
 #define COMBINED_BY(name) .combine = name, .four = name##_four
 
 #define SAME(x) (x)
 
-/* Sum and product in the type that `read` yields, brought back by `write`. */
+/* Sum and product in the type that `read` yields, converted back by `write`. */
 #define ARITHMETIC(type, read, write)                                                                                  \
     COMBINE(type##_sum, type, write(read(a) + read(b)))                                                                \
     COMBINE(type##_prod, type, write(read(a) * read(b)))
@@ -84,7 +84,7 @@ typedef uint8_t e5m2 ELEMENT;
         }                                                                                                              \
     }
 
-/* All that computes, and its part of a row of the table. */
+/* All functions of a floating type, and its entries in a row of the table. */
 #define FLOAT(type, read, write, real, factor)                                                                         \
     ARITHMETIC(type, read, write)                                                                                      \
     FLOAT_MEAN(type, read, write, real, factor)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions beyond NCCL's five: scaled sums, bits, truth values. Each type against arithmetic on wide values. */
+/* Reductions beyond NCCL's five: scaled sums, bitwise and logical operations. Each type against arithmetic on wide
+ * values. */
 #include "base/error.h"
 #include "device/host/redop.h"
 #include "device/host/smallfloat.h"
@@ -70,7 +71,7 @@ static void bits_and_truths_of_every_integer(void **state)
             for (size_t i = 0; i < COUNT; i++)
                 assert_int_equal(get(out, i, bytes), bits_of(op, get(a, i, bytes), get(b, i, bytes)));
             if (redop.first) redop.first(&redop, a, a, COUNT);
-            for (size_t i = 0; i < COUNT; i++) /* what one rank has, it has in common with nobody */
+            for (size_t i = 0; i < COUNT; i++) /* no two ranks have a bit in common */
                 assert_int_equal(get(a, i, bytes),
                                  op >= KL_TRUTH_AND ? cut(some(i, 1), bytes) != 0 : cut(some(i, 1), bytes));
         }
@@ -97,7 +98,7 @@ static void integers_are_multiplied_and_wrap(void **state)
             uint64_t want = (uint64_t)-3 * get(a, i, bytes) + (uint64_t)-3 * get(b, i, bytes);
             assert_int_equal(get(out, i, bytes), cut(want, bytes));
         }
-        redop.merge(&redop, out, a, b, COUNT); /* what has been scaled is not scaled again */
+        redop.merge(&redop, out, a, b, COUNT); /* scaled contributions are not scaled again */
         for (size_t i = 0; i < COUNT; i++)
             assert_int_equal(get(out, i, bytes), cut(get(a, i, bytes) + get(b, i, bytes), bytes));
     }

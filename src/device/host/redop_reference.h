@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * redop_reference.h - for tests: reductions one element at a time, slow and from the definition of numbers, sharing
- * nothing with the kernels. An element is a code in the low bits of a uint64_t.
+ * redop_reference.h - for tests: reductions one element at a time, slow and from the definition of numbers, sharing no
+ * code with the kernels. An element is a code in the low bits of a uint64_t.
  */
 #ifndef KL_DEVICE_HOST_REDOP_REFERENCE_H
 #define KL_DEVICE_HOST_REDOP_REFERENCE_H
@@ -72,7 +72,7 @@ static inline double value_of(const struct type *t, uint64_t code)
     return code & sign_of(t) ? -value : value;
 }
 
-/* The largest finite magnitude whose value is at most x >= 0. */
+/* The largest finite magnitude with a value of at most x >= 0. */
 static inline uint64_t magnitude_below(const struct type *t, double x)
 {
     uint64_t low = 0, high = t->largest;
@@ -189,7 +189,7 @@ static inline uint64_t random_bits(uint64_t *seed)
 
 enum { SPECIALS = 12 };
 
-/* Magnitudes where something changes: zeros, subnormals, the largest, infinity, quiet and signalling NaN, ... */
+/* Boundary magnitudes: zeros, subnormals, the largest, infinity, quiet and signalling NaN, ... */
 static inline uint64_t special(const struct type *t, uint64_t which)
 {
     const uint64_t one = (uint64_t)t->bias << t->mantissa, normal = 1ull << t->mantissa;
@@ -201,7 +201,7 @@ static inline uint64_t special(const struct type *t, uint64_t which)
     return (t->kind == FLOAT ? floats : integers)[which % SPECIALS] & top;
 }
 
-/* One of these, a float of a size like others, or anything. */
+/* One of these, a float of ordinary size, or random bits. */
 static inline uint64_t sample(const struct type *t, uint64_t *seed)
 {
     const uint64_t bits = random_bits(seed), one = (uint64_t)t->bias << t->mantissa;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contributions that are multiplied before they are added: floats as for a mean, by another factor, and integers. */
+/* Contributions that are multiplied before they are added: floats as for a mean, with another factor, and integers. */
 #include "base/error.h"
 #include "device/host/redop_loops.h"
 

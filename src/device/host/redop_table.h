@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * redop_table.h - where redop.c finds its kernels: one table, type by operation, for each instruction set.
+ * redop_table.h - the tables from which redop.c selects kernels: type by operation, one for each instruction set.
  *
- * The tables are listed best first. A table may lack kernels (combine is NULL): one further down has them, and is
- * usable anywhere. Every table gives the same results, bit for bit.
+ * The tables are listed best first. A table may lack kernels (combine is NULL): a later one has them, and runs on any
+ * processor. Every table gives the same results, bit for bit.
  */
 #ifndef KL_DEVICE_HOST_REDOP_TABLE_H
 #define KL_DEVICE_HOST_REDOP_TABLE_H
@@ -17,7 +17,8 @@ struct kl_redop_kernels {
     void (*first)(const struct kl_redop *op, void *dst, const void *own, size_t count);
     void (*combine)(const struct kl_redop *op, void *dst, const void *partial, const void *own, size_t count);
     void (*last)(const struct kl_redop *op, void *dst, size_t count);
-    void (*four)(void *dst, const void *const in[4], size_t count); /* combine three times; not of means. May be NULL */
+    /* combine three times; not for means. May be NULL */
+    void (*four)(void *dst, const void *const in[4], size_t count);
 };
 
 struct kl_redop_table {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* x86-64. Compilers ask the operating system, too, whether it keeps the wide registers. */
+/* x86-64. The compiler's checks include whether the operating system saves the wide registers. */
 #include "base/atomic.h"
 #include "device/host/redop_table.h"
 
@@ -16,7 +16,7 @@ static bool has_avx2(void)
     return __builtin_cpu_supports("avx2");
 }
 
-/* clang 14 has no name for F16C. The answer is kept, because asking the processor traps in virtual machines. */
+/* clang 14 has no name for F16C. The answer is cached, because CPUID traps in virtual machines. */
 static bool has_f16c(void)
 {
     static _Atomic(unsigned) bits;

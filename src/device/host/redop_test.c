@@ -28,7 +28,7 @@ static void pairs_free(struct pairs p)
     free(p.out);
 }
 
-/* All pairs of 8-bit codes; of larger types every special with a spread of codes, and random pairs. */
+/* All pairs of 8-bit codes; of larger types every special value with a spread of codes, and random pairs. */
 static struct pairs pairs_make(const struct type *t, size_t random_count)
 {
     const size_t spread = 4096, fixed = t->bits == 8 ? 65536 : 2 * SPECIALS * spread;
@@ -53,7 +53,7 @@ static struct pairs pairs_make(const struct type *t, size_t random_count)
 
 static const ncclRedOp_t ops[] = {ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg};
 
-/* What two partial results are joined by: those of a mean have been scaled, and are added. */
+/* The operation that joins two partial results: those of a mean have been scaled, and are added. */
 static ncclRedOp_t joining(ncclRedOp_t op)
 {
     return op == ncclAvg ? ncclSum : op;
@@ -75,7 +75,7 @@ static bool init_from(const struct kl_redop_table *table, const struct type *t, 
     return true;
 }
 
-/* The table that every other one is compared with: the last that has the kernel. */
+/* The table that all others are compared with: the last that has the kernel. */
 static const struct kl_redop_table *plain_table(const struct type *t, ncclRedOp_t op)
 {
     const struct kl_redop_table *plain = NULL;
@@ -85,7 +85,7 @@ static const struct kl_redop_table *plain_table(const struct type *t, ncclRedOp_
     return plain;
 }
 
-/* One kernel of one table, and what its results must be. */
+/* One kernel of one table, and the reference for its results. */
 struct check {
     const char *what;
     const struct kl_redop_table *table;
@@ -122,7 +122,7 @@ static void each_kernel(int nranks, void (*body)(const struct check *c, const st
     }
 }
 
-/* ---- the facts ---- */
+/* ---- tests ---- */
 
 static void names_and_sizes(void **state)
 {
@@ -164,7 +164,7 @@ static void unknown_is_refused(void **state)
     assert_int_equal(redop.nranks, 12345); /* untouched on failure */
 }
 
-/* What a user sees of a whole reduction, for a reader to check by hand. */
+/* Whole reductions with values that a reader can check by hand. */
 static const struct whole_case {
     const char *text;
     ncclDataType_t type;
@@ -228,7 +228,7 @@ static combine_fn *the_merge(const struct kl_redop *redop)
     return redop->merge;
 }
 
-/* In every table `kernel` does what the reference does for `meant`. */
+/* In every table `kernel` agrees with the reference for `meant`. */
 static void check_pairs(const struct check *c, combine_fn *kernel(const struct kl_redop *redop), ncclRedOp_t meant,
                         int nranks, const struct pairs *p)
 {
@@ -300,7 +300,7 @@ static void ends_are_as_defined(void **state)
     FOR_EACH_CASE(nranks, many) each_kernel(*nranks, check_ends);
 }
 
-/* A contribution merged is the contribution combined, because `first` has scaled it already. */
+/* Merging equals combining with a contribution that `first` has scaled already. */
 static void merging_scales_nothing(void **state)
 {
     enum { COUNT = 1000 };
@@ -327,7 +327,7 @@ static void merging_scales_nothing(void **state)
     }
 }
 
-/* Any number of partial results, at any address, also onto the first: what merging them in pairs gives. */
+/* Any number of partial results, at any address, also in place: equals merging them in pairs. */
 static void check_many(const struct check *c, const struct kl_redop *redop)
 {
     enum { MOST = 9, COUNT = 333, ROOM = 8 * COUNT + 16 };
@@ -389,7 +389,7 @@ static void only_the_mean_has_ends(void **state)
     }
 }
 
-/* Much random data, which the reference would be too slow for. */
+/* Much random data, for which the reference would be too slow. */
 static void check_against_plain(const struct check *c, const struct kl_redop *redop)
 {
     enum { COUNT = 100003 };
@@ -414,7 +414,7 @@ static void tables_agree(void **state)
     each_kernel(5, check_against_plain);
 }
 
-/* Nothing but the elements is written, wherever they lie and however few they are. */
+/* Only the elements are written, at any alignment and for any count. */
 static void check_places(const struct check *c, const struct kl_redop *redop)
 {
     enum { MOST = 67, ROOM = 16 + 8 * MOST + 16 };

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 
 struct kl_replay {
-    pthread_mutex_t lock; /* guards all */
+    pthread_mutex_t lock; /* protects all fields */
     struct kl_recording *graph;
-    uint64_t *ticket;       /* where each node ends on its lane, of the launch that is being queued */
+    uint64_t *ticket;       /* tickets of the nodes on their lanes, of the launch that is being queued */
     struct kl_stream *last; /* of the last launch; NULL: none */
-    uint64_t last_ticket;   /* its end */
+    uint64_t last_ticket;   /* ticket of its end */
     uint32_t lanes;
-    struct kl_stream *lane[]; /* 0: of the launch that is being queued */
+    struct kl_stream *lane[]; /* lane 0: of the launch that is being queued */
 };
 
 /* ---- life ---- */
@@ -58,7 +58,7 @@ static enum kl_progress progress_drop(struct kl_stream *stream, struct kl_work *
     return KL_DONE;
 }
 
-/* When what was launched of it has run: as work of a stream that is there for that. */
+/* Drop a reference after the last launch has run: as work of a stream made for that. */
 static void drop_behind(struct kl_recording *graph, struct kl_stream *last, uint64_t ticket)
 {
     struct kl_work work = {.progress = progress_drop, .arg = {(uintptr_t)graph}};
@@ -68,7 +68,7 @@ static void drop_behind(struct kl_recording *graph, struct kl_stream *last, uint
         kl_recording_drop(graph);
         return;
     }
-    if (kl_stream_create(KOLO_STREAM_DEFAULT, &s)) return; /* no memory: it stays */
+    if (kl_stream_create(KOLO_STREAM_DEFAULT, &s)) return; /* no memory: it leaks */
     kl_follow(s, last, ticket);
     kl_stream_push(s, &work);
     kl_stream_release(s);
@@ -120,7 +120,7 @@ static ncclResult_t queue_nodes(struct kl_replay *r)
     return ncclSuccess;
 }
 
-/* Whatever came of it, the next launch follows, and so do the lanes. */
+/* Even if it failed half way, the next launch and the lanes follow it. */
 static ncclResult_t launch(struct kl_replay *r, struct kl_stream *stream)
 {
     KL_TRY(check_nodes(r->graph));
@@ -174,7 +174,7 @@ static koloGraphUpdateResult_t compare_graphs(const struct kl_recording *a, cons
     return result;
 }
 
-/* Returns what is dropped then. */
+/* Returns the graph to be dropped. */
 static struct kl_recording *take_graph(struct kl_replay *r, struct kl_recording *graph)
 {
     struct kl_recording *before = r->graph;

@@ -98,7 +98,7 @@ static struct kl_replay *make_replay(struct joint *joint, _Atomic uint32_t *go)
     return replay;
 }
 
-/* What was queued before it failed is part of the stream, on whatever lane. */
+/* Work queued before the failure is part of the stream, on any lane. */
 static void a_launch_that_fails_half_way_is_waited_for(void **state)
 {
     struct joint joint = {.rc = ncclSystemError};
@@ -124,7 +124,7 @@ static void a_launch_that_fails_half_way_is_waited_for(void **state)
     ok(kl_stream_destroy(s));
 }
 
-/* Whose streams have left the capture meanwhile, or are of another one: nothing is added, nothing freed. */
+/* Streams that have left the capture meanwhile, or belong to another one: no node is added, no data freed. */
 static void a_node_is_of_one_capture(void **state)
 {
     struct kl_stream *s[2] = {make_stream(), make_stream()};
@@ -151,7 +151,7 @@ static void a_node_is_of_one_capture(void **state)
     for (int i = 0; i < 2; i++) ok(kl_stream_destroy(s[i]));
 }
 
-/* All its streams have come as far when it has run: the first one need not wait for the others once more. */
+/* After it has run all its streams are at that point: the first need not wait for the others once more. */
 static void a_node_on_several_streams_joins_them(void **state)
 {
     enum { LANES = 3 };
@@ -172,13 +172,13 @@ static void a_node_on_several_streams_joins_them(void **state)
     for (int i = 0; i < LANES; i++) ok(kl_stream_destroy(s[i]));
 }
 
-/* ---- many that are destroyed before they have run ---- */
+/* ---- many replays destroyed before they have run ---- */
 
 static struct {
     _Atomic uint32_t inside, most, freed;
 } frees;
 
-/* As one that takes a while. */
+/* As a release that takes a while. */
 static void free_slowly(void *unused)
 {
     uint32_t inside = 1 + kl_fetch_add_relaxed(&frees.inside, 1);
@@ -207,7 +207,7 @@ static struct kl_replay *make_kept_replay(_Atomic uint32_t *go)
     return replay;
 }
 
-/* What the program keeps with them is released by one thread, however many they are. */
+/* Objects kept with them are released by one thread, for any number of graphs. */
 static void graphs_that_are_destroyed_early_take_one_thread(void **state)
 {
     enum { GRAPHS = 300 };

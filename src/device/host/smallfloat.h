@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/** A format of sign, exponent and `mantissa` bits; the fields are what conversion compares with and adds. */
+/** A format of sign, exponent and `mantissa` bits; the fields are the constants of its conversions. */
 struct kl_smallfloat {
     int mantissa;      /* bits */
     int bias;          /* of the exponent */

@@ -39,7 +39,7 @@ static void expect_encoding(const struct type *t, float value)
     }
 }
 
-/* Every code is read; written is every value, every midpoint of two, and the floats on either side of these. */
+/* Every code is decoded; encoded are every value, every midpoint of two, and the floats on either side of these. */
 static void conversions_are_as_defined(void **state)
 {
     (void)state;

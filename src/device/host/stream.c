@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARK_NS = 20000000 }; /* a sleeper looks by itself so often */
-/* Polls without progress, each of them a system call where there is a network, between tries to rest. */
+enum { PARK_NS = 20000000 }; /* longest sleep without a wake-up */
+/* Polls without progress, each of them a system call if there is a network, between attempts to rest. */
 enum { POLLS_PER_REST = 256 };
 enum { MAX_DEFAULTS = 4096 }; /* devices that can have a default stream */
 
@@ -25,9 +25,9 @@ static struct {
     _Atomic(struct kl_stream *) first;
     _Atomic(struct kl_stream *) defaults[MAX_DEFAULTS];
     _Atomic uint32_t threads;
-    _Atomic uint32_t leading; /* a thread that waits runs all streams */
+    _Atomic uint32_t leading; /* a waiting thread runs all streams */
     pthread_mutex_t lock;     /* create, destroy */
-    uint32_t streams;         /* that ever were; under lock */
+    uint32_t streams;         /* ever made; under lock */
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A small number that identifies the calling thread; never 0. */
@@ -64,7 +64,7 @@ static void publish(struct kl_stream *s, uint64_t ticket, const struct kl_work *
     kl_swap_seq_cst(&s->slots[ticket % KL_STREAM_SLOTS].seq, ticket + 1); /* before kl_executor_notify looks */
 }
 
-/* What was put aside and has a slot now goes into it. False: nothing had. */
+/* Move overflowed work into its slot, if that is free now. False: there was none. */
 static bool refill(struct kl_stream *s)
 {
     const struct kl_overflow_work *w;
@@ -79,7 +79,8 @@ static bool refill(struct kl_stream *s)
     return any;
 }
 
-/* ---- fork: the child has the streams, empty: what is queued is the parent's, and who ran it does not exist there ---- */
+/* ---- fork: the child has the streams, but empty: queued work is the parent's, and its runners do not exist in the
+ * child ---- */
 
 static void before_fork(void)
 {
@@ -117,7 +118,7 @@ static void install_fork_handlers(void)
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-/* Before the first stream there is nothing to forget. */
+/* Before the first stream no state needs resetting. */
 static void lock_for_life(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -157,7 +158,7 @@ static struct kl_stream *take_stream(unsigned flags, int device)
     kl_store_relaxed(&s->flags, flags);
     kl_store_relaxed(&s->cores, KL_CORES_OWN);
     kl_store_relaxed(&s->device, device);
-    kl_store_relaxed(&s->waits_for, 0); /* the default stream of another device, perhaps */
+    kl_store_relaxed(&s->waits_for, 0); /* it may belong to the default stream of another device */
     kl_store_relaxed(&s->waited_for, 0);
     kl_store_relaxed(&s->number, ++registry.streams);
     kl_store_release(&s->live, KL_STREAM_LIVE);
@@ -180,7 +181,7 @@ static ncclResult_t check_default(int device)
     return KL_FAIL(ncclInvalidArgument, "device %d has no default stream (0 to %d have)", device, MAX_DEFAULTS - 1);
 }
 
-/* Under lock. The device's default stream looks after it from now on. */
+/* Under lock. The device's default stream takes part in the ordering from now on. */
 static struct kl_stream *take_blocking(unsigned flags, int device)
 {
     struct kl_stream *own = take_default(device);
@@ -222,7 +223,7 @@ ncclResult_t kl_stream_destroy(struct kl_stream *stream)
     return rc;
 }
 
-/* The last work of a stream. Whoever has it next may queue work at once. */
+/* The last work of a stream. Its next user may queue work at once. */
 static enum kl_progress retire(struct kl_stream *stream, struct kl_work *work)
 {
     (void)work;
@@ -236,7 +237,7 @@ void kl_stream_release(struct kl_stream *stream)
 {
     kl_store_relaxed(&stream->number, 0);
     kl_store_relaxed(&stream->live, KL_STREAM_LEAVING);
-    kl_fetch_and_acq_rel(&stream->flags, ~KOLO_STREAM_INLINE); /* nobody comes any more: the executor runs it */
+    kl_fetch_and_acq_rel(&stream->flags, ~KOLO_STREAM_INLINE); /* no thread will wait for it: the executor runs it */
     kl_stream_push(stream, &(struct kl_work){.progress = retire});
 }
 
@@ -257,7 +258,8 @@ ncclResult_t kl_stream_default(int device, struct kl_stream **stream)
 
 /* ---- running ---- */
 
-/* Run the queue until there is a slot, or nothing has moved for milliseconds: then not again before the head has moved. */
+/* Run the queue until there is a slot, or until there was no progress for milliseconds: then not again before the
+ * head has moved. */
 static bool run_for_slot(struct kl_stream *stream, uint64_t ticket)
 {
     struct kl_poll_wait wait = KL_WAIT_START;
@@ -281,7 +283,7 @@ static __attribute__((noinline)) void push_into_full(struct kl_stream *stream, u
 {
     if (!run_for_slot(stream, ticket)) {
         if (kl_overflow_put(&stream->overflow, ticket, work)) {
-            refill(stream); /* the slots may have moved on meanwhile, and nobody look again */
+            refill(stream); /* the slots may have moved on meanwhile, without another thread to refill them */
             return;
         }
         kl_stream_wait(stream, ticket - KL_STREAM_SLOTS + 1);
@@ -303,11 +305,11 @@ uint64_t kl_stream_push(struct kl_stream *stream, const struct kl_work *work)
     else
         push_into_full(stream, ticket, work);
     if (!(kl_load_relaxed(&stream->flags) & KOLO_STREAM_INLINE))
-        kl_executor_notify(); /* else the caller runs it at once */
+        kl_executor_notify(); /* otherwise the caller runs it at once */
     return ticket;
 }
 
-/* A waiter that has just gone to sleep may be overlooked: it wakes by itself soon. */
+/* A waiter that is just falling asleep may be missed: it wakes up by itself soon. */
 static void unpark(struct kl_stream *stream)
 {
     kl_store_relaxed(&stream->parked, 0);
@@ -320,7 +322,7 @@ static enum kl_progress do_nothing(struct kl_stream *stream, struct kl_work *wor
     return KL_DONE;
 }
 
-/* The work of a ticket, if it is here. */
+/* The work of a ticket, if it is in its slot. */
 static struct kl_work *work_at(struct kl_stream *stream, uint64_t ticket)
 {
     uint32_t slot = (uint32_t)(ticket % KL_STREAM_SLOTS);
@@ -336,7 +338,8 @@ static enum kl_progress run_work(struct kl_stream *stream, uint64_t ticket, stru
     return work->progress(stream, work);
 }
 
-/* Run work behind the head, if that may need it; what ends is not run again. False: the clique ends before it. */
+/* Run work behind the head, if the head may need it; finished work is not run again. False: the clique ends before
+ * it. */
 static bool run_behind(struct kl_stream *stream, uint64_t ticket, struct kl_work *w, const struct kl_work *head,
                        enum kl_progress *got)
 {
@@ -348,7 +351,7 @@ static bool run_behind(struct kl_stream *stream, uint64_t ticket, struct kl_work
     return true;
 }
 
-/* What was put aside stays there meanwhile. */
+/* The same for overflowed work, which stays in its list. */
 static void run_aside(struct kl_stream *stream, const struct kl_work *head, enum kl_progress *got)
 {
     kl_overflow_hold(&stream->overflow);
@@ -357,7 +360,7 @@ static void run_aside(struct kl_stream *stream, const struct kl_work *head, enum
     kl_overflow_release(&stream->overflow);
 }
 
-/* Run what is behind the head and of its clique, with other owners. */
+/* Run work behind the head that is in its clique, with other owners. */
 static enum kl_progress run_clique(struct kl_stream *stream, uint64_t head, const struct kl_work *first)
 {
     enum kl_progress got = KL_STALLED;
@@ -369,7 +372,8 @@ static enum kl_progress run_clique(struct kl_stream *stream, uint64_t head, cons
     return got;
 }
 
-/* Who rests may wait for just this. That who follows it is not overlooked takes an order that costs more: idle.h. */
+/* Wake resting threads, which may wait for this move. Not to miss a follower takes a sequentially consistent
+ * exchange: idle.h. */
 static void move_head(struct kl_stream *stream, uint64_t head)
 {
     if (head <= kl_load_relaxed(&stream->followed)) {
@@ -429,7 +433,7 @@ enum kl_progress kl_streams_poll(bool all)
 
 /* ---- waiting ---- */
 
-/* The leader ends: one of those who sleep takes its place. */
+/* The leader stops leading: a sleeping waiter takes its place. */
 static void hand_over(void)
 {
     kl_store_release(&registry.leading, 0);
@@ -440,13 +444,13 @@ static void hand_over(void)
     }
 }
 
-/* Is it worth a try, before the time of long sleeps? */
+/* Is an attempt worthwhile, before the phase of long sleeps? */
 static bool may_rest(const struct kl_poll_wait *wait)
 {
     return wait->polls % POLLS_PER_REST == POLLS_PER_REST - 1;
 }
 
-/* What this thread waits for, and what it has pushed. */
+/* The stream that this thread waits for, and those that it has pushed to. */
 static bool run_mine(void *stream)
 {
     uint32_t me = thread_number();
@@ -468,7 +472,7 @@ static bool run_all(void *unused)
     return kl_streams_poll(true) != KL_STALLED;
 }
 
-/* Run all streams of the process until this one is there. */
+/* Run all streams of the process until this one has reached the ticket. */
 static void lead(struct kl_stream *stream, uint64_t ticket)
 {
     struct kl_poll_wait wait = KL_WAIT_LONG;
@@ -509,7 +513,7 @@ void kl_stream_leave(struct kl_stream *stream)
     kl_executor_notify();
 }
 
-/* Nobody else does what is offered once the word says TAKEN, and the head stays where it is. */
+/* While the word says TAKEN no other thread runs the function, and the head does not move. */
 bool kl_stream_take_function(struct kl_stream *stream, uint64_t ticket)
 {
     uint64_t head = kl_load_acquire(&stream->head), offered = kl_function_word(head, KL_FUNCTION_OFFERED);
@@ -528,7 +532,7 @@ void kl_stream_wait(struct kl_stream *stream, uint64_t ticket)
     struct kl_poll_wait wait = KL_WAIT_START;
 
     kl_stream_attend(stream);
-    /* Streams of other threads stand in the way only when a communicator is used on several streams: look rarely. */
+    /* Streams of other threads matter only when a communicator is used on several streams: run them rarely. */
     while (!kl_stream_reached(stream, ticket)) {
         if (kl_stream_run(stream) != KL_STALLED || kl_stream_take_function(stream, ticket) ||
             kl_streams_poll(wait.polls % 64 == 63) != KL_STALLED)
@@ -570,7 +574,7 @@ static enum kl_progress stay(struct kl_stream *stream, struct kl_work *work)
 
 enum { NOT_FOUND = -1 };
 
-/* The caller holds `running`. A slot that another producer has drawn and not filled yet is not ours. */
+/* The caller holds `running`. A slot that another producer has drawn and not filled yet is skipped. */
 static int64_t replace_held(struct kl_stream *stream, const void *owner, const struct kl_work *by)
 {
     int64_t first = NOT_FOUND;
@@ -584,7 +588,7 @@ static int64_t replace_held(struct kl_stream *stream, const void *owner, const s
     return first;
 }
 
-/* The same, of what was put aside, which is behind all the others. */
+/* The same for overflowed work, which is behind all the rest. */
 static int64_t replace_aside(struct kl_stream *stream, const void *owner, const struct kl_work *by)
 {
     int64_t first = NOT_FOUND;
@@ -599,7 +603,7 @@ static int64_t replace_aside(struct kl_stream *stream, const void *owner, const 
     return first;
 }
 
-/* The ticket of the first work of the owner, which is now `by`. */
+/* Replace all work of the owner by `by`; returns the ticket of the first. */
 static int64_t replace(struct kl_stream *stream, const void *owner, const struct kl_work *by)
 {
     struct kl_poll_wait wait = KL_WAIT_START;
@@ -619,7 +623,7 @@ void kl_streams_withdraw(void *owner, ncclResult_t code, const char *text, void 
         int64_t ticket = replace(s, owner, &held_up);
         if (ticket != NOT_FOUND) kl_failures_add(&s->failures, owner, (uint64_t)ticket, code, text);
     }
-    settle(owner); /* nobody runs the work any more, and nobody who waits for it has gone on */
+    settle(owner); /* no thread runs the work any more, and no waiter has continued yet */
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) replace(s, owner, &gone);
 }
 

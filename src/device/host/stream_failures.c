@@ -25,7 +25,7 @@ static void note_any(struct kl_stream_failures *f)
     kl_store_release(&f->any, f->n || !f->last.told); /* pairs with kl_failures_ask */
 }
 
-/* What is kept of an owner that is gone. Of two that nobody was told of, one sentence has to speak for both. */
+/* Keep the failure of an owner that has ended. If two were never reported, one sentence stands for both. */
 static void keep_last(struct kl_stream_failures *f, const struct kl_stream_failure *failure, bool told)
 {
     uint64_t earlier = f->last.told ? UINT64_MAX : f->last.ticket;

@@ -34,14 +34,14 @@ static void everybody_is_told_while_the_owner_lives(void **state)
     kl_failures_add(&failures, &a, 7, ncclInternalError, "a later one");
     for (int i = 0; i < 3; i++) expect_told(100, ncclRemoteError, "rank 3 is gone");
     expect_told(6, ncclRemoteError, "rank 3 is gone");
-    assert_int_equal(ask(5), ncclSuccess); /* work before what failed */
+    assert_int_equal(ask(5), ncclSuccess); /* work before the failed one */
 }
 
 static void after_the_owner_nobody_is_told_who_need_not_be(void **state)
 {
     (void)state;
     kl_failures_add(&failures, &a, 5, ncclRemoteError, "of a");
-    kl_failures_end(&failures, &a, false); /* its end told its user */
+    kl_failures_end(&failures, &a, false); /* reported by its destruction */
     assert_int_equal(ask(100), ncclSuccess);
 
     kl_failures_add(&failures, &a, 6, ncclRemoteError, "of a");
@@ -57,7 +57,7 @@ static void what_nobody_was_told_is_told_once(void **state)
     (void)state;
     kl_failures_add(&failures, &a, 5, ncclRemoteError, text);
     kl_failures_end(&failures, &a, true);
-    memset(text, 'x', sizeof text - 1); /* it went with its owner */
+    memset(text, 'x', sizeof text - 1); /* freed with its owner */
     assert_int_equal(ask(5), ncclSuccess);
     expect_told(100, ncclRemoteError, "of a");
     assert_int_equal(ask(100), ncclSuccess);
@@ -69,11 +69,11 @@ static void who_waits_is_told_however_the_owner_ends(void **state)
     for (int tell = 0; tell < 2; tell++) {
         uint64_t before = kl_failures_ended(&failures);
         kl_failures_add(&failures, &a, 5, ncclRemoteError, "of a");
-        assert_int_equal(ask(100), ncclRemoteError); /* another thread's question */
+        assert_int_equal(ask(100), ncclRemoteError); /* another thread's query */
         kl_failures_end(&failures, &a, tell);
         assert_int_equal(kl_failures_ask(&failures, 5, before), ncclSuccess);
         assert_int_equal(kl_failures_ask(&failures, 6, before), ncclRemoteError);
-        assert_int_equal(kl_failures_ask(&failures, 6, before), ncclRemoteError); /* a second one who waits */
+        assert_int_equal(kl_failures_ask(&failures, 6, before), ncclRemoteError); /* a second waiter */
         assert_int_equal(ask(100), ncclSuccess);
     }
 }
@@ -89,10 +89,10 @@ static void owners_end_by_themselves(void **state)
     expect_told(100, ncclInternalError, "of b");
     kl_failures_end(&failures, &b, true);
     assert_int_equal(ask(100), ncclSuccess);
-    kl_failures_end(&failures, &b, true); /* it has none here */
+    kl_failures_end(&failures, &b, true); /* it has no failure here */
 }
 
-/* Two that nobody was told of: one sentence, for all work behind either. */
+/* Two that were never reported: one sentence, for all work behind either. */
 static void two_that_ended_are_told_as_one(void **state)
 {
     (void)state;

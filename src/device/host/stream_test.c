@@ -102,7 +102,7 @@ static struct kl_stream *make_blocking(int device)
     return s;
 }
 
-/* The default streams of two devices, which have had equally much. */
+/* The default streams of two devices, with equal tickets. */
 static void make_alike(struct kl_stream **a, struct kl_stream **b)
 {
     static struct list l;
@@ -117,7 +117,7 @@ static void make_alike(struct kl_stream **a, struct kl_stream **b)
     }
 }
 
-/* Up to which ticket it waits is of the default stream of its device before. */
+/* The ticket up to which it waits refers to its earlier device's default stream. */
 static void a_reused_stream_waits_for_the_default_one_of_its_new_device(void **state)
 {
     struct kl_stream *first, *second, *s, *again;
@@ -180,7 +180,7 @@ static void a_forked_child_has_an_executor_of_its_own(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* Also of one that somebody runs at this moment, or has half done. */
+/* Also of a stream that another thread runs at this moment, or has half done. */
 static void a_forked_child_does_not_run_the_work_of_its_parent(void **state)
 {
     struct kl_stream *s = make_stream();
@@ -208,7 +208,7 @@ static void a_forked_child_does_not_run_the_work_of_its_parent(void **state)
     free(l);
 }
 
-/* Whatever the parent has half done: nobody in the child would ever go on with it. */
+/* Work that the parent has half done would never be finished in the child. */
 static void a_forked_child_finds_streams_empty_and_events_done(void **state)
 {
     struct list *l = calloc(1, sizeof *l);
@@ -257,9 +257,9 @@ static void only_an_empty_stream_is_taken(void **state)
     assert_true(kl_stream_take_idle(s));
     assert_false(kl_stream_take_idle(s));
     kl_stream_push(s, &w);
-    assert_int_equal(kl_stream_run(s), KL_STALLED); /* somebody has it */
+    assert_int_equal(kl_stream_run(s), KL_STALLED); /* another thread runs it */
     kl_stream_give_back(s);
-    assert_false(kl_stream_take_idle(s)); /* something stands before */
+    assert_false(kl_stream_take_idle(s)); /* it is not empty */
     kl_store_release(&flag, 1);
     kl_stream_wait(s, kl_stream_tail(s));
     assert_true(kl_stream_take_idle(s));
@@ -271,7 +271,7 @@ enum { PRODUCERS = 4, PUSHES = 2000 };
 
 struct counting {
     struct kl_stream *stream;
-    uint64_t sum; /* written by whoever runs the stream, without atomics: passed on with `running` */
+    uint64_t sum; /* written by the stream's runners, without atomics: passed on with `running` */
 };
 
 static enum kl_progress add(struct kl_stream *stream, struct kl_work *work)
@@ -320,7 +320,7 @@ static enum kl_progress fail_twice(struct kl_stream *stream, struct kl_work *wor
     return KL_DONE;
 }
 
-/* It concerns who waits for the work that failed, or for what is behind it, as long as the work's owner lives. */
+/* It is returned by waits for the failed work, or for work behind it, as long as the work's owner lives. */
 static void a_failure_is_returned_by_every_wait_behind_it(void **state)
 {
     struct kl_stream *s = make_stream();
@@ -345,7 +345,7 @@ static void a_failure_is_returned_by_every_wait_behind_it(void **state)
         assert_int_equal(kl_event_synchronize(after), ncclRemoteError);
         assert_int_equal(kl_event_query(after), ncclRemoteError);
     }
-    assert_int_equal(l->n, 2); /* work of others runs all the same */
+    assert_int_equal(l->n, 2); /* work of other owners runs nevertheless */
     kl_streams_end_owner(s, true);
     assert_int_equal(kl_stream_synchronize(s, kl_stream_tail(s)), ncclSuccess);
     assert_int_equal(kl_event_query(after), ncclSuccess);
@@ -357,7 +357,7 @@ static void a_failure_is_returned_by_every_wait_behind_it(void **state)
 
 static int settled;
 
-/* Nobody has got past the work while it is settled. */
+/* No wait has returned while the work is settled. */
 static void settle(void *owner)
 {
     const struct list *l = owner;
@@ -373,7 +373,7 @@ static void withdrawn_work_does_not_run_and_holds_nothing_up(void **state)
 
     (void)state;
     for (uint64_t i = 0; i < 3; i++) {
-        push_append(a, mine, i, UINT64_MAX); /* as good as never */
+        push_append(a, mine, i, UINT64_MAX); /* practically never */
         push_append(a, other, i, 0);
     }
     push_append(b, other, 3, 0);
@@ -430,7 +430,7 @@ static void events_mark_a_place_in_a_stream(void **state)
     assert_int_equal(l->n, 2);
     kl_event_destroy(e);
     assert_int_equal(kl_event_create(KOLO_EVENT_DEFAULT, &f), ncclSuccess);
-    assert_int_equal(kl_event_query(f), ncclSuccess); /* also when it was somebody's before */
+    assert_int_equal(kl_event_query(f), ncclSuccess); /* also if it was used before */
     kl_event_destroy(f);
     assert_int_equal(kl_stream_destroy(s), ncclSuccess);
     free(l);
@@ -469,7 +469,7 @@ static void an_event_may_be_waited_for_while_it_moves_to_another_stream(void **s
     assert_int_equal(kl_event_synchronize(r.event), ncclSuccess);
     kl_event_destroy(r.event);
     assert_int_equal(kl_event_create(KOLO_EVENT_DEFAULT, &old), ncclSuccess);
-    assert_null(old->stream); /* whatever becomes of that stream is nothing to the new owner */
+    assert_null(old->stream); /* the new owner is independent of the old stream */
     kl_event_destroy(old);
     for (int i = 0; i < 2; i++) assert_int_equal(kl_stream_destroy(r.streams[i]), ncclSuccess);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * submit.h - how what a program asks of a stream itself gets there: functions, copies, marks.
+ * submit.h - queue work that a program gives to a stream directly: functions, copies, marks.
  *
  * Threads: any.
  */

@@ -19,7 +19,7 @@ struct own {
 static KL_THREAD_LOCAL struct own *owned; /* by the thread */
 static pthread_key_t at_thread_end;
 
-/* Whoever runs in this thread after it and names its stream gets a new one. */
+/* If other code of this thread uses its stream after this, it gets a new one. */
 static void release_owned(void *unused)
 {
     (void)unused;
@@ -68,14 +68,14 @@ static ncclResult_t own_stream(int device, struct kl_stream **stream)
 
 /* ---- handles ---- */
 
-/* Apart from kl_user_stream_of, whose other way is that of every operation. */
+/* Out of line: kl_user_stream_of's fast path is on the path of every operation. */
 static __attribute__((noinline)) ncclResult_t stream_of_device(cudaStream_t handle, int device,
                                                                struct kl_stream **stream)
 {
     return handle == koloStreamPerThread ? own_stream(device, stream) : kl_stream_default(device, stream);
 }
 
-/* A handle is looked up, never followed: it may be anything. The last one found is usually asked for again. */
+/* A handle is looked up, never dereferenced: it may be arbitrary. The last one found is cached. */
 static struct kl_stream *find_stream(cudaStream_t handle)
 {
     static KL_THREAD_LOCAL struct kl_stream *last;
@@ -98,7 +98,7 @@ ncclResult_t kl_user_stream_of(cudaStream_t handle, int device, struct kl_stream
                    (void *)handle);
 }
 
-/* ---- the end ---- */
+/* ---- destruction ---- */
 
 ncclResult_t kl_user_stream_destroy(struct kl_stream *s)
 {
@@ -122,13 +122,13 @@ static struct kl_stream *next_of(int device, uint32_t flags, struct kl_stream *s
     return s;
 }
 
-/* Where it is, and is to come to. What a stream is given later is not meant. */
+/* The ticket to wait for. Work queued later is not included. */
 struct goal {
     struct kl_stream *stream;
     uint64_t ticket, ended;
 };
 
-/* Streams from `first` on; what comes into the list later is before it. */
+/* Streams from `first` on; later additions to the list are before it. */
 static size_t count_from(const struct kl_stream *first)
 {
     size_t n = 0;

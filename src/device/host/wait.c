@@ -7,16 +7,15 @@
 
 #include <time.h>
 
-/*
- * Measured on two cores with time slices of 4 ms. A yield to a rank of the same core takes 0.7 us; waking a thread takes 2.5 us on the same core and up to 40 on
- * another, so ranks do not wake each other. Beside a program that computes, a yield may cost a slice; but the scheduler often puts two ranks on one core then, and a
- * rank that spins for a slice keeps the awaited one from running: spinning for 2 ms made small operations 7 us in the mean where spinning for 0.5 ms and then
- * yielding made them 0.5 to 1.4, and was no faster where ranks are bound to cores.
- */
+/* Measured on two cores with time slices of 4 ms. A yield to a rank of the same core takes 0.7 us; waking a thread
+ * takes 2.5 us on the same core and up to 40 on another, so ranks do not wake each other. Beside a program that
+ * computes, a yield may cost a slice; but the scheduler often puts two ranks on one core then, and a rank that spins
+ * for a slice keeps the awaited one from running: spinning for 2 ms made small operations 7 us in the mean where
+ * spinning for 0.5 ms and then yielding made them 0.5 to 1.4, and was no faster where ranks are bound to cores. */
 enum {
-    POLLS_PER_CLOCK = 64, /* spinning or yielding: how often the clock is read */
+    POLLS_PER_CLOCK = 64, /* polls between readings of the clock while spinning or yielding */
     SPIN_IN_VAIN = 128,   /* polls, about ten microseconds */
-    IN_VAIN = 3,          /* waits that spinning did not end, more than such that it did */
+    IN_VAIN = 3,          /* threshold of `vain` for short spins */
     MOST_IN_VAIN = 8
 };
 
@@ -47,7 +46,7 @@ static void sleep_once(struct kl_poll_wait *wait)
     kl_wait_lengthen(wait);
 }
 
-/* Has the wait taken so long? The clock is read once in POLLS_PER_CLOCK polls. */
+/* Has the wait taken this long? The clock is read once in POLLS_PER_CLOCK polls. */
 static bool has_taken(struct kl_poll_wait *wait, uint64_t ns)
 {
     if (wait->polls % POLLS_PER_CLOCK) return false;
@@ -56,10 +55,9 @@ static bool has_taken(struct kl_poll_wait *wait, uint64_t ns)
     return now - wait->since > ns;
 }
 
-/*
- * The scheduler may put ranks that were to have a core each on one, most of all beside other programs. A rank that spins there keeps the one that it waits
- * for from running, so that nearly no wait ends by spinning. Then it spins shortly and yields, until spinning ends waits again.
- */
+/* The scheduler may put ranks meant for a core each on one core, especially beside other programs. A rank that spins
+ * there keeps the awaited one from running, so that hardly any wait ends by spinning. Then it spins briefly and
+ * yields, until spinning ends waits again. */
 static _Thread_local struct {
     int vain; /* waits that spinning did not end, less those that it did: 0 to MOST_IN_VAIN */
     bool failed;

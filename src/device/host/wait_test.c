@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- before the C library's: the policy's clock, and what it does ---- */
+/* ---- override the C library: the policy's clock, yields and sleeps ---- */
 
 static struct {
     bool on;
@@ -47,7 +47,7 @@ static void pause_once(struct kl_poll_wait *wait, enum kl_wait_cores cores)
     fake.now_ns += POLL_NS;
 }
 
-/* ns of a wait until it first yields or sleeps. */
+/* Duration of a wait until it first yields or sleeps, ns. */
 static uint64_t spins_for(struct kl_poll_wait *wait)
 {
     const uint64_t began = fake.now_ns;
@@ -60,7 +60,7 @@ static uint64_t spins_for(struct kl_poll_wait *wait)
 
 enum { WAITS = 12, FEW_WAITS = 3, SHORT_NS = KL_WAIT_SPIN_NS / 10 };
 
-/* A rank with a core of its own spins for as long as an awaited rank that runs may take; then it yields, and sleeps at last. */
+/* A rank with a core of its own spins for as long as a running rank may take; then it yields, and finally sleeps. */
 static void own_core_spins_then_yields_then_sleeps(void **state)
 {
     struct kl_poll_wait wait;

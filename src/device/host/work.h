@@ -11,10 +11,13 @@ struct kl_stream;
 
 /** One piece of work; copied into the queue. */
 struct kl_work {
-    /** Do what can be done now. Never blocks. A failure is recorded by kl_stream_fail, and then the work is DONE. */
+    /**
+     * Advance the work as far as possible. Never blocks. A failure is recorded by kl_stream_fail, and then the work is
+     * DONE.
+     */
     enum kl_progress (*progress)(struct kl_stream *stream, struct kl_work *work);
-    void *owner;        /* whose failures are kept until kl_streams_end_owner */
-    const void *clique; /* works of one clique that follow each other may need each other to end; NULL: of none */
+    void *owner;        /* to which failures belong, until kl_streams_end_owner */
+    const void *clique; /* consecutive works of one clique may need each other to finish; NULL: none */
     uint64_t arg[3];
 };
 

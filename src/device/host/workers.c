@@ -12,17 +12,17 @@ enum { IDLE_S = 1 };
 
 struct worker {
     pthread_cond_t called;
-    void (*run)(void *arg); /* NULL: nothing to do */
+    void (*run)(void *arg); /* NULL: idle */
     void *arg;
     struct worker *next; /* in the list of idle ones */
 };
 
-/* All under lock, as what is in workers. */
+/* All under lock, as all data of workers. */
 static struct {
     pthread_mutex_t lock;
     struct worker *idle;
-    struct kl_worker_errand *first, **end; /* to be run in turn */
-    bool running;                          /* a worker takes errands until none is left */
+    struct kl_worker_errand *first, **end; /* to be run in order */
+    bool running;                          /* a worker runs errands until none is left */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &pool.first};
 
 /* ---- fork: the child owns the lock, and has no workers ---- */
@@ -61,7 +61,7 @@ static void remove_idle(const struct worker *w)
     *link = w->next;
 }
 
-/* Under lock. False: nobody has called. */
+/* Under lock. False: timed out without a call. */
 static bool wait_for_call(struct worker *w)
 {
     struct timespec until;
@@ -83,7 +83,7 @@ static void work(void *arg)
     struct worker *w = arg;
     bool called;
 
-    kl_error_apart(false); /* it runs functions of the program */
+    kl_error_apart(false); /* it runs functions of the program, whose failures are the program's */
     do {
         w->run(w->arg);
         pthread_mutex_lock(&pool.lock);
@@ -143,7 +143,7 @@ bool kl_workers_run(void (*run)(void *), void *arg)
 
 /* ---- errands ---- */
 
-/* NULL: none is left, and whoever sends the next one starts another worker. */
+/* NULL: none is left, and the next kl_workers_send starts another worker. */
 static struct kl_worker_errand *next_errand(void)
 {
     pthread_mutex_lock(&pool.lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** collnet.c - the table of reductions by the members themselves: heads.h, over the net that the end names. */
+/** collnet.c - the table of reductions done by the members themselves: heads.h, over the net that the end names. */
 #include "net/collnet/request.h"
 
 #include <stdlib.h>
@@ -74,7 +74,7 @@ static void cancel(void *group)
         if (g->member[m].sends) g->me.net->cancel(g->member[m].send);
         if (g->member[m].receives) g->me.net->cancel(g->member[m].recv);
     }
-    int quiet = kl_error_quiet(1); /* whoever cancels has said why */
+    int quiet = kl_error_quiet(1); /* the code that cancels has reported the reason */
     if (!g->failed)
         kl_heads_fail(g,
                       KL_FAIL(ncclInternalError, "CollNet: the group of rank %d was given up", g->me.ranks[g->me.own]));
@@ -95,7 +95,7 @@ static void close_listen(void *listener)
     free(l);
 }
 
-/* ---- memory: messages go through the connections with all others, whose nets may know it under several names ---- */
+/* ---- memory: registered with the connections to all others, whose nets may return different handles ---- */
 
 static ncclResult_t reg_mr(void *group, void *data, size_t bytes, enum kl_net_memory memory, void **mr)
 {

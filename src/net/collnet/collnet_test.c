@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups that reduce between themselves over sockets, all members in one thread. */
+/* Groups whose members reduce among themselves over sockets, all in one thread. */
 #include "net/collnet.h"
 
 #include "base/clock.h"
@@ -103,7 +103,7 @@ static void close_party(struct party *p)
 
 enum kind { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, KINDS };
 
-/* What all members do, each with its own data. */
+/* A call that all members make, each with its own data. */
 struct call {
     enum kind kind;
     size_t count;
@@ -138,7 +138,7 @@ static ncclResult_t ask(struct party *p, int m, const struct call *c, void **req
     return collnet->ireducescatter(me->group, part, me->recv, c->count, c->op, NULL, request);
 }
 
-/* Everybody does it; members take turns as chance will have it. Yields the first failure. */
+/* All members make the call, polled in random order. Returns the first failure. */
 static ncclResult_t run(struct party *p, const struct call *c)
 {
     uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
@@ -159,9 +159,9 @@ static ncclResult_t run(struct party *p, const struct call *c)
     return ncclSuccess;
 }
 
-/* ---- what must come out ---- */
+/* ---- expected results ---- */
 
-/* What all have at `offset`, in the order of members. */
+/* Combine the data of all members at `offset`, in the order of members. */
 static void reference(const struct party *p, const struct call *c, size_t offset, unsigned char *sum)
 {
     struct kl_redop redop;
@@ -235,7 +235,8 @@ static void every_type_and_operation(void **state)
     close_party(&p);
 }
 
-/* Every member asks for as many as it may, of any kind, and looks at them in any order; who is behind is helped by who is ahead. */
+/* Every member posts as many requests as allowed, of any kind, and tests them in any order; members that are ahead
+ * make progress for slower ones. */
 static void many_are_outstanding(void **state)
 {
     enum { CALLS = 400, N = 4 };
@@ -345,7 +346,7 @@ static void what_it_cannot_do_is_refused(void **state)
     close_party(&p);
 }
 
-/* One member thinks of more elements than the others. */
+/* One member passes a larger count than the others. */
 static void counts_that_differ_are_named(void **state)
 {
     const struct call few = {ALL_REDUCE, 100, sum_of_floats}, many = {ALL_REDUCE, 120, sum_of_floats};
@@ -363,7 +364,7 @@ static void counts_that_differ_are_named(void **state)
     close_party(&p);
 }
 
-/* Those who need it hear that it was lost, and who it was; what was done before is done. */
+/* Requests that need the lost member fail, and name it; finished ones stay done. */
 static void a_member_that_is_lost(void **state)
 {
     const struct call c = {ALL_REDUCE, 50000, sum_of_floats};
@@ -395,7 +396,7 @@ static void a_member_that_is_lost(void **state)
     }
 }
 
-/* Nobody reads or writes a buffer any more, and the others notice. */
+/* Buffers are no longer accessed, and the others notice. */
 static void cancel_ends_all(void **state)
 {
     const struct call c = {ALL_REDUCE, 60000, sum_of_floats};
@@ -444,7 +445,7 @@ static void it_can_be_given_up_at_any_time(void **state)
     }
 }
 
-/* ---- what is given back ---- */
+/* ---- leaks ---- */
 
 static int note_fds(void **state)
 {

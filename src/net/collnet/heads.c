@@ -37,7 +37,7 @@ ncclResult_t kl_heads_create(int device, const struct kl_collnet_end *me, struct
     g->slots_bytes = KL_COLLNET_REQUESTS * n * g->slot_bytes;
     g->member = calloc(n, sizeof *g->member);
     g->with = calloc(KL_COLLNET_REQUESTS * n, sizeof *g->with);
-    /* Zero pages that come into being when touched. */
+    /* Zero pages, allocated when touched. */
     g->slots = mmap(NULL, g->slots_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (g->slots == MAP_FAILED) g->slots = NULL;
     if (!g->member || !g->with || !g->slots) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * heads.h - members that reduce by themselves: a connection from each to each, and their requests.
+ * heads.h - members that reduce among themselves: a connection from each to each, and their requests.
  *
  * A request consists of transfers, of which any may be missing:
  *
@@ -8,9 +8,9 @@
  *      contribution   another member's, received ahead of time in a slot of own memory
  *      result         to, and from, every other member
  *
- * A member adds up once all contributions of a request are there; then its result goes out. Contributions and results of one
- * sender have tags of their own. As many contributions are being received, from before anything is asked for, as there can be
- * requests: so a contribution that comes before its request never stands in the way of a result behind it.
+ * A member adds up once all contributions of a request are there; then its result is sent. Contributions and results of
+ * one sender have tags of their own. Receives for contributions are posted in advance, one for each possible request:
+ * so a contribution that arrives before its request never blocks a result behind it.
  *
  * Threads: one at a time.
  */
@@ -23,51 +23,52 @@
 
 enum { KL_TAG_CONTRIBUTION = 0, KL_TAG_RESULT = 1 };
 
-/** A message, between two members. */
+/** A message between two members. */
 struct kl_transfer {
-    void *data; /* only read, if it is sent */
+    void *data; /* only read, if it is to be sent */
     size_t bytes;
-    bool wanted;   /* there is one, and it is not done */
+    bool wanted;   /* part of the request, and not done */
     void *request; /* of the net; NULL: not posted */
 };
 
-/** What a request has to do with one other member. */
+/** Transfers of a request with one other member. */
 struct kl_exchange_of {
     struct kl_transfer offer, result_out, result_in;
 };
 
 struct kl_heads_request {
     struct kl_heads *group; /* NULL: free */
-    uint64_t number;        /* among those of the group */
+    uint64_t number;        /* sequence number in the group */
     struct kl_redop redop;
 
-    bool adds;                   /* this member adds up: */
-    uint64_t addition;           /* the number of the addition, among those of this member */
+    bool adds;                   /* if this member adds up: */
+    uint64_t addition;           /* sequence number of the addition, by this member */
     const void *own;             /* its own contribution, */
     void *sum;                   /* the result, */
     size_t count, bytes;         /* and how much */
-    bool tells;                  /* the result goes to all */
-    int came;                    /* members whose contribution is there, in order; all: it is added up */
+    bool tells;                  /* the result is sent to all */
+    int came;                    /* members whose contribution has come, in order; when all have: it is added up */
     struct kl_exchange_of *with; /* by member */
 };
 
 struct kl_heads_member {
-    void *send, *recv; /* connections; NULL: not there, or (not `sends`) an attempt */
+    void *send, *recv; /* connections; NULL: none, or (not `sends`) an attempt */
     bool sends, receives;
-    void *contribution[KL_COLLNET_REQUESTS]; /* receives, by slot; NULL: not posted, or here */
-    uint64_t expected;                       /* contributions before this one were posted */
+    void *contribution[KL_COLLNET_REQUESTS]; /* receives, by slot; NULL: not posted, or finished */
+    uint64_t expected;                       /* contributions with lower numbers have been posted */
 };
 
 struct kl_heads {
     struct kl_collnet_end me;
     int device;
     bool connected, cancelled;
-    struct kl_heads_member *member; /* by number; nothing of the own one */
-    unsigned char *slots;           /* contributions: KL_COLLNET_REQUESTS times every member, `most` rounded up each */
+    struct kl_heads_member *member; /* by number; the own entry is unused */
+    /* for contributions: KL_COLLNET_REQUESTS for every member, of `most` bytes each, rounded up */
+    unsigned char *slots;
     size_t slot_bytes, slots_bytes;
     struct kl_exchange_of *with; /* of all requests */
     struct kl_heads_request request[KL_COLLNET_REQUESTS];
-    uint64_t requests, additions; /* so far */
+    uint64_t requests, additions; /* counts so far */
 
     ncclResult_t failed;
     char why[KL_ERROR_TEXT];
@@ -75,18 +76,18 @@ struct kl_heads {
 
 ncclResult_t kl_heads_create(int device, const struct kl_collnet_end *me, struct kl_heads **group);
 
-/** Go on with the connections. ncclInProgress: call again. */
+/** Make progress on the connections. ncclInProgress: call again. */
 ncclResult_t kl_heads_join(struct kl_heads *g, const struct kl_net_handle *handles, void *listener);
 
 void kl_heads_free(struct kl_heads *g);
 
-/** Keep the failure, whose sentence is the thread's last, unless there was one; yields the code that is in force. */
+/** Record a failure, with the thread's last sentence, unless there is one already; returns the recorded code. */
 ncclResult_t kl_heads_fail(struct kl_heads *g, ncclResult_t code);
 
-/** ncclSuccess, or the failure, whose sentence becomes the thread's. */
+/** ncclSuccess, or the recorded failure, whose sentence becomes the thread's. */
 ncclResult_t kl_heads_report(const struct kl_heads *g);
 
-/** Where contribution number `addition` of a member is received. */
+/** The slot for contribution number `addition` of a member. */
 static inline unsigned char *kl_heads_slot(const struct kl_heads *g, int member, uint64_t addition)
 {
     size_t slot = (size_t)(addition % KL_COLLNET_REQUESTS) * (size_t)g->me.n + (size_t)member;
@@ -94,7 +95,7 @@ static inline unsigned char *kl_heads_slot(const struct kl_heads *g, int member,
     return g->slots + slot * g->slot_bytes;
 }
 
-/** Receive the member's contributions before number `end`, in order, as far as the net has room. */
+/** Post receives for the member's contributions with numbers below `end`, in order, as far as the net has room. */
 ncclResult_t kl_heads_expect(struct kl_heads *g, int member, uint64_t end);
 
 #endif

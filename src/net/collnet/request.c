@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-enum { PIECE = 4096 }; /* bytes that are added up at once: what they need stays in the nearest cache */
+enum { PIECE = 4096 }; /* bytes added up at a time: operands stay in the nearest cache */
 
-/* ---- what a request consists of ---- */
+/* ---- setting up a request ---- */
 
 static bool has_room(const struct kl_heads *g)
 {
@@ -29,7 +29,7 @@ static struct kl_transfer transfer(const void *data, size_t bytes)
     return (struct kl_transfer){.data = (void *)(uintptr_t)data, .bytes = bytes, .wanted = bytes > 0};
 }
 
-/* This member adds up `count` elements: its own and what the others have. */
+/* This member adds up `count` elements: its own and those of the others. */
 static void add_up(struct kl_heads_request *r, const void *own, void *sum, size_t count)
 {
     if (!count) return;
@@ -63,7 +63,7 @@ static ncclResult_t size_differs(const struct kl_heads *g, int member, size_t ca
                    g->me.ranks[member], came, g->me.ranks[g->me.own], expected);
 }
 
-/* Post it, and look whether it is done. */
+/* Post it, and test it. */
 static ncclResult_t send(const struct kl_heads *g, int member, struct kl_transfer *t, int tag)
 {
     bool done;
@@ -91,7 +91,8 @@ static ncclResult_t receive(const struct kl_heads *g, int member, struct kl_tran
     return came == t->bytes ? ncclSuccess : size_differs(g, member, came, t->bytes);
 }
 
-/* Is the member's contribution here? Members are looked at in order; what others send is received meanwhile all the same. */
+/* Is the member's contribution here? Members are tested in order; contributions of later ones are received
+ * meanwhile. */
 static ncclResult_t take_contribution(struct kl_heads_request *r, int member, bool *here)
 {
     struct kl_heads *g = r->group;
@@ -109,7 +110,7 @@ static ncclResult_t take_contribution(struct kl_heads_request *r, int member, bo
 
 /* ---- adding up ---- */
 
-/* Contributions in the order of members: the own one is not in a slot. */
+/* Contributions in the order of members; the own one is not in a slot. */
 static void sum_piece(const struct kl_heads_request *r, size_t first, size_t count)
 {
     const struct kl_heads *g = r->group;
@@ -136,7 +137,8 @@ static void tell(struct kl_heads_request *r)
         if (m != g->me.own) r->with[m].result_out = transfer(r->sum, r->bytes);
 }
 
-/* What comes next into the slots that are free again. A connection that has ended is an error only for who needs it. */
+/* Post receives for the slots that are free again. A connection that has ended is an error only for requests that
+ * need it. */
 static void expect_next(const struct kl_heads_request *r)
 {
     struct kl_heads *g = r->group;
@@ -158,7 +160,8 @@ static void sum_all(struct kl_heads_request *r)
 
 /* ---- progress ---- */
 
-/* Live requests, the oldest first:  for (uint64_t i = oldest(g); i < g->requests; i++) if (at(g, i)->group) use(at(g, i)) */
+/* Live requests, the oldest first:  for (uint64_t i = oldest(g); i < g->requests; i++) if (at(g, i)->group)
+ * use(at(g, i)) */
 static uint64_t oldest(const struct kl_heads *g)
 {
     return g->requests < KL_COLLNET_REQUESTS ? 0 : g->requests - KL_COLLNET_REQUESTS;
@@ -218,7 +221,8 @@ static ncclResult_t progress_results_in(struct kl_heads_request *r, bool *posted
     return ncclSuccess;
 }
 
-/* Messages of one kind go, and are received, in the order of requests: the first that cannot be posted holds up those behind it. */
+/* Messages of one kind are sent and received in the order of requests: one that cannot be posted delays those behind
+ * it. */
 static ncclResult_t progress_kind(struct kl_heads *g, ncclResult_t (*kind)(struct kl_heads_request *, bool *))
 {
     bool posted = true;
@@ -237,7 +241,7 @@ static ncclResult_t progress(struct kl_heads *g)
     return rc ? kl_heads_fail(g, rc) : ncclSuccess;
 }
 
-/* A member that something is still to come from, or to go to; -1: none. */
+/* A member with unfinished transfers; -1: none. */
 static int missing(const struct kl_heads_request *r)
 {
     const struct kl_heads *g = r->group;

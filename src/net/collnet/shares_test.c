@@ -5,7 +5,7 @@
 
 static const size_t counts[] = {0, 1, 2, 63, 64, 4095, 4096, 4097, 8191, 8192, 12289, 65536, 100003, 1 << 20};
 
-/* Every element has one member; nobody has more than is said. */
+/* Every element is assigned to one member, and no share is larger than announced. */
 static void all_is_shared_out_once(void **state)
 {
     (void)state;
@@ -28,7 +28,7 @@ static void all_is_shared_out_once(void **state)
             }
 }
 
-/* Little data: one member for all of it, another one each time. Much: each the same, but for a few lines. */
+/* Small data: one member for all of it, a different one each time. Large data: equal shares, except for a few lines. */
 static void little_has_one_owner_and_much_has_all(void **state)
 {
     (void)state;

@@ -10,7 +10,7 @@ enum { LOOK_S = 1, MAY_PAUSE_S = 5, SILENT_S = 30 };
 
 static const uint64_t second = 1000000000u;
 
-/* Since the last look: was nothing acknowledged of what is on the way? */
+/* Since the last check: was unacknowledged data there, and none of it acknowledged? */
 static bool is_silent(const struct kl_socket_lane *l, uint64_t now)
 {
     struct tcp_info info = {0};

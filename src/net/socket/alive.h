@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * alive.h - notice that the other host has vanished while data are on the way to it: it acknowledges nothing for 30 seconds.
+ * alive.h - detect that the other host has vanished while data is in flight: no acknowledgement for 30 seconds.
  *
- * TCP itself takes a quarter of an hour to give up. TCP_USER_TIMEOUT is no help: it also ends connections whose other end
- * is alive and only does not read, which is what a rank that computes does. A host that is silent while nothing is on the way
- * is noticed by keepalive (os/socket.h).
+ * TCP itself takes a quarter of an hour to give up. TCP_USER_TIMEOUT is unsuitable: it also ends connections whose
+ * other end is alive but does not read, as a rank that computes. Without data in flight, keepalive detects it
+ * (os/socket.h).
  *
  * Source:   tcp(7), TCP_INFO.
  */
@@ -13,7 +13,10 @@
 
 #include "net/socket/conn.h"
 
-/** For a sender whose requests wait; costs a look at the clock, and once a second system calls. False: it has vanished. */
+/**
+ * For a sender with waiting requests; reads the clock, and once a second makes system calls. False: the host has
+ * vanished.
+ */
 bool kl_alive(struct kl_conn *c);
 
 #endif

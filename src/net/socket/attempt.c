@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One socket. */
+/* State of one socket. */
 struct call {
-    struct kl_opening opening; /* its fd is -1 in a pause */
+    struct kl_opening opening; /* its fd is -1 during a pause */
     struct kl_watched watched;
     int tries;
-    uint64_t again; /* when a pause ends */
+    uint64_t again; /* end of the pause */
 };
 
 struct kl_attempt {
@@ -106,7 +106,7 @@ static ncclResult_t refused(const struct kl_attempt *a, const struct kl_opening 
                        doing(a, text));
     if (o->outcome == KL_REFUSED)
         return KL_FAIL(ncclRemoteError, "%s: it has another secret, so it is of another communicator", doing(a, text));
-    return KL_FAIL(ncclRemoteError, "%s: somebody else is there", doing(a, text));
+    return KL_FAIL(ncclRemoteError, "%s: another rank is there", doing(a, text));
 }
 
 static ncclResult_t crypt_differs(const struct kl_attempt *a)
@@ -143,7 +143,7 @@ static ncclResult_t begin_call(struct kl_attempt *a, struct call *c)
     return ncclSuccess;
 }
 
-/* Has the listener said what fits to what we said? */
+/* Do the listener's terms match this end's? */
 static ncclResult_t check_terms(const struct kl_attempt *a, const struct kl_opening *o)
 {
     const struct kl_terms *mine = &o->mine, *theirs = &o->theirs;

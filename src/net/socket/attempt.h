@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * attempt.h - a sender's attempt to open all sockets of a connection, each as often as it takes, side by side.
+ * attempt.h - the sender's side of making a connection: opens all its sockets concurrently, with retries.
  *
  * Threads:  one at a time.
  */
@@ -18,18 +18,18 @@ struct kl_attempt_plan {
     union kl_address address;
     struct kl_retry retry;
     bool crypt;
-    int lanes; /* besides the first socket */
+    int lanes; /* in addition to the first socket */
 };
 
 ncclResult_t kl_attempt_create(const struct kl_attempt_plan *plan, struct kl_attempt **attempt);
 
-/** Go on. ncclSuccess: all are open, and both ends agree; ncclInProgress; or why it failed. */
+/** Make progress. ncclSuccess: all are open, and both ends agree; ncclInProgress; or the failure. */
 ncclResult_t kl_attempt_move(struct kl_attempt *a);
 
-/** Socket `i`, open, to look at or to take (its `fd` is then -1). */
+/** Socket `i`, open, to be read or taken (its `fd` is then -1). */
 struct kl_opening *kl_attempt_opening(struct kl_attempt *a, int i);
 
-/** Let an epoll instance watch the sockets. */
+/** Make an epoll instance watch the sockets. */
 ncclResult_t kl_attempt_watch(struct kl_attempt *a, int epoll);
 
 /** NULL is fine. */

@@ -10,16 +10,14 @@
 #include <string.h>
 
 enum {
-    VENDOR_AWS = 0x1d0f, /* one flow gets a fraction of the line */
+    VENDOR_AWS = 0x1d0f, /* limits one flow to a fraction of the line */
     VENDOR_GCP = 0x1ae0,
-    FLOW_MBPS = 10000, /* what one socket is good for */
-    MOST_BY_SPEED = 8, /* one thread moves no more */
+    FLOW_MBPS = 10000, /* speed that one socket reaches */
+    MOST_BY_SPEED = 8, /* most threads that the speed alone justifies */
 };
 
-/*
- * Whose connection it is says how many sockets it has. Both ends have to encrypt. Speeds are those of the machine that the first rank of a host
- * describes.
- */
+/* KL_OWN: the sender decides the number of sockets. KL_ALIKE: both ends have to encrypt. Speeds are those of the
+ * machine description, made by the first rank of a host. */
 static const struct kl_param rows[] = {
     KL_PARAM_INT(
         struct kl_socket_params, threads, "NCCL_SOCKET_NTHREADS", KL_OWN, "-2", 0, KL_SOCKET_MAX_THREADS,
@@ -36,7 +34,8 @@ const struct kl_param_set kl_net_param_set = KL_PARAM_SET("net", struct kl_socke
 
 /* ---- KOLO_NET_SPEED ---- */
 
-/* One entry of the list: its number, if it is for `name` ("": for all). 0: it is for somebody else; -1: not understood. */
+/* One entry of the list: its number, if it is for `name` ("": for all). 0: it is for another name; -1: cannot be
+ * parsed. */
 static int entry_speed(const char *entry, size_t bytes, const char *name)
 {
     const char *colon = memchr(entry, ':', bytes);
@@ -51,7 +50,7 @@ static int entry_speed(const char *entry, size_t bytes, const char *name)
     return strlen(name) == named && !memcmp(entry, name, named) ? (int)mbps : 0;
 }
 
-/* The first entry for `name`, 0 if there is none; -1 if the list is not understood. */
+/* The first entry for `name`, 0 if there is none; -1 if the list cannot be parsed. */
 static int list_speed(const char *speeds, const char *name)
 {
     int found = 0;

@@ -41,7 +41,7 @@ static void describe(struct kl_socket_device *d, const struct kl_netif *netif, c
     d->shape = kl_socket_shape(params, vendor_of(d->pci_path), d->speed_mbps);
 }
 
-/* Leave out what only joins others, unless that is all there is. */
+/* Leave out interfaces that only connect others, unless there are no others. */
 static int without_plumbing(struct kl_netif *netif, int n)
 {
     int kept = 0;

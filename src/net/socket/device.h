@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * device.h - the interfaces that the socket net uses, chosen once per process, with what is set for it.
+ * device.h - the interfaces that the socket net uses, chosen once per process, with their settings.
  *
- * Those of os/netif.h; of several that nobody named, bridges, tunnels and ends of containers are left out as long as another
- * remains.
+ * The choice of os/netif.h; without a user's choice, bridges, tunnels and ends of containers are left out as long as
+ * another remains.
  *
  * Threads:  any.
  */
@@ -29,7 +29,7 @@ struct kl_socket_devices {
     struct kl_socket_device device[KL_NETIF_MAX];
 };
 
-/** Find them, at the first call; later ones return what that did. */
+/** Find them, at the first call; later calls return the same result. */
 ncclResult_t kl_socket_devices_init(void);
 
 /** After a successful init, constant. */

@@ -14,12 +14,12 @@
 
 enum {
     PATIENCE_MS = 5000,  /* for a handshake */
-    MAX_STRANGERS = 256, /* in the middle of one */
-    AT_A_TIME = 64,      /* accepted in one go */
+    MAX_STRANGERS = 256, /* in a handshake */
+    AT_A_TIME = 64,      /* accepted before others are served */
 };
 
 struct stranger {
-    struct stranger *next; /* older ones first */
+    struct stranger *next; /* oldest first */
     struct kl_opening opening;
     struct kl_watched watched;
     uint64_t deadline;
@@ -35,7 +35,7 @@ struct kl_door {
     int nstrangers;
     struct stranger *oldest;
     struct kl_arrival *arrivals;
-    bool arrived; /* one of them has, since kl_door_watch */
+    bool arrived; /* since the last kl_door_watch */
 };
 
 /* ---- arrivals ---- */
@@ -69,7 +69,7 @@ static struct kl_arrival *arrival_create(const struct kl_hello *from, const stru
     return a;
 }
 
-/* The connection that a socket belongs to, begun if it is the first of it; NULL: no memory. */
+/* The connection that a socket belongs to; created for its first socket; NULL: no memory. */
 static struct kl_arrival *arrival_of(struct kl_door *d, const struct kl_opening *o)
 {
     struct kl_hello from = kl_hello_decode(o->handshake.caller);
@@ -87,7 +87,7 @@ static struct kl_arrival *arrival_of(struct kl_door *d, const struct kl_opening 
     return a;
 }
 
-/* Keep an open socket. What does not fit to the others of its connection is closed; its sender has made a mistake. */
+/* Keep an open socket. If it does not match the others of its connection, it is closed: the sender is at fault. */
 static void keep(struct kl_door *d, struct kl_opening *o)
 {
     struct kl_arrival *a = arrival_of(d, o);
@@ -103,7 +103,7 @@ static void keep(struct kl_door *d, struct kl_opening *o)
     d->arrived |= ++a->here == a->n || a->disagrees;
 }
 
-/* Has the sender closed the socket, without a byte for us? Then it has given up, and will try again or not. */
+/* Has the sender closed the socket without sending a byte? Then it has given up, and may try again. */
 static bool is_deserted(const struct kl_opening *o)
 {
     char byte;
@@ -123,7 +123,7 @@ struct kl_arrival *kl_door_take(struct kl_door *d, unsigned peer, unsigned id)
     return NULL;
 }
 
-/* ---- strangers ---- */
+/* ---- sockets in a handshake ---- */
 
 static void log_refusal(const struct kl_opening *o, const char *why)
 {
@@ -133,7 +133,7 @@ static void log_refusal(const struct kl_opening *o, const char *why)
     KL_INFO(KL_NET, "NET/Socket : dropped a connection from %s: %s", kl_address_format(&peer, text), why);
 }
 
-/* True: it is done with, and kept or closed. */
+/* True: finished, and kept or closed. */
 static bool move_stranger(struct kl_door *d, struct stranger *s)
 {
     switch (kl_opening_move(&s->opening)) {
@@ -146,7 +146,7 @@ static bool move_stranger(struct kl_door *d, struct stranger *s)
         log_refusal(&s->opening, "it does not finish the handshake");
         break;
     case KL_OPENED_REFUSED:
-        log_refusal(&s->opening, s->opening.outcome == KL_REFUSED ? "another secret" : "it wants somebody else");
+        log_refusal(&s->opening, s->opening.outcome == KL_REFUSED ? "another secret" : "it asks for another rank");
         break;
     case KL_OPENED_LOST:
         log_refusal(&s->opening, errno ? "it speaks something else" : "it has closed it");

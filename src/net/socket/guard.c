@@ -33,7 +33,7 @@ void kl_guard_init(struct kl_guard *guard, enum kl_cipher cipher, const struct k
     use_key(guard);
 }
 
-/* The nonce of the next record; the key is changed when it is time. */
+/* The nonce of the next record; changes the key when due. */
 static void next(struct kl_guard *guard, unsigned char nonce[NONCE])
 {
     uint64_t n = guard->count++;

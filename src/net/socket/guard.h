@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * guard.h - what protects the bytes of one direction of one socket: a key of its own, and a count of what was sealed.
+ * guard.h - protection of one direction of one socket: a key of its own, and a record count.
  *
  *                   head (24 bytes) on the wire               data on the wire
  *     in plain      head, SipHash-2-4 of it (16 bytes)        as they are
  *     encrypted     encrypted, with its tag (16 bytes)        records of KL_GUARD_RECORD bytes at most, each encrypted, with its tag
  *
- * In plain, a head says how many went before, so none can be forged, repeated, left out or moved to another place; data
- * have TCP's checksum only. Encrypted, every record has its number as nonce, so that holds for all bytes. A key changes every
+ * In plain, a head contains its sequence number, so it cannot be forged, repeated, omitted or moved; data has only
+ * TCP's checksum. Encrypted, every record's number is its nonce, which protects all bytes likewise. A key changes every
  * 2^20 records, far below the limits of both ciphers.
  *
- * SipHash-2-4 with 128 bits is a pseudo-random function made for short inputs, and so a MAC; keyed BLAKE2b, which the
- * handshake uses, takes ten times as long for 24 bytes (36 and 410 ns here), and messages of 8 bytes notice that. AES-256-GCM is
- * used where both ends have instructions for it, else ChaCha20-Poly1305; nonces are counted, so the long ones of XChaCha20
- * would only cost time.
+ * SipHash-2-4 with 128 bits is a pseudo-random function for short inputs, hence a MAC: 36 ns for 24 bytes here, where
+ * keyed BLAKE2b takes 410. AES-256-GCM is used if both ends have instructions for it, else ChaCha20-Poly1305; nonces
+ * are counters, so XChaCha20's long ones are not needed.
  *
  * Threads:  one at a time.
- * Source:   Aumasson and Bernstein, SipHash: a fast short-input PRF (Indocrypt 2012); RFC 8439; NIST SP 800-38D; libsodium.
+ * Source:   Aumasson and Bernstein, SipHash: a fast short-input PRF (Indocrypt 2012); RFC 8439; NIST SP 800-38D;
+ *           libsodium.
  */
 #ifndef KL_NET_SOCKET_GUARD_H
 #define KL_NET_SOCKET_GUARD_H
@@ -33,30 +33,30 @@ enum {
     KL_GUARD_RECORD = 32 << 10,
 };
 
-/** Bits of what an end can do; one bit of what is done. 0 is plain. */
+/** Bit mask of an end's ciphers; one bit for the one in use. 0 is plain. */
 enum kl_cipher { KL_CIPHER_PLAIN = 0, KL_CIPHER_CHACHA20 = 1, KL_CIPHER_AES256 = 2 };
 
-/** Keyed for one direction; the other end holds its equal. */
+/** Keyed for one direction; the other end has an equal one. */
 struct kl_guard {
     enum kl_cipher cipher;
     struct kl_key key;
     uint64_t count;                  /* records so far: the next nonce */
-    crypto_aead_aes256gcm_state aes; /* the key, made ready; KL_CIPHER_AES256 only */
+    crypto_aead_aes256gcm_state aes; /* the expanded key; KL_CIPHER_AES256 only */
 };
 
 /** The ciphers of this machine, as bits. */
 unsigned kl_guard_ciphers(void);
 
-/** The best of those that both ends have. */
+/** The best cipher that both ends have. */
 enum kl_cipher kl_guard_choose(unsigned ciphers);
 
-/** A key from the session's: `direction` tells it from the other one. */
+/** Derive a key from the session's; `direction` distinguishes the two. */
 void kl_guard_init(struct kl_guard *guard, enum kl_cipher cipher, const struct kl_key *session, const char *direction);
 
 void kl_guard_head(struct kl_guard *guard, const unsigned char plain[KL_GUARD_PLAIN_HEAD],
                    unsigned char wire[KL_GUARD_HEAD]);
 
-/** False: not sealed by the other end, or not the one that is next. `plain` is then of no meaning. */
+/** False: not sealed by the other end, or out of sequence. `plain` is then undefined. */
 bool kl_guard_open_head(struct kl_guard *guard, const unsigned char wire[KL_GUARD_HEAD],
                         unsigned char plain[KL_GUARD_PLAIN_HEAD]);
 

@@ -55,7 +55,7 @@ bool kl_lane_move(struct kl_socket_lane *lane, bool sends)
             kl_store_release(&lane->flow, flow);
             return false;
         }
-        kl_store_release(&lane->taken, taken + 1); /* before the count: a request that is done may be used again */
+        kl_store_release(&lane->taken, taken + 1); /* before the count reaches 0: a finished request may be reused */
         kl_fetch_sub_acq_rel(part.left, 1);
     }
     return false;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * lane.h - one socket of a connection, and the parts of large messages that are to go over it.
+ * lane.h - one socket of a connection, and the parts of large messages queued for it.
  *
- * Lane 0 carries heads and small messages, and is the connection's; it has no parts. The others carry parts, in the order in
- * which they were put, which both ends know: each part is a frame that must be as long as expected.
+ * Lane 0 carries heads and small messages, and is the connection's; it has no parts. The others carry parts, in the
+ * order in which they were put, which both ends know: each part is a frame of the expected length.
  *
- * Who owns a part:  [taken, put)              the lane's mover: a helper thread, or who calls
- *                   [put, taken + KL_PARTS)   who calls
- * Memory order:     put is a release store of `put`, the mover's look at it an acquire load, and so the other way with `taken`.
- *                   A request's `left` is counted down with release, and read with acquire by who calls.
+ * Ownership of a part:  [taken, put)              the lane's mover: a helper thread, or the caller
+ *                       [put, taken + KL_PARTS)   the caller
+ * Memory order:     put is a release store of `put`, the mover reads it with acquire, and likewise in reverse with
+ *                   `taken`. A request's `left` is decremented with release, and read with acquire by the caller.
  * Threads:          one caller and one mover, which may be the same.
  */
 #ifndef KL_NET_SOCKET_LANE_H
@@ -21,9 +21,9 @@
 enum { KL_PARTS = 64 };
 
 struct kl_lane_part {
-    void *data; /* only read when it is sent */
+    void *data; /* only read if it is to be sent */
     size_t bytes;
-    _Atomic int *left; /* counted down when it has moved */
+    _Atomic int *left; /* decremented when the part has been moved */
 };
 
 struct kl_socket_lane {
@@ -32,11 +32,11 @@ struct kl_socket_lane {
     struct kl_in in;
     struct kl_watched watched;
 
-    /* lanes but the first: */
+    /* lanes other than the first: */
     struct kl_lane_part part[KL_PARTS];
-    bool headed; /* the head of the part that comes is here */
+    bool headed; /* the head of the current part has been read */
     _Atomic uint64_t put, taken;
-    _Atomic int flow; /* what ended it: KL_FLOW_LOST with `err`, or KL_FLOW_FORGED; its mover's */
+    _Atomic int flow; /* result that ended it: KL_FLOW_LOST with `err`, or KL_FLOW_FORGED; written by its mover */
     int err;
     uint64_t silent_since; /* alive.h */
 };
@@ -46,7 +46,7 @@ bool kl_lane_has_room(const struct kl_socket_lane *lane);
 void kl_lane_put(struct kl_socket_lane *lane, const struct kl_lane_part *part);
 bool kl_lane_is_idle(const struct kl_socket_lane *lane);
 
-/** Move what can be moved, as the mover. True: what is left waits for the socket; false: nothing is left, or the lane has ended. */
+/** Move data, as the mover. True: the rest waits for the socket; false: no parts are left, or the lane has ended. */
 bool kl_lane_move(struct kl_socket_lane *lane, bool sends);
 
 #endif

@@ -17,7 +17,7 @@ static ncclResult_t attach(struct kl_conn *c, int i, struct kl_opening *o)
     ncclResult_t rc = kl_conn_attach(c, i, o->fd, (enum kl_cipher)listeners->ciphers, &session);
 
     c->both_ways = !c->shape.lanes && o->theirs.both_ways;
-    o->fd = -1; /* it is the connection's, whatever has become of it */
+    o->fd = -1; /* owned by the connection, even after a failure */
     kl_key_wipe(&session);
     return rc;
 }
@@ -32,7 +32,7 @@ static void log_made(const struct kl_conn *c)
 
 /* ---- sender ---- */
 
-/* The number of an interface means something on its own host only. */
+/* An interface number is valid on its own host only. */
 static union kl_address as_seen_from(const struct kl_socket_device *device, union kl_address address)
 {
     if (kl_address_is_link_local(&address)) address.v6.sin6_scope_id = if_nametoindex(device->netif.name);
@@ -106,7 +106,7 @@ static ncclResult_t crypt_differs(const struct kl_door *door, const struct kl_ar
         kl_door_rank(door), a->peer, ours ? "on" : "off", kl_door_rank(door), ours ? "off" : "on", a->peer);
 }
 
-/* How many sockets there are is the sender's choice, how many threads move them ours. */
+/* The sender chooses the number of sockets, the receiver the number of its threads. */
 static ncclResult_t connection_of(const struct kl_door *door, const struct kl_net_end *me, struct kl_arrival *a,
                                   struct kl_conn **connection)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** make.h - connections out of sockets: the sender's connect, the receiver's accept. As net.h describes them. */
+/** make.h - make connections of sockets: the sender's connect, the receiver's accept, for net.h. */
 #ifndef KL_NET_SOCKET_MAKE_H
 #define KL_NET_SOCKET_MAKE_H
 

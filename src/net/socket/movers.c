@@ -23,19 +23,19 @@ struct kl_movers {
     bool sends;
     struct kl_sleeper *sleeper;
     _Atomic bool stop;
-    int n; /* that have a bell */
+    int n; /* that have an eventfd */
     struct mover mover[KL_SOCKET_MAX_THREADS];
 };
 
 /* ---- a thread ---- */
 
-/* Pairs with the swap of who goes to sleep: it sees what was moved before, or is woken. */
+/* Pairs with the exchange of a thread that goes to sleep: it sees earlier moves, or is woken. */
 static void wake_sleeper(struct kl_sleeper *sleeper)
 {
     if (kl_swap_acq_rel(&sleeper->asleep, false)) kl_bell_ring(sleeper->bell);
 }
 
-/* True: it has got further, or ended. */
+/* True: data was moved, or the lane has ended. */
 static bool move(struct kl_socket_lane *l, bool sends, bool *waits)
 {
     uint64_t before = kl_load_relaxed(&l->taken);
@@ -44,7 +44,7 @@ static bool move(struct kl_socket_lane *l, bool sends, bool *waits)
     return kl_load_relaxed(&l->taken) != before || kl_load_relaxed(&l->flow);
 }
 
-/* Move own lanes. Those that wait for their sockets go into `wait`; returns how many. */
+/* Move own lanes. Those that wait for their sockets are added to `wait`; returns how many. */
 static int move_all(const struct mover *m, struct pollfd *wait)
 {
     const struct kl_movers *all = m->all;
@@ -76,7 +76,7 @@ static void run(void *arg)
     }
 }
 
-/* ---- all of them ---- */
+/* ---- all threads ---- */
 
 static ncclResult_t start(struct kl_movers *all, int i)
 {

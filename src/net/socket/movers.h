@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * movers.h - the helper threads of a connection: each moves its share of the lanes, and sleeps while there is nothing to move.
+ * movers.h - the helper threads of a connection: each moves data of its share of the lanes, and sleeps while there is
+ * none.
  *
- * A thread that finds its lane ended notes it there (lane.h) and leaves it alone.
+ * A thread whose lane has ended records that there (lane.h) and leaves it alone.
  *
  * Threads:  called by the connection's caller.
  */
@@ -12,22 +13,22 @@
 #include "net/socket/config.h"
 #include "net/socket/lane.h"
 
-/** Who may sleep until a thread has moved something. */
+/** A caller that sleeps until a thread has moved data. */
 struct kl_sleeper {
-    int bell;            /* eventfd that wakes it; -1: nobody has slept yet */
-    _Atomic bool asleep; /* or about to; who clears it rings */
+    int bell;            /* eventfd that wakes it; -1: it has not slept yet */
+    _Atomic bool asleep; /* or about to; the thread that clears it writes the eventfd */
 };
 
 struct kl_movers;
 
-/** Let `shape->threads` threads move `shape->lanes` lanes. */
+/** Start `shape->threads` threads that move `shape->lanes` lanes. */
 ncclResult_t kl_movers_start(struct kl_socket_lane *lanes, const struct kl_socket_shape *shape, bool sends,
                              struct kl_sleeper *sleeper, struct kl_movers **movers);
 
-/** Parts were put into lanes: let them look. */
+/** Parts were put into lanes: wake the threads. */
 void kl_movers_wake(const struct kl_movers *movers);
 
-/** End and free them; nothing is moved afterwards. NULL is fine. */
+/** Stop and free them; no data moves afterwards. NULL is fine. */
 void kl_movers_stop(struct kl_movers *movers);
 
 #endif

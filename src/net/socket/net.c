@@ -97,7 +97,7 @@ static ncclResult_t sleep_on_listener(void *listener, int *fd)
 static void cancel(void *connection)
 {
     struct kl_conn *c = connection;
-    int quiet = kl_error_quiet(1); /* whoever cancels has said why */
+    int quiet = kl_error_quiet(1); /* the code that cancels has reported the reason */
 
     if (!c->attempt)
         kl_conn_fail(c, ncclInternalError, "the connection of rank %d with rank %d was given up", c->rank, c->peer);
@@ -114,7 +114,7 @@ static void close_listen(void *listener)
     kl_door_free(listener);
 }
 
-/* ---- memory: the kernel copies, from and to any ---- */
+/* ---- memory: the kernel copies, so no registration is needed ---- */
 
 static ncclResult_t reg_mr(void *connection, void *data, size_t bytes, enum kl_net_memory memory, void **mr)
 {

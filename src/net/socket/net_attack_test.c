@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections whose bytes pass through somebody who changes, repeats, drops or turns them, and listeners that strangers visit. */
+/* Connections through a relay that changes, repeats, drops or reflects bytes, and listeners that strangers connect
+ * to. */
 #include "net/socket/test_pairs.h"
 
 #include "net/socket/head.h"
@@ -20,7 +21,7 @@ enum {
 
 enum deed { NOTHING, FLIP, REPEAT, DROP, CUT, REFLECT };
 
-/* What it does, with the bytes of one direction from `at` on. */
+/* The attack, on the bytes of one direction from `at` on. */
 struct plan {
     const char *what;
     bool back; /* from listener to sender */
@@ -69,7 +70,7 @@ static void pass(int to, const unsigned char *data, size_t bytes)
     if (bytes) (void)kl_socket_send(to, data, bytes, &wait);
 }
 
-/* One byte of stream position `at` goes by. False: the line is cut. */
+/* The byte at stream position `at` passes. False: the connection is cut. */
 static bool tamper(struct relay *r, bool back, unsigned char byte)
 {
     const struct plan *p = r->plan;
@@ -122,7 +123,7 @@ static void relay_step(struct relay *r)
 
 struct outcome {
     ncclResult_t connect, accept, send, receive;
-    bool arrived, right; /* the second of two messages was received; both as they were sent */
+    bool arrived, right; /* the second of two messages was received; both with the right contents */
 };
 
 static void step_messages(void **request, ncclResult_t *rc)
@@ -167,7 +168,7 @@ static struct outcome outcome_of_plan(const struct plan *plan)
 
     pair_listen(&p);
     relay_open(&r, &p.handle, plan);
-    if (plan->bytes) p.sender.deadline = kl_deadline_in_ms(1000); /* where something is missing, that is what ends it */
+    if (plan->bytes) p.sender.deadline = kl_deadline_in_ms(1000); /* an omission is only noticed at the deadline */
     while (o.connect == ncclInProgress || (!o.connect && o.accept == ncclInProgress)) {
         relay_step(&r);
         pair_step(&p, &o.connect, &o.accept);
@@ -192,7 +193,7 @@ static void an_honest_relay_is_fine(void **state)
     assert_true(o.right);
 }
 
-/* Nobody who changes the handshake gets a connection at both ends. */
+/* If the handshake is changed, at most one end gets a connection. */
 static void a_changed_handshake_fails(void **state)
 {
     static const struct plan plans[] = {
@@ -224,7 +225,7 @@ static void a_changed_handshake_fails(void **state)
     }
 }
 
-/* Of frames in plain, every byte of every head counts; of encrypted ones, every byte. */
+/* In plain, every byte of every head is protected; encrypted, every byte. */
 static void a_changed_frame_ends_the_connection(void **state)
 {
     static const struct plan plans[] = {
@@ -256,7 +257,7 @@ static void a_changed_frame_ends_the_connection(void **state)
     }
 }
 
-/* A whole frame, said again or not at all, is noticed by the sequence. */
+/* A whole frame that is repeated or omitted is noticed by the sequence. */
 static void a_whole_frame_counts(void **state)
 {
     const size_t frame = HEAD + MESSAGE + (encrypts() ? KL_GUARD_TAG : 0u);
@@ -279,7 +280,7 @@ static void changed_data(void **state)
     assert_false(o.right);
 }
 
-/* What a sender said, said back to it: another key, so nothing the listener has sent. */
+/* A sender's own frames, reflected to it: the other direction has another key. */
 static void reflected_frames(void **state)
 {
     static const struct plan plan = {"reflected", false, REFLECT, OPENING_FORTH, HEAD};
@@ -364,7 +365,7 @@ static void strangers_do_not_disturb(void **state)
     say(fd, garbage, sizeof garbage);
     expect_hung_up(&p, fd);
     kl_socket_close(fd);
-    int slow = visit(&p.handle); /* stays in the middle of its hello */
+    int slow = visit(&p.handle); /* stops in the middle of its hello */
     say(slow, wire, 20);
     int silent = visit(&p.handle);
     pair_join(&p);
@@ -374,7 +375,7 @@ static void strangers_do_not_disturb(void **state)
     pair_close(&p);
 }
 
-/* More than a listener keeps: the oldest go, and who belongs here gets in. */
+/* More than a listener keeps: the oldest are closed, and the real sender gets in. */
 static void crowds_are_bounded(void **state)
 {
     enum { CROWD = 300 };
@@ -412,7 +413,7 @@ static int attacks(void)
 
 /* ---- settings that differ ---- */
 
-/* One end, in a process whose settings are its own; the handle goes through a pipe. 0: it failed as it should. */
+/* One end, in a process with its own settings; the handle goes through a pipe. 0: it failed as expected. */
 static int line[2];
 
 static int be_listener(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What users may set for the socket net: speeds by interface, and how many sockets and threads follow. */
+/* Parameters of the socket net: speeds by interface, and the resulting numbers of sockets and threads. */
 #include "net/socket/config.h"
 
 #include "base/error.h"
@@ -23,11 +23,11 @@ static const struct {
     {"eth0", "eth0", 0},            /* no speed */
     {"eth0:", "eth0", 0},           /* none either */
     {"eth0:fast", "eth0", 0},       /* none either */
-    {"eth0:0", "eth0", 0},          /* of nothing */
-    {"eth0:-5", "eth0", 0},         /* of less */
-    {"eth0:3000000000", "eth0", 0}, /* of too much */
-    {":100", "eth0", 0},            /* nobody's */
-    {"eth0:100,oops", "eth0", 0},   /* no list at all */
+    {"eth0:0", "eth0", 0},          /* zero */
+    {"eth0:-5", "eth0", 0},         /* negative */
+    {"eth0:3000000000", "eth0", 0}, /* too large */
+    {":100", "eth0", 0},            /* without a name */
+    {"eth0:100,oops", "eth0", 0},   /* not a list */
     {"a-much-too-long-name:1", "eth0", 0},
 };
 

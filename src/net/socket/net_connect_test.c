@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections over sockets come into being, or do not, and those who wait for that can sleep. */
+/* Making connections over sockets, failures of that, and sleeping meanwhile. */
 #include "net/socket/test_pairs.h"
 
 #include "tests/hang.h"
@@ -54,7 +54,7 @@ static void one_listener_serves_many(void **state)
     net->close_listen(first.listener);
 }
 
-/* Who connects and who accepts can sleep, too. */
+/* Connecting and accepting ends can sleep, too. */
 static void making_wakes(void **state)
 {
     ncclResult_t s = ncclInProgress, r = ncclInProgress;
@@ -74,7 +74,7 @@ static void making_wakes(void **state)
     pair_close(&p);
 }
 
-/* Who arrives while somebody else is asked for is not slept through. */
+/* An arrival is not missed by a thread that sleeps for another one. */
 static void an_arrival_wakes_once(void **state)
 {
     const struct kl_net_end other = {.peer = 9, .deadline = KL_NO_DEADLINE};
@@ -150,7 +150,7 @@ static void an_attempt_can_be_given_up(void **state)
 
     (void)state;
     pair_listen(&p);
-    for (int i = 0; i < 3; i++) { /* at every stage of it */
+    for (int i = 0; i < 3; i++) { /* at every stage of the handshake */
         for (int k = 0; k <= i; k++) {
             assert_int_equal(net->connect(0, &p.sender, &p.handle, &p.send), ncclInProgress);
             if (k) (void)net->accept(p.listener, &(struct kl_net_end){.peer = 9, .deadline = KL_NO_DEADLINE}, &recv);
@@ -159,7 +159,7 @@ static void an_attempt_can_be_given_up(void **state)
         net->close_send(p.send);
         p.send = NULL;
     }
-    pair_join(&p); /* and the next one is fine */
+    pair_join(&p); /* and the next attempt succeeds */
     assert_int_equal(outcome_of(post_send(p.send, "x", 1, 0)), ncclSuccess);
     pair_close(&p);
 }
@@ -210,7 +210,7 @@ static void another_rank_is_refused(void **state)
     p.sender.peer = 4;
     while (s == ncclInProgress) pair_step(&p, &s, &r);
     assert_int_equal(s, ncclRemoteError);
-    expect_in_error("somebody else is there");
+    expect_in_error("another rank is there");
     pair_close(&p);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes in one system call: a socket that keeps records apart tells. */
+/* The grouping of frames into system calls, observed with a socket that keeps records apart. */
 #include "net/socket/stream.h"
 
 #include "base/error.h"
@@ -53,7 +53,7 @@ static void expect_frame(struct ends *e, const unsigned char *data, size_t bytes
     assert_memory_equal(got, data, bytes);
 }
 
-/* A head, its data, a head: as links send steps. */
+/* A head, its data, a head: the pattern of steps on links. */
 static void small_frames_go_with_what_follows(void **state)
 {
     static const size_t sizes[] = {16, 20000, 16, 8};
@@ -66,7 +66,7 @@ static void small_frames_go_with_what_follows(void **state)
         assert_true(kl_out_has_room(&e.out));
         kl_out_begin(&e.out, KL_HEAD_MESSAGE, sizes[i], 0, data, sizes[i]);
     }
-    assert_false(kl_out_has_room(&e.out)); /* behind data that lie elsewhere */
+    assert_false(kl_out_has_room(&e.out)); /* behind data that is elsewhere in memory */
     assert_int_equal(kl_out_move(&e.out), KL_FLOW_DONE);
     assert_int_equal(recv(e.fd[1], record, sizeof record, 0), 2 * KL_GUARD_HEAD + 16 + 20000);
     for (int i = 2; i < 4; i++) kl_out_begin(&e.out, KL_HEAD_MESSAGE, sizes[i], 0, data, sizes[i]);
@@ -75,7 +75,7 @@ static void small_frames_go_with_what_follows(void **state)
     close_ends(&e);
 }
 
-/* Any mixture of sizes, in plain and encrypted, with as many together as there is room for. */
+/* Random sizes, in plain and encrypted, with as many frames together as there is room for. */
 static void whatever_goes_together_arrives(void **state)
 {
     static unsigned char data[ROOM];

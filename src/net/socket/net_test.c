@@ -130,7 +130,7 @@ static void tags_find_their_receives(void **state)
         assert_true(filled(to[i], came[i], i));
     }
 
-    /* Equal tags meet in the order of posting; a message that nobody wants yet waits, and those behind it. */
+    /* Equal tags match in the order of posting; a message without a posted receive waits, and those behind it. */
     unsigned char byte[6], got[6] = {0};
     void *want[6];
     for (int i = 0; i < 6; i++) {
@@ -200,7 +200,7 @@ static void threads_at_both_ends(void **state)
 
 /* ---- sleeping ---- */
 
-/* Sleep until one of both ends may get further. */
+/* Sleep until one of both ends may progress. */
 static void sleep_on_both(const struct pair *p, void **request)
 {
     struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
@@ -214,7 +214,7 @@ static void sleep_on_both(const struct pair *p, void **request)
         if (done) request[i] = NULL;
         if (done) return;
     }
-    assert_true(poll(fds, 2, (int)kolo_test_hang_ms()) > 0); /* else a wake-up is lost */
+    assert_true(poll(fds, 2, (int)kolo_test_hang_ms()) > 0); /* otherwise a wake-up was lost */
 }
 
 static void sleepers_are_woken(void **state)
@@ -237,7 +237,8 @@ static void sleepers_are_woken(void **state)
     free(to);
 }
 
-/* Send on until `fd` tells of it. One attempt may find the sockets full: the kernel frees what was read in its own time. */
+/* Send until `fd` becomes readable. One attempt may find the sockets full: the kernel frees read buffers at its own
+ * pace. */
 static void wake_by_sending(void **send, struct pollfd *fd)
 {
     uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
@@ -251,7 +252,7 @@ static void wake_by_sending(void **send, struct pollfd *fd)
     }
 }
 
-/* Work between saying what is waited for and the sleep finds the head of a message, whose data come on other sockets. */
+/* A test between sleep_on and the sleep reads the head of a message whose data comes on other sockets. */
 static void what_work_finds_is_waited_for(void **state)
 {
     enum { BYTES = 32 << 20, ENOUGH = 100 }; /* more than the sockets hold; rounds that empty them */
@@ -307,7 +308,7 @@ static void nothing_to_do_wakes_nobody(void **state)
 
 /* ---- failures ---- */
 
-/* A sender learns of its receiver's end at one of its next messages. */
+/* A sender notices its receiver's end at one of its next messages. */
 static ncclResult_t send_until_it_fails(void *send, const void *data, size_t bytes)
 {
     ncclResult_t rc;
@@ -335,7 +336,7 @@ static void sizes_that_differ_are_named(void **state)
     assert_int_equal(outcome_beside(bad, larger), ncclInvalidUsage);
     expect_in_error("rank 0 at ");
     expect_in_error("has sent 300 bytes (tag 4) to rank 1, which has posted 100");
-    assert_int_equal(outcome_of(good), ncclSuccess); /* it was done before */
+    assert_int_equal(outcome_of(good), ncclSuccess); /* it was finished before */
     assert_int_equal(outcome_of(third), ncclInvalidUsage);
     assert_int_equal(net->irecv(p.recv, 1, &(struct kl_net_recv){.data = to, .bytes = 1}, &request), ncclInvalidUsage);
 
@@ -348,7 +349,7 @@ static void sizes_that_differ_are_named(void **state)
     pair_close(&p);
 }
 
-/* Large messages are announced, so none of their data need to move. */
+/* Large messages are announced, so none of their data needs to move. */
 static void large_sizes_that_differ_are_named(void **state)
 {
     enum { BYTES = 8 << 20 };
@@ -429,11 +430,10 @@ static void a_sender_that_closes_when_all_is_on_its_way(void **state)
     free(to);
 }
 
-/* ---- what ends in the middle ----
- * Threads of the connection move data by themselves: on a busy machine they may have moved all of a message before the
- * test gets to what it does to the rest. Then that is what was tested, and it is tried again. */
+/* ---- interrupted transfers ---- Threads of the connection move data on their own: on a busy machine they may have
+ * moved all of a message before the test interrupts the rest. Then the test is repeated. */
 
-enum { LONG = 128 << 20, TRIES = 50 }; /* bytes: more than all buffers of the kernel take */
+enum { LONG = 128 << 20, TRIES = 50 }; /* bytes: more than all of the kernel's buffers take */
 
 struct long_message {
     unsigned char *from, *to;
@@ -495,7 +495,7 @@ static void a_receiver_that_closes(void **state)
     free(from);
 }
 
-/* `receiver`: that one cancels, else the sender. */
+/* `receiver`: the receiver cancels, otherwise the sender. */
 static bool cancelled_by(struct long_message *m, bool receiver)
 {
     unsigned char *own = receiver ? m->to : m->from;
@@ -506,7 +506,8 @@ static bool cancelled_by(struct long_message *m, bool receiver)
     void *send = post_send(p.send, m->from, LONG, 0), *recv = post_recv(p.recv, m->to, LONG, 0);
     assert_int_equal(net->test(recv, &done, NULL), ncclSuccess);
     net->cancel(receiver ? p.recv : p.send);
-    for (size_t i = 0; i < LONG; i += 65536) own[i] = 1; /* nobody touches it any more: a thread that did would race */
+    /* a thread that still accessed the buffer would be a data race */
+    for (size_t i = 0; i < LONG; i += 65536) own[i] = 1;
     ncclResult_t received = done ? ncclSuccess : outcome_of(recv), sent = outcome_of(send);
     ncclResult_t mine = receiver ? received : sent, theirs = receiver ? sent : received;
     assert_true(!mine || mine == ncclInternalError);

@@ -6,7 +6,7 @@
 
 #include <poll.h>
 
-/* Rank 0 connected (`there`), rank 1 sends back over it. */
+/* Rank 0 connected (`there`), rank 1 sends back over the connection. */
 struct both {
     struct pair there;
     struct kl_net_end sender, receiver; /* of the way back */
@@ -79,7 +79,7 @@ static void both_ways_at_once(void **state)
     free(to);
 }
 
-/* More than the kernel's buffers take, each way, before anybody receives. */
+/* More than the kernel's buffers take, each way, before any receive. */
 static void nobody_waits_for_the_other_way(void **state)
 {
     enum { BYTES = 48 << 20 };
@@ -118,7 +118,7 @@ static void no_descriptor_more(void **state)
     close_both(&b);
 }
 
-/* ---- where it goes one way only ---- */
+/* ---- one-way connections ---- */
 
 static void not_unless_the_sender_says_so(void **state)
 {
@@ -163,7 +163,7 @@ static void another_connection_is_refused(void **state)
 
 /* ---- errors and ends ---- */
 
-/* What is refused goes through the twin, behind what that sends. */
+/* A refusal is sent through the twin, behind the twin's messages. */
 static void sizes_that_differ(void **state)
 {
     unsigned char data[100] = {0}, to[100];
@@ -182,7 +182,7 @@ static void sizes_that_differ(void **state)
         assert_int_equal(outcome_of(recv), ncclInvalidUsage);
         expect_in_error("which has posted 60");
         kl_error_adopt("");
-        void *more = post_recv(back ? b.there.recv : b.recv, to, 100, 0); /* the sender's twin hears it */
+        void *more = post_recv(back ? b.there.recv : b.recv, to, 100, 0); /* the sender's twin reads the refusal */
         assert_int_equal(outcome_of(more), ncclInvalidUsage);
         expect_in_error("has sent 100 bytes (tag 0)");
         expect_in_error("which has posted 60");
@@ -214,7 +214,7 @@ static void a_sender_that_closes_is_heard(void **state)
     }
 }
 
-/* One of the two has ended; what the other one sends arrives. */
+/* After the end of one direction, messages of the other still arrive. */
 static void the_other_way_goes_on(void **state)
 {
     unsigned char to = 0;
@@ -291,7 +291,7 @@ static void a_message_wakes_its_receiver_only(void **state)
     assert_int_equal(outcome_of(post_send(b.send, "z", 1, 0)), ncclSuccess);
     assert_true(wakes(b.recv, (int)kolo_test_hang_ms()));
     assert_false(wakes(b.there.recv, 0));
-    assert_false(wakes(b.there.send, 0)); /* what came is not for it */
+    assert_false(wakes(b.there.send, 0)); /* the message is not for it */
     assert_int_equal(outcome_of(back), ncclSuccess);
     assert_int_equal(net->test(there, &done, NULL), ncclSuccess);
     assert_false(done);
@@ -319,7 +319,7 @@ static int one_socket(void)
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-/* With several sockets, each way has its own. */
+/* With several sockets, each direction has its own connection. */
 static void several_go_one_way(void **state)
 {
     struct both b;

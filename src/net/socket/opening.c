@@ -36,13 +36,13 @@ uint32_t kl_opening_events(const struct kl_opening *o)
     return o->stage == KL_OPENING_CONNECTS ? EPOLLOUT : o->stage == KL_OPENING_DONE ? 0 : EPOLLIN;
 }
 
-/* Little is said on a new socket: there is room for it, or the socket is dead. */
+/* A new socket has room for these few bytes, or is dead. */
 static bool say(const struct kl_opening *o, const void *bytes, size_t n)
 {
     return send(o->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
 }
 
-/* Read until `whole` bytes of what is awaited are here. */
+/* Read until `whole` bytes of the current message are here. */
 static enum kl_opened hear(struct kl_opening *o, size_t whole)
 {
     while (o->have < whole) {
@@ -100,7 +100,7 @@ static enum kl_opened greeted(struct kl_opening *o)
     return KL_OPENED;
 }
 
-/* The answer has come, and with an admission the terms. */
+/* The answer is complete, and after an admission the terms. */
 static enum kl_opened answered(struct kl_opening *o)
 {
     enum kl_opened heard = hear(o, KL_ANSWER_BYTES);

@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <inttypes.h>
 
-/* ---- which receive a message is for ---- */
+/* ---- matching messages and receives ---- */
 
-/* The first message of a request that has the tag and was not met. */
+/* The first unmatched message of a request with this tag. */
 static struct kl_request_message *find_in(struct kl_request *r, uint32_t tag)
 {
     for (int i = 0; i < r->n; i++)
@@ -24,7 +24,7 @@ static bool find(struct kl_conn *c)
     return false;
 }
 
-/* Nothing more can be posted, so a message that meets nothing now never will. */
+/* All requests are in use, so a message without a receive now would never get one. */
 static void wait_for_receive(struct kl_conn *c)
 {
     if (!c->free)
@@ -34,7 +34,7 @@ static void wait_for_receive(struct kl_conn *c)
                      c->peer, (int)c->head.tag, KL_NET_REQUESTS, c->rank);
 }
 
-/* Tell the sender, as far as the socket takes it, and end the connection. */
+/* Send the refusal to the sender, as far as the socket takes it, and end the connection. */
 static void refuse(struct kl_conn *c)
 {
     const struct kl_request_message *m = c->message;
@@ -60,7 +60,7 @@ static void meet(struct kl_conn *c)
     if (!--c->of->unmet) kl_conn_remove(c, c->of);
 }
 
-/* Done with the head's message, as far as the first lane goes. */
+/* The first lane is done with the current message. */
 static void leave(struct kl_conn *c)
 {
     struct kl_request *r = c->of;
@@ -70,7 +70,7 @@ static void leave(struct kl_conn *c)
     kl_fetch_sub_acq_rel(&r->left, 1);
 }
 
-/* Get the next head of a message; what is for a twin between them is passed on. */
+/* Read the next message head; heads for a twin in between are passed on. */
 static enum kl_flow get_head(struct kl_conn *c)
 {
     while (!c->headed) {
@@ -90,7 +90,7 @@ enum kl_flow kl_receive_look(struct kl_conn *c)
     return flow ? flow : KL_FLOW_BLOCKED;
 }
 
-/* Get the next head, and find its receive. BLOCKED: not now. */
+/* Read the next head, and find its receive. BLOCKED: not possible now. */
 static enum kl_flow begin(struct kl_conn *c)
 {
     if (!c->headed && !c->first) return KL_FLOW_BLOCKED;
@@ -128,7 +128,7 @@ static enum kl_flow receive_first_lane(struct kl_conn *c)
     }
 }
 
-/* A sender that is done may have closed: what its other lanes brought is still to be taken when the first has ended. */
+/* A sender that has finished may have closed: data from its other lanes is still read after the first has ended. */
 void kl_receive_work(struct kl_conn *c)
 {
     if (c->failed) return;

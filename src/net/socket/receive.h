@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** receive.h - the receiver's end: post, and move what arrives. As net.h describes them. */
+/** receive.h - the receiver's end: post receives, and move arriving data, for net.h. */
 #ifndef KL_NET_SOCKET_RECEIVE_H
 #define KL_NET_SOCKET_RECEIVE_H
 
@@ -7,10 +7,10 @@
 
 ncclResult_t kl_receive_post(struct kl_conn *c, int n, const struct kl_net_recv *recvs, struct kl_request **request);
 
-/** Receive what has arrived for what is posted. A failure is the connection's. */
+/** Receive data for posted requests. A failure is recorded in the connection. */
 void kl_receive_work(struct kl_conn *c);
 
-/** For the sender that is its twin: hear what comes next, whether or not anything is posted for it. */
+/** For the sender that is its twin: read the next head, even without a posted receive. */
 enum kl_flow kl_receive_look(struct kl_conn *c);
 
 #endif

@@ -25,7 +25,8 @@ static enum kl_flow hear_alone(struct kl_conn *c)
     return KL_FLOW_DONE;
 }
 
-/* The receiver says little: that it sends back from now on, or, before it ends the connection, that a message was too large. */
+/* The receiver sends only: that it sends back from now on, or, before it ends the connection, that a message was too
+ * large. */
 static enum kl_flow hear(struct kl_conn *c)
 {
     if (c->twin) return kl_receive_look(c->twin);
@@ -40,7 +41,7 @@ ncclResult_t kl_send_listen(struct kl_conn *c)
     return kl_conn_report(c);
 }
 
-/* Something has ended the connection; what the receiver said before says more. */
+/* The connection has ended; an earlier refusal by the receiver is the better reason. */
 static void end(struct kl_conn *c, enum kl_flow flow)
 {
     int err = errno;
@@ -52,7 +53,7 @@ static void end(struct kl_conn *c, enum kl_flow flow)
     kl_conn_lost(c, heard);
 }
 
-/* Messages whose data go over the lanes have a head without data. */
+/* Messages that use the lanes have a head without data. */
 static void begin(struct kl_conn *c, const struct kl_request *r)
 {
     const struct kl_request_message *m = r->message;
@@ -61,7 +62,7 @@ static void begin(struct kl_conn *c, const struct kl_request *r)
                  r->spread ? 0 : m->bytes);
 }
 
-/* As many as go together. */
+/* As many frames as fit together. */
 static void begin_more(struct kl_conn *c)
 {
     struct kl_request *r = c->first;
@@ -98,7 +99,7 @@ static bool lanes_wait(const struct kl_conn *c)
     return false;
 }
 
-/* What is posted waits for the receiver. Is there one? */
+/* Posted data waits for the receiver: check that it is alive. */
 static void look_after(struct kl_conn *c)
 {
     if (kl_send_listen(c) || kl_alive(c)) return;
@@ -136,7 +137,7 @@ ncclResult_t kl_send_post(struct kl_conn *c, const void *data, size_t bytes, int
     kl_store_relaxed(&r->left, 1);
     kl_conn_append(c, r);
     if (r->spread) KL_TRY(kl_spread_put(c, r, r->message[0].data, bytes));
-    if (bytes > KL_STREAM_SMALL) kl_send_work(c); /* a small one waits for what follows, or for test */
+    if (bytes > KL_STREAM_SMALL) kl_send_work(c); /* a small one waits for further messages, or for test */
     *request = r;
     return ncclSuccess;
 }

@@ -4,20 +4,20 @@
 #include "base/error.h"
 #include "os/bell.h"
 
-/* Let helper threads wake who sleeps. */
+/* Make helper threads wake the sleeper. */
 static ncclResult_t watch_movers(struct kl_conn *c)
 {
     struct kl_sleeper *s = &c->sleeper;
 
     if (s->bell < 0) s->bell = kl_bell_open();
     if (s->bell < 0) return KL_FAIL_ERRNO("cannot watch a connection");
-    kl_bell_hear(s->bell); /* the last one's */
-    /* Whoever moves something from now on rings; what was moved before is seen. */
+    kl_bell_hear(s->bell); /* of the previous sleep */
+    /* Threads that move data from now on wake it; earlier moves are seen. */
     (void)kl_swap_acq_rel(&s->asleep, true);
     return kl_watch(c->epoll, &c->watched_bell, s->bell, EPOLLIN);
 }
 
-/* Of lane 0: a sender hears of its receiver's end in any case, unless what comes is messages. */
+/* Of lane 0: a sender always watches for its receiver's end, unless messages come over the same socket. */
 static uint32_t events_of_first(const struct kl_conn *c)
 {
     if (c->sends && c->halved) return c->first ? EPOLLOUT : 0;

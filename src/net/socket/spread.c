@@ -8,7 +8,7 @@ bool kl_spread_wanted(const struct kl_conn *c, size_t bytes)
     return c->shape.lanes && bytes >= KL_SPREAD_FROM && kl_spread_has_room(c);
 }
 
-/* A message puts one part into a lane at most. */
+/* A message puts at most one part into a lane. */
 bool kl_spread_has_room(const struct kl_conn *c)
 {
     for (int i = 1; i <= c->shape.lanes; i++)

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-enum { MOST = 4 << 20 }; /* bytes of one system call: other connections wait meanwhile */
+enum { MOST = 4 << 20 }; /* bytes per call of kl_out_move: other connections wait meanwhile */
 
 static size_t least(size_t a, size_t b)
 {
@@ -34,7 +34,7 @@ ncclResult_t kl_out_init(struct kl_out *out)
 
 void kl_out_fini(struct kl_out *out)
 {
-    if (out->box != out->plain) free(out->box); /* NULL: taken, or never made */
+    if (out->box != out->plain) free(out->box); /* NULL: moved by kl_out_take, or never allocated */
     out->box = NULL;
 }
 
@@ -51,7 +51,7 @@ void kl_in_take(struct kl_in *in, struct kl_in *from)
     sodium_memzero(from, sizeof *from);
 }
 
-/* Put into the box what goes with the head: a record of data that are encrypted, or small data as they are. */
+/* Fill the box with data to send along with the head: an encrypted record, or small data in plain. */
 static void fill_box(struct kl_out *out)
 {
     size_t bytes = least(out->left, KL_GUARD_RECORD);
@@ -87,7 +87,7 @@ void kl_out_begin(struct kl_out *out, enum kl_head_kind kind, uint64_t bytes_tol
     fill_box(out);
 }
 
-/* `n` bytes have gone: first those of the box, then data. */
+/* `n` bytes have been sent: first those of the box, then data. */
 static void sent(struct kl_out *out, size_t n)
 {
     size_t boxed = least(n, out->box_bytes - out->box_at);
@@ -127,7 +127,7 @@ enum kl_flow kl_out_move(struct kl_out *out)
 
 /* ---- receiving ---- */
 
-/* Read into one place after the other; the stage, if it is one of them, is empty. BLOCKED: there was nothing. */
+/* Read into a list of buffers; the stage, if it is one of them, is empty. BLOCKED: no data. */
 static enum kl_flow read_more(struct kl_in *in, struct iovec *place, int places, size_t *got)
 {
     struct msghdr message = {.msg_iov = place, .msg_iovlen = (size_t)places};
@@ -143,7 +143,7 @@ static enum kl_flow read_more(struct kl_in *in, struct iovec *place, int places,
     return n ? KL_FLOW_DONE : KL_FLOW_LOST;
 }
 
-/* Have at least a head in the stage. */
+/* Fill the stage with at least a head. */
 static enum kl_flow fill_stage(struct kl_in *in)
 {
     while (in->stage_end - in->stage_at < KL_GUARD_HEAD) {
@@ -183,7 +183,7 @@ static size_t take_staged(struct kl_in *in, void *to, size_t bytes)
     return n;
 }
 
-/* The two places that a record is read to: data, and its tag behind them. */
+/* The two buffers of a record: data, and its tag behind it. */
 static void places_of(struct kl_in *in, unsigned char *data, size_t bytes, size_t tag, struct iovec place[2])
 {
     size_t of_data = least(in->have, bytes), of_tag = in->have - of_data;
@@ -192,7 +192,7 @@ static void places_of(struct kl_in *in, unsigned char *data, size_t bytes, size_
     place[1] = (struct iovec){.iov_base = in->tag + of_tag, .iov_len = tag - of_tag};
 }
 
-/* Read `bytes` to `data` and then a tag, if tags there are. `last`: what is next on the wire is a head. */
+/* Read `bytes` to `data` and, if encrypted, a tag. `last`: a head follows on the wire. */
 static enum kl_flow read_record(struct kl_in *in, unsigned char *data, size_t bytes, bool last)
 {
     size_t tag = in->guard.cipher ? KL_GUARD_TAG : 0;
@@ -212,7 +212,7 @@ static enum kl_flow read_record(struct kl_in *in, unsigned char *data, size_t by
         in->have += least(got, missing);
         in->stage_at = 0;
         in->stage_end = got - least(got, missing);
-        if (got < missing && got < KL_GUARD_RECORD) return KL_FLOW_BLOCKED; /* more is not here yet */
+        if (got < missing && got < KL_GUARD_RECORD) return KL_FLOW_BLOCKED; /* the rest has not arrived yet */
     }
     return KL_FLOW_DONE;
 }

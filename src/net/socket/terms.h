@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * terms.h - what the two ends of a connection agree on, said by each right behind its proof of bootstrap/handshake.h, and the
- * handle that brings the sender to the listener.
+ * terms.h - the terms that the two ends of a connection agree on, sent right behind the proof of bootstrap/handshake.h,
+ * and the handle by which the sender finds the listener.
  *
- *      sender                                        listener
+ *      sender                                    listener
  *        hello                             --->
  *                                          <---        hello
  *        proof, terms                      --->
  *                                          <---        answer, terms
  *
- * Both terms are signed with the session's key, which comes from the communicator's secret and both hellos: with those
- * nobody else could have said them, at no other time and on no other socket.
+ * Both terms are authenticated with the session's key, derived from the communicator's secret and both hellos: they
+ * cannot be forged, nor replayed at another time or on another socket.
  */
 #ifndef KL_NET_SOCKET_TERMS_H
 #define KL_NET_SOCKET_TERMS_H
@@ -23,28 +23,28 @@ enum { KL_TERMS_BODY = 32, KL_TERMS_BYTES = KL_TERMS_BODY + KL_PROOF_BYTES, KL_G
 
 struct kl_terms {
     bool crypt;
-    bool both_ways; /* the listener may send over this connection, too; said by the sender, repeated by the listener */
-    unsigned ciphers;              /* sender: those it has; listener: the one chosen, KL_CIPHER_PLAIN without crypt */
+    bool both_ways;   /* the listener may send over this connection, too; set by the sender, repeated by the listener */
+    unsigned ciphers; /* sender: all it has; listener: the chosen one, KL_CIPHER_PLAIN without encryption */
     unsigned lane, lanes;          /* this socket is number `lane` of 1 + `lanes` */
-    unsigned char group[KL_GROUP]; /* names the connection that its sockets belong to; random, no secret */
+    unsigned char group[KL_GROUP]; /* identifies the connection that its sockets belong to; random, not a secret */
 };
 
-/** The key that a handshake is made with. */
+/** The key for the handshake. */
 struct kl_key kl_terms_handshake_key(const struct kl_key *secret);
 
-/** The key of a socket whose handshake has both hellos. */
+/** The key of a socket, from a handshake with both hellos. */
 struct kl_key kl_terms_session_key(const struct kl_handshake *handshake);
 
 void kl_terms_encode(const struct kl_terms *terms, const struct kl_key *session, enum kl_side side,
                      unsigned char wire[KL_TERMS_BYTES]);
 
-/** False: not signed by the other side, or nothing that this version says. Silent. */
+/** False: not authentic, or not valid in this version. Silent. */
 bool kl_terms_decode(const unsigned char wire[KL_TERMS_BYTES], const struct kl_key *session, enum kl_side side,
                      struct kl_terms *terms);
 
 void kl_terms_put_handle(const union kl_address *address, struct kl_net_handle *handle);
 
-/** False: no handle of a socket listener of this version. Silent. */
+/** False: not a handle of a socket listener of this version. Silent. */
 bool kl_terms_get_handle(const struct kl_net_handle *handle, union kl_address *address);
 
 #endif

@@ -58,7 +58,7 @@ static inline int run_under(const struct setting *s, int (*tests)(void))
     return !WIFEXITED(status) || WEXITSTATUS(status);
 }
 
-/* Under a setting of each kind; how many have failed. */
+/* Run under a setting of each kind; returns how many have failed. */
 static inline int run_under_all(int (*tests)(void))
 {
     static const struct setting settings[] = {
@@ -75,7 +75,7 @@ static inline int run_under_all(int (*tests)(void))
     return failed;
 }
 
-/* ---- what is given back ---- */
+/* ---- leaks ---- */
 
 static inline int note_fds(void **state)
 {
@@ -110,7 +110,7 @@ static inline void pair_listen(struct pair *p)
     assert_int_equal(net->listen(0, &p->receiver, &p->handle, &p->listener), ncclSuccess);
 }
 
-/* One step of both ends that are not there yet. */
+/* One step of the ends that are not connected yet. */
 static inline void pair_step(struct pair *p, ncclResult_t *sent, ncclResult_t *received)
 {
     if (*sent == ncclInProgress) *sent = net->connect(0, &p->sender, &p->handle, &p->send);
@@ -198,7 +198,7 @@ static inline ncclResult_t outcome_of(void *request)
     return finish(&request, 1, NULL);
 }
 
-/* The same, while `other`, of the other end, gets further: what it comes to does not matter. */
+/* The same, while progress is made on `other`, of the other end, whose result is ignored. */
 static inline ncclResult_t outcome_beside(void *request, void *other)
 {
     uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());

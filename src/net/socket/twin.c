@@ -37,7 +37,7 @@ ncclResult_t kl_twin_send(struct kl_conn *recv, const struct kl_net_end *me, str
     *send = NULL;
     if (!is_free(recv, me)) return ncclSuccess;
     KL_TRY(make(recv, me, send));
-    kl_out_begin(&(*send)->lane[0].out, KL_HEAD_BACK, 0, me->id, NULL, 0); /* with the first message, or now */
+    kl_out_begin(&(*send)->lane[0].out, KL_HEAD_BACK, 0, me->id, NULL, 0); /* with the first message, or at once */
     kl_send_work(*send);
     return kl_conn_report(*send);
 }

@@ -6,12 +6,13 @@
  *        sends      o=== messages =======>        receives              connected as usual, with both_ways
  *        receives   <=== KL_HEAD_BACK, messages ===o  sends             its twin
  *
- * Between two hosts that both send, each message then carries the acknowledgement of the other, which otherwise is a packet
- * of its own, sent and received while somebody waits: 1.05 packets for an all-reduce of 8 bytes instead of 1.49, each way.
+ * Between two hosts that both send, each message then carries the acknowledgement of the other, which otherwise takes a
+ * packet of its own: 1.05 packets for an all-reduce of 8 bytes instead of 1.49, each way.
  *
- * A connection is a sender or a receiver as any other, and has its half of the lane: the twin takes the other half over, with its
- * keys and its place in the sequence. What a receiver tells its sender goes through the twin. An error of one is an error of
- * both. The socket is closed with the second of them; when a sender is freed first, its receiver hears the end.
+ * A connection is a sender or a receiver as any other, and uses its half of the lane: the twin takes the other half
+ * over, with its keys and its position in the sequence. A receiver's messages to its sender go through the twin. An
+ * error of one is an error of both. The socket is closed with the second of them; when a sender is freed first, its
+ * receiver is told.
  *
  * Threads:  the twins' caller: one at a time for both.
  */

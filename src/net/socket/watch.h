@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * watch.h - the descriptor that somebody sleeps on: an epoll instance over what may bring progress, brought up to date before each
- * sleep. Events are level-triggered, so nothing that came before is missed.
+ * watch.h - the descriptor to sleep on: an epoll instance over the sources of progress, updated before each sleep.
+ * Events are level-triggered, so that earlier ones are not missed.
  *
- * Threads:  one at a time, but for sleeping on the descriptor.
+ * Threads:  one at a time, except for sleeping on the descriptor.
  */
 #ifndef KL_NET_SOCKET_WATCH_H
 #define KL_NET_SOCKET_WATCH_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 
-/** What an epoll instance knows about one descriptor. Zero it when the descriptor is closed. */
+/** State of one descriptor in an epoll instance. Zero it when the descriptor is closed. */
 struct kl_watched {
     bool added;
     uint32_t events;

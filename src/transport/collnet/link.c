@@ -37,7 +37,7 @@ ncclResult_t kl_collnet_link_create(const struct kl_collnet *collnet, const int3
                                     const struct kl_fifo_shape *shape, struct kl_collnet_link **link)
 {
     const struct kl_fifo_shape s = shape_for(shape, n);
-    /* Whoever waits for the network waits for another head: until it is known which, for any. */
+    /* A wait for the network is a wait for another head: for any of them, until the head is known. */
     const struct kl_connector end = {.transport = &collnet_transport, .peer = ranks[own ? 0 : n - 1]};
     struct kl_collnet_link *l = aligned_alloc(KL_LINE, (sizeof *l + KL_LINE - 1) / KL_LINE * KL_LINE);
 
@@ -46,7 +46,7 @@ ncclResult_t kl_collnet_link_create(const struct kl_collnet *collnet, const int3
     l->send.sends = true;
     l->mapped = 2 * kl_fifo_size(&s);
     l->part = calloc((size_t)n, sizeof *l->part);
-    /* Zero pages that come into being when touched. */
+    /* Zero pages, allocated at the first touch. */
     l->memory = mmap(NULL, l->mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (l->memory == MAP_FAILED) l->memory = NULL;
     ncclResult_t rc = l->part && l->memory ? attach(l, &s) : KL_NOMEM("the buffers of CollNet");
@@ -116,7 +116,7 @@ static bool has_room(struct kl_collnet_link *l)
     return end - l->in.head_seen <= l->in.shape.nslots;
 }
 
-/* Where the data of a step that is to be published go. */
+/* The address for the data of a step before it is published. */
 static void *place(const struct kl_collnet_link *l, uint64_t step, size_t bytes)
 {
     if (bytes <= KL_FIFO_INLINE) return kl_fifo_line(l->in.fifo, step, &l->in.shape)->payload;
@@ -147,7 +147,7 @@ static ncclResult_t ask(struct kl_collnet_link *l, void **request)
     return l->collnet->iallreduce(l->group, l->part[0].data, to, count, l->op, NULL, NULL, request);
 }
 
-/* Give the network what it takes. */
+/* Start as many requests as the network takes. */
 static bool ask_all(struct kl_collnet_link *l, ncclResult_t *rc)
 {
     bool moved = false;
@@ -172,7 +172,7 @@ static void finish(struct kl_collnet_link *l, struct kl_collnet_step *s)
     l->done++;
 }
 
-/* Publish what has come. */
+/* Publish the results of finished requests. */
 static bool finish_all(struct kl_collnet_link *l, ncclResult_t *rc)
 {
     bool moved = false, done;

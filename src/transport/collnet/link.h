@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * link.h - a head's way into a network that reduces: to an algorithm two edges like any other, one out and one in.
+ * link.h - a head's connection to a network that reduces. An algorithm sees two ordinary edges: one out, one in.
  *
  *      algorithm -> fifo out -> request of the collnet (net/collnet.h) -> fifo in -> algorithm
  *
- * One request takes steps of the one fifo and makes steps of the other. Their data are sent from where they lie, and received
- * in the slots of the steps that they become. For a group of n members:
+ * One request consumes steps of the out fifo and produces steps of the in fifo. Data are sent from their place, and received
+ * in the slots of the produced steps. For a group of n members:
  *
- *      what                takes                            makes
+ *      what                consumes                         produces
  *      all-reduce          1, reduced within the node       1, reduced among all nodes
  *      all-gather          1, the own part                  n, by member
  *      reduce-scatter      n, by member                     1, the own part
  *
- * A step of `out` is released once its request is done: then neither the network nor the others need this side any more.
+ * A step of `out` is released once its request is done: then neither the network nor the other ranks need this side any more.
  *
- * Threads: one at a time: whoever waits for the algorithm.
+ * Threads: one at a time: the thread that waits for the algorithm.
  */
 #ifndef KL_TRANSPORT_COLLNET_LINK_H
 #define KL_TRANSPORT_COLLNET_LINK_H
@@ -27,11 +27,11 @@ enum kl_collnet_what { KL_COLLNET_ALL_REDUCE, KL_COLLNET_ALL_GATHER, KL_COLLNET_
 /** Steps of one request; sends and receives. */
 struct kl_collnet_step {
     void *request; /* NULL: none */
-    size_t bytes;  /* of a step that it makes */
+    size_t bytes;  /* of a produced step */
 };
 
 struct kl_collnet_link {
-    struct kl_connector send, recv; /* what algorithms use: the network's ends of them are here */
+    struct kl_connector send, recv; /* for algorithms; this link holds the network's ends */
     const struct kl_collnet *collnet;
     void *group; /* NULL: not there, or (not `connected`) an attempt */
     bool connected, cancelled;
@@ -45,10 +45,10 @@ struct kl_collnet_link {
     struct kl_collnet_op op;
     size_t elem_bytes;
 
-    struct kl_fifo_rx out;        /* steps [released, out.step) are with the network, or collected: */
-    struct kl_collnet_part *part; /* n: of the next request */
+    struct kl_fifo_rx out;        /* steps [released, out.step) are with the network, or collected */
+    struct kl_collnet_part *part; /* the steps of the next request, n of them */
     size_t part_bytes;            /* each */
-    int collected;                /* so many */
+    int collected;                /* number of collected steps */
     uint64_t released;
 
     struct kl_fifo_tx in; /* steps [in.step, expected) are on their way */
@@ -62,8 +62,7 @@ struct kl_collnet_link {
 ncclResult_t kl_collnet_link_create(const struct kl_collnet *collnet, const int32_t *ranks, int n, int own,
                                     const struct kl_fifo_shape *shape, struct kl_collnet_link **link);
 
-/** What the steps from here on mean, and the signature of their operation; none is on its way. `op` only counts where something
- * is reduced. */
+/** Set the operation of the next steps, and its signature. No step may be in flight. `op` is only used by reductions. */
 void kl_collnet_link_begin(struct kl_collnet_link *link, enum kl_collnet_what what, struct kl_collnet_op op,
                            size_t elem_bytes, uint64_t signature);
 

@@ -18,8 +18,8 @@ struct kl_handover {
     bool carded;
     struct kl_relay_card card;
     struct kl_fd_request *request; /* for the bell */
-    int bell;                      /* the home's */
-    uint64_t told;                 /* steps that the relay has been rung for */
+    int bell;                      /* owned by the home */
+    uint64_t told;                 /* steps that the relay was woken for */
 };
 
 /* ---- bells ---- */
@@ -96,7 +96,7 @@ static ncclResult_t await_card(struct kl_connector *c, struct kl_handover *h, ui
                    c->common->net.rank);
 }
 
-/* Not the peer's memory is out of reach. */
+/* Name the relay in the error: the peer itself may be reachable. */
 static ncclResult_t say_through_whom(const struct kl_connector *c, ncclResult_t rc)
 {
     char text[KL_ERROR_TEXT];
@@ -119,7 +119,7 @@ ncclResult_t kl_handover_connect(struct kl_connector *c, const struct kl_transpo
     ncclResult_t rc = get_bell(c, c->handover, c->deadline);
     if (!rc) rc = local->connect(c, &c->handover->card.card, c->deadline, &answer);
     if (rc) return say_through_whom(c, rc);
-    c->tx.lends_all = true; /* else an operation would be over with data that this process has to see off */
+    c->tx.lends_all = true; /* else an operation could end while this process still has to pass on its data */
     return kl_bootstrap_post(c->common->net.bootstrap, c->proxy, KL_TAG_RELAY_ANSWER | c->handover->number, &answer,
                              sizeof answer);
 }

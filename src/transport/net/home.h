@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * home.h - what the network connectors of a communicator have in common: the net, its keys, a listener per device.
+ * home.h - shared by the network connectors of a communicator: the net, its keys, a listener per device.
  *
  * Threads: as connectors: one at a time.
  */
@@ -14,7 +14,7 @@ enum { KL_NET_DEVICES = 32 };
 struct kl_bootstrap;
 struct kl_proxy;
 
-/** What wakes the proxy of another rank of this host. */
+/** The bell that wakes the proxy of another rank of this host. */
 struct kl_net_bell {
     int rank, fd;
 };
@@ -23,9 +23,9 @@ struct kl_net_home {
     const struct kl_net *net; /* NULL: there is none */
     struct kl_key secret;     /* of the communicator */
     int rank;
-    struct kl_bootstrap *bootstrap; /* for handovers, as all below */
-    struct kl_proxy *proxy;         /* of this process; NULL: it relays nothing */
-    uint32_t handovers;             /* so far */
+    struct kl_bootstrap *bootstrap; /* this and all below: for sending through relays */
+    struct kl_proxy *proxy;         /* of this process; NULL: it is no relay */
+    uint32_t handovers;             /* number of relayed connections so far */
     struct kl_net_bell *bell;
     int nbells;
     struct {

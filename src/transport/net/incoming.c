@@ -27,7 +27,7 @@ static bool has_room(struct kl_net_link *l)
     return l->expected - l->in.head_seen < l->in.shape.nslots;
 }
 
-/* The connection has ended where it may: nothing more comes. Whoever waits for more asks why. */
+/* The connection has ended between messages: no more data come. A later wait for more asks for the reason. */
 static ncclResult_t lose(struct kl_net_link *l, ncclResult_t rc)
 {
     if (rc != ncclRemoteError) return rc;
@@ -53,7 +53,7 @@ static ncclResult_t ask_first(struct kl_net_link *l, struct kl_net_step *s)
     return ncclSuccess;
 }
 
-/* Of an untrusted peer: what it says is checked before it is used. */
+/* From an untrusted peer: check the header before use. */
 static ncclResult_t read_first(struct kl_net_link *l, struct kl_net_step *s, size_t size)
 {
     struct kl_fifo_line *line = line_at(l, l->expected);
@@ -99,7 +99,7 @@ static void begin_in_place(struct kl_net_link *l, const struct kl_fifo_rx *rx)
     l->place.left = rx->want_bytes;
 }
 
-/* Where the message goes that this step is of. One that does not fit is published as it is, without data, to be refused. */
+/* The destination of this step's message. A step that does not fit is published without data, to be refused. */
 static void put_in_place(struct kl_net_link *l, struct kl_net_step *s)
 {
     bool fits = s->bytes <= l->place.left, more = s->wire.bytes & KL_FIFO_MORE;
@@ -153,7 +153,7 @@ static ncclResult_t take_data(const struct kl_net_link *l, struct kl_net_step *s
 
 /* ---- progress ---- */
 
-/* The step whose first message comes next; true: it is the turn of another one. */
+/* Receive the step that starts with the next message; true: another step is next. */
 static bool receive_step(struct kl_net_link *l, const struct kl_fifo_rx *rx, ncclResult_t *rc)
 {
     struct kl_net_step *s = step_at(l, l->expected);

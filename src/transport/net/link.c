@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Zero pages that come into being when touched: for a fifo of `bytes`, and for flagged lines if its shape has any. */
+/* Zero pages, allocated at the first touch: for a fifo of `bytes`, and for flagged lines if its shape has any. */
 static ncclResult_t make(const struct kl_net *net, const struct kl_fifo_shape *shape, size_t bytes,
                          struct kl_net_link **link)
 {

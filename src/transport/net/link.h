@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * link.h - one half of a connection through a network: a fifo in own memory, and what moves its steps over the net.
+ * link.h - one half of a connection through a network: a fifo in own memory, and the code that moves its steps over the net.
  *
  *      sender                                                                   receiver
  *      algorithm -> fifo -> kl_net_outgoing_progress  ~~~>  kl_net_incoming_progress -> fifo -> algorithm
  *
- * Sender: a step that was published is sent from where it lies: its line, its slot, or the memory that was lent; it is
- * released when the net has taken it. Receiver: a step is received in its line and slot, or where the receiver wants it, and
- * then published. So data are copied by the kernel only, and a step of up to 104 bytes is one message. Flagged lines travel
- * without their flags, as one piece.
+ * Sender: a published step is sent from its place (its line, its slot, or lent memory) and released when the net has taken
+ * it. Receiver: a step is received in its line and slot, or at the address that the receiver wants, and then published. So
+ * only the kernel copies data, and a step of up to 104 bytes is one message. Flagged lines travel without their flags, as
+ * one piece.
  *
- * Threads: one at a time: whoever waits for the algorithm.
+ * Threads: one at a time: the thread that waits for the algorithm.
  */
 #ifndef KL_TRANSPORT_NET_LINK_H
 #define KL_TRANSPORT_NET_LINK_H
@@ -46,9 +46,9 @@ struct kl_net_link {
     void *connection; /* NULL: not there yet, or (not `connected`) an attempt */
     bool connected, cancelled;
     uint32_t number;      /* kl_connector.number, for texts: the channel is its last byte */
-    struct kl_fifo *fifo; /* in own memory, or in that of others */
+    struct kl_fifo *fifo; /* in own memory, or in memory of others */
     void *memory;         /* own */
-    size_t mapped;        /* bytes of it: of the fifo and */
+    size_t mapped;        /* bytes of the fifo and its copy of flagged lines */
     unsigned char *whole; /* the data of steps in flagged lines, on their way: a slot may be smaller */
     struct kl_net_step step[KL_NET_IN_FLIGHT];
 
@@ -58,36 +58,36 @@ struct kl_net_link {
 
     /* receiver: steps [in.step, expected) are on their way */
     struct kl_fifo_tx in; /* the net's view of the fifo */
-    uint64_t expected;    /* the step whose first message comes next */
-    struct {              /* where the steps of a message go that was begun in place */
+    uint64_t expected;    /* the step that starts with the next message */
+    struct {              /* destination of a message that was begun in place */
         uint64_t step;    /* next, if `left` */
         char *to;
         size_t left;
     } place;
-    bool long_steps; /* a step may be larger than a slot: then it waits until somebody wants it */
-    bool refused;    /* a step that does not fit was published: its data, and what follows, are not received */
-    char *loss;      /* why nothing more comes; NULL: it may */
+    bool long_steps; /* a step may be larger than a slot: it waits for a wanted address then */
+    bool refused;    /* a step that does not fit was published: its data and later ones are not received */
+    char *loss;      /* the reason why no more data come; NULL: still open */
 };
 
 /** With memory for a fifo of this shape. */
 ncclResult_t kl_net_link_create(const struct kl_net *net, const struct kl_fifo_shape *shape, bool sends,
                                 struct kl_net_link **link);
 
-/** For a sender whose fifo is there already; `rx` is the view of whoever carries it. The fifo outlives the link. */
+/** For a sender with an existing fifo; `rx` is the relay's view. The fifo must outlive the link. */
 ncclResult_t kl_net_link_over(const struct kl_net *net, const struct kl_fifo_rx *rx, struct kl_net_link **link);
 
-/** Say where the thread's last failure, which is `rc`, happened: "...; channel 3, step 17". Returns `rc`. */
+/** Add the place to the thread's last error, which is `rc`: "...; channel 3, step 17". Returns `rc`. */
 ncclResult_t kl_net_link_say_where(const struct kl_net_link *link, ncclResult_t rc, uint64_t step);
 
-/** Where the data of a step in flagged lines are in one piece: KL_LINES_BYTES. */
+/** The buffer for a step in flagged lines, in one piece: KL_LINES_BYTES. */
 void *kl_net_link_whole(const struct kl_net_link *link, uint64_t step);
 
-/** After a failure: no memory that was lent is touched any more, and nothing moves. NULL is fine, and so are half-made ones. */
+/** After a failure: stop all transfers, and never touch lent memory again. NULL and half-made links are fine. */
 void kl_net_link_cancel(struct kl_net_link *link);
 
 void kl_net_link_free(struct kl_net_link *link, bool sends);
 
-/** Go on. *rc is set on failure, with DONE. */
+/** Make progress. *rc is set on failure, with DONE. */
 enum kl_progress kl_net_outgoing_progress(struct kl_net_link *link, ncclResult_t *rc);
 
 /**

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both halves of a link over a network that is played here: it delays, refuses, finishes in another order than it was asked,
- * fails at any call, and loses what was not sent yet. It copies data when a request ends, so what is changed before shows, and
- * complains when it is called after it was cancelled.
+ * Both halves of a link over a mock network: it delays, refuses, finishes requests out of order, fails at any call, and loses
+ * unsent data. It copies data when a request ends, so earlier changes show, and reports calls after a cancel.
  */
 #include "transport/net/link.h"
 
@@ -37,7 +36,7 @@ static struct {
     int slowness; /* calls that a request may take */
     int calls, fails_at;
     bool failed[2], cancelled[2]; /* receiver, sender */
-    bool closed;                  /* by the sender: what is on the wire still arrives */
+    bool closed;                  /* by the sender: data on the wire still arrive */
     size_t forget;                /* bytes that the next receive of data does not get */
 } net;
 
@@ -180,7 +179,7 @@ static const struct kl_net fake = {.name = "Fake",
                                    .close_send = fake_close,
                                    .close_recv = fake_close};
 
-/* Put a message on the wire as a peer that does what it likes would. */
+/* Put a message on the wire as a hostile peer would. */
 static void forge(const void *data, size_t bytes)
 {
     struct request r = {.data = (void *)(uintptr_t)data, .bytes = bytes, .number = net.sent++};
@@ -188,7 +187,7 @@ static void forge(const void *data, size_t bytes)
     finish_send(&r);
 }
 
-/* ---- the link, and who uses it ---- */
+/* ---- the link and its users ---- */
 
 enum kind { COPIED, LENT_OUT, LINES, KINDS };
 
@@ -203,7 +202,7 @@ struct pair {
     struct kl_fifo_tx tx;
     struct kl_fifo_rx rx;
     const struct message *message;
-    int n, sent, received, prepared; /* messages; prepared: whose place was made */
+    int n, sent, received, prepared; /* messages; prepared: with a place for them */
     size_t left, got;                /* of the message: sent; received */
     unsigned char *from, *to, *scratch;
     size_t room; /* of each */
@@ -273,7 +272,7 @@ static const unsigned char *look(struct pair *p, const struct message *m, size_t
     return kl_fifo_ready(&p->rx) ? kl_fifo_open(&p->rx, bytes, more) : NULL;
 }
 
-/* One step of the message that is received; what it did not want to be touched is not. */
+/* Receive one step of the message; memory outside of it stays untouched. */
 static bool receive_step(struct pair *p)
 {
     const struct message *m = &p->message[p->received];
@@ -337,7 +336,7 @@ static const struct message all_kinds[] = {
 };
 enum { ALL = sizeof all_kinds / sizeof all_kinds[0] };
 
-/* ---- what arrives ---- */
+/* ---- arrivals ---- */
 
 static void run_all(uint32_t nslots, size_t slot, unsigned seed, int slowness)
 {
@@ -386,7 +385,7 @@ static void a_burst_arrives(void **state)
     close_pair(&p);
 }
 
-/* What was wanted for a message is not for the one after it. */
+/* A wanted address only holds for its message, not for the next. */
 static void a_want_ends_with_its_message(void **state)
 {
     static const struct message messages[] = {{COPIED, 4000, 1}, {COPIED, 4000, 0}};
@@ -409,7 +408,7 @@ static void a_want_ends_with_its_message(void **state)
     close_pair(&p);
 }
 
-/* Larger than a slot: it waits until somebody wants it. Larger than what is wanted: the reader sees how large, and gets nothing. */
+/* Larger than a slot: it waits for a wanted address. Larger than wanted: the reader sees the size, and gets no data. */
 static void a_step_larger_than_a_slot_waits(void **state)
 {
     static const struct message messages[] = {{LENT_OUT, LENT, 1}};
@@ -443,7 +442,7 @@ static void a_step_larger_than_a_slot_waits(void **state)
     }
 }
 
-/* ---- what fails ---- */
+/* ---- failures ---- */
 
 /* Nothing is called and nothing is touched any more. */
 static void expect_still(struct pair *p)
@@ -483,8 +482,8 @@ static void it_is_cancelled_at_any_point(void **state)
 }
 
 /*
- * Every call of the network fails once. The sender's part says so; the receiver's, too, in the middle of a step, and between two
- * it marks that the sender has left. What was received is right in any case.
+ * Every call of the network fails once. The sender's half reports it. The receiver's half reports it in the middle of a step;
+ * between two it marks that the sender has left. Received data are right in any case.
  */
 static void any_call_may_fail(void **state)
 {

@@ -2,7 +2,7 @@
 /**
  * net.c - ranks of different hosts: a fifo at each end, and a network between them.
  *
- * The receiver's card tells where it listens; both then see to their ends of the connection, so there is no reply to wait for.
+ * The receiver's card has its address; both ends then connect by themselves, so there is no reply to wait for.
  */
 #include "base/error.h"
 #include "device/host/idle.h"
@@ -34,13 +34,13 @@ static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape
     card->net = *handle;
     KL_TRY(kl_fifo_attach_rx(&c->rx, c->link->fifo, c->link->mapped, false));
     c->rx.places = true;
-    c->link->long_steps = c->messages; /* those of collectives fit into slots, wanted elsewhere or not */
+    c->link->long_steps = c->messages; /* steps of collectives fit into slots, with or without a wanted address */
     return ncclSuccess;
 }
 
 /* ---- one connection for both directions: where the plan wants the same NIC for both, and the net can ---- */
 
-/* The other direction, if it uses the same NIC. Where it is handed over there is no connection here. */
+/* The other direction, if it uses the same NIC. With a relay there is no connection here. */
 static struct kl_connector *like_opposite(const struct kl_connector *c)
 {
     struct kl_connector *o = c->opposite;
@@ -49,8 +49,8 @@ static struct kl_connector *like_opposite(const struct kl_connector *c)
     return alike && !o->relayed && c->common->net.net->send_back ? o : NULL;
 }
 
-/* Both directions are being connected, and the lower rank begins. With collectives: there both need both; who sends a message may
- * have to do so before the peer does. */
+/* Both directions are being connected, and the lower rank begins. Only for collectives, where both ranks need both: a message's
+ * sender may have to connect before its peer does. */
 static bool peer_begins(const struct kl_connector *c, const struct kl_connector *opposite)
 {
     return !c->messages && c->peer < c->common->net.rank && !opposite->ready;
@@ -124,8 +124,8 @@ static bool net_sleep_on(struct kl_connector *c)
     const struct kl_net_link *l = c->link;
     int fd = -1, quiet;
 
-    if (!l || l->cancelled || l->loss) return false; /* handed over: who takes it says so in memory */
-    quiet = kl_error_quiet(1);                       /* whoever uses the connection next says so */
+    if (!l || l->cancelled || l->loss) return false; /* handed over: the relay reports in memory */
+    quiet = kl_error_quiet(1);                       /* the next user of the connection reports it */
     ncclResult_t rc = l->net->sleep_on(l->connection, &fd);
     kl_error_quiet(quiet);
     return !rc && fd >= 0 && kl_idle_on(fd);
@@ -133,7 +133,7 @@ static bool net_sleep_on(struct kl_connector *c)
 
 static void net_revoke(struct kl_connector *c)
 {
-    kl_net_link_cancel(c->link); /* what was handed over lies in no memory of users */
+    kl_net_link_cancel(c->link); /* steps that were handed over are in no users' memory */
 }
 
 static const char *net_loss(const struct kl_connector *c)

@@ -29,7 +29,7 @@ static bool is_in_line(struct kl_net_link *l, struct kl_fifo_line *line, struct 
     return true;
 }
 
-/* Where the data are, in one piece, and what the other host is told of them. NULL: not there, or revoked. */
+/* The address of the data, in one piece, and their header for the other host. NULL: not there, or revoked. */
 static const void *find_data(struct kl_net_link *l, const struct kl_fifo_line *line, struct kl_net_step *s)
 {
     bool lines = kl_load_relaxed(&line->claim) == KL_CLAIM_LINES, more = false;
@@ -78,7 +78,7 @@ static ncclResult_t send_second(struct kl_net_link *l, struct kl_net_step *s)
     return l->net->isend(l->connection, s->data, s->bytes, 0, NULL, &s->second);
 }
 
-/* Give the net what it takes. */
+/* Start as many sends as the net takes. */
 static bool send_steps(struct kl_net_link *l, ncclResult_t *rc)
 {
     bool moved = false;
@@ -105,7 +105,7 @@ static ncclResult_t test(const struct kl_net_link *l, void **request)
     return ncclSuccess;
 }
 
-/* Give back what was sent. */
+/* Release the steps that were sent. */
 static bool release_steps(struct kl_net_link *l, ncclResult_t *rc)
 {
     bool moved = false;

@@ -40,7 +40,7 @@ struct kl_relays {
 
 /* ---- failures ---- */
 
-/* Without an owner nobody is told but the sender, who finds that nobody receives. */
+/* Without an owner only the sender notices: its receiver has left. */
 static void fail(struct relay *r, ncclResult_t rc)
 {
     const struct kl_relays_config *c = &r->relays->config;
@@ -124,7 +124,7 @@ static ncclResult_t connect_on(struct relay *r)
     return ncclSuccess;
 }
 
-/* Nothing is left to send, and nothing will come. */
+/* All is sent, and no more steps will come. */
 static bool is_over(struct relay *r)
 {
     return r->link->released == r->link->out.step && kl_fifo_sender_gone(&r->link->out);
@@ -157,7 +157,7 @@ static void free_relay(struct relay *r)
     free(r);
 }
 
-/* ---- who asks ---- */
+/* ---- requests of senders ---- */
 
 static ncclResult_t take_on(struct kl_relays *all, int sender, const struct kl_relay_ask *ask)
 {
@@ -172,7 +172,7 @@ static ncclResult_t take_on(struct kl_relays *all, int sender, const struct kl_r
     return rc;
 }
 
-/* What speaks against it is no news: the owner hears of ranks that leave or fail. */
+/* Errors here are silent: the owner is notified of ranks that leave or fail. */
 static void take_asks_of(struct kl_relays *all, int sender)
 {
     struct kl_relay_ask ask;
@@ -190,7 +190,7 @@ static void take_asks(struct kl_relays *all)
     kl_error_quiet(quiet);
 }
 
-/* By the event loop. */
+/* Called by the event loop. */
 static void notice_message(void *ctx)
 {
     struct kl_relays *all = ctx;
@@ -302,7 +302,7 @@ ncclResult_t kl_relays_create(const struct kl_relays_config *config, struct kl_r
     return ncclSuccess;
 }
 
-/* What no sender uses yet will not be used. */
+/* Fifos that no sender uses yet will not be used. */
 static void drop_unsettled(struct kl_relays *all, bool cancel)
 {
     for (struct relay **link = &all->first; *link;) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * relay.h - PXN: a rank sends through the NIC of another rank of its host, whose process's proxy moves the data.
+ * relay.h - PXN: a rank sends through the NIC of another rank of its host; the proxy of that rank's process moves the data.
  *
  *      sender                          relay                                    receiver
  *        ask: receiver's card, NIC ->    make memory
@@ -11,10 +11,10 @@
  * The fifo lies in the relay's memory. The sender rings the proxy's bell if it sleeps (`asleep` in the fifo). To the
  * receiver the connection is one from the sender. The messages before the fifo go through the bootstrap.
  *
- * Life:     a relay works for as long as its sender does, also when the communicator of its own rank is gone: that one is then
- *           missed by nobody. A failed communicator cancels what it relays.
- * Trust:    who asks is a rank of this communicator on this host; what it asks for is checked all the same.
- * Threads:  create and end are the owner's; the rest happens in the proxy, or in those who help it.
+ * Life:     a relay works for as long as its sender does, even after the communicator of its own rank is destroyed. A failed
+ *           communicator cancels its relays.
+ * Trust:    requests come from ranks of this communicator on this host, and are validated all the same.
+ * Threads: create and end are the owner's; the rest runs in the proxy, or in threads that help it.
  * Source:   the runtime specification, 3.10.
  */
 #ifndef KL_TRANSPORT_NET_RELAY_H
@@ -24,7 +24,7 @@
 #include "proxy/proxy.h"
 #include "transport/net/relay_wire.h"
 
-/** What a rank relays for others. */
+/** The relays of a rank for others. */
 struct kl_relays;
 
 struct kl_relays_config {
@@ -41,13 +41,13 @@ struct kl_relays_config {
 
 ncclResult_t kl_relays_create(const struct kl_relays_config *config, struct kl_relays **relays);
 
-/** Nothing is taken on any more. With `cancel` what there is ends at once, else when its senders have left. NULL is fine. */
+/** Accept no more requests. With `cancel` all relays end at once, else when their senders have left. NULL is fine. */
 void kl_relays_end(struct kl_relays *relays, bool cancel);
 
 /** Is anything relayed? */
 bool kl_relays_busy(struct kl_relays *relays);
 
-/** The proxy, for who helps it. */
+/** The proxy, for threads that help it. */
 struct kl_proxy *kl_relays_proxy(const struct kl_relays *relays);
 
 #endif

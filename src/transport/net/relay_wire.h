@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** relay_wire.h - what a sender and its relay (relay.h) say to each other, through the bootstrap. */
+/** relay_wire.h - messages between a sender and its relay (relay.h), through the bootstrap. */
 #ifndef KL_TRANSPORT_NET_RELAY_WIRE_H
 #define KL_TRANSPORT_NET_RELAY_WIRE_H
 
@@ -22,7 +22,7 @@ struct kl_relay_ask {
 };
 _Static_assert(sizeof(struct kl_relay_ask) == 56 + KL_NET_HANDLE, "wire format");
 
-/** Relay to sender, who answers with struct kl_card_reply. */
+/** Relay to sender; the answer is struct kl_card_reply. */
 struct kl_relay_card {
     struct kl_card card; /* of the fifo */
     struct kl_fd_ticket bell;

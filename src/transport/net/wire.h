@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * wire.h - a step of a fifo on its way through a network: one message, or two.
+ * wire.h - the wire format of a fifo's step: one message, or two.
  *
  *      message 1     signature, bytes, kind, and the data if they fit into the line of a step
  *      message 2     the data otherwise
@@ -14,7 +14,7 @@
 #include "transport/fifo.h"
 
 enum kl_wire_kind {
-    KL_WIRE_SLOT,  /* the data are for a slot, or for where the receiver wants them */
+    KL_WIRE_SLOT,  /* the data are for a slot, or for the receiver's wanted address */
     KL_WIRE_LINES, /* for flagged lines */
     KL_WIRE_KINDS
 };

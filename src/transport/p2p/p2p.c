@@ -19,7 +19,7 @@ struct kl_fifo_block {
     alignas(KL_LINE) struct kl_fifo fifo;
 };
 
-/* Blocks of this process that wait for their sender. A number means nothing elsewhere, and nothing once withdrawn. */
+/* Blocks of this process that wait for their sender. A number is only valid in this process, until it is withdrawn. */
 static struct {
     pthread_mutex_t lock;
     struct kl_fifo_block *first; /* under lock */
@@ -69,7 +69,7 @@ static void leave(struct kl_fifo_block *block)
     if (!left) munmap(block, block->bytes);
 }
 
-/* Host devices have no NVLink: hosts of one domain are played by one machine, whose processes share memory. */
+/* Host devices have no NVLink: one machine emulates all hosts of a domain, and its processes share memory. */
 static enum kl_refusal refuses_hosts(const struct kl_pair_facts *facts)
 {
     if (facts->a->fabric != facts->b->fabric || !facts->ruled) return KL_REFUSAL_OTHER_HOST;
@@ -85,7 +85,7 @@ static enum kl_refusal p2p_refuses(const struct kl_pair_facts *facts)
     return KL_REFUSAL_NONE;
 }
 
-/* Zero pages that come into being when touched: most fifos use few of their slots. */
+/* Zero pages, allocated at the first touch: most fifos use few of their slots. */
 static struct kl_fifo_block *make_block(const struct kl_fifo_shape *shape)
 {
     size_t fifo_bytes = kl_fifo_size(shape), bytes = offsetof(struct kl_fifo_block, fifo) + fifo_bytes;

@@ -14,9 +14,9 @@ struct kl_shm_region {
     struct kl_segment segment;
     struct kl_fd_ticket ticket;
     bool offered;
-    uint32_t room, taken; /* fifos that fit, and that were handed out */
-    uint32_t settled;     /* of those taken: mapped by their senders, or given up */
-    uint32_t users;       /* of those taken: not released; and one for a home that still hands out */
+    uint32_t room, taken; /* fifos that fit, and that are taken */
+    uint32_t settled;     /* of the taken ones: mapped by their senders, or given up */
+    uint32_t users;       /* of the taken ones: not released; and one for a home that still has room */
 };
 
 struct kl_shm_home {
@@ -105,7 +105,7 @@ void kl_shm_region_release(struct kl_shm_region *r, bool settled)
 static ncclResult_t open_region(struct kl_shm_home *home)
 {
     KL_TRY(create(home->fifo_bytes, home->next_room, &home->region));
-    home->region->users = 1; /* the home's */
+    home->region->users = 1; /* owned by the home */
     if (home->next_room < MOST_ROOM) home->next_room *= 2;
     return ncclSuccess;
 }
@@ -126,7 +126,8 @@ ncclResult_t kl_shm_home_take(struct kl_shm_home **home, size_t bytes, struct kl
     if (!*home) KL_TRY(make_home(bytes, home));
     struct kl_shm_home *h = *home;
     if (bytes != h->fifo_bytes)
-        return KL_FAIL(ncclInternalError, "a fifo of %zu bytes among those of %zu", bytes, h->fifo_bytes);
+        return KL_FAIL(ncclInternalError, "a fifo of %zu bytes in a region of fifos of %zu bytes", bytes,
+                       h->fifo_bytes);
     if (!h->region) KL_TRY(open_region(h));
 
     struct kl_shm_region *r = h->region;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * region.h - memory that fifos between processes lie in. Other processes map it (event/fdmap.h).
+ * region.h - memory for fifos between processes. Other processes map it (event/fdmap.h).
  *
  * A region is one segment with room for one fifo, or for several of equal size: descriptors and mappings are scarce, and a
  * rank may receive from thousands. It is on offer until all its fifos are taken and mapped by their senders. A process maps
@@ -21,7 +21,7 @@
 
 struct kl_shm_region;
 
-/** Where receiving fifos of one size lie together; regions grow from a few fifos to many. */
+/** Regions for receiving fifos of one size; each has more fifos than the one before. */
 struct kl_shm_home;
 
 /** A region for one fifo of `bytes`. */
@@ -33,7 +33,7 @@ ncclResult_t kl_shm_home_take(struct kl_shm_home **home, size_t bytes, struct kl
 /** Forget the home; its regions live on while fifos are in them. NULL is fine. */
 void kl_shm_home_free(struct kl_shm_home *home);
 
-/** Whoever has it maps it like the others, through its ticket: its own map goes, and there is no base any more. */
+/** Unmap the owner's mapping; `base` is invalid then. The owner maps the region through its ticket, like others. */
 void kl_shm_region_unmap(struct kl_shm_region *region);
 
 void *kl_shm_region_base(const struct kl_shm_region *region);
@@ -43,7 +43,7 @@ const struct kl_fd_ticket *kl_shm_region_ticket(const struct kl_shm_region *regi
 /** The sender of one of its fifos has mapped it. */
 void kl_shm_region_settle(struct kl_shm_region *region);
 
-/** One of its fifos is not needed any more; with the last one the region goes. */
+/** One of its fifos is not needed any more; the last one frees the region. */
 void kl_shm_region_release(struct kl_shm_region *region, bool settled);
 
 #endif

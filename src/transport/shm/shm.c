@@ -42,7 +42,7 @@ static ncclResult_t shm_setup(struct kl_connector *c, const struct kl_fifo_shape
     return kl_fifo_attach_rx(&c->rx, fifo, bytes, false);
 }
 
-/* A sender that has left meanwhile took its pool along, and has put nothing into it. */
+/* A sender that has left meanwhile has closed its pool, and put no data into it. */
 static ncclResult_t map_pool(struct kl_connector *c, uint64_t deadline, const struct kl_card_reply *reply)
 {
     int quiet = kl_error_quiet(1);
@@ -122,7 +122,7 @@ const struct kl_transport kl_transport_shm = {
     .free = shm_free,
 };
 
-/* Refuses nothing: kl_transport_p2p was asked. */
+/* Never refuses: kl_transport_p2p has checked. */
 const struct kl_transport kl_transport_p2p_hosts = {
     .name = "P2P",
     .via = "P2P/MNNVL",

@@ -20,9 +20,9 @@ struct column {
     int n;
 };
 
-/* ---- what the rows are ---- */
+/* ---- captions of rows ---- */
 
-/* Of the hosts that stand upright, or on their heads. */
+/* For the hosts that are drawn upright, or upside down. */
 static const struct kl_box *first_box(const struct kl_scene *s, int kind, bool flip)
 {
     for (int i = 0; i < s->nboxes; i++)
@@ -41,7 +41,7 @@ static void caption(struct column *c, float y, const char *first, const char *se
     c->n++;
 }
 
-/* What the drawn links between two kinds of boxes have in common; false if there are none. */
+/* The range of bandwidths of the drawn links between two kinds of boxes; false if there are none. */
 static bool range_of(const struct kl_scene *s, int type, const char *end, int one, int other, char text[KL_WORDS])
 {
     float least = 0, most = 0;
@@ -69,7 +69,7 @@ static float center(const struct kl_box *b)
     return b->bar.y + b->bar.h / 2;
 }
 
-/* Towards the end of the host that its GPUs are at: up, or down where it stands on its head. */
+/* Towards the GPUs' end of the host: up, or down if it is upside down. */
 static float away(const struct kl_box *b, float by)
 {
     return b->flip ? b->bar.y + b->bar.h + by : b->bar.y - by;

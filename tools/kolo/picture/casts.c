@@ -14,7 +14,7 @@ struct kl_cast kl_cast_first(const struct kl_scene *s)
     return c;
 }
 
-/* Of hosts in several NVLink domains, only those of the first can be drawn. */
+/* Of hosts in several NVLink domains, only the first domain's can be drawn. */
 static int last_host(const struct kl_scene *s)
 {
     return (s->systems > 1 ? s->systems : s->hosts) - 1;
@@ -87,7 +87,7 @@ static int ascending(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* So many from the front of those visited, the others from the end; of an NVLink domain that is drawn, all are visited. */
+/* Take `front` of the visited hosts from the front, the others from the end; in a drawn NVLink domain all are visited. */
 static void cast_visited(const struct visit *v, int front, struct kl_cast *cast)
 {
     cast->n = v->s->drawn;

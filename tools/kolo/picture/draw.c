@@ -110,7 +110,7 @@ static struct kl_span room_for_name(const struct kl_scene *s, int box, char *nam
     return kl_label_room(s, box, kl_text_width(name, 12, true));
 }
 
-/* CPUs have names; what other bars are stands in the captions of their rows. */
+/* CPUs have names; other bars are named by the captions of their rows. */
 static void draw_bar_names(const struct kl_scene *s, FILE *to)
 {
     for (int i = 0; i < s->nboxes; i++) {

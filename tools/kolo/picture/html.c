@@ -60,7 +60,7 @@ static void put_choice_of_hosts(const struct kl_views *v, FILE *to)
     for (int i = 0; i < 2; i++)
         fprintf(to, "<option value=\"%s\">%s: %d–%d</option>\n", names[i], names[i], v->cast[i].host[0],
                 v->cast[i].host[v->cast[i].n - 1]);
-    fputs("<option value=\"channel\" title=\"the ends of a ring; the root of a tree and what hangs on it\">of the "
+    fputs("<option value=\"channel\" title=\"the ends of a ring; the root of a tree and its subtree\">of the "
           "channel</option>\n</select></label>\n",
           to);
 }
@@ -85,7 +85,7 @@ static void put_controls(const struct kl_scene *s, const struct kl_views *v, con
     fputs("<button type=\"button\" id=\"theme\">theme: automatic</button>\n</div>\n", to);
 }
 
-/* What the rows are: it stays where it is when the rest is scrolled. */
+/* The captions of rows stay in place when the rest is scrolled. */
 enum { ROWS_W = KL_PAGE_MARGIN + KL_PAGE_CAPTIONS - 2 };
 
 /* For page.css: the part of a drawing that is as wide as the page, and its width as it was laid out. */

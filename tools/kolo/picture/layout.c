@@ -67,7 +67,7 @@ static bool holds_nics(const struct kl_scene *s, int node)
     return kl_page_child(s, node, KL_NODE_NIC, -1, kl_scene_system(s, node)) >= 0;
 }
 
-/* A switch or CPU with all that is in it. Frames are as high as what they hold: from the GPUs to the lowest tile. */
+/* A switch or CPU with its contents. Frames are as high as their contents: from the GPUs to the lowest tile. */
 static void place_node(struct kl_page *p, int node, float x)
 {
     const struct kl_scene *s = p->s;

@@ -22,7 +22,7 @@ void kl_draw_legend_loads(float x, float y, FILE *to)
     }
 }
 
-/* The bandwidths of what is drawn, each once, from the lowest. Those that are nearly the same have one width. */
+/* The bandwidths of drawn links, each once, from the lowest. Nearly equal ones have one width. */
 static int widths_of(const struct kl_scene *s, float bw[WIDTHS], bool *more)
 {
     int n = 0;
@@ -39,7 +39,7 @@ static int widths_of(const struct kl_scene *s, float bw[WIDTHS], bool *more)
         if (next <= 0) return n;
         if (n == WIDTHS) {
             *more = true;
-            bw[n - 1] = next; /* the highest is always told */
+            bw[n - 1] = next; /* the highest is always shown */
         } else {
             bw[n++] = next;
         }
@@ -62,7 +62,7 @@ static const char *kind_of(const struct kl_scene *s, float bw)
     return word ? word : "";
 }
 
-/* What is written below one of them, and how much room it takes. */
+/* The text below one of them; returns its width. */
 static float describe(const struct kl_scene *s, float bw, bool gap, char text[64])
 {
     float w;

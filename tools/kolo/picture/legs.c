@@ -87,13 +87,13 @@ static void follow(struct kl_leg_writer *w, const struct kl_wire *wire, bool bac
     w->box = back ? wire->a : wire->b;
 }
 
-/* The right end of a bar: there what is not drawn would be. */
+/* The right end of a bar: undrawn boxes would be there. */
 static float far_end(const struct kl_box *b)
 {
     return b->bar.x + b->bar.w - 12;
 }
 
-/* What is followed next begins in a box that is not drawn, as a bar of it is. */
+/* The next path begins in an undrawn box, at a drawn bar. */
 static void come_from_afar(struct kl_leg_writer *w, int box)
 {
     w->box = box;

@@ -22,13 +22,13 @@ struct kl_leg_writer {
     int box;    /* entered last; -1: none */
 };
 
-/** Begin a leg; what follows are its paths, then kl_leg_end. */
+/** Begin a leg; its paths follow, then kl_leg_end. */
 void kl_leg_begin(struct kl_leg_writer *w);
 
 /** Follow a path of a domain's topology in one copy of the machine. */
 void kl_leg_path(struct kl_leg_writer *w, int copy, int domain, const struct kl_path *path);
 
-/** Come from hosts that are not drawn, over the network; go to what is not drawn, beyond the bar that was reached. */
+/** Come from hosts that are not drawn, over the network; go to an undrawn box, beyond the bar that was reached. */
 void kl_leg_from_afar(struct kl_leg_writer *w);
 void kl_leg_to_afar(struct kl_leg_writer *w);
 

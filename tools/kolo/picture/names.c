@@ -8,7 +8,7 @@
 
 static int rank_of(const struct kl_scene *s, const struct kl_box *b)
 {
-    int machine = s->systems > 1 ? b->copy : b->host; /* which of them, all of whose ranks come one after the other */
+    int machine = s->systems > 1 ? b->copy : b->host; /* index of the machine: its ranks are consecutive */
 
     return s->topo->node[b->node].gpu.rank + machine * s->view->plan->ranks_per_host;
 }

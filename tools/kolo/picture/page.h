@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * page.h - sizes of a picture: what measure.c finds and layout.c places by.
+ * page.h - sizes of a picture: measure.c computes them, layout.c uses them.
  */
 #ifndef KOLO_TOOL_PICTURE_PAGE_H
 #define KOLO_TOOL_PICTURE_PAGE_H
@@ -18,14 +18,14 @@ enum {
     KL_PAGE_SMALL_STEP = 15,
     KL_PAGE_SMALL_APART = 16,
     KL_PAGE_BAR_H = 34,
-    KL_PAGE_GUTTER = 14,   /* left of everything in a switch: there its link to what is around it runs */
-    KL_PAGE_CPU_NAME = 76, /* more of it in a CPU whose bar is crossed by too many cables */
-    KL_PAGE_INSET = 6,     /* of what is inside a frame */
+    KL_PAGE_GUTTER = 14,   /* left of everything in a switch: room for its link to the box around it */
+    KL_PAGE_CPU_NAME = 76, /* more of it in a CPU with a bar that too many cables cross */
+    KL_PAGE_INSET = 6,     /* of the contents of a frame */
     KL_PAGE_APART = 8,     /* frames of switches */
     KL_PAGE_CPUS_APART = 28,
     KL_PAGE_HEAD = 26,       /* title of a host */
     KL_PAGE_ABOVE_GPUS = 54, /* room for NVLinks to an NVSwitch */
-    KL_PAGE_ABOVE_ARCS = 4,  /* of the highest arc, what the title's room spares */
+    KL_PAGE_ABOVE_ARCS = 4,  /* of the highest arc, besides the title's room */
     KL_PAGE_BELOW_GPUS = 34, /* for PCI links */
     KL_PAGE_ABOVE_NICS = 26,
     KL_PAGE_BELOW_ROW = 22,
@@ -34,9 +34,9 @@ enum {
     KL_PAGE_TO_NETWORK = 50,
     KL_PAGE_NETWORK_H = 40,
     KL_PAGE_MARGIN = 16,
-    KL_PAGE_CAPTIONS = 124, /* what the rows are, left of the first host */
+    KL_PAGE_CAPTIONS = 124, /* captions of the rows, left of the first host */
     KL_PAGE_LEAST_HOST = 190,
-    KL_PAGE_ROW_WIDTH = 1720 /* hosts beyond it go into a second row, on their heads */
+    KL_PAGE_ROW_WIDTH = 1720 /* hosts beyond it go into a second row, upside down */
 };
 
 /** Heights within a host: the same for all hosts. `bar` and `nic` by level. */
@@ -51,7 +51,7 @@ struct kl_page {
     float host_width;
     int copy, host;  /* being placed */
     float left, top; /* of that host */
-    bool flip;       /* it stands on its head */
+    bool flip;       /* it is upside down */
 };
 
 /**
@@ -65,10 +65,10 @@ int kl_page_hidden_gpus(const struct kl_scene *s, int system);
 
 float kl_page_nics_height(const struct kl_scene *s);
 
-/** Have switches in a node NICs, whose cables run down through its bar? */
+/** Do switches in a node have NICs with cables down through its bar? */
 bool kl_page_nics_deeper(const struct kl_scene *s, int node);
 
-/** Left of what is inside a switch or CPU. */
+/** Left of the contents of a switch or CPU. */
 float kl_page_gutter(const struct kl_scene *s, int node);
 
 /** Widths of all frames of switches and CPUs; then of a host. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The script of `kolo graph --format html`: chooses what of the drawing is shown. Everything it says was written by
-   kolo; it adds up nothing but what part of a link is used. */
+/* The script of `kolo graph --format html`: chooses the visible parts of the drawing. All its texts were written by
+   kolo; it only adds up the used part of each link. */
 "use strict";
 (function () {
     const facts = JSON.parse(document.getElementById("facts").textContent);
@@ -37,7 +37,7 @@
         wires.forEach((wire, i) => wire.setAttribute("aria-label", now.wires[i].name + ", " + now.wires[i].bw));
     }
 
-    /* What the last choice of hosts stands for: it differs from channel to channel. */
+    /* Name the last choice of hosts: it differs from channel to channel. */
     function nameHosts() {
         const view = facts.views.list[channel < 0 ? 0 : facts.views.of_ways[graph][channel]];
         hosts.options[2].text = "of the channel: " + ranges(view.hosts);

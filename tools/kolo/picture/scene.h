@@ -6,36 +6,20 @@
  *     measure.c  how wide and how high they are
  *     layout.c   where the boxes stand
  *     wires.c    where the links run
- *     load.c     what the channels of each graph take from each link
+ *     load.c     load of each graph's channels on each link
  *     legs.c     how one leg of a channel runs over the wires
  *     ways.c     the legs of each channel, and in which order it visits the GPUs
  *     busy.c     which link is busy when
- *     words.c    what is said about the cluster, its graphs and its links
- *     names.c    what is said about boxes
+ *     words.c    texts about the cluster, its graphs and its links
+ *     names.c    texts about boxes
  *     labels.c   where names of bars have room
  *     casts.c    which hosts of many are drawn
  *     draw.c     SVG of boxes, wires and ways
  *     times.c    SVG of which link is busy when
- *     captions.c, legend.c   SVG of what explains both
- *     text.c     texts of strangers in XML and HTML
+ *     captions.c, legend.c   SVG of captions and legends
+ *     text.c     untrusted texts in XML and HTML
  *     svg.c, html.c    the two documents
- *     views.c, views_json.c    what the script of the second one shows
- *
- *     +- host 0 --------------------------------+
- *     | [ NVSwitch                            ] |   bars: what many links meet in
- *     |    |      |            |      |         |
- *     | +---------------+ +-------------------+ |
- *     | | GPU/0  GPU/1  | |  GPU/2  GPU/3     | |   tiles
- *     | |  |______|___  | |   |______|____    | |
- *     | | [PCI switch ] | |  [PCI switch ]    | |
- *     | | |  NET/0      | |  |   NET/1        | |
- *     | | [ CPU       ]-----[ CPU           ] | |
- *     +------|-----------------------|----------+
- *     [ network                                 ]
- *
- * The machine is the whole one, before trimming, so that what a communicator doesn't use is seen as well. Hosts that
- * the network joins are alike: a *copy* of the machine is drawn for each. Hosts that share an NVLink domain are parts of
- * one machine, which is drawn once.
+ *     views.c, views_json.c    the views of the HTML document's script
  *
  * Units: pixels, y down. Deterministic: everything follows from the order of nodes and links.
  */
@@ -55,7 +39,7 @@ enum kl_box_kind {
     KL_BOX_GPU,
     KL_BOX_NIC,
     KL_BOX_NETWORK,
-    KL_BOX_MORE /* stands for what is not drawn */
+    KL_BOX_MORE /* stands for undrawn boxes */
 };
 
 enum {
@@ -73,14 +57,14 @@ struct kl_rect {
 
 struct kl_box {
     int kind;
-    int node;             /* of the machine; -1 for hosts, the network and what is not drawn */
+    int node;             /* of the machine; -1 for hosts, the network and KL_BOX_MORE */
     int copy;             /* of the machine */
-    int host;             /* its number in the cluster; -1 for what belongs to none */
-    bool flip;            /* of a host that stands on its head: its GPUs are below */
+    int host;             /* its number in the cluster; -1 for boxes outside of hosts */
+    bool flip;            /* of a host that is drawn upside down: its GPUs are below */
     bool lower;           /* of the two rows of small NICs */
     int count;            /* MORE: of how many GPUs, or hosts when host is -1 */
     struct kl_rect bar;   /* the tile or bar */
-    struct kl_rect frame; /* around what is inside; no width: none */
+    struct kl_rect frame; /* around the contents; no width: none */
 };
 
 /** A link, with up to four corners, or an arc. */
@@ -93,12 +77,12 @@ struct kl_wire {
     float apex; /* of an arc between two points: how far it rises (negative: falls); 0: straight */
 };
 
-/** How a channel runs, and the number of each GPU in its order. */
+/** The path of a channel, and the number of each GPU in its order. */
 struct kl_way {
     char *path;        /* SVG path data, a line for each leg */
     int32_t *number;   /* by box; -1 for none */
     uint8_t *uses;     /* by link of the machine */
-    uint64_t channels; /* bits of those that run so */
+    uint64_t channels; /* bits of the channels with this path */
 };
 
 struct kl_picture_graph {
@@ -110,6 +94,23 @@ struct kl_picture_graph {
     struct kl_timeline *times; /* NULL: there is none */
 };
 
+/**
+ *     +- host 0 --------------------------------+
+ *     | [ NVSwitch                            ] |   bars: many links meet there
+ *     |    |      |            |      |         |
+ *     | +---------------+ +-------------------+ |
+ *     | | GPU/0  GPU/1  | |  GPU/2  GPU/3     | |   tiles
+ *     | |  |______|___  | |   |______|____    | |
+ *     | | [PCI switch ] | |  [PCI switch ]    | |
+ *     | | |  NET/0      | |  |   NET/1        | |
+ *     | | [ CPU       ]-----[ CPU           ] | |
+ *     +------|-----------------------|----------+
+ *     [ network                                 ]
+ *
+ * The machine is the whole one, before trimming, so that unused parts are visible as well. Hosts that
+ * the network joins are alike: a *copy* of the machine is drawn for each. Hosts that share an NVLink domain are parts of
+ * one machine, which is drawn once.
+ */
 struct kl_scene {
     const struct kl_plan_view *view;
     struct kl_topo *topo; /* the whole machine */
@@ -147,8 +148,8 @@ struct kl_cast {
 };
 
 /**
- * Everything, ready to be drawn: with the first hosts, or with those of `cast`, of which there must be as many as a scene
- * with the first draws; such a scene has no timelines. ncclSystemError when memory is short.
+ * Everything, ready to be drawn: with the first hosts, or with the hosts of `cast`. `cast` must have as many hosts as a scene
+ * with the first ones draws; its scene has no timelines. ncclSystemError when memory is short.
  */
 ncclResult_t kl_scene_create(const struct kl_plan_view *view, const struct kl_cast *cast, struct kl_scene **scene);
 void kl_scene_free(struct kl_scene *s);
@@ -192,7 +193,7 @@ static inline int kl_scene_copy(const struct kl_scene *s, int host)
     return -1;
 }
 
-/** The host that a drawn copy is: what kl_scene_copy says the other way round. */
+/** The host of a drawn copy: the inverse of kl_scene_copy. */
 static inline int kl_scene_host(const struct kl_scene *s, int copy)
 {
     return s->systems > 1 ? copy : s->shown[copy];

@@ -51,7 +51,7 @@ static void put_escaped(char c, FILE *to)
     }
 }
 
-/* The first character, escaped; returns what follows. */
+/* Write the first character, escaped; returns the rest. */
 static const char *put_character(const char *text, FILE *to)
 {
     int n = character((const unsigned char *)text);

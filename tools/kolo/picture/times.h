@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** times.h - which link is busy when (plan/timeline.h), as rows of colours from left to right. */
+/** times.h - the use of links over time (plan/timeline.h), as rows of colours from left to right. */
 #ifndef KOLO_TOOL_PICTURE_TIMES_H
 #define KOLO_TOOL_PICTURE_TIMES_H
 
@@ -10,7 +10,7 @@
 
 enum { KL_TIMES_W = 794 };
 
-/** Two sentences about it: what runs, and what its numbers are worth. */
+/** Two sentences: the operation, and the accuracy of the numbers. */
 char *kl_words_times(const struct kl_timeline *t, char text[KL_WORDS]);
 char *kl_words_times_worth(const struct kl_timeline *t, char text[KL_WORDS]);
 

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* ---- what stands in what ---- */
+/* ---- nesting of boxes ---- */
 
 static bool may_contain(const struct kl_topo *t, const struct kl_link *l)
 {
@@ -57,9 +57,9 @@ static void house_the_rest(struct kl_scene *s)
     }
 }
 
-/* ---- what is drawn ---- */
+/* ---- choice of drawn boxes ---- */
 
-/* GPUs of a system whose rank is lower: which of many is this? */
+/* The number of a GPU in its system: GPUs with a lower rank. */
 static int number_of(const struct kl_scene *s, int node)
 {
     const struct kl_topo *t = s->topo;
@@ -95,7 +95,7 @@ static void hide_many(struct kl_scene *s, enum kl_node_type type, int most, int 
     }
 }
 
-/* A leaf that is drawn makes everything around it drawn. */
+/* All boxes around a drawn leaf are drawn. */
 static void mark_around(const struct kl_scene *s, enum kl_node_type type, bool *seen)
 {
     for (int i = 0; i < s->topo->count[type]; i++)

@@ -8,7 +8,7 @@ void kl_views_close(struct kl_views *v)
     for (int i = 1; i < v->n; i++) kl_scene_free(v->scene[i]);
 }
 
-/* The view with these hosts, which is made if there is none; 0 for machines whose hosts differ. */
+/* The view with these hosts, created if there is none; 0 for machines with different hosts. */
 static ncclResult_t view_of(const struct kl_scene *s, struct kl_views *v, const struct kl_cast *cast, int *view)
 {
     *view = 0;

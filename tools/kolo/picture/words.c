@@ -95,7 +95,7 @@ double kl_wire_fullness(const struct kl_scene *s, const struct kl_picture_graph 
     return there > back ? there : back;
 }
 
-/* Sums of single precision need not be exact: a thousandth is forgiven. */
+/* Sums of single precision are inexact: tolerate a thousandth. */
 int kl_load_step(double part)
 {
     if (part < 0.001) return 0;

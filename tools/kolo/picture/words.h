@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * words.h - what a picture says about a cluster, its boxes, its wires and its graphs.
+ * words.h - texts of a picture about a cluster, its boxes, its wires and its graphs.
  *
- * Texts may hold whatever stood in a file: escape them for the format that they go into. All are cut to KL_WORDS bytes.
+ * Texts may hold any bytes of a file: escape them for the output format. All are cut to KL_WORDS bytes.
  */
 #ifndef KOLO_TOOL_PICTURE_WORDS_H
 #define KOLO_TOOL_PICTURE_WORDS_H
@@ -21,11 +21,11 @@ char *kl_words_graph(const struct kl_scene *s, const struct kl_picture_graph *g,
 /** "0, 8-11": numbers of channels, given as bits. */
 char *kl_words_channels(uint64_t channels, char text[KL_WORDS]);
 
-/** "ring, channel 0 (8: the same)", and what the arrows and numbers mean for this kind of graph. */
+/** "ring, channel 0 (8: the same)", and the meaning of arrows and numbers for this kind of graph. */
 char *kl_words_way(const struct kl_picture_graph *g, const struct kl_way *way, char text[KL_WORDS]);
 const char *kl_words_arrows(int id);
 
-/** What a number at a GPU says: "3", "root", "head". */
+/** The text for a number at a GPU: "3", "root", "head". */
 char *kl_words_number(int id, int number, char text[KL_WORDS]);
 
 /** The two lines of a tile or bar; the second may be empty. */

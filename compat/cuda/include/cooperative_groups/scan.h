@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** cooperative_groups/scan.h - of each thread of a group what those before it have together, with its own value or without. */
+/** cooperative_groups/scan.h - prefix sums over the threads of a group, with the own value or without. */
 #ifndef KOLO_CUDA_COOPERATIVE_GROUPS_SCAN_H
 #define KOLO_CUDA_COOPERATIVE_GROUPS_SCAN_H
 

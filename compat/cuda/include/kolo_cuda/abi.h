@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * abi.h - what kernels that kolo-nvcc compiled call in the runtime's library, in C: the engine implements it, device.h wraps it.
+ * abi.h - the C functions of the runtime's library for kernels of kolo-nvcc: the engine implements them, device.h wraps them.
  *
  * All of it is for code that runs inside of a kernel, in one thread of one block. `file` and `line` are where the program calls: they are
  * shown when the threads of a block wait for each other forever. The thread-local variables are read by kernels as constants: they
@@ -20,11 +20,11 @@ extern "C" {
 #define KOLO_CUDA_TLS extern KOLO_CUDA_API __thread __attribute__((tls_model("initial-exec")))
 
 KOLO_CUDA_TLS void *__koloShared; /* dynamic shared memory of the block, aligned to a page */
-KOLO_CUDA_TLS int __koloImage;   /* whose copies of variables this thread sees: 0 the host's, 1 + d those of device d */
-KOLO_CUDA_TLS int __koloPending; /* launches of this thread that have their configuration and wait for their kernel */
-KOLO_CUDA_TLS int __koloPatience; /* how often it may still look at what others write before it lets them run */
+KOLO_CUDA_TLS int __koloImage;    /* the copies of variables that this thread uses: 0 the host's, 1 + d device d's */
+KOLO_CUDA_TLS int __koloPending;  /* launches of this thread that have their configuration and wait for their kernel */
+KOLO_CUDA_TLS int __koloPatience; /* polls of other threads' data that are left before it yields */
 
-/* What a barrier of the block gives each of its threads. */
+/* The result of a block's barrier for each of its threads. */
 enum { KOLO_BARRIER_PLAIN, KOLO_BARRIER_COUNT, KOLO_BARRIER_AND, KOLO_BARRIER_OR };
 
 /** Wait for the threads of the block that have not returned; `count` threads of them if that is not 0. `id` is 0 to 15. */
@@ -44,7 +44,7 @@ KOLO_CUDA_API void __koloGridBarrier(const char *file, int line);
 /** Was the grid launched as a cooperative one? */
 KOLO_CUDA_API int __koloCooperative(void);
 
-/* What the lanes of a warp do together. The value returned, by operation: nothing; the lanes whose value is not 0; the value of lane
+/* Operations of the lanes of a warp. The value returned, by operation: nothing; the lanes with values other than 0; the value of lane
  * `source`, or the own one if it takes no part; the lanes with the same value; all lanes if all values are equal, else 0; the reduction. */
 enum {
     KOLO_WARP_SYNC,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * arithmetic.h - the functions on numbers that device code has without including anything, besides those of the C library.
+ * arithmetic.h - the functions on numbers that device code has without including anything, besides the C library's.
  *
  * Fast forms (__expf ...) are the accurate ones. Where a rounding is named the result is rounded so; conversions to integers saturate.
  */
@@ -65,7 +65,7 @@ static inline float fdividef(float x, float y) { return x / y; }
 static inline double fdivide(double x, double y) { return x / y; }
 static inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
 
-/* ---- what the C library lacks ---- */
+/* ---- functions missing from the C library ---- */
 
 static inline double rsqrt(double x) { return 1.0 / ::sqrt(x); }
 static inline float rsqrtf(float x) { return (float)(1.0 / ::sqrt((double)x)); }
@@ -117,7 +117,7 @@ inline double cos_of_pi(double x)
     }
 }
 
-/** The x of which `f` is y, by Newton's method from a first guess; the derivative is that of erf or erfc, of sign `s`. */
+/** Solve f(x) = y by Newton's method from a first guess; the derivative is erf's or erfc's, of sign `s`. */
 template <class F> inline double inverse_error(F f, double y, double x, double s)
 {
     for (int i = 0; i < 40; i++) {
@@ -253,13 +253,13 @@ static inline double __hiloint2double(int hi, int lo) { return __longlong_as_dou
 namespace __kolo
 {
 
-/** Compilers know nothing of the value from here on, nor move what makes it past this. */
+/** Hide a value from the optimiser: it is unknown from here on, and its computation does not move past this. */
 template <class T> inline void hide(T &value)
 {
     __asm__ __volatile__("" : "+m"(value) : : "memory");
 }
 
-/** What `operation` gives when the processor rounds as `mode` says. */
+/** The result of `operation` in the processor's rounding mode `mode`. */
 template <class R, class F, class... A> inline R rounded(int mode, F operation, A... operands)
 {
     int before = std::fegetround();
@@ -273,8 +273,8 @@ template <class R, class F, class... A> inline R rounded(int mode, F operation, 
     return result;
 }
 
-/** `x`, which is a whole number, as an integer; the nearest one there is. What is no number becomes 0, or where one of the types has 64
- * bits the one with only its highest bit set. Source: PTX ISA, cvt. */
+/** `x`, which is a whole number, as an integer; the nearest one there is. NaN becomes 0, or if one of the types has 64
+ * bits the value with only its highest bit set. Source: PTX ISA, cvt. */
 template <class To, class From> inline constexpr To saturate(From x)
 {
     constexpr From limit = (From)(1ull << (std::numeric_limits<To>::digits - 1)) * (From)2;
@@ -285,7 +285,7 @@ template <class To, class From> inline constexpr To saturate(From x)
     return (To)x;
 }
 
-/** A cast in device code: from real numbers to integers as devices do it, else what a cast is anywhere. */
+/** A cast in device code: from real numbers to integers as devices do it, else an ordinary cast. */
 template <class To, class From> inline constexpr To cast(From x)
 {
     if constexpr (std::is_floating_point<From>::value && std::is_integral<To>::value && !std::is_same<To, bool>::value) {

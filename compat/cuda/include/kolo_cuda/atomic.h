@@ -2,7 +2,7 @@
 /**
  * atomic.h - atomicAdd and its kin: relaxed, each giving the old value, in three scopes that are one here.
  *
- * A thread that asks again and again, waiting for another one, lets others run now and then.
+ * A thread that polls in a loop yields from time to time.
  */
 #ifndef KOLO_CUDA_ATOMIC_H
 #define KOLO_CUDA_ATOMIC_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** device.h - what kernels use without including anything. Included by cuda_runtime.h in what kolo-nvcc compiles; C++17. */
+/** device.h - functions that kernels use without including anything. Included by cuda_runtime.h under kolo-nvcc; C++17. */
 #ifndef KOLO_CUDA_DEVICE_H
 #define KOLO_CUDA_DEVICE_H
 

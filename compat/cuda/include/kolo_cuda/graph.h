@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** graph.h - what kernels say to the graph that they are nodes of. */
+/** graph.h - functions of kernels on their own graph. */
 #ifndef KOLO_CUDA_GRAPH_H
 #define KOLO_CUDA_GRAPH_H
 

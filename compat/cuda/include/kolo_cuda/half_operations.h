@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * half_operations.h - what can be done with numbers of 16 bits, and pairs of them, whatever their format. Included once for each type:
+ * half_operations.h - operations on numbers of 16 bits, and pairs of them, in any format. Included once for each type:
  *
  *     KOLO_HALF, KOLO_HALF2   the type, and its pair
  *     KOLO_HALF_FORMAT        its format (small_float.h)
- *     KOLO_HALF_BITS          the function that makes one of its bits
- *     KOLO_HALF_EXACT         a type in which sums, products and quotients are so exact that rounding them again rounds rightly
+ *     KOLO_HALF_BITS          the function that makes one from its bits
+ *     KOLO_HALF_EXACT         a type with sums, products and quotients so exact that rounding them again is correct
  */
 /* clang-format off */
 
@@ -45,7 +45,7 @@ static inline bool __hgt(KOLO_HALF a, KOLO_HALF b) { return (float)a > (float)b;
 static inline bool __hgtu(KOLO_HALF a, KOLO_HALF b) { return __hisnan(a) || __hisnan(b) || (float)a > (float)b; }
 static inline bool __hge(KOLO_HALF a, KOLO_HALF b) { return (float)a >= (float)b; }
 static inline bool __hgeu(KOLO_HALF a, KOLO_HALF b) { return __hisnan(a) || __hisnan(b) || (float)a >= (float)b; }
-/* What is no number loses against one; -0 is less than 0. */
+/* NaN loses against a number; -0 is less than 0. */
 static inline KOLO_HALF __hmin(KOLO_HALF a, KOLO_HALF b) { if (__hisnan(a)) return __hisnan(b) ? KOLO_HALF_BITS(KOLO_HALF_FORMAT::nan) : b; if (__hisnan(b)) return a; if ((float)a == (float)b) return a.__x >> 15 ? a : b; return (float)a < (float)b ? a : b; }
 static inline KOLO_HALF __hmin_nan(KOLO_HALF a, KOLO_HALF b) { return __hisnan(a) || __hisnan(b) ? KOLO_HALF_BITS(KOLO_HALF_FORMAT::nan) : __hmin(a, b); }
 static inline KOLO_HALF __hmax(KOLO_HALF a, KOLO_HALF b) { if (__hisnan(a)) return __hisnan(b) ? KOLO_HALF_BITS(KOLO_HALF_FORMAT::nan) : b; if (__hisnan(b)) return a; if ((float)a == (float)b) return a.__x >> 15 ? b : a; return (float)a > (float)b ? a : b; }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** launch.h - what translated launches, kernels and variables call: how they come to the engine. For kolo-nvcc's output only. */
+/** launch.h - calls of translated launches, kernels and variables into the engine. For kolo-nvcc's output only. */
 #ifndef KOLO_CUDA_LAUNCH_H
 #define KOLO_CUDA_LAUNCH_H
 
@@ -64,7 +64,7 @@ template <class T> inline void *address(T &parameter)
     return (void *)__builtin_addressof(parameter);
 }
 
-/** A parameter's type as that of the function has it: a compiler may keep __restrict__ where types depend on a template's arguments. */
+/** A parameter's type as in the function's type: a compiler may keep __restrict__ in types that depend on template arguments. */
 template <class T> struct parameter_type {
     using type = T;
 };
@@ -110,7 +110,7 @@ template <auto F> inline const char *kernel_name()
     return __PRETTY_FUNCTION__; /* the engine takes the name out of it */
 }
 
-/** What the __shared__ variables of a kernel's own body take. */
+/** Bytes of the __shared__ variables in a kernel's own body. */
 template <auto F> inline size_t shared_bytes = 0;
 
 /** One of them, the `Which`th: it is counted while the object is loaded. */

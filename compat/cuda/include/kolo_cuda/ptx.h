@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** ptx.h - what translated PTX calls: operands of an instruction's type, whatever the program's variables are. */
+/** ptx.h - functions for translated PTX: operands have the instruction's type, whatever the program's variables are. */
 #ifndef KOLO_CUDA_PTX_H
 #define KOLO_CUDA_PTX_H
 
@@ -22,7 +22,7 @@ enum {
     seq_cst = __ATOMIC_SEQ_CST
 };
 
-/** A register holds bits: what has the same size is copied, else it is a number. */
+/** A register holds bits: a value of the same size is copied, else converted. */
 template <class D, class T> inline void put(D &to, T value)
 {
     if constexpr (sizeof(D) == sizeof(T))

@@ -60,7 +60,7 @@ inline uint64_t shift_rounded(uint64_t magnitude, int n, rounding mode, bool up)
 }
 
 /**
- * The code, without sign, of a number that is not NaN: E bits of exponent, M of mantissa. What is too large for the format gets codes
+ * The code, without sign, of a number that is not NaN: E bits of exponent, M of mantissa. Values too large for the format get codes
  * above its largest, in order; infinity the largest of all.
  */
 template <int E, int M> inline uint32_t encode(double x, rounding mode)
@@ -79,7 +79,7 @@ template <int E, int M> inline uint32_t encode(double x, rounding mode)
                       shift_rounded(mantissa, 52 - M + (scale - exponent), mode, up));
 }
 
-/** The float next to `x` of which the last bit is 1, unless x is a float: what rounds right when it is rounded again. */
+/** Round to odd: the float next to `x` with last bit 1, unless x is a float. Rounding it again is correct. */
 inline float to_odd(double x)
 {
     float f = (float)x;
@@ -178,7 +178,7 @@ template <class F> inline uint16_t round_to(double x, rounding mode)
     return (uint16_t)(sign | code);
 }
 
-/** A whole number out of 16 bits or less; what is no number is 0, or the highest of 64 bits. Source: PTX ISA, cvt. */
+/** A whole number from 16 bits or less; NaN is 0, or the highest of 64 bits. Source: PTX ISA, cvt. */
 template <class T> inline T saturate_whole(double x)
 {
     if (x != x) return sizeof(T) < 8 ? 0 : (T)(1ull << 63);

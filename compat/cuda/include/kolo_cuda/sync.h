@@ -58,7 +58,7 @@ inline unsigned lane()
     return thread_rank() % 32;
 }
 
-/** The lanes of `mask` that are there: a ballot of which everybody says yes. */
+/** The lanes of `mask` that are there: a ballot in which all vote yes. */
 inline unsigned present(unsigned mask, const char *file, int line)
 {
     return (unsigned)__koloWarp(mask, KOLO_WARP_BALLOT, 1, 0, file, line);
@@ -68,7 +68,7 @@ template <class T> inline uint64_t to_bits(const T &value)
 {
     uint64_t bits = 0;
 
-    static_assert(sizeof value <= 8, "what lanes exchange has up to 8 bytes");
+    static_assert(sizeof value <= 8, "lanes exchange values of up to 8 bytes");
     memcpy(&bits, &value, sizeof value);
     return bits;
 }
@@ -81,7 +81,7 @@ template <class T> inline T of_bits(uint64_t bits)
     return value;
 }
 
-/** The value of lane `source`; what is larger than 8 bytes in several steps. */
+/** The value of lane `source`; larger than 8 bytes in several steps. */
 template <class T> inline T take_from(unsigned mask, T value, unsigned source, const char *file, int line)
 {
     if constexpr (sizeof(T) <= 8) {
@@ -187,7 +187,7 @@ KOLO_CUDA_REDUCE(__reduce_or_sync, unsigned, KOLO_WARP_OR)
 KOLO_CUDA_REDUCE(__reduce_xor_sync, unsigned, KOLO_WARP_XOR)
 #undef KOLO_CUDA_REDUCE
 
-/* Forms without _sync went with CUDA 9 for devices that Kolo plays. */
+/* CUDA 9 removed the forms without _sync for devices that Kolo emulates. */
 #define KOLO_CUDA_GONE __attribute__((error("this form without _sync is gone: name the lanes that take part")))
 extern "C" {
 KOLO_CUDA_GONE int __all(int);
@@ -205,7 +205,7 @@ template <class T> KOLO_CUDA_GONE T __shfl_xor(T, int, int = 32);
 namespace __kolo
 {
 
-/** Looked at what others write once more: now and then they get their turn. */
+/** Called after each poll of other threads' data: yields from time to time. */
 inline void patience()
 {
     if (__builtin_expect(--__koloPatience <= 0, 0)) __koloYield();

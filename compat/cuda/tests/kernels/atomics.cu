@@ -76,7 +76,7 @@ static __global__ void tickets(unsigned *next, unsigned char *taken)
     taken[atomicAdd(next, 1u)]++;
 }
 
-/* The last block to finish sums up what all have left: as in NVIDIA's samples. */
+/* The last block to finish sums up the results of all: as in NVIDIA's samples. */
 static __global__ void last_block(const int *in, int *part, unsigned *finished, int *out)
 {
     __shared__ bool last;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared memory in its shapes, and what attributes and occupancy say of the kernels that have it. */
+/* Shared memory in its shapes, and attributes and occupancy of kernels that have it. */
 #include "check.h"
 
 struct vector {
@@ -7,7 +7,7 @@ struct vector {
 
     __host__ __device__ vector()
     {
-    } /* says nothing of what x, y and z are */
+    } /* does not define x, y and z */
 };
 
 template <class T, int N> struct columns {

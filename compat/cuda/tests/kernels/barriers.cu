@@ -43,7 +43,7 @@ __global__ void vote(int *out)
     if (count != (n + 2) / 3 || !all || (n > 5) != !none || !any || never) atomicAdd(out, 1);
 }
 
-/* Different statements meet each other: what counts is that all arrive. */
+/* Different statements may meet each other: only arrivals count. */
 __global__ void branches(int *out)
 {
     __shared__ int s[64];

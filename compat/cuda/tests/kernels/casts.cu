@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real numbers to integers: saturated, 0 for what is no number, towards zero; by casts and by functions that name the rounding. */
+/* Real numbers to integers: saturated, 0 for NaN, towards zero; by casts and by functions that name the rounding. */
 #include "check.h"
 
 #include <climits>
@@ -68,7 +68,7 @@ static void test(int)
     EXPECT(c[4].large == LLONG_MAX && c[4].ull == ULLONG_MAX && c[4].u == UINT_MAX);
     EXPECT(c[5].large == LLONG_MIN && c[5].ull == 0);
     EXPECT(c[6].c_style == 0 && c[6].u == 0 && c[6].nearest == 0);
-    EXPECT(c[6].large == LLONG_MIN && c[6].ull == 1ull << 63); /* those of 64 bits give the highest one */
+    EXPECT(c[6].large == LLONG_MIN && c[6].ull == 1ull << 63); /* 64-bit types give the highest bit */
     EXPECT(c[7].c_style == INT_MAX && c[8].c_style == INT_MIN && c[9].c_style == 0 && c[9].up == 1);
     CUDA(cudaFree(in));
     CUDA(cudaFree(c));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** check.h - what the programs of this folder share: they are CUDA as anybody writes it, and nvcc compiles them as well. */
+/** check.h - shared by the programs of this folder: ordinary CUDA, which nvcc compiles as well. */
 #ifndef KERNELS_CHECK_H
 #define KERNELS_CHECK_H
 

@@ -6,7 +6,7 @@
 
 #define CU(call) EXPECT((call) == CUDA_SUCCESS)
 
-// What the condition shall be, and how often this was asked.
+// Sets the condition, and counts its evaluations.
 __global__ void set(cudaGraphConditionalHandle handle, const unsigned *value, int *asked)
 {
     cudaGraphSetConditional(handle, *value);
@@ -25,7 +25,7 @@ __global__ void add(int *to, int value)
     atomicAdd(to, value);
 }
 
-// What all of the tests work on.
+// The data of all tests.
 struct world {
     cudaStream_t stream;
     unsigned *value;
@@ -153,7 +153,7 @@ static void loops_end(const world &w)
     CUDA(cudaGraphExecDestroy(exec));
 }
 
-// A loop whose graph is captured, twice, around a node made by hand.
+// A loop around a captured graph, twice, around a node made by hand.
 static void bodies_are_captured(const world &w)
 {
     cudaGraph_t graph, loop;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels by the driver's functions: launches of every form, what they are, and nodes of graphs.
+// Kernels by the driver's functions: launches of every form, attributes, and nodes of graphs.
 #include <cooperative_groups.h>
 #include <cuda.h>
 
@@ -72,7 +72,7 @@ static void launches(int *total, CUstream stream)
     EXPECT(taken(total) == 6 + 6 * 6);
 }
 
-// What a program gets that was compiled for a default stream of each thread: stream 0 is the thread's.
+// A program that was compiled for a default stream of each thread: stream 0 is the thread's.
 static void launches_of_threads(int *total)
 {
     CUresult (*launch)(const CUlaunchConfig *, CUfunction, void **, void **) = nullptr;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernels do wrong: the code it gives, that it stays, what is said of it, and that the process goes on. Each in a process of its own. */
+/* Errors of kernels: the code, that it is sticky, the message, and that the process goes on. Each in a process of its own. */
 #include "check.h"
 
 #include <cassert>
@@ -45,7 +45,7 @@ __device__ int deep(int n, int *p)
     return n ? deep(n - 1, p) + room[n & 255] : *p;
 }
 
-/* What fits no stack by far. */
+/* Far too large for any stack. */
 __global__ void has_large_frame(int *p)
 {
     volatile int room[1 << 18];
@@ -95,7 +95,7 @@ static int fails_with(cudaError_t code)
     return 0;
 }
 
-/* Run `act` in a child; its exit status must be 0, and what it writes to stderr contain all of `words`, which | separates. */
+/* Run `act` in a child; its exit status must be 0, and its stderr must contain all of `words`, which | separates. */
 static void child(const char *name, const std::function<int()> &act, const char *words)
 {
     int ends[2], status = -1;
@@ -197,7 +197,7 @@ static int recursion(size_t stack, int depth)
     return 0;
 }
 
-/* A loop of a graph whose kernel fails, and so never ends it. */
+/* A loop of a graph with a kernel that fails, and so never ends it. */
 static int loop()
 {
     int *nowhere = nullptr;

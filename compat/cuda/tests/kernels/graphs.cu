@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs of kernels made by hand: parameters asked and changed, in the graph and in what was made of it; variables; clones.
+// Graphs of kernels made by hand: query and change of parameters, in the graph and in its executables; variables; clones.
 #include "check.h"
 
 __device__ int variable;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cooperative groups: blocks, tiles, grids whose blocks wait for each other. */
+/* Cooperative groups: blocks, tiles, grids with blocks that wait for each other. */
 #include "check.h"
 
 #include <cooperative_groups.h>
@@ -88,7 +88,7 @@ __global__ void gather(int *counts, int *bad)
     atomicAdd(bad, wrong);
 }
 
-/* One half produces what the other consumes. */
+/* One half produces the data that the other consumes. */
 __global__ void handed_over(int *out, const int *in, int rounds)
 {
     __shared__ cuda::barrier<cuda::thread_scope_block> full, free;
@@ -140,7 +140,7 @@ static void test_groups()
     for (int *p : {counts, bad, in, out}) CUDA(cudaFree(p));
 }
 
-/* Each step needs what all blocks did in the one before. */
+/* Each step needs the results of all blocks in the step before. */
 __global__ void steps(double *a, double *b, int n, int count)
 {
     cg::grid_group grid = cg::this_grid();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* half, bfloat16 and fp8: every code in both directions, and arithmetic on many pairs, against a table of what codes mean. */
+/* half, bfloat16 and fp8: every code in both directions, and arithmetic on many pairs, against a table of the codes' values. */
 #include "check.h"
 
 #include <cuda_bf16.h>
@@ -27,7 +27,7 @@ struct format {
         }
     }
 
-    /* The code nearest to x >= 0, ties to even; values.size() for what is too large. */
+    /* The code nearest to x >= 0, ties to even; values.size() for too large numbers. */
     unsigned nearest(double x) const
     {
         size_t above = std::lower_bound(values.begin(), values.end(), x) - values.begin(), n = values.size();
@@ -48,7 +48,7 @@ static unsigned expected(const format &f, double x, unsigned sign_bit)
     return (std::signbit(x) ? sign_bit : 0) | f.nearest(std::fabs(x));
 }
 
-/* ---- what devices compute ---- */
+/* ---- results of devices ---- */
 
 struct results {
     float decoded[65536];
@@ -103,7 +103,7 @@ template <typename T> __global__ void compute(results *r, const float *inputs, u
     r->less[i] = __hlt(a, b);
 }
 
-/* ---- what they should ---- */
+/* ---- expected results ---- */
 
 /* -1: not a number; else the code of x, or infinity's. */
 static int code_of(const format &f, double x, unsigned infinity)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # kernel_test.sh NAME [OPTION...] - compile NAME.cu (and NAME_more.cu) with kolo-nvcc, and run it on one device and on all.
-# Reads KOLO_BUILD; SANITIZE has what -fsanitize= the libraries were built with.
+# Reads KOLO_BUILD; SANITIZE is the -fsanitize= value of the libraries' build.
 set -eu
 here=$(dirname "$0")
 name=$1

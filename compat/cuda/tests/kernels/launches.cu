@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches in every shape that programs write them in; what looks like one and is none stays as it is. */
+/* Launches in every shape that programs write them in; similar text that is no launch stays. */
 #include "check.h"
 #include "launches.cuh"
 
@@ -175,7 +175,7 @@ static int expect(int *p, int value)
     return 0;
 }
 
-/* What stands between the brackets. */
+/* The text between the brackets. */
 static void configurations(int *p)
 {
     int n = 64;
@@ -192,7 +192,7 @@ static void configurations(int *p)
     set<<<[] { return 1; }(), [&](int a) { return a > 0 ? 1 : 2; }(n)>>>(p, 8), expect(p, 8);
 }
 
-/* What stands before them. */
+/* The text before them. */
 static void plain_kernels(int *p)
 {
     with_default<<<1, 1>>>(p), expect(p, 41);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What host programs compute with cuda_fp16.h, cuda_bf16.h and cuda_fp8.h, as a sum of all results of each function: the lines are the same
- * with NVIDIA's headers as with ours. Codes of 16 bits are all there; of floats those of each exponent that round in each way. */
+/* Results of cuda_fp16.h, cuda_bf16.h and cuda_fp8.h in host programs, as a sum of all results of each function: the lines are the
+ * same with NVIDIA's headers as with ours. All codes of 16 bits are covered; of floats, each exponent with each rounding. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
@@ -74,7 +74,7 @@ static void fill()
 #define OF_FLOATS(call)                                                                                                \
     for (float x : floats) add(bits<uint64_t>(call));                                                                  \
     say(#call)
-/* Of pairs of codes, which a linear generator gives; what is no number has one code. */
+/* For pairs of codes from a linear generator; NaN has one code. */
 #define OF_PAIRS(type, call)                                                                                           \
     for (unsigned i = 0, r = 1; i < 300000; i++, r = r * 1664525 + 1013904223) {                                       \
         type x = code<type>(r >> 16), y = code<type>((r >> 5) ^ i), z = call;                                          \

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# small_floats_test.sh - are numbers of 8 and 16 bits those of NVIDIA's headers, bit by bit?
+# small_floats_test.sh - are numbers of 8 and 16 bits equal to NVIDIA's headers', bit by bit?
 set -eu
 here=$(dirname "$0")
 toolkit=${KOLO_NVIDIA_TOOLKIT:-/usr/local/cuda}
@@ -11,7 +11,7 @@ fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# say HEADERS: what the program says with them.
+# say HEADERS: the program's output with them.
 say() {
     g++ -std=c++17 -w -O1 -ffp-contract=off -I "$1" "$here/small_floats.cpp" -o "$scratch/program"
     "$scratch/program"

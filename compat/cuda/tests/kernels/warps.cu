@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lanes of a warp do together, for every width, in whole and partial warps, among all lanes and among those of a branch. */
+/* Operations of the lanes of a warp, for every width, in whole and partial warps, among all lanes and within a branch. */
 #include "check.h"
 
 static const unsigned ALL = 0xffffffffu;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program sees of devices; for C and C++, and for either toolkit's headers. */
+/* Properties of devices in a program; for C and C++, and for either toolkit's headers. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <string.h>

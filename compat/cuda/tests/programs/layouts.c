@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes and places of what programs and the library share, as a header has them. */
+/* Sizes and offsets of structures that programs and the library share, from the headers. */
 #include <cuda_runtime_api.h>
 #include <cuda.h>
 

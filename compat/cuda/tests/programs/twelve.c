@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program of CUDA 12. What it needs, for a library to link with: */
+/* A program of CUDA 12. Its symbols, for a library to link with: */
 #define NEEDS(name)
 NEEDS(cudaGetDeviceProperties_v2)
 NEEDS(cudaMalloc)

@@ -73,7 +73,7 @@ template <int size, class T> static void products()
     for (T *p : {A, B, C}) CUDA(cudaFree(p));
 }
 
-/* a * b + c in half, rounded once, from integers: what is exact in double is rounded by the conversion. */
+/* a * b + c in half, rounded once, from integers: the value is exact in double, and the conversion rounds it. */
 static __half fused(__half a, __half b, __half c)
 {
     return __double2half((double)__half2float(a) * __half2float(b) + __half2float(c));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prefix sums: up and down a tree in padded shared memory; and in a single pass, where blocks wait for what those before them publish. */
+/* Prefix sums: up and down a tree in padded shared memory; and in a single pass, where blocks wait for the published sums of earlier blocks. */
 #pragma once
 
 #define LOG_BANKS               5

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stencil with its coefficients in constant memory, bodies that attract each other, and a solver whose steps are one cooperative grid.
+/* A stencil with its coefficients in constant memory, bodies that attract each other, and a solver with all its steps in one cooperative grid.
  * Hosts compute the same in the same order: the results are equal to the last bit. */
 #pragma once
 
