@@ -16,12 +16,21 @@ function(kolo_sources)
     endforeach()
 endfunction()
 
+# koloplan_sources(a.c b.c ...): add sources of the current folder to the library of plans and answers.
+function(koloplan_sources)
+    foreach(file IN LISTS ARGN)
+        target_sources(koloplan_objects PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+    endforeach()
+endfunction()
+
 # kolo_test_support(): what unit tests are linked with beside their own file, compiled once: the library's objects as an archive, of which a
 # test takes what it needs, and the look at what it leaves behind. An archive leaves out what nobody calls, such as what is done at the end of a process
 # (comm/at_exit.c): programs with communicators, which are in folders that set KOLO_WITH_COMMUNICATORS, are linked with all objects.
 function(kolo_test_support)
     add_library(kolo_archive STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:kolo_objects>)
     target_link_libraries(kolo_archive PUBLIC kolo_objects)
+    add_library(koloplan_archive STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:koloplan_objects>)
+    target_link_libraries(koloplan_archive PUBLIC kolo_archive koloplan_objects)
     if(KOLO_TESTS)
         add_library(kolo_leftovers OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/leftovers.c)
         target_compile_definitions(kolo_leftovers PRIVATE _GNU_SOURCE)
@@ -31,20 +40,24 @@ endfunction()
 
 # kolo_test(host/stream_test [LABEL ...]): build host/stream_test.c against the library with its private symbols and
 # register it as stream_test. It fails if it leaves something behind (tests/leftovers.h). The label "slow" keeps a test out of `./dev test quick`.
-# In folders that set KOLO_ONE_THREAD, of functions without threads or shared memory, tests are labelled one_thread: ThreadSanitizer has nothing to see
+# Folders of plans and answers set KOLO_WITH_PLAN: their tests are linked with those as well.
+# In folders that set KOLO_ONE_THREAD, of functions without threads or shared memory, tests are labelled one_thread, as others may be: ThreadSanitizer has nothing to see
 # there, so its build leaves them out, and `./dev test` as well.
 function(kolo_test path)
     if(KOLO_TESTS)
         cmake_path(GET path FILENAME name)
         add_executable(${name} ${path}.c)
+        if(KOLO_WITH_PLAN) # before the archive that it needs
+            target_link_libraries(${name} PRIVATE koloplan_archive)
+        endif()
         target_link_libraries(${name} PRIVATE kolo_leftovers $<IF:$<BOOL:${KOLO_WITH_COMMUNICATORS}>,kolo_objects,kolo_archive> cmocka)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
         add_test(NAME ${name} COMMAND ${KOLO_TEST_WRAPPER} $<TARGET_FILE:${name}> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
         if(KOLO_ONE_THREAD)
             list(APPEND ARGN one_thread)
-            if(KOLO_SANITIZE STREQUAL "thread")
-                set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
-            endif()
+        endif()
+        if("one_thread" IN_LIST ARGN AND KOLO_SANITIZE STREQUAL "thread")
+            set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
         endif()
         kolo_test_defaults(${name} "${ARGN}")
     endif()
@@ -72,15 +85,18 @@ set(KOLO_TEST_TIME_SCALE 1 CACHE STRING "so many times as long before a test cou
 math(EXPR kolo_test_hang_s "900 * ${KOLO_TEST_TIME_SCALE}")
 math(EXPR kolo_test_timeout_s "2 * ${kolo_test_hang_s}")
 function(kolo_test_defaults name labels)
+    if("slow" IN_LIST labels) # they begin first, so that none is left alone at the end
+        set_tests_properties(${name} PROPERTIES COST 100)
+    endif()
     set_tests_properties(${name} PROPERTIES TIMEOUT ${kolo_test_timeout_s} SKIP_RETURN_CODE 77 LABELS "${labels}"
-        ENVIRONMENT "TEST_HANG_S=${kolo_test_hang_s};KOLO_BUILD=${PROJECT_BINARY_DIR};XDG_CACHE_HOME=/dev/null/cache;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=die_after_fork=0:atexit_sleep_ms=20")
+        ENVIRONMENT "TEST_HANG_S=${kolo_test_hang_s};TEST_SANITIZE=${KOLO_SANITIZE};KOLO_BUILD=${PROJECT_BINARY_DIR};XDG_CACHE_HOME=/dev/null/cache;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=die_after_fork=0:atexit_sleep_ms=20")
 endfunction()
 
 # kolo_fuzz(xml): build the libFuzzer target xml_fuzz from xml_fuzz.c; its corpus is corpus/xml/, its dictionary, if
 # there is one, xml.dict.
 function(kolo_fuzz name)
     add_executable(${name}_fuzz ${name}_fuzz.c)
-    target_link_libraries(${name}_fuzz PRIVATE kolo_objects)
+    target_link_libraries(${name}_fuzz PRIVATE koloplan_archive kolo_objects)
     target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
     set_target_properties(${name}_fuzz PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endfunction()
@@ -156,5 +172,21 @@ function(kolo_library)
         target_link_options(kolo_library PRIVATE -Wl,-z,defs) # a sanitizer's runtime is in the program
     endif()
     set_target_properties(kolo_library PROPERTIES OUTPUT_NAME kolo EXPORT_NAME kolo VERSION ${PROJECT_VERSION} SOVERSION 0
+                          LINK_DEPENDS ${map})
+endfunction()
+
+# koloplan_library(): the shared library of plans and answers. Of Kolo's objects it takes those that it needs; it does not need libkolo.so.
+function(koloplan_library)
+    set(map ${PROJECT_SOURCE_DIR}/cmake/koloplan.map)
+    add_library(koloplan_library SHARED $<TARGET_OBJECTS:koloplan_objects>)
+    add_library(kolo::koloplan ALIAS koloplan_library)
+    target_link_libraries(koloplan_library PRIVATE kolo_archive PkgConfig::JANSSON)
+    target_include_directories(koloplan_library INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_link_options(koloplan_library PRIVATE -Wl,--version-script=${map} -Wl,--gc-sections)
+    if(NOT KOLO_SANITIZE)
+        target_link_options(koloplan_library PRIVATE -Wl,-z,defs)
+    endif()
+    set_target_properties(koloplan_library PROPERTIES OUTPUT_NAME koloplan EXPORT_NAME koloplan VERSION ${PROJECT_VERSION} SOVERSION 0
                           LINK_DEPENDS ${map})
 endfunction()

@@ -487,8 +487,8 @@ ncclResult_t pncclReduceScatter(const void *sendbuff, void *recvbuff, size_t rec
                                 ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
 
 /**
- * recvbuff[r * count ...] = sendbuff[rank * count ...] of rank r. In place it is no error, and leaves what a group of sends and receives
- * does: parts that arrive may overwrite some that are still to be sent.
+ * recvbuff[r * count ...] = sendbuff[rank * count ...] of rank r. In place it is no error, and has the result of a group of sends and
+ * receives: parts that arrive may overwrite some that are still to be sent.
  */
 ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
                           cudaStream_t stream);
@@ -599,8 +599,8 @@ typedef struct ncclEncryptionConfig_v23200 {
     }
 
 /**
- * For the unique ids and communicators that this process makes from now on; what the user has set (KOLO_PSK, KOLO_NET_CRYPT) counts
- * before it. Errors: ncclInvalidArgument: not initialised, another mode, no key, or one that is too short or has more than 1,023 bytes.
+ * For the unique ids and communicators that this process makes from now on; the user's settings (KOLO_PSK, KOLO_NET_CRYPT)
+ * take precedence. Errors: ncclInvalidArgument: not initialised, another mode, no key, or one that is too short or has more than 1,023 bytes.
  */
 ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t *config);
 ncclResult_t pncclSetEncryption(const ncclEncryptionConfig_t *config);

@@ -196,7 +196,7 @@ static ncclResult_t close_groups(int depth)
     return rc;
 }
 
-/* Maxima may be taken twice, and a message that comes twice is the same: but what is sent in place must not have changed. */
+/* Maxima may be taken twice, and a message that comes twice is the same: but data sent in place must not have changed. */
 static int times_of(int which, const struct place *p)
 {
     return p->in_place && (which == REDUCE_SCATTER || which == REDUCE_SCATTER_V || which == ALL_TO_ALL) ? 1 : p->times;
@@ -393,7 +393,7 @@ static void split_twice(void)
         for (int r = 0; r < RANKS; r++) (void)ncclCommAbort(child[c][r]);
 }
 
-/* What was queued is dropped with the group, and the communicators are as before. */
+/* Queued calls are dropped with the group, and the communicators are as before. */
 static void drop_many(void)
 {
     ncclWindow_t win;

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RANKS = 2, ROUNDS = 8, COUNT = 1 << 16, KEPT = 2, BOUND_S = 100 };
+enum { RANKS = 2, ROUNDS = 32, COUNT = 1 << 16, KEPT = 8, BOUND_S = 300 };
 
 #define must(what)                                                                                                     \
     do {                                                                                                               \
@@ -57,9 +57,10 @@ static void live(const ncclUniqueId *id, int rank)
     for (int i = 0; i < ROUNDS; i++) {
         use_child(comm, rank);
         reduce(comm, rank);
-        if (i == ROUNDS / 2) half_way = count_fds();
+        if (i <= ROUNDS / 2 && count_fds() > half_way) half_way = count_fds(); /* the most so far */
     }
-    must(count_fds() <= half_way);
+    while (count_fds() > half_way + KEPT) /* some come once, when a thread first sleeps; a child would leave many more */
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* until closing in the background ends */
     must(!ncclCommDestroy(comm));
     while (count_fds() > before + KEPT)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* until the event loop ends */

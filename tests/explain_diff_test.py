@@ -47,7 +47,7 @@ class Diff(tool.Case):
     def test_first_line_and_totals(self):
         for name, args in CASES.items():
             first, o = self.good(*args).split("\n")[0], self.json(*args)
-            self.assertEqual(set(o), {"cause", "differences", "changes", "totals", "a", "b", "ranks_in_b", "release_changes"}, name)
+            self.assertEqual(set(o), {"schema", "cause", "differences", "changes", "totals", "a", "b", "ranks_in_b", "release_changes"}, name)
             c = o["cause"]
             if c["code"] == "changes":
                 self.assertEqual(first, f"NCCL {tool.NCCL}: {c['text']}: {c['effect']}", name)
@@ -370,7 +370,7 @@ class Diff(tool.Case):
 
     def test_every_machine_can_lose_something(self):
         asked = 0
-        for f in (tool.machines("synthetic") + self.shared_machines("*"))[::int(os.environ.get("STEP", 3))]:
+        for f in tool.swept((tool.machines("synthetic") + self.shared_machines("*"))[::int(os.environ.get("STEP", 3))]):
             if kolo("topo", "--topo", f).returncode:
                 continue
             for args in (["--with", "NCCL_P2P_DISABLE=1", "--hosts", "2"], ["--without", "GPU/0"]):

@@ -19,10 +19,10 @@ PROBLEMS = {
     "2node-2xv100-2x25g-2.26.6": {"machines_differ", "graphs_differ", "gdr_driver", "shm"},
     "2xa100pcie-nvbridge-degraded-2.27.7": {"machine"},
     "dgx-b200-init-timings-2.25": {"slow_init"},
-    "fault-g7e-rtxpro6000-2node-no-kernel-2.29.2": {"no_kernel", "plugin_no_gdr"},
+    "fault-g7e-rtxpro6000-2node-no-kernel-2.29.2": {"no_kernel", "plugin_no_gdr", "failed"},
     "fault-gid-empty-after-linkflap-gb10-2.30": {"gid_empty"},
     "fault-nccltests-without-mpi-2.26.5": {"alone", "killed"},
-    "fault-nvls-multicast-slots-2.29.7": {"nvls_slots"},
+    "fault-nvls-multicast-slots-2.29.7": {"nvls_slots", "failed"},
     "fault-too-many-xml-nodes-p5-2.30.4": {"xml_nodes"},
     "fault-ungrouped-sendrecv-2.29.2": {"ungrouped", "split_host", "socket", "setting"},
     "h200-kvm-8gpu-8nic-2.2x": {"virtual_pci"},
@@ -47,9 +47,13 @@ AGREE = {
     "gb300-nvl72-2tray-8gpu-2.29.7": "2.29.7",
 }
 
+# How the first line of a log without problems reads: it shows that init finished, or is too short to show anything, or is none.
+SOUND = ("shows no problem", "Nothing here failed", "Not a log of NCCL")
+
 # Worst finding of a table that is faulty; all others have no problem but dips and differences in place.
 FAULTY = {"a100pcie-2gpu-gdr-on-off-internal": "link", "anomaly-h100-pair-13GBps": "link", "alps-gh200-1to128nodes-allreduce": "wrong"}
 NOISE = {"dip", "places", "falls"}
+ALSO = {"alps-gh200-1to128nodes-allreduce": {"time_falls"}}
 NO_ROWS = {"b300-1x8-allreduce-table"}
 
 
@@ -104,7 +108,7 @@ class Logs(tool.Case):
         self.need()
         for name, file in self.files.items():
             first = self.good(file).splitlines()[0]
-            self.assertEqual("shows no problem" in first or "Not a log of NCCL" in first, name not in PROBLEMS, name)
+            self.assertEqual(any(words in first for words in SOUND), name not in PROBLEMS, name)
 
     def test_several_files_are_one_log(self):
         with tempfile.TemporaryDirectory() as d:
@@ -120,7 +124,7 @@ class Logs(tool.Case):
         self.assertEqual(tool.good("explain", "log", file), self.good(file))
         self.assertEqual(tool.good("explain", "log", file, "--json"), tool.good("explain", "--log", file, "--json"))
         for words, want in ((("log",), "expected: log FILE"), (("bench",), "expected: bench FILE"),
-                            ((file,), f"--log {file} for a log of NCCL"), (("search", file), f"--topo {file} for a topology")):
+                            (("search", file), f"--topo {file} for a topology")):
             self.check_refusal(tool.run("explain", *words), 2, want, words)
 
     def test_what_cannot_be_read(self):
@@ -161,7 +165,7 @@ class Benches(tool.Case):
                 found = {f["code"] for t in o["tables"] for f in t["findings"] if f["problem"]}
                 if name in FAULTY:
                     self.assertIn(FAULTY[name], found)
-                self.assertLessEqual(found - NOISE, {FAULTY.get(name)})
+                self.assertLessEqual(found - NOISE, {FAULTY.get(name)} | ALSO.get(name, set()))
                 for t in o["tables"]:
                     self.assertGreater(t["shape"]["peak"], 0)
                     self.assertTrue(t["rows"])

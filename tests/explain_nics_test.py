@@ -133,9 +133,9 @@ class Nics(tool.Case):
 
     def test_every_machine_has_an_answer(self):
         answers = 0
-        for f in tool.machines("synthetic", "random") + self.shared_machines("real", "derived", "from-public"):
+        for f in tool.swept(tool.machines("synthetic", "random") + self.shared_machines("real", "derived", "from-public")):
             answers += self.good_or_refused("--topo", f) is not None
-        self.assertGreater(answers, 50)
+        self.assertGreater(answers, 10 if tool.SANITIZE else 50)
 
 
 if __name__ == "__main__":

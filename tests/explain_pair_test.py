@@ -155,10 +155,10 @@ class Pair(tool.Case):
 
     def test_every_machine_has_an_answer(self):
         answers = 0
-        for f in tool.machines("synthetic", "random") + self.shared_machines("real", "derived", "from-public"):
+        for f in tool.swept(tool.machines("synthetic", "random") + self.shared_machines("real", "derived", "from-public")):
             text = self.good_or_refused("0", "1", "--topo", f, "--json")
             answers += text is not None and bool(json.loads(text)["summary"])
-        self.assertGreater(answers, 50)
+        self.assertGreater(answers, 10 if tool.SANITIZE else 50)
 
 
 if __name__ == "__main__":

@@ -26,11 +26,13 @@ mv "$scratch/first" "$prefix"
 lib=$(dirname "$(find "$prefix" -name libkolo.so)")
 export LD_LIBRARY_PATH="$lib" PKG_CONFIG_PATH="$lib/pkgconfig"
 
-for header in nccl.h nccl_device.h kolo.h; do
+for header in nccl.h nccl_device.h kolo.h koloplan.h; do
     [ -f "$prefix/include/$header" ] || fail "no $header in $prefix/include"
 done
-[ "$(find "$prefix/include" -type f | wc -l)" -eq 3 ] || fail "more than the public headers in $prefix/include"
+[ "$(find "$prefix/include" -type f | wc -l)" -eq 4 ] || fail "more than the public headers in $prefix/include"
 "$prefix/bin/kolo" --version >/dev/null || fail "bin/kolo --version"
+
+root=$PWD
 
 mkdir "$scratch/user"
 cd "$scratch/user"
@@ -49,7 +51,7 @@ int main(void)
 END
 cp user.c user_cxx.cpp
 cat >CMakeLists.txt <<'END'
-cmake_minimum_required(VERSION 3.25)
+cmake_minimum_required(VERSION 3.22)
 project(user C CXX)
 find_package(kolo 0.1 REQUIRED)
 add_executable(by_package user.c)
@@ -65,6 +67,30 @@ g++ -std=c++17 user_cxx.cpp -o by_pkgconfig_cxx $(pkg-config --cflags --libs kol
 for program in ./by_pkgconfig ./by_pkgconfig_cxx build/by_package build/by_package_cxx; do
     "$program" >"$scratch/log" || fail "$program: wrong version, or it does not start"
 done
+
+# libkoloplan by itself: by pkg-config, and as a component of the package. A component that does not exist is named.
+gcc -std=c11 "$root/examples/plan/compare.c" -o compare $(pkg-config --cflags --libs koloplan) || fail "koloplan by pkg-config"
+mkdir plan
+cat >plan/CMakeLists.txt <<END
+cmake_minimum_required(VERSION 3.22)
+project(plan C)
+find_package(kolo 0.1 REQUIRED COMPONENTS koloplan)
+add_executable(compare $root/examples/plan/compare.c)
+target_link_libraries(compare kolo::koloplan)
+find_package(kolo 0.1 QUIET COMPONENTS nonsense)
+if(kolo_FOUND)
+    message(FATAL_ERROR "a component that does not exist was found")
+endif()
+END
+{ cmake -G Ninja -S plan -B plan/build -DCMAKE_PREFIX_PATH="$prefix" && cmake --build plan/build; } >"$scratch/log" 2>&1 ||
+    fail "find_package(kolo COMPONENTS koloplan): $(cat "$scratch/log")"
+for program in ./compare plan/build/compare; do
+    "$program" dgx-a100 dgx-h100 16 268435456 >"$scratch/log" || fail "$program"
+    [ "$(grep -c '"schema": "kolo\.\(estimate\|diff\)/1"' "$scratch/log")" -eq 3 ] || fail "$program: not the three answers"
+    ! "$program" dgx-a100 nonsense 2 1 2>"$scratch/log" || fail "$program: a machine that does not exist"
+    grep -q nonsense "$scratch/log" || fail "$program: $(cat "$scratch/log")"
+done
+! readelf -d compare | grep -q 'NEEDED.*libkolo\.so' || fail "a program of libkoloplan needs libkolo"
 
 # A tool that watches calls: its own ncclX stands before the library's, and reaches it as pncclX.
 gcc -x c - $(pkg-config --cflags --libs kolo) -o by_watching <<'END'
@@ -86,6 +112,27 @@ int main(void)
 }
 END
 ./by_watching || fail "a program with an ncclGetVersion of its own"
+
+# Versions: kolo* have one, which programs remember, and programs that were linked before there were any start as well.
+gcc -shared -fPIC -Wl,-soname,libkolo.so.0 -o libkolo.so.0 -x c - <<'END'
+int koloGetDevice(int *device) { return *device = 1; }
+END
+cat >device.c <<'END'
+#include <kolo.h>
+
+int main(void)
+{
+    int device;
+
+    return koloGetDevice(&device);
+}
+END
+gcc device.c $(pkg-config --cflags --libs kolo) -o by_version
+gcc device.c $(pkg-config --cflags kolo) ./libkolo.so.0 -o by_no_version
+readelf -Ws --dyn-syms by_version | grep -q 'koloGetDevice@KOLO_' || fail "a program does not remember the version of koloGetDevice"
+for program in ./by_version ./by_no_version; do
+    LD_LIBRARY_PATH="$lib" "$program" || fail "$program: koloGetDevice"
+done
 
 # The drop-in, with nothing but its own folder in the library path: for a program that was linked with another libnccl.so.2,
 nccl=$lib/kolo/nccl

@@ -14,6 +14,8 @@ ONE, RAILS, FOUR, REDUCING = (tool.machine(name) for name in (
     "h100-nvsw-0nic", "h100-rail-8nic-400g", "h100-rail-4gpu-4nic-400g", "h100-nvsw-8nic-400g-coll"))
 SIZES = ["-b", "1K", "-e", "300K", "-f", "17", "-n", "1", "-w", "0"]
 BOUND_S = tool.HANG_S
+THREADS_ONLY = tool.SANITIZE == "thread"  # types and operators have the same threads
+TYPES, OPERATORS = ([], []) if THREADS_ONLY else (["-d", "all"], ["-o", "all"])
 
 
 def run(collective, *words, **settings):
@@ -36,9 +38,9 @@ def check_one_host():
 
     for placement in (["--np", "4"], ["--np", "1", "-t", "5"], ["--np", "2", "-t", "4"]):
         for collective in ("all_reduce", "all_gather", "reduce_scatter"):
-            forced(collective, *placement, "-d", "all")
-            if collective != "all_gather":
-                forced(collective, *placement, "-o", "all")
+            forced(collective, *placement, *TYPES)
+            if OPERATORS and collective != "all_gather":
+                forced(collective, *placement, *OPERATORS)
     forced("all_reduce", "--np", "3", NCCL_RUNTIME_CONNECT="0")
 
 
@@ -46,8 +48,8 @@ def check_hosts():
     def forced(*words, **settings):
         expect("NVLS_TREE", "all_reduce", "--topo", RAILS, *words, NCCL_ALGO="NVLSTree", **settings)
 
-    forced(*SIZES, "--hosts", "2", "--np", "6", "-d", "all", "-o", "all")
-    forced(*SIZES, "--hosts", "3", "--np", "3", "-t", "4", "-d", "all")
+    forced(*SIZES, "--hosts", "2", "--np", "6", *TYPES, *OPERATORS)
+    forced(*SIZES, "--hosts", "3", "--np", "3", "-t", "4", *TYPES)
     forced(*SIZES, "--hosts", "2", "--np", "16")
     forced(*SIZES, "--hosts", "5", "--np", "15", NCCL_BUFFSIZE="4096")
     forced("--hosts", "2", "--np", "2", "-t", "3", "-b", "8", "-e", "8M", "-f", "53", "-n", "3", NCCL_RUNTIME_CONNECT="0")
@@ -63,7 +65,7 @@ def check_network():
     def run_there(*words, **settings):
         return run("all_reduce", "--topo", REDUCING, *words, NCCL_COLLNET_ENABLE="1", **settings)
 
-    for words in (["--hosts", "2", "--np", "6", "-d", "all", "-o", "all"], ["--hosts", "3", "--np", "3", "-t", "4"]):
+    for words in (["--hosts", "2", "--np", "6", *TYPES, *OPERATORS], ["--hosts", "3", "--np", "3", "-t", "4"]):
         got = run_there(*SIZES, *words, NCCL_ALGO="NVLS")
         if got != {"NVLS"}:
             sys.exit(f"{words}: forced to NVLS, it took {got}")

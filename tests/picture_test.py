@@ -254,7 +254,7 @@ class Svg(tool.Case):
 
     def test_every_machine_can_be_drawn(self):
         shown = 0
-        for f in tool.machines("synthetic", "random") + self.shared_machines("real", "derived", "from-public"):
+        for f in tool.swept(tool.machines("synthetic", "random") + self.shared_machines("real", "derived", "from-public")):
             for more in (["--hosts", "2"], ["--hosts", "5", "--graph", "tree"]):
                 p = self.run_tool("--topo", f, "--format", "svg", *more)
                 if p.returncode:
@@ -265,7 +265,7 @@ class Svg(tool.Case):
                 self.check_texts(ET.fromstring(p.stdout), f)
                 shown += 1
         print(f"{shown} pictures", file=sys.stderr)
-        self.assertGreater(shown, 100)
+        self.assertGreater(shown, 20 if tool.SANITIZE else 100)
 
     def test_gpus_and_nics_once_per_host(self):
         for f, hosts, gpus, nics, env in (

@@ -1,35 +1,43 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The questions that come first, in docs/explain.md: one command each, whose first line is the answer that stands there. KOLO_RENEW=1
-writes the answers anew."""
+"""Questions as people ask them, in docs/explain.md and docs/logs.md: one command each, whose first line is the answer that stands
+there. KOLO_RENEW=1 writes the answers anew."""
 import json
 import os
 import re
 
 import tool
 
-PAGE = "docs/explain.md"
+PAGES = {"docs/explain.md": 4, "docs/logs.md": 19}  # how many questions each has
+
+
+def read(page):
+    with open(page, encoding="utf-8") as f:
+        text = f.read()
+    table = re.search(r"<!-- questions -->\n(.*)<!-- /questions -->", text, flags=re.S)[1]
+    return text, table, re.findall(r"^\| (.*?) \| `kolo (.*?)` \|", table, flags=re.M)
 
 
 class Questions(tool.Case):
-    def setUp(self):
-        with open(PAGE, encoding="utf-8") as f:
-            self.page = f.read()
-        self.table = re.search(r"<!-- questions -->\n(.*)<!-- /questions -->", self.page, flags=re.S)[1]
-        self.rows = re.findall(r"^\| (.*) \| `kolo (.*)` \|", self.table, flags=re.M)
+    def first_line(self, command):
+        p = tool.run(*command.split())
+        return (p.stdout or p.stderr).splitlines()[0].replace("|", "\\|")
 
     def test_first_lines(self):
-        self.assertEqual(len(self.rows), 4)
-        lines = [f"| {question} | `kolo {command}` | {tool.good(*command.split()).splitlines()[0]} |\n" for question, command in self.rows]
-        head = "".join(self.table.splitlines(keepends=True)[:2])
-        if os.environ.get("KOLO_RENEW"):
-            with open(PAGE, "w", encoding="utf-8") as f:
-                f.write(self.page.replace(self.table, head + "".join(lines)))
-        else:
-            self.assertEqual(self.table, head + "".join(lines), "KOLO_RENEW=1 writes the answers anew")
+        for page, n in PAGES.items():
+            with self.subTest(page):
+                text, table, rows = read(page)
+                self.assertEqual(len(rows), n)
+                lines = [f"| {question} | `kolo {command}` | {self.first_line(command)} |\n" for question, command in rows]
+                head = "".join(table.splitlines(keepends=True)[:2])
+                if os.environ.get("KOLO_RENEW"):
+                    with open(page, "w", encoding="utf-8") as f:
+                        f.write(text.replace(table, head + "".join(lines)))
+                else:
+                    self.assertEqual(table, head + "".join(lines), "KOLO_RENEW=1 writes the answers anew")
 
     def test_they_are_the_answers(self):
-        slow, nics, release, log = (json.loads(tool.good(*command.split(), "--json")) for _, command in self.rows)
+        slow, nics, release, log = (json.loads(tool.good(*command.split(), "--json")) for _, command in read("docs/explain.md")[2])
         self.assertIn("few_nvlinks", {f["code"] for f in slow["faults"]})
         ring = next(c for c in nics["changes"] if c["subject"] == "ring: GB/s to the network")
         self.assertEqual(ring["b"], 2 * ring["a"])

@@ -438,6 +438,8 @@ static const struct {
     {"NCCL_COMM_ID", {"127.0.0.1:1"}},
     {"KOLO_COMM_ID", {"127.0.0.1:1"}},
     {"KOLO_SECRET", {"another"}},
+    {"KOLO_PSK", {""}}, /* ranks with different keys do not meet: api_call_config_test */
+    {"KOLO_PROFILE", {"line=147"}},
     {"KOLO_OPEN_TO", {"1"}},
     {"NCCL_SOCKET_IFNAME", {"lo"}},
     {"NCCL_NET", {"Socket", "nosuch"}},

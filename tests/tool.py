@@ -27,7 +27,8 @@ DATA = "tests/data/topologies"
 EXAMPLES = "tests/data/examples"
 SHARED = os.path.join(os.environ.get("KOLO_SHARED") or "../shared", "topologies")
 HANG_S = int(os.environ.get("TEST_HANG_S", 900))  # no test fails because it is slow
-NCCL = "2.31.2"  # the release that is followed by default
+SANITIZE = os.environ.get("TEST_SANITIZE", "")  # address,undefined | thread; empty: none
+NCCL = "2.31.2"  # the release that is followed where nobody asks for another
 NO_SHARED = "no machines of others (KOLO_SHARED)"
 
 
@@ -97,6 +98,11 @@ def second_port(folder, card):
     """Give an InfiniBand card of a folder for --sysfs another port, like its first."""
     ports = os.path.join(folder, "class/infiniband", card, "ports")
     shutil.copytree(os.path.join(ports, "1"), os.path.join(ports, "2"))
+
+
+def swept(files):
+    """Of the machines that a test goes through one by one: all, or every fifth with a sanitizer, which sees the same code in each."""
+    return files[::5] if SANITIZE else files
 
 
 # ---- tests ----

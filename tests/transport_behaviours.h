@@ -96,7 +96,7 @@ static void pooled_steps_arrive_whole(struct end *e)
             wait_for_room(e);
             while (!(slot = kl_pool_take(pool, &e->c.tx, bytes, &offset))) sched_yield();
             fill(slot, bytes, step);
-            kl_fifo_publish_pooled(&e->c.tx, offset, 0, bytes, step % 2);
+            kl_fifo_publish_pooled(&e->c.tx, offset, bytes, step % 2);
         }
         size_t slot_bytes = pool ? kl_pool_slot_bytes(pool) : 0;
         tell(e, &slot_bytes, sizeof slot_bytes);

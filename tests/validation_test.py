@@ -9,28 +9,16 @@ import re
 import subprocess
 import tempfile
 
+import expected_fit
 import published
 import tool
+from releases import FOLLOWED, followed
 
 PAGE = "docs/validation.md"
 BASE = os.path.dirname(tool.SHARED)
 LOGS = f"{tool.SHARED}/logs"
-FOLLOWED = ("2.26.3", "2.26.6", "2.27.3", "2.27.5", "2.27.6", "2.27.7", "2.28.3", "2.28.7", "2.28.9", "2.29.2", "2.29.3", "2.29.7",
-            "2.30.3", "2.30.4", "2.30.7", "2.31.2", "2.32.3")
-THEN = "2.30.7"  # the newest release when the bandwidths of unknown releases were published
 GRAPHS = "nodes,system,paths,queries,ring_net,ring,tree,collnet,nvls,aligned,channels,rings,trees"
 LIMIT = 15  # per cent of error that need no cause
-
-
-def numbers(release):
-    return tuple(map(int, release.split(".")))
-
-
-def followed(release):
-    """The release with the rules for this one: the newest that is not newer, else the oldest."""
-    if not release:
-        return THEN
-    return max((r for r in FOLLOWED if numbers(r) <= numbers(release)), key=numbers, default=FOLLOWED[0])
 
 
 def read(file):
@@ -245,6 +233,26 @@ class Tables(Page):
         self.check("tables", rows)
 
 
+class Expected(Page):
+    """The expected bandwidths, judged where they were not fitted."""
+    LEAST = 0.75
+
+    def test_halves(self):
+        self.need(expected_fit.SECOND_PAGE.rpartition("/")[0])
+        j = expected_fit.Judged()
+        for v in j.all:  # else the fit is of another model than the library's
+            self.assertAlmostEqual(expected_fit.expected_us(v, j.constants) / v.candidate["expected"]["time_us"], 1, 2, v)
+        judged = [j.judged(0), j.judged(1)]
+        self.assertGreaterEqual(sum(judged), self.LEAST * len(j.values))
+        self.check("halves", j.table())
+        counts = [expected_fit.hits(h, expected_fit.predicted_error) for h in j.halves]
+        in_c = expected_fit.hits(j.values, lambda v: expected_fit.error(v, j.constants))
+        self.check("judged", [
+            f"Of half A, {judged[0]} of {len(j.halves[0])} values are within {LIMIT} % (predicted: {counts[0]}); of half B, {judged[1]} of "
+            f"{len(j.halves[1])} ({counts[1]}); together {100 * sum(judged) / len(j.values):.0f} %",
+            f"({100 * sum(counts) / len(j.values):.0f} %). By the constants of the library, which were fitted to both halves, it is {in_c}."])
+
+
 class Published(Page):
     def predicted(self, row, size):
         o = json.loads(tool.good("explain", row.collective, size, *row.options, "--nccl", followed(row.ran), "--json", **row.settings))
@@ -255,20 +263,22 @@ class Published(Page):
         return next((published.CAUSES[k] for k in keys if k in published.CAUSES), None)
 
     def rows(self, rows):
-        lines, large = table("row", "machine", "hosts", "collective", "size", "rules of", "published", "predicted", "by", "error", "cause"), 0
+        lines, large = table("row", "machine", "hosts", "collective", "size", "rules of", "published", "predicted", "by", "error", "expected", "error", "cause"), 0
         for row in rows:
             hosts = row.options[row.options.index("--hosts") + 1]
             settings = "".join(f", {k}={v}" for k, v in row.settings.items())
             for size, want in row.measured.items():
                 c = self.predicted(row, size)
                 error = round(100 * (c["bus_gbs"] / want - 1))
+                later = c["expected"]["bus_gbs"]
                 cause = ""
                 if abs(error) > LIMIT:
                     cause = self.cause(row, size, hosts)
                     self.assertTrue(cause, (row.number, size, error))
                     large += 1
                 lines.append(line(row.number, row.ran_on, hosts, row.collective + settings, size, followed(row.ran), want,
-                                  f"{c['bus_gbs']:.1f}", f"{c['algorithm']} {c['protocol']}", f"{error:+} %", ", ".join(cause)))
+                                  f"{c['bus_gbs']:.1f}", f"{c['algorithm']} {c['protocol']}", f"{error:+} %",
+                                  f"{later:.1f}", f"{round(100 * (later / want - 1)):+} %", ", ".join(cause)))
         return lines, large
 
     def test_published(self):

@@ -69,7 +69,7 @@ class Words(tool.Case):
         self.assertEqual((p.returncode, p.stderr), (2, 'kolo: no command "elephants"; `kolo --help` lists them\n'))
 
     def test_files_are_told_their_option(self):
-        for words in (["topo"], ["graph"], ["explain", "search"], ["explain"], ["perf", "all_reduce"]):
+        for words in (["topo"], ["graph"], ["explain", "search"], ["perf", "all_reduce"]):
             p = self.run_tool(*words, A100)
             self.assertEqual(p.returncode, 2, words)
             self.assertIn(f"use --topo {A100}", p.stderr, words)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tables for docs/performance.md, from the results of the benchmark's runs.
+"""Tables for docs/performance-tables.md, from the results of the benchmark's runs.
 
 usage: markdown.py RUN.json [RUN.json ...]     times of the first run, ratios of all
 """

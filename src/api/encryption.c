@@ -40,6 +40,7 @@ ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t *config)
     KL_TRY(check_head(config));
     const bool on = config->mode == NCCL_ENCRYPTION_MODE_PSK;
     if (on) KL_TRY(check_key(config->psk));
-    KL_TRY(kl_settings_program("KOLO_PSK", on ? config->psk : "", "ncclSetEncryption"));
-    return kl_settings_program("KOLO_NET_CRYPT", on ? "1" : "", "ncclSetEncryption");
+    const bool set = kl_settings_program("KOLO_PSK", on ? config->psk : "", "ncclSetEncryption") &&
+                     kl_settings_program("KOLO_NET_CRYPT", on ? "1" : "", "ncclSetEncryption");
+    return set ? ncclSuccess : KL_NOMEM("the settings of ncclSetEncryption");
 }

@@ -186,11 +186,14 @@ static void add_time(struct kl_text *line, const char *format)
     kl_text_add(line, "%s", text);
 }
 
-/* The last folder and the name: the rest of the path says where Kolo was built. */
+/* The path below src/, or the last folder and the name: the rest of the path depends on the build. */
 static const char *short_file(const char *file)
 {
-    const char *slash = strrchr(file, '/');
+    const char *slash = strrchr(file, '/'), *below = NULL;
 
+    for (const char *at = file; (at = strstr(at, "src/")); at += 4)
+        if (at == file || at[-1] == '/') below = at + 4;
+    if (below) return below;
     while (slash && slash > file && slash[-1] != '/') slash--;
     return slash ? slash : file;
 }

@@ -159,7 +159,7 @@ static void say_all_shapes(void)
     kl_log(KL_LOG_INFO, KL_INIT, "i.c", 1, "no device");
     kl_log_set_device(12);
     kl_log(KL_LOG_INFO, KL_INIT, "i.c", 1, "info %s", "text");
-    kl_log(KL_LOG_WARN, KL_LOG_ALL, "/home/x/kolo/src/comm/init.c", 77, "warn");
+    kl_log(KL_LOG_WARN, KL_LOG_ALL, "/home/x/kolo/src/comm/setup/init.c", 77, "warn");
     kl_log(KL_LOG_TRACE, KL_INIT, "src/comm/setup/init.c", 78, "trace");
     kl_log(KL_LOG_TRACE, KL_CALL, "c.c", 1, "call(1)");
     kl_log_set_device(-1);

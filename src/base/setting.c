@@ -2,7 +2,6 @@
 #include "base/setting.h"
 
 #include "base/atomic.h"
-#include "base/error.h"
 #include "base/text.h"
 
 #include <limits.h>
@@ -110,7 +109,7 @@ static bool find_in_program(const char *name, struct kl_setting *found)
     return p != NULL;
 }
 
-ncclResult_t kl_settings_program(const char *name, const char *text, const char *origin)
+bool kl_settings_program(const char *name, const char *text, const char *origin)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct kl_setting now = {.text = ""};
@@ -130,10 +129,10 @@ ncclResult_t kl_settings_program(const char *name, const char *text, const char 
         kl_store_release(&program_settings, p); /* pairs with find_in_program */
     }
     pthread_mutex_unlock(&lock);
-    if (same || (p && copy)) return ncclSuccess;
+    if (same || (p && copy)) return true;
     free(p);
     free(copy);
-    return KL_NOMEM("a setting of the program");
+    return false;
 }
 
 struct kl_settings kl_settings_overlay(const struct kl_settings *below, const struct kl_setting *over, size_t n)

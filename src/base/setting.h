@@ -17,7 +17,6 @@
 #define KL_BASE_SETTING_H
 
 #include "base/conf.h"
-#include "include/nccl.h"
 
 #include <stdbool.h>
 
@@ -45,9 +44,9 @@ const struct kl_settings *kl_settings_process(void);
 /**
  * From now on `name` has this text in kl_settings_process unless the user has set it; "": the program's setting is void. `origin` is
  * the name of the API function. `name` and `origin` must be constants; `text` is copied and never freed, so that earlier lookups stay
- * valid. ncclSystemError: no memory. Any thread.
+ * valid. False: no memory. Any thread.
  */
-ncclResult_t kl_settings_program(const char *name, const char *text, const char *origin);
+bool kl_settings_program(const char *name, const char *text, const char *origin);
 
 /**
  * Read the files for `environment` (above). Problems are left in `settings->user` and `->system`; a file that does not

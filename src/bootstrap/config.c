@@ -10,9 +10,8 @@ static const struct kl_param rows[] = {
                             "the job's id for koloInitFromEnv: 256 hex digits, or host:port of a rendezvous"),
     KL_PARAM_SECRET(struct kl_bootstrap_params, secret, "KOLO_SECRET", KL_OWN, "",
                     "password that all ranks of a job share when an id is only host:port"),
-    KL_PARAM_SECRET(
-        struct kl_bootstrap_params, psk, "KOLO_PSK", KL_OWN, "",
-        "pre-shared key: only ranks that have the same can join, whatever id they have; see ncclSetEncryption"),
+    KL_PARAM_SECRET(struct kl_bootstrap_params, psk, "KOLO_PSK", KL_OWN, "",
+                    "pre-shared key (ncclSetEncryption): a rank with an id can join only if it has the same key"),
     KL_PARAM_STRING(struct kl_bootstrap_params, open_to, "KOLO_OPEN_TO", KL_OWN, "",
                     "other hosts that may join at a host:port without KOLO_SECRET: addresses, networks, or 1 for all"),
     KL_PARAM_STRING(struct kl_bootstrap_params, socket_ifname, "NCCL_SOCKET_IFNAME", KL_OWN, "",

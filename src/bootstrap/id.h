@@ -30,7 +30,7 @@ struct kl_id {
 
 void kl_id_pack(const struct kl_id *id, ncclUniqueId *bytes);
 
-/** The secret that connections are keyed with, from that of the id's bytes: with KOLO_PSK, if there is one, mixed in. Once. */
+/** Mix KOLO_PSK, if it is set, into the id's secret, which keys connections. Call it once. */
 void kl_id_add_psk(struct kl_id *id);
 
 /** With kl_id_add_psk. Silent. False: these bytes are not an id of this library and version. */

@@ -143,7 +143,7 @@ static void send_message(size_t bytes)
     char *from = malloc(bytes + 1), *to = calloc(1, bytes + 1);
     struct kl_message out = {.data = from, .bytes = bytes}, in = {.data = to, .bytes = bytes};
     struct test_patience patience = {0};
-    struct kl_loans loans = {0};
+    struct kl_zcopy_offers loans = {0};
     bool sent = false, received = false;
     ncclResult_t rc = ncclSuccess;
 

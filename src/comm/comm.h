@@ -25,6 +25,7 @@
 #include "bootstrap/bootstrap.h"
 #include "channel/connections.h"
 #include "coll/engine/exec.h"
+#include "coll/schedule/signature.h"
 #include "comm/queue/prepost.h"
 #include "comm/queue/compare.h"
 #include "comm/config.h"
@@ -123,7 +124,7 @@ struct kl_phase_time {
     uint64_t ns;
 };
 
-/** State of init.c: the phases done, and what to restore. */
+/** State of init.c: the phases done, and the thread's CPUs to restore. */
 struct kl_init {
     int phases_done;
     struct kl_phase_time times[KL_PHASES_MAX];
@@ -173,7 +174,9 @@ struct ncclComm {
     struct kl_onesided onesided[KL_ONESIDED_ORDERS]; /* of the open group */
     struct ncclComm *group_next;                     /* in the list of the open group */
     _Atomic uint32_t in_group;                       /* enum kl_in_group */
-    _Atomic(const void *) group_thread;              /* the thread whose group it is in (kl_thread_self) */
+    _Atomic(const void *) deferred_by;  /* the thread whose open group has deferred calls, but not its end */
+    bool ends_in_group;                 /* that group ends it */
+    _Atomic(const void *) group_thread; /* the thread whose group it is in (kl_thread_self) */
     _Atomic(const void *) waits_inline; /* an issuer that waits for a stream: functions that run there may issue */
 
     /* the runner's: passed on with `finished` */
@@ -204,6 +207,7 @@ struct ncclComm {
     struct kl_p2p_channels p2p;
     struct kl_p2p_round *rounds; /* nranks */
     struct kl_tuning tuning;     /* with kl_tuning_host */
+    struct kl_select_facts facts;
 
     /* cold */
     struct kl_failure failure;
@@ -232,6 +236,20 @@ struct ncclComm {
     /* used by small operations, but large */
     alignas(KL_LINE) struct kl_prepost prepost; /* posting of queued operations before their turn */
 };
+
+/** Task `number`, which is in flight. */
+static inline struct kl_task *kl_comm_task(ncclComm_t comm, uint64_t number)
+{
+    return &comm->tasks[number & (comm->task_room - 1)];
+}
+
+/** The call of a task, as all ranks have to make it. */
+static inline struct kl_call kl_call_of_task(const struct kl_task *t)
+{
+    const struct kl_call call = kl_call_of(t->func, t->type, kl_task_op_code(t), t->peer, t->count, t->number);
+
+    return t->limits ? kl_call_configured(call, t->limits) : call;
+}
 
 /** Is it in the open group of a thread? If so, ending it from another thread leaves the memory to the group's end. */
 enum kl_in_group { KL_GROUP_NONE, KL_GROUP_JOINED, KL_GROUP_ORPHANED };
@@ -303,6 +321,15 @@ ncclResult_t kl_comm_connect(ncclComm_t comm);
  * chunks ranks work at the same time, where they have cores for that. All ranks compute the same.
  */
 size_t kl_comm_chain_bytes(ncclComm_t comm);
+
+/* ---- facts.c ---- */
+
+/** Of this rank, for all others; a host's leader measures the machine, if its process has not. */
+void kl_comm_describe_facts(ncclComm_t comm, struct kl_rank_record *me);
+
+/** From the records of all. */
+void kl_comm_derive_facts(ncclComm_t comm);
+void kl_comm_log_facts(ncclComm_t comm);
 void kl_comm_disconnect(ncclComm_t comm);
 
 /** With NCCL_RUNTIME_CONNECT=0: make the algorithms' connections, which are otherwise made at first use. */

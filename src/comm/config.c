@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/config.h"
 
+#include "coll/select/model.h"
 #include "os/hostinfo.h"
 
 #include <stdio.h>
@@ -29,15 +30,22 @@ static const struct kl_param rows[] = {
                   "DEBUG_GLOBAL compares the calls of all ranks before data move, FIRST_USE each call the first time"),
     KL_PARAM_BOOL(
         struct kl_comm_config, deterministic, "KOLO_DETERMINISTIC", KL_ALIKE, "0",
-        "reduce floating-point numbers in the order of ranks: the same bits on any machine, whatever NCCL_ALGO says"),
+        "reduce floating-point numbers in the order of ranks: the same bits on any machine, with any NCCL_ALGO"),
     KL_PARAM_BOOL(struct kl_comm_config, lends, "KOLO_MAPPED", KL_OWN, "1",
                   "large operations and messages work in the ranks' own buffers where others can map them; 0: never"),
     KL_PARAM_ENUM(struct kl_comm_config, kernel_copies, "KOLO_KERNEL_COPIES", KL_OWN, "AUTO", kernel_copies,
-                  "the kernel copies large data between processes; AUTO: where that has been faster than staging"),
+                  "the kernel copies large data between processes (CMA); AUTO: where that is estimated to be faster "
+                  "than staging"),
+    KL_PARAM_LIST(
+        struct kl_comm_config, select, "KOLO_SELECT", KL_ALIKE, "", kl_select_word_names,
+        "force how data are copied on one host, hierarchical reductions, stores; FIXED: nothing changes later"),
+    KL_PARAM_STRING(
+        struct kl_comm_config, profile, "KOLO_PROFILE", KL_SETTLED, "",
+        "measurements that the first rank of a host takes instead of its own, as INFO shows them: line=147"),
     KL_PARAM_BOOL(struct kl_comm_config, huge_pages, "KOLO_HUGE_PAGES", KL_OWN, "1",
                   "memory that large operations use again and again gets huge pages, where Linux has them; 0: never"),
     KL_PARAM_BOOL(struct kl_comm_config, ahead, "KOLO_AHEAD", KL_OWN, "1",
-                  "post the data of queued operations before their turn, where that is safe; 0: in their turn"),
+                  "post data of queued operations early, where that is safe; 0: when the operation runs"),
     KL_PARAM_BOOL(struct kl_comm_config, local_register, "NCCL_LOCAL_REGISTER", KL_OWN, "1",
                   "keep buffers given to ncclCommRegister mapped; 0: registering does nothing"),
     KL_PARAM_INT(struct kl_comm_config, blocking, "NCCL_COMM_BLOCKING", KL_OWN, "-1", 0, 1,
@@ -45,7 +53,7 @@ static const struct kl_param rows[] = {
     KL_PARAM_STRING(struct kl_comm_config, net, "NCCL_NET", KL_OWN, "",
                     "name of the network between hosts; overrides `netName` of ncclConfig_t"),
     KL_PARAM_INT(struct kl_comm_config, dump_signal, "NCCL_PROXY_DUMP_SIGNAL", KL_OWN, "-1", 1, 64,
-                 "number of a signal at which the process prints the ranks that its operations wait for"),
+                 "number of a signal at which the process prints the state of its operations"),
     KL_PARAM_STRING(
         struct kl_comm_config, flight_recorder, "KOLO_FLIGHT_RECORDER", KL_OWN, "",
         "file for a communicator's last operations when it fails; %h host, %p process, %r rank, %c communicator"),

@@ -19,15 +19,17 @@ struct kl_comm_config {
     bool runtime_connect; /* connect at first use; else when the communicator is made */
     int64_t round_peers;  /* ranks connected to at a time */
 
-    int check_mode;          /* enum kl_check_mode */
-    int kernel_copies;       /* enum kl_kernel_copies */
-    bool lends;              /* let other ranks read and write user buffers in place, if they can map them */
-    bool huge_pages;         /* for memory that large operations use repeatedly */
-    bool ahead;              /* post the data of queued operations before their turn */
-    bool deterministic;      /* sums of floating-point numbers have the bits of a loop over the ranks */
-    bool local_register;     /* ncclCommRegister registers memory */
-    int64_t blocking;        /* 0 or 1, overrides the program's choice; -1: the program's choice */
-    char net[KL_PARAM_TEXT]; /* name of the network; "" */
+    int check_mode;              /* enum kl_check_mode */
+    int kernel_copies;           /* enum kl_kernel_copies */
+    uint32_t select;             /* bits, enum kl_select_word */
+    char profile[KL_PARAM_TEXT]; /* words of kl_profile_parse; "": none */
+    bool lends;                  /* let other ranks read and write user buffers in place, if they can map them */
+    bool huge_pages;             /* for memory that large operations use repeatedly */
+    bool ahead;                  /* post the data of queued operations before their turn */
+    bool deterministic;          /* sums of floating-point numbers have the bits of a loop over the ranks */
+    bool local_register;         /* ncclCommRegister registers memory */
+    int64_t blocking;            /* 0 or 1, overrides the program's choice; -1: the program's choice */
+    char net[KL_PARAM_TEXT];     /* name of the network; "" */
 
     int64_t dump_signal; /* at which states are printed; -1: none */
     bool ras_enable;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/job.h"
 
-#include "comm/queue/group.h"
+#include "os/thread.h"
 
 #include <stdio.h>
 
@@ -35,7 +35,7 @@ static ncclResult_t refuse(struct ncclComm *comm, uint32_t busy, const char *fun
 
 static bool may_be_queued_behind(const struct ncclComm *comm, uint32_t busy)
 {
-    return (busy == KL_BUSY_WINDOW || busy == KL_BUSY_CHILD) && kl_group_defers(comm);
+    return (busy == KL_BUSY_WINDOW || busy == KL_BUSY_CHILD) && kl_load_relaxed(&comm->deferred_by) == kl_thread_self();
 }
 
 ncclResult_t kl_job_check(struct ncclComm *comm, uint32_t busy, const char *function)

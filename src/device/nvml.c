@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "device/gdr.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -39,6 +40,15 @@ struct field {
     } value;
 };
 
+struct fabric_info {
+    unsigned char cluster[16];
+    int status;
+    unsigned clique;
+    unsigned char state;
+};
+
+enum { P2P_READ = 0, P2P_WRITE = 1, P2P_OK = 0, FAR_GPU = 0, FAR_NPU = 1, FAR_SWITCH = 2 };
+
 struct library {
     int (*init)(void);
     int (*shutdown)(void);
@@ -57,6 +67,9 @@ struct library {
     int (*link_can)(struct handle *gpu, unsigned link, int capability, unsigned *can);
     int (*link_remote)(struct handle *gpu, unsigned link, struct pci_info *info);
     int (*fields)(struct handle *gpu, int n, struct field *field);
+    int (*link_far)(struct handle *gpu, unsigned link, int *type);
+    int (*fabric)(struct handle *gpu, struct fabric_info *info);
+    int (*p2p)(struct handle *a, struct handle *b, int capability, int *status);
 };
 
 static const struct symbol {
@@ -81,6 +94,9 @@ static const struct symbol {
     {offsetof(struct library, link_can), "nvmlDeviceGetNvLinkCapability", false},
     {offsetof(struct library, link_remote), "nvmlDeviceGetNvLinkRemotePciInfo_v2", false},
     {offsetof(struct library, fields), "nvmlDeviceGetFieldValues", false},
+    {offsetof(struct library, link_far), "nvmlDeviceGetNvLinkRemoteDeviceType", false},
+    {offsetof(struct library, fabric), "nvmlDeviceGetGpuFabricInfo", false},
+    {offsetof(struct library, p2p), "nvmlDeviceGetP2PStatus", false},
 };
 
 /* ---- one GPU ---- */
@@ -116,6 +132,18 @@ static bool link_is_up(const struct library *l, struct handle *gpu, int sm, unsi
     return l->link_state && l->link_state(gpu, link, &value) == SUCCESS && value == 1;
 }
 
+static enum kl_nvml_far far_end(const struct library *l, struct handle *gpu, unsigned link)
+{
+    int type = -1;
+
+    if (!l->link_far) return KL_NVML_FAR_UNASKED;
+    if (l->link_far(gpu, link, &type) != SUCCESS) return KL_NVML_FAR_UNREADABLE;
+    return type == FAR_SWITCH ? KL_NVML_FAR_SWITCH
+           : type == FAR_GPU  ? KL_NVML_FAR_GPU
+           : type == FAR_NPU  ? KL_NVML_FAR_NPU
+                              : KL_NVML_FAR_UNREADABLE;
+}
+
 static void read_links(const struct library *l, struct handle *gpu, struct kl_nvml_gpu *g)
 {
     for (unsigned i = 0; i < links_of(g->sm); i++) {
@@ -123,6 +151,7 @@ static void read_links(const struct library *l, struct handle *gpu, struct kl_nv
 
         if (!link_is_up(l, gpu, g->sm, i)) continue;
         if (!l->link_remote || l->link_remote(gpu, i, &far) != SUCCESS) continue;
+        g->far[g->nlinks] = far_end(l, gpu, i);
         snprintf(g->link[g->nlinks++], KL_NVML_BUSID, "%.31s", far.busid);
     }
 }
@@ -140,7 +169,35 @@ static void read_c2c(const struct library *l, struct handle *gpu, struct kl_nvml
     }
 }
 
-/* False: without these facts the GPU cannot be used in a plan. */
+static void read_fabric(const struct library *l, struct handle *gpu, struct kl_nvml_gpu *g)
+{
+    struct fabric_info info = {.state = KL_NVML_FABRIC_NONE};
+
+    if (!l->fabric || l->fabric(gpu, &info) != SUCCESS || info.state > KL_NVML_FABRIC_READY) return;
+    g->fabric = (enum kl_nvml_fabric)info.state;
+    if (g->fabric != KL_NVML_FABRIC_READY || info.status != SUCCESS) return;
+    g->clique = info.clique;
+    for (int i = 0; i < 16; i++) snprintf(g->cluster + (size_t)(2 * i), 3, "%02x", info.cluster[i]);
+}
+
+static bool may_access(const struct library *l, struct handle *a, struct handle *b)
+{
+    int read = P2P_OK, write = P2P_OK;
+
+    if (l->p2p(a, b, P2P_READ, &read) != SUCCESS || l->p2p(a, b, P2P_WRITE, &write) != SUCCESS) return false;
+    return read == P2P_OK && write == P2P_OK;
+}
+
+static void read_peers(const struct library *l, unsigned index, unsigned n, struct kl_nvml_gpu *g)
+{
+    struct handle *gpu, *peer;
+
+    if (!l->p2p || l->by_index(index, &gpu) != SUCCESS) return;
+    for (unsigned i = 0; i < n; i++)
+        if (i != index && l->by_index(i, &peer) == SUCCESS && !may_access(l, gpu, peer)) g->no_p2p |= (uint64_t)1 << i;
+}
+
+/* False: without these facts it is no GPU that anything could be planned with. */
 static bool read_gpu(const struct library *l, unsigned index, struct kl_nvml_gpu *g)
 {
     struct memory_info memory = {0};
@@ -165,6 +222,7 @@ static bool read_gpu(const struct library *l, unsigned index, struct kl_nvml_gpu
     g->pcie_max_width = number(l->max_width, gpu);
     read_links(l, gpu, g);
     read_c2c(l, gpu, g);
+    read_fabric(l, gpu, g);
     return true;
 }
 
@@ -183,12 +241,17 @@ static ncclResult_t read_gpus(const struct library *l, struct kl_nvml *facts)
     facts->gpu = calloc(n + 1, sizeof *facts->gpu);
     if (!facts->gpu) return KL_NOMEM("GPUs");
     for (unsigned i = 0; i < n; i++) {
-        if (read_gpu(l, i, &facts->gpu[facts->ngpus]))
+        struct kl_nvml_gpu *g = &facts->gpu[facts->ngpus];
+
+        if (read_gpu(l, i, g)) {
+            read_peers(l, i, n, g);
             facts->ngpus++;
-        else
-            snprintf(facts->problem, sizeof facts->problem,
-                     "NVML does not describe GPU %u, which is left out; nvidia-smi tells its state", i);
+            continue;
+        }
+        snprintf(facts->problem, sizeof facts->problem,
+                 "NVML does not describe GPU %u, which is left out; nvidia-smi tells its state", i);
     }
+    kl_gdr_read(facts->gpu, facts->ngpus);
     return ncclSuccess;
 }
 

@@ -17,7 +17,13 @@
 
 #include <stdint.h>
 
-enum { KL_NVML_LINKS = 18, KL_NVML_BUSID = 32, KL_NVML_NAME = 96, KL_NVML_PROBLEM = 256 };
+enum { KL_NVML_LINKS = 18, KL_NVML_BUSID = 32, KL_NVML_NAME = 96, KL_NVML_PROBLEM = 256, KL_NVML_CLUSTER = 33 };
+
+/** The far end of an NVLink. */
+enum kl_nvml_far { KL_NVML_FAR_UNASKED, KL_NVML_FAR_UNREADABLE, KL_NVML_FAR_SWITCH, KL_NVML_FAR_GPU, KL_NVML_FAR_NPU };
+
+/** A GPU's part in an NVLink domain of several hosts, as NVML numbers it. */
+enum kl_nvml_fabric { KL_NVML_FABRIC_NONE, KL_NVML_FABRIC_NOT_STARTED, KL_NVML_FABRIC_STARTING, KL_NVML_FABRIC_READY };
 
 struct kl_nvml_gpu {
     char busid[KL_NVML_BUSID]; /* as NVML writes it: 00000000:17:00.0 */
@@ -30,6 +36,12 @@ struct kl_nvml_gpu {
     int pcie_max_gen, pcie_max_width;
     int nlinks; /* active NVLinks for peer access, and the bus id of the far end of each */
     char link[KL_NVML_LINKS][KL_NVML_BUSID];
+    enum kl_nvml_far far[KL_NVML_LINKS];
+    enum kl_nvml_fabric fabric;
+    char cluster[KL_NVML_CLUSTER]; /* of a ready fabric: identity in hexadecimal, and clique */
+    unsigned clique;
+    uint64_t no_p2p;         /* bit i: the driver allows no reads or no writes between it and the GPU of index i */
+    int gdr;                 /* may NICs access its memory: 0, 1; -1: the driver does not say */
     int c2c_links, c2c_mbps; /* active chip-to-chip links, and the speed of one */
 };
 

@@ -153,6 +153,9 @@ struct kl_tuning_input {
     bool collnet_gather, collnet_scatter; /* the plugin offers all-gather, reduce-scatter */
     bool net_is_host;                     /* the network device is an ordinary one: PAT may be used by default */
     bool cuda11;                          /* built for CUDA 11: one LL128 restriction more */
+    /* Of the own machine, for expected times (expected.h), which decide nothing: ranks may differ. */
+    float gpu_bw;             /* GB/s of all NVLinks of a GPU, or of its other links */
+    bool net_tcp, net_staged; /* a NET carries data over TCP; a NET cannot reach GPU memory */
     /* Measured times that all ranks have, for host constants within a host; NULL: none. They must outlive the model. */
     const struct kl_tuning_measured *measured;
 };

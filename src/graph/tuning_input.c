@@ -23,8 +23,15 @@ struct kl_tuning_input kl_tuning_input_of(const struct kl_connect *c, const stru
         .collnet_heads = kl_connect_collnet_heads(c),
         .chains_elsewhere = !kl_connect_chains_begin_at_heads(c),
         .net_is_host = true,
+        .gpu_bw = topo->total_bw,
     };
 
     for (int g = 0; g < KL_GRAPHS; g++) in.graph[g] = c->graph[g];
+    for (int i = 0; i < topo->count[KL_NODE_NET]; i++) {
+        const struct kl_node *n = &topo->node[topo->first[KL_NODE_NET] + i];
+
+        in.net_tcp |= n->net.tcp;
+        in.net_staged |= !n->net.gdr;
+    }
     return in;
 }

@@ -5,19 +5,19 @@
  *     bench_read.c   text: rows, also those that lines of a log broke in two
  *     bench_tables.c tables and rows as they grow, and their lists of ranks
  *     bench_file.h   files, also the JSON of nccl-tests (-J)
- *     bench_judge.c  what a table alone shows
- *     bench_model.c  measured beside predicted, and which setting would explain what is missing
+ *     bench_judge.c  findings of a table by itself
+ *     bench_model.c  measured beside predicted, and the settings that would explain a shortfall
  *
  * Bounds:  KL_BENCH_ROWS rows and KL_BENCH_TABLES tables are kept.
  * Units:   bytes, microseconds, GB/s (1e9 bytes).
- * Errors:  ncclSystemError when memory is short; ncclInvalidUsage for texts without any row.
+ * Errors:  ncclSystemError when memory is short; ncclInvalidUsage for texts without any row or failure of a run.
  * Threads: as a log.
  */
 #ifndef KL_LOGS_BENCH_H
 #define KL_LOGS_BENCH_H
 
 #include "base/text.h"
-#include "logs/log.h"
+#include "logs/findings.h"
 #include "plan/cluster.h"
 
 /** From this size on, bytes, links are filled: bandwidth counts more than latency. */
@@ -43,7 +43,7 @@ struct kl_bench_row {
     double predicted_us, predicted_bus; /* 0: no model */
 };
 
-/** What a table alone shows. */
+/** The shape of a table by itself. */
 struct kl_bench_shape {
     double floor_us;   /* of the smallest size, if that is at most 64 KiB; else 0 */
     double peak;       /* largest bus bandwidth, GB/s */
@@ -51,11 +51,11 @@ struct kl_bench_shape {
     int64_t knee;      /* the smallest size with half of it */
 };
 
-/** A setting under which the model comes nearer to what was measured. */
+/** A setting under which the model comes nearer to the measurement. */
 struct kl_bench_hypothesis {
     const char *name;       /* "no_nvls" */
-    const char *text;       /* what it would be, a sentence without its full stop */
-    const char *experiment; /* what to set to see */
+    const char *text;       /* its meaning, a sentence without its full stop */
+    const char *experiment; /* the setting that would tell */
     double off;             /* how far the model with it is from the table: mean factor, 1 is perfect */
 };
 
@@ -88,13 +88,15 @@ struct kl_bench_table {
 };
 
 enum kl_bench_code {
-    KL_BENCH_WRONG,      /* n results of size bytes are wrong */
-    KL_BENCH_ALONE,      /* one rank: bus bandwidth is 0 by definition */
-    KL_BENCH_SHORT,      /* x GB/s at size, y predicted */
-    KL_BENCH_DIP,        /* x GB/s at size, between sizes of y and more */
-    KL_BENCH_FALLS,      /* x GB/s at the largest size, y at its peak */
+    KL_BENCH_FAILED, /* the run ended with the line `text`, at `size` (0: before its first row), which means `more` */
+    KL_BENCH_WRONG,  /* n results of size bytes are wrong */
+    KL_BENCH_ALONE,  /* one rank: bus bandwidth is 0 by definition */
+    KL_BENCH_SHORT,  /* x GB/s at size, y predicted */
+    KL_BENCH_DIP,    /* x GB/s at size, between sizes of y and more */
+    KL_BENCH_FALLS,  /* from size on x GB/s at most, y at n bytes */
+    KL_BENCH_TIME_FALLS, /* x us at n bytes, but y us at size, which is larger */
     KL_BENCH_PLACES,     /* x out of place, y in place, at size */
-    KL_BENCH_PCI,        /* x GB/s: what text carries */
+    KL_BENCH_PCI,        /* x GB/s, as much as text carries */
     KL_BENCH_SLOW_START, /* x us at the smallest size */
     KL_BENCH_RISING,     /* still rising at the largest size */
     KL_BENCH_CODES
@@ -103,10 +105,10 @@ enum kl_bench_code {
 struct kl_bench_finding {
     enum kl_bench_code code;
     bool problem;
-    int table;
+    int table; /* -1: a run without rows */
     int64_t size, n;
     double x, y;
-    const char *text;
+    const char *text, *more;
     struct kl_log_at at;
 };
 
@@ -115,6 +117,7 @@ struct kl_bench {
     KL_LOG_LIST(kl_bench_row, row);
     KL_LOG_LIST(kl_bench_table, table);
     KL_LOG_LIST(kl_bench_finding, finding); /* worst first */
+    struct kl_log_findings trouble;         /* of the same file */
     char machine[512];                      /* "" without */
     char nccl[16];
     char why[256]; /* without a machine, or if it does not fit: why */
@@ -134,7 +137,7 @@ ncclResult_t kl_bench_finish(struct kl_bench *bench, const struct kl_cluster_req
 double kl_bench_row_bus(const struct kl_bench_row *row);
 double kl_bench_row_us(const struct kl_bench_row *row);
 
-/** "dip", a sentence without its full stop, and what would tell more (NULL: nothing). */
+/** "dip"; a sentence without its full stop; clauses of a remedy (remedy.h), NULL: none. */
 const char *kl_bench_finding_name(enum kl_bench_code code);
 void kl_bench_finding_text(const struct kl_bench_finding *finding, struct kl_text *text);
 const char *kl_bench_finding_remedy(enum kl_bench_code code);

@@ -2,8 +2,6 @@
 /**
  * bench_file.h - tables from files: texts, or the JSON that nccl-tests write with -J, of any nesting.
  *
- * Who uses it links kl_bench_files: the library itself does without Jansson.
- *
  * Errors:  ncclSystemError for a file that cannot be read; ncclInvalidUsage for a JSON document that is none, or cut.
  */
 #ifndef KL_LOGS_BENCH_FILE_H

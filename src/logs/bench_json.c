@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A walk over the values in their order: an object with a size is a row, and what stands outside of rows is about the table. */
+/* A walk over the values in their order: an object with a size is a row; values outside of rows are facts of the table. */
 struct walk {
     struct kl_bench *b;
     struct kl_log_at at;
@@ -31,7 +31,7 @@ static const char *const sizes[] = {"size", "size_bytes", "bytes"};
 
 /* ---- rows ---- */
 
-/* A document tells no lines: that of a row is where its key stands next. */
+/* A parsed document has no line numbers: a row gets the line where its key occurs next in the text. */
 static void go_to(struct walk *w, const char *key)
 {
     size_t n = strlen(key);
@@ -99,7 +99,7 @@ static void read_row(struct walk *w, const json_t *o, double size)
     if (half_of(o, in)) read_half(half_of(o, in), &r->time[KL_BENCH_IN]);
 }
 
-/* ---- what is about a table ---- */
+/* ---- facts of a table ---- */
 
 static void read_text(struct walk *w, const char *key, const char *text)
 {

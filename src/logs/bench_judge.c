@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "logs/bench_make.h"
+#include "logs/causes.h"
 #include "logs/log_make.h"
 #include "topo/product.h"
 
@@ -28,6 +29,17 @@ static void add_finding(struct kl_bench *b, struct kl_bench_finding f)
             : NULL;
 
     if (kept) *kept = f;
+}
+
+double kl_bench_bus_factor(const struct kl_bench_table *t)
+{
+    const double n = t->nranks;
+
+    if (n < 2) return 1;
+    if (!strcmp(t->name, "all_reduce")) return 2 * (n - 1) / n;
+    return !strcmp(t->name, "all_gather") || !strcmp(t->name, "reduce_scatter") || !strcmp(t->name, "alltoall")
+               ? (n - 1) / n
+               : 1;
 }
 
 /* ---- the shape ---- */
@@ -120,17 +132,61 @@ static void find_dip(const struct judging *k)
             worst);
 }
 
+/* The first row behind the peak from which on none comes near it again. */
+static const struct kl_bench_row *fall_of(const struct judging *k)
+{
+    const struct kl_bench_row *fall = NULL;
+
+    for (int i = k->t->n - 1; i >= 0; i--) {
+        if (kl_bench_row_bus(row(k, i)) >= 0.85 * k->t->shape.peak) return fall;
+        if (row(k, i)->time[KL_BENCH_OUT].there) fall = row(k, i);
+    }
+    return NULL;
+}
+
 static void find_end(const struct judging *k)
 {
-    const struct kl_bench_row *last = row(k, k->t->n - 1);
+    const struct kl_bench_row *last = row(k, k->t->n - 1), *fall = fall_of(k);
     double bus = kl_bench_row_bus(last), before = k->t->n > 1 ? kl_bench_row_bus(row(k, k->t->n - 2)) : bus;
     bool doubles = k->t->n > 1 && last->size <= 4 * row(k, k->t->n - 2)->size;
 
-    if (last->size >= KL_BENCH_FILLS && bus < 0.85 * k->t->shape.peak)
-        found(k, (struct kl_bench_finding){.code = KL_BENCH_FALLS, .problem = true, .x = bus, .y = k->t->shape.peak},
-              last);
+    if (!last->time[KL_BENCH_OUT].there) return;
+    if (last->size >= KL_BENCH_FILLS && fall)
+        found(k,
+              (struct kl_bench_finding){.code = KL_BENCH_FALLS,
+                                        .problem = true,
+                                        .x = kl_bench_row_bus(fall),
+                                        .y = k->t->shape.peak,
+                                        .n = k->t->shape.peak_size},
+              fall);
     else if (doubles && before > 0 && bus > 1.15 * before)
         found(k, (struct kl_bench_finding){.code = KL_BENCH_RISING, .x = bus, .y = before}, last);
+}
+
+/* A larger size that takes much less time: the algorithm or protocol for the smaller is used for too long. That concerns the middle
+ * sizes: small ones have noise, and large ones are in one algorithm's hands. */
+static void find_time_falls(const struct judging *k)
+{
+    enum { NOISE_US = 50, FIRST = 16 << 10 };
+    const struct kl_bench_row *slow = NULL, *worst = NULL;
+    struct kl_bench_finding f = {.code = KL_BENCH_TIME_FALLS, .problem = true};
+    double least = 0.75;
+
+    for (int i = 0; i < k->t->n; i++) {
+        const struct kl_bench_row *r = row(k, i);
+        double us = kl_bench_row_us(r), slowest = slow ? kl_bench_row_us(slow) : 0;
+
+        if (us <= 0 || r->size < FIRST) continue;
+        if (slowest > NOISE_US && us < least * slowest && r->size > slow->size) {
+            least = us / slowest;
+            worst = r;
+            f.x = slowest;
+            f.y = us;
+            f.n = slow->size;
+        }
+        if (us > slowest && r->size <= KL_BENCH_FILLS) slow = r;
+    }
+    if (worst) found(k, f, worst);
 }
 
 static void find_places(const struct judging *k)
@@ -164,10 +220,10 @@ static void find_slow_start(const struct judging *k)
               row(k, 0));
 }
 
-/* What a link carries in practice, GB/s; where each host has one GPU, nothing else limits large messages. */
+/* GB/s that links carry in practice; where each host has one GPU, nothing else limits large messages. */
 static const struct {
     double from, to;
-    int sm; /* GPUs from this one on have faster PCIe: then it is half of what should be, and no NIC has this speed; 0: never */
+    int sm; /* GPUs from this one on have faster PCIe: then this is half of their bandwidth, and no NIC has this speed; 0: never */
     const char *text;
 } links[] = {{1.0, 1.25, 0, "a link of 10 Gb/s"},
              {2.5, 3.15, 0, "a link of 25 Gb/s"},
@@ -232,19 +288,76 @@ static int worst_first(const void *x, const void *y)
     return a->code != b->code ? (int)a->code - (int)b->code : a->table - b->table;
 }
 
+/* ---- runs that failed ---- */
+
+/* The worst warning of the file: it gives a failed run its meaning. NULL without. */
+static const struct kl_log_finding *meaning_of(const struct kl_bench *b)
+{
+    for (int i = 0; i < b->trouble.n; i++)
+        if (b->trouble.finding[i].code == KL_FOUND_CAUSE && b->trouble.finding[i].weight == KL_LOG_STOPS)
+            return &b->trouble.finding[i];
+    return NULL;
+}
+
+static int table_before(const struct kl_bench *b, struct kl_log_at at)
+{
+    int found = -1;
+
+    for (int i = 0; i < b->ntable; i++)
+        if (b->table[i].at.file == at.file && b->row[b->table[i].first].at.line < at.line) found = i;
+    return found;
+}
+
+/* The size at which a table stops: its last row, which may lack times. */
+static int64_t failed_size(const struct kl_bench *b, int table)
+{
+    const struct kl_bench_table *t = &b->table[table];
+
+    return b->row[t->first + t->n - 1].size;
+}
+
+static void find_failures(struct kl_bench *b)
+{
+    for (int i = 0; i < b->log.nrun; i++) {
+        const struct kl_log_run *r = &b->log.run[i];
+        const struct kl_log_finding *meaning = r->failure ? meaning_of(b) : NULL;
+
+        if (!r->failure) continue;
+        const char *test = strstr(r->failure, "Test ");
+        struct kl_bench_finding f = {
+            .code = KL_BENCH_FAILED, .problem = true, .at = r->failed_at, .text = test ? test : r->failure};
+
+        f.table = r->rows ? table_before(b, r->failed_at) : -1;
+        if (f.table >= 0) f.size = failed_size(b, f.table);
+        f.more = meaning ? kl_cause_facts(meaning->cause)->text : NULL;
+        add_finding(b, f);
+    }
+}
+
+/* Bus bandwidth is 0 where the algorithm's is not: then there is one rank by definition. */
+static bool is_alone(const struct judging *k)
+{
+    for (int i = 0; i < k->t->n; i++)
+        for (int h = 0; h < KL_BENCH_HALVES; h++)
+            if (row(k, i)->time[h].there && row(k, i)->time[h].algorithm > 0) return true;
+    return k->t->nranks == 1;
+}
+
 void kl_bench_judge(struct kl_bench *b)
 {
+    find_failures(b);
     for (int i = 0; i < b->ntable; i++) {
         struct judging k = {b, &b->table[i], i};
 
         find_shape(b, &b->table[i]);
         find_wrong(&k);
         if (k.t->shape.peak <= 0) {
-            found(&k, (struct kl_bench_finding){.code = KL_BENCH_ALONE, .problem = true}, row(&k, 0));
+            if (is_alone(&k)) found(&k, (struct kl_bench_finding){.code = KL_BENCH_ALONE, .problem = true}, row(&k, 0));
             continue;
         }
         find_short(&k);
         find_dip(&k);
+        find_time_falls(&k);
         find_end(&k);
         find_places(&k);
         find_slow_start(&k);
@@ -258,6 +371,11 @@ void kl_bench_judge(struct kl_bench *b)
 static const struct {
     const char *name, *remedy;
 } codes[KL_BENCH_CODES] = {
+    [KL_BENCH_FAILED] = {"failed", "kolo explain --log with the output of NCCL_DEBUG=INFO says more"},
+    [KL_BENCH_TIME_FALLS] =
+        {"time_falls",
+         "NCCL_PROTO=^LL shows whether the LL protocol is used for too large sizes; a tuner's thresholds, or "
+         "NCCL_ALGO, move the change; NCCL_DEBUG_SUBSYS=TUNING prints each choice"},
     [KL_BENCH_WRONG] =
         {"wrong", "do not trust any time in this table: check the GPUs (ECC, Xid) and links; NCCL_P2P_DISABLE=1 and "
                   "NCCL_NET_GDR_LEVEL=LOC show whether P2P or GPUDirect corrupts data"},
@@ -308,8 +426,30 @@ void kl_bench_finding_text(const struct kl_bench_finding *f, struct kl_text *t)
         kl_text_add(t, "a dip to %.4g GB/s, between smaller and larger sizes that reach %.4g, at ", f->x, f->y);
         break;
     case KL_BENCH_FALLS:
-        kl_text_add(t, "bandwidth falls from its peak of %.4g GB/s to %.4g at the largest size, ", f->y, f->x);
-        break;
+        kl_text_add(t, "bandwidth falls from %.4g GB/s at ", f->y);
+        kl_text_add_size(t, f->n);
+        kl_text_add(t, " to %.4g GB/s, from ", f->x);
+        kl_text_add_size(t, f->size);
+        kl_text_add(t, " on");
+        return;
+    case KL_BENCH_TIME_FALLS:
+        kl_text_add(t, "the time falls from ");
+        kl_text_add_time(t, f->x);
+        kl_text_add(t, " at ");
+        kl_text_add_size(t, f->n);
+        kl_text_add(t, " to ");
+        kl_text_add_time(t, f->y);
+        kl_text_add(t, " at ");
+        kl_text_add_size(t, f->size);
+        kl_text_add(t, ", which is larger: the algorithm or protocol changes too late (try NCCL_PROTO=^LL)");
+        return;
+    case KL_BENCH_FAILED:
+        kl_text_add(t, "the run failed");
+        kl_text_add(t, f->size ? " at " : " before its first row");
+        if (f->size) kl_text_add_size(t, f->size);
+        kl_text_add(t, ": %s", f->text);
+        if (f->more) kl_text_add(t, ": %s", f->more);
+        return;
     case KL_BENCH_PLACES:
         kl_text_add(t, "%.4g GB/s out of place, %.4g in place, at ", f->x, f->y);
         break;

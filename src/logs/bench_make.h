@@ -20,7 +20,10 @@ struct kl_bench_row *kl_bench_row_of(struct kl_bench *bench, struct kl_log_at at
 /** Ranks, hosts and GPUs of a table, by the list of ranks above it. */
 ncclResult_t kl_bench_read_ranks(const struct kl_bench *bench, struct kl_bench_table *table);
 
-/** What the tables show, and what the model says. */
+/** Bus over algorithm bandwidth of a table's collective, by its number of ranks; 1 where the name tells none. */
+double kl_bench_bus_factor(const struct kl_bench_table *table);
+
+/** Findings of the tables by themselves, and the model's times. */
 void kl_bench_judge(struct kl_bench *bench);
 ncclResult_t kl_bench_model(struct kl_bench *bench, const struct kl_cluster_request *request);
 

@@ -14,7 +14,7 @@
 
 enum { SETTINGS = 3, NETS = 64 };
 
-/* ---- what the model says ---- */
+/* ---- predicted times ---- */
 
 static int func_of(const char *name)
 {
@@ -32,7 +32,7 @@ static int func_of(const char *name)
     return -1;
 }
 
-/* Types and operations as nccl-tests write them, in NCCL's order. What is not known counts as float, and as sum. */
+/* Types and operations as nccl-tests write them, in NCCL's order. Unknown ones count as float, and as sum. */
 static int word_of(const char *text, const char *const *words, int n, int absent)
 {
     for (int i = 0; i < n; i++)
@@ -85,7 +85,7 @@ static double distance(const struct kl_bench *b, const struct kl_bench_table *t,
     return n ? exp(sum / n) : 0;
 }
 
-/* ---- what would explain a shortfall ---- */
+/* ---- explanations of a shortfall ---- */
 
 static const struct {
     const char *name, *text, *experiment;
@@ -196,7 +196,7 @@ static void gather_nets(const struct kl_topo *topo, struct modelling *k)
     }
 }
 
-/* What was asked for, and behind it what row `i` of the tries changes; -1: nothing. */
+/* Plan the requested machine with the edits of row `i` of the tries added; -1: without any. */
 static ncclResult_t plan_edited(const struct modelling *k, int i, const char **text, struct kl_cluster *cluster,
                                 struct kl_planned *planned)
 {
@@ -311,7 +311,7 @@ static bool has_model(const struct modelling *k)
     return false;
 }
 
-/* Factors within which times count as those of the model. */
+/* Within these factors, times count as alike. */
 #define ALIKE             1.2
 #define ALIKE_IN_THE_MEAN 1.15
 
@@ -361,7 +361,7 @@ static ncclResult_t model_all(struct kl_bench *b, const struct kl_cluster_reques
     return ncclSuccess;
 }
 
-/* The machine of a log in the same file: what cannot be made of it is no error. */
+/* Use the machine of a log in the same file; one that cannot be planned is no error. */
 static ncclResult_t model_own(struct kl_bench *b, const struct kl_cluster_request *request)
 {
     int system = kl_log_system_of(&b->log, kl_log_main(&b->log)), quiet = kl_error_quiet(1);

@@ -13,7 +13,7 @@
 
 enum { VALUES = 12, WORDS = 2, MOST_ROOT = 1000000 };
 
-/* What a line begins with: numbers and words, until something else comes. "N/A" is the number -1. */
+/* Numbers and words at the start of a line, until something else comes. "N/A" is the number -1. */
 struct cells {
     double value[VALUES];
     bool whole[VALUES]; /* without a point */
@@ -38,7 +38,7 @@ static size_t exponent(const char *at)
     return sign ? sign + strspn(at + sign, "0123456789") : 0;
 }
 
-/* Digits, also grouped by "_"; what follows without a blank belongs to somebody else. */
+/* Digits, also grouped by "_". */
 static const char *take_number(const char *at, struct cells *c)
 {
     char text[40];
@@ -126,7 +126,7 @@ static bool is_row(const struct cells *c)
     return c->before == 2 && c->size > 0 && c->whole[0] && c->whole[1] && c->value[1] >= 0 && c->value[1] < 1e18;
 }
 
-/* "size time algbw busbw", of people who took the rest away: true if the numbers fit together. */
+/* "size time algbw busbw", where other columns were removed: true if the numbers fit together. */
 static bool is_short_row(const struct cells *c)
 {
     double algorithm = c->n == 4 && c->value[1] > 0 ? (double)c->size / c->value[1] / 1e3 : 0;
@@ -191,7 +191,7 @@ static void begin(struct kl_bench *b, const char *text, struct kl_log_at at)
 
 static void set_version(struct kl_bench *b, const char *text, struct kl_log_at at)
 {
-    const char *digits = kl_log_after(text, "nccl-library");
+    const char *digits = kl_log_after(text, "ccl-library"); /* nccl-tests, rccl-tests */
     struct kl_bench_table *t = kl_bench_table_at(b, at, KL_BENCH_NEW);
     long n = strtol(digits + strspn(digits, "=: "), NULL, 10);
 
@@ -219,7 +219,7 @@ static void read_comment(struct kl_bench *b, const char *text, struct kl_log_at 
         read_verdict(b, text);
     else if (!strncmp(text, "##", 2))
         begin(b, text, at);
-    else if (strstr(text, "nccl-library"))
+    else if (strstr(text, "ccl-library"))
         set_version(b, text, at);
     else if (is_head(text))
         kl_bench_table_at(b, at, KL_BENCH_NEW);
@@ -247,6 +247,52 @@ static void read_line(struct kl_bench *b, const char *text, struct kl_log_at at)
     }
 }
 
+/* ---- tags ---- */
+
+/* A mark of a launcher: "[0]", "[1,3]<stdout>:", "1:", "rank0|". Its length; 0: it is none. */
+static size_t tag_length(const char *at)
+{
+    size_t n = 0;
+
+    if (*at == '[') {
+        n = 1 + strspn(at + 1, "0123456789,");
+        if (n < 2 || at[n++] != ']') return 0;
+        if (at[n] == '<' && strchr(at + n, '>')) n = (size_t)(strchr(at + n, '>') - at) + 1;
+        return n + (at[n] == ':');
+    }
+    if (isdigit((unsigned char)*at)) {
+        n = strspn(at, "0123456789");
+        return n < 7 && at[n] == ':' && (at[n + 1] == ' ' || !at[n + 1]) ? n + 1 : 0;
+    }
+    while (isalnum((unsigned char)at[n]) || (n && strchr("_-.", at[n]) && at[n])) n++;
+    return n && at[n] == '|' && isalpha((unsigned char)*at) ? n + 1 : 0;
+}
+
+static void blank(char *at, size_t n)
+{
+    memset(at, ' ', n);
+}
+
+/* Launchers that pass on output as it comes put their mark before each piece, also inside of a row. The mark at the line's start
+ * may even touch a number: "-11: 2180.1" is -1, and the mark "1:". */
+static void blank_tags(char *line)
+{
+    char tag[40] = "", *start = line + strspn(line, " ");
+    size_t n = tag_length(start);
+
+    if (n && n < sizeof tag) {
+        memcpy(tag, start, n);
+        tag[n] = 0;
+        for (char *at = strstr(start, tag); at; at = strstr(at, tag)) blank(at, n);
+    }
+    for (char *at = line; *at; at++) {
+        bool begins = at == line || at[-1] == ' ' || *at == '[';
+        size_t length = begins ? tag_length(at) : 0;
+
+        if (length) blank(at, length);
+    }
+}
+
 /* ---- files ---- */
 
 void kl_bench_init(struct kl_bench *b)
@@ -261,6 +307,7 @@ void kl_bench_fini(struct kl_bench *b)
     free(b->row);
     free(b->table);
     free(b->finding);
+    kl_log_findings_fini(&b->trouble);
     kl_bench_init(b);
 }
 
@@ -277,7 +324,13 @@ ncclResult_t kl_bench_add_text(struct kl_bench *b, const char *name, const char 
         memcpy(line, at, kept);
         kl_log_clean(line, kept);
         number += number < 1 << 30;
-        read_line(b, kl_log_skip_prefix(line), (struct kl_log_at){b->log.nfile - 1, number});
+        const char *rest = kl_log_skip_prefix(line);
+
+        if (*rest != '#' && !strstr(line, "NCCL ")) {
+            blank_tags(line);
+            rest = kl_log_skip_prefix(line);
+        }
+        read_line(b, rest, (struct kl_log_at){b->log.nfile - 1, number});
         at = stop ? stop + 1 : end;
     }
     return ncclSuccess;
@@ -338,7 +391,7 @@ static void drop_empty(struct kl_bench *b)
     b->ntable = kept;
 }
 
-/* Nccl-tests name it; else it is what the library said last above the rows, or, where it speaks below, what it says at all. */
+/* Nccl-tests name it; else the last line of the library above the rows does, or, without one, any line. */
 static void find_version(const struct kl_bench *b, struct kl_bench_table *t)
 {
     const char *found = NULL;
@@ -347,16 +400,38 @@ static void find_version(const struct kl_bench *b, struct kl_bench_table *t)
         const struct kl_log_version *v = &b->log.version[i];
         bool above = v->at.file == t->at.file && v->at.line <= b->row[t->first].at.line;
 
-        if (above || !found) found = v->text;
+        if (!v->by_tests && (above || !found)) found = v->text;
     }
     if (found) snprintf(t->version, sizeof t->version, "%.15s", found);
+}
+
+static bool has_failure(const struct kl_bench *b)
+{
+    for (int i = 0; i < b->log.nrun; i++)
+        if (b->log.run[i].failure) return true;
+    return false;
+}
+
+/* Where bandwidths were rounded to 0.00, they follow from time and size, if the number of ranks is known. */
+static void unround(struct kl_bench *b, const struct kl_bench_table *t)
+{
+    if (t->nranks < 2) return;
+    for (int i = t->first; i < t->first + t->n; i++)
+        for (int h = 0; h < KL_BENCH_HALVES; h++) {
+            struct kl_bench_time *time = &b->row[i].time[h];
+
+            if (!time->there || time->us <= 0 || time->algorithm > 0 || time->bus > 0) continue;
+            time->algorithm = (double)b->row[i].size / time->us / 1e3;
+            time->bus = time->algorithm * kl_bench_bus_factor(t);
+        }
 }
 
 ncclResult_t kl_bench_finish(struct kl_bench *b, const struct kl_cluster_request *request)
 {
     KL_TRY(kl_log_finish(&b->log));
     drop_empty(b);
-    if (!b->nrow)
+    KL_TRY(kl_log_findings_make(&b->log, &b->trouble));
+    if (!b->nrow && !has_failure(b))
         return KL_FAIL(ncclInvalidUsage, "%s: no row of nccl-tests; its tables begin with size, count and type",
                        b->log.nfile ? b->log.file[0].name : "nothing");
     for (int i = 0; i < b->ntable; i++) {
@@ -366,6 +441,7 @@ ncclResult_t kl_bench_finish(struct kl_bench *b, const struct kl_cluster_request
         KL_TRY(kl_bench_read_ranks(b, t));
         if (!t->name[0]) name_by_ratio(b, t);
         count_by_ratio(b, t);
+        unround(b, t);
     }
     KL_TRY(kl_bench_model(b, request));
     kl_bench_judge(b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of nccl-tests: rows of all releases, broken ones, JSON; what tables show alone, and beside the model. */
+/* Tables of nccl-tests: rows of all releases, broken ones, JSON; findings without and with a model. */
 #include "logs/bench_file.h"
 
 #include "api/param_sets.h"
@@ -131,7 +131,7 @@ static void json_that_is_cut_is_told(void **state)
     kl_bench_fini(&b);
 }
 
-/* What one run says is not true of the next; sizes that begin anew are the same run. */
+/* Facts of a run do not apply to the next one; sizes that begin anew are the same run. */
 static void a_table_has_nothing_of_another_run(void **state)
 {
     struct kl_bench b = read_text("# Collective test starting: all_gather_perf\n"
@@ -321,7 +321,7 @@ static void trials_keep_what_was_asked_for(void **state)
     kl_bench_fini(&b);
 }
 
-/* NVSwitches do not reduce every type: what is slower for that reason is as predicted. */
+/* NVSwitches do not reduce every type: the model predicts the slower times. */
 static void types_and_operations_count(void **state)
 {
     struct kl_cluster_request q = a_machine();

@@ -30,6 +30,35 @@ static const struct kl_cause_facts facts[KL_CAUSES] = {
     [KL_CAUSE_PROGRAM_FAULT] = {"program_fault", KL_LOG_STOPS,
                                 "a kernel failed, usually one of the program: NCCL only meets the error that it left",
                                 "run with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer to find the kernel that fails"},
+    [KL_CAUSE_TESTS_FAULT] =
+        {"tests_fault", KL_LOG_STOPS,
+         "a kernel of NCCL failed: nccl-tests runs no kernels of a program, so suspect the release of NCCL or of the "
+         "driver, and the GPU",
+         "try the newest NCCL and driver for this GPU; look for Xid in the kernel's log; repeat with NCCL_PROTO=Simple "
+         "and "
+         "with one GPU after another"},
+    [KL_CAUSE_FORK] =
+        {"fork", KL_LOG_STOPS,
+         "CUDA cannot be used in this process: it was used before the process was forked (initialization error)",
+         "start worker processes with spawn or forkserver, or use CUDA only after the fork; in a container also check "
+         "that the GPU's device files are there"},
+    [KL_CAUSE_NO_DRIVER] =
+        {"no_driver", KL_LOG_STOPS, "the driver's library, libcuda.so.1, is not found",
+         "start the container with the NVIDIA runtime (--gpus all); NCCL_CUDA_PATH names the folder of "
+         "libcuda.so.1 elsewhere"},
+    [KL_CAUSE_PEER_HIDDEN] =
+        {"peer_hidden", KL_LOG_STOPS,
+         "the peer's GPU is hidden from this process: it imports memory of a GPU that it does not see (P2P, error 101)",
+         "let every task see all GPUs of its host: Slurm --gpu-bind=none, one container for all tasks of a host, no "
+         "CUDA_VISIBLE_DEVICES of one GPU per task; NCCL_P2P_DISABLE=1 shows whether that is the cause"},
+    [KL_CAUSE_NVML_HIDDEN] =
+        {"nvml_hidden", KL_LOG_STOPS,
+         "NVML does not find a GPU that CUDA uses: GPUs are bound to tasks or containers one by one, and hidden from "
+         "others",
+         "let every task see all GPUs of its host: Slurm --gpu-bind=none instead of --gpus-per-task, one container "
+         "with --gpus all; compare nvidia-smi -L in each task"},
+    [KL_CAUSE_USAGE] = {"usage", KL_LOG_STOPS, "a call of NCCL has a wrong argument, or comes at the wrong time",
+                        "correct the call: the line names function and argument; NCCL_CHECK_POINTERS=1 checks buffers"},
     [KL_CAUSE_DUPLICATE_GPU] = {"duplicate_gpu", KL_LOG_STOPS, "two ranks use the same GPU",
                                 "call cudaSetDevice(local rank) before anything else, and check CUDA_VISIBLE_DEVICES"},
     [KL_CAUSE_RANK_COUNT] = {"rank_count", KL_LOG_STOPS, "processes disagree on the number of ranks",
@@ -42,6 +71,24 @@ static const struct kl_cause_facts facts[KL_CAUSES] = {
         {"nvls_slots", KL_LOG_STOPS,
          "the NVSwitches have no multicast group left: there are 128, and every communicator with NVLS takes some",
          "set NCCL_NVLS_ENABLE=0, or make fewer communicators at a time, or switch NVLS off for the small ones"},
+    [KL_CAUSE_NVLS_FABRIC] =
+        {"nvls_fabric", KL_LOG_STOPS,
+         "the NVSwitches refuse multicast to NVLS (CUDA error 401, 800, 801 or 802): the Fabric Manager or the "
+         "partition of a "
+         "virtual machine does not offer it",
+         "check nvidia-fabricmanager (running, of the driver's version) and nvidia-smi -q (Fabric State, Status); "
+         "after a "
+         "GPU reset restart it; a virtual machine needs a full partition with multicast; NCCL_NVLS_ENABLE=0 turns NVLS "
+         "off"},
+    [KL_CAUSE_NVLS_CUMEM] = {"nvls_cumem", KL_LOG_STOPS,
+                             "NVLS is used though NCCL_CUMEM_ENABLE=0 rules out the memory that it needs (cuMem)",
+                             "set NCCL_NVLS_ENABLE=0 as well; or unset NCCL_CUMEM_ENABLE"},
+    [KL_CAUSE_MNNVL_IMEX] =
+        {"mnnvl_imex", KL_LOG_STOPS,
+         "NVLink between hosts (MNNVL) is there but cannot be used: the process has no IMEX channel",
+         "create and mount an IMEX channel (/dev/nvidia-caps-imex-channels/channel0) and check nvidia-imex on all "
+         "hosts "
+         "of the domain (nvidia-imex-ctl -N); NCCL_MNNVL_ENABLE=0 does without"},
     [KL_CAUSE_NVLS_BIND] = {"nvls_bind", KL_LOG_STOPS,
                             "memory could not be bound to a multicast group of the NVSwitches",
                             "check nvidia-fabricmanager and its log; NCCL_NVLS_ENABLE=0 turns NVLS off"},
@@ -59,15 +106,99 @@ static const struct kl_cause_facts facts[KL_CAUSES] = {
     [KL_CAUSE_SHM_SMALL] =
         {"shm_small", KL_LOG_STOPS, "there is no room for shared memory, usually a container's small /dev/shm",
          "start the container with --shm-size=1g or --ipc=host; NCCL_SHM_DISABLE=1 shows whether that is the cause"},
+    [KL_CAUSE_SHM_ZERO] =
+        {"shm_zero", KL_LOG_STOPS,
+         "shared memory of size 0: host memory of CUDA (cuMem) could not be had in this container, so there is nothing "
+         "to "
+         "share",
+         "NCCL_CUMEM_HOST_ENABLE=0 uses /dev/shm instead; or let the container see NUMA nodes (docker run --cap-add "
+         "SYS_NICE)"},
+    [KL_CAUSE_SHM_GONE] =
+        {"shm_gone", KL_LOG_STOPS,
+         "a rank cannot open the shared memory of another: they count as one host, but do not share /dev/shm",
+         "give containers of one host the same /dev/shm (--ipc=host), or tell them apart with NCCL_HOSTID; "
+         "NCCL_SHM_DISABLE=1 shows whether that is the cause"},
+    [KL_CAUSE_SHM_PEER] =
+        {"shm_peer", KL_LOG_STOPS,
+         "the shared-memory transport fails: CUDA refuses the mapping between these GPUs, with P2P or without",
+         "NCCL_SHM_DISABLE=1 avoids this transport as well; NCCL_CUMEM_HOST_ENABLE=0 shares memory the older way; "
+         "check ACS "
+         "and the IOMMU"},
+    [KL_CAUSE_REGISTER] =
+        {"register", KL_LOG_STOPS,
+         "a buffer cannot be registered: its address is not known to the driver, as with memory of the virtual-memory "
+         "API "
+         "(expandable segments) or a driver that does not fit the toolkit",
+         "allocate the buffer with ncclMemAlloc; PyTorch: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False; "
+         "NCCL_LOCAL_REGISTER=0 or NCCL_GRAPH_REGISTER=0 shows whether registration is the cause; compare nvidia-smi's "
+         "CUDA "
+         "version with the toolkit's"},
     [KL_CAUSE_GPU_MEMORY] = {"gpu_memory", KL_LOG_STOPS, "GPU memory is used up",
                              "leave NCCL a few hundred MB for each communicator, or use fewer communicators or "
                              "channels (NCCL_MAX_CTAS)"},
-    [KL_CAUSE_MEMLOCK] =
-        {"memlock", KL_LOG_STOPS, "memory could not be locked for the NIC",
-         "raise the limit of locked memory: ulimit -l unlimited, also for the launcher's daemon and containers"},
-    [KL_CAUSE_GDR_REGISTER] = {"gdr_register", KL_LOG_STOPS, "the NIC could not register GPU memory",
-                               "load nvidia_peermem, or use DMA-BUF with a driver and kernel that have it; "
-                               "NCCL_NET_GDR_LEVEL=LOC shows whether that is the cause"},
+    [KL_CAUSE_MEMLOCK] = {"memlock", KL_LOG_STOPS,
+                          "the NIC's driver refused a queue or memory: usually the limit of locked memory is too low",
+                          "ulimit -l unlimited, also for the launcher's daemon and containers"},
+    [KL_CAUSE_REG_MEMORY] =
+        {"reg_memory", KL_LOG_STOPS,
+         "memory cannot be registered with the NIC: GPU memory without nvidia-peermem or DMA-BUF, or the limit of "
+         "locked "
+         "memory",
+         "GPU memory: load nvidia-peermem or use DMA-BUF, NCCL_NET_GDR_LEVEL=LOC shows whether that is the cause; host "
+         "memory: ulimit -l unlimited, also for the launcher's daemon and containers"},
+    [KL_CAUSE_NIC_ACCESS] =
+        {"nic_access", KL_LOG_STOPS, "a NIC cannot be opened by this process",
+         "pass /dev/infiniband into the container and check its permissions; ibv_devinfo as the same "
+         "user"},
+    [KL_CAUSE_EFA_SECURITY] =
+        {"efa_security", KL_LOG_STOPS,
+         "EFA cannot send to the peer: the security group must allow all traffic to and from itself",
+         "add inbound and outbound rules with all protocols whose source is the group itself, and put all instances in "
+         "it; "
+         "fi_pingpong -p efa between the two hosts shows whether that is the cause"},
+    [KL_CAUSE_EFA_PEER] = {"efa_peer", KL_LOG_STOPS,
+                           "libfabric reports an error: the peer's EFA endpoint is gone or not addressable",
+                           "look at the peer's log: its process may have exited; if it runs, check subnet and security "
+                           "group of both, and "
+                           "fi_pingpong -p efa"},
+    [KL_CAUSE_EFA_MEMORY] = {"efa_memory", KL_LOG_STOPS, "EFA could not register memory",
+                             "ulimit -l unlimited; GPU memory needs DMA-BUF or the efa_nv_peermem module"},
+    [KL_CAUSE_EFA_DOMAIN] = {"efa_domain", KL_LOG_STOPS,
+                             "libfabric could not open a device: its resources are used up or not accessible",
+                             "look for other jobs on the host; pass the EFA devices into the container"},
+    [KL_CAUSE_TCPX_MANAGER] =
+        {"tcpx_manager", KL_LOG_STOPS, "the TCPX plugin does not reach its receive-rule manager on the host",
+         "start the manager (tcpgpudmarxd or rxdm) before the job, and mount its socket folder (/run/tcpx) into the "
+         "container"},
+    [KL_CAUSE_FABRIC] = {"fabric", KL_LOG_STOPS, "libfabric or its NCCL plugin reports an error of the network",
+                         "FI_LOG_LEVEL=warn and the line's code say more; fi_pingpong tests the two hosts"},
+    [KL_CAUSE_NO_TRANSPORT] =
+        {"no_transport", KL_LOG_STOPS,
+         "two ranks have no way to each other: P2P, shared memory and network are all ruled out",
+         "look at NCCL_P2P_DISABLE, NCCL_SHM_DISABLE and NCCL_NET in the log; one of the three must be possible"},
+    [KL_CAUSE_CALLS] =
+        {"calls", KL_LOG_FOLLOWS, "ranks called different collectives",
+         "compare the program's path on the two ranks: a branch, an exception or an uneven number of batches"},
+    [KL_CAUSE_BOOTSTRAP_DEFECT] =
+        {"bootstrap_defect", KL_LOG_STOPS,
+         "a message of the bootstrap has a wrong size: a defect of this release (2.19.3), or a stray connection",
+         "use a release from 2.19.4 on; check that nothing else connects to the address of rank 0"},
+    [KL_CAUSE_BOOTSTRAP_SIZE] = {"bootstrap_size", KL_LOG_STOPS,
+                                 "a message of the bootstrap is not one of this job's: a stray connection (a port "
+                                 "scan, another job), or another "
+                                 "release",
+                                 "choose the interface with NCCL_SOCKET_IFNAME; use another NCCL_COMM_ID for each job; "
+                                 "compare the releases of all "
+                                 "hosts"},
+    [KL_CAUSE_CUDA] =
+        {"cuda", KL_LOG_STOPS, "CUDA reports an error",
+         "NCCL_DEBUG=WARN names the file and the function that met it; compute-sanitizer finds errors of kernels"},
+    [KL_CAUSE_GDR_REGISTER] =
+        {"gdr_register", KL_LOG_STOPS,
+         "GPU memory cannot be registered with the NIC: there is no nvidia-peermem, and no DMA-BUF",
+         "modprobe nvidia-peermem, or DMA-BUF: open kernel modules, a kernel from 5.12 on and an "
+         "rdma-core that has it; NCCL_NET_GDR_LEVEL=LOC shows whether that is the cause; the limit of "
+         "locked memory (ulimit -l) is only another candidate"},
     [KL_CAUSE_OPEN_FILES] = {"open_files", KL_LOG_STOPS, "a process has too many open files", "raise ulimit -n"},
     [KL_CAUSE_THREADS] = {"threads", KL_LOG_STOPS, "a process may start no more threads",
                           "raise ulimit -u, or the pids limit of the container"},
@@ -120,6 +251,11 @@ static const struct kl_cause_facts facts[KL_CAUSES] = {
     [KL_CAUSE_PEER_GONE] = {"peer_gone", KL_LOG_FOLLOWS,
                             "another rank closed its connection: it had exited or failed before",
                             "look at that rank's log: its first warning is the cause"},
+    [KL_CAUSE_STORE] = {"store", KL_LOG_FOLLOWS, "a rank waited for others at PyTorch's store: some did not come",
+                        "look for the ranks that do not print anything, and whether MASTER_ADDR reaches all"},
+    [KL_CAUSE_PROXY] = {"proxy", KL_LOG_FOLLOWS, "NCCL's proxy thread passes on the failure of a call", NULL},
+    [KL_CAUSE_FAILED] = {"failed", KL_LOG_FOLLOWS, "the program ended because a call of NCCL had failed",
+                         "the first warning of NCCL above is the cause; without one: NCCL_DEBUG=INFO"},
     [KL_CAUSE_KILLED] = {"killed", KL_LOG_FOLLOWS, "a process was killed: by a signal, or by the scheduler",
                          "look at what it printed last; signal 9 is often the kernel's out-of-memory killer (dmesg)"},
     [KL_CAUSE_ABORTED] = {"aborted", KL_LOG_FOLLOWS, "a communicator was aborted", NULL},
@@ -146,6 +282,21 @@ static const struct kl_cause_facts facts[KL_CAUSES] = {
                                 "the network plugin works without GPUDirect RDMA: data pass through host memory, with "
                                 "the Simple protocol only",
                                 "use an instance type, a driver and a plugin that offer GPUDirect RDMA"},
+    [KL_CAUSE_SHARP] =
+        {"sharp", KL_LOG_COSTS, "SHARP could not be used: the network does not reduce",
+         "check sharp_am and sharpd, and that the job may use them; NCCL_COLLNET_ENABLE=0 stops the attempt"},
+    [KL_CAUSE_FINE_GRAIN] = {"fine_grain", KL_LOG_COSTS, "GPUs without XGMI need fine-grained PCIe memory for P2P",
+                             "HSA_FORCE_FINE_GRAIN_PCIE=1"},
+    [KL_CAUSE_CUSTOM_OFF] = {"custom_off", KL_LOG_REMARK,
+                             "vLLM uses NCCL for its all-reduces, not its own kernels, on these GPUs", NULL},
+    [KL_CAUSE_NO_CPU_HINT] = {"no_cpu_hint", KL_LOG_REMARK,
+                              "Fast Socket found no CPU of an incoming connection: harmless, it goes on without", NULL},
+    [KL_CAUSE_FABRIC_NOTE] = {"fabric_note", KL_LOG_REMARK,
+                              "libfabric warns while it starts: harmless where connections come about", NULL},
+    [KL_CAUSE_PLUGIN_SYMBOL] = {"plugin_symbol", KL_LOG_REMARK,
+                                "a plugin has an older interface than NCCL looks for first: harmless", NULL},
+    [KL_CAUSE_RAS] = {"ras", KL_LOG_REMARK, "the RAS service warns: collectives do not depend on it", NULL},
+    [KL_CAUSE_RETRY_CAME] = {"retry", KL_LOG_REMARK, "connections were retried, and came about: harmless", NULL},
     [KL_CAUSE_NO_IB] =
         {"no_ib", KL_LOG_REMARK, "no InfiniBand or RoCE device was found",
          "ibv_devinfo shows what there is; containers need /dev/infiniband, and NCCL_IB_HCA may exclude all"},
@@ -165,162 +316,8 @@ const struct kl_cause_facts *kl_cause_facts(enum kl_log_cause cause)
     return &facts[cause >= 0 && cause < KL_CAUSES ? cause : KL_CAUSE_NONE];
 }
 
-/* All words must be in the line, anywhere; what stands first counts. */
-static const struct {
-    enum kl_log_cause cause;
-    const char *word[3];
-} table[] = {
-    {KL_CAUSE_VERSIONS, {"ismatched NCCL version"}},
-    {KL_CAUSE_VERSIONS, {"NCCL version mismatch"}},
-    {KL_CAUSE_VERSIONS, {"differs from rank", "NCCL version"}},
-    {KL_CAUSE_DRIVER_OLD, {"driver version is insufficient"}},
-    {KL_CAUSE_DRIVER_OLD, {"PTX was compiled with an unsupported toolchain"}},
-    {KL_CAUSE_DRIVER_OLD, {"forward compatibility was attempted"}},
-    {KL_CAUSE_NO_KERNEL, {"named symbol not found"}},
-    {KL_CAUSE_NO_KERNEL, {"no kernel image is available"}},
-    {KL_CAUSE_NO_KERNEL, {"invalid device function"}},
-    {KL_CAUSE_NO_KERNEL, {"device kernel image is invalid"}},
-    {KL_CAUSE_FABRIC_MANAGER, {"system not yet initialized"}},
-    {KL_CAUSE_FABRIC_MANAGER, {"abric", "not initialized"}},
-    {KL_CAUSE_GPU_BROKEN, {"uncorrectable"}},
-    {KL_CAUSE_GPU_BROKEN, {"GPU has fallen off the bus"}},
-    {KL_CAUSE_PROGRAM_FAULT, {"hardware stack error"}},
-    {KL_CAUSE_PROGRAM_FAULT, {"illegal instruction was encountered"}},
-    {KL_CAUSE_PROGRAM_FAULT, {"invalid program counter"}},
-    {KL_CAUSE_PROGRAM_FAULT, {"illegal memory access"}},
-    {KL_CAUSE_PROGRAM_FAULT, {"unspecified launch failure"}},
-    {KL_CAUSE_PROGRAM_FAULT, {"misaligned address"}},
-    {KL_CAUSE_PROGRAM_FAULT, {"device-side assert"}},
-    {KL_CAUSE_DUPLICATE_GPU, {"Duplicate GPU detected"}},
-    {KL_CAUSE_RANK_COUNT, {"mismatch in rank count"}},
-    {KL_CAUSE_RANK_TWICE, {"has already checked in"}},
-    {KL_CAUSE_RANK_TWICE, {"Invalid rank requested"}},
-    {KL_CAUSE_DEVICE_NUMBER, {"invalid device ordinal"}},
-    {KL_CAUSE_DEVICE_NUMBER, {"no CUDA-capable device"}},
-    {KL_CAUSE_NVLS_SLOTS, {"NVLS", "ulticast", "out of memory"}},
-    {KL_CAUSE_NVLS_SLOTS, {"NVSwitch multicast resources"}},
-    {KL_CAUSE_NVLS_SLOTS, {"resources to the multicast team"}},
-    {KL_CAUSE_NVLS_BIND, {"Failed to bind NVLink SHARP"}},
-    {KL_CAUSE_NVLS_BIND, {"Failed to create", "ulticast"}},
-    {KL_CAUSE_XML_NODES, {"too many XML nodes"}},
-    {KL_CAUSE_GRAPH_FILE, {"XML Import Channel"}},
-    {KL_CAUSE_GRAPH_FILE, {"Could not open XML graph file"}},
-    {KL_CAUSE_TOPO_FILE_GONE, {"Could not open XML topology file"}},
-    {KL_CAUSE_TOPO_FILE, {"XML", "arse error"}},
-    {KL_CAUSE_TOPO_FILE, {"Attribute", " of node ", "not found"}},
-    {KL_CAUSE_SHM_SMALL, {"/dev/shm", "No space left"}},
-    {KL_CAUSE_SHM_SMALL, {"failed to extend /dev/shm"}},
-    {KL_CAUSE_SHM_SMALL, {"creating shared memory segment"}},
-    {KL_CAUSE_SHM_SMALL, {"posix_fallocate", "No space left"}},
-    {KL_CAUSE_SHM_SMALL, {"open shared memory segment"}},
-    {KL_CAUSE_GID_EMPTY, {"ibv_modify_qp", "local GID ::,"}},
-    {KL_CAUSE_GID_EMPTY, {"ibv_modify_qp", "No data available"}},
-    {KL_CAUSE_IB_NO_ROUTE, {"ibv_modify_qp", "timed out"}},
-    {KL_CAUSE_IB_NO_ROUTE, {"ibv_modify_qp", "unreachable"}},
-    {KL_CAUSE_IB_NO_ROUTE, {"ibv_modify_qp failed"}},
-    {KL_CAUSE_IB_NO_ROUTE, {"ibv_create_ah failed"}},
-    {KL_CAUSE_MEMLOCK, {"ibv_", "failed", "Cannot allocate memory"}},
-    {KL_CAUSE_GDR_REGISTER, {"ibv_reg_", "failed"}},
-    {KL_CAUSE_GDR_REGISTER, {"Unable to register memory", "RC: -14"}},
-    {KL_CAUSE_IB_RETRY, {"ompletion", "status=12"}},
-    {KL_CAUSE_IB_RETRY, {"ompletion", "status=13"}},
-    {KL_CAUSE_IB_RETRY, {"ompletion with error 12"}},
-    {KL_CAUSE_IB_RETRY, {"ompletion with error 13"}},
-    {KL_CAUSE_IB_ACCESS, {"ompletion", "status=10"}},
-    {KL_CAUSE_IB_ACCESS, {"ompletion", "status=11"}},
-    {KL_CAUSE_IB_ACCESS, {"ompletion", "status=9"}},
-    {KL_CAUSE_IB_ACCESS, {"ompletion", "status=4"}},
-    {KL_CAUSE_IB_ACCESS, {"ompletion with error 10"}},
-    {KL_CAUSE_IB_ACCESS, {"ompletion with error 4"}},
-    {KL_CAUSE_PEER_GONE, {"ompletion", "status=5"}},
-    {KL_CAUSE_PEER_GONE, {"ompletion with error 5"}},
-    {KL_CAUSE_IB_PORT, {"async", "port error"}},
-    {KL_CAUSE_IB_PORT, {"async", "device fatal"}},
-    {KL_CAUSE_IB_PORT, {"NET/IB", "link down"}},
-    {KL_CAUSE_IB_EVENT, {"async event", "GID table change"}},
-    {KL_CAUSE_IB_EVENT, {"async event", "client reregistration"}},
-    {KL_CAUSE_IB_EVENT, {"async event", "lid change"}},
-    {KL_CAUSE_IB_EVENT, {"async event", "SM change"}},
-    {KL_CAUSE_OPEN_FILES, {"Too many open files"}},
-    {KL_CAUSE_THREADS, {"pthread_create", "failed"}},
-    {KL_CAUSE_THREADS, {"Resource temporarily unavailable", "thread"}},
-    {KL_CAUSE_NO_INTERFACE, {"no socket interface found"}},
-    {KL_CAUSE_NO_INTERFACE, {"No socket interface found"}},
-    {KL_CAUSE_NO_INTERFACE, {"no interface found"}},
-    {KL_CAUSE_NO_INTERFACE, {"No interface found"}},
-    {KL_CAUSE_NO_NETWORK, {"Error: network", "not found"}},
-    {KL_CAUSE_NO_NETWORK, {"Failed to initialize any NET plugin"}},
-    {KL_CAUSE_UNGROUPED, {"family 1 is neither"}},
-    {KL_CAUSE_UNGROUPED, {"family 0 is neither"}},
-    {KL_CAUSE_RETRY, {"socketPollConnect", "retrying"}},
-    {KL_CAUSE_UNREACHABLE, {"socketPollConnect", "onnection refused"}},
-    {KL_CAUSE_UNREACHABLE, {"socketPollConnect", "timed out"}},
-    {KL_CAUSE_UNREACHABLE, {"socketPollConnect", "No route to host"}},
-    {KL_CAUSE_UNREACHABLE, {"onnect", "fail", "onnection refused"}},
-    {KL_CAUSE_UNREACHABLE, {"onnect", "fail", "timed out"}},
-    {KL_CAUSE_UNREACHABLE, {"onnect", "fail", "No route to host"}},
-    {KL_CAUSE_UNREACHABLE, {"onnect", "fail", "etwork is unreachable"}},
-    {KL_CAUSE_UNREACHABLE, {"onnect", "exceeded", "retries"}},
-    {KL_CAUSE_UNREACHABLE, {"socketStartConnect", "ailed"}},
-    {KL_CAUSE_RETRY, {"onnect", "retrying"}},
-    {KL_CAUSE_SIZES, {"essage truncated"}},
-    {KL_CAUSE_SIZES, {"collective mismatch"}},
-    {KL_CAUSE_SIZES, {"mismatch in collective sizes"}},
-    {KL_CAUSE_NO_ALGORITHM, {"o algorithm/protocol available"}},
-    {KL_CAUSE_RINGS, {"does not loop back"}},
-    {KL_CAUSE_RINGS, {"ring", "does not contain rank"}},
-    {KL_CAUSE_P2P_OFF, {"P2P is disabled between"}},
-    {KL_CAUSE_P2P_FAILED, {"ould not enable P2P"}},
-    {KL_CAUSE_P2P_FAILED, {"failed to peer with"}},
-    {KL_CAUSE_P2P_FAILED, {"peer access is not supported"}},
-    {KL_CAUSE_IPC, {"cuMemImportFromShareableHandle"}},
-    {KL_CAUSE_IPC, {"cuMemExportToShareableHandle"}},
-    {KL_CAUSE_IPC, {"cudaIpcOpenMemHandle"}},
-    {KL_CAUSE_IPC, {"cudaIpcGetMemHandle"}},
-    {KL_CAUSE_IPC, {"UDS", "failed"}},
-    {KL_CAUSE_NVML, {"Driver/library version mismatch"}},
-    {KL_CAUSE_NVML, {"nvmlInit", "failed"}},
-    {KL_CAUSE_FALLBACK, {"Could not find a path for pattern"}},
-    {KL_CAUSE_PLUGIN_NO_GDR, {"disabling GDR"}},
-    {KL_CAUSE_PLUGIN_NO_GDR, {"force simple protocol: GDR not supported"}},
-    {KL_CAUSE_PLUGIN_FAILED, {"aws-ofi-nccl initialization failed"}},
-    {KL_CAUSE_PLUGIN_FAILED, {"NET/OFI", "Failing initialization"}},
-    {KL_CAUSE_PLUGIN_FAILED, {"NET/OFI", "No eligible providers"}},
-    {KL_CAUSE_PLUGIN_FAILED, {"NET/OFI Unable to find"}},
-    {KL_CAUSE_PLUGIN_FAILED, {"NET/Plugin", "load", "rror"}},
-    {KL_CAUSE_NO_IB, {"NET/IB : No device found"}},
-    {KL_CAUSE_NO_IB, {"NET/IB", "No IP interface found"}},
-    {KL_CAUSE_NO_VERBS, {"Failed to open libibverbs"}},
-    {KL_CAUSE_IOMMU, {"iommu=pt"}},
-    {KL_CAUSE_NUMA_BALANCING, {"NUMA auto balancing enabled"}},
-    {KL_CAUSE_PEER_GONE, {"onnection closed by remote peer"}},
-    {KL_CAUSE_PEER_GONE, {"onnection reset by peer"}},
-    {KL_CAUSE_PEER_GONE, {"remote process has terminated"}},
-    {KL_CAUSE_PEER_GONE, {"roken pipe"}},
-    {KL_CAUSE_TIMEOUT, {"Watchdog caught collective operation timeout"}},
-    {KL_CAUSE_TIMEOUT, {"collective operation timeout"}},
-    {KL_CAUSE_TIMEOUT, {"Some NCCL operations have failed or timed out"}},
-    {KL_CAUSE_KILLED, {"exited on signal"}},
-    {KL_CAUSE_TIMEOUT, {"Heartbeat monitor timed out"}},
-    {KL_CAUSE_KILLED, {"oom-kill"}},
-    {KL_CAUSE_KILLED, {"oom_kill"}},
-    {KL_CAUSE_KILLED, {"Out of memory: Killed process"}},
-    {KL_CAUSE_KILLED, {"slurmstepd", "CANCELLED"}},
-    {KL_CAUSE_KILLED, {"Signal: Segmentation fault"}},
-    {KL_CAUSE_GPU_MEMORY, {"out of memory"}},
-    {KL_CAUSE_ABORTED, {"Abort COMPLETE"}},
-    {KL_CAUSE_ABORTED, {"NCCL communicator was aborted"}},
-};
-
-static bool has_all(const char *text, const char *const word[3])
-{
-    for (int i = 0; i < 3 && word[i]; i++)
-        if (!strstr(text, word[i])) return false;
-    return true;
-}
-
-/* "NVRM: Xid (PCI:0000:1b:00): 79, ...": the number tells whose fault it is. */
-static enum kl_log_cause xid_cause(const char *text)
+/* "NVRM: Xid (PCI:0000:1b:00): 79, ...": the number tells program faults from hardware faults. */
+enum kl_log_cause kl_xid_cause(const char *text)
 {
     static const struct {
         int xid;
@@ -339,15 +336,4 @@ static enum kl_log_cause xid_cause(const char *text)
     for (size_t i = 0; i < sizeof xids / sizeof xids[0]; i++)
         if (xids[i].xid == xid) return xids[i].cause;
     return KL_CAUSE_XID;
-}
-
-enum kl_log_cause kl_cause_of(const char *text, const char *where, bool loud)
-{
-    enum kl_log_cause xid = xid_cause(text);
-
-    if (xid != KL_CAUSE_NONE) return xid;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (has_all(text, table[i].word)) return table[i].cause;
-    if (loud && strstr(where, "p2p.cc") && strstr(text, "Cuda failure")) return KL_CAUSE_IPC;
-    return KL_CAUSE_NONE;
 }

@@ -67,7 +67,7 @@ static bool append(struct settings *all, const char *text)
     return true;
 }
 
-/* Those of the log, then those of the command line, which count more. */
+/* Settings of the log, then of the command line, which take precedence. */
 static ncclResult_t gather_settings(const struct kl_log *log, const struct kl_edits *edits, struct settings *all)
 {
     bool good = true;
@@ -92,7 +92,7 @@ static void free_settings(struct settings *all)
     free(all->text);
 }
 
-/* ---- what to plan for ---- */
+/* ---- the machine to plan for ---- */
 
 static void choose_release(const struct kl_log *log, const struct kl_log_comm *comm,
                            const struct kl_cluster_request *request, struct kl_log_compare *c)
@@ -151,7 +151,7 @@ out:
     return rc;
 }
 
-/* The log's own machine: what cannot be made of it is said, not an error. */
+/* Use the log's own machine; `why` says what is missing where it cannot be planned. */
 static ncclResult_t compare_own(const struct kl_log *log, const struct kl_log_comm *comm,
                                 struct kl_cluster_request *request, struct kl_log_compare *c)
 {

@@ -2,11 +2,11 @@
 /**
  * compare.h - a log beside the plan for its machine, by the rules of its release and with its settings.
  *
- * The machine is the one that was asked for, else that of the log's "=== System" lines. What the log does not print is not
- * compared, and cut lines are compared as far as they go.
+ * The machine is the one that was asked for, else the one in the log's "=== System" lines. Facts that the log does not
+ * print are not compared; cut lines are compared as far as they go.
  *
  * Errors:  reported with KL_FAIL for a machine that was asked for and cannot be planned; a machine of the log that cannot is
- *          no error: `why` says what is missing.
+ *          no error: `why` names the missing part.
  */
 #ifndef KL_LOGS_COMPARE_H
 #define KL_LOGS_COMPARE_H
@@ -37,7 +37,7 @@ struct kl_log_difference {
 
 struct kl_log_compare {
     bool made;
-    char why[256]; /* if not: what is missing; "" when nothing in the log could be compared */
+    char why[256]; /* if not: the missing part; "" when nothing in the log could be compared */
     char machine[512];
     bool from_log;
     struct kl_log_assumed assumed; /* of the log's machine */

@@ -6,7 +6,7 @@
 #include "logs/compare.h"
 #include "plan/plan.h"
 
-/** Compare what the log says about a communicator with its plan. */
+/** Compare the facts of a communicator in the log with its plan. */
 ncclResult_t kl_log_compare_plan(const struct kl_log *log, int comm, const struct kl_plan *plan,
                                  struct kl_log_compare *compare);
 

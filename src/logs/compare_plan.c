@@ -49,7 +49,7 @@ static bool is_ours(const struct comparing *k, int member)
     return k->comm < 0 || k->log->member[member].comm == k->comm;
 }
 
-/* ---- graphs: those of the lowest rank that printed them ---- */
+/* ---- graphs: the lowest rank that printed any counts ---- */
 
 static void compare_graphs(struct comparing *k)
 {

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of findings that weigh the same, causes count in their order, then what the ranks and the machine show. */
+/* Of findings that weigh the same, causes come in their order, then those about ranks and the machine. A cause without a name
+ * comes after those with one. */
 static int order_of(const struct kl_log_finding *f)
 {
     bool unknown = f->code == KL_FOUND_CAUSE && f->cause == KL_CAUSE_NONE;
 
-    return (int)f->weight * 10000 + (unknown ? 9999 : (int)f->code * 100 + (int)f->cause);
+    return (int)f->weight * 10000 + (unknown ? KL_CAUSES - 1 : (int)f->code * 100 + (int)f->cause);
 }
 
 static int worst_first(const void *x, const void *y)
@@ -27,6 +28,8 @@ ncclResult_t kl_log_findings_make(const struct kl_log *log, struct kl_log_findin
 
     *findings = (struct kl_log_findings){.n = 0};
     kl_found_job(&list);
+    kl_found_ops(&list);
+    kl_found_init(&list);
     kl_found_ranks(&list);
     kl_found_machine(&list);
     kl_found_traffic(&list);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * findings.h - what is wrong, by a log alone: worst first.
+ * findings.h - problems and remarks that a log shows by itself, worst first.
  *
- * A finding is an enum with operands and the line that shows it. It is about what the library printed, never about a file or a
- * host by its name: a log that shows no trouble has none.
+ * A finding is an enum with operands and the line that shows it. It follows from lines of the log, never from the name of a file or a
+ * host: a log that shows no trouble has none.
  *
  * Threads: pure.
  */
@@ -15,11 +15,16 @@
 #include "logs/log.h"
 
 enum kl_log_code {
-    KL_FOUND_CAUSE,           /* a line of trouble: `cause` */
+    KL_FOUND_CAUSE,           /* a line of trouble: `cause`; other: its source file and function */
+    KL_FOUND_CALLS_DIFFER,    /* ranks called different operations: text, a sentence */
+    KL_FOUND_CALLS_BEHIND,    /* some ranks are behind others: text, a sentence */
     KL_FOUND_VERSIONS_DIFFER, /* text, other: releases; a: 1 if of different communicators */
     KL_FOUND_ALONE,           /* n processes, each a communicator of one rank */
-    KL_FOUND_UNFINISHED,      /* n ranks began init and did not end it; of m that are silent; a: the first of these */
-    KL_FOUND_SPLIT_HOST,      /* ranks of one host count as nodes */
+    KL_FOUND_UNFINISHED, /* text: ranks that began init and did not finish it; n, a: enum kl_log_step they reached; m others
+                                 have no line */
+    KL_FOUND_SPLIT_HOST,      /* ranks of one host count as n nodes; a: 1 if P2P and shared memory are off */
+    KL_FOUND_DIVIDED_HOST,    /* text: a host with n of x ranks counts as several of a nodes, of m ranks each */
+    KL_FOUND_CONTAINERS,      /* n ranks, one per node, look like containers of m hosts; a: 1 if all go over sockets */
     KL_FOUND_FALLBACK,        /* a graph at 0.1 GB/s */
     KL_FOUND_MACHINE,         /* text: a part that differs from its like; fault: enum kl_anomaly_code */
     KL_FOUND_VIRTUAL_PCI,     /* n switches with GPUs below a link of x GB/s */
@@ -37,11 +42,11 @@ enum kl_log_code {
     KL_FOUND_NET_INSIDE,      /* n connections within a host go through the network */
     KL_FOUND_SHM,             /* n connections within a host go through shared memory; a: not all GPUs can do P2P */
     KL_FOUND_SLOW_NIC,        /* text: a NIC of x GB/s */
-    KL_FOUND_SETTING,         /* text=other costs, or explains what one sees; a: index into the table of settings */
-    KL_FOUND_SLOW_INIT,       /* x seconds, y of them in the phase `text` */
-    KL_FOUND_NVLS_OFF,        /* an NVSwitch, but no NVLS */
-    KL_FOUND_PEER_CHANNELS,   /* messages to a peer elsewhere use n of m channels */
-    KL_FOUND_AFFINITY, /* the CPUs of rank a are a part of those of rank n: text, other; m: a known defect of the release */
+    KL_FOUND_SETTING,   /* text=other costs bandwidth, or explains other lines; a: index into the table of settings */
+    KL_FOUND_SLOW_INIT, /* x seconds, y of them in the phase `text` */
+    KL_FOUND_NVLS_OFF,  /* an NVSwitch, but no NVLS */
+    KL_FOUND_PEER_CHANNELS, /* messages to a peer elsewhere use n of m channels */
+    KL_FOUND_AFFINITY, /* the CPUs of rank a (text) are a subset of the CPUs of rank n (other); m: a known defect of the release */
     KL_FOUND_NO_AFFINITY, /* the machine tells no CPUs for the GPU of rank a */
     KL_LOG_CODES
 };
@@ -55,8 +60,10 @@ struct kl_log_finding {
     int n, m, a;
     double x, y;
     const char *text, *other; /* of the log, or of the findings */
-    int times;                /* lines that say so */
-    int speakers;             /* who say so */
+    const char *origins;      /* "hostA:11 [1], hostB:12 [3]": ranks whose lines show it; NULL unknown */
+    int times;                /* number of such lines */
+    int source;               /* of a cause: enum kl_log_source, the program that printed the line */
+    int norigins;             /* number of such ranks */
 };
 
 struct kl_log_findings {
@@ -85,7 +92,10 @@ const char *kl_log_weight_name(enum kl_log_weight weight);
 /** A sentence without its full stop. */
 void kl_log_finding_text(const struct kl_log_finding *finding, struct kl_text *text);
 
-/** What to do, or the experiment that would tell; without a full stop. NULL: nothing. */
-const char *kl_log_finding_remedy(const struct kl_log_finding *finding);
+/** The remedy, or the experiment that would tell, without a full stop and without clauses that the log shows as applied. */
+void kl_log_finding_remedy(const struct kl_log *log, const struct kl_log_finding *finding, struct kl_text *text);
+
+/** Sentences about init: the step that ranks reached. */
+const char *kl_log_step_text(enum kl_log_step step);
 
 #endif

@@ -29,7 +29,7 @@ void kl_finding_add(struct kl_finding_list *list, struct kl_log_finding finding)
         f->max = max;
     }
     if (!finding.times) finding.times = 1;
-    if (!finding.speakers) finding.speakers = 1;
+    if (!finding.norigins) finding.norigins = 1;
     f->finding[f->n++] = finding;
 }
 

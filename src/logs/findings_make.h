@@ -5,7 +5,7 @@
 
 #include "logs/findings.h"
 
-/** What rules find goes here; `rc`: memory was short. */
+/** Rules add their findings here; `rc`: memory was short. */
 struct kl_finding_list {
     const struct kl_log *log;
     struct kl_log_findings *out;
@@ -24,10 +24,12 @@ const char *kl_finding_keep(struct kl_finding_list *list, const char *text);
 /** Host of a member, "" unknown. */
 static inline const char *kl_member_host(const struct kl_log *log, const struct kl_log_member *m)
 {
-    return log->speaker[m->speaker].host;
+    return log->origin[m->origin].host;
 }
 
-/** What stops jobs; what ranks differ in; what the machine shows; what connections and networks show. */
+/** Rules about failures, init, calls, differences between ranks, the machine, and connections. */
+void kl_found_init(struct kl_finding_list *list);
+void kl_found_ops(struct kl_finding_list *list);
 void kl_found_job(struct kl_finding_list *list);
 void kl_found_ranks(struct kl_finding_list *list);
 void kl_found_machine(struct kl_finding_list *list);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "logs/findings.h"
+#include "logs/remedy.h"
 #include "logs/settings.h"
 #include "topo/anomaly.h"
 
@@ -11,11 +12,18 @@ static const struct {
     [KL_FOUND_CAUSE] = {"cause", NULL},
     [KL_FOUND_VERSIONS_DIFFER] = {"versions_differ", NULL},
     [KL_FOUND_ALONE] = {"alone", "nccl-tests: rebuild with MPI=1 MPI_HOME=..., or run one process with -g N"},
-    [KL_FOUND_UNFINISHED] = {"unfinished",
-                             "look at the ranks that do not appear: they did not start, or cannot reach rank 0"},
-    [KL_FOUND_SPLIT_HOST] = {"split_host",
-                             "unset NCCL_P2P_DISABLE and NCCL_SHM_DISABLE; containers of one host need --ipc=host, or "
-                             "the same NCCL_HOSTID"},
+    [KL_FOUND_CALLS_DIFFER] = {"calls_differ",
+                               "compare the program's path on these ranks: a branch, an exception, or an uneven number "
+                               "of batches"},
+    [KL_FOUND_CALLS_BEHIND] = {"calls_behind", "look at that rank's stack (py-spy dump), and at its log above"},
+    [KL_FOUND_UNFINISHED] = {"unfinished", NULL},
+    [KL_FOUND_SPLIT_HOST] = {"split_host", "unset NCCL_P2P_DISABLE and NCCL_SHM_DISABLE"},
+    [KL_FOUND_DIVIDED_HOST] =
+        {"divided_host", "give all ranks of a host the same NCCL_HOSTID, and containers of a host the same hostname, "
+                         "boot id and /dev/shm; unset an NCCL_HOSTID that differs by rail or by task"},
+    [KL_FOUND_CONTAINERS] = {"containers", "if they are containers of one host: give them the same NCCL_HOSTID, shared "
+                                           "IPC and PID namespaces, a shared /dev/shm "
+                                           "and all GPUs of the host, so that P2P can be used"},
     [KL_FOUND_FALLBACK] =
         {"fallback",
          "kolo explain search --topo FILE says what stopped it; compare the machine's NVLinks with its topology file"},
@@ -94,18 +102,56 @@ static const char *slow_phase_remedy(const char *phase)
     return NULL;
 }
 
-const char *kl_log_finding_remedy(const struct kl_log_finding *f)
+static const char *unfinished_remedy(const struct kl_log_finding *f)
+{
+    if (f->m > 0 && f->a <= KL_LOG_BEGUN)
+        return "look at the ranks that do not appear: they did not start, or cannot reach rank 0";
+    if (f->a <= KL_LOG_BEGUN)
+        return "check that all ranks reach rank 0: firewalls and NCCL_SOCKET_IFNAME; look at the stack of the slowest "
+               "rank";
+    if (f->a < KL_LOG_CONNECTING)
+        return "look at the stack of that rank (gdb, py-spy dump --native); NCCL_DEBUG_SUBSYS=INIT,GRAPH,BOOTSTRAP "
+               "says more";
+    return "see whether the NICs of the two sides reach each other (ib_write_bw between them; NCCL_IB_HCA, "
+           "NCCL_IB_GID_INDEX, NCCL_SOCKET_IFNAME), and whether a firewall lets only some ports through";
+}
+
+static const char *remedy_of(const struct kl_log_finding *f)
 {
     if (f->code == KL_FOUND_CAUSE) return kl_cause_facts(f->cause)->remedy;
     if (f->code == KL_FOUND_MACHINE) return kl_anomaly_remedy(f->fault);
+    if (f->code == KL_FOUND_UNFINISHED) return unfinished_remedy(f);
     if (f->code == KL_FOUND_AFFINITY && f->m)
         return "2.29.2 reads masks wrongly where threads share a process: use another release, or "
                "NCCL_IGNORE_CPU_AFFINITY=1";
     if (f->code == KL_FOUND_VERSIONS_DIFFER)
         return f->a ? "if it holds several jobs, give each a log of its own; --nccl says which release to plan by"
                     : "make every host load the same libnccl.so.2";
+    if (f->code == KL_FOUND_SPLIT_HOST && !f->a)
+        return "containers of one host need --ipc=host, or the same NCCL_HOSTID";
     if (f->code == KL_FOUND_SLOW_INIT) return slow_phase_remedy(f->text);
     return codes[f->code].remedy;
+}
+
+void kl_log_finding_remedy(const struct kl_log *log, const struct kl_log_finding *f, struct kl_text *t)
+{
+    kl_remedy_add(log, remedy_of(f), t);
+}
+
+const char *kl_log_step_text(enum kl_log_step step)
+{
+    switch (step) {
+    case KL_LOG_MET:
+        return "all ranks had met; rings and trees were not made";
+    case KL_LOG_PLANNED:
+        return "rings and trees were made; nothing was connected";
+    case KL_LOG_CONNECTING:
+        return "connecting, where the log ends";
+    case KL_LOG_CONNECTED:
+        return "all rings were connected";
+    default:
+        return "init began; it waited for the other ranks";
+    }
 }
 
 static const char *pattern_name(int pattern)
@@ -171,12 +217,22 @@ static void job_text(const struct kl_log_finding *f, struct kl_text *t)
                     "%d processes run, but each has a communicator of its own with one rank: the program was built "
                     "without MPI, or does not use it",
                     f->n);
-    else if (f->code == KL_FOUND_UNFINISHED) {
-        kl_text_add(t, "%d rank%s started init, and none finished it in this log", f->n, kl_plural(f->n));
-        if (f->m > 0)
-            kl_text_add(t, "; %d rank%s not appear in it, the first is rank %d", f->m, f->m == 1 ? " does" : "s do",
-                        f->a);
-    } else if (f->code == KL_FOUND_SPLIT_HOST)
+    else if (f->code == KL_FOUND_UNFINISHED || f->code == KL_FOUND_CALLS_DIFFER || f->code == KL_FOUND_CALLS_BEHIND)
+        kl_text_add(t, "%s", f->text);
+    else if (f->code == KL_FOUND_DIVIDED_HOST)
+        kl_text_add(
+            t,
+            "%g ranks count as %d nodes: %s has %d of them, but each node has %d, as if host ids differed inside of a "
+            "host",
+            f->x, f->a, f->text, f->n, f->m);
+    else if (f->code == KL_FOUND_CONTAINERS)
+        kl_text_add(t,
+                    "%s: each of %d ranks is a node with one GPU, and their GPUs have different numbers on apparently "
+                    "%d host%s: containers of one host that NCCL takes for hosts; NCCL_HOSTID and shared namespaces "
+                    "would let them use P2P",
+                    f->a ? "everything goes over TCP sockets" : "everything goes through the network", f->n, f->m,
+                    kl_plural(f->m));
+    else if (f->code == KL_FOUND_SPLIT_HOST)
         kl_text_add(t, "ranks of one host count as %d nodes and talk through the network%s", f->n,
                     f->a ? ", because P2P and shared memory are both switched off" : "");
     else if (f->code == KL_FOUND_SLOW_INIT)
@@ -205,21 +261,34 @@ static void machine_text(const struct kl_log_finding *f, struct kl_text *t)
         kl_text_add(t, "the machine does not report which CPUs are near rank %d's GPU", f->a);
 }
 
+/* A message that the table does not know, or knows only in general, is shown with its place. */
+static void message_text(const struct kl_log_finding *f, struct kl_text *t)
+{
+    if (f->cause != KL_CAUSE_NONE) kl_text_add(t, "%s: ", kl_cause_facts(f->cause)->text);
+    if (f->cause == KL_CAUSE_NONE && f->weight == KL_LOG_STOPS) kl_text_add(t, "a call failed: ");
+    kl_text_add(t, "%s", f->text);
+    if (f->other && *f->other) kl_text_add(t, " (%s)", f->other);
+}
+
+static void cause_text(const struct kl_log_finding *f, struct kl_text *t)
+{
+    if (f->cause == KL_CAUSE_NONE || f->cause == KL_CAUSE_CUDA || f->cause == KL_CAUSE_USAGE ||
+        f->cause == KL_CAUSE_FABRIC || f->cause == KL_CAUSE_FAILED)
+        message_text(f, t);
+    else
+        kl_text_add(t, "%s", kl_cause_facts(f->cause)->text);
+}
+
 void kl_log_finding_text(const struct kl_log_finding *f, struct kl_text *t)
 {
-    if (f->code == KL_FOUND_CAUSE) {
-        const struct kl_cause_facts *c = kl_cause_facts(f->cause);
-
-        kl_text_add(t, "%s", f->cause == KL_CAUSE_NONE ? f->text : c->text);
-        return;
-    }
-    if (f->code == KL_FOUND_VERSIONS_DIFFER ||
-        (f->code >= KL_FOUND_MACHINES_DIFFER && f->code <= KL_FOUND_MIXED_FABRIC))
+    if (f->code == KL_FOUND_CAUSE)
+        cause_text(f, t);
+    else if (f->code == KL_FOUND_VERSIONS_DIFFER ||
+             (f->code >= KL_FOUND_MACHINES_DIFFER && f->code <= KL_FOUND_MIXED_FABRIC))
         differ_text(f, t);
     else if ((f->code >= KL_FOUND_SOCKET && f->code <= KL_FOUND_SLOW_NIC) || f->code == KL_FOUND_PEER_CHANNELS)
         network_text(f, t);
-    else if (f->code == KL_FOUND_ALONE || f->code == KL_FOUND_UNFINISHED || f->code == KL_FOUND_SPLIT_HOST ||
-             f->code == KL_FOUND_SETTING || f->code == KL_FOUND_SLOW_INIT)
+    else if (f->code <= KL_FOUND_CONTAINERS || f->code == KL_FOUND_SETTING || f->code == KL_FOUND_SLOW_INIT)
         job_text(f, t);
     else
         machine_text(f, t);

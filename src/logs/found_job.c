@@ -9,7 +9,7 @@
 
 /* ---- lines of trouble ---- */
 
-/* Lines that nobody knows say the same where they differ in numbers only: ports, addresses, bytes. */
+/* Unknown lines are the same where they differ in numbers only: ports, addresses, bytes. */
 static int compare_words(const char *a, const char *b)
 {
     for (;; a++, b++) {
@@ -20,50 +20,97 @@ static int compare_words(const char *a, const char *b)
     }
 }
 
-static int compare_trouble(const struct kl_log_warning *a, const struct kl_log_warning *b)
+/* Did the process go on after its warning? */
+static bool went_on(const struct kl_log *log, const struct kl_log_warning *w)
 {
-    if (a->cause != b->cause) return a->cause < b->cause ? -1 : 1;
-    return a->cause == KL_CAUSE_NONE ? compare_words(a->text, b->text) : 0;
+    const struct kl_log_origin *s = &log->origin[w->origin];
+    const struct kl_log_member *m = s->last >= 0 ? &log->member[s->last] : NULL;
+
+    return m && m->completed && m->step_at.line > w->at.line;
+}
+
+static enum kl_log_weight weight_of(const struct kl_log *log, const struct kl_log_warning *w)
+{
+    enum kl_log_weight weight = kl_cause_facts(w->cause)->weight;
+
+    if (w->follows) return KL_LOG_FOLLOWS;
+    if (w->fatal && weight != KL_LOG_FOLLOWS) return KL_LOG_STOPS;
+    return w->cause == KL_CAUSE_NONE && went_on(log, w) ? KL_LOG_REMARK : weight;
+}
+
+/* A warning and its weight: with the cause they decide which finding it belongs to. */
+struct trouble {
+    const struct kl_log_warning *w;
+    enum kl_log_weight weight;
+};
+
+static int compare_trouble(const struct trouble *a, const struct trouble *b)
+{
+    if (a->w->cause != b->w->cause) return a->w->cause < b->w->cause ? -1 : 1;
+    if (a->weight != b->weight) return a->weight < b->weight ? -1 : 1;
+    return a->w->cause == KL_CAUSE_NONE || a->w->cause == KL_CAUSE_CUDA ? compare_words(a->w->text, b->w->text) : 0;
 }
 
 static int by_trouble(const void *x, const void *y)
 {
-    const struct kl_log_warning *a = *(const struct kl_log_warning *const *)x,
-                                *b = *(const struct kl_log_warning *const *)y;
+    const struct trouble *a = x, *b = y;
     int d = compare_trouble(a, b);
 
-    return d ? d : (a > b) - (a < b);
+    return d ? d : (a->w > b->w) - (a->w < b->w);
+}
+
+/* The first ranks with lines of a finding. */
+static const char *origins_of(struct kl_finding_list *list, const struct trouble *t, int n, int *norigins)
+{
+    enum { SHOWN = 3 };
+    char text[SHOWN * KL_LOG_ORIGIN_TEXT + 32] = "", who[KL_LOG_ORIGIN_TEXT];
+    struct kl_text o = kl_text_in(text, sizeof text);
+    int last = -1;
+
+    *norigins = 0;
+    for (int i = 0; i < n; i++) {
+        if (t[i].w->origin == last) continue;
+        last = t[i].w->origin;
+        who[0] = 0;
+        if (!*list->log->origin[last].host || !*kl_log_origin_text(list->log, last, who)) continue;
+        if (++*norigins <= SHOWN) kl_text_add(&o, "%s%s", *norigins > 1 ? ", " : "", who);
+    }
+    if (*norigins > SHOWN) kl_text_add(&o, " and %d more", *norigins - SHOWN);
+    return *text ? kl_finding_keep(list, text) : NULL;
 }
 
 /* One finding for the n lines of a kind, which are in the order of the log. */
-static void add_trouble(struct kl_finding_list *list, const struct kl_log_warning *const *w, int n)
+static void add_trouble(struct kl_finding_list *list, const struct trouble *t, int n)
 {
     struct kl_log_finding f = {.code = KL_FOUND_CAUSE,
-                               .weight = kl_cause_facts(w[0]->cause)->weight,
-                               .cause = w[0]->cause,
-                               .at = w[0]->at,
-                               .text = w[0]->text,
+                               .weight = t->weight,
+                               .cause = t->w->cause,
+                               .source = t->w->source,
+                               .at = t->w->at,
+                               .text = t->w->text,
+                               .other = t->w->where,
                                .times = n};
 
+    f.origins = origins_of(list, t, n, &f.norigins);
     kl_finding_add(list, f);
 }
 
 static void find_trouble(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
-    const struct kl_log_warning **w = malloc(((size_t)log->nwarning + 1) * sizeof(void *));
+    struct trouble *t = malloc(((size_t)log->nwarning + 1) * sizeof *t);
 
-    if (!w) {
+    if (!t) {
         list->rc = KL_NOMEM("findings of a log");
         return;
     }
-    for (int i = 0; i < log->nwarning; i++) w[i] = &log->warning[i];
-    qsort(w, (size_t)log->nwarning, sizeof(void *), by_trouble);
+    for (int i = 0; i < log->nwarning; i++) t[i] = (struct trouble){&log->warning[i], weight_of(log, &log->warning[i])};
+    qsort(t, (size_t)log->nwarning, sizeof *t, by_trouble);
     for (int i = 0, next; i < log->nwarning; i = next) {
-        for (next = i + 1; next < log->nwarning && !compare_trouble(w[i], w[next]);) next++;
-        add_trouble(list, &w[i], next - i);
+        for (next = i + 1; next < log->nwarning && !compare_trouble(&t[i], &t[next]);) next++;
+        add_trouble(list, &t[i], next - i);
     }
-    free(w);
+    free(t);
 }
 
 /* ---- processes that do not know each other ---- */
@@ -75,77 +122,21 @@ static bool all_alone(const struct kl_log *log)
     return true;
 }
 
-static int by_process(const void *x, const void *y)
-{
-    const struct kl_log_device *a = *(const struct kl_log_device *const *)x,
-                               *b = *(const struct kl_log_device *const *)y;
-    int d = strcmp(a->host, b->host);
-
-    return a->pid != b->pid ? (a->pid < b->pid ? -1 : 1) : d ? d : (a > b) - (a < b);
-}
-
-/* Benchmarks name the ranks they run: several processes that are each rank 0 make a communicator each. */
+/* Benchmarks name the ranks they run. Several lists of one rank each, begun before the rows of any, are as many communicators; a
+ * list whose rows came before the next list is a run of its own. */
 static void find_alone(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
-    const struct kl_log_device **zero = malloc(((size_t)log->ndevice + 1) * sizeof(void *));
     struct kl_log_finding f = {.code = KL_FOUND_ALONE, .weight = KL_LOG_STOPS};
-    int zeros = 0;
 
-    if (!zero) {
-        list->rc = KL_NOMEM("findings of a log");
-        return;
+    for (int i = 0; i < log->nrun; i++) {
+        const struct kl_log_run *r = &log->run[i];
+
+        if (r->ranks > 1) return;
+        if (r->ranks != 1 || (r->rows && i + 1 < log->nrun)) continue;
+        if (!f.n++) f.at = r->at;
     }
-    for (int i = 0; i < log->ndevice; i++)
-        if (!log->device[i].rank) zero[zeros++] = &log->device[i];
-    if (zeros) f.at = zero[0]->at;
-    qsort(zero, (size_t)zeros, sizeof(void *), by_process);
-    for (int i = 0; i < zeros; i++)
-        f.n += !i || zero[i - 1]->pid != zero[i]->pid || strcmp(zero[i - 1]->host, zero[i]->host) != 0;
-    free(zero);
     if (f.n > 1 && all_alone(log)) kl_finding_add(list, f);
-}
-
-/* ---- init that does not end ---- */
-
-/* The lowest rank without a line. */
-static int first_silent(const struct kl_log *log, const struct kl_log_comm *c)
-{
-    bool *seen = calloc((size_t)c->seen + 1, sizeof *seen);
-    int silent = 0;
-
-    for (int i = c->first; seen && i >= 0; i = log->member[i].next)
-        if (log->member[i].rank >= 0 && log->member[i].rank < c->seen) seen[log->member[i].rank] = true;
-    while (seen && seen[silent]) silent++;
-    free(seen);
-    return silent;
-}
-
-/* Did a rank begin, and none come as far as the plan? */
-static bool is_unfinished(const struct kl_log *log, const struct kl_log_comm *c, struct kl_log_finding *f)
-{
-    if (c->nnodes > 0) return false; /* who knows the nodes knows all ranks */
-    for (int i = c->first; i >= 0; i = log->member[i].next) {
-        const struct kl_log_member *m = &log->member[i];
-
-        if (m->completed || m->coll >= 0) return false;
-        if (m->started && !f->n++) f->at = m->at;
-    }
-    return f->n > 0;
-}
-
-static void find_unfinished(struct kl_finding_list *list)
-{
-    const struct kl_log *log = list->log;
-
-    for (int c = 0; c < log->ncomm; c++) {
-        struct kl_log_finding f = {.code = KL_FOUND_UNFINISHED, .weight = KL_LOG_FOLLOWS};
-
-        if (!is_unfinished(log, &log->comm[c], &f)) continue;
-        f.m = log->comm[c].nranks > log->comm[c].seen ? log->comm[c].nranks - log->comm[c].seen : 0;
-        f.a = f.m ? first_silent(log, &log->comm[c]) : -1;
-        kl_finding_add(list, f);
-    }
 }
 
 static void find_slow_init(struct kl_finding_list *list)
@@ -203,7 +194,6 @@ void kl_found_job(struct kl_finding_list *list)
 {
     find_trouble(list);
     find_alone(list);
-    find_unfinished(list);
     find_slow_init(list);
     find_settings(list);
 }

@@ -180,7 +180,7 @@ static void find_no_affinity(struct kl_finding_list *list)
     }
 }
 
-/* A rank with CPUs, for sorting: those of a communicator's host stand together. */
+/* A rank with CPUs, for sorting: ranks of one communicator and host stand together. */
 struct placed {
     const char *host;
     const struct kl_log_member *m;

@@ -12,13 +12,13 @@ static struct kl_log_finding differ(enum kl_log_code code, struct kl_log_at at, 
     return (struct kl_log_finding){.code = code, .weight = KL_LOG_COSTS, .at = at, .text = a, .other = b};
 }
 
-/* Do both speak in one communicator? Where it is not known, they may, but for lines that name no process. */
+/* Are both in one communicator? Unknown ones may be, except lines that name no process. */
 static bool may_be_together(const struct kl_log *log, int a, int b)
 {
-    bool known = log->speaker[a].pid < 0 || log->speaker[b].pid < 0;
+    bool known = log->origin[a].pid < 0 || log->origin[b].pid < 0;
 
-    for (int i = log->speaker[a].last; i >= 0; i = log->member[i].earlier)
-        for (int j = log->speaker[b].last; j >= 0 && log->member[i].comm >= 0; j = log->member[j].earlier) {
+    for (int i = log->origin[a].last; i >= 0; i = log->member[i].earlier)
+        for (int j = log->origin[b].last; j >= 0 && log->member[i].comm >= 0; j = log->member[j].earlier) {
             if (log->member[i].comm == log->member[j].comm) return true;
             known |= log->member[j].comm >= 0;
         }
@@ -38,7 +38,7 @@ static void find_versions(struct kl_finding_list *list)
         struct kl_log_finding f = differ(KL_FOUND_VERSIONS_DIFFER, v->at, first->text, v->text);
 
         f.weight = KL_LOG_STOPS;
-        if (v->speaker != first->speaker && may_be_together(log, v->speaker, first->speaker)) {
+        if (v->origin != first->origin && may_be_together(log, v->origin, first->origin)) {
             kl_finding_add(list, f);
             return;
         }
@@ -66,23 +66,23 @@ static bool is_local(const char *name)
     return false;
 }
 
-static const char *host_of(const struct kl_log *log, int speaker)
+static const char *host_of(const struct kl_log *log, int origin)
 {
-    return *log->speaker[speaker].host ? log->speaker[speaker].host : "another rank";
+    return *log->origin[origin].host ? log->origin[origin].host : "another rank";
 }
 
 static void add_setting_pair(struct kl_finding_list *list, const struct kl_log_setting *a,
                              const struct kl_log_setting *b)
 {
-    char text[256], x[KL_LOG_WHO] = "", y[KL_LOG_WHO] = "";
+    char text[256], x[KL_LOG_ORIGIN_TEXT] = "", y[KL_LOG_ORIGIN_TEXT] = "";
 
     for (int i = 0; i < list->out->n; i++)
         if (list->out->finding[i].code == KL_FOUND_SETTINGS_DIFFER && !strcmp(list->out->finding[i].text, a->name)) {
             list->out->finding[i].times++;
             return;
         }
-    snprintf(text, sizeof text, "%.60s on %s, %.60s on %s", a->value, kl_log_who(list->log, a->speaker, x), b->value,
-             kl_log_who(list->log, b->speaker, y));
+    snprintf(text, sizeof text, "%.60s on %s, %.60s on %s", a->value, kl_log_origin_text(list->log, a->origin, x),
+             b->value, kl_log_origin_text(list->log, b->origin, y));
     kl_finding_add(list, differ(KL_FOUND_SETTINGS_DIFFER, b->at, a->name, kl_finding_keep(list, text)));
 }
 
@@ -109,18 +109,18 @@ static void find_settings(struct kl_finding_list *list)
     qsort(s, (size_t)log->nsetting, sizeof(void *), by_name);
     for (int i = 0; i < log->nsetting; i++) {
         if (!first || strcmp(first->name, s[i]->name) != 0) first = s[i];
-        if (first->speaker != s[i]->speaker && strcmp(first->value, s[i]->value) != 0 && !is_local(first->name))
+        if (first->origin != s[i]->origin && strcmp(first->value, s[i]->value) != 0 && !is_local(first->name))
             add_setting_pair(list, first, s[i]);
     }
     free(s);
 }
 
-/* ---- what ranks of a communicator should have alike ---- */
+/* ---- facts that ranks of a communicator should share ---- */
 
 static void compare_members(struct kl_finding_list *list, const struct kl_log_member *a, const struct kl_log_member *b)
 {
     const struct kl_log *log = list->log;
-    const char *x = host_of(log, a->speaker), *y = host_of(log, b->speaker);
+    const char *x = host_of(log, a->origin), *y = host_of(log, b->origin);
     struct kl_log_finding f = differ(KL_FOUND_CHANNELS_DIFFER, b->channels_at, x, y);
 
     if (a->coll >= 0 && b->coll >= 0 && a->coll != b->coll && !kl_finding_has(list, f.code, 0)) {
@@ -153,8 +153,8 @@ static void find_members(struct kl_finding_list *list)
 static void add_graphs(struct kl_finding_list *list, const struct kl_log_graph *a, const struct kl_log_graph *b)
 {
     const struct kl_log *log = list->log;
-    struct kl_log_finding f = differ(KL_FOUND_GRAPHS_DIFFER, b->at, host_of(log, log->member[a->member].speaker),
-                                     host_of(log, log->member[b->member].speaker));
+    struct kl_log_finding f = differ(KL_FOUND_GRAPHS_DIFFER, b->at, host_of(log, log->member[a->member].origin),
+                                     host_of(log, log->member[b->member].origin));
 
     f.x = a->bw_inter;
     f.y = b->bw_inter;
@@ -195,7 +195,7 @@ static void find_machines(struct kl_finding_list *list)
 
     for (int i = 1; i < log->nsystem; i++) {
         const struct kl_log_system *s = &log->system[i], *first = &log->system[0];
-        const char *x = host_of(log, first->speaker), *y = host_of(log, s->speaker);
+        const char *x = host_of(log, first->origin), *y = host_of(log, s->origin);
 
         if (!s->complete || !first->complete || !strcmp(x, y) || kl_log_same_machine(log, 0, i)) continue;
         struct kl_log_finding f = differ(KL_FOUND_MACHINES_DIFFER, s->at, x, y);
@@ -207,7 +207,7 @@ static void find_machines(struct kl_finding_list *list)
 
 /* ---- NICs ---- */
 
-/* NICs of each speaker; the first that has any is compared with the others. */
+/* NICs of each origin; the first that has any is compared with the others. */
 static void compare_nics(struct kl_finding_list *list, const int *nics)
 {
     const struct kl_log *log = list->log;
@@ -218,12 +218,12 @@ static void compare_nics(struct kl_finding_list *list, const int *nics)
 
         if (nic->fabric == KL_LOG_ETHERNET) continue;
         if (!first) first = nic;
-        if (nics[nic->speaker] == nics[first->speaker]) continue;
+        if (nics[nic->origin] == nics[first->origin]) continue;
         struct kl_log_finding f =
-            differ(KL_FOUND_NICS_DIFFER, nic->at, host_of(log, first->speaker), host_of(log, nic->speaker));
+            differ(KL_FOUND_NICS_DIFFER, nic->at, host_of(log, first->origin), host_of(log, nic->origin));
 
-        f.n = nics[first->speaker];
-        f.m = nics[nic->speaker];
+        f.n = nics[first->origin];
+        f.m = nics[nic->origin];
         kl_finding_add(list, f);
         return;
     }
@@ -233,7 +233,7 @@ static void find_nics(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
     const struct kl_log_nic *ib = NULL, *roce = NULL;
-    int *nics = calloc((size_t)log->nspeaker + 1, sizeof *nics);
+    int *nics = calloc((size_t)log->norigin + 1, sizeof *nics);
 
     if (!nics) {
         list->rc = KL_NOMEM("findings of a log");
@@ -244,7 +244,7 @@ static void find_nics(struct kl_finding_list *list)
 
         if (nic->fabric == KL_LOG_IB) ib = nic;
         if (nic->fabric == KL_LOG_ROCE) roce = nic;
-        nics[nic->speaker] += nic->fabric != KL_LOG_ETHERNET;
+        nics[nic->origin] += nic->fabric != KL_LOG_ETHERNET;
     }
     compare_nics(list, nics);
     free(nics);

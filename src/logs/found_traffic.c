@@ -60,6 +60,108 @@ static void find_split_host(struct kl_finding_list *list)
     }
 }
 
+/* A host whose ranks count as several nodes of several ranks: its host ids differ. */
+static void find_divided_host(struct kl_finding_list *list)
+{
+    const struct kl_log *log = list->log;
+
+    for (int i = 0; i < log->nmember; i++) {
+        const struct kl_log_member *m = &log->member[i];
+        const char *host = kl_member_host(log, m);
+        int n = 0;
+
+        if (m->comm < 0 || m->local_ranks < 2 || m->nnodes < 2 || !*host || log->comm[m->comm].first != i) continue;
+        for (int k = i; k >= 0; k = log->member[k].next) n += !strcmp(kl_member_host(log, &log->member[k]), host);
+        if (n <= m->local_ranks) continue;
+        kl_finding_add(list, (struct kl_log_finding){.code = KL_FOUND_DIVIDED_HOST,
+                                                     .weight = KL_LOG_COSTS,
+                                                     .at = m->at,
+                                                     .text = host,
+                                                     .n = n,
+                                                     .m = m->local_ranks,
+                                                     .a = m->nnodes,
+                                                     .x = m->nranks});
+        return;
+    }
+}
+
+/* ---- containers of one host ---- */
+
+/* Connections of a communicator that go over sockets, of those that go through the network. */
+static bool all_sockets(const struct kl_log *log, int comm, struct kl_log_at *at)
+{
+    int sockets = 0;
+
+    for (int i = 0; i < log->nlink; i++) {
+        const struct kl_log_link *l = &log->link[i];
+
+        if (log->member[l->member].comm != comm || l->way != KL_LOG_NET) continue;
+        if (!strstr(l->how, "/Socket")) return false;
+        if (!sockets++) *at = l->at;
+    }
+    return sockets > 0;
+}
+
+/* Ranks with the GPU of a member: by NVML's number, or where all have the same, by its bus id. */
+static int count_gpu(const struct kl_log *log, const struct kl_log_comm *c, const struct kl_log_member *m, bool by_nvml)
+{
+    int n = 0;
+
+    for (int i = c->first; i >= 0; i = log->member[i].next) {
+        const struct kl_log_member *o = &log->member[i];
+
+        n += by_nvml ? o->nvml == m->nvml : !strcmp(o->busid, m->busid);
+    }
+    return n;
+}
+
+static bool has_many_nvml(const struct kl_log *log, const struct kl_log_comm *c)
+{
+    for (int i = c->first; i >= 0; i = log->member[i].next)
+        if (log->member[i].nvml != log->member[c->first].nvml) return true;
+    return false;
+}
+
+/* How many hosts the ranks of a communicator look like, where each is a node of its own with one GPU that others do not have:
+ * containers see one GPU each, while several hosts would show the same GPU. 0: they do not. */
+static int containers_of(const struct kl_log *log, const struct kl_log_comm *c)
+{
+    enum { RANKS = 512 }; /* each is compared with each */
+    int hosts = 0;
+    const bool by_nvml = has_many_nvml(log, c);
+
+    if (c->nranks < 2 || c->nranks > RANKS || c->nnodes != c->nranks || c->seen < c->nranks) return 0;
+    for (int i = c->first; i >= 0; i = log->member[i].next)
+        if (log->member[i].nvml < 0 || log->member[i].cuda != 0 || !log->member[i].busid) return 0;
+    for (int i = c->first; i >= 0; i = log->member[i].next) {
+        int n = count_gpu(log, c, &log->member[i], by_nvml);
+
+        if (hosts && n != hosts) return 0;
+        hosts = n;
+    }
+    return hosts < c->nranks ? hosts : 0;
+}
+
+static void find_containers(struct kl_finding_list *list)
+{
+    const struct kl_log *log = list->log;
+
+    if (kl_finding_has(list, KL_FOUND_SPLIT_HOST, 0)) return;
+    for (int c = 0; c < log->ncomm; c++) {
+        struct kl_log_finding f = {.code = KL_FOUND_CONTAINERS, .weight = KL_LOG_COSTS, .n = log->comm[c].nranks};
+
+        f.m = containers_of(log, &log->comm[c]);
+        if (!f.m) continue;
+        f.at = log->member[log->comm[c].first].at;
+        f.a = all_sockets(log, c, &f.at);
+        if (!f.a) f.weight = KL_LOG_REMARK; /* a fast network between hosts shows the same */
+        kl_finding_add(list, f);
+        return;
+    }
+}
+
+/* ---- sockets ---- */
+
 static void find_socket(struct kl_finding_list *list)
 {
     const struct kl_log *log = list->log;
@@ -72,12 +174,13 @@ static void find_socket(struct kl_finding_list *list)
         if (!m->network || strcasecmp(m->network, "Socket") || m->comm < 0 || log->comm[m->comm].nnodes < 2) continue;
         if (!n++) at = m->at;
     }
-    if (n)
+    for (int c = 0; c < log->ncomm && !n; c++) n = log->comm[c].nnodes > 1 && all_sockets(log, c, &at);
+    if (n && !kl_finding_has(list, KL_FOUND_CONTAINERS, 0))
         kl_finding_add(list, (struct kl_log_finding){.code = KL_FOUND_SOCKET,
                                                      .weight = KL_LOG_COSTS,
                                                      .at = at,
                                                      .a = kl_finding_has(list, KL_FOUND_CAUSE, KL_CAUSE_NO_IB),
-                                                     .speakers = n});
+                                                     .norigins = n});
 }
 
 /* ---- GPUDirect ---- */
@@ -103,7 +206,7 @@ static void find_gdr(struct kl_finding_list *list)
     struct kl_log_at at = {0};
     bool sockets = false;
 
-    if (kl_finding_has(list, KL_FOUND_SOCKET, 0)) return;
+    if (kl_finding_has(list, KL_FOUND_SOCKET, 0) || kl_finding_has(list, KL_FOUND_CONTAINERS, 0)) return;
     for (int i = 0; i < log->nlink; i++) {
         if (log->link[i].way != KL_LOG_NET) continue;
         sockets |= strstr(log->link[i].how, "/Socket") != NULL;
@@ -138,7 +241,7 @@ static bool has_nvlinks(const struct kl_log *log)
     return false;
 }
 
-/* Between PCIe cards of different sockets, shared memory is what NCCL takes by itself: it costs where GPUs have NVLinks, or where the
+/* Between PCIe cards of different sockets, NCCL takes shared memory by itself: it costs where GPUs have NVLinks, or where the
  * library says whether they reach each other. */
 static void find_inside(struct kl_finding_list *list)
 {
@@ -197,6 +300,8 @@ static void find_peer_channels(struct kl_finding_list *list)
 void kl_found_traffic(struct kl_finding_list *list)
 {
     find_split_host(list);
+    find_divided_host(list);
+    find_containers(list);
     find_socket(list);
     find_gdr(list);
     find_inside(list);

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * log.h - what a log of NCCL says (NCCL_DEBUG=INFO), as facts with the line they come from.
+ * log.h - a log of NCCL (NCCL_DEBUG=INFO) as facts, each with its line.
  *
- *     log_line.c    one line: who says it (host, process, device), how loud, and what
- *     log_read.c    files; whose line it is
+ *     log_line.c    one line: its origin (host, process, device), level and text
+ *     log_read.c    files; the origin of each line
  *     log_comms.c   which ranks are one communicator
  *     log_init.c    versions, settings, ranks, channel counts
  *     log_machine.c the machine: "=== System", graphs
  *     log_plan.c    rings, trees, connections
  *     log_net.c     NICs, networks, GPUDirect
- *     log_trouble.c warnings, and what they mean: causes.h
- *     findings.h    what is wrong, worst first
+ *     log_trouble.c warnings; their causes: patterns.h, causes.h
+ *     log_ops.c     calls of operations, watchdogs
+ *     log_run.c     runs of nccl-tests
+ *     log_plugin.c  lines of network plugins
+ *     findings.h    problems and remarks, worst first
  *
- * Lines of several ranks may be mixed, cut, and have anything in front of them; what is not understood is passed over. Any
- * release from 2.8 on is read: what a release does not print stays unknown (-1, NULL).
+ * Lines of several ranks may be mixed, cut, and have anything in front of them; unknown lines are skipped. Releases
+ * from 2.8 on are read; facts that a release does not print stay unknown (-1, NULL).
  *
- * Bounds:  lines of up to KL_LOG_LINE bytes are read whole, what is beyond is cut; KL_LOG_FACTS facts of a kind are kept; `full` tells of more.
+ * Bounds:  lines are cut at KL_LOG_LINE bytes; KL_LOG_FACTS facts of a kind are kept; `full`: there were more.
  * Units:   GB/s, seconds.
  * Errors:  ncclSystemError when a file cannot be read or memory is short. A log without any fact is none.
  * Threads: a log belongs to one thread while it is read; then it is const.
@@ -46,27 +49,44 @@ struct kl_log_line {
     char host[64];    /* "" unknown */
     long pid;         /* -1 unknown */
     int dev;          /* -1 unknown */
-    char where[64];   /* of a warning: "misc/socket.cc:537"; else "" */
+    char where[128];  /* source of the line: "misc/socket.cc:537 (ncclSocketInit)"; "" unknown */
     const char *text; /* ends with 0 */
     char *more;       /* where the line goes on with another's line; NULL */
 };
 
-/** Who speaks: a device of a process. */
-struct kl_log_speaker {
+/** The origin of lines: a device of a process. */
+struct kl_log_origin {
     const char *host; /* "" unknown */
     long pid;
     int dev;
     int member, last;    /* the current one, and the latest; -1 */
+    int warned;          /* its last warning, plus 1; 0 none */
+    bool unwinding;      /* its last line was "FILE:LINE -> N": a failed call returns */
     int system;          /* its last one; -1 */
     int next, next_torn; /* with the same hash, of all and without the host; -1 */
+};
+
+/** Steps of init, as far as lines show them. */
+enum kl_log_step {
+    KL_LOG_NOT_BEGUN,
+    KL_LOG_BEGUN,      /* "Init START" */
+    KL_LOG_MET,        /* it knows all ranks */
+    KL_LOG_PLANNED,    /* rings, trees, channel counts */
+    KL_LOG_CONNECTING, /* "Channel ... via ..." */
+    KL_LOG_CONNECTED   /* "Connected all rings" */
 };
 
 /** A rank of a communicator, as its own lines have it. */
 struct kl_log_member {
     struct kl_log_at at; /* its first line */
-    int speaker, comm;
+    enum kl_log_step step;
+    struct kl_log_at step_at; /* the last line of that step */
+    uint64_t pointer;         /* of its communicator, as printed; 0 unknown */
+    int cuda, nvml;           /* numbers of its device, to the process and to the host; -1 unknown */
+    const char *busid;        /* of its GPU, as printed; NULL unknown */
+    int origin, comm;
     int next;         /* of the same communicator; -1 */
-    int earlier;      /* of the same speaker; -1 */
+    int earlier;      /* of the same origin; -1 */
     const char *id;   /* of the communicator, as printed; NULL unknown */
     int rank, nranks; /* -1 unknown, as all below */
     int nnodes, local_ranks;
@@ -84,26 +104,27 @@ struct kl_log_member {
     struct kl_log_at cpus_at;
 };
 
-/** Ranks of one communicator that speak in the log. */
+/** Ranks of one communicator that have lines in the log. */
 struct kl_log_comm {
     const char *id;
-    int nranks, nnodes, seen; /* seen: ranks that speak */
+    int nranks, nnodes, seen; /* seen: ranks with lines */
     int first;                /* the lowest member; those after it: kl_log_member.next */
 };
 
 struct kl_log_setting {
     struct kl_log_at at;
-    int speaker;
+    int origin;
     const char *name, *value;
     bool by_plugin; /* a plugin set it, not the user */
 };
 
 struct kl_log_version {
     struct kl_log_at at;
-    int speaker;
+    int origin;
     const char *text; /* "2.26.5" */
     int number;       /* 22605 */
     bool rccl;
+    bool by_tests; /* nccl-tests print it: of this run alone */
 };
 
 /** A graph as found: "Pattern 4, crossNic 0, ...". */
@@ -152,7 +173,7 @@ enum kl_log_fabric { KL_LOG_IB, KL_LOG_ROCE, KL_LOG_ETHERNET };
 /** "NET/IB : Using [0]mlx5_0:1/IB". */
 struct kl_log_nic {
     struct kl_log_at at;
-    int speaker, dev;
+    int origin, dev;
     const char *name;
     enum kl_log_fabric fabric;
 };
@@ -160,7 +181,7 @@ struct kl_log_nic {
 /** GPUDirect refused or allowed. */
 struct kl_log_gdr {
     struct kl_log_at at;
-    int speaker;
+    int origin;
     bool enabled, by_gpu; /* by_gpu: for a pair of GPU and NIC, by distance; else for a NIC, by its driver */
     int nic, distance, level;
     const char *name, *gpu;
@@ -175,12 +196,12 @@ struct kl_log_node {
     double bw;              /* of it */
     const char *type;       /* "GPU" */
     const char *id;         /* "0-17000" */
-    const char *more;       /* what stands in parentheses; "" */
+    const char *more;       /* the text in parentheses; "" */
 };
 
 struct kl_log_system {
     struct kl_log_at at;
-    int member, speaker;
+    int member, origin;
     int first, last; /* nodes; between them: kl_log_node.next; -1 */
     int n;           /* of them */
     bool complete;   /* it ends with its line of "=", and has all of its nodes */
@@ -190,9 +211,46 @@ struct kl_log_system {
 /** A line that tells of trouble. */
 struct kl_log_warning {
     struct kl_log_at at;
-    int speaker;
-    int cause; /* enum kl_log_cause; KL_CAUSE_NONE: not known */
-    const char *text;
+    int origin;
+    int cause;  /* enum kl_log_cause; KL_CAUSE_NONE: not known */
+    int source; /* enum kl_log_source of the pattern; NCCL where there is none */
+    const char *text, *where;
+    bool loud;    /* a warning of a library; else a line of a program or launcher */
+    bool fatal;   /* the call failed: lines "FILE:LINE -> N" follow */
+    bool follows; /* it stands among such lines: a consequence */
+};
+
+enum kl_log_op_from { KL_LOG_OP_COLL, KL_LOG_OP_WATCHDOG };
+
+/** A call of an operation: a line of NCCL_DEBUG_SUBSYS=COLL, or one that a watchdog of PyTorch timed out. */
+struct kl_log_op {
+    struct kl_log_at at;
+    enum kl_log_op_from from;
+    int origin, rank;  /* rank: -1 unknown */
+    int nranks;        /* of the communicator; -1 unknown */
+    uint64_t pointer;  /* of the communicator; 0 unknown */
+    const char *group; /* of a watchdog: the process group; "" unknown */
+    int64_t sequence;
+    const char *name;
+    int64_t count, out; /* elements; out: of the result, of a watchdog; -1 unknown */
+    int type, op, root; /* -1 unknown */
+};
+
+/** How far a rank's process group came, by its watchdog. */
+struct kl_log_progress {
+    struct kl_log_at at;
+    int rank;
+    const char *group;
+    int64_t enqueued, completed;
+};
+
+/** A run of nccl-tests or rccl-tests: it begins with its head, and has a list of ranks, then rows. */
+struct kl_log_run {
+    struct kl_log_at at;
+    int ranks, rows;
+    struct kl_log_at last_row;
+    struct kl_log_at failed_at; /* "Test CUDA failure ..."; line 0: none */
+    const char *failure;        /* that line */
 };
 
 /** "#  Rank  0 Group  0 Pid 13510 on hostA device 0 [0x08] Tesla V100". */
@@ -203,13 +261,20 @@ struct kl_log_device {
     const char *host, *name;
 };
 
+/** The network plugin that has lines in the log. */
+struct kl_log_plugin {
+    const char *name;    /* "aws-ofi-nccl"; NULL: none does */
+    const char *version; /* NULL unknown */
+    int lines;
+};
+
 #define KL_LOG_LIST(type, name)                                                                                        \
     struct type *name;                                                                                                 \
     int n##name, max##name
 
 struct kl_log {
     KL_LOG_LIST(kl_log_file, file);
-    KL_LOG_LIST(kl_log_speaker, speaker);
+    KL_LOG_LIST(kl_log_origin, origin);
     KL_LOG_LIST(kl_log_member, member);
     KL_LOG_LIST(kl_log_comm, comm); /* most ranks first */
     KL_LOG_LIST(kl_log_setting, setting);
@@ -225,13 +290,21 @@ struct kl_log {
     KL_LOG_LIST(kl_log_node, node);
     KL_LOG_LIST(kl_log_warning, warning);
     KL_LOG_LIST(kl_log_device, device);
+    KL_LOG_LIST(kl_log_op, op);
+    KL_LOG_LIST(kl_log_progress, progress);
+    KL_LOG_LIST(kl_log_run, run);
+    struct kl_log_plugin plugin;
     int *rank; /* of rings */
     int nrank, maxrank;
     int lines, understood;
-    bool full; /* facts were dropped */
-    bool amd;  /* GPUs of AMD: RCCL */
+    int library;    /* lines of NCCL, RCCL or a plugin, understood or not */
+    bool full;      /* facts were dropped */
+    bool amd;       /* GPUs of AMD: RCCL */
+    bool tests;     /* lines of nccl-tests or rccl-tests */
+    bool connected; /* a connection that was retried came about */
+    bool rings;     /* a rank says that all rings are connected */
     struct kl_log_block *strings;
-    int *bucket, buckets; /* of speakers, by hash: of all, and behind them without the host */
+    int *bucket, buckets; /* of origins, by hash; behind them the same by a hash without the host */
 };
 
 struct kl_log_file {
@@ -249,21 +322,21 @@ ncclResult_t kl_log_add_file(struct kl_log *log, const char *path);
 /** All is read: find the communicators. */
 ncclResult_t kl_log_finish(struct kl_log *log);
 
-/** The value that most of the log has: of its first speaker; NULL if nobody set it. */
+/** The first value in the log; NULL if the setting does not occur. */
 const struct kl_log_setting *kl_log_find_setting(const struct kl_log *log, const char *name);
 
 /** The release that a communicator runs, or, where none of its ranks names it, the first of the log. NULL: no line names one. */
 const struct kl_log_version *kl_log_version_of(const struct kl_log *log, const struct kl_log_comm *comm);
 
-/** The release whose rules count for it: the nearest one that is followed; where no line names one, this process's. */
+/** The release whose rules apply: the nearest one that is followed; where no line names one, the release of this process. */
 int kl_log_release(const struct kl_log *log, const struct kl_log_comm *comm);
 
 /** The communicator with most ranks; NULL without any. */
 const struct kl_log_comm *kl_log_main(const struct kl_log *log);
 
 /** "hostA:28471 [0]", as far as it is known; "" when nothing is. */
-enum { KL_LOG_WHO = 96 };
-const char *kl_log_who(const struct kl_log *log, int speaker, char text[KL_LOG_WHO]);
+enum { KL_LOG_ORIGIN_TEXT = 96 };
+const char *kl_log_origin_text(const struct kl_log *log, int origin, char text[KL_LOG_ORIGIN_TEXT]);
 
 /** "FILE:LINE". */
 enum { KL_LOG_AT = 512 };

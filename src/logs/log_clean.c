@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** log_clean.c - what terminals, launchers and schedulers put around lines. */
+/** log_clean.c - remove the additions of terminals, launchers and schedulers from lines. */
 #include "logs/log_make.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is no text ---- */
+/* ---- control characters ---- */
 
 /* Colours of terminals and control characters. */
 static size_t plain(char *text, size_t n)
@@ -27,7 +27,7 @@ static size_t plain(char *text, size_t n)
     return kept;
 }
 
-/* One escape of JSON behind its backslash; what it means goes to *to. How long it is. */
+/* Decode one escape of JSON behind its backslash into *to; returns its length. */
 static size_t unescape(const char *at, char *to)
 {
     char code[5] = "";
@@ -65,7 +65,7 @@ size_t kl_log_clean(char *text, size_t n)
     return unwrap(text);
 }
 
-/* ---- what stands in front ---- */
+/* ---- prefixes ---- */
 
 static size_t digits(const char *at)
 {

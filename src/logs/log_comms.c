@@ -7,18 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Members of one communicator: of one name and size, or, where names are not printed, the same in the order of each speaker. */
+/* Members of one communicator: of one name and size, or, where names are not printed, the same in the order of each origin. */
 struct key {
     const char *id;
-    int nranks, speaker, nth, member;
+    int nranks, origin, nth, member;
 };
 
-static int by_speaker(const void *x, const void *y)
+static int by_origin(const void *x, const void *y)
 {
     const struct key *a = x, *b = y;
     int d = strcmp(a->id, b->id);
 
-    if (a->speaker != b->speaker) return a->speaker < b->speaker ? -1 : 1;
+    if (a->origin != b->origin) return a->origin < b->origin ? -1 : 1;
     if (a->nranks != b->nranks) return a->nranks < b->nranks ? -1 : 1;
     return d ? d : a->member - b->member;
 }
@@ -45,12 +45,12 @@ static int gather_keys(const struct kl_log *log, struct key *key)
     for (int i = 0; i < log->nmember; i++) {
         const struct kl_log_member *m = &log->member[i];
 
-        if (m->nranks > 0) key[n++] = (struct key){m->id ? m->id : "", m->nranks, m->speaker, 0, i};
+        if (m->nranks > 0) key[n++] = (struct key){m->id ? m->id : "", m->nranks, m->origin, 0, i};
     }
-    qsort(key, (size_t)n, sizeof *key, by_speaker);
+    qsort(key, (size_t)n, sizeof *key, by_origin);
     for (int i = 1; i < n; i++) {
         const struct key *a = &key[i - 1];
-        bool again = a->speaker == key[i].speaker && a->nranks == key[i].nranks && !strcmp(a->id, key[i].id);
+        bool again = a->origin == key[i].origin && a->nranks == key[i].nranks && !strcmp(a->id, key[i].id);
 
         if (again) key[i].nth = a->nth + 1;
     }
@@ -67,7 +67,7 @@ static int count_hosts(const struct kl_log *log, const struct key *key, int n, c
 {
     int hosts = 0;
 
-    for (int i = 0; i < n; i++) host[i] = log->speaker[key[i].speaker].host;
+    for (int i = 0; i < n; i++) host[i] = log->origin[key[i].origin].host;
     qsort(host, (size_t)n, sizeof *host, by_text);
     for (int i = 0; i < n; i++) hosts += *host[i] && (!i || strcmp(host[i - 1], host[i]) != 0);
     return hosts;
@@ -85,7 +85,7 @@ static struct kl_log_comm make_comm(struct kl_log *log, const struct key *key, i
         if (m->nnodes > c.nnodes) c.nnodes = m->nnodes;
         m->next = i + 1 < n ? key[i + 1].member : -1;
     }
-    /* Where nodes are not printed, and all ranks speak, their hosts are counted. */
+    /* Where nodes are not printed and all ranks have lines, count their hosts. */
     if (c.nnodes <= 0 && n >= c.nranks && first->completed) {
         int hosts = count_hosts(log, key, n, host);
 
@@ -124,36 +124,6 @@ ncclResult_t kl_log_finish(struct kl_log *log)
 
     free(host);
     free(key);
+    if (!rc) kl_log_find_causes(log);
     return rc;
-}
-
-const struct kl_log_comm *kl_log_main(const struct kl_log *log)
-{
-    const struct kl_log_comm *best = NULL;
-
-    for (int i = 0; i < log->ncomm; i++)
-        if (!best || log->comm[i].nranks > best->nranks) best = &log->comm[i];
-    return best;
-}
-
-/* A speaker's members are few: those of its communicators. */
-static bool is_in(const struct kl_log *log, const struct kl_log_comm *comm, int speaker)
-{
-    for (int m = log->speaker[speaker].last; m >= 0; m = log->member[m].earlier)
-        if (log->member[m].comm == comm - log->comm) return true;
-    return false;
-}
-
-const struct kl_log_version *kl_log_version_of(const struct kl_log *log, const struct kl_log_comm *comm)
-{
-    for (int i = 0; comm && i < log->nversion; i++)
-        if (is_in(log, comm, log->version[i].speaker)) return &log->version[i];
-    return log->nversion ? &log->version[0] : NULL;
-}
-
-int kl_log_release(const struct kl_log *log, const struct kl_log_comm *comm)
-{
-    const struct kl_log_version *v = kl_log_version_of(log, comm);
-
-    return kl_nccl_nearest(v ? v->text : NULL, kl_topo_config_release());
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** log_fill.c - what a log holds, as it grows: lists, texts, members. */
+/** log_fill.c - memory of a log: lists, texts, members. */
 #include "logs/log_make.h"
 
 #include <stdlib.h>
@@ -64,9 +64,10 @@ void kl_log_init(struct kl_log *log)
 
 void kl_log_fini(struct kl_log *log)
 {
-    void *lists[] = {log->file, log->speaker, log->member, log->comm, log->setting, log->version, log->graph,
-                     log->ring, log->hop,     log->tree,   log->link, log->nic,     log->gdr,     log->system,
-                     log->node, log->warning, log->device, log->rank, log->bucket};
+    void *lists[] = {log->file,   log->origin, log->member,   log->comm,    log->setting, log->version,
+                     log->graph,  log->ring,   log->hop,      log->tree,    log->link,    log->nic,
+                     log->gdr,    log->system, log->node,     log->warning, log->device,  log->rank,
+                     log->bucket, log->op,     log->progress, log->run};
 
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) free(lists[i]);
     for (struct kl_log_block *b = log->strings; b;) {
@@ -80,19 +81,21 @@ void kl_log_fini(struct kl_log *log)
 
 /* ---- members ---- */
 
-int kl_log_new_member(struct kl_log *log, int speaker, struct kl_log_at at)
+int kl_log_new_member(struct kl_log *log, int origin, struct kl_log_at at)
 {
     struct kl_log_member *m = KL_LOG_NEW(log, member);
 
     if (!m) return -1;
     *m = (struct kl_log_member){.at = at,
-                                .speaker = speaker,
+                                .origin = origin,
                                 .comm = -1,
                                 .next = -1,
-                                .earlier = log->speaker[speaker].last,
+                                .earlier = log->origin[origin].last,
                                 .rank = -1,
                                 .nranks = -1,
                                 .nnodes = -1,
+                                .cuda = -1,
+                                .nvml = -1,
                                 .local_ranks = -1,
                                 .coll = -1,
                                 .collnet = -1,
@@ -102,19 +105,28 @@ int kl_log_new_member(struct kl_log *log, int speaker, struct kl_log_at at)
                                 .all_p2p = -1,
                                 .nvls_support = -1,
                                 .total = -1};
-    return log->speaker[speaker].member = log->speaker[speaker].last = log->nmember - 1;
+    return log->origin[origin].member = log->origin[origin].last = log->nmember - 1;
 }
 
-int kl_log_member_of(struct kl_log *log, int speaker, struct kl_log_at at)
+int kl_log_member_of(struct kl_log *log, int origin, struct kl_log_at at)
 {
-    int m = log->speaker[speaker].member;
+    int m = log->origin[origin].member;
 
-    return m >= 0 ? m : kl_log_new_member(log, speaker, at);
+    return m >= 0 ? m : kl_log_new_member(log, origin, at);
 }
 
-int kl_log_planning(struct kl_log *log, int speaker, struct kl_log_at at)
+int kl_log_planning(struct kl_log *log, int origin, struct kl_log_at at)
 {
-    int m = kl_log_member_of(log, speaker, at);
+    int m = kl_log_member_of(log, origin, at);
 
-    return m >= 0 && log->member[m].completed ? kl_log_new_member(log, speaker, at) : m;
+    return m >= 0 && log->member[m].completed ? kl_log_new_member(log, origin, at) : m;
+}
+
+void kl_log_reach(struct kl_log *log, int member, enum kl_log_step step, struct kl_log_at at)
+{
+    struct kl_log_member *m = member >= 0 ? &log->member[member] : NULL;
+
+    if (!m || step < m->step) return;
+    m->step = step;
+    m->step_at = at;
 }

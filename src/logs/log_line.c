@@ -43,16 +43,24 @@ static size_t last_word(const char *start, const char **end)
     return (size_t)(stop - at);
 }
 
-/* "misc/socket.cc:537" */
+/* "misc/socket.cc:537", "graph/xml.h:", of plugins also "ofi_process_cq:1039". A host and its process have two colons. */
 static bool is_source(const char *word, size_t n)
 {
     const char *dot = memchr(word, '.', n), *colon = memchr(word, ':', n);
+    size_t name = colon ? (size_t)(colon - word) : 0, digits = 0;
 
-    return dot && colon && colon > dot && colon - dot <= 4 && isalpha((unsigned char)dot[1]) &&
-           isdigit((unsigned char)colon[1]);
+    while (name && name + 1 + digits < n && isdigit((unsigned char)word[name + 1 + digits])) digits++;
+    if (!name || name + 1 + digits != n || !isalpha((unsigned char)*word)) return false;
+    return digits || (dot && dot < colon && colon - dot <= 4);
 }
 
-/* ":123" at the end of a word of n bytes; n becomes what is before it. */
+/* "(ncclSocketInit)" */
+static bool is_function(const char *word, size_t n)
+{
+    return n > 2 && word[0] == '(' && word[n - 1] == ')' && (isalpha((unsigned char)word[1]) || word[1] == '_');
+}
+
+/* ":123" at the end of a word of n bytes; n becomes the length before it. */
 static bool take_number(const char *word, size_t *n, long *value)
 {
     size_t at = *n;
@@ -64,8 +72,8 @@ static bool take_number(const char *word, size_t *n, long *value)
     return true;
 }
 
-/* "host:pid:tid", behind whatever a scheduler wrote in front of it: "[1,0]<stdout>:", "3:". */
-static bool take_speaker(const char *word, size_t n, struct kl_log_line *line)
+/* "host:pid:tid", perhaps behind a prefix of a scheduler: "[1,0]<stdout>:", "3:". */
+static bool take_origin(const char *word, size_t n, struct kl_log_line *line)
 {
     size_t first;
     long thread;
@@ -85,21 +93,31 @@ static bool take_device(const char *word, size_t n, int *dev)
     return n > 2 && word[0] == '[' && word[n - 1] == ']' && kl_log_int(&at, dev) && *at == ']';
 }
 
-/* Where the prefix that ends at `end` begins; what it says goes to `line`. */
+/* Parse the prefix that ends at `end` into `line`; returns its start. */
 static const char *read_prefix(const char *start, const char *end, struct kl_log_line *line)
 {
-    const char *at = end, *begin = end;
-    size_t n = last_word(start, &at);
+    const char *at = end, *begin = end, *source = end;
+    size_t n = last_word(start, &at), all = n;
 
-    if (n && n < sizeof line->where && is_source(at, n)) {
-        snprintf(line->where, sizeof line->where, "%.*s", (int)n, at);
-        begin = at;
+    if (is_function(at, n)) {
+        const char *stop = at + n;
+
+        n = last_word(start, &at);
+        all = (size_t)(stop - at);
+    }
+    source = at;
+    if (n && is_source(source, n)) {
+        snprintf(line->where, sizeof line->where, "%.*s", (int)(all < 120 ? all : 120), source);
+        begin = source;
+        n = last_word(start, &at);
+    } else if (all != n) { /* a word in parentheses that belongs to something else */
+        at = end;
         n = last_word(start, &at);
     }
     if (!n || !take_device(at, n, &line->dev)) return begin;
     begin = at;
     n = last_word(start, &at);
-    return n && take_speaker(at, n, line) ? at : begin;
+    return n && take_origin(at, n, line) ? at : begin;
 }
 
 /* "n0[1] text": logs that were shortened. */
@@ -121,7 +139,7 @@ static void read_short_prefix(struct kl_log_line *line)
     line->text = dev + 2;
 }
 
-/* Others may have written into the line: where they do, it ends. */
+/* Another process may have written into the line: cut it there. */
 static void cut_next(char *text, struct kl_log_line *line)
 {
     int level;
@@ -135,6 +153,23 @@ static void cut_next(char *text, struct kl_log_line *line)
     line->more = next - (next - begin);
 }
 
+/* "libfabric:35:1708520807::efa:cq:efa_rdm_txe_handle_error():737<warn> err: 5, ...": process, time, host, source. */
+static void read_libfabric(char *text, struct kl_log_line *line)
+{
+    static const char head[] = "libfabric:";
+    char *at = strstr(text, head), *level = at ? strchr(at, '<') : NULL, *end = level ? strchr(level, '>') : NULL;
+
+    if (!end || end - level > 12) return;
+    line->pid = strtol(at + sizeof head - 1, NULL, 10);
+    const char *source = at + sizeof head - 1;
+
+    for (int colons = 0; colons < 3 && source < level; source++) colons += *source == ':';
+    snprintf(line->where, sizeof line->where, "libfabric %.*s", (int)(level - source < 100 ? level - source : 100),
+             source);
+    line->level = !strncmp(level, "<warn", 5) || !strncmp(level, "<crit", 5) ? KL_LOG_WARN : KL_LOG_INFO;
+    line->text = end + 1 + strspn(end + 1, " ");
+}
+
 void kl_log_line_read(char *text, struct kl_log_line *line)
 {
     int level = 0;
@@ -143,7 +178,8 @@ void kl_log_line_read(char *text, struct kl_log_line *line)
 
     *line = (struct kl_log_line){.at = at, .pid = -1, .dev = -1, .text = text};
     if (!found) {
-        read_short_prefix(line);
+        read_libfabric(text, line);
+        if (line->level == KL_LOG_PLAIN) read_short_prefix(line);
         return;
     }
     line->level = levels[level].level;

@@ -9,23 +9,32 @@
 void kl_log_line_read(char *text, struct kl_log_line *line);
 
 /**
- * Readers of a kind of fact. True: the line was understood, and nobody else need look at it. `speaker` said it. Memory that is short
- * drops the fact and marks the log as full.
+ * Readers of a kind of fact. True: the line was understood, and other readers skip it. `origin` is its origin. Out of memory, the
+ * fact is dropped and the log marked as full.
  */
-bool kl_log_read_init(struct kl_log *log, int speaker, const struct kl_log_line *line);
-bool kl_log_read_machine(struct kl_log *log, int speaker, const struct kl_log_line *line);
-bool kl_log_read_plan(struct kl_log *log, int speaker, const struct kl_log_line *line);
-bool kl_log_read_net(struct kl_log *log, int speaker, const struct kl_log_line *line);
-bool kl_log_read_trouble(struct kl_log *log, int speaker, const struct kl_log_line *line);
+bool kl_log_read_init(struct kl_log *log, int origin, const struct kl_log_line *line);
+bool kl_log_read_machine(struct kl_log *log, int origin, const struct kl_log_line *line);
+bool kl_log_read_plan(struct kl_log *log, int origin, const struct kl_log_line *line);
+bool kl_log_read_net(struct kl_log *log, int origin, const struct kl_log_line *line);
+bool kl_log_read_trouble(struct kl_log *log, int origin, const struct kl_log_line *line);
+bool kl_log_read_ops(struct kl_log *log, int origin, const struct kl_log_line *line);
+bool kl_log_read_run(struct kl_log *log, int origin, const struct kl_log_line *line);
+bool kl_log_read_plugin(struct kl_log *log, int origin, const struct kl_log_line *line);
 
-/** The member that a speaker's lines are about, made if there is none. -1: no memory. */
-int kl_log_member_of(struct kl_log *log, int speaker, struct kl_log_at at);
+/** All is read: the cause of each warning, by the release and by the lines around it. */
+void kl_log_find_causes(struct kl_log *log);
 
-/** The same where a line begins a plan: a member that is complete has one, so that this is another. */
-int kl_log_planning(struct kl_log *log, int speaker, struct kl_log_at at);
+/** A member has come as far as this step. */
+void kl_log_reach(struct kl_log *log, int member, enum kl_log_step step, struct kl_log_at at);
+
+/** The current member of an origin, made if there is none. -1: no memory. */
+int kl_log_member_of(struct kl_log *log, int origin, struct kl_log_at at);
+
+/** The same for a line of a plan: a complete member has a plan already, so that a new one is made. */
+int kl_log_planning(struct kl_log *log, int origin, struct kl_log_at at);
 
 /** A new member without any facts. */
-int kl_log_new_member(struct kl_log *log, int speaker, struct kl_log_at at);
+int kl_log_new_member(struct kl_log *log, int origin, struct kl_log_at at);
 
 /** Room for one more: a zeroed element at the end of a list; NULL without. */
 void *kl_log_grow(struct kl_log *log, void **list, int *n, int *max, size_t size);
@@ -42,12 +51,12 @@ ncclResult_t kl_log_load(const char *path, char **text, size_t *bytes);
 /** Take colours, control characters and Docker's JSON off a line of `bytes` bytes, behind which there is room for a zero; its length. */
 size_t kl_log_clean(char *text, size_t bytes);
 
-/** What follows the marks that launchers and schedulers put in front of a line: "[1,3]<stdout>:", "3:", times, pods. */
+/** Skip the prefixes of launchers and schedulers: "[1,3]<stdout>:", "3:", times, pods. */
 const char *kl_log_skip_prefix(const char *text);
 
 /* ---- scanning ---- */
 
-/** What follows `word` in `text`, wherever that is; NULL if it is not there. */
+/** The text behind the first `word` in `text`; NULL without. */
 const char *kl_log_after(const char *text, const char *word);
 
 /** A number behind `word`; `absent` without. */

@@ -6,12 +6,12 @@
 
 /* ---- "Using network IB" ---- */
 
-static bool read_network(struct kl_log *log, int speaker, const struct kl_log_line *line)
+static bool read_network(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
     const char *at = kl_log_after(line->text, "Using network ");
 
     if (!at || !*at) return false;
-    int m = kl_log_planning(log, speaker, line->at);
+    int m = kl_log_planning(log, origin, line->at);
 
     if (m >= 0) log->member[m].network = kl_log_keep(log, at, strlen(at));
     return true;
@@ -19,13 +19,13 @@ static bool read_network(struct kl_log *log, int speaker, const struct kl_log_li
 
 /* ---- "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>" ---- */
 
-static void add_nic(struct kl_log *log, int speaker, const struct kl_log_line *line, int dev, const char *at, bool ib)
+static void add_nic(struct kl_log *log, int origin, const struct kl_log_line *line, int dev, const char *at, bool ib)
 {
     size_t n = strcspn(at, ": []");
     struct kl_log_nic *nic = n ? KL_LOG_NEW(log, nic) : NULL;
 
     if (!nic) return;
-    *nic = (struct kl_log_nic){.at = line->at, .speaker = speaker, .dev = dev, .fabric = KL_LOG_ETHERNET};
+    *nic = (struct kl_log_nic){.at = line->at, .origin = origin, .dev = dev, .fabric = KL_LOG_ETHERNET};
     nic->name = kl_log_keep(log, at, n);
     if (!ib) return;
     const char *port = at + n + (at[n] == ':');
@@ -36,7 +36,7 @@ static void add_nic(struct kl_log *log, int speaker, const struct kl_log_line *l
     if (!strncmp(port, "/RoCE", 5)) nic->fabric = KL_LOG_ROCE;
 }
 
-static bool read_nics(struct kl_log *log, int speaker, const struct kl_log_line *line)
+static bool read_nics(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
     const char *ib = kl_log_after(line->text, "NET/IB : Using "),
                *socket = kl_log_after(line->text, "NET/Socket : Using ");
@@ -47,7 +47,7 @@ static bool read_nics(struct kl_log *log, int speaker, const struct kl_log_line 
     for (at = strchr(at, '['); at && (!end || at < end); at = strchr(at, '[')) {
         at++;
         if (!kl_log_int(&at, &dev) || *at != ']') continue;
-        add_nic(log, speaker, line, dev, ++at, ib != NULL);
+        add_nic(log, origin, line, dev, ++at, ib != NULL);
     }
     return true;
 }
@@ -89,11 +89,11 @@ static bool read_distance(const char *at, struct kl_log_gdr *g, struct kl_log *l
     return true;
 }
 
-static bool read_gdr(struct kl_log *log, int speaker, const struct kl_log_line *line)
+static bool read_gdr(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
     const char *at = kl_log_after(line->text, "GPU Direct RDMA ");
     struct kl_log_gdr g = {
-        .at = line->at, .speaker = speaker, .nic = -1, .distance = -1, .level = -1, .name = "", .gpu = ""};
+        .at = line->at, .origin = origin, .nic = -1, .distance = -1, .level = -1, .name = "", .gpu = ""};
 
     if (!at || (strncmp(at, "Enabled", 7) && strncmp(at, "Disabled", 8))) return false;
     g.enabled = *at == 'E';
@@ -104,7 +104,7 @@ static bool read_gdr(struct kl_log *log, int speaker, const struct kl_log_line *
     return true;
 }
 
-bool kl_log_read_net(struct kl_log *log, int speaker, const struct kl_log_line *line)
+bool kl_log_read_net(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
-    return read_network(log, speaker, line) || read_nics(log, speaker, line) || read_gdr(log, speaker, line);
+    return read_network(log, origin, line) || read_nics(log, origin, line) || read_gdr(log, origin, line);
 }

@@ -23,7 +23,7 @@ static bool skip(const char **at, const char *word)
 /* ---- rings ---- */
 
 /* "Channel 00/08 :    0   3   2   1" */
-static bool read_ring(struct kl_log *log, int speaker, const struct kl_log_line *line)
+static bool read_ring(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
     const char *at = line->text + strspn(line->text, " ");
     struct kl_log_ring r = {.at = line->at, .first = log->nrank};
@@ -46,15 +46,17 @@ static bool read_ring(struct kl_log *log, int speaker, const struct kl_log_line 
         log->nrank = r.first;
         return false;
     }
-    r.member = kl_log_planning(log, speaker, line->at);
+    r.member = kl_log_planning(log, origin, line->at);
     struct kl_log_ring *kept = r.member < 0 ? NULL : KL_LOG_NEW(log, ring);
+
+    kl_log_reach(log, r.member, KL_LOG_PLANNED, line->at);
 
     if (kept) *kept = r;
     return true;
 }
 
 /* "Ring 00 : 3 -> 0 -> 1" */
-static bool read_hop(struct kl_log *log, int speaker, const struct kl_log_line *line)
+static bool read_hop(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
     const char *at = line->text;
     struct kl_log_hop h = {.at = line->at};
@@ -63,7 +65,7 @@ static bool read_hop(struct kl_log *log, int speaker, const struct kl_log_line *
     if (!skip(&at, "Ring ") || !kl_log_int(&at, &h.channel) || !skip(&at, " : ") || !kl_log_int(&at, &before) ||
         !skip(&at, " -> ") || !kl_log_int(&at, &h.rank) || !skip(&at, " -> ") || !kl_log_int(&at, &h.next))
         return false;
-    h.member = kl_log_planning(log, speaker, line->at);
+    h.member = kl_log_planning(log, origin, line->at);
     struct kl_log_hop *kept = h.member < 0 || h.channel < 0 || h.channel >= 64 ? NULL : KL_LOG_NEW(log, hop);
 
     if (kept) *kept = h;
@@ -81,13 +83,14 @@ static bool read_place(const char **at, struct kl_log_tree *t)
 }
 
 /* "Trees [0] 1/-1/-1->0->-1 [1] ..." */
-static bool read_trees(struct kl_log *log, int speaker, const struct kl_log_line *line)
+static bool read_trees(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
     const char *at = kl_log_after(line->text, "Trees ");
     int m;
 
     if (!at || *at != '[') return false;
-    m = kl_log_planning(log, speaker, line->at);
+    m = kl_log_planning(log, origin, line->at);
+    kl_log_reach(log, m, KL_LOG_PLANNED, line->at);
     while (m >= 0 && skip(&at, "[")) {
         struct kl_log_tree t = {.at = line->at, .member = m};
 
@@ -105,7 +108,7 @@ static bool read_trees(struct kl_log *log, int speaker, const struct kl_log_line
 
 /* ---- connections ---- */
 
-/* "1[0]", "3[81000]", "2": what stands in brackets is a device of that rank. */
+/* "1[0]", "3[81000]", "2": in brackets a device of that rank. */
 static bool read_end(const char **at, int *rank)
 {
     if (!kl_log_int(at, rank)) return false;
@@ -130,7 +133,7 @@ static void read_net(const char *how, struct kl_log_link *l)
 
         if (!isdigit((unsigned char)*digit) || !kl_log_int(&digit, &l->net)) continue;
         if (*digit == '(' && isdigit((unsigned char)digit[1])) {
-            digit += 1 + strspn(digit + 1, "0123456789"); /* the rank whose NIC it is */
+            digit += 1 + strspn(digit + 1, "0123456789"); /* the rank that owns the NIC */
             digit += *digit == ')';
         }
         if (!*digit || *digit == '/' || *digit == ' ') return;
@@ -138,8 +141,18 @@ static void read_net(const char *how, struct kl_log_link *l)
     }
 }
 
+/* A plugin's name may hold blanks; RCCL adds the communicator: "NET/IB/0/GDRDMA comm 0x2035d540 nRanks 02". */
+static size_t way_length(const char *via)
+{
+    const char *comm = strstr(via, " comm 0x"), *ranks = strstr(via, " nRanks ");
+    const char *end = comm ? comm : ranks ? ranks : via + strlen(via);
+
+    while (end > via && end[-1] == ' ') end--;
+    return (size_t)(end - via);
+}
+
 /* "Channel 00/0 : 1[0] -> 0[1] [receive] via NET/IB/0/GDRDMA", in older releases without "/0" */
-static bool read_link(struct kl_log *log, int speaker, const struct kl_log_line *line)
+static bool read_link(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
     const char *at = line->text + strspn(line->text, " ");
     struct kl_log_link l = {.at = line->at, .connection = -1, .net = -1};
@@ -154,23 +167,29 @@ static bool read_link(struct kl_log *log, int speaker, const struct kl_log_line 
     l.gdr = strstr(via, "/GDRDMA") != NULL;
     l.way = way_of(via);
     if (l.way == KL_LOG_NET) read_net(via, &l);
-    l.member = kl_log_member_of(log, speaker, line->at);
+    l.member = kl_log_member_of(log, origin, line->at);
     struct kl_log_link *kept = l.member < 0 ? NULL : KL_LOG_NEW(log, link);
+
+    kl_log_reach(log, l.member, KL_LOG_CONNECTING, line->at);
 
     if (!kept) return true;
     *kept = l;
-    kept->how = kl_log_keep(log, via, strlen(via));
+    kept->how = kl_log_keep(log, via, way_length(via));
+    if (strstr(via, " comm 0x")) log->amd = true;
     return true;
 }
 
-/* "Connected all rings, use ring PXN 0 GDR 1": each connection said so for itself. */
-static bool read_connected(const struct kl_log_line *line)
+/* "Connected all rings, use ring PXN 0 GDR 1": each connection was printed by itself before. */
+static bool read_connected(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
-    return strstr(line->text, "Connected all rings") || strstr(line->text, "Connected all trees");
+    if (!strstr(line->text, "Connected all rings") && !strstr(line->text, "Connected all trees")) return false;
+    log->rings = true;
+    kl_log_reach(log, log->origin[origin].member, KL_LOG_CONNECTED, line->at);
+    return true;
 }
 
-bool kl_log_read_plan(struct kl_log *log, int speaker, const struct kl_log_line *line)
+bool kl_log_read_plan(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
-    return read_ring(log, speaker, line) || read_hop(log, speaker, line) || read_trees(log, speaker, line) ||
-           read_link(log, speaker, line) || read_connected(line);
+    return read_ring(log, origin, line) || read_hop(log, origin, line) || read_trees(log, origin, line) ||
+           read_link(log, origin, line) || read_connected(log, origin, line);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- who speaks ---- */
+/* ---- origins ---- */
 
 /* Where lines run into each other without a blank, the end of one stands before the host of the next. */
 static bool is_host(const char *known, const char *read, bool torn)
@@ -38,7 +38,7 @@ static int *bucket_of(const struct kl_log *log, const char *host, long pid, int 
 
 static void hang_in(struct kl_log *log, int i)
 {
-    struct kl_log_speaker *s = &log->speaker[i];
+    struct kl_log_origin *s = &log->origin[i];
     int *all = bucket_of(log, s->host, s->pid, s->dev), *torn = bucket_of(log, NULL, s->pid, s->dev);
 
     s->next = *all - 1;
@@ -46,7 +46,7 @@ static void hang_in(struct kl_log *log, int i)
     *all = *torn = i + 1;
 }
 
-/* As many buckets as speakers, or more. */
+/* Keep at least as many buckets as origins. */
 static bool make_buckets(struct kl_log *log)
 {
     int n = log->buckets ? 2 * log->buckets : 64;
@@ -56,15 +56,15 @@ static bool make_buckets(struct kl_log *log)
     free(log->bucket);
     log->bucket = fresh;
     log->buckets = n;
-    for (int i = 0; i < log->nspeaker; i++) hang_in(log, i);
+    for (int i = 0; i < log->norigin; i++) hang_in(log, i);
     return true;
 }
 
-static int find_speaker(const struct kl_log *log, const struct kl_log_line *line, bool torn)
+static int find_origin(const struct kl_log *log, const struct kl_log_line *line, bool torn)
 {
     if (!log->buckets) return -1;
     for (int i = *bucket_of(log, torn ? NULL : line->host, line->pid, line->dev) - 1; i >= 0;) {
-        const struct kl_log_speaker *s = &log->speaker[i];
+        const struct kl_log_origin *s = &log->origin[i];
 
         if (s->pid == line->pid && s->dev == line->dev && is_host(s->host, line->host, torn)) return i;
         i = torn ? s->next_torn : s->next;
@@ -72,38 +72,50 @@ static int find_speaker(const struct kl_log *log, const struct kl_log_line *line
     return -1;
 }
 
-static int speaker_of(struct kl_log *log, const struct kl_log_line *line)
+/* Libraries below NCCL name the process only. */
+static int origin_with_pid(const struct kl_log *log, long pid)
 {
-    int found = find_speaker(log, line, false);
+    for (int i = log->norigin - 1; i >= 0; i--)
+        if (log->origin[i].pid == pid) return i;
+    return -1;
+}
 
-    if (found < 0 && line->pid >= 0) found = find_speaker(log, line, true);
+static int origin_of(struct kl_log *log, const struct kl_log_line *line)
+{
+    int found = find_origin(log, line, false);
+
+    if (found < 0 && line->pid >= 0 && !*line->host && line->dev < 0) found = origin_with_pid(log, line->pid);
+
+    if (found < 0 && line->pid >= 0) found = find_origin(log, line, true);
     if (found >= 0) return found;
-    if (log->nspeaker >= log->buckets && !make_buckets(log)) log->full = true;
-    struct kl_log_speaker *s = log->nspeaker < log->buckets ? KL_LOG_NEW(log, speaker) : NULL;
+    if (log->norigin >= log->buckets && !make_buckets(log)) log->full = true;
+    struct kl_log_origin *s = log->norigin < log->buckets ? KL_LOG_NEW(log, origin) : NULL;
 
     if (!s) return -1;
-    *s = (struct kl_log_speaker){.host = kl_log_keep(log, line->host, strlen(line->host)),
-                                 .pid = line->pid,
-                                 .dev = line->dev,
-                                 .member = -1,
-                                 .last = -1,
-                                 .system = -1};
-    hang_in(log, log->nspeaker - 1);
-    return log->nspeaker - 1;
+    *s = (struct kl_log_origin){.host = kl_log_keep(log, line->host, strlen(line->host)),
+                                .pid = line->pid,
+                                .dev = line->dev,
+                                .member = -1,
+                                .last = -1,
+                                .system = -1};
+    hang_in(log, log->norigin - 1);
+    return log->norigin - 1;
 }
 
 /* ---- reading ---- */
 
 static bool (*const readers[])(struct kl_log *, int, const struct kl_log_line *) = {
-    kl_log_read_machine, kl_log_read_plan, kl_log_read_init, kl_log_read_net, kl_log_read_trouble};
+    kl_log_read_machine, kl_log_read_plan, kl_log_read_run,     kl_log_read_ops,
+    kl_log_read_init,    kl_log_read_net,  kl_log_read_trouble, kl_log_read_plugin};
 
 static void read_line(struct kl_log *log, const struct kl_log_line *line)
 {
-    int speaker = speaker_of(log, line);
+    int origin = origin_of(log, line);
 
     log->lines++;
-    for (size_t i = 0; speaker >= 0 && i < sizeof readers / sizeof readers[0]; i++)
-        if (readers[i](log, speaker, line)) {
+    log->library += line->level != KL_LOG_PLAIN;
+    for (size_t i = 0; origin >= 0 && i < sizeof readers / sizeof readers[0]; i++)
+        if (readers[i](log, origin, line)) {
             log->understood++;
             return;
         }
@@ -226,19 +238,12 @@ ncclResult_t kl_log_add_file(struct kl_log *log, const char *path)
 
 /* ---- names ---- */
 
-const struct kl_log_setting *kl_log_find_setting(const struct kl_log *log, const char *name)
+const char *kl_log_origin_text(const struct kl_log *log, int origin, char text[KL_LOG_ORIGIN_TEXT])
 {
-    for (int i = 0; i < log->nsetting; i++)
-        if (!strcmp(log->setting[i].name, name)) return &log->setting[i];
-    return NULL;
-}
+    struct kl_text t = kl_text_in(text, KL_LOG_ORIGIN_TEXT);
 
-const char *kl_log_who(const struct kl_log *log, int speaker, char text[KL_LOG_WHO])
-{
-    struct kl_text t = kl_text_in(text, KL_LOG_WHO);
-
-    if (speaker < 0 || speaker >= log->nspeaker) return text;
-    const struct kl_log_speaker *s = &log->speaker[speaker];
+    if (origin < 0 || origin >= log->norigin) return text;
+    const struct kl_log_origin *s = &log->origin[origin];
 
     kl_text_add(&t, "%s", s->host);
     if (s->pid >= 0) kl_text_add(&t, ":%ld", s->pid);

@@ -172,13 +172,23 @@ static ncclResult_t open_setting(struct kl_cluster *c)
     return ncclSuccess;
 }
 
-/* The requested file, NCCL_TOPO_FILE if the library would use it, a record, or this machine. */
+static ncclResult_t open_text(struct kl_cluster *c, const struct kl_cluster_request *q)
+{
+    const char *label = q->label ? q->label : "text in memory";
+
+    return kl_machine_parse(label, q->text, q->bytes, q->machine ? q->machine : c->config.machine, &c->assumed,
+                            &c->file);
+}
+
+/* A file that is asked for, NCCL_TOPO_FILE as far as the library would use it, a record, or this machine. */
 static ncclResult_t open_source(struct kl_cluster *c, const struct kl_cluster_request *q)
 {
     if (q->document)
         KL_TRY(kl_xml_clone(q->document, &c->file));
     else if (q->nsmi)
         KL_TRY(kl_smi_load(q->smi, q->nsmi, &c->assumed, &c->file));
+    else if (q->text)
+        KL_TRY(open_text(c, q));
     else if (q->topo || q->machine)
         KL_TRY(kl_machine_load(q->topo, q->machine ? q->machine : c->config.machine, &c->assumed, &c->file));
     else if (!q->sysfs && (*c->config.topo_file || *c->config.machine))

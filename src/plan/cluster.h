@@ -29,6 +29,9 @@ struct kl_cluster_request {
     const char *machine;    /* name of a known machine (topo/known.h): this one, or the machine of the file `topo` */
     const char *const *smi; /* texts of nvidia-smi (topo/smi.h), instead of `topo` */
     int nsmi;
+    const char *text; /* in memory, `bytes` long, instead of `topo`: topology XML, or the matrix of nvidia-smi */
+    size_t bytes;
+    const char *label; /* names `text` in messages and answers; NULL: "text in memory" */
     const char *sysfs; /* root of a recorded machine (topo/record.h) */
     const char *nccl;  /* release to follow, "2.29.7"; NULL: KOLO_NCCL_VERSION, or the default */
     int release;       /* not 0: followed instead (kl_nccl_mix) */
@@ -45,7 +48,7 @@ struct kl_cluster_request {
 /** Does the request name a machine? Else it is NCCL_TOPO_FILE's, or this one. */
 static inline bool kl_cluster_is_named(const struct kl_cluster_request *q)
 {
-    return q->topo || q->machine || q->nsmi || q->sysfs || q->document;
+    return q->topo || q->text || q->machine || q->nsmi || q->sysfs || q->document;
 }
 
 struct kl_cluster {

@@ -36,11 +36,25 @@ static bool same_text(const char *x, const char *y)
     return x == y || (x && y && !strcmp(x, y));
 }
 
+static bool same_files(const struct kl_cluster_request *x, const struct kl_cluster_request *y)
+{
+    if (x->nsmi != y->nsmi) return false;
+    for (int i = 0; i < x->nsmi; i++)
+        if (strcmp(x->smi[i], y->smi[i]) != 0) return false;
+    return true;
+}
+
+static bool same_memory(const struct kl_cluster_request *x, const struct kl_cluster_request *y)
+{
+    if (!x->text || !y->text) return x->text == y->text;
+    return x->bytes == y->bytes && !memcmp(x->text, y->text, x->bytes);
+}
+
 static bool same_request(const struct kl_cluster_request *x, const struct kl_cluster_request *y)
 {
     return same_text(x->topo, y->topo) && same_text(x->machine, y->machine) && same_text(x->sysfs, y->sysfs) &&
-           same_text(x->gpus, y->gpus) && x->smi == y->smi && x->document == y->document && x->ranks == y->ranks &&
-           !kl_edits_change_machine(&x->edits) && !kl_edits_change_machine(&y->edits);
+           same_text(x->gpus, y->gpus) && same_files(x, y) && same_memory(x, y) && x->document == y->document &&
+           x->ranks == y->ranks && !kl_edits_change_machine(&x->edits) && !kl_edits_change_machine(&y->edits);
 }
 
 /* Settings can name machines, too. */

@@ -12,7 +12,7 @@
 
 /* ---- figures ---- */
 
-static ncclResult_t measure_plan(const struct kl_plan *plan, float *busbw)
+ncclResult_t kl_finding_measure(const struct kl_plan *plan, float *busbw)
 {
     struct kl_op_question all_reduce = {.func = KL_FUNC_ALL_REDUCE,
                                         .first = KL_FINDING_BYTES,
@@ -35,7 +35,7 @@ static ncclResult_t measure(struct kl_cluster *cluster, float *busbw)
     ncclResult_t rc;
 
     KL_TRY_OR(rc, out, kl_planned_init(cluster, &planned));
-    rc = measure_plan(planned.plan, busbw);
+    rc = kl_finding_measure(planned.plan, busbw);
 out:
     kl_planned_fini(&planned);
     return rc;

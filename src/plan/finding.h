@@ -11,12 +11,16 @@
 
 #include "plan/cluster.h"
 #include "plan/found.h"
+#include "plan/plan.h"
 
 enum { KL_FINDING_BYTES = 1 << 30, KL_FINDING_TEXT = 512 };
 
 /** Look at the machine of a request; plans twice where its NVLinks are wrong. `cluster` was opened for it. */
 ncclResult_t kl_finding_look(const struct kl_cluster_request *request, const struct kl_cluster *cluster,
                              struct kl_finding *finding);
+
+/** The model's bus bandwidth of an all-reduce of KL_FINDING_BYTES under a plan; 0 where nothing can do it. */
+ncclResult_t kl_finding_measure(const struct kl_plan *plan, float *busbw);
 
 const char *kl_finding_name(enum kl_finding_code code); /* "no_nvlinks" */
 /** A sentence without its full stop; "" for KL_FINDING_NONE. */

@@ -57,6 +57,27 @@ static void older_gpus_are_described(void **state)
     free(g);
 }
 
+static void fabric_peers_and_gpudirect_are_described(void **state)
+{
+    char problem[KL_GPUS_PROBLEM_TEXT];
+    struct kl_gpu_facts *g;
+    int n;
+
+    (void)state;
+    read_fake("fabric", &g, &n, problem);
+    assert_int_equal(g[0].fabric, KL_FABRIC_READY);
+    assert_string_equal(g[0].cluster, "a0a1a2a3a4a5a6a7a8a9aaabacadaeaf");
+    assert_int_equal(g[0].clique, 7);
+    assert_true(g[0].no_p2p == 2 && g[1].no_p2p == 1);
+    assert_true(g[0].gdr == 1 && g[1].gdr == 0);
+    assert_int_equal(g[0].nvlink[0].far, KL_FAR_SWITCH);
+    assert_int_equal(g[1].nnvlinks, 3); /* the link with an unreadable far end is apart */
+    free(g);
+    read_fake("hopper", &g, &n, problem);
+    assert_true(!g[0].fabric && !g[0].no_p2p && g[0].gdr == 1 && g[1].gdr == 1);
+    free(g);
+}
+
 static const struct trouble_case {
     const char *machine;
     int n;
@@ -84,14 +105,13 @@ static void trouble_is_told(void **state)
     }
 }
 
-static void records_keep_all_of_it(void **state)
+static void records_keep(const char *machine)
 {
     char problem[KL_GPUS_PROBLEM_TEXT], root[] = "/tmp/kolo_gpus_XXXXXX", path[64];
     struct kl_recorded facts = {0}, again;
 
-    (void)state;
     assert_non_null(mkdtemp(root));
-    read_fake("hopper", &facts.gpu, &facts.ngpus, problem);
+    read_fake(machine, &facts.gpu, &facts.ngpus, problem);
     assert_int_equal(kl_record_save(root, &facts), ncclSuccess);
     assert_int_equal(kl_record_check(root), ncclSuccess);
     assert_int_equal(kl_record_load(root, &again), ncclSuccess);
@@ -110,7 +130,60 @@ static void records_keep_all_of_it(void **state)
     assert_int_equal(kl_record_check("/dev/null"), ncclInvalidUsage);
 }
 
-/* The link speed that a release plans with: the port's maximum, or its current speed. */
+static void records_keep_all_of_it(void **state)
+{
+    (void)state;
+    records_keep("hopper");
+    records_keep("fabric");
+}
+
+/* The document of a machine by the rules of a release; freed by the caller. */
+static char *document_of(const char *machine, const char *nccl)
+{
+    char problem[KL_GPUS_PROBLEM_TEXT], *text;
+    struct kl_topo_options options = KL_TOPO_OPTIONS;
+    struct kl_machine m = {.sysfs = "/nonexistent"};
+    struct kl_gpu_facts *g;
+    struct kl_xml *xml;
+    size_t bytes;
+
+    read_fake(machine, &g, &m.ngpus, problem);
+    for (int i = 0; i < m.ngpus; i++) g[i].rank = i;
+    m.gpu = g;
+    options.nccl = kl_nccl_parse(nccl);
+    assert_int_equal(kl_machine_document(&m, &options, &xml), ncclSuccess);
+    assert_int_equal(kl_xml_text(xml, &text, &bytes), ncclSuccess);
+    kl_xml_free(xml);
+    free(g);
+    return text;
+}
+
+/* Annex 2.2: from sysfs, or as NVML tells, with switches under one name and without links that cannot be read. */
+static void far_ends_are_those_of_nvml_in_newer_releases(void **state)
+{
+    static const struct {
+        const char *nccl, *machine, *link;
+    } cases[] = {
+        {"2.30.7", "hopper", "<nvlink target=\"0000:c4:00.0\" count=\"9\" tclass=\"0x068000\"/>"},
+        {"2.31.2", "hopper", "<nvlink target=\"fffffff:ffff:ff\" tclass=\"0x068000\" count=\"18\"/>"},
+        {"2.30.7", "fabric", "<nvlink target=\"0000:c5:00.0\" count=\"8\" tclass=\"0x068000\"/>"},
+        {"2.31.2", "fabric", "<nvlink target=\"fffffff:ffff:ff\" tclass=\"0x068000\" count=\"16\"/>"},
+        {"2.31.2", "volta", "<nvlink target=\"0000:ab:00.0\" tclass=\"0x030200\" count=\"4\"/>"},
+        {"2.31.2", "fabric",
+         "fabric=\"ready\" cluster=\"a0a1a2a3a4a5a6a7a8a9aaabacadaeaf\" clique=\"7\" no_p2p=\"0x2\""},
+    };
+
+    (void)state;
+    FOR_EACH_CASE(c, cases)
+    {
+        char *text = document_of(c->machine, c->nccl);
+
+        if (!strstr(text, c->link)) fail_msg("%s, %s: no %s in\n%s", c->machine, c->nccl, c->link, text);
+        free(text);
+    }
+}
+
+/* Which link a release plans with: what the port can do, or what it does now. */
 static void the_current_link_counts_in_newer_releases(void **state)
 {
     static const struct {
@@ -151,6 +224,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(newer_gpus_are_described),
         cmocka_unit_test(older_gpus_are_described),
+        cmocka_unit_test(fabric_peers_and_gpudirect_are_described),
+        cmocka_unit_test(far_ends_are_those_of_nvml_in_newer_releases),
         cmocka_unit_test(trouble_is_told),
         cmocka_unit_test(records_keep_all_of_it),
         cmocka_unit_test(the_current_link_counts_in_newer_releases),

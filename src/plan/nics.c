@@ -183,18 +183,19 @@ static ncclResult_t find(const struct kl_nics_source *q, struct kl_nics *n)
     return kl_nics_find_why(q, n);
 }
 
-ncclResult_t kl_nics_find(struct kl_cluster *cluster, bool hosts_given, struct kl_nics *n)
+ncclResult_t kl_nics_find(const struct kl_cluster *cluster, bool hosts_given, struct kl_nics *n)
 {
+    struct kl_cluster planned_for = *cluster; /* it owns nothing */
     struct kl_planned planned = {0};
     struct kl_topo *whole = NULL;
     struct kl_xml *document = NULL;
     ncclResult_t rc;
 
     *n = (struct kl_nics){.assumed = !hosts_given && !cluster->options.mnnvl};
-    if (n->assumed) cluster->hosts = 2;
-    KL_TRY(kl_cluster_whole(cluster, &whole, &document));
-    KL_TRY_OR(rc, out, kl_planned_init(cluster, &planned));
-    const struct kl_nics_source source = {cluster, planned.plan, whole, document};
+    if (n->assumed) planned_for.hosts = 2;
+    KL_TRY(kl_cluster_whole(&planned_for, &whole, &document));
+    KL_TRY_OR(rc, out, kl_planned_init(&planned_for, &planned));
+    const struct kl_nics_source source = {&planned_for, planned.plan, whole, document};
 
     rc = find(&source, n);
 out:

@@ -122,10 +122,10 @@ struct kl_nics {
 };
 
 /**
- * Plan for the cluster and analyse its NICs. NICs serve other hosts: unless the number of hosts was given, the cluster
- * gets a second one. Free with kl_nics_fini, also after a failure.
+ * Plan for the cluster and look at its NICs. They are for other hosts: unless the number of hosts was given, the plan is
+ * for two of them. Free with kl_nics_fini, also after a failure.
  */
-ncclResult_t kl_nics_find(struct kl_cluster *cluster, bool hosts_given, struct kl_nics *nics);
+ncclResult_t kl_nics_find(const struct kl_cluster *cluster, bool hosts_given, struct kl_nics *nics);
 void kl_nics_fini(struct kl_nics *nics);
 
 /* ---- how many ---- */

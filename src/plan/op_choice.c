@@ -27,6 +27,7 @@ static void judge(const struct kl_tuning *t, const struct kl_tuning_op *op, stru
         return;
     }
     kl_tuning_terms(t, op, algo, proto, &c->terms);
+    c->expected = kl_expected_of(t, op, algo, proto);
     c->choice.time = c->terms.time;
     kl_tuning_size(t, op->bytes, &c->choice);
 }

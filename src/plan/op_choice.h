@@ -8,6 +8,7 @@
 #ifndef KL_PLAN_OP_CHOICE_H
 #define KL_PLAN_OP_CHOICE_H
 
+#include "graph/expected.h"
 #include "graph/tuning_ranges.h"
 
 enum { KL_OP_CANDIDATES = KL_ALGOS * KL_PROTOS }; /* at most */
@@ -25,6 +26,7 @@ struct kl_op_candidate {
     int path;                       /* enum kl_path_type that made LL128 unsafe; else 0 */
     struct kl_tuning_choice choice; /* also of refused ones: algorithm and protocol */
     struct kl_tuning_terms terms;   /* at the first size */
+    struct kl_expected expected;    /* the same; it plays no part in the order */
 };
 
 struct kl_op_choice {

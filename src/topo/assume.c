@@ -28,6 +28,8 @@ const char *kl_assumed_name(enum kl_assumed_code code)
         [KL_ASSUMED_BUSIDS] = "bus_ids",
         [KL_ASSUMED_SM] = "sm",
         [KL_ASSUMED_USUAL_SPEED] = "usual_nic_speed",
+        [KL_ASSUMED_CPUS] = "cpus",
+        [KL_ASSUMED_ROOTS] = "root_buses",
     };
 
     return names[code];
@@ -40,6 +42,7 @@ static const struct {
     [KL_FROM_IDS] = {"device_id", "by PCI device id"},
     [KL_FROM_CONTENTS] = {"form", "by the file's contents"},
     [KL_FROM_NAME] = {"file_name", "by the file's name"},
+    [KL_FROM_PRODUCT] = {"product", "by the GPUs' names"},
     [KL_FROM_MACHINE] = {"machine", "as that machine has them"},
     [KL_FROM_DEFAULT] = {"default", "by default"},
 };
@@ -100,7 +103,13 @@ static void say(const struct kl_assumption *a, struct kl_text *t)
 
     switch (a->code) {
     case KL_ASSUMED_BUSIDS:
-        kl_text_add(t, "bus ids are made up: nvidia-smi's matrix has none");
+        kl_text_add(t, "bus ids are made up: the text has none");
+        break;
+    case KL_ASSUMED_ROOTS:
+        kl_text_add(t, n > 1 ? "root buses from 80 on belong to a second CPU" : "all root buses belong to one CPU");
+        break;
+    case KL_ASSUMED_CPUS:
+        kl_text_add(t, "%d CPU%s of Intel, Skylake to Ice Lake", n, kl_plural(n));
         break;
     case KL_ASSUMED_SM:
         kl_text_add(t, "%d GPU%s: %s%ssm %d", n, kl_plural(n), product, *product ? ", " : "", a->more);

@@ -12,7 +12,7 @@
 
 #include "topo/known.h"
 
-enum { KL_ASSUMED_MAX = 32, KL_ASSUMED_TEXT = 256 };
+enum { KL_ASSUMED_MAX = 32, KL_ASSUMED_TEXT = 256, KL_ASSUMED_SUMMARY = 512 };
 
 enum kl_assumed_code {
     KL_ASSUMED_MACHINE,      /* machine; other: another machine that fits as well, with the same plan */
@@ -32,6 +32,8 @@ enum kl_assumed_code {
     KL_ASSUMED_BUSIDS,       /* bus ids are made up, because the source has none */
     KL_ASSUMED_SM,           /* n GPUs have the compute capability `more`, as `product`, or NULL */
     KL_ASSUMED_USUAL_SPEED,  /* n nets have `gbps`, as is usual beside such GPUs */
+    KL_ASSUMED_CPUS,         /* n CPUs of the default kind */
+    KL_ASSUMED_ROOTS,        /* root buses belong to n CPUs by their numbers */
     KL_ASSUMED_CODES
 };
 
@@ -41,7 +43,8 @@ enum kl_assumed_from {
     KL_FROM_IDS,      /* PCI vendor and device */
     KL_FROM_CONTENTS, /* the file's contents: number of GPUs and NICs, CPU models */
     KL_FROM_NAME,     /* the file's name */
-    KL_FROM_MACHINE,  /* the known machine that the file was matched with */
+    KL_FROM_PRODUCT,  /* the GPUs' names in the text */
+    KL_FROM_MACHINE,  /* the machine that it was taken for */
     KL_FROM_DEFAULT
 };
 
@@ -57,6 +60,8 @@ struct kl_assumption {
 struct kl_assumed {
     struct kl_assumption at[KL_ASSUMED_MAX];
     int n;
+    const char *read_as;              /* the kind of text, constant; NULL: a topology file */
+    char summary[KL_ASSUMED_SUMMARY]; /* of such a text: GPUs and their NVLinks; "" without */
 };
 
 /** Note an assumption; at most KL_ASSUMED_MAX occur, as only products repeat a code. `assumed` may be NULL. */

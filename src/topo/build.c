@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "topo/build_make.h"
+#include "topo/facts.h"
 #include "topo/pcie.h"
 
 #include <stdlib.h>
@@ -59,6 +60,12 @@ static uint64_t net_id(const struct kl_place *p, int elem)
     return kl_build_id(p->host, (uint64_t)(int64_t)kl_xml_int(p->xml, elem, "dev", -1));
 }
 
+/* eth0, enp3s0, bond0: networks over TCP have names of interfaces, others names of RDMA devices. */
+static bool is_interface(const char *name)
+{
+    return name && (!strncmp(name, "eth", 3) || !strncmp(name, "en", 2) || !strncmp(name, "bond", 4));
+}
+
 static ncclResult_t add_net(const struct kl_place *p, int elem, int nic)
 {
     int dev = kl_xml_int(p->xml, elem, "dev", -1), node;
@@ -76,6 +83,7 @@ static ncclResult_t add_net(const struct kl_place *p, int elem, int nic)
     n->net.gdr = kl_xml_int(p->xml, elem, "gdr", 0);
     n->net.coll = kl_xml_int(p->xml, elem, "coll", 0);
     n->net.max_channels = kl_xml_int(p->xml, elem, "maxconn", 64);
+    n->net.tcp = is_interface(kl_xml_attr(p->xml, elem, "name"));
     return kl_build_link(p->b, nic, node, KL_PATH_NET, n->net.bw);
 }
 
@@ -124,6 +132,14 @@ static ncclResult_t add_cpu_nic(const struct kl_place *p, int elem)
     return add_nets(p, elem, nic);
 }
 
+static int fabric_state(const char *name)
+{
+    int i = KL_FABRIC_STATES - 1;
+
+    while (i > 0 && (!name || strcmp(name, kl_fabric_state_name[i]) != 0)) i--;
+    return i;
+}
+
 static ncclResult_t add_gpu(const struct kl_place *p, int elem, uint64_t busid, int *node)
 {
     int sm, rank, dev, gdr, partition = kl_build_partition(p, elem);
@@ -139,6 +155,9 @@ static ncclResult_t add_gpu(const struct kl_place *p, int elem, uint64_t busid, 
     n->gpu.rank = rank;
     n->gpu.dev = dev;
     n->gpu.gdr = gdr;
+    n->gpu.no_p2p = kl_xml_hex(p->xml, elem, "no_p2p");
+    n->gpu.fabric = fabric_state(kl_xml_attr(p->xml, elem, "fabric"));
+    n->gpu.clique = kl_xml_int(p->xml, elem, "clique", -1);
     n->gpu.partition = kl_nccl_has(p->nccl, KL_CHANGE_MLOPART) ? kl_partition_of(p->xml, elem) : -1;
     return ncclSuccess;
 }

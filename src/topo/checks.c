@@ -89,14 +89,23 @@ static enum kl_p2p_why in_reach(const struct kl_topo *t, const struct kl_node *a
     return same_memory(a, b) ? KL_P2P_ALLOWED : KL_P2P_OTHER_MEMORY;
 }
 
+/* As the running process asks it, or as the document says that NVML did. */
+static bool step_refused(const struct kl_topo *t, int a, int b)
+{
+    const struct kl_node *x = gpu_at(t, kl_topo_gpu_of_rank(t, a)), *y = gpu_at(t, kl_topo_gpu_of_rank(t, b));
+    bool here = kl_id_host(x->id) == kl_id_host(y->id) && y->gpu.dev >= 0 && y->gpu.dev < 64;
+
+    if (here && (x->gpu.no_p2p >> y->gpu.dev & 1)) return true;
+    return t->options.p2p_works && !t->options.p2p_works(t->options.peer_ctx, a, b);
+}
+
 /* Does the driver's library refuse a step from rank a, over `via` if there is one, to b? */
 static bool driver_refuses(const struct kl_topo *t, int a, int via, int b)
 {
     const struct kl_topo_options *o = &t->options;
 
-    if (!o->p2p_works || o->ignore_disabled_p2p == 2 || a == b) return false;
-    return via < 0 ? !o->p2p_works(o->peer_ctx, a, b)
-                   : !o->p2p_works(o->peer_ctx, a, via) || !o->p2p_works(o->peer_ctx, via, b);
+    if (o->ignore_disabled_p2p == 2 || a == b) return false;
+    return via < 0 ? step_refused(t, a, b) : step_refused(t, a, via) || step_refused(t, via, b);
 }
 
 /* A veto on NVLink means broken hardware. */

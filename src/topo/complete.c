@@ -2,8 +2,11 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "topo/input.h"
+#include "topo/lspci.h"
 #include "topo/machine.h"
 #include "topo/placement.h"
+#include "topo/smi.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,6 +30,15 @@ ncclResult_t kl_machine_check_file(const struct kl_xml *file)
         return KL_FAIL(ncclInvalidUsage, "%s: %d GPUs; at most %d can be one machine, describe fewer hosts",
                        kl_xml_name(file), gpus, KL_MACHINE_MAX_GPUS);
     if (gpus) return ncclSuccess;
+    const char *misplaced = kl_xml_misplaced(file);
+
+    if (*misplaced)
+        return KL_FAIL(
+            ncclInvalidUsage, "%s:%s%s", kl_xml_name(file), misplaced,
+            !strstr(misplaced, ": <gpu>")
+                ? ""
+                : ": wrap it in <pci busid=\"0000:01:00.0\" class=\"0x030200\" link_speed=\"32.0 GT/s "
+                  "PCIe\" link_width=\"16\">, and name the busid of the other GPU as the target of an <nvlink>");
     return kl_xml_fail(
         file, KL_XML_ROOT, ncclInvalidUsage,
         "no <gpu> element and no <pci> element that could be one, so no devices; add <gpu dev=\"0\" sm=\"80\"/> to "
@@ -43,22 +55,64 @@ static ncclResult_t find_machine(const char *name, const struct kl_known_machine
                    name);
 }
 
+/* Make a document of a text; ncclInvalidUsage, naming its kind and its use, for kinds that describe no machine. */
+static ncclResult_t read_text(const char *path, const char *text, size_t bytes, struct kl_input in,
+                              struct kl_assumed *assumed, struct kl_xml **xml)
+{
+    const char *use = kl_input_use(in.kind);
+
+    if (in.kind == KL_INPUT_SMI) return kl_smi_read(path, text, bytes, assumed, xml);
+    if (in.kind == KL_INPUT_LSPCI) return kl_lspci_read(path, text, bytes, assumed, xml);
+    if (in.kind == KL_INPUT_UNKNOWN || in.kind == KL_INPUT_EMPTY || in.kind == KL_INPUT_TOPOLOGY ||
+        in.kind == KL_INPUT_XML)
+        return kl_xml_parse(path, text, bytes, kl_xml_topo_schema, xml);
+    return KL_FAIL(ncclInvalidUsage, "%s is %s, which describes no machine%s%s", path, kl_input_name(in.kind),
+                   use ? "; use it with " : "", use ? use : "");
+}
+
+static ncclResult_t parse_text(const char *path, const char *text, size_t bytes, const struct kl_known_machine *machine,
+                               struct kl_assumed *assumed, struct kl_xml **xml)
+{
+    const struct kl_input in = kl_input_of(text, bytes);
+
+    KL_TRY(read_text(path, text, bytes, in, assumed, xml));
+    ncclResult_t rc = kl_xml_check_system(*xml);
+    if (!rc && in.kind != KL_INPUT_SMI) rc = kl_placement_complete(*xml, machine, assumed);
+    if (!rc) return ncclSuccess;
+    kl_xml_free(*xml);
+    *xml = NULL;
+    return rc;
+}
+
 ncclResult_t kl_machine_load(const char *path, const char *name, struct kl_assumed *assumed, struct kl_xml **file)
 {
+    struct kl_assumed unasked = {.n = 0};
     const struct kl_known_machine *machine;
     struct kl_xml *xml = NULL;
     int trays;
 
     KL_TRY(find_machine(name, &machine, &trays));
     if (!path || !*path) return kl_known_document(machine, trays, file);
-    KL_TRY(kl_xml_load(path, kl_xml_topo_schema, &xml));
-    ncclResult_t rc = kl_xml_check_system(xml);
-    if (!rc) rc = kl_placement_complete(xml, machine, assumed);
-    if (rc)
-        kl_xml_free(xml);
-    else
-        *file = xml;
+    char *text;
+    size_t bytes;
+
+    KL_TRY(kl_xml_read(path, &text, &bytes));
+    ncclResult_t rc = parse_text(path, text, bytes, machine, assumed ? assumed : &unasked, &xml);
+
+    free(text);
+    if (!rc) *file = xml;
     return rc;
+}
+
+ncclResult_t kl_machine_parse(const char *label, const char *text, size_t bytes, const char *name,
+                              struct kl_assumed *assumed, struct kl_xml **file)
+{
+    struct kl_assumed unasked = {.n = 0};
+    const struct kl_known_machine *machine;
+    int trays;
+
+    KL_TRY(find_machine(name, &machine, &trays));
+    return parse_text(label, text, bytes, machine, assumed ? assumed : &unasked, file);
 }
 
 static void log_assumed(const char *path, const struct kl_assumed *assumed)

@@ -27,7 +27,7 @@ static const struct kl_param rows[] = {
     KL_PARAM_BOOL(struct kl_topo_config, shm_disable, "NCCL_SHM_DISABLE", KL_HOST_ALIKE, "0",
                   "do not connect ranks of one host through shared memory; without P2P they use the network"),
     KL_PARAM_STRING(struct kl_topo_config, topo_file, "NCCL_TOPO_FILE", KL_SETTLED, "",
-                    "topology to use instead of the one found on this machine (XML)"),
+                    "topology to use instead of this machine's (XML)"),
     KL_PARAM_STRING(struct kl_topo_config, machine, "KOLO_MACHINE", KL_SETTLED, "",
                     "known machine to use instead, as in dgx-h100; with NCCL_TOPO_FILE: the machine of that file"),
     KL_PARAM_STRING(struct kl_topo_config, topo_dump_file, "NCCL_TOPO_DUMP_FILE", KL_OWN, "",

@@ -310,18 +310,30 @@ static int nvlink_to(const struct kl_xml *xml, int gpu, const char *target)
     return l;
 }
 
-static ncclResult_t add_nvlinks(struct kl_xml *xml, int elem, const struct kl_gpu_facts *gpu)
+/* Class of the far end, NULL for sysfs to tell. */
+static const char *class_of(enum kl_far_end far)
 {
+    return far == KL_FAR_SWITCH ? "0x068000" : far == KL_FAR_GPU ? "0x030200" : far == KL_FAR_NPU ? "0x068001" : NULL;
+}
+
+static ncclResult_t add_nvlinks(const struct kl_detect *d, int elem, const struct kl_gpu_facts *gpu)
+{
+    bool asked = kl_nccl_has(d->nccl, KL_CHANGE_NVLINK_FAR);
+    struct kl_xml *xml = d->xml;
+
     if (kl_xml_child(xml, elem, "nvlink") != KL_XML_NONE) return ncclSuccess;
     for (int i = 0; i < gpu->nnvlinks && i < KL_GPU_MAX_NVLINKS; i++) {
+        enum kl_far_end far = asked ? gpu->nvlink[i].far : KL_FAR_UNASKED;
         char target[KL_BUSID_TEXT];
         int link;
 
-        kl_sysfs_busid(gpu->nvlink[i].target, target);
+        if (far == KL_FAR_UNREADABLE) continue;
+        kl_sysfs_busid(far == KL_FAR_SWITCH ? "fffffff:ffff:ff" : gpu->nvlink[i].target, target);
         link = nvlink_to(xml, elem, target);
         if (link == KL_XML_NONE) {
             KL_TRY(kl_xml_add(xml, elem, "nvlink", &link));
             KL_TRY(kl_xml_set(xml, link, "target", target));
+            if (class_of(far)) KL_TRY(kl_xml_set(xml, link, "tclass", class_of(far)));
         }
         KL_TRY(kl_xml_set_int(xml, link, "count", kl_xml_int(xml, link, "count", 0) + gpu->nvlink[i].count));
     }
@@ -352,6 +364,16 @@ static ncclResult_t add_c2c(struct kl_xml *xml, int elem, const struct kl_gpu_fa
     return kl_xml_set_int(xml, c2c, "count", gpu->c2c_count);
 }
 
+/* For people and Kolo: NCCL reads none of these. */
+static ncclResult_t add_fabric(struct kl_xml *xml, int elem, const struct kl_gpu_facts *gpu)
+{
+    if (!gpu->fabric) return ncclSuccess;
+    KL_TRY(kl_xml_set(xml, elem, "fabric", kl_fabric_state_name[gpu->fabric]));
+    if (!*gpu->cluster) return ncclSuccess;
+    KL_TRY(kl_xml_set(xml, elem, "cluster", gpu->cluster));
+    return kl_xml_set_int(xml, elem, "clique", (int)gpu->clique);
+}
+
 ncclResult_t kl_detect_gpu(const struct kl_detect *d, const struct kl_gpu_facts *gpu)
 {
     char busid[KL_BUSID_TEXT];
@@ -363,7 +385,9 @@ ncclResult_t kl_detect_gpu(const struct kl_detect *d, const struct kl_gpu_facts 
     KL_TRY(set_int_if_absent(d->xml, elem, "dev", gpu->dev));
     if (kl_xml_int(d->xml, elem, "dev", -1) == -1) return ncclSuccess;
     KL_TRY(set_int_if_absent(d->xml, elem, "sm", gpu->sm));
-    KL_TRY(add_nvlinks(d->xml, elem, gpu));
+    KL_TRY(add_nvlinks(d, elem, gpu));
+    KL_TRY(add_fabric(d->xml, elem, gpu));
+    if (gpu->no_p2p) KL_TRY(kl_xml_set_hex(d->xml, elem, "no_p2p", gpu->no_p2p));
     KL_TRY(add_c2c(d->xml, elem, gpu));
     KL_TRY(classify_nvlinks(d, elem));
     KL_TRY(kl_xml_set(d->xml, elem, "keep", "1"));

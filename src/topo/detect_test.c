@@ -413,14 +413,15 @@ static void facts_are_checked(void **state)
 static void facts_survive_writing(void **state)
 {
     char root[] = "/tmp/kolo_facts_XXXXXX", path[64];
-    struct kl_gpu_facts gpu = {.busid = "0000:17:00.0",
-                               .dev = 3,
-                               .sm = 90,
-                               .gdr = 1,
-                               .c2c_mbps = 44712,
-                               .c2c_count = 5,
-                               .nnvlinks = 2,
-                               .nvlink = {{"0000:c4:00.0", 2}, {"fffffff:ffff:ff", 16}}};
+    struct kl_gpu_facts gpu = {
+        .busid = "0000:17:00.0",
+        .dev = 3,
+        .sm = 90,
+        .gdr = 1,
+        .c2c_mbps = 44712,
+        .c2c_count = 5,
+        .nnvlinks = 2,
+        .nvlink = {{.target = "0000:c4:00.0", .count = 2}, {.target = "fffffff:ffff:ff", .count = 16}}};
     struct kl_net_facts net = {.name = "mlx5_0+mlx5_1",
                                .pci_path = "/sys/devices/x",
                                .dev = 4,

@@ -21,14 +21,20 @@ enum {
     KL_NET_NAME_TEXT = 128, /* fused names are "mlx5_0+mlx5_1+..." */
     KL_SYSFS_PATH_TEXT = 512,
     KL_GPU_NAME_TEXT = 96,
+    KL_CLUSTER_TEXT = 33,
     KL_GPU_MAX_NVLINKS = 36, /* 18 today */
     KL_NET_MAX_MEMBERS = 8   /* devices fused into a virtual one */
 };
+
+/** The far end of an NVLink, as NVML names it. */
+enum kl_far_end { KL_FAR_UNASKED, KL_FAR_UNREADABLE, KL_FAR_SWITCH, KL_FAR_GPU, KL_FAR_NPU, KL_FAR_ENDS };
+enum kl_fabric_state { KL_FABRIC_NONE, KL_FABRIC_NOT_STARTED, KL_FABRIC_STARTING, KL_FABRIC_READY, KL_FABRIC_STATES };
 
 /** The NVLinks of a GPU that lead to the same place. */
 struct kl_nvlink_facts {
     char target[KL_BUSID_TEXT]; /* bus id of the far end, "fffffff:ffff:ff" when it cannot be seen */
     int count;
+    enum kl_far_end far; /* used by newer releases of NCCL (KL_CHANGE_NVLINK_FAR) */
 };
 
 struct kl_gpu_facts {
@@ -39,8 +45,12 @@ struct kl_gpu_facts {
     int gdr;  /* may NICs read and write its memory */
     int nnvlinks;
     struct kl_nvlink_facts nvlink[KL_GPU_MAX_NVLINKS];
-    int c2c_count;   /* active chip-to-chip links to a CPU */
-    int c2c_mbps;    /* MB/s of one of them */
+    int c2c_count;                 /* active chip-to-chip links to a CPU */
+    int c2c_mbps;                  /* MB/s of one of them */
+    uint64_t no_p2p;               /* bit i: the driver lets it not read or not write the memory of device i */
+    enum kl_fabric_state fabric;   /* its NVLink domain of several hosts */
+    char cluster[KL_CLUSTER_TEXT]; /* identity of that domain, hexadecimal; "" unless ready */
+    uint32_t clique;               /* the part of the domain whose GPUs reach each other */
     uint64_t shm_id; /* identity of its process's /dev/shm: ranks with different ones cannot share memory */
 
     /* For people and for records; "" and 0: not known. */
@@ -50,6 +60,10 @@ struct kl_gpu_facts {
     int pcie_gen, pcie_width;       /* current link; used by newer releases of NCCL (KL_CHANGE_CURRENT_LINK) */
     int pcie_max_gen, pcie_max_width;
 };
+
+/** "ready"; stable, for records and documents. */
+extern const char *const kl_fabric_state_name[KL_FABRIC_STATES];
+extern const char *const kl_far_end_name[KL_FAR_ENDS];
 
 /** One device of a network, as the net plugin describes it. */
 struct kl_net_facts {

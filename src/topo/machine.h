@@ -54,6 +54,10 @@ ncclResult_t kl_machine_topo(const struct kl_machine *machine, const struct kl_t
  */
 ncclResult_t kl_machine_load(const char *path, const char *machine, struct kl_assumed *assumed, struct kl_xml **file);
 
+/** The same of a text in memory; `label` names it in errors, and the document. */
+ncclResult_t kl_machine_parse(const char *label, const char *text, size_t bytes, const char *machine,
+                              struct kl_assumed *assumed, struct kl_xml **file);
+
 /**
  * The same for a communicator, with NCCL_TOPO_FILE and KOLO_MACHINE. A file that cannot be read, or without GPUs that can be
  * identified, causes a warning and leaves *file NULL; two empty strings do so silently. Malformed text is ncclInternalError,

@@ -220,6 +220,15 @@ const struct kl_nic_product *kl_nic_product_of(int vendor, int device)
     return NULL;
 }
 
+const struct kl_nic_product *kl_nic_product_like(const char *text)
+{
+    const struct kl_nic_product *best = NULL;
+
+    for (size_t i = 0; i < sizeof nics / sizeof nics[0]; i++)
+        if (strstr(text, nics[i].name) && (!best || strlen(nics[i].name) > strlen(best->name))) best = &nics[i];
+    return best;
+}
+
 /* ---- links ---- */
 
 float kl_xgmi_bw(const char *gcn)

@@ -72,7 +72,10 @@ struct kl_nic_product {
 /** The product behind the ids of a NIC; NULL if it is not in the table. */
 const struct kl_nic_product *kl_nic_product_of(int vendor, int device);
 
-/** GB/s of one XGMI link of an AMD GPU by the `gcn` of its <gpu> element: "908", "gfx942". 0 for unknown ones. */
+/** The product with the longest name that stands in a text: "ConnectX-6 Dx" before "ConnectX-6"; NULL without. */
+const struct kl_nic_product *kl_nic_product_like(const char *text);
+
+/** GB/s of one XGMI link of an AMD GPU whose <gpu> element has this `gcn`: "908", "gfx942". 0 for unknown ones. */
 float kl_xgmi_bw(const char *gcn);
 
 #endif

@@ -46,7 +46,26 @@ static void set_cpu(struct kl_cpu_facts *c, const char *key, const char *value)
     if (!strcmp(key, "hypervisor")) c->hypervisor = number(value) != 0;
 }
 
-/* "0000:c4:00.0*2,0000:c5:00.0*2" */
+/* Unknown names count as the first. */
+static int place_of(const char *name, const char *const *names, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (!strcmp(name, names[i])) return i;
+    return 0;
+}
+
+/* "ready,CLUSTER,CLIQUE", or a state alone */
+static void set_fabric(struct kl_gpu_facts *g, char *value)
+{
+    char *rest, *state = strtok_r(value, ",", &rest), *cluster = strtok_r(NULL, ",", &rest);
+    const char *clique = strtok_r(NULL, ",", &rest);
+
+    g->fabric = (enum kl_fabric_state)place_of(state ? state : "", kl_fabric_state_name, KL_FABRIC_STATES);
+    if (cluster) set_text(g->cluster, sizeof g->cluster, cluster);
+    if (clique) g->clique = (uint32_t)strtoul(clique, NULL, 10);
+}
+
+/* "0000:c4:00.0*2,0000:c5:00.0*2/switch" */
 static void set_nvlinks(struct kl_gpu_facts *g, char *value)
 {
     char *rest;
@@ -57,6 +76,9 @@ static void set_nvlinks(struct kl_gpu_facts *g, char *value)
 
         if (times) *times = 0;
         set_text(g->nvlink[g->nnvlinks].target, KL_BUSID_TEXT, item);
+        if (times && strchr(times + 1, '/'))
+            g->nvlink[g->nnvlinks].far =
+                (enum kl_far_end)place_of(strchr(times + 1, '/') + 1, kl_far_end_name, KL_FAR_ENDS);
         g->nvlink[g->nnvlinks++].count = times ? number(times + 1) : 1;
     }
 }
@@ -77,6 +99,8 @@ static void set_gpu(struct kl_gpu_facts *g, const char *key, char *value)
     if (!strcmp(key, "sm")) g->sm = number(value);
     if (!strcmp(key, "gdr")) g->gdr = number(value);
     if (!strcmp(key, "nvlink")) set_nvlinks(g, value);
+    if (!strcmp(key, "nop2p")) g->no_p2p = kl_parse_hex(value);
+    if (!strcmp(key, "fabric")) set_fabric(g, value);
     if (!strcmp(key, "name")) set_text(g->name, sizeof g->name, value);
     if (!strcmp(key, "memory")) g->memory = strtoull(value, NULL, 10);
     if (!strcmp(key, "id")) g->pci_id = (uint32_t)kl_parse_hex(value);
@@ -205,7 +229,11 @@ static void write_gpu(const struct kl_gpu_facts *g, FILE *to)
 
     fprintf(to, "gpu busid=%s dev=%d sm=%d gdr=%d", g->busid, g->dev, g->sm, g->gdr);
     for (int i = 0; i < g->nnvlinks; i++)
-        fprintf(to, "%s%s*%d", i ? "," : " nvlink=", g->nvlink[i].target, g->nvlink[i].count);
+        fprintf(to, "%s%s*%d%s%s", i ? "," : " nvlink=", g->nvlink[i].target, g->nvlink[i].count,
+                g->nvlink[i].far ? "/" : "", kl_far_end_name[g->nvlink[i].far]);
+    if (g->no_p2p) fprintf(to, " nop2p=%" PRIx64, g->no_p2p);
+    if (g->fabric) fprintf(to, " fabric=%s", kl_fabric_state_name[g->fabric]);
+    if (*g->cluster) fprintf(to, ",%s,%" PRIu32, g->cluster, g->clique);
     if (g->c2c_count) fprintf(to, " c2c=%d*%d", g->c2c_mbps, g->c2c_count);
     snprintf(name, sizeof name, "%s", g->name);
     blanks_to_underscores(name);

@@ -10,7 +10,8 @@
          name=NVIDIA_A100-SXM4-80GB memory=85899345920 id=20b210de subsystem=147f10de pcie=4x16 pciemax=4x16
  *     net name=mlx5_0 dev=0 path=/sys/devices/... speed=200000 port=1 guid=0x1 latency=0 maxconn=131072 gdr=1 coll=0
  *
- * (each in one line). In names _ stands for a blank; `pcie` is generation and width of the link as it was.
+ * (each in one line). More of a gpu: nvlink=BUSID*N/switch (or gpu, npu, unreadable: the far end), fabric=ready,CLUSTER,CLIQUE
+ * and nop2p=MASK, devices without peer access in hexadecimal. In names _ stands for a blank; `pcie` is generation and width of the link as it was.
  *
  * Comments (lines that begin with #) and unknown words are skipped.
  *

@@ -59,6 +59,8 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
         "family and model of x86 CPUs count as their manuals say: AMD's families are 23, 25 and 26", UNREAD_SINCE(23203)},
     [KL_CHANGE_NO_LINK_SPEED] = {23102, "no_link_speed", /* A 2.3 */
         "a PCI link counts as 16 GT/s if the kernel does not report its speed", UNREAD_SINCE(23203)},
+    [KL_CHANGE_NVLINK_FAR] = {23102, "nvlink_far", /* A 2.2 */
+        "NVML tells the far end of an NVLink, instead of sysfs; links whose far end cannot be read are left out", UNREAD_SINCE(23203)},
     [KL_CHANGE_AMD_MODELS] = {23102, "amd_models", /* A 1.3 */
         "CPUs of AMD have models: Zen 1 and 2, Zen 3 and 4, Zen 5", UNREAD_SINCE(23203)},
     [KL_CHANGE_AMD_SOCKETS] = {23102, "amd_sockets", /* A 3.1 */

@@ -2,6 +2,7 @@
 #include "topo/smi.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "topo/pcie.h"
 #include "topo/types.h"
 
@@ -21,7 +22,8 @@ struct making {
     struct kl_xml *xml;
     struct sets sets;
     const struct kl_gpu_product *product; /* of the first GPU; NULL: not known */
-    int sm, bus;                          /* the next bus id that is free */
+    int sm, bus, cpus;                    /* bus: the next bus id that is free */
+    bool switched;                        /* NVLinks lead to switches */
 };
 
 /* ---- sets ---- */
@@ -32,6 +34,13 @@ static void join(int *set, int n, int a, int b)
 
     for (int i = 0; i < n && low != high; i++)
         if (set[i] == high) set[i] = low;
+}
+
+/* GPUs of one NUMA node; where the matrix shows their NVLinks instead of a level, also those with the same CPUs. */
+static bool is_near(const struct kl_smi *s, int a, int b)
+{
+    if (s->numa[a] >= 0 || s->numa[b] >= 0) return s->numa[a] == s->numa[b];
+    return s->level[a][b] == KL_SMI_NVLINK && *s->cpus[a] && !strcmp(s->cpus[a], s->cpus[b]);
 }
 
 static void find_sets(const struct kl_smi *s, struct sets *x)
@@ -46,7 +55,7 @@ static void find_sets(const struct kl_smi *s, struct sets *x)
             if (l == KL_SMI_PIX) join(x->lower, n, i, k);
             if (l == KL_SMI_PIX || l == KL_SMI_PXB) join(x->upper, n, i, k);
             if (l >= KL_SMI_PIX && l <= KL_SMI_NODE) join(x->cpu, n, i, k);
-            if (i < s->ngpus && k < s->ngpus && s->numa[i] >= 0 && s->numa[i] == s->numa[k]) join(x->cpu, n, i, k);
+            if (i < s->ngpus && k < s->ngpus && is_near(s, i, k)) join(x->cpu, n, i, k);
         }
 }
 
@@ -61,14 +70,35 @@ static int most_links(const struct kl_smi *s, int gpu)
     return most;
 }
 
-/* All links of a GPU lead to each other GPU: only switches can do that. */
-static bool is_switched(const struct making *m, int gpu)
+static int sum_of_links(const struct kl_smi *s, int gpu)
 {
-    int sum = 0, most = m->product && m->product->links ? m->product->links : 18;
+    int sum = 0;
 
-    for (int i = 0; i < m->smi->ngpus; i++) sum += m->smi->links[gpu][i];
-    if (m->smi->active[gpu] > 0) most = m->smi->active[gpu];
-    return sum > most || (m->product && m->product->switched && sum);
+    for (int i = 0; i < s->ngpus; i++) sum += s->links[gpu][i];
+    return sum;
+}
+
+/* NVLinks of one GPU: those that are up, those of the product, or the most that any GPU has. */
+static int links_of(const struct making *m, int gpu)
+{
+    enum { MOST_LINKS = 18 };
+
+    if (m->smi->active[gpu] > 0) return m->smi->active[gpu];
+    return m->product && m->product->links ? m->product->links : MOST_LINKS;
+}
+
+/* The matrix decides. Links lead to switches where a GPU shows more of them than it has, as each pair shows them all; or where all
+ * pairs show as many as a product has that is made for switches. */
+static bool has_switches(const struct making *m)
+{
+    const struct kl_smi *s = m->smi;
+    bool all = m->product && m->product->switched && s->ngpus > 1;
+
+    for (int i = 0; i < s->ngpus; i++) {
+        if (sum_of_links(s, i) > links_of(m, i)) return true;
+        for (int k = 0; k < s->ngpus; k++) all &= i == k || (m->product && s->links[i][k] == m->product->links);
+    }
+    return all;
 }
 
 static void busid_of(int gpu, char text[KL_BUSID_TEXT])
@@ -90,7 +120,8 @@ static ncclResult_t add_links(struct making *m, int gpu, int elem)
 {
     char target[KL_BUSID_TEXT];
 
-    if (is_switched(m, gpu)) return add_link(m, elem, "0002:00:00.0", "0x068000", most_links(m->smi, gpu));
+    if (m->switched && most_links(m->smi, gpu))
+        return add_link(m, elem, "0002:00:00.0", "0x068000", most_links(m->smi, gpu));
     for (int i = 0; i < m->smi->ngpus; i++) {
         if (!m->smi->links[gpu][i]) continue;
         busid_of(i, target);
@@ -101,12 +132,19 @@ static ncclResult_t add_links(struct making *m, int gpu, int elem)
 
 /* ---- devices ---- */
 
+/* The generation of PCIe links: the product's, or that of such GPUs. */
+static int pcie_of(const struct making *m)
+{
+    if (m->product) return m->product->pcie;
+    return m->sm >= 90 ? 5 : m->sm >= 80 ? 4 : 3;
+}
+
 static ncclResult_t add_pci(struct making *m, int parent, const char *busid, const char *class, int *elem)
 {
     KL_TRY(kl_xml_add(m->xml, parent, "pci", elem));
     KL_TRY(kl_xml_set(m->xml, *elem, "busid", busid));
     KL_TRY(kl_xml_set(m->xml, *elem, "class", class));
-    KL_TRY(kl_xml_set(m->xml, *elem, "link_speed", kl_pcie_generation(m->product ? m->product->pcie : 4)->speed));
+    KL_TRY(kl_xml_set(m->xml, *elem, "link_speed", kl_pcie_generation(pcie_of(m))->speed));
     return kl_xml_set(m->xml, *elem, "link_width", "16");
 }
 
@@ -124,7 +162,7 @@ static ncclResult_t add_gpu(struct making *m, int parent, int gpu)
     return add_links(m, gpu, elem);
 }
 
-/* The usual speed of NICs in machines with such GPUs. */
+/* The usual speed of NICs in machines with such GPUs, Gb/s. */
 static int usual_gbps(int sm)
 {
     return sm >= 90 ? 400 : sm >= 80 ? 200 : 100;
@@ -208,51 +246,137 @@ static ncclResult_t add_cpu(struct making *m, int set, int numa)
 
 /* ---- all ---- */
 
-/* Without a product the number of NVLinks determines the generation. */
+/* Without a name the number of NVLinks tells the generation. */
 static int sm_of(const struct making *m)
 {
-    int links = 0;
+    int links = 0, named = kl_gpu_sm_like(m->smi->product[0]);
 
     if (m->product) return m->product->sm;
+    if (named) return named;
     for (int i = 0; i < m->smi->ngpus; i++)
         if (most_links(m->smi, i) > links) links = most_links(m->smi, i);
     return links > 12 ? 90 : links > 6 || !links ? 80 : 70;
 }
 
+/* ---- notes ---- */
+
+/* Pairs with NVLinks, those without, and the fewest and most links of a pair. */
+struct wiring {
+    int linked, bare, fewest, most;
+};
+
+static struct wiring wiring_of(const struct kl_smi *s)
+{
+    struct wiring w = {.fewest = 255};
+
+    for (int i = 0; i < s->ngpus; i++)
+        for (int k = i + 1; k < s->ngpus; k++) {
+            int n = s->links[i][k] > s->links[k][i] ? s->links[i][k] : s->links[k][i];
+
+            if (!n) {
+                w.bare++;
+                continue;
+            }
+            w.linked++;
+            if (n < w.fewest) w.fewest = n;
+            if (n > w.most) w.most = n;
+        }
+    return w;
+}
+
+/* "GPU/0-GPU/1 12, GPU/2-GPU/3 10": the first pairs. */
+static void add_pairs(const struct kl_smi *s, struct kl_text *t)
+{
+    enum { SHOWN = 6 };
+    int n = 0;
+
+    for (int i = 0; i < s->ngpus; i++)
+        for (int k = i + 1; k < s->ngpus; k++) {
+            if (!s->links[i][k] || n++ >= SHOWN) continue;
+            kl_text_add(t, "%sGPU/%d-GPU/%d %d", n > 1 ? ", " : "", i, k, s->links[i][k]);
+        }
+    if (n > SHOWN) kl_text_add(t, " and %d more", n - SHOWN);
+}
+
+static void summarize(const struct making *m, struct kl_text *t)
+{
+    const struct kl_smi *s = m->smi;
+    const struct wiring w = wiring_of(s);
+
+    kl_text_add(t, "%d GPU%s", s->ngpus, kl_plural(s->ngpus));
+    if (m->product)
+        kl_text_add(t, " (%s, sm %d, PCIe %d)", m->product->name, m->sm, pcie_of(m));
+    else if (*s->product[0])
+        kl_text_add(t, " (%s, sm %d)", s->product[0], m->sm);
+    if (s->ngpus < 2) return;
+    if (!w.linked)
+        kl_text_add(t, ", no NVLink");
+    else if (m->switched && w.fewest == w.most)
+        kl_text_add(t, ", %d NVLinks of each lead to NVSwitches", w.most);
+    else if (m->switched)
+        kl_text_add(t, ", %d to %d NVLinks of each lead to NVSwitches", w.fewest, w.most);
+    else if (!w.bare && w.fewest == w.most)
+        kl_text_add(t, ", %d NVLinks between %s, no switch", w.most, s->ngpus > 2 ? "all pairs: a mesh" : "the two");
+    else if (!w.bare)
+        kl_text_add(t, ", %d to %d NVLinks between all pairs: a mesh, no switch", w.fewest, w.most);
+    else {
+        kl_text_add(t, ", NVLinks between %d of %d pairs only (", w.linked, w.linked + w.bare);
+        add_pairs(s, t);
+        kl_text_add(t, "), no switch");
+        if (w.fewest < w.most) kl_text_add(t, ": some pairs have %d, others %d", w.fewest, w.most);
+    }
+}
+
 static void note(const struct making *m, struct kl_assumed *assumed)
 {
-    int nics = m->smi->ndevices - m->smi->ngpus;
+    int gpus = m->smi->ngpus, nics = m->smi->ndevices - gpus;
+    bool named = m->product || kl_gpu_sm_like(m->smi->product[0]);
 
+    if (!assumed) return;
     kl_assume(assumed, (struct kl_assumption){.code = KL_ASSUMED_BUSIDS, .from = KL_FROM_DEFAULT});
     kl_assume(assumed, (struct kl_assumption){.code = KL_ASSUMED_SM,
-                                              .from = m->product ? KL_FROM_NAME : KL_FROM_CONTENTS,
-                                              .n = m->smi->ngpus,
+                                              .from = named ? KL_FROM_PRODUCT : KL_FROM_CONTENTS,
+                                              .n = gpus,
                                               .more = m->sm,
                                               .product = m->product});
+    kl_assume(assumed, (struct kl_assumption){.code = KL_ASSUMED_PCI_LINKS,
+                                              .from = m->product ? KL_FROM_PRODUCT : KL_FROM_DEFAULT,
+                                              .n = gpus + nics,
+                                              .more = pcie_of(m)});
+    kl_assume(assumed, (struct kl_assumption){.code = KL_ASSUMED_CPUS, .from = KL_FROM_DEFAULT, .n = m->cpus});
+    if (m->switched)
+        kl_assume(assumed, (struct kl_assumption){
+                               .code = KL_ASSUMED_SWITCHED, .from = KL_FROM_CONTENTS, .n = wiring_of(m->smi).most});
     if (nics)
         kl_assume(assumed,
                   (struct kl_assumption){
                       .code = KL_ASSUMED_USUAL_SPEED, .from = KL_FROM_DEFAULT, .n = nics, .gbps = usual_gbps(m->sm)});
+    struct kl_text t = kl_text_in(assumed->summary, sizeof assumed->summary);
+
+    assumed->read_as = "the matrix of nvidia-smi topo -m";
+    summarize(m, &t);
 }
 
 static ncclResult_t make(struct making *m)
 {
-    int root, numa = 0;
+    int root;
 
     KL_TRY(kl_xml_add(m->xml, KL_XML_NONE, "system", &root));
     KL_TRY(kl_xml_set(m->xml, root, "version", "1"));
     for (int i = 0; i < m->smi->ndevices; i++)
-        if (m->sets.cpu[i] == i) KL_TRY(add_cpu(m, i, numa++));
+        if (m->sets.cpu[i] == i) KL_TRY(add_cpu(m, i, m->cpus++));
     return ncclSuccess;
 }
 
-ncclResult_t kl_smi_document(const struct kl_smi *smi, struct kl_assumed *assumed, struct kl_xml **xml)
+ncclResult_t kl_smi_document(const struct kl_smi *smi, const char *name, struct kl_assumed *assumed,
+                             struct kl_xml **xml)
 {
     struct making m = {.smi = smi, .product = kl_gpu_product_like(smi->product[0])};
 
     m.sm = sm_of(&m);
+    m.switched = has_switches(&m);
     find_sets(smi, &m.sets);
-    KL_TRY(kl_xml_create("nvidia-smi's machine", &m.xml));
+    KL_TRY(kl_xml_create(name, &m.xml));
     ncclResult_t rc = make(&m);
     if (rc) {
         kl_xml_free(m.xml);

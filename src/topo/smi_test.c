@@ -33,7 +33,7 @@ static struct kl_xml *document_of(const char *first, const char *second, struct 
     kl_smi_init(smi);
     assert_int_equal(kl_smi_parse(smi, "topo.txt", first), ncclSuccess);
     if (second) assert_int_equal(kl_smi_parse(smi, "links.txt", second), ncclSuccess);
-    assert_int_equal(kl_smi_document(smi, assumed, &xml), ncclSuccess);
+    assert_int_equal(kl_smi_document(smi, "a machine", assumed, &xml), ncclSuccess);
     free(smi);
     return xml;
 }
@@ -72,7 +72,9 @@ static void levels_become_paths(void **state)
     }
     assert_int_equal(kl_path_between(t, KL_NODE_GPU, 0, KL_NODE_GPU, 3)->type, KL_PATH_NVL);
     assert_int_not_equal(kl_xml_find(xml, "net", "name", "mlx5_7"), KL_XML_NONE);
-    assert_int_equal(assumed.n, 3);
+    assert_int_equal(assumed.n, 6);
+    assert_string_equal(assumed.summary,
+                        "4 GPUs (A100 SXM4 80 GB, sm 80, PCIe 4), 12 NVLinks of each lead to NVSwitches");
     assert_string_equal(assumed.at[1].product->name, "A100 SXM4 80 GB");
     kl_topo_free(t);
     kl_xml_free(xml);
@@ -94,6 +96,81 @@ static void links_between_gpus_are_not_switched(void **state)
     assert_int_equal(kl_path_between(t, KL_NODE_GPU, 1, KL_NODE_GPU, 2)->type, KL_PATH_NVB);
     kl_topo_free(t);
     kl_xml_free(xml);
+}
+
+/* How texts of other forms are read: NVSwitches, CPUs, NETs, sm, NVLinks of the first GPU, and the summary. */
+static const struct form {
+    const char *text, *summary;
+    int switches, cpus, nets, sm, first_links;
+} forms[] = {
+    /* pairs alone */
+    {"GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1)\n"
+     "        GPU0    GPU1    GPU2    GPU3\nGPU0     X      NV12    SYS     SYS\nGPU1    NV12     X      SYS     SYS\n"
+     "GPU2    SYS     SYS      X      NV12\nGPU3    SYS     SYS     NV12     X\n",
+     "4 GPUs (A100 SXM4 40 GB, sm 80, PCIe 4), NVLinks between 2 of 6 pairs only (GPU/0-GPU/1 12, GPU/2-GPU/3 12), no "
+     "switch",
+     0, 4, 0, 80, 12},
+    /* a mesh: the links of all pairs add up to the product's */
+    {"\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\nGPU0\tX\tNV4\tNV4\tNV4\t0-7\nGPU1\tNV4\tX\tNV4\tNV4\t0-7\n"
+     "GPU2\tNV4\tNV4\tX\tNV4\t8-15\nGPU3\tNV4\tNV4\tNV4\tX\t8-15\nindex, name\n0, NVIDIA A100-SXM4-80GB\n",
+     "4 GPUs (A100 SXM4 80 GB, sm 80, PCIe 4), 4 NVLinks between all pairs: a mesh, no switch", 0, 2, 0, 80, 4},
+    /* more links than a GPU has, though no name tells how many that are */
+    {"GPU0 GPU1 GPU2\nGPU0 X NV12 NV12\nGPU1 NV12 X NV12\nGPU2 NV12 NV12 X\n",
+     "3 GPUs, 12 NVLinks of each lead to NVSwitches", 1, 3, 0, 80, 12},
+    /* some lost links: still switched */
+    {"GPU 0: NVIDIA H100 80GB HBM3\nGPU0 GPU1 GPU2\nGPU0 X NV18 NV16\nGPU1 NV18 X NV16\nGPU2 NV16 NV16 X\n",
+     "3 GPUs (H100 SXM5, sm 90, PCIe 5), 16 to 18 NVLinks of each lead to NVSwitches", 1, 3, 0, 90, 18},
+    /* names that ran into each other, of three kinds */
+    {"     GPU0 GPU1mlx5_0mlx5_1CPU Affinity\nGPU0 X PIX PIX SYS 0-3\nGPU1 PIX X PIX SYS 0-3\n", "2 GPUs, no NVLink", 0,
+     2, 2, 80, 0},
+    /* Markdown, and the old name of SYS */
+    {"| | GPU0 | GPU1 | NIC0 |\n|--|--|--|--|\n| GPU0 | X | SOC | PHB |\n| GPU1 | SOC | X | SOC |\n",
+     "2 GPUs, no NVLink", 0, 2, 1, 80, 0},
+    /* the overview, and a list in another order */
+    {"|   0  NVIDIA L40S                    On  | 00000000:01:00.0 Off |\nGPU0 GPU1\nGPU0 X PHB\nGPU1 PHB X\n",
+     "2 GPUs (L40S, sm 89, PCIe 4), no NVLink", 0, 1, 0, 89, 0},
+    {"memory.total [MiB], name, index\n10 MiB, NVIDIA H200, 0\nGPU0 GPU1\nGPU0 X NV18\nGPU1 NV18 X\n",
+     "2 GPUs (H200 SXM5, sm 90, PCIe 5), 18 NVLinks of each lead to NVSwitches", 1, 2, 0, 90, 18},
+    {"GPU 00000000:0F:00.0\n    Product Name   : NVIDIA H100 PCIe\nGPU0 GPU1\nGPU0 X NV12\nGPU1 NV12 X\n",
+     "2 GPUs (H100 PCIe, sm 90, PCIe 5), 12 NVLinks between the two, no switch", 0, 2, 0, 90, 12},
+};
+
+static int first_links(const struct kl_xml *xml)
+{
+    int link = kl_xml_find(xml, "nvlink", NULL, NULL);
+
+    return link == KL_XML_NONE ? 0 : kl_xml_int(xml, link, "count", 0);
+}
+
+static void texts_of_many_forms_are_read(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, forms)
+    {
+        struct kl_assumed assumed;
+        struct kl_xml *xml = document_of(c->text, NULL, &assumed);
+        int links = first_links(xml);
+        struct kl_topo *t = graph_of(xml);
+
+        if (strcmp(assumed.summary, c->summary)) fail_msg("%s\n%s", c->text, assumed.summary);
+        expect_case(c->text, t->count[KL_NODE_NVS] == c->switches && t->count[KL_NODE_NET] == c->nets);
+        expect_case(c->text, t->count[KL_NODE_CPU] == c->cpus);
+        expect_case(c->text, t->node[t->first[KL_NODE_GPU]].gpu.sm == c->sm && links == c->first_links);
+        kl_topo_free(t);
+        kl_xml_free(xml);
+    }
+}
+
+static void rows_may_not_be_missing(void **state)
+{
+    struct kl_smi *smi = malloc(sizeof *smi);
+
+    (void)state;
+    kl_smi_init(smi);
+    assert_int_equal(kl_smi_parse(smi, "t", "GPU0 GPU1\nGPU0 X PIX\n"), ncclSuccess);
+    assert_int_equal(kl_smi_check(smi, "t"), ncclInvalidUsage);
+    assert_non_null(strstr(kl_error_text(), "a column GPU1, but no row"));
+    free(smi);
 }
 
 static const struct bad_case {
@@ -122,8 +199,8 @@ static void mistakes_have_a_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels_become_paths),
-        cmocka_unit_test(links_between_gpus_are_not_switched),
+        cmocka_unit_test(levels_become_paths),          cmocka_unit_test(links_between_gpus_are_not_switched),
+        cmocka_unit_test(texts_of_many_forms_are_read), cmocka_unit_test(rows_may_not_be_missing),
         cmocka_unit_test(mistakes_have_a_place),
     };
 

@@ -44,6 +44,8 @@ struct kl_node {
             int partition; /* of a GPU that is split in two; -1: a whole one */
             int made;      /* ascending in the order of the document */
             uint64_t shm_id;
+            uint64_t no_p2p;    /* bit i: the driver allows no peer access to device i of its host */
+            int fabric, clique; /* enum kl_fabric_state; -1: in no clique */
         } gpu;
         struct {
             uint64_t device; /* vendor << 48 | device << 32 | subsystem vendor << 16 | subsystem device */
@@ -58,6 +60,7 @@ struct kl_node {
             float bw, latency;
             int dev, port, gdr, coll, max_channels;
             int rail, plane; /* -1: the network names none */
+            bool tcp;        /* named like a network interface, so data go over TCP */
         } net;
     };
 };

@@ -68,6 +68,11 @@ void kl_xml_free(struct kl_xml *xml)
 
 /* ---- walking ---- */
 
+const char *kl_xml_misplaced(const struct kl_xml *xml)
+{
+    return xml->misplaced;
+}
+
 const char *kl_xml_name(const struct kl_xml *xml)
 {
     return xml->name;

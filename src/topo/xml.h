@@ -54,6 +54,12 @@ void kl_xml_free(struct kl_xml *xml);
 ncclResult_t kl_xml_parse(const char *name, const char *text, size_t bytes, const struct kl_xml_rule *schema,
                           struct kl_xml **xml);
 
+/** Read a whole file, "-" meaning standard input. free(*text). */
+ncclResult_t kl_xml_read(const char *path, char **text, size_t *bytes);
+
+/** The first element that was skipped because it stands below a wrong parent: "3: <gpu> stands directly in <cpu>"; "" without. */
+const char *kl_xml_misplaced(const struct kl_xml *xml);
+
 /** Read and parse a file, "-" meaning standard input. */
 ncclResult_t kl_xml_load(const char *path, const struct kl_xml_rule *schema, struct kl_xml **xml);
 

@@ -75,6 +75,25 @@ static ncclResult_t open_element(struct reader *r, const char *tag, const char *
     return add_attributes(r, elem, attrs);
 }
 
+/* The parent below which an element is known; NULL: it is not. */
+static const char *parent_of(const struct reader *r, const char *tag)
+{
+    for (const struct kl_xml_rule *rule = r->schema; rule->child; rule++)
+        if (rule->parent && !strcmp(rule->child, tag)) return rule->parent;
+    return NULL;
+}
+
+static void skip(struct reader *r, const char *parent, const char *tag)
+{
+    KL_INFO(KL_GRAPH, "%s:%d: <%s> in <%s> is not known and skipped", r->xml->name, line_of(r), tag,
+            parent ? parent : "the document");
+    const char *right = parent_of(r, tag);
+
+    if (r->xml->misplaced[0] || !parent || !right) return;
+    snprintf(r->xml->misplaced, sizeof r->xml->misplaced,
+             "%d: <%.20s> stands directly in <%.20s>; it belongs in a <%.20s> element", line_of(r), tag, parent, right);
+}
+
 static void XMLCALL on_start(void *ctx, const char *tag, const char **attrs)
 {
     struct reader *r = ctx;
@@ -87,9 +106,7 @@ static void XMLCALL on_start(void *ctx, const char *tag, const char **attrs)
     else if (strlen(tag) > KL_XML_MAX_TEXT)
         rc = too_much(r, "the name of an element is too long", KL_XML_MAX_TEXT);
     else if (r->skipped || !permitted(r->schema, parent, tag)) {
-        if (!r->skipped++)
-            KL_INFO(KL_GRAPH, "%s:%d: <%s> in <%s> is not known and skipped", r->xml->name, line_of(r), tag,
-                    parent ? parent : "the document");
+        if (!r->skipped++) skip(r, parent, tag);
     } else
         rc = open_element(r, tag, attrs);
     if (rc) stop(r, rc);
@@ -215,18 +232,28 @@ static ncclResult_t read_all(FILE *from, const char *path, char **text, size_t *
     return KL_NOMEM("an XML file");
 }
 
-ncclResult_t kl_xml_load(const char *path, const struct kl_xml_rule *schema, struct kl_xml **xml)
+ncclResult_t kl_xml_read(const char *path, char **text, size_t *bytes)
 {
     bool standard_input = !strcmp(path, "-");
     FILE *from = standard_input ? stdin : fopen(path, "rbe");
-    char *text = NULL;
-    size_t bytes = 0;
-    ncclResult_t rc;
 
+    *text = NULL;
+    *bytes = 0;
     if (!from) return KL_FAIL_ERRNO("opening %s", path);
-    rc = read_all(from, path, &text, &bytes);
+    ncclResult_t rc = read_all(from, path, text, bytes);
+
     if (!standard_input) fclose(from);
-    if (!rc) rc = kl_xml_parse(path, text, bytes, schema, xml);
+    return rc;
+}
+
+ncclResult_t kl_xml_load(const char *path, const struct kl_xml_rule *schema, struct kl_xml **xml)
+{
+    char *text;
+    size_t bytes;
+
+    KL_TRY(kl_xml_read(path, &text, &bytes));
+    ncclResult_t rc = kl_xml_parse(path, text, bytes, schema, xml);
+
     free(text);
     return rc;
 }

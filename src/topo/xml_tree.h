@@ -36,7 +36,8 @@ struct kl_xml {
     const char *name;
     struct kl_xml_elem *elem;
     int nelems, max_elems;
-    bool rooted; /* element 0 exists and is the root */
+    bool rooted;         /* element 0 exists and is the root */
+    char misplaced[128]; /* the first known element below a wrong parent, with its line; "" without */
     struct kl_xml_block *strings;
     uint64_t compared; /* elements, by fusions into this document */
 };

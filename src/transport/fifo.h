@@ -307,18 +307,10 @@ static inline bool kl_fifo_pool_usable(struct kl_fifo_tx *tx)
     return tx->pool_mapped;
 }
 
-/** In the line of a pooled step: the place of its data, and further information. */
-struct kl_fifo_pooled {
-    uint64_t offset, note;
-};
-
-/** Hand over `bytes` at `offset` of the sender's pool, with a note. Only if kl_fifo_pool_usable. */
-static inline void kl_fifo_publish_pooled(struct kl_fifo_tx *tx, uint64_t offset, uint64_t note, size_t bytes,
-                                          bool more)
+/** Hand over `bytes` at `offset` of the sender's pool. Only if kl_fifo_pool_usable. */
+static inline void kl_fifo_publish_pooled(struct kl_fifo_tx *tx, uint64_t offset, size_t bytes, bool more)
 {
-    struct kl_fifo_pooled *pooled = (void *)kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload;
-
-    *pooled = (struct kl_fifo_pooled){offset, note};
+    *(uint64_t *)(void *)kl_fifo_line(tx->fifo, tx->step, &tx->shape)->payload = offset;
     kl_fifo_publish_as(tx, KL_CLAIM_POOL, bytes, more);
 }
 
@@ -448,16 +440,6 @@ static inline bool kl_fifo_is_zcopy(const struct kl_fifo_rx *rx)
     uint32_t claim = kl_load_relaxed(&kl_fifo_line(rx->fifo, rx->step, &rx->shape)->claim);
 
     return claim == KL_CLAIM_ZCOPY || claim == KL_CLAIM_COPYING;
-}
-
-/** The note of the next step, if it is pooled; else 0. After kl_fifo_ready. */
-static inline uint64_t kl_fifo_note(const struct kl_fifo_rx *rx)
-{
-    const struct kl_fifo_line *line = kl_fifo_line(rx->fifo, rx->step, &rx->shape);
-
-    return kl_load_relaxed(&line->claim) == KL_CLAIM_POOL
-               ? ((const struct kl_fifo_pooled *)(const void *)line->payload)->note
-               : 0;
 }
 
 /** Change the claim of a lent step. False: it was revoked. */

@@ -164,7 +164,7 @@ static void steps_of_the_other_protocol_are_refused(void **state)
     memset(kl_fifo_reserve(&p.tx, SLOT_BYTES), 1, SLOT_BYTES);
     kl_fifo_publish(&p.tx, SLOT_BYTES, false);
     kl_fifo_publish_direct(&p.tx, lent, sizeof lent, false);
-    kl_fifo_publish_pooled(&p.tx, 0, 0, 8, false);
+    kl_fifo_publish_pooled(&p.tx, 0, 8, false);
     put(&p, 3, SLOT_BYTES, false);
     for (int i = 0; i < 3; i++) {
         assert_true(kl_ll_ready(&p.rx));

@@ -45,7 +45,7 @@ static bool put(struct link *l, unsigned char fill)
     assert_ptr_equal(slot, (unsigned char *)kl_pool_segment(l->tx.pool)->base + offset);
     assert_int_equal(offset % SLOT_BYTES, 0);
     memset(slot, fill, SLOT_BYTES);
-    kl_fifo_publish_pooled(&l->tx, offset, 0, SLOT_BYTES, false);
+    kl_fifo_publish_pooled(&l->tx, offset, SLOT_BYTES, false);
     return true;
 }
 
@@ -164,7 +164,7 @@ static void places_outside_of_the_pool_are_refused(void **state)
     make_link(&l, pool);
     FOR_EACH_CASE(c, cases)
     {
-        kl_fifo_publish_pooled(&l.tx, c->offset, 0, c->bytes, true);
+        kl_fifo_publish_pooled(&l.tx, c->offset, c->bytes, true);
         expect_case(c->what, kl_fifo_ready(&l.rx));
         expect_case(c->what, !kl_fifo_open(&l.rx, &bytes, &more) == c->refused);
         expect_case(c->what, more && bytes == c->bytes);
@@ -172,10 +172,10 @@ static void places_outside_of_the_pool_are_refused(void **state)
     }
     l.rx.pool = NULL; /* none was mapped */
     l.rx.pool_bytes = 0;
-    kl_fifo_publish_pooled(&l.tx, 0, 0, 0, false);
+    kl_fifo_publish_pooled(&l.tx, 0, 0, false);
     assert_null(kl_fifo_open(&l.rx, &bytes, &more));
     kl_fifo_release(&l.rx);
-    kl_fifo_publish_pooled(&l.tx, 0, 0, 8, false);
+    kl_fifo_publish_pooled(&l.tx, 0, 8, false);
     assert_null(kl_fifo_open(&l.rx, &bytes, &more));
     free(l.fifo);
     kl_pool_free(pool);
@@ -187,7 +187,7 @@ static uint64_t next_slot(struct link *l, size_t bytes)
     uint64_t offset = UINT64_MAX;
 
     assert_non_null(kl_pool_take(l->tx.pool, &l->tx, bytes, &offset));
-    kl_fifo_publish_pooled(&l->tx, offset, 0, bytes, false);
+    kl_fifo_publish_pooled(&l->tx, offset, bytes, false);
     assert_true(kl_fifo_ready(&l->rx));
     kl_fifo_release(&l->rx);
     return offset / SLOT_BYTES;

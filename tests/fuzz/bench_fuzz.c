@@ -25,7 +25,7 @@ static void check(const struct kl_bench *b)
         char text[1024];
         struct kl_text t = kl_text_in(text, sizeof text);
 
-        if (b->finding[i].table < 0 || b->finding[i].table >= b->ntable) abort();
+        if (b->finding[i].table < -1 || b->finding[i].table >= b->ntable) abort();
         kl_bench_finding_text(&b->finding[i], &t);
     }
 }

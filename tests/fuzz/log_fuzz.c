@@ -4,13 +4,27 @@
 #include "base/error.h"
 #include "logs/compare.h"
 #include "logs/findings.h"
+#include "logs/verdict.h"
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 enum { PLANNED = 64 }; /* nodes: a plan for more takes too long here */
+
+/* The line about it says that there is no problem only where no finding is one. */
+static void check_verdict(const struct kl_log *log, const struct kl_log_findings *f)
+{
+    const struct kl_log_compare none = {.made = false};
+    char text[4096];
+    struct kl_text t = kl_text_in(text, sizeof text);
+
+    kl_log_verdict(log, f, &none, &t);
+    if (!*text) abort();
+    if (!strncmp(text, "The log shows no problem", 24) && kl_log_has_problem(f)) abort();
+}
 
 static void check_findings(const struct kl_log *log)
 {
@@ -22,10 +36,12 @@ static void check_findings(const struct kl_log *log)
         struct kl_text t = kl_text_in(text, sizeof text);
 
         kl_log_finding_text(&f.finding[i], &t);
+        kl_log_finding_remedy(log, &f.finding[i], &t);
         if (i && f.finding[i].weight < f.finding[i - 1].weight) abort(); /* worst first */
         if (f.finding[i].at.line < 0 || f.finding[i].at.line > log->lines) abort();
         kl_log_at_text(log, f.finding[i].at, at);
     }
+    check_verdict(log, &f);
     kl_log_findings_fini(&f);
 }
 

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size) memcpy(text, data, size);
     text[size] = 0;
     kl_smi_init(smi);
-    if (!kl_smi_parse(smi, "fuzz", text) && smi->ngpus && kl_smi_document(smi, &assumed, &xml)) abort();
+    if (!kl_smi_parse(smi, "fuzz", text) && smi->ngpus && kl_smi_document(smi, "fuzz", &assumed, &xml)) abort();
     kl_xml_free(xml);
     free(text);
     free(smi);

@@ -20,6 +20,7 @@ import folders  # noqa: E402
 import objects  # noqa: E402
 import static  # noqa: E402
 import symbols  # noqa: E402
+import words  # noqa: E402
 
 
 class Folders(unittest.TestCase):
@@ -168,6 +169,11 @@ class Symbols(unittest.TestCase):
             with self.subTest(headers=headers, listed=listed, library=library):
                 self.assertTrue(list(symbols.problems(headers, listed, library, spelled)))
 
+    def test_versions_are_for_kolo_only(self):
+        self.assertEqual(list(symbols.versions({"ncclA": "", "pncclA": "", "koloB": "KOLO_0.1"})), [])
+        self.assertEqual(list(symbols.versions({"ncclA": "KOLO_0.1", "koloB": ""})),
+                         ["koloB: has no version", "ncclA: has version KOLO_0.1, and programs for other libraries ask for none"])
+
     def test_a_missing_twin_shows(self):
         self.assertEqual(list(symbols.problems({"ncclA"}, {"ncclA"}, {"ncclA"}, ["ncclA"])), ["ncclA: has no twin pncclA"])
 
@@ -178,12 +184,69 @@ class Symbols(unittest.TestCase):
                 self.assertEqual(len(list(symbols.problems(names, names, names, spelled))), 1)
 
     def test_every_public_function_is_spelled_where_it_is_defined(self):
-        self.assertEqual(sorted(symbols.defined()), sorted(n for n in symbols.listed() if not n.startswith("pnccl")))
+        for name, library in symbols.LIBRARIES.items():
+            with self.subTest(name):
+                self.assertEqual(sorted(symbols.defined(library)),
+                                 sorted(n for n in symbols.listed(library) if not n.startswith("pnccl")))
 
     def test_the_headers_declare_what_they_declare(self):
-        names = symbols.declared()
+        names = symbols.declared(symbols.LIBRARIES["libkolo.so"])
         self.assertLessEqual({"ncclAllReduce", "pncclAllReduce", "ncclGetErrorString", "koloMalloc"}, names)
         self.assertFalse(names & {"ncclResult_t", "ncclComm", "NCCL_VERSION"})
+        self.assertIn("koloplanOpen", symbols.declared(symbols.LIBRARIES["libkoloplan.so"]))
+
+    def test_the_library_has_nothing_of_the_planner(self):
+        build = pathlib.Path(os.environ["KOLO_BUILD"])
+        self.assertEqual(list(symbols.planner(build / "libkolo.so")), [])
+        self.assertGreater(len(list(symbols.planner(build / "kolo"))), 200)  # the tool has all of it
+
+
+class Words(unittest.TestCase):
+    def retired(self, row, **texts):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            for name, text in texts.items():
+                file = root / name.replace("__", "/").replace("_dot_", ".")
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+            return list(words.retired(root, words.rows(row)))
+
+    def test_a_retired_word_is_named_with_its_place_and_the_word_to_use(self):
+        self.assertEqual(self.retired("# comment\n\n\\blent\\b  peer buffer\n", README_dot_md="fine\nIt is lent.\n"),
+                         ['README.md:2: "lent" is retired; use: peer buffer'])
+
+    def test_documents_may_quote_programs(self):
+        self.assertEqual(self.retired("lent  x", README_dot_md="`lent`\n```\nlent\n```\n    lent\n"), [])
+
+    def test_rows_name_the_files_that_they_cover(self):
+        row = "kl_process_shared  kl_process_shared  src/**/*.[ch]  !src/comm/old.c"
+        self.assertEqual(self.retired(row, README_dot_md="kl_process_shared", src__comm__a_dot_c="/* `kl_process_shared` */", src__comm__old_dot_c="kl_process_shared"),
+                         ['src/comm/a.c:1: "kl_process_shared" is retired; use: kl_process_shared'])
+
+    def test_a_row_that_cannot_be_read_is_named(self):
+        for row, why in (("\nlent\n", "line 2: a row has"), ("(  x\n", "line 1: ")):
+            with self.assertRaisesRegex(ValueError, why):
+                list(words.rows(row))
+
+    def test_documents_name_files_and_functions_that_exist(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            (root / "docs").mkdir()
+            (root / "src/coll").mkdir(parents=True)
+            (root / "src/coll/a.h").write_text("int kl_a(void);")
+            (root / "docs/glossary.md").write_text("| `coll/`, `coll/a.h`, `src/coll/a.h:kl_a` |\n| `coll/b.h` |\n| `src/coll/a.h:kl_b` |\n")
+            self.assertEqual(list(words.gone(root)), ["docs/glossary.md:2: there is no coll/b.h",
+                                                      "docs/glossary.md:3: there is no kl_b in src/coll/a.h"])
+
+
+    def test_links_lead_to_files_and_headings(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            root = pathlib.Path(scratch)
+            (root / "docs").mkdir()
+            (root / "docs/a.md").write_text("# One, two: `three`\n")
+            (root / "README.md").write_text("[a](docs/a.md#one-two-three) [w](https://x.org/y#z)\n[b](docs/b.md)\n[c](docs/a.md#four)\n")
+            self.assertEqual(list(words.dangling(root)), ["README.md:2: a link to docs/b.md, which does not exist",
+                                                          "README.md:3: docs/a.md has no heading #four"])
 
 
 class Count(unittest.TestCase):

@@ -5,6 +5,8 @@
  *     hopper     2 GPUs of cc 9.0, 18 NVLinks each to two NVSwitches; of GPU 1 one is down; C2C: 5 links, one of them down;
  *                PCIe asleep
  *     volta      2 GPUs of cc 7.0 with 6 NVLinks: 4 between them, 1 to a GPU in a domain of 8 digits, 1 not for peer access
+ *     fabric     as hopper, in clique 7 of an NVLink domain; the driver refuses peer access between the GPUs, and GPU 1 does not
+ *                tell the far end of its link 3
  *     lost       2 GPUs, of which the first does not answer
  *     empty      no GPU
  *     unloaded   no driver
@@ -32,9 +34,14 @@ static int is(const char *machine)
     return name && !strcmp(name, machine);
 }
 
+static int is_hopper(void)
+{
+    return is("hopper") || is("fabric");
+}
+
 static int sm_of(void)
 {
-    return is("hopper") ? 90 : 70;
+    return is_hopper() ? 90 : 70;
 }
 
 static unsigned index_of(nvmlDevice_t gpu)
@@ -120,15 +127,15 @@ FAKE nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t gpu, nvmlMemory_t *memory
         return NVML_SUCCESS;                                                                                           \
     }
 
-NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, is("hopper") ? 1 : 3)
+NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, is_hopper() ? 1 : 3)
 NUMBER(nvmlDeviceGetCurrPcieLinkWidth, 16)
-NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, is("hopper") ? 5 : 3)
+NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, is_hopper() ? 5 : 3)
 NUMBER(nvmlDeviceGetMaxPcieLinkWidth, 16)
 
 FAKE nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t gpu, unsigned int link, nvmlEnableState_t *state)
 {
     (void)gpu;
-    if (is("hopper")) abort(); /* newer GPUs tell it by a field */
+    if (is_hopper()) abort(); /* newer GPUs tell it by a field */
     *state = link < 6 ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
     return NVML_SUCCESS;
 }
@@ -138,13 +145,13 @@ FAKE nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t gpu, unsigned int l
 {
     (void)gpu;
     if (capability != NVML_NVLINK_CAP_P2P_SUPPORTED) abort();
-    *can = is("hopper") || link != 5;
+    *can = is_hopper() || link != 5;
     return NVML_SUCCESS;
 }
 
 FAKE nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t gpu, unsigned int link, nvmlPciInfo_t *pci)
 {
-    if (is("hopper")) return place(0, link % 2 ? 0xC5 : 0xC4, pci);
+    if (is_hopper()) return place(0, link % 2 ? 0xC5 : 0xC4, pci);
     if (link == 4) return place(0x10000, 0x02, pci);
     return place(0, index_of(gpu) ? 0x1B : 0xAB, pci);
 }
@@ -170,5 +177,34 @@ FAKE nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t gpu, int count, nvmlFiel
             field[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
         }
     }
+    return NVML_SUCCESS;
+}
+
+FAKE nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t gpu, unsigned int link,
+                                                      nvmlIntNvLinkDeviceType_t *type)
+{
+    if (is("fabric") && index_of(gpu) == 1 && link == 3) return NVML_ERROR_UNKNOWN;
+    *type = is_hopper() ? NVML_NVLINK_DEVICE_TYPE_SWITCH : NVML_NVLINK_DEVICE_TYPE_GPU;
+    return NVML_SUCCESS;
+}
+
+FAKE nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t gpu, nvmlGpuFabricInfo_t *info)
+{
+    (void)gpu;
+    *info = (nvmlGpuFabricInfo_t){.state = NVML_GPU_FABRIC_STATE_NOT_SUPPORTED};
+    if (!is("fabric")) return NVML_SUCCESS;
+    info->state = NVML_GPU_FABRIC_STATE_COMPLETED;
+    info->cliqueId = 7;
+    for (size_t i = 0; i < sizeof info->clusterUuid; i++) info->clusterUuid[i] = (unsigned char)(0xa0 + i);
+    return NVML_SUCCESS;
+}
+
+FAKE nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index,
+                                         nvmlGpuP2PStatus_t *status)
+{
+    (void)a;
+    (void)b;
+    *status =
+        is("fabric") && index == NVML_P2P_CAPS_INDEX_WRITE ? NVML_P2P_STATUS_DISABLED_BY_REGKEY : NVML_P2P_STATUS_OK;
     return NVML_SUCCESS;
 }

@@ -5,17 +5,19 @@
 usage: folders.py [-v] [SRC]
 
 Prints one line per include that points the wrong way, with -v also the arrows that exist, and exits 1 if there is one.
-Besides the order: sub-folders of one folder (plug-ins) don't include each other; nothing includes tools/ or tests/;
+Besides the order: sub-folders of one folder don't include each other (plug-ins), or are in an order of their own (rooms); nothing includes tools/ or tests/;
 public headers are named include/x.h; topology and graphs stay free of sockets, devices and communicators, so that they
-can be computed offline. Unit tests (*_test.c) may include anything.
+can be computed offline. Unit tests (*_test.c, test_*.h) may include anything.
 """
 import collections
 import pathlib
 import re
 import sys
 
-ORDER = ["base", "os", "event", "bootstrap", "device", "net", "topo", "graph", "proxy", "transport", "plan", "logs", "channel",
-         "coll", "rma", "comm", "api"]
+ORDER = ["base", "os", "event", "bootstrap", "device", "net", "topo", "graph", "proxy", "transport", "plan", "logs", "answer",
+         "channel", "coll", "rma", "comm", "api", "koloplan"]
+# Rooms of a folder: each includes only those before it. Files of the folder itself may include any, and be included by any.
+ROOMS = {"coll": ["schedule", "select", "pipeline", "shm", "zcopy", "algorithms", "engine"], "comm": ["diagnosis", "queue", "setup"]}
 PURE = {"topo": {"event", "bootstrap", "device", "net"}, "graph": {"event", "bootstrap", "device", "net"}}
 TESTS = (("tests", "kolo_test.h"), ("tests", "holdings.h"), ("tests", "hang.h"))
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
@@ -36,6 +38,12 @@ def fault(here, there):
         return f"{here[0]}/ is pure: no sockets, devices or communicators"
     if ORDER.index(there[0]) > ORDER.index(here[0]):
         return f"points upward: {here[0]} comes before {there[0]}"
+    if there[0] == here[0] and here[0] in ROOMS and plugin(here) and plugin(there):
+        rooms = ROOMS[here[0]]
+        if plugin(here) not in rooms or plugin(there) not in rooms:
+            return f"{here[0]}/ has the rooms {', '.join(rooms)}"
+        behind = rooms.index(plugin(there)) > rooms.index(plugin(here))
+        return f"points upward: in {here[0]}/, {plugin(here)} comes before {plugin(there)}" if behind else None
     if there[0] == here[0] and plugin(here) and plugin(there) and plugin(here) != plugin(there):
         return f"{here[0]}/{plugin(here)} and {there[0]}/{plugin(there)} are plug-ins and don't know each other"
     return None
@@ -46,7 +54,7 @@ def check(src):
     faults, arrows = [], collections.Counter()
     for file in sorted(p for p in src.rglob("*") if p.suffix in (".c", ".h", ".cu", ".cuh")):
         here = file.relative_to(src).parts
-        if file.stem.endswith("_test"):
+        if file.stem.endswith("_test") or file.stem.startswith("test_"):
             continue
         if here[0] not in ORDER:
             faults.append(f"{file}: {here[0]}/ is not in the order of folders (tools/dev/folders.py)")

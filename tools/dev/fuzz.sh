@@ -23,8 +23,8 @@ setarch "$(uname -m)" -R true 2>/dev/null && target="setarch $(uname -m) -R $tar
 
 $target $options -runs=0 "$corpus"
 if [ "$seconds" = same ]; then
-    runs=40000 new=build/fuzz/same/$name
-    [ "$name" = graph_search ] && runs=800 # each is a search
+    runs=10000 new=build/fuzz/same/$name
+    case $name in graph_search | koloplan) runs=200 ;; esac # each is a search
     rm -rf "$new" && mkdir -p "$new"
     $target $options -seed=1 -runs=$runs -print_final_stats=1 "$new" "$corpus"
     exit

@@ -4,15 +4,16 @@
 #
 #   format    .clang-format is followed                      headers   public headers compile alone as C11 and C++17,
 #   clang     no warnings from clang (gcc's stop the build)            the others as C17
-#   tidy      the checks of .clang-tidy                      symbols   the library exports what the headers declare
+#   tidy      the checks of .clang-tidy                      symbols   the libraries export what the headers declare
 #   folders   includes point from high to low folders        license   every file names its license
-#   circles   no circular dependencies between files           static    unused or needlessly global names
+#   circles   no files need each other in a circle           static    nothing is known outside of its file in vain
+#   words     retired words stay out; documents name files, functions and headings that exist
 set -eu
 cd "$(dirname "$0")/../.."
 
 sources() { # sources PATTERN...: files of the project by name
     for pattern in "$@"; do
-        find include src compat tools tests examples $([ -d bench ] && echo bench) -name "$pattern" -type f
+        find include src compat python/src python/kolocc python/tests tools tests examples $([ -d bench ] && echo bench) -name "$pattern" -type f
     done | sort
 }
 
@@ -53,10 +54,10 @@ headers)
     exit $bad
     ;;
 symbols)
-    python3 tools/dev/symbols.py build/release/libkolo.so
+    python3 tools/dev/symbols.py build/release/libkolo.so build/release/libkoloplan.so
     ;;
-folders)
-    python3 tools/dev/folders.py
+folders | words)
+    python3 "tools/dev/$1.py"
     ;;
 circles | static)
     python3 "tools/dev/$1.py" build/release
@@ -69,7 +70,7 @@ license)
     exit $bad
     ;;
 *)
-    sed -n '3,9s/^# \{0,1\}//p' "$0"
+    sed -n '3,10s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac

@@ -16,22 +16,25 @@ import sys
 import objects
 
 FOR_TESTS = {
-    "kl_bench_add_any": "a table's text without the file",
     "kl_bootstrap_id_format": "an id that travels as text",
     "kl_conf_parse": "a file's text without the file",
     "kl_connections_count": "how many connectors a first use makes",
     "kl_cpu_use_parse": "a text of /proc/stat without the file",
+    "kl_expected_constant": "the terms of an expected time, one by one",
     "kl_idle_longest_ns": "sleeps so long that a missing wake-up hangs",
     "kl_loop_inside": "whether a callback runs where it should",
     "kl_netif_list": "an address of this host",
     "kl_netif_select": "a host with other interfaces than this one",
     "kl_nics_seen_fini": "memory of a test",
+    "kl_pattern_at": "each row of the table of messages",
+    "kl_patterns": "the same",
     "kl_settings_open": "another environment than the process's",
     "kl_settings_close": "the same",
+    "kl_smi_check": "a text without the file",
     "kl_smi_init": "texts without the files",
     "kl_smi_parse": "the same",
 }
-PUBLIC = re.compile(r"main$|p?nccl[A-Z]|kolo[A-Z]")
+PUBLIC = re.compile(r"main$|p?nccl[A-Z]|kolo(plan)?[A-Z]")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 

@@ -5,7 +5,6 @@
 
 #include "plan/cluster.h"
 
-#include <jansson.h>
 #include <stdio.h>
 
 /** Print the first lines of an answer: the followed release, and the finding, if there is one. */
@@ -22,14 +21,5 @@ void kl_assumed_print(const struct kl_cluster *cluster, const char *indent, FILE
 
 /** The block of uncertain rules that matter (plan/uncertain.h), if there are any. */
 void kl_uncertain_print(const struct kl_cluster *cluster, const char *indent, FILE *to);
-
-/** An array with an object for each of these: code, part, text, since, and whether it is followed. */
-json_t *kl_uncertain_json(const struct kl_cluster *cluster);
-
-/** An array with an object for each assumption: code, text, from, and its numbers and names. */
-json_t *kl_assumed_json(const struct kl_cluster *cluster);
-
-/** An object, or null where there is no finding. */
-json_t *kl_finding_json(const struct kl_cluster *cluster);
 
 #endif

@@ -3,18 +3,8 @@
 
 #include "api/param_sets.h"
 #include "base/error.h"
-#include "plan/finding.h"
 
-#include <string.h>
-
-static ncclResult_t find_constants(const char *name, const struct kl_tuning_constants **found)
-{
-    static const struct kl_tuning_constants *const all[] = {&kl_tuning_reference, &kl_tuning_host};
-
-    for (size_t i = 0; name && i < sizeof all / sizeof all[0]; i++)
-        if (!strcmp(all[i]->name, name)) return *found = all[i], ncclSuccess;
-    return name ? KL_FAIL(ncclInvalidArgument, "--constants %s: expected reference or host", name) : ncclSuccess;
-}
+#include <stdio.h>
 
 static struct kl_edit_list edits_of(const struct kl_opt_list *list)
 {
@@ -37,25 +27,7 @@ ncclResult_t kl_cluster_options_read(const struct kl_cluster_options *o, struct 
                                                .without = edits_of(&o->without),
                                                .without_link = edits_of(&o->without_link),
                                                .params = &kl_param_registry}};
-    return find_constants(o->constants, &q->constants);
-}
-
-/* GPUs may be asleep: their current links count. */
-static void warn_of_low_links(const struct kl_cluster *c)
-{
-    const struct kl_gpu_facts *first = NULL;
-    int n = 0;
-
-    for (int i = 0; i < c->facts.ngpus; i++) {
-        if (!kl_gpu_link_is_low(&c->facts.gpu[i], c->options.nccl)) continue;
-        if (!n++) first = &c->facts.gpu[i];
-    }
-    if (!n) return;
-    fprintf(stderr,
-            "warning: %s%s: PCIe generation %d x%d at the moment, %d x%d at best; this release of NCCL plans with the "
-            "former\n",
-            first->busid, n > 1 ? " and others" : "", first->pcie_gen, first->pcie_width, first->pcie_max_gen,
-            first->pcie_max_width);
+    return kl_constants_named(o->constants, &q->constants);
 }
 
 void kl_cluster_hosts(const struct kl_cluster *c, struct kl_text *to)
@@ -85,26 +57,20 @@ void kl_cluster_size(const struct kl_cluster *c, struct kl_text *to)
     if (c->hosts > 1) kl_text_add(to, c->cpus ? " on each" : " each");
 }
 
-/* The library only logs it. */
-void kl_cluster_options_warn(const struct kl_cluster *c)
+static void print_warning(void *ctx, const char *text)
 {
-    struct kl_setting setting;
-
-    if (c->setting_failed && kl_settings_find(&c->settings, "NCCL_TOPO_FILE", &setting))
-        fprintf(stderr,
-                "warning: NCCL_TOPO_FILE=%s cannot be read, or holds no GPUs that can be identified; using this "
-                "machine instead\n",
-                setting.text);
-    if (*c->problem) fprintf(stderr, "warning: %s\n", c->problem);
-    warn_of_low_links(c);
+    (void)ctx;
+    fprintf(stderr, "warning: %s\n", text);
 }
 
-ncclResult_t kl_cluster_options_open(const struct kl_cluster_request *q, struct kl_cluster *c)
+void kl_cluster_options_warn(const struct kl_cluster *c)
 {
-    KL_TRY(kl_cluster_open(q, c));
-    kl_cluster_options_warn(c);
-    kl_uncertain_machine(c);
-    ncclResult_t rc = kl_finding_look(q, c, &c->finding);
-    if (rc) kl_cluster_close(c);
-    return rc;
+    kl_opened_warn(c, print_warning, NULL);
+}
+
+ncclResult_t kl_cluster_options_open(const struct kl_cluster_request *q, struct kl_opened *o)
+{
+    KL_TRY(kl_opened_init(q, o));
+    kl_cluster_options_warn(&o->cluster);
+    return ncclSuccess;
 }

@@ -3,6 +3,7 @@
 #ifndef KOLO_TOOL_CLUSTER_OPTIONS_H
 #define KOLO_TOOL_CLUSTER_OPTIONS_H
 
+#include "answer/opened.h"
 #include "base/text.h"
 #include "plan/cluster.h"
 #include "tools/kolo/job_options.h"
@@ -78,10 +79,10 @@ void kl_cluster_hosts(const struct kl_cluster *cluster, struct kl_text *to);
 /** The request that options stand for; it points into them. ncclInvalidArgument for unknown constants. */
 ncclResult_t kl_cluster_options_read(const struct kl_cluster_options *options, struct kl_cluster_request *request);
 
-/** Warn if NCCL_TOPO_FILE names an unusable file: the answer would be about another machine than the user meant. */
+/** Print on stderr the warnings of a cluster that was opened (kl_opened_warn). */
 void kl_cluster_options_warn(const struct kl_cluster *cluster);
 
-/** kl_cluster_open, and that. */
-ncclResult_t kl_cluster_options_open(const struct kl_cluster_request *request, struct kl_cluster *cluster);
+/** kl_opened_init, and that. */
+ncclResult_t kl_cluster_options_open(const struct kl_cluster_request *request, struct kl_opened *opened);
 
 #endif

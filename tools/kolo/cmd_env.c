@@ -3,7 +3,7 @@
 
 #include "api/param_sets.h"
 #include "base/error.h"
-#include "tools/kolo/output.h"
+#include "answer/output.h"
 
 #include <ctype.h>
 #include <jansson.h>
@@ -363,7 +363,7 @@ static void print_page(void)
         "May ranks have different values? *all alike*: no. They compare them when a communicator is made, and each\n"
         "of them fails with ncclInvalidUsage and a sentence that names the variable, its values and the ranks.\n"
         "*a host's alike*: the ranks of one host (or NVLink domain) need the same, which is compared as well; hosts\n"
-        "may differ. *settled*: yes, and one counts: the first rank's of a host, or the one that suits all.\n"
+        "may differ. *settled*: yes, and one counts: that of the first rank of a host, or the values that all have.\n"
         "*own*: yes, each rank uses its own.\n");
     for (const struct kl_param_set *const *set = kl_param_registry.sets; *set; set++) page_set(*set);
 

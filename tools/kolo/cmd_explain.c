@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/cmd.h"
 
+#include "answer/coll.h"
 #include "base/error.h"
 #include "tools/kolo/explain/explain.h"
 
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct kl_opt table[] = {
     {0, "topo", KL_OPT_LIST, offsetof(struct kl_explain_request, topos), 0, 0, "FILE",
@@ -53,8 +55,11 @@ static const struct kl_explain_question questions[] = {
 
 static int usage(FILE *to)
 {
-    fprintf(to, "usage: kolo explain QUESTION [options]\n       kolo explain --log FILE... | --bench FILE "
-                "[options]\n\nExplain choices and their reasons, on any topology, without devices.\n\n");
+    fprintf(
+        to,
+        "usage: kolo explain QUESTION [options]\n       kolo explain FILE... [options]\n       kolo explain --log "
+        "FILE... | --bench FILE [options]\n\nExplain choices and their reasons, on any topology, without devices. The "
+        "kind of a FILE follows from its\ncontent: a log, a table, a topology file, text of nvidia-smi or lspci.\n\n");
     for (const struct kl_explain_question *k = questions; k->name; k++) {
         char form[64];
 
@@ -69,7 +74,7 @@ static int usage(FILE *to)
 static const struct kl_explain_question *question_named(const char *name)
 {
     for (const struct kl_explain_question *k = questions; k->name; k++)
-        if (k->name == collective ? kl_explain_is_coll(name) : !strcmp(k->name, name)) return k;
+        if (k->name == collective ? kl_coll_is_named(name) : !strcmp(k->name, name)) return k;
     return NULL;
 }
 
@@ -150,16 +155,43 @@ static int answer_file(const struct kl_explain_question *k, char **files, int n,
     return answer(k, q);
 }
 
-/* A file is no question: the options that take one. */
+/* ---- files by themselves ---- */
+
+static bool is_readable(const char *word)
+{
+    return !strcmp(word, "-") || !access(word, F_OK);
+}
+
+static bool are_files(char **word, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!is_readable(word[i])) return false;
+    return n > 0;
+}
+
+static int finish(ncclResult_t rc)
+{
+    if (rc) fprintf(stderr, "%s\n", kl_error_text());
+    return !rc ? EXIT_OK : rc == ncclInvalidArgument ? EXIT_USAGE : EXIT_PROBLEM;
+}
+
+/* A question that has files besides its words. */
 static int refuse_file(const char *file)
 {
     char why[512];
 
-    snprintf(why, sizeof why,
-             "\"%s\" is no question; use --topo %s for a topology, --log %s for a log of NCCL, "
-             "--bench %s for a table of nccl-tests",
-             file, file, file, file);
+    snprintf(why, sizeof why, "\"%s\" is no question; use --topo %s for a topology, or kolo explain %s by itself", file,
+             file, file);
     return refuse(why);
+}
+
+static int answer_files(char **files, int n, struct kl_explain_request *q)
+{
+    if (q->releases.n) q->options.nccl = q->releases.text[q->releases.n - 1];
+    use_last(q);
+    q->word = (const char *const *)files;
+    q->nwords = n;
+    return finish(kl_explain_files(q, stdout));
 }
 
 int cmd_explain(int argc, char **argv)
@@ -174,8 +206,10 @@ int cmd_explain(int argc, char **argv)
     if (!n) return refuse("a question is missing: a collective, search, pair, nics, diff, log or bench");
     if (file_question_named(argv[0])) return answer_file(file_question_named(argv[0]), argv + 1, n - 1, &q);
 
-    const char *file = file_among(n, argv);
     const struct kl_explain_question *k = question_named(argv[0]);
+
+    if (!k && are_files(argv, n)) return answer_files(argv, n, &q);
+    const char *file = file_among(n, argv);
 
     if (file) return refuse_file(file);
 

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/cmd.h"
 
-#include "base/clock.h"
+#include "answer/graph.h"
+#include "answer/graph_name.h"
+#include "answer/output.h"
 #include "base/error.h"
 #include "graph/graph_xml.h"
-#include "plan/planned.h"
 #include "tools/kolo/assumed.h"
 #include "tools/kolo/cluster_options.h"
-#include "tools/kolo/graph_name.h"
 #include "tools/kolo/graph_text.h"
-#include "tools/kolo/output.h"
 #include "tools/kolo/picture/picture.h"
-#include "tools/kolo/plan_json.h"
-#include "topo/warn.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -55,55 +52,18 @@ static int usage(FILE *to)
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
 
-/* ---- warnings ---- */
+/* ---- formats ---- */
 
-static void collect(void *ctx, const char *text)
+static ncclResult_t print_warnings(const struct kl_plan_view *v)
 {
-    json_array_append_new(ctx, json_string(text));
-}
-
-static void warn_of_fallback(const struct kl_plan_domain *d, json_t *warnings)
-{
-    for (int i = 0; i < KL_GRAPHS; i++) {
-        char text[256];
-
-        if (!d->graphs.why[i] || d->graphs.why[i]->end != KL_END_FALLBACK) continue;
-        snprintf(text, sizeof text,
-                 "no %s could be found for the GPUs with rank %d: they are taken in their order at 0.1 GB/s; see `kolo "
-                 "topo` for the paths between them",
-                 kl_graph_name(i), d->rank);
-        collect(warnings, text);
-    }
-}
-
-/* Warnings about the machine, and about its plan. NULL when memory is short. */
-static json_t *warnings_of(const struct kl_cluster *cluster, const struct kl_plan *plan)
-{
-    json_t *warnings = json_array();
-    struct kl_topo *topo = NULL;
-    struct kl_xml *document = NULL;
-
-    if (!warnings || kl_cluster_whole(cluster, &topo, &document)) {
-        json_decref(warnings);
-        return NULL;
-    }
-    kl_topo_warn(document, cluster->options.nccl, cluster->file ? NULL : &cluster->facts.cpu, collect, warnings);
-    for (int i = 0; i < plan->ndomains; i++) warn_of_fallback(&plan->domain[i], warnings);
-    kl_topo_free(topo);
-    kl_xml_free(document);
-    return warnings;
-}
-
-static void print_warnings(json_t *warnings)
-{
+    json_t *warnings = kl_graph_warnings(v), *text;
     size_t i;
-    json_t *text;
 
+    if (!warnings) return ncclSystemError;
     json_array_foreach(warnings, i, text) fprintf(stderr, "warning: %s\n", json_string_value(text));
     json_decref(warnings);
+    return ncclSuccess;
 }
-
-/* ---- formats ---- */
 
 static ncclResult_t print_xml(const struct kl_plan_view *v)
 {
@@ -122,11 +82,8 @@ static ncclResult_t print_xml(const struct kl_plan_view *v)
 
 static ncclResult_t print(const char *format, int channel, const struct kl_plan_view *v)
 {
-    json_t *warnings = warnings_of(v->cluster, v->plan);
-
-    if (!warnings) return ncclSystemError;
-    if (!strcmp(format, "json")) return kl_plan_json(v, warnings, stdout);
-    print_warnings(warnings);
+    if (!strcmp(format, "json")) return kl_graph_json(v, stdout);
+    KL_TRY(print_warnings(v));
     if (strcmp(format, "text") != 0) kl_finding_warn(v->cluster);
     if (!strcmp(format, "xml")) return print_xml(v);
     if (!strcmp(format, "svg")) return kl_picture_svg(v, channel, stdout);
@@ -149,20 +106,15 @@ static bool is_format(const char *name)
 static ncclResult_t run(const struct asked *a, unsigned graphs)
 {
     struct kl_cluster_request request;
-    struct kl_cluster cluster;
-    struct kl_planned planned = {.plan = NULL};
+    struct kl_opened opened;
+    struct kl_plan_view view;
     ncclResult_t rc;
 
     KL_TRY(kl_cluster_options_read(&a->cluster, &request));
-    KL_TRY(kl_cluster_options_open(&request, &cluster));
-    uint64_t start = kl_now_ns();
-    KL_TRY_OR(rc, out, kl_planned_init(&cluster, &planned));
-    struct kl_plan_view view = {&cluster, planned.plan, graphs, (double)(kl_now_ns() - start) / 1e6};
-    kl_uncertain_tuning(&planned, NULL, &cluster);
-    rc = print(a->json ? "json" : a->format, a->channel < 0 ? 0 : a->channel, &view);
-out:
-    kl_planned_fini(&planned);
-    kl_cluster_close(&cluster);
+    KL_TRY(kl_cluster_options_open(&request, &opened));
+    rc = kl_graph_answer_make(&opened, graphs, &view);
+    if (!rc) rc = print(a->json ? "json" : a->format, a->channel < 0 ? 0 : a->channel, &view);
+    kl_opened_fini(&opened);
     return rc;
 }
 
@@ -171,11 +123,11 @@ int cmd_graph(int argc, char **argv)
     struct asked a = {.format = "text", .channel = -1};
     char why[256] = "";
     int next = kl_opts_parse(table, argc, argv, 1, &a, why, sizeof why);
-    unsigned graphs = kl_graphs_named(a.graph);
+    unsigned graphs = 0;
 
     if (next >= 0 && a.help) return usage(stdout);
     if (next >= 0 && next < argc) kl_opts_refuse_word(table, argv[next], why, sizeof why);
-    if (next == argc && !graphs) snprintf(why, sizeof why, "no graph \"%s\": " KL_GRAPHS_NAMES, a.graph);
+    if (next == argc && kl_graphs_read(a.graph, &graphs)) snprintf(why, sizeof why, "%s", kl_error_text());
     if (next == argc && !is_format(a.format))
         snprintf(why, sizeof why, "no format \"%s\": text, json, xml, svg or html", a.format);
     if (next == argc && a.channel >= 0 && (a.json || !is_picture(a.format)))

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "tools/kolo/options.h"
-#include "tools/kolo/output.h"
+#include "answer/output.h"
 #include "tools/kolo/ras_client.h"
 
 #include <stdbool.h>

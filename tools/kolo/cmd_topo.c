@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/cmd.h"
 
+#include "answer/output.h"
+#include "answer/topo.h"
+#include "answer/topo_path_json.h"
 #include "base/error.h"
-#include "plan/cluster.h"
-#include "plan/topo_name.h"
 #include "tools/kolo/assumed.h"
 #include "tools/kolo/cluster_options.h"
 #include "tools/kolo/machines.h"
-#include "tools/kolo/graph_json.h"
 #include "tools/kolo/nic_skips.h"
-#include "tools/kolo/output.h"
-#include "tools/kolo/topo_path_json.h"
 #include "tools/kolo/topo_text.h"
-#include "topo/paths.h"
-#include "topo/warn.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,9 +52,7 @@ static int usage(FILE *to)
 /* ---- formats ---- */
 
 struct view {
-    struct kl_cluster *cluster;
-    struct kl_topo *topo;
-    struct kl_xml *document;
+    struct kl_topo_answer answer;
     const char *from, *to; /* of --path */
     bool json;
 };
@@ -69,85 +63,46 @@ static void print_warning(void *ctx, const char *text)
     fprintf(stderr, "warning: %s\n", text);
 }
 
-static void collect_warning(void *ctx, const char *text)
-{
-    json_array_append_new(ctx, json_string(text));
-}
-
-static void look(const struct view *v, kl_topo_warning *warn, void *ctx)
-{
-    kl_topo_warn(v->document, v->topo->options.nccl, v->cluster->file ? NULL : &v->cluster->facts.cpu, warn, ctx);
-}
-
 static ncclResult_t print_text(const struct view *v)
 {
-    look(v, print_warning, NULL);
-    kl_print_preamble(v->cluster, stdout);
-    kl_topo_text(v->topo, v->cluster, stdout);
-    if (v->cluster->assumed.n || v->cluster->uncertain.n) printf("\n");
-    kl_assumed_print(v->cluster, "", stdout);
-    kl_uncertain_print(v->cluster, "", stdout);
-    kl_nic_skips_text(v->cluster->skip, v->cluster->nskips, stdout);
+    const struct kl_cluster *c = v->answer.cluster;
+
+    kl_topo_answer_warn(&v->answer, print_warning, NULL);
+    kl_print_preamble(c, stdout);
+    kl_topo_text(v->answer.topo, c, stdout);
+    if (c->assumed.n || c->uncertain.n) printf("\n");
+    kl_assumed_print(c, "", stdout);
+    kl_uncertain_print(c, "", stdout);
+    kl_nic_skips_text(c->skip, c->nskips, stdout);
     return ncclSuccess;
 }
 
 static ncclResult_t print_xml(const struct view *v)
 {
-    look(v, print_warning, NULL);
-    kl_finding_warn(v->cluster);
-    return kl_output_xml(v->document, stdout);
+    kl_topo_answer_warn(&v->answer, print_warning, NULL);
+    kl_finding_warn(v->answer.cluster);
+    return kl_output_xml(v->answer.document, stdout);
 }
 
 static ncclResult_t print_dot(const struct view *v)
 {
-    kl_topo_dot(v->topo, v->cluster->name, stdout);
+    kl_topo_dot(v->answer.topo, v->answer.cluster->name, stdout);
     return ncclSuccess;
 }
 
 static ncclResult_t print_json(const struct view *v)
 {
-    json_t *o = json_object(), *warnings = json_array();
-    const struct kl_topo *t = v->topo;
-
-    look(v, collect_warning, warnings);
-    char nccl[KL_NCCL_TEXT];
-    int failed = json_object_set_new(o, "topology", json_string(v->cluster->name)) ||
-                 json_object_set_new(o, "nccl", json_string(kl_nccl_text(t->options.nccl, nccl))) ||
-                 json_object_set_new(o, "assumed", kl_assumed_json(v->cluster)) ||
-                 json_object_set_new(o, "uncertain", kl_uncertain_json(v->cluster)) ||
-                 json_object_set_new(o, "finding", kl_finding_json(v->cluster)) ||
-                 json_object_set_new(o, "system", kl_json_system(t)) ||
-                 json_object_set_new(o, "max_bw", kl_json_float(t->max_bw)) ||
-                 json_object_set_new(o, "total_bw", kl_json_float(t->total_bw)) ||
-                 json_object_set_new(o, "paths", kl_json_paths(t)) ||
-                 json_object_set_new(o, "queries", kl_json_queries(t, v->cluster)) ||
-                 json_object_set_new(o, "nics_unused", kl_nic_skips_json(v->cluster->skip, v->cluster->nskips)) ||
-                 json_object_set(o, "warnings", warnings);
-    json_decref(warnings);
-    if (!failed) return kl_output_json(o, stdout);
-    json_decref(o);
-    return ncclInternalError;
-}
-
-static ncclResult_t find_end(const struct view *v, const char *name, int *node)
-{
-    int found = kl_topo_named(v->topo, name);
-
-    if (found < 0 || v->topo->node[found].type == KL_NODE_PCI || v->topo->node[found].type == KL_NODE_NIC)
-        return KL_FAIL(ncclInvalidUsage, "--path %s: %s; paths lead between GPU/<rank>, NET/<dev>, CPU and NVS nodes",
-                       name, found < 0 ? "no such node" : "no path is kept for switches and cards");
-    *node = found;
-    return ncclSuccess;
+    return kl_topo_json(&v->answer, stdout);
 }
 
 static ncclResult_t print_path(const struct view *v)
 {
     int from = 0, to = 0;
 
-    KL_TRY(find_end(v, v->from, &from));
-    KL_TRY(find_end(v, v->to, &to));
-    if (v->json) return kl_output_json(kl_topo_path_json(v->topo, from, to), stdout);
-    kl_topo_explain_path(v->topo, from, to, stdout);
+    KL_TRY(kl_topo_end(&v->answer, v->from, &from));
+    KL_TRY(kl_topo_end(&v->answer, v->to, &to));
+    if (v->json) return kl_topo_path_json(v->answer.topo, from, to, stdout);
+    kl_topo_explain_path(v->answer.topo, from, to, stdout);
     return ncclSuccess;
 }
 
@@ -185,22 +140,16 @@ static ncclResult_t record(const char *dir, const char *sysfs)
 static ncclResult_t show(const struct asked *a, const char *to, ncclResult_t (*print)(const struct view *))
 {
     struct kl_cluster_request request;
-    struct kl_cluster cluster;
-    struct view v = {.cluster = &cluster, .from = a->path, .to = to, .json = a->json || !strcmp(a->format, "json")};
+    struct kl_opened opened;
+    struct view v = {.from = a->path, .to = to, .json = a->json || !strcmp(a->format, "json")};
     ncclResult_t rc;
 
     KL_TRY(kl_cluster_options_read(&a->cluster, &request));
-    KL_TRY(kl_cluster_options_open(&request, &cluster));
-    rc = kl_cluster_whole(&cluster, &v.topo, &v.document);
-    if (!rc && a->cluster.hosts) {
-        kl_topo_free(v.topo);
-        v.topo = NULL;
-        rc = kl_cluster_topo(&cluster, 0, &v.topo);
-    }
+    KL_TRY(kl_cluster_options_open(&request, &opened));
+    rc = kl_topo_answer_make(&opened, a->cluster.hosts > 0, &v.answer);
     if (!rc) rc = print(&v);
-    kl_topo_free(v.topo);
-    kl_xml_free(v.document);
-    kl_cluster_close(&cluster);
+    kl_topo_answer_fini(&v.answer);
+    kl_opened_fini(&opened);
     return rc;
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "tools/kolo/options.h"
-#include "tools/kolo/output.h"
+#include "answer/output.h"
 #include "tools/kolo/trace_merge.h"
 
 #include <stdio.h>

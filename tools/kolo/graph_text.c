@@ -4,8 +4,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/search_log.h"
+#include "plan/finding.h"
 #include "tools/kolo/assumed.h"
-#include "tools/kolo/channels.h"
+#include "answer/channels.h"
 #include "tools/kolo/cluster_options.h"
 
 /* ---- graphs ---- */
@@ -226,6 +227,15 @@ static ncclResult_t print_why(const struct kl_topo *t, int id, const struct kl_g
     return ncclSuccess;
 }
 
+/* A machine that was read from a text rests on assumptions: one figure tells whether they fit. */
+static void print_bandwidth(const struct kl_plan *p, FILE *to)
+{
+    float busbw;
+
+    if (p->nranks > 1 && !kl_finding_measure(p, &busbw))
+        fprintf(to, "; %.0f GB/s all-reduce of 1 GiB predicted (bus bandwidth)", (double)busbw);
+}
+
 ncclResult_t kl_plan_text(const struct kl_plan_view *v, FILE *to)
 {
     const struct kl_plan *p = v->plan;
@@ -235,7 +245,9 @@ ncclResult_t kl_plan_text(const struct kl_plan_view *v, FILE *to)
 
     kl_print_preamble(v->cluster, to);
     kl_cluster_size(v->cluster, &size);
-    fprintf(to, "%s: %s\n\n", v->cluster->name, words);
+    fprintf(to, "%s: %s", v->cluster->name, words);
+    if (v->cluster->assumed.read_as) print_bandwidth(p, to);
+    fprintf(to, "\n\n");
     for (int i = 0; i < p->ndomains; i++) print_domain(v, &p->domain[i], to);
     print_connection(p, to);
     fprintf(to, "algorithm and protocol by size, for a sum of floats%s:\n",

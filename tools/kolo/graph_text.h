@@ -3,7 +3,7 @@
 #ifndef KOLO_TOOL_GRAPH_TEXT_H
 #define KOLO_TOOL_GRAPH_TEXT_H
 
-#include "tools/kolo/plan_json.h"
+#include "answer/plan_json.h"
 
 ncclResult_t kl_plan_text(const struct kl_plan_view *view, FILE *to);
 

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "include/nccl.h"
-#include "tools/kolo/output.h"
+#include "answer/output.h"
 #include "tools/kolo/spawn.h"
 
 #include <stdio.h>

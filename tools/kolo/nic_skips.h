@@ -5,13 +5,9 @@
 
 #include "topo/nics.h"
 
-#include <jansson.h>
 #include <stdio.h>
 
 /** A line for each reason, below a heading; nothing where there are none. */
 void kl_nic_skips_text(const struct kl_net_skip *skip, int n, FILE *to);
-
-/** [{"name", "kind": "interface" or "rdma", "reason": {"code", "text"}, "operand": the operand of the reason, or null}] */
-json_t *kl_nic_skips_json(const struct kl_net_skip *skip, int n);
 
 #endif

@@ -7,7 +7,7 @@
 #include "tools/kolo/netns.h"
 #include "tools/kolo/job_options.h"
 #include "tools/kolo/options.h"
-#include "tools/kolo/type_named.h"
+#include "answer/type_named.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #define KOLO_TOOL_PERF_CONFIG_H
 
 #include "include/nccl.h"
-#include "tools/kolo/perf_coll.h"
+#include "plan/collective.h"
 
 #include <stdbool.h>
 #include <stddef.h>

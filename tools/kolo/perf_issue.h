@@ -4,7 +4,7 @@
 #define KOLO_TOOL_PERF_ISSUE_H
 
 #include "include/nccl.h"
-#include "tools/kolo/perf_coll.h"
+#include "plan/collective.h"
 
 struct kl_perf_op {
     struct kl_coll_shape shape;

@@ -120,7 +120,7 @@ static ncclResult_t barrier(struct kl_perf_thread *t)
 
 /* ---- iterations ---- */
 
-/* -z. The barrier is no step of its own: it belongs to what is timed. */
+/* -z. The barrier is no step of its own: its time counts. */
 static ncclResult_t block(struct kl_perf_thread *t)
 {
     double nothing = 0;

@@ -7,7 +7,7 @@
 #ifndef KOLO_TOOL_PERF_TABLE_H
 #define KOLO_TOOL_PERF_TABLE_H
 
-#include "tools/kolo/perf_coll.h"
+#include "plan/collective.h"
 #include "tools/kolo/perf_config.h"
 #include "tools/kolo/perf_stats.h"
 

@@ -53,7 +53,7 @@ static void the_table_looks_like_that_of_nccl_tests(void **state)
     kl_perf_print_end(f);
     kl_perf_print_footer(f, &c, &s);
     expect_text(f, "# NCCL " KL_NCCL_DEFAULT_TEXT ": algorithms and channels are those that this release chooses\n"
-                   "# nccl-headers=23007 nccl-library=23007\n"
+                   "# nccl-headers=23203 nccl-library=23203\n"
                    "# Collective test starting: all_reduce_perf\n"
                    "# nThread 1 nGpus 2 minBytes 8 maxBytes 134217728 step: 2(factor) warmup iters: 5 iters: 20 agg "
                    "iters: 1 validation: 1 graph: 0\n"

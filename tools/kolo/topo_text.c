@@ -4,6 +4,7 @@
 #include "base/cpuset.h"
 #include "plan/topo_name.h"
 #include "tools/kolo/cluster_options.h"
+#include "topo/facts.h"
 #include "topo/paths.h"
 
 #include <inttypes.h>
@@ -45,6 +46,9 @@ static void print_gpu(const struct kl_node *n, bool cpus, FILE *to)
     else
         fprintf(to, "sm %d, device %d", n->gpu.sm, n->gpu.dev);
     if (!n->gpu.gdr) fputs(", no GPUDirect", to);
+    if (n->gpu.no_p2p) fprintf(to, ", no peer access to devices of mask 0x%" PRIx64, n->gpu.no_p2p);
+    if (n->gpu.fabric) fprintf(to, ", fabric %s", kl_fabric_state_name[n->gpu.fabric]);
+    if (n->gpu.clique >= 0) fprintf(to, ", clique %d", n->gpu.clique);
 }
 
 static void print_facts(const struct kl_topo *t, const struct kl_node *n, bool cpus, FILE *to)

@@ -249,6 +249,31 @@ static void put(struct kl_cuda_block *b, uint64_t lane)
     if (!p->alive) shrink(p, 0);
 }
 
+/* ---- memory of graphs ---- */
+
+static uint64_t graph_bytes[KL_CUDA_DEVICES], graph_bytes_high[KL_CUDA_DEVICES]; /* with the lock */
+
+static void count_graph(int device, size_t bytes)
+{
+    graph_bytes[device] += bytes;
+    if (graph_bytes[device] > graph_bytes_high[device]) graph_bytes_high[device] = graph_bytes[device];
+}
+
+void kl_cuda_pool_of_graphs(int device, uint64_t *now, uint64_t *most)
+{
+    pthread_mutex_lock(&lock);
+    if (now) *now = graph_bytes[device];
+    if (most) *most = graph_bytes_high[device];
+    pthread_mutex_unlock(&lock);
+}
+
+void kl_cuda_pool_reset_of_graphs(int device)
+{
+    pthread_mutex_lock(&lock);
+    graph_bytes_high[device] = graph_bytes[device];
+    pthread_mutex_unlock(&lock);
+}
+
 /* ---- memory ---- */
 
 void kl_cuda_pool_end_of_graph(void *data)
@@ -257,6 +282,7 @@ void kl_cuda_pool_end_of_graph(void *data)
 
     pthread_mutex_lock(&lock);
     b->pool->used -= b->bytes;
+    graph_bytes[b->pool->device] -= b->bytes;
     forget(b->pool, b);
     pthread_mutex_unlock(&lock);
 }
@@ -273,6 +299,7 @@ static cudaError_t take_block(cudaMemPool_t handle, size_t bytes, uint64_t lane,
     *block = take(p, (bytes + unit - 1) / unit * unit, captures ? 0 : lane);
     if (!*block) return kl_cuda_pool_unref(cudaErrorMemoryAllocation);
     (*block)->graphs = captures;
+    if (captures) count_graph(p->device, (*block)->bytes);
     return kl_cuda_pool_unref(cudaSuccess);
 }
 

@@ -45,6 +45,10 @@ cudaError_t kl_cuda_pool_alloc(cudaMemPool_t pool, void **ptr, size_t bytes, cud
 cudaError_t kl_cuda_pool_alloc_for_graph(int device, size_t bytes, void **ptr, void **block);
 void kl_cuda_pool_end_of_graph(void *block);
 
+/** Bytes on a device that belong to graphs: now, and the most since the last reset; either pointer may be NULL. */
+void kl_cuda_pool_of_graphs(int device, uint64_t *now, uint64_t *most);
+void kl_cuda_pool_reset_of_graphs(int device);
+
 /** Does a graph's memory begin here? */
 bool kl_cuda_pool_is_graphs(const void *ptr);
 

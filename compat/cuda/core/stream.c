@@ -13,6 +13,7 @@ struct entry {
     int device, priority;
     bool blocking;
     unsigned long long id;
+    struct kl_cuda_stream_hints hints;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -75,7 +76,7 @@ static struct entry *list_of(int device, size_t *n)
 
 cudaError_t kl_cuda_stream_create(cudaStream_t *stream, unsigned flags, int priority)
 {
-    struct entry e = {.blocking = flags == cudaStreamDefault};
+    struct entry e = {.blocking = flags == cudaStreamDefault, .hints.policy = cudaSyncPolicyAuto};
 
     if (!stream || flags > cudaStreamNonBlocking) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_enter());
@@ -125,6 +126,22 @@ cudaError_t kl_cuda_stream_info(cudaStream_t stream, struct kl_cuda_stream_info 
     info->priority = e.priority;
     info->id = e.id;
     return cudaSuccess;
+}
+
+void kl_cuda_stream_set_hints(cudaStream_t stream, const struct kl_cuda_stream_hints *hints)
+{
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].stream == stream) entries[i].hints = *hints;
+    pthread_mutex_unlock(&lock);
+}
+
+struct kl_cuda_stream_hints kl_cuda_stream_hints(cudaStream_t stream)
+{
+    struct entry e = {.hints.policy = cudaSyncPolicyAuto};
+
+    (void)find(stream, &e, false);
+    return e.hints;
 }
 
 /* ---- waiting ---- */

@@ -23,6 +23,13 @@ cudaError_t kl_cuda_stream_create(cudaStream_t *stream, unsigned flags, int prio
 
 /** Returns at once; queued work still runs. */
 cudaError_t kl_cuda_stream_destroy(cudaStream_t stream);
+/** Attributes that a stream keeps, without effect on CPUs: set, and given back. A built-in stream keeps none. */
+struct kl_cuda_stream_hints {
+    struct cudaAccessPolicyWindow window;
+    enum cudaSynchronizationPolicy policy;
+};
+void kl_cuda_stream_set_hints(cudaStream_t stream, const struct kl_cuda_stream_hints *hints);
+struct kl_cuda_stream_hints kl_cuda_stream_hints(cudaStream_t stream);
 cudaError_t kl_cuda_stream_info(cudaStream_t stream, struct kl_cuda_stream_info *info);
 cudaError_t kl_cuda_stream_synchronize(cudaStream_t stream);
 cudaError_t kl_cuda_stream_query(cudaStream_t stream);

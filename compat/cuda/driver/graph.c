@@ -190,3 +190,14 @@ CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *failed,
     if (result) *result = (int)info.result;
     return rc;
 }
+
+/* ---- memory of graphs ---- */
+
+SAME(cuDeviceGraphMemTrim, cudaDeviceGraphMemTrim, (CUdevice device), (device))
+SAME(cuDeviceGetGraphMemAttribute, cudaDeviceGetGraphMemAttribute,
+     (CUdevice device, CUgraphMem_attribute attribute, void *value),
+     (device, (enum cudaGraphMemAttributeType)attribute, value))
+SAME(cuDeviceSetGraphMemAttribute, cudaDeviceSetGraphMemAttribute,
+     (CUdevice device, CUgraphMem_attribute attribute, void *value),
+     (device, (enum cudaGraphMemAttributeType)attribute, value))
+SAME(cuCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, (void), ())

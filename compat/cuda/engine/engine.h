@@ -111,6 +111,8 @@ KL_ENGINE_EXPORT void __koloUnregisterVariable(struct kl_engine_variable *variab
 KL_ENGINE_EXPORT void *__koloFindImage(struct kl_engine_variable *variable);
 
 /** Keep the configuration of a launch for the kernel that is called next in this thread. Returns 0: call it. */
+/** Take the configuration that was pushed last. 0: there is none. */
+int kl_engine_pop_launch(struct kl_engine_dim *grid, struct kl_engine_dim *block, size_t *shared_bytes, void **stream);
 KL_ENGINE_EXPORT int __koloPushLaunch(struct kl_engine_dim grid, struct kl_engine_dim block, size_t shared_bytes,
                                       void *stream);
 

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-enum { DEPTH = 32 };
+/* Few: a program that loads the library while it runs has little room for variables of threads at fixed places. */
+enum { DEPTH = 8 };
 
 struct configuration {
     struct kl_engine_dim grid, block;
@@ -29,6 +30,16 @@ int __koloPushLaunch(struct kl_engine_dim grid, struct kl_engine_dim block, size
     }
     pending[__koloPending++] = (struct configuration){grid, block, shared_bytes, stream};
     return 0;
+}
+
+int kl_engine_pop_launch(struct kl_engine_dim *grid, struct kl_engine_dim *block, size_t *shared_bytes, void **stream)
+{
+    if (!__koloPending) return 0;
+    *grid = pending[--__koloPending].grid;
+    *block = pending[__koloPending].block;
+    *shared_bytes = pending[__koloPending].shared_bytes;
+    *stream = pending[__koloPending].stream;
+    return 1;
 }
 
 void __koloLaunch(const void *host_function, void **arguments)

@@ -29,6 +29,18 @@ class thread_block
     {
         ::__syncthreads(file, line);
     }
+    /** A thread that has arrived waits where all others do: so the wait is the whole barrier. */
+    class arrival_token
+    {
+    };
+    arrival_token barrier_arrive() const
+    {
+        return arrival_token();
+    }
+    void barrier_wait(arrival_token &&, KOLO_CUDA_HERE) const
+    {
+        sync(file, line);
+    }
     unsigned thread_rank() const
     {
         return __kolo::thread_rank();
@@ -70,6 +82,18 @@ class grid_group
     void sync(KOLO_CUDA_HERE) const
     {
         __koloGridBarrier(file, line);
+    }
+    /** A thread that has arrived waits where all others do: so the wait is the whole barrier. */
+    class arrival_token
+    {
+    };
+    arrival_token barrier_arrive() const
+    {
+        return arrival_token();
+    }
+    void barrier_wait(arrival_token &&, KOLO_CUDA_HERE) const
+    {
+        sync(file, line);
     }
     unsigned long long block_rank() const
     {

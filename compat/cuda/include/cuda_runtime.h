@@ -27,6 +27,43 @@ template <class T> static inline cudaError_t cudaMalloc(T **ptr, size_t bytes)
     return ::cudaMalloc((void **)(void *)ptr, bytes);
 }
 
+namespace __kolo
+{
+template <class T> struct channels {
+    typedef T type;
+};
+#define KOLO_CUDA_CHANNELS(name, of)                                                                                   \
+    template <> struct channels<name##1> {                                                                             \
+        typedef of type;                                                                                               \
+    };                                                                                                                 \
+    template <> struct channels<name##2> {                                                                             \
+        typedef of type;                                                                                               \
+    };                                                                                                                 \
+    template <> struct channels<name##4> {                                                                             \
+        typedef of type;                                                                                               \
+    };
+KOLO_CUDA_CHANNELS(char, signed char)
+KOLO_CUDA_CHANNELS(uchar, unsigned char)
+KOLO_CUDA_CHANNELS(short, short)
+KOLO_CUDA_CHANNELS(ushort, unsigned short)
+KOLO_CUDA_CHANNELS(int, int)
+KOLO_CUDA_CHANNELS(uint, unsigned int)
+KOLO_CUDA_CHANNELS(float, float)
+#undef KOLO_CUDA_CHANNELS
+} // namespace __kolo
+
+/* The format of elements of type T. */
+template <class T> static inline struct cudaChannelFormatDesc cudaCreateChannelDesc()
+{
+    typedef typename __kolo::channels<T>::type of;
+    const int bits = 8 * (int)sizeof(of), n = (int)(sizeof(T) / sizeof(of));
+
+    return ::cudaCreateChannelDesc(bits, n > 1 ? bits : 0, n > 2 ? bits : 0, n > 3 ? bits : 0,
+                                   (of)0.5f != (of)0 ? cudaChannelFormatKindFloat
+                                   : (of)-1 < (of)0  ? cudaChannelFormatKindSigned
+                                                     : cudaChannelFormatKindUnsigned);
+}
+
 template <class T> static inline cudaError_t cudaMallocHost(T **ptr, size_t bytes, unsigned int flags = 0)
 {
     return ::cudaHostAlloc((void **)(void *)ptr, bytes, flags);

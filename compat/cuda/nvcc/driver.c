@@ -227,9 +227,9 @@ static int preprocess(struct driver *d, const char *source, const char *object, 
     words_add(&c, "c++");
     put_standard(d, &c);
     put_macros(d, &c);
-    put_includes(d, &c);
-    words_add(&c, "-include");
+    words_add(&c, "-include"); /* before those of the command line */
     words_add(&c, "cuda_runtime.h");
+    put_includes(d, &c);
     put_dependencies(d, object, &c);
     words_add(&c, source);
     if (result) {
@@ -363,6 +363,8 @@ static int link_program(struct driver *d, const struct words *objects)
     struct words c = {0};
     int rc;
 
+    if (d->o->static_runtime)
+        fputs("kolo-nvcc: -cudart static: the runtime that is linked is the shared one, there is no other\n", stderr);
     words_add(&c, d->compiler);
     if (d->o->shared) words_add(&c, "-shared");
     words_add(&c, "-o");

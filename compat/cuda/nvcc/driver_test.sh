@@ -61,7 +61,8 @@ grep -q 'main.o:.*main.cu' main.d && grep -q 'k.cuh' main.d || fail "main.d: $(c
 "$nvcc" -c helper.cpp -o helper.o
 "$nvcc" -dlink main.o other.o -o dlink.o
 "$nvcc" -lib other.o helper.o -o libboth.a
-"$nvcc" main.o dlink.o libboth.a -lpthread -cudart=static -o two
+"$nvcc" main.o dlink.o libboth.a -lpthread -cudart=static -o two 2>out
+[ "$(grep -c 'the runtime that is linked is the shared one' out)" = 1 ] || fail "a static runtime: $(cat out)"
 [ "$(./two)" = "106 8 3" ] || fail "in steps: $(./two)"
 cp other.cu other.txt
 "$nvcc" -x cu -c other.txt -o other.o
@@ -81,6 +82,9 @@ says '__kolo::push' "$nvcc" -DVALUE=1 --translate main.cu
 says '#$ TOP=' "$nvcc" -DVALUE=1 --dryrun main.cu
 [ "$("$nvcc" --version | sed -n 's/^.*release \([0-9]*\.[0-9]*\).*$/\1/p')" = 13.0 ] || fail "the number that makefiles cut out"
 says 'no input files' "$nvcc" -O2
+says 'kolo-nvcc: -cubin: kolo-nvcc makes no code for GPUs' "$nvcc" -cubin main.cu
+says 'kolo-nvcc: --fatbin: kolo-nvcc makes no code for GPUs' "$nvcc" --fatbin main.cu
+says 'kolo-nvcc: hybrid: no kind of runtime library (static, shared, none)' "$nvcc" -cudart hybrid main.cu
 
 # Errors are where the program's author finds them.
 printf '#include "bad.cuh"\n' >bad.cu
@@ -106,6 +110,8 @@ cmake_minimum_required(VERSION 3.20)
 project(p LANGUAGES CXX CUDA)
 add_executable(p main.cu other.cu helper.cpp)
 target_compile_definitions(p PRIVATE VALUE=6)
+find_package(CUDAToolkit REQUIRED)
+target_link_libraries(p PRIVATE CUDA::cudart CUDA::cuda_driver)
 set_target_properties(p PROPERTIES CUDA_STANDARD 17)
 END
     cmake -S project -B build -DCMAKE_TOOLCHAIN_FILE="$KOLO_BUILD/lib/kolo/cuda/cmake/kolo-cuda.cmake" >out 2>&1 || { cat out; fail "cmake"; }

@@ -68,7 +68,7 @@ static const struct option table[] = {
     {" -optf --options-file ", VALUE, "file"},
     {" -Werror --Werror ", VALUE, "werror"},
     {" -code --gpu-code ", IGNORE_VALUE, NULL},
-    {" -cudart --cudart ", IGNORE_VALUE, NULL},
+    {" -cudart --cudart ", VALUE, "cudart"},
     {" -cudadevrt --cudadevrt ", IGNORE_VALUE, NULL},
     {" -maxrregcount --maxrregcount ", IGNORE_VALUE, NULL},
     {" -ftz --ftz ", IGNORE_VALUE, NULL},
@@ -281,6 +281,11 @@ static bool set_value(struct options *o, const char *which, const char *value)
     if (!strcmp(which, "compiler")) keep(&o->compiler, value);
     if (!strcmp(which, "directory")) keep(&directory_now, value);
     if (!strcmp(which, "architecture")) set_architecture(o, value);
+    if (!strcmp(which, "cudart")) {
+        if (strcmp(value, "static") != 0 && strcmp(value, "shared") != 0 && strcmp(value, "none") != 0)
+            return complain("no kind of runtime library (static, shared, none)", value);
+        o->static_runtime = !strcmp(value, "static");
+    }
     if (!strcmp(which, "stream")) o->per_thread = !strcmp(value, "per-thread");
     if (!strcmp(which, "rdc") && !strcmp(value, "true")) words_add(&o->compile, "-D__CUDACC_RDC__=1");
     if (!strcmp(which, "file")) return read_file(o, value);
@@ -304,7 +309,8 @@ static bool set_value(struct options *o, const char *which, const char *value)
     return true;
 }
 
-static bool apply(struct options *o, const struct option *option, const char *value)
+/* `word` is the option as it was written. */
+static bool apply(struct options *o, const struct option *option, const char *word, const char *value)
 {
     char *name = first_name(option), *joined;
     bool good = true;
@@ -347,7 +353,7 @@ static bool apply(struct options *o, const struct option *option, const char *va
         good = set_value(o, option->why, value);
         break;
     case REFUSED:
-        good = complain(option->why, name);
+        good = complain(option->why, word);
         break;
     }
     free(name);
@@ -422,7 +428,7 @@ static bool read_one(struct options *o, const char *word, const char *next, bool
         value = next;
         *used_next = true;
     }
-    return apply(o, option, value);
+    return apply(o, option, word, value);
 }
 
 static bool read_list(struct options *o, int argc, const char *const *argv)

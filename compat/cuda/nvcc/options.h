@@ -49,7 +49,8 @@ struct options {
     struct words link;         /* libraries, their folders, arguments of -Xlinker */
     struct words order;        /* inputs that are libraries or objects, and -l, as they came */
     bool shared, verbose, dry_run, keep, version, help, fast_math, per_thread, debug_device;
-    bool run; /* -run: start the linked program */
+    bool run;            /* -run: start the linked program */
+    bool static_runtime; /* -cudart static */
 };
 
 /** Read the command line. False: something was wrong with it, and has been told. */

@@ -163,9 +163,9 @@ static const struct {
     {"__global__ void k(int[4]) {}", "input:1: error: give this parameter"},
     {"__global__ void f() {\n if (x)\n  k<<<1, 1>>>(); }", "input:3: error: a kernel launches no kernels here"},
     {"void f() { g([=] __device__ () { k<<<1, 1>>>(); }); }", "input:1: error: a kernel launches no kernels"},
-    {"__global__ void f(float *p) {\n *p = tex2D<float>(t, 1, 2); }",
-     "input:2: error: textures and surfaces need a GPU"},
-    {"\nvoid f(cudaTextureObject_t t);", "input:2: error: textures and surfaces need a GPU"},
+    {"__global__ void f(float *p) {\n *p = tex2Dgather<float4>(t, 1, 2).x; }",
+     "input:2: error: cube maps, gathers and gradients of textures need a GPU"},
+    {"\ntexture<float> t;", "input:2: error: texture references are gone"},
     {"struct S {\n static __device__ int n; };", "input:2: error: a member of a class is in no memory of its own"},
     {"__shared__ int a", "input:1: error: this declaration has no end"},
 };

@@ -99,16 +99,18 @@ cudaError_t kl_cudart_box(const struct cudaMemcpy3DParms *p, struct kl_cuda_box 
 {
     char *from, *to;
 
-    if (!p || p->srcArray || p->dstArray) return p ? cudaErrorNotSupported : cudaErrorInvalidValue;
-    const struct cudaExtent e = p->extent;
-    *box = (struct kl_cuda_box){.width = e.width,
-                                .height = e.height,
-                                .depth = e.depth,
-                                .to_pitch = p->dstPtr.pitch,
-                                .from_pitch = p->srcPtr.pitch};
+    if (!p) return cudaErrorInvalidValue;
+    struct kl_cuda_volume source = volume(p->srcPtr, p->srcPos), target = volume(p->dstPtr, p->dstPos);
+    struct cudaExtent e = p->extent;
+    size_t texel = 1;
+    if ((p->srcArray && p->srcPtr.ptr) || (p->dstArray && p->dstPtr.ptr)) return cudaErrorInvalidValue;
+    (void)kl_cudart_array_volume(p->srcArray, p->srcPos, &source, &texel);
+    (void)kl_cudart_array_volume(p->dstArray, p->dstPos, &target, &texel);
+    e.width *= texel;
+    *box = (struct kl_cuda_box){
+        .width = e.width, .height = e.height, .depth = e.depth, .to_pitch = target.pitch, .from_pitch = source.pitch};
     if (!e.width || !e.height || !e.depth) return cudaSuccess;
-    if (!p->srcPtr.ptr || !p->dstPtr.ptr) return cudaErrorInvalidValue;
-    const struct kl_cuda_volume source = volume(p->srcPtr, p->srcPos), target = volume(p->dstPtr, p->dstPos);
+    if (!source.base || !target.base) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_corner(&source, box, &from, &box->from_slice));
     KL_CUDA_TRY(kl_cuda_corner(&target, box, &to, &box->to_slice));
     box->from = from;

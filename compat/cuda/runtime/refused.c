@@ -47,16 +47,3 @@ cudaError_t kl_cudart_refuse(const char *name)
     KL_CUDART_ENTRY_12(name, old_##name);
 
 #include "compat/cuda/runtime/refused_12.inc"
-
-/* ---- one that returns no code ---- */
-
-struct channel {
-    int x, y, z, w, kind;
-};
-
-KL_CUDART_EXPORT struct channel cudaCreateChannelDesc(int x, int y, int z, int w, int kind);
-struct channel cudaCreateChannelDesc(int x, int y, int z, int w, int kind)
-{
-    return (struct channel){x, y, z, w, kind};
-}
-KL_CUDART_ENTRY(cudaCreateChannelDesc);

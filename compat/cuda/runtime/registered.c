@@ -7,6 +7,7 @@
  * Source: the host code that nvcc 13.0 leaves with --keep.
  */
 #include "base/atomic.h"
+#include "compat/cuda/engine/engine.h"
 #include "compat/cuda/runtime/entry.h"
 #include "compat/cuda/runtime/kernel.h"
 
@@ -148,34 +149,20 @@ KL_CUDART_ENTRY(__cudaInitModule);
 
 /* ---- launches ---- */
 
-enum { DEPTH = 32 };
-
-static _Thread_local struct {
-    dim3 grid, block;
-    size_t shared_bytes;
-    void *stream;
-} pending[DEPTH];
-static _Thread_local int depth;
-
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, void *stream)
 {
-    if (depth == DEPTH) return 1;
-    pending[depth].grid = grid;
-    pending[depth].block = block;
-    pending[depth].shared_bytes = shared_bytes;
-    pending[depth++].stream = stream;
-    return 0;
+    return (unsigned)__koloPushLaunch((struct kl_engine_dim){grid.x, grid.y, grid.z},
+                                      (struct kl_engine_dim){block.x, block.y, block.z}, shared_bytes, stream);
 }
 KL_CUDART_ENTRY(__cudaPushCallConfiguration);
 
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream)
 {
-    if (!depth) return kl_cudart_done(cudaErrorMissingConfiguration);
-    depth--;
-    *grid = pending[depth].grid;
-    *block = pending[depth].block;
-    *shared_bytes = pending[depth].shared_bytes;
-    *(void **)stream = pending[depth].stream;
+    struct kl_engine_dim g, b;
+
+    if (!kl_engine_pop_launch(&g, &b, shared_bytes, stream)) return kl_cudart_done(cudaErrorMissingConfiguration);
+    *grid = (dim3){g.x, g.y, g.z};
+    *block = (dim3){b.x, b.y, b.z};
     return cudaSuccess;
 }
 KL_CUDART_ENTRY(__cudaPopCallConfiguration);

@@ -61,3 +61,10 @@ cudaError_t cudaDeviceGetLimit(size_t *value, enum cudaLimit limit)
     return cudaSuccess;
 }
 KL_CUDART_ENTRY(cudaDeviceGetLimit);
+
+/* The caches of CPUs keep nothing on demand. */
+cudaError_t cudaCtxResetPersistingL2Cache(void)
+{
+    return kl_cudart_done(kl_cuda_enter());
+}
+KL_CUDART_ENTRY(cudaCtxResetPersistingL2Cache);

@@ -112,9 +112,14 @@ static cudaError_t check_stream(cudaStream_t stream)
 
 cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from)
 {
+    struct kl_cuda_stream_hints hints;
     cudaError_t rc = check_stream(to);
 
-    return kl_cudart_done(rc ? rc : check_stream(from));
+    if (!rc) rc = check_stream(from);
+    if (rc) return kl_cudart_done(rc);
+    hints = kl_cuda_stream_hints(from);
+    kl_cuda_stream_set_hints(to, &hints);
+    return cudaSuccess;
 }
 KL_CUDART_ENTRY(cudaStreamCopyAttributes);
 
@@ -127,6 +132,9 @@ cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID at
     if (rc) return kl_cudart_done(rc);
     memset(value, 0, sizeof *value);
     if (attribute == cudaLaunchAttributePriority) value->priority = info.priority;
+    if (attribute == cudaLaunchAttributeAccessPolicyWindow)
+        value->accessPolicyWindow = kl_cuda_stream_hints(stream).window;
+    if (attribute == cudaLaunchAttributeSynchronizationPolicy) value->syncPolicy = kl_cuda_stream_hints(stream).policy;
     return cudaSuccess;
 }
 KL_CUDART_ENTRY(cudaStreamGetAttribute);
@@ -134,8 +142,19 @@ KL_CUDART_ENTRY(cudaStreamGetAttribute);
 cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute,
                                    const cudaLaunchAttributeValue *value)
 {
-    (void)attribute;
-    return kl_cudart_done(value ? check_stream(stream) : cudaErrorInvalidValue);
+    struct kl_cuda_stream_hints hints;
+    cudaError_t rc = value ? check_stream(stream) : cudaErrorInvalidValue;
+
+    if (rc) return kl_cudart_done(rc);
+    hints = kl_cuda_stream_hints(stream);
+    if (attribute == cudaLaunchAttributeAccessPolicyWindow) {
+        if (!(value->accessPolicyWindow.hitRatio >= 0 && value->accessPolicyWindow.hitRatio <= 1))
+            return kl_cudart_done(cudaErrorInvalidValue);
+        hints.window = value->accessPolicyWindow;
+    }
+    if (attribute == cudaLaunchAttributeSynchronizationPolicy) hints.policy = value->syncPolicy;
+    kl_cuda_stream_set_hints(stream, &hints);
+    return cudaSuccess;
 }
 KL_CUDART_ENTRY(cudaStreamSetAttribute);
 

@@ -37,6 +37,11 @@ grep -q "error 100 count 0" "$dir/out" || { cat "$dir/out"; fail "no devices are
 CUDA_VISIBLE_DEVICES=2,0,-1,1 "$KOLO_BUILD/kolo" run --cuda -- "$dir/devices" >"$dir/out" || fail "two visible devices"
 grep -q "devices 2" "$dir/out" || { cat "$dir/out"; fail "not two devices are visible"; }
 
+# A program that links none of the libraries, and finds them while it runs.
+cc $here/finds_driver.c -o "$dir/finds_driver" -ldl || exit 1
+run "a program that opens the driver's library" -- "$dir/finds_driver"
+grep -q "devices 4" "$dir/out" || { cat "$dir/out"; fail "it did not find the devices"; }
+
 # One device for each process, also on emulated hosts.
 cc -I compat/cuda/include -I include $here/ranks.c -o "$dir/ranks" -L "$libs" -lcudart -L "$KOLO_BUILD" -lkolo -Wl,-rpath,"$(realpath "$KOLO_BUILD")" || exit 1
 for hosts in 1 2; do

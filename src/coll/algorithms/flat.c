@@ -9,11 +9,11 @@
 
 #include <stdlib.h>
 
-_Static_assert((int)KL_BOARD_RANKS == (int)KL_FLAT_RANKS, "a board has room for all that the model allows");
+_Static_assert((int)KL_SHM_EXCHANGE_RANKS == (int)KL_FLAT_RANKS, "a board has room for all that the model allows");
 
 struct members {
-    struct kl_board board;
-    int32_t ranks[KL_BOARD_RANKS];
+    struct kl_shm_exchange board;
+    int32_t ranks[KL_SHM_EXCHANGE_RANKS];
 };
 
 static ncclResult_t link_board(const struct kl_connect *graph, struct kl_connections *cs, int channel,
@@ -25,9 +25,9 @@ static ncclResult_t link_board(const struct kl_connect *graph, struct kl_connect
     (void)channel;
     if (!m) return KL_NOMEM("a board");
     links->own = m;
-    kl_board_init(&m->board, n, graph->rank, graph->crowded);
-    kl_board_group(&m->board, graph->core);
-    return kl_edges_get_arena(links, graph, cs, m->ranks, kl_board_bytes(n));
+    kl_shm_exchange_init(&m->board, n, graph->rank, graph->crowded);
+    kl_shm_exchange_group(&m->board, graph->core);
+    return kl_edges_get_arena(links, graph, cs, m->ranks, kl_shm_exchange_bytes(n));
 }
 
 static void unlink_board(struct kl_edges *links)
@@ -36,11 +36,11 @@ static void unlink_board(struct kl_edges *links)
     links->own = NULL;
 }
 
-static struct kl_board *board_of(const struct kl_edges *links)
+static struct kl_shm_exchange *board_of(const struct kl_edges *links)
 {
     struct members *m = links->own;
 
-    if (!m->board.posts) kl_board_attach(&m->board, links->arena->memory, links->arena->mark);
+    if (!m->board.posts) kl_shm_exchange_attach(&m->board, links->arena->memory, links->arena->mark);
     return &m->board;
 }
 

@@ -11,7 +11,7 @@
 
 struct members {
     struct kl_mapped mapped;
-    int32_t ranks[KL_BOARD_RANKS];
+    int32_t ranks[KL_SHM_EXCHANGE_RANKS];
 };
 
 static ncclResult_t link_board(const struct kl_connect *graph, struct kl_connections *cs, int channel,
@@ -23,18 +23,18 @@ static ncclResult_t link_board(const struct kl_connect *graph, struct kl_connect
     (void)channel;
     if (!m) return KL_NOMEM("a board");
     links->own = m;
-    kl_board_init(&m->mapped.board, n, graph->rank, graph->crowded);
-    KL_TRY(kl_lent_init(&m->mapped.lent, kl_devices(), n, graph->rank));
+    kl_shm_exchange_init(&m->mapped.board, n, graph->rank, graph->crowded);
+    KL_TRY(kl_peer_buffers_init(&m->mapped.lent, kl_devices(), n, graph->rank));
     m->mapped.scratch = kl_inject_aligned_alloc(KL_LINE, kl_read_scratch_bytes(n));
     if (!m->mapped.scratch) return KL_NOMEM("scratch for kernel copies");
-    return kl_edges_get_arena(links, graph, cs, m->ranks, kl_board_bytes(n));
+    return kl_edges_get_arena(links, graph, cs, m->ranks, kl_shm_exchange_bytes(n));
 }
 
 static void unlink_board(struct kl_edges *links)
 {
     struct members *m = links->own;
 
-    if (m) kl_lent_fini(&m->mapped.lent);
+    if (m) kl_peer_buffers_fini(&m->mapped.lent);
     if (m) free(m->mapped.scratch);
     free(m);
     links->own = NULL;
@@ -45,7 +45,7 @@ static void start(const struct kl_algorithm *a, void *op, struct kl_edges *links
     struct members *m = links->own;
 
     (void)a;
-    kl_board_attach(&m->mapped.board, links->arena->memory, links->arena->mark);
+    kl_shm_exchange_attach(&m->mapped.board, links->arena->memory, links->arena->mark);
     m->mapped.mark = links->arena->mark;
     kl_mapped_start(op, &m->mapped, share);
 }
@@ -60,9 +60,17 @@ static int blocked_on(void *op, bool gone)
     return kl_mapped_blocked_on(op, gone);
 }
 
-static struct kl_negotiation_outcome outcome(const void *op)
+static enum kl_agreed agreed(const void *op)
 {
-    return ((const struct kl_mapped_op *)op)->outcome;
+    return ((const struct kl_mapped_op *)op)->agreed;
+}
+
+struct kl_shm_exchange *kl_mapped_board(struct kl_edges *links)
+{
+    struct members *m = links->own;
+
+    kl_shm_exchange_attach(&m->mapped.board, links->arena->memory, links->arena->mark);
+    return &m->mapped.board;
 }
 
 const struct kl_algorithm kl_algorithm_mapped = {
@@ -77,5 +85,5 @@ const struct kl_algorithm kl_algorithm_mapped = {
     .start = start,
     .progress = progress,
     .blocked_on = blocked_on,
-    .outcome = outcome,
+    .agreed = agreed,
 };

@@ -25,10 +25,11 @@ static bool allocate(struct kl_exchange *x)
 }
 
 ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struct kl_connections *cs,
-                              const struct kl_p2p_round *rounds, const struct kl_lending *lending)
+                              const struct kl_p2p_round *rounds, const struct kl_zcopy_config *lending,
+                              struct kl_select *select)
 {
     *x = (struct kl_exchange){.rank = rank, .nranks = nranks, .connections = cs};
-    x->loans = (struct kl_loans){.lending = *lending, .nranks = nranks, .rank = rank};
+    x->loans = (struct kl_zcopy_offers){.lending = *lending, .nranks = nranks, .rank = rank, .select = select};
     if (!allocate(x)) {
         kl_exchange_fini(x);
         return KL_NOMEM("messages");
@@ -48,7 +49,7 @@ void kl_exchange_fini(struct kl_exchange *x)
     free(x->from);
     free(x->active);
     free(x->parcels);
-    kl_loans_fini(&x->loans);
+    kl_zcopy_offers_fini(&x->loans);
     *x = (struct kl_exchange){.rank = x->rank};
 }
 
@@ -188,7 +189,7 @@ static void begin(struct kl_exchange *x)
     x->hot = x->n < HOT ? x->n : HOT;
     x->hand = 0;
     x->begun = true;
-    kl_loans_begin(&x->loans, x->largest, x->sends, x->received);
+    kl_zcopy_offers_begin(&x->loans, x->largest, x->sends, x->received);
 }
 
 /* ---- going on ---- */
@@ -342,9 +343,7 @@ enum kl_progress kl_exchange_progress(struct kl_exchange *x, ncclResult_t *rc)
     if (x->unready) got = connect_more(x, rc);
     if (!*rc && look_at_hot(x, rc) == KL_MOVED) got = KL_MOVED;
     if (!*rc && x->hot < x->n && look_at_cold(x, rc) == KL_MOVED) got = KL_MOVED;
-    if (!*rc && x->n) return got;
-    if (!*rc) kl_loans_complete(&x->loans);
-    return KL_DONE;
+    return !*rc && x->n ? got : KL_DONE;
 }
 
 void kl_exchange_reset(struct kl_exchange *x)

@@ -51,12 +51,14 @@ struct kl_exchange {
     size_t sends, largest; /* messages to other ranks, and the bytes of the largest of them */
     size_t received;       /* bytes, from other ranks */
     bool begun;
-    struct kl_loans loans;
+    struct kl_zcopy_offers loans;
 };
 
-/** `rounds` holds nranks entries. `lending`: how others may read send buffers in place. */
+/** `rounds` holds nranks entries. `lending`: how others may read send buffers in place. `select`: see
+ * kl_zcopy_offers. */
 ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struct kl_connections *cs,
-                              const struct kl_p2p_round *rounds, const struct kl_lending *lending);
+                              const struct kl_p2p_round *rounds, const struct kl_zcopy_config *lending,
+                              struct kl_select *select);
 void kl_exchange_fini(struct kl_exchange *x);
 
 /** Make room for so many messages at once. None begins. */

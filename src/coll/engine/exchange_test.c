@@ -19,15 +19,17 @@ static struct party {
 
 /* ---- parties ---- */
 
-static struct kl_lending lending = {.maps = true};
+static struct kl_zcopy_config lending = {.maps = true, .reads = true};
+static struct kl_select table;
 
 static void make_parties(int n)
 {
     for (int r = 0; r < n; r++) {
         struct kl_p2p_round rounds[TEST_RANKS];
         for (int i = 0; i < n; i++) rounds[i] = (struct kl_p2p_round){.send = (r + i) % n, .recv = (r + n - i) % n};
-        assert_int_equal(kl_exchange_init(&party[r].exchange, r, n, ranks.rank[r].connections, rounds, &lending),
-                         ncclSuccess);
+        assert_int_equal(
+            kl_exchange_init(&party[r].exchange, r, n, ranks.rank[r].connections, rounds, &lending, &table),
+            ncclSuccess);
         assert_int_equal(kl_exchange_reserve(&party[r].exchange, MOST_TASKS), ncclSuccess);
         party[r].ntasks = 0;
     }
@@ -508,11 +510,12 @@ static void sent_messages_arrive_after_the_sender_ended(void **state)
 /* Rank 0 only sends in the first launch, and also receives in the second one. */
 static void the_launch_decides_about_lending(void **state)
 {
-    enum { BYTES = KL_LOAN_LEAST };
+    enum { BYTES = KL_ZCOPY_LEAST };
     char *data = calloc(4, BYTES);
 
     (void)state;
-    lending.copies = KL_KERNEL_COPIES_ALWAYS;
+    kl_select_make(&table,
+                   &(struct kl_select_facts){.nranks = 2, .processes = true, .kernel = true, .kernel_always = true});
     begin_job(2, test_all_shm);
     for (int both = 0; both < 2; both++) {
         pass(0, 1, data, data + BYTES, BYTES);
@@ -522,7 +525,7 @@ static void the_launch_decides_about_lending(void **state)
         assert_int_equal(party[0].exchange.loans.reads, both);
     }
     end_job();
-    lending.copies = KL_KERNEL_COPIES_AUTO;
+    table = (struct kl_select){0};
     free(data);
 }
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/engine/exec.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "coll/algorithms/algorithms.h"
 #include "coll/pipeline/edges.h"
-#include "coll/negotiation.h"
 #include "coll/pipeline/pipeline.h"
 #include "coll/schedule/ordered.h"
 #include "coll/schedule/signature.h"
 #include "device/host/bulk_copy.h"
+#include "device/host/copy_out.h"
 #include "os/fault_inject.h"
 
 #include <inttypes.h>
@@ -28,12 +29,15 @@ struct kl_exec {
     struct kl_channel_work *shares;                             /* the shares, by channel */
     size_t op_stride;
     const struct kl_algorithm *running; /* NULL: no collective has begun */
-    struct kl_negotiation negotiation;
-    int negotiating_row; /* row of the algorithm that begins with a negotiation */
+    struct kl_agreement agreement;
+    int direct_row;   /* of the algorithm for collectives that are not staged */
+    bool notice_sent; /* by the leader, before the collective that begins */
+    int notice_from;  /* the rank that a notice waits for; -1: none */
     int ops_used, ops_left;
     bool op_done[KL_MAX_CHANNELS];
-    int linked[KL_ALGORITHMS_MAX]; /* channels with ready links, from 0 on */
-    bool messages;                 /* an exchange is in progress */
+    uint8_t way;                   /* kl_exec_way */
+    int linked[KL_ALGORITHMS_MAX]; /* channels whose links are ready, from 0 on */
+    bool messages;                 /* an exchange is under way */
     bool wide;
     struct kl_exchange exchange;
     struct kl_redop scaled; /* operator of the running collective, if its scalar was read at its begin */
@@ -64,7 +68,7 @@ static ncclResult_t make_shares(struct kl_exec *e, int nchannels)
             .processes = c->processes,
             .chain_bytes = c->processes ? c->chain_bytes : 0,
             .lends = c->lending.maps,
-            .mark = c->processes && c->lending.copies != KL_KERNEL_COPIES_NEVER ? &e->config.lending.process : NULL,
+            .mark = c->processes && c->lending.reads ? &e->config.lending.process : NULL,
             .scratch = e->scratch,
             .steps = c->steps.step ? &e->config.steps : NULL,
         };
@@ -80,7 +84,8 @@ static ncclResult_t make_ops(struct kl_exec *e)
     e->ops = kl_inject_aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
     if (!e->ops) return KL_NOMEM("operations");
     KL_TRY(make_shares(e, nchannels));
-    return kl_exchange_init(&e->exchange, c->rank, c->nranks, c->connections, c->rounds, &c->lending);
+    return kl_exchange_init(&e->exchange, c->rank, c->nranks, c->connections, c->rounds, &c->lending,
+                            &e->agreement.select);
 }
 
 ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec)
@@ -93,9 +98,9 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     e->chooser.tuning = config->tuning;
     e->chooser.memory = config->memory;
     e->chooser.ordered = config->ordered;
-    e->negotiation =
-        (struct kl_negotiation){.nranks = config->nranks, .rank = config->rank, .lending = config->lending};
-    e->negotiating_row = kl_algorithm_find(KL_FUNC_ALL_REDUCE, KL_ALGO_MAPPED, KL_PROTO_SIMPLE, KL_REACH_ALL);
+    kl_agreement_init(&e->agreement, &config->facts);
+    e->notice_from = -1;
+    e->direct_row = kl_algorithm_find(KL_FUNC_ALL_REDUCE, KL_ALGO_MAPPED, KL_PROTO_SIMPLE, KL_REACH_ALL);
     e->wide = kl_ll_wide_works();
     ncclResult_t rc = make_ops(e);
     if (rc) {
@@ -148,18 +153,24 @@ static void log_choice(const struct kl_exec *e, const struct kl_task *t)
         KL_INFO(KL_TUNING, "%s: userProfilerTag %#" PRIx64, kl_func_info[t->func].name, e->chooser.limits->tag);
 }
 
-/* Rank 0 logs the result of a negotiation. */
-static void log_negotiation(const struct kl_exec *e, const struct kl_task *t, enum kl_negotiation_end end)
+/* Rank 0 says how a collective is done that might not be staged. */
+static void log_agreed(const struct kl_exec *e, const struct kl_task *t, enum kl_agreed agreed)
 {
     static const char *const ends[] = {
-        [KL_NEGOTIATED_DECLINED] = "not all ranks can map each other's buffers",
-        [KL_NEGOTIATED_MAPPED] = "done in the ranks' own buffers (Mapped)",
-        [KL_NEGOTIATED_READ] = "copied by the kernel (Mapped)",
-        [KL_NEGOTIATED_REPAIRED] = "begun by the kernel, which does not copy any more: data are staged from now on",
+        [KL_AGREED_STAGED] = "staged: not all ranks can map each other's buffers",
+        [KL_AGREED_REFUSED] = "staged from now on: the kernel does not copy between the ranks",
+        [KL_AGREED_DIRECT] = "done in the ranks' own buffers (Mapped, direct)",
+        [KL_AGREED_KERNEL] = "copied by the kernel (Mapped, kernel)",
+        [KL_AGREED_REPAIRED] = "begun by the kernel, which does not copy any more: data are staged from now on",
     };
 
     if (e->config.rank) return;
-    KL_INFO(KL_TUNING, "%s: %zu Bytes: %s", kl_func_info[t->func].name, t->count * elem_bytes(e, t), ends[end]);
+    KL_INFO(KL_TUNING, "%s: %zu Bytes: %s", kl_func_info[t->func].name, t->count * elem_bytes(e, t), ends[agreed]);
+}
+
+void kl_exec_freeze(struct kl_exec *e)
+{
+    kl_agreement_freeze(&e->agreement);
 }
 
 void kl_exec_limit(struct kl_exec *e, const struct kl_limits *limits)
@@ -234,7 +245,7 @@ static bool is_useful(const struct kl_exec *e, int row)
     const struct kl_tuning *t = e->config.tuning;
     const struct kl_algorithm *a = kl_algorithms[row];
 
-    if (row == e->negotiating_row) return kl_chooser_takes_all_to_all(&e->chooser, 1);
+    if (row == e->direct_row) return kl_chooser_takes_all_to_all(&e->chooser, 1);
     if (a->algo >= KL_ALGOS) return e->config.ordered && a->algo == kl_ordered_algo(e->config.nranks);
     for (int f = 0; f < KL_FUNCS; f++)
         for (int p = 0; p < KL_PROTOS; p++)
@@ -282,6 +293,21 @@ static enum kl_progress copy_alone(struct kl_exec *e, const struct kl_task *t)
     return KL_DONE;
 }
 
+static size_t all_bytes(const struct kl_exec *e, const struct kl_task *t)
+{
+    return kl_func_bytes(t->func, t->count * elem_bytes(e, t), e->config.nranks);
+}
+
+/* From the table: all but the way to copy. */
+static void fill_way(const struct kl_exec *e, const struct kl_task *t, struct kl_channel_work *share)
+{
+    const struct kl_select_row *row = kl_agreement_row(&e->agreement, t->func, all_bytes(e, t));
+
+    share->hierarchical = row->hierarchical;
+    share->nt = kl_select_row(&e->agreement.select, t->func, all_bytes(e, t), KL_BUFFERS_EXPORTED)
+                    ->nt; /* as for the kernel's */
+}
+
 /* Field by field: a copy of a just written struct reads it in other widths than it was written in, and has to wait for
  * the stores. */
 static void fill_share(const struct kl_exec *e, const struct kl_task *t, const struct kl_redop *redop,
@@ -299,6 +325,7 @@ static void fill_share(const struct kl_exec *e, const struct kl_task *t, const s
     share->count = t->count;
     share->elem_bytes = elem_bytes(e, t);
     share->wide = e->wide && t->choice.proto == KL_PROTO_LL128;
+    fill_way(e, t, share);
 }
 
 static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more)
@@ -319,6 +346,7 @@ static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more
     }
     e->ops_used = e->ops_left = nchannels;
     e->running = a;
+    e->way = kl_select_way(KL_COPY_STAGED, a->algo == KL_ALGO_FLAT && e->shares[0].hierarchical, false);
 }
 
 enum kl_progress kl_exec_try_now(struct kl_exec *e, const struct kl_task *t, ncclResult_t *rc)
@@ -328,10 +356,12 @@ enum kl_progress kl_exec_try_now(struct kl_exec *e, const struct kl_task *t, ncc
     struct kl_channel_work *share = e->shares;
 
     if (!e->linked[row] || !a->at_once || t->choice.mapped || t->choice.messages) return KL_STALLED;
+    if (t->number >= e->agreement.next) return KL_STALLED;
     fill_share(e, t, kl_func_info[t->func].reduces ? redop_of(e, t) : NULL, share);
     share->more = false;
     share->first = 0;
     share->end = t->count;
+    e->way = kl_select_way(KL_COPY_STAGED, false, false);
     const bool done = a->at_once(e->ops, e->links[row][0], share, rc);
     if (done && !*rc) return KL_DONE;
     e->op_done[0] = false;
@@ -340,9 +370,10 @@ enum kl_progress kl_exec_try_now(struct kl_exec *e, const struct kl_task *t, ncc
     return done ? KL_DONE : KL_MOVED;
 }
 
-static size_t all_bytes(const struct kl_exec *e, const struct kl_task *t)
+/* Does it begin with an exchange, if none has been held? */
+static bool is_asked(const struct kl_exec *e, const struct kl_task *t)
 {
-    return kl_func_bytes(t->func, t->count * elem_bytes(e, t), e->config.nranks);
+    return e->agreement.asks || kl_agreement_reads(&e->agreement, t->func, all_bytes(e, t));
 }
 
 static bool prepost(struct kl_exec *e, const struct kl_task *t, unsigned later)
@@ -352,7 +383,8 @@ static bool prepost(struct kl_exec *e, const struct kl_task *t, unsigned later)
 
     if (!a || !a->prepost || kl_algorithms[t->choice.algorithm] != a) return false;
     if (t->choice.messages || t->redop || t->scalar) return false;
-    if (t->choice.mapped && !kl_negotiation_stages(&e->negotiation, t->func, all_bytes(e, t), later)) return false;
+    if (t->number >= e->agreement.next) return false;
+    if (t->choice.mapped && is_asked(e, t)) return false;
     fill_share(e, t, kl_func_info[t->func].reduces ? redop_of(e, t) : NULL, &share);
     share.more = false;
     share.first = 0;
@@ -453,22 +485,90 @@ static enum kl_progress progress_spread(struct kl_exec *e, const struct kl_task 
     if (!e->messages) *rc = begin_spread(e, t);
     if (*rc) return KL_DONE;
     enum kl_progress got = progress_messages(e, rc);
-    if (got == KL_DONE && !*rc && e->negotiation.times) kl_negotiation_ended(&e->negotiation);
+    if (got == KL_DONE) kl_agreement_ended(&e->agreement);
     return got;
+}
+
+/* ---- notices of the leader ---- */
+
+/* Are the buffers exported that this rank brings to the collective? */
+static bool are_exported(const struct kl_exec *e, const struct kl_task *t)
+{
+    const void *const buffers[] = {t->send, t->recv};
+    struct kl_memory memory;
+
+    for (int i = 0; i < 2 && e->config.processes; i++) {
+        if (!buffers[i]) continue;
+        kl_devices()->lookup(buffers[i], &memory);
+        if (memory.kind != KL_MEMORY_SHAREABLE) return false;
+    }
+    return true;
+}
+
+static uint32_t word_of(struct kl_agreement_notice notice)
+{
+    return notice.line_ns << 1 | notice.asks;
+}
+
+static bool give_notice(struct kl_exec *e, const struct kl_task *t, struct kl_shm_exchange *board)
+{
+    uint32_t lines, line_ns = kl_copy_out_latest(&lines);
+
+    if (e->config.rank || e->notice_sent) return true;
+    const struct kl_agreement_notice notice =
+        kl_agreement_say(&e->agreement, are_exported(e, t), line_ns, lines, kl_now_coarse_ns());
+    return e->notice_sent =
+               kl_shm_exchange_give_notice(board, e->agreement.heard + 1, word_of(notice), &e->notice_from);
+}
+
+static void log_replacement(const struct kl_exec *e, const struct kl_task *t)
+{
+    if (e->config.rank) return;
+    KL_INFO(KL_TUNING, "from collective %" PRIu64 " on the table is for lines of %u ns", t->number,
+            e->agreement.select.line_ns[0]);
+}
+
+/* False: not yet. */
+static bool hear_notice(struct kl_exec *e, const struct kl_task *t)
+{
+    struct kl_shm_exchange *board = kl_mapped_board(e->links[e->direct_row][0]);
+    uint32_t word;
+
+    e->notice_from = 0;
+    if (!give_notice(e, t, board) || !kl_shm_exchange_receive_notice(board, e->agreement.heard + 1, &word))
+        return false;
+    e->notice_from = -1;
+    e->notice_sent = false;
+    const struct kl_agreement_notice notice = {.line_ns = word >> 1, .asks = word & 1};
+    if (kl_agreement_hear(&e->agreement, notice, t->number, all_bytes(e, t))) log_replacement(e, t);
+    return true;
 }
 
 /* ---- collectives, whole ---- */
 
-/* The row for the task that begins. */
-static int row_for(struct kl_exec *e, const struct kl_task *t)
+/* The row that carries out what begins. */
+static int row_for(const struct kl_exec *e, const struct kl_task *t)
 {
-    if (!t->choice.mapped || !kl_negotiation_due(&e->negotiation, t->func, all_bytes(e, t))) return t->choice.algorithm;
-    return e->negotiating_row;
+    if (!t->choice.mapped || !kl_agreement_due(&e->agreement, t->func, all_bytes(e, t))) return t->choice.algorithm;
+    return e->direct_row;
+}
+
+/* Rank 0 says why a collective is staged, if it need not be. */
+static void log_row(const struct kl_exec *e, const struct kl_task *t)
+{
+    const struct kl_select_row *row = kl_agreement_row(&e->agreement, t->func, all_bytes(e, t));
+
+    if (e->config.rank || e->agreement.over || !kl_log_on(KL_LOG_INFO, KL_TUNING)) return;
+    KL_INFO(KL_TUNING, "%s: %zu Bytes: staged%s: %s (%.0f us; by the kernel %.0f)", kl_func_info[t->func].name,
+            t->count * elem_bytes(e, t), row->hierarchical ? ", hierarchical" : "",
+            e->agreement.unreadable ? kl_select_reason_text[KL_SELECTED_NO_KERNEL] : kl_select_reason_text[row->reason],
+            (double)row->us, (double)row->other_us);
 }
 
 static void start_row(struct kl_exec *e, const struct kl_task *t, int row, bool more)
 {
-    if (row == e->negotiating_row) e->shares[0].word = kl_negotiation_word(&e->negotiation);
+    if (t->choice.mapped && row != e->direct_row) log_row(e, t);
+    if (row == e->direct_row) e->shares[0].reads = kl_agreement_reads(&e->agreement, t->func, all_bytes(e, t));
     start(e, t, row, more);
 }
 
@@ -481,19 +581,17 @@ static enum kl_progress begin(struct kl_exec *e, const struct kl_task *t, int ro
     return got;
 }
 
-/* The algorithm is done; for one that begins with a negotiation, the negotiation is. DONE: the collective is
- * complete. */
+/* The algorithm is done, or its ranks have declined. DONE: the collective is complete. */
 static enum kl_progress end_algorithm(struct kl_exec *e, const struct kl_task *t, const struct kl_algorithm *a)
 {
-    if (!a->outcome) {
-        kl_negotiation_ended(&e->negotiation);
-        return KL_DONE;
+    if (a->agreed) {
+        const enum kl_agreed agreed = a->agreed(op_of(e, 0));
+        log_agreed(e, t, agreed);
+        kl_agreement_made(&e->agreement, agreed, t->number);
+        if (e->agreement.over) return KL_MOVED; /* on to the one that was chosen */
+        e->way = kl_select_way(agreed == KL_AGREED_DIRECT ? KL_COPY_DIRECT : KL_COPY_KERNEL, false, e->shares[0].nt);
     }
-    const struct kl_negotiation_outcome outcome = a->outcome(op_of(e, 0));
-    log_negotiation(e, t, outcome.end);
-    kl_negotiation_held(&e->negotiation, outcome);
-    if (outcome.end == KL_NEGOTIATED_DECLINED) return KL_MOVED; /* continue with the chosen algorithm */
-    if (outcome.end != KL_NEGOTIATED_MAPPED) kl_negotiation_ended(&e->negotiation);
+    kl_agreement_ended(&e->agreement);
     return KL_DONE;
 }
 
@@ -501,14 +599,20 @@ enum kl_progress kl_exec_collective(struct kl_exec *e, const struct kl_task *t, 
 {
     if (e->config.nranks == 1) return copy_alone(e, t);
     if (!e->running) {
+        if (t->number >= e->agreement.next && !e->agreement.over && !hear_notice(e, t)) return KL_STALLED;
         const int row = row_for(e, t);
-        if (t->choice.messages && row != e->negotiating_row) return progress_spread(e, t, rc);
+        if (t->choice.messages && row != e->direct_row) return progress_spread(e, t, rc);
         enum kl_progress got = begin(e, t, row, more, rc);
         if (*rc || got != KL_DONE) return got;
     }
     const struct kl_algorithm *a = e->running;
     enum kl_progress got = progress_ops(e, rc);
     return got != KL_DONE || *rc || !t->choice.mapped ? got : end_algorithm(e, t, a);
+}
+
+uint8_t kl_exec_way(const struct kl_exec *e)
+{
+    return e->way;
 }
 
 /* ---- failures ---- */
@@ -518,7 +622,7 @@ void kl_exec_reset(struct kl_exec *e)
     kl_exchange_reset(&e->exchange);
     e->messages = false;
     e->running = NULL;
-    kl_negotiation_reset(&e->negotiation);
+    kl_agreement_ended(&e->agreement);
     e->ops_used = e->ops_left = 0;
 }
 
@@ -533,11 +637,17 @@ bool kl_exec_sleep_on(struct kl_exec *e)
     return all;
 }
 
+static bool has_left(const struct kl_exec *e, int rank)
+{
+    return kl_arena_left(e->links[e->direct_row][0]->arena->mark, rank);
+}
+
 int kl_exec_blocked_on(struct kl_exec *e, bool gone)
 {
     int peer = -1;
 
     if (e->messages) return kl_exchange_blocked_on(&e->exchange, gone);
+    if (e->notice_from >= 0) return !gone || has_left(e, e->notice_from) ? e->notice_from : -1;
     if (!e->running) return gone ? -1 : kl_connections_blocked_on(e->config.connections);
     for (int c = 0; c < e->ops_used && peer < 0; c++)
         if (!e->op_done[c]) peer = e->running->blocked_on(op_of(e, c), gone);
@@ -570,6 +680,8 @@ void kl_exec_print(struct kl_exec *e, const struct kl_printer *to)
         kl_exchange_print(&e->exchange, to);
     else if (e->running)
         print_operations(e, to);
+    else if (e->notice_from >= 0)
+        kl_print_line(to, "hears how collectives are done from now on, waits for rank %d", e->notice_from);
     else
         kl_print_line(to, "is being connected, waits for rank %d", kl_connections_blocked_on(e->config.connections));
 }

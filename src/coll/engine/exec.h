@@ -29,10 +29,11 @@ struct kl_exec_config {
     const struct kl_p2p_round *rounds;           /* nranks */
     const struct kl_redop (*redops)[ncclNumOps]; /* by type, by operation */
     struct kl_connections *connections;
-    enum kl_peer_connect memory; /* the ranks that can map the same memory */
-    bool ordered;                /* reductions have the bits of a loop over the ranks (ordered.h) */
-    struct kl_lending lending;   /* copies of buffers (peer_direct.h) and messages (zcopy_offer.h) without staging */
-    bool processes;              /* the ranks live in several processes */
+    enum kl_peer_connect memory;    /* the ranks that can map the same memory */
+    bool ordered;                   /* reductions have the bits of a loop over the ranks (ordered.h) */
+    struct kl_zcopy_config lending; /* copies of buffers (peer_direct.h) and messages (zcopy_offer.h) without staging */
+    struct kl_select_facts facts;   /* for the selection of ways (select/select.h) */
+    bool processes;                 /* the ranks live in several processes */
     size_t chain_bytes; /* bytes of a chunk of rooted functions between processes, at most; 0: a slot's; the same on all
                       * ranks */
     struct kl_step_watch steps; /* called by the runner's thread */
@@ -43,6 +44,9 @@ void kl_exec_free(struct kl_exec *exec);
 
 /** Choose for a collective; rank 0 logs the choice (TUNING). Errors as kl_choose. */
 ncclResult_t kl_exec_choose(struct kl_exec *exec, struct kl_task *task);
+
+/** An operation was captured: from now on the selection does not change. The user's thread. */
+void kl_exec_freeze(struct kl_exec *exec);
 
 /** Limits of the collectives that are chosen from now on; NULL: none. They stay the caller's. */
 void kl_exec_limit(struct kl_exec *exec, const struct kl_limits *limits);
@@ -83,6 +87,9 @@ void kl_exec_print(struct kl_exec *exec, const struct kl_printer *to);
 
 /** Forget the operation in progress, after a failure. */
 void kl_exec_reset(struct kl_exec *exec);
+
+/** How the collective in progress, or the last one, is done (kl_select_way). By the runner. */
+uint8_t kl_exec_way(const struct kl_exec *exec);
 
 /** For a thread that is about to sleep (device/host/idle.h): true if descriptors become ready when the stalled
  * operation may go on. */

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "coll/schedule/signature.h"
+#include "device/host/bulk_copy.h"
 #include "transport/pool.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ static size_t at_most(size_t bytes, size_t most)
 }
 
 /* Through a slot of the pool; 0 if none is free. */
-static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left, uint64_t note)
+static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left)
 {
     size_t bytes = at_most(left, kl_pool_slot_bytes(tx->pool));
     uint64_t offset;
@@ -26,7 +27,7 @@ static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left, 
 
     if (!slot) return 0;
     kl_copy_out(&tx->out, slot, from, bytes);
-    kl_fifo_publish_pooled(tx, offset, note, bytes, bytes < left);
+    kl_fifo_publish_pooled(tx, offset, bytes, bytes < left);
     return bytes;
 }
 
@@ -64,16 +65,16 @@ static uint32_t most_ahead(const struct kl_message *m, struct kl_fifo_tx *tx)
 
 /* To another process; 0 if not possible: a rank that sends for this one (PXN) forwards bytes, and cannot follow a
  * loan. */
-static size_t send_on_loan(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
+static size_t send_on_loan(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *loans)
 {
-    const size_t left = m->bytes - m->moved, bytes = at_most(left, KL_LOAN_MOST);
+    const size_t left = m->bytes - m->moved, bytes = at_most(left, KL_ZCOPY_MOST);
 
-    if (c->tx.zcopy_all || (m->moved && !m->lends)) return 0;
-    if (!kl_loan_offer(loans, c->peer, &c->tx, m->data + m->moved, bytes, bytes < left)) return 0;
+    if (c->tx.zcopy_all || m->declined || (m->moved && !m->lends)) return 0;
+    if (!kl_zcopy_offer_make(loans, c->peer, &c->tx, m->data + m->moved, bytes, bytes < left)) return 0;
     return m->on_loan = bytes;
 }
 
-static size_t send_step(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
+static size_t send_step(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *loans)
 {
     struct kl_fifo_tx *tx = &c->tx;
     const char *from = m->data + m->moved;
@@ -81,17 +82,18 @@ static size_t send_step(struct kl_message *m, struct kl_connector *c, struct kl_
 
     if (left >= tx->zcopy_from) return send_lent(tx, from, left);
     if (is_pooled(m, tx)) bytes = send_on_loan(m, c, loans);
-    if (!bytes && is_pooled(m, tx)) bytes = send_pooled(tx, from, left, loans->note);
+    if (!bytes && is_pooled(m, tx)) bytes = send_pooled(tx, from, left);
     return bytes ? bytes : send_copied(tx, from, left);
 }
 
 /* Is no buffer on loan? Declined data go another way. */
-static bool all_is_back(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
+static bool all_is_back(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *loans)
 {
     if (!m->on_loan) return true;
     if (!kl_fifo_drained(&c->tx)) return false;
     m->lends = !kl_fifo_declined(&c->tx);
-    kl_loan_ended(loans, c->peer, !m->lends);
+    kl_zcopy_offer_ended(loans, c->peer, !m->lends);
+    m->declined |= !m->lends;
     if (!m->lends) {
         m->moved -= m->on_loan;
         m->ended = false;
@@ -100,7 +102,8 @@ static bool all_is_back(struct kl_message *m, struct kl_connector *c, struct kl_
     return true;
 }
 
-enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector *connector, struct kl_loans *loans)
+enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector *connector,
+                                 struct kl_zcopy_offers *loans)
 {
     struct kl_fifo_tx *tx = &connector->tx;
     enum kl_progress got = KL_STALLED;
@@ -150,18 +153,19 @@ void kl_message_set_target(const struct kl_message *m, struct kl_connector *conn
 }
 
 /* Copy received data to their place. */
-static void put(struct kl_loans *loans, char *to, const void *from, size_t bytes)
+static void put(const struct kl_zcopy_offers *loans, char *to, const void *from, size_t bytes)
 {
     if (bytes < SMALL)
         memcpy(to, from, bytes);
     else
-        kl_stores_copy(&loans->stores, to, from, bytes);
+        kl_copy_result(to, from, bytes, loans->nt);
 }
 
 /* ---- memory lent by another process ---- */
 
 /* Copy a piece of the step's `bytes`, then check for a revocation, and for other messages. False: it cannot be read. */
-static bool copy_some(struct kl_message *m, struct kl_loans *loans, const struct kl_loan_data *from, size_t bytes)
+static bool copy_some(struct kl_message *m, struct kl_zcopy_offers *loans, const struct kl_zcopy_offer_data *from,
+                      size_t bytes)
 {
     const size_t some = at_most(bytes - m->on_loan, KL_CMA_PIECE);
     char *to = m->data + m->moved + m->on_loan;
@@ -184,16 +188,16 @@ static enum kl_progress decline(struct kl_message *m, struct kl_fifo_rx *rx, enu
 }
 
 /* STALLED: it has not arrived, or was revoked. */
-static enum kl_progress copy_lent(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans)
+static enum kl_progress copy_lent(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *loans)
 {
     struct kl_fifo_rx *rx = &c->rx;
-    struct kl_loan_data from;
+    struct kl_zcopy_offer_data from;
     bool more;
     const size_t bytes = kl_fifo_bytes(rx, &more);
-    const enum kl_loan got = kl_loan_find(loans, c->peer, rx, bytes, &from);
+    const enum kl_zcopy_offer_state got = kl_zcopy_offer_find(loans, c->peer, rx, bytes, &from);
 
-    if (got == KL_LOAN_NOT_YET) return KL_STALLED;
-    if (got == KL_LOAN_LOST) return decline(m, rx, m->on_loan ? KL_CLAIM_COPYING : KL_CLAIM_ZCOPY);
+    if (got == KL_ZCOPY_NOT_YET) return KL_STALLED;
+    if (got == KL_ZCOPY_LOST) return decline(m, rx, m->on_loan ? KL_CLAIM_COPYING : KL_CLAIM_ZCOPY);
     if (!m->on_loan && !kl_fifo_claim(rx, KL_CLAIM_ZCOPY, KL_CLAIM_COPYING)) return KL_STALLED;
     if (!copy_some(m, loans, &from, bytes)) return decline(m, rx, KL_CLAIM_COPYING);
     if (m->on_loan < bytes) return KL_MOVED;
@@ -205,7 +209,7 @@ static enum kl_progress copy_lent(struct kl_message *m, struct kl_connector *c, 
     return KL_MOVED;
 }
 
-static enum kl_progress take_lent(struct kl_message *m, struct kl_connector *c, struct kl_loans *loans,
+static enum kl_progress take_lent(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *loans,
                                   ncclResult_t *rc)
 {
     const size_t left = m->bytes - m->moved;
@@ -219,8 +223,8 @@ static enum kl_progress take_lent(struct kl_message *m, struct kl_connector *c, 
 
 /* ---- receiving ---- */
 
-enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector *connector, struct kl_loans *loans,
-                                 ncclResult_t *rc)
+enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector *connector,
+                                 struct kl_zcopy_offers *loans, ncclResult_t *rc)
 {
     struct kl_fifo_rx *rx = &connector->rx;
     enum kl_progress got = KL_STALLED;
@@ -241,7 +245,6 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
             got = KL_MOVED;
             continue;
         }
-        kl_loans_hear(loans, kl_fifo_note(rx));
         const void *in = kl_fifo_open(rx, &bytes, &more);
         if (!in && kl_fifo_revoked(rx)) return got;
         size_t left = message->bytes - message->moved;

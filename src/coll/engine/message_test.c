@@ -23,8 +23,8 @@ struct link {
 };
 
 static struct kl_common sender, receiver;
-static struct kl_loans lender = {.lending.maps = true, .nranks = 2},
-                       borrower = {.lending.maps = true, .nranks = 2, .rank = 1};
+static struct kl_zcopy_offers lender = {.lending.maps = true, .nranks = 2},
+                              borrower = {.lending.maps = true, .nranks = 2, .rank = 1};
 
 static void make_link_that_lends(struct link *l, const struct kl_transport *t, size_t from)
 {
@@ -56,8 +56,8 @@ static void free_link(struct link *l)
 static int end_of_pools(void **state)
 {
     (void)state;
-    kl_loans_fini(&lender);
-    kl_loans_fini(&borrower);
+    kl_zcopy_offers_fini(&lender);
+    kl_zcopy_offers_fini(&borrower);
     kl_common_fini(&sender);
     kl_common_fini(&receiver);
     return 0;
@@ -261,7 +261,7 @@ static void nt_stores_arrive(void **state)
 
     (void)state;
     for (size_t i = 0; i < MOST; i++) from[i] = (char)(i * 13 % 127);
-    borrower.stores.past = true;
+    borrower.nt = true;
     FOR_EACH_CASE(t, transports)
     {
         struct link l;
@@ -271,7 +271,7 @@ static void nt_stores_arrive(void **state)
         assert_memory_equal(from, to + 1, MOST - 1);
         free_link(&l);
     }
-    borrower.stores.past = false;
+    borrower.nt = false;
     free(from);
     free(to);
 }
@@ -391,18 +391,24 @@ static void end_loan(struct loaned *p)
     free_link(&p->l);
     assert_int_equal(kl_devices()->free(p->from), ncclSuccess);
     free(p->to);
-    kl_loans_fini(&lender);
-    kl_loans_fini(&borrower);
-    lender.lending = (struct kl_lending){.maps = true};
+    kl_zcopy_offers_fini(&lender);
+    kl_zcopy_offers_fini(&borrower);
+    lender.lending = (struct kl_zcopy_config){.maps = true};
     lender.reads = false;
+    lender.select = NULL;
 }
+
+static struct kl_select kernel_table; /* a table that says so */
 
 /* The same, in memory that the receiver does not map. */
 static void begin_read(struct loaned *p)
 {
     begin_loan(p);
-    lender.lending = (struct kl_lending){.copies = KL_KERNEL_COPIES_ALWAYS, .process = 77};
-    kl_loans_begin(&lender, ON_LOAN, 1, 1);
+    kl_select_make(&kernel_table,
+                   &(struct kl_select_facts){.nranks = 2, .processes = true, .kernel = true, .kernel_always = true});
+    lender.select = &kernel_table;
+    lender.lending = (struct kl_zcopy_config){.reads = true, .process = 77};
+    kl_zcopy_offers_begin(&lender, ON_LOAN, 1, 1);
 }
 
 static void (*const begin_either[])(struct loaned *) = {begin_loan, begin_read};
@@ -466,24 +472,26 @@ static void lose_what_is_lent(struct loaned *p)
     memset(ticket->handle, 0xff, sizeof ticket->handle);
 }
 
+/* After so many refusals in a row the receiver is not asked any more. */
 static void unmappable_memory_is_sent_otherwise(void **state)
 {
-    static const bool asked[] = {true, true, false, false, true, true}; /* not after two refusals, for a while */
-    struct loaned p;
-
     (void)state;
-    begin_loan(&p);
-    for (int i = 0; i < 6; i++) {
-        memset(p.to, 0, ON_LOAN);
-        p.out = (struct kl_message){.data = p.from, .bytes = ON_LOAN};
-        p.in = (struct kl_message){.data = p.to, .bytes = ON_LOAN};
-        assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
-        assert_int_equal(p.out.on_loan != 0, asked[i]);
-        if (i < 2) lose_what_is_lent(&p);
-        receive_all(&p);
-        assert_int_equal(p.out.lends, i >= 2 && asked[i]);
+    for (int lost = KL_ZCOPY_REFUSALS - 1; lost <= KL_ZCOPY_REFUSALS; lost++) {
+        struct loaned p;
+        begin_loan(&p);
+        for (int i = 0; i < lost + 2; i++) {
+            const bool asks = i < KL_ZCOPY_REFUSALS || lost < KL_ZCOPY_REFUSALS;
+            memset(p.to, 0, ON_LOAN);
+            p.out = (struct kl_message){.data = p.from, .bytes = ON_LOAN};
+            p.in = (struct kl_message){.data = p.to, .bytes = ON_LOAN};
+            assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+            assert_int_equal(p.out.on_loan != 0, asks);
+            if (i < lost) lose_what_is_lent(&p);
+            receive_all(&p);
+            assert_int_equal(p.out.lends, asks && i >= lost);
+        }
+        end_loan(&p);
     }
-    end_loan(&p);
 }
 
 static void lent_memory_can_be_revoked_at_any_time(void **state)
@@ -564,60 +572,11 @@ static void a_send_that_need_not_wait_is_complete_before_its_receive(void **stat
     (void)state;
     begin_read(&p);
     p.out.bytes = p.in.bytes = BYTES;
-    kl_loans_begin(&lender, BYTES, 1, 0);
+    kl_zcopy_offers_begin(&lender, BYTES, 1, 0);
     assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_DONE);
     while (receive_some(&p) != KL_DONE) continue;
     assert_memory_equal(p.from, p.to, BYTES);
     end_loan(&p);
-}
-
-/* A launch in which a rank decides, after it has measured these times. */
-static void decide(struct kl_loans *loans, uint64_t staged, uint64_t read)
-{
-    kl_loans_begin(loans, ON_LOAN, 1, 1);
-    loans->times->uses = loans->times->warm + 2 * loans->times->block;
-    loans->times->ns[0] = staged;
-    loans->times->ns[1] = read;
-    kl_loans_begin(loans, ON_LOAN, 1, 1);
-}
-
-/* A sender's note travels with staged and with lent data. Only a receiver that has compared as often at this size uses
- * it. */
-static void ranks_hear_what_others_have_found(void **state)
-{
-    static const struct {
-        const char *text;
-        bool lent, other_size, compared_twice, heard;
-    } cases[] = {
-        {"staged", false, false, false, true},
-        {"lent", true, false, false, true},
-        {"at another size", false, true, false, false},
-        {"after another comparison", false, false, true, false},
-    };
-
-    (void)state;
-    FOR_EACH_CASE(c, cases)
-    {
-        struct loaned p;
-        begin_loan(&p);
-        lender.lending = (struct kl_lending){.process = 77};
-        borrower.lending = lender.lending;
-        memset(lender.lately, 0, sizeof lender.lately);
-        memset(borrower.lately, 0, sizeof borrower.lately);
-        decide(&lender, 640000, 6400000);
-        if (c->compared_twice) decide(&borrower, 64000, 32000);
-        decide(&borrower, 1280000, 64000);
-        lender.reads = c->lent;
-        if (c->other_size) kl_loans_begin(&borrower, ON_LOAN / 2, 1, 1);
-        receive_all(&p);
-        assert_int_equal(p.out.lends, c->lent);
-        const uint64_t *slowest = borrower.times->slowest;
-        expect_case(c->text, (slowest[0] == 1280000 && slowest[1] == 6400000) == c->heard);
-        kl_loans_complete(&lender);
-        kl_loans_complete(&borrower);
-        borrower.lending = (struct kl_lending){.maps = true};
-        end_loan(&p);
-    }
 }
 
 static void a_receiver_that_left_is_not_waited_for(void **state)
@@ -774,7 +733,6 @@ int main(void)
         cmocka_unit_test(unmappable_memory_is_read_by_the_kernel),
         cmocka_unit_test(unreadable_memory_is_staged),
         cmocka_unit_test(a_send_that_need_not_wait_is_complete_before_its_receive),
-        cmocka_unit_test(ranks_hear_what_others_have_found),
         cmocka_unit_test(a_receiver_that_left_is_not_waited_for),
         cmocka_unit_test(a_loan_of_another_size_is_refused),
         cmocka_unit_test(messages_sent_before_leaving_arrive),

@@ -12,8 +12,8 @@
 #define KL_COLL_PIPELINE_ALGORITHM_H
 
 #include "channel/connections.h"
-#include "coll/negotiation.h"
 #include "coll/schedule/schedule.h"
+#include "coll/select/agreement.h"
 #include "coll/pipeline/steps.h"
 #include "device/host/redop.h"
 
@@ -43,14 +43,16 @@ struct kl_channel_work {
     size_t count;      /* elements of the buffer, or of one part of it */
     size_t first, end; /* the channel's range of these */
     size_t elem_bytes;
-    bool more;                       /* more collectives of the algorithm follow, and are launched */
-    bool processes;                  /* the ranks live in several processes */
-    size_t chain_bytes;              /* bytes of a chunk of rooted functions, at most; 0: a slot's */
-    bool lends;                      /* others may map this rank's buffers, or have them in their own memory */
-    const uint64_t *mark;            /* of this process, for its peers (os/cma.h); NULL: they may not read its memory */
-    struct kl_negotiation_word word; /* this rank's word of the negotiation */
-    bool wide;                       /* LL128: with stores of 64 bytes */
-    void *scratch;                   /* KL_SCRATCH_BYTES, used by one hop at a time */
+    bool more;            /* more collectives of the algorithm follow, and are launched */
+    bool processes;       /* the ranks live in several processes */
+    size_t chain_bytes;   /* bytes of a chunk of rooted functions, at most; 0: a slot's */
+    bool lends;           /* others may map this rank's buffers, or have them in their own memory */
+    const uint64_t *mark; /* of this process, for its peers (os/cma.h); NULL: they may not read its memory */
+    bool reads;           /* the kernel copies, if not all buffers can be mapped; the same on all ranks, as: */
+    bool hierarchical;    /* ranks of a core reduce among themselves first, where Flat takes more than a turn */
+    bool nt;              /* results are stored past the caches */
+    bool wide;            /* LL128: with stores of 64 bytes */
+    void *scratch;        /* KL_SCRATCH_BYTES, used by one hop at a time */
     int channel;
     const struct kl_step_watch *steps; /* called at each step; NULL: no callback */
 };
@@ -99,9 +101,9 @@ struct kl_algorithm {
     /** A rank that a stalled op waits for; with `gone`, only one that has freed its communicator. -1: none. */
     int (*blocked_on)(void *op, bool gone);
 
-    /** Result of an op that is DONE, of an algorithm that begins with a negotiation: the same on all ranks. NULL: it is
+    /** The outcome of an op that is DONE, of an algorithm that ranks may decline; the same on all ranks. NULL: it is
      * complete. */
-    struct kl_negotiation_outcome (*outcome)(const void *op);
+    enum kl_agreed (*agreed)(const void *op);
 };
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/prefetch.h"
-#include "coll/flat_way.h"
 #include "coll/pipeline/pipeline.h"
 #include "device/host/bulk_copy.h"
 
@@ -23,7 +22,7 @@ enum {
     WHOLE_BYTES = 128 << 10,
     OUT_BYTES = 1024,
     GRAIN = 64,
-    COMPARED_AT_ONCE = KL_BOARD_LAG / 2
+    COMPARED_AT_ONCE = KL_SHM_EXCHANGE_LAG / 2
 };
 _Static_assert((int)MERGE_BYTES <= (int)KL_SCRATCH_BYTES, "a piece");
 
@@ -63,7 +62,7 @@ static struct range due_to(const struct kl_flat_op *op, int rank)
 /* The rank that has the place of `rank`, but in this group. */
 static int counterpart(const struct kl_flat_op *op, int rank, int group)
 {
-    const struct kl_board_groups *g = &op->board->groups;
+    const struct kl_shm_exchange_groups *g = &op->board->groups;
 
     return g->rank[group * g->size + g->place[rank]];
 }
@@ -104,7 +103,7 @@ static bool is_root(const struct kl_flat_op *op)
 /* Ranks whose posts this rank takes in this turn. */
 static int count_sources(const struct kl_flat_op *op)
 {
-    const struct kl_board *b = op->board;
+    const struct kl_shm_exchange *b = op->board;
 
     if (op->share->func == KL_FUNC_BROADCAST) return is_root(op) ? 0 : 1;
     if (op->share->func == KL_FUNC_REDUCE) return is_root(op) ? b->nranks : 0;
@@ -128,7 +127,7 @@ static bool takes_slices(const struct kl_flat_op *op)
 static bool keeps_own(const struct kl_flat_op *op)
 {
     const struct kl_channel_work *s = op->share;
-    const struct kl_board *b = op->board;
+    const struct kl_shm_exchange *b = op->board;
 
     if (!s->redop || s->redop->first) return false;
     return b->nranks == 2 || (s->func == KL_FUNC_REDUCE && is_root(op) && (s->send != s->recv || b->rank <= 1));
@@ -157,10 +156,17 @@ static bool is_rooted(const struct kl_channel_work *share)
     return kl_func_info[share->func].rooted;
 }
 
-/* Field by field, as what a share says (exec.c). All but the way. */
-static inline void prepare(struct kl_flat_op *op, struct kl_board *board, const struct kl_channel_work *share)
+/* Where cores have several ranks each, the data of these ranks are merged first: then one partial result comes from another core, not one of each rank there. */
+static bool goes_by_core(const struct kl_flat_op *op)
 {
-    kl_board_begin(board, share->func == KL_FUNC_BROADCAST, is_rooted(share));
+    return op->share->hierarchical && op->board->groups.n > 1 &&
+           (op->slices || op->share->func == KL_FUNC_REDUCE_SCATTER);
+}
+
+/* Field by field, as in fill_share (exec.c). */
+static inline void start(struct kl_flat_op *op, struct kl_shm_exchange *board, const struct kl_channel_work *share)
+{
+    kl_shm_exchange_begin(board, share->func == KL_FUNC_BROADCAST, is_rooted(share));
     op->board = board;
     op->share = share;
     op->parts = kl_func_info[share->func].send_parts ? (size_t)board->nranks : 1;
@@ -169,8 +175,7 @@ static inline void prepare(struct kl_flat_op *op, struct kl_board *board, const 
     op->keeps = keeps_own(op);
     op->brings = brings_data(op);
     op->slices = takes_slices(op);
-    op->by_core = op->decides = false;
-    op->way = NULL;
+    op->by_core = goes_by_core(op);
     op->stage = KL_FLAT_BRING;
     op->posted = !board->rooted && board->turn < board->posted;
     op->sources = count_sources(op);
@@ -178,15 +183,7 @@ static inline void prepare(struct kl_flat_op *op, struct kl_board *board, const 
     begin_piece(op);
 }
 
-static inline void start(struct kl_flat_op *op, struct kl_board *board, const struct kl_channel_work *share)
-{
-    prepare(op, board, share);
-    if (!kl_flat_may_go_by_core(op)) return;
-    kl_flat_choose_way(op);
-    op->sources = count_sources(op);
-}
-
-void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_channel_work *share)
+void kl_flat_start(struct kl_flat_op *op, struct kl_shm_exchange *board, const struct kl_channel_work *share)
 {
     start(op, board, share);
 }
@@ -208,7 +205,7 @@ enum { EVERYBODY = -1 };
 /* Is it known that a rank, or everybody, reads on this rank's core? */
 static bool reads_here(const struct kl_flat_op *op, int reader)
 {
-    const struct kl_board_groups *g = &op->board->groups;
+    const struct kl_shm_exchange_groups *g = &op->board->groups;
 
     if (op->by_core && op->stage == KL_FLAT_BRING) return true;
     return reader != EVERYBODY && g->n > 1 && g->group[reader] == g->group[op->board->rank];
@@ -220,13 +217,13 @@ static bool posts_alone(const struct kl_flat_op *op)
     return op->board->solo || (op->board->rooted && op->board->nranks == 2);
 }
 
-/* Does a copy of so many bytes to a post go past the caches? It is remembered (kl_board_prefetch_own). What is there is lost. */
+/* Does a copy of so many bytes to a post go past the caches? It is remembered (kl_shm_exchange_prefetch_own). What is there is lost. */
 static bool posts_past(const struct kl_flat_op *op, void *to, size_t bytes)
 {
-    struct kl_board *b = op->board;
+    struct kl_shm_exchange *b = op->board;
 
     if (bytes < (posts_alone(op) ? KL_COPY_OUT_LEAST : OUT_BYTES)) return false;
-    kl_board_copies(b, to, bytes);
+    kl_shm_exchange_copies(b, (char *)to + bytes / 2, bytes);
     return b->past = kl_copy_out_is_nontemporal(&b->out, bytes);
 }
 
@@ -294,18 +291,18 @@ static void post_data(const struct kl_flat_op *op, char *to)
 
 static inline bool try_post(struct kl_flat_op *op)
 {
-    struct kl_board *b = op->board;
+    struct kl_shm_exchange *b = op->board;
     int blocker;
 
     if (op->posted) return true;
     const size_t bytes = posted_here(op);
-    if (!kl_board_may_post(b, bytes, &blocker)) return false;
+    if (!kl_shm_exchange_may_post(b, bytes, &blocker)) return false;
     if (op->brings) {
         b->past = false;
-        post_data(op, kl_board_open(b, bytes));
-        kl_board_announce(b, bytes, op->share->signature);
+        post_data(op, kl_shm_exchange_open(b, bytes));
+        kl_shm_exchange_announce(b, bytes, op->share->signature);
     } else {
-        kl_board_call(b, op->share->signature);
+        kl_shm_exchange_call(b, op->share->signature);
     }
     return op->posted = true;
 }
@@ -315,7 +312,7 @@ static inline bool try_post(struct kl_flat_op *op)
 /* Where parts are gathered ranks begin with different ones; this one is not among them. */
 static int source(const struct kl_flat_op *op, int i)
 {
-    const struct kl_board_groups *g = &op->board->groups;
+    const struct kl_shm_exchange_groups *g = &op->board->groups;
 
     if (op->share->func == KL_FUNC_BROADCAST) return op->share->root;
     if (op->stage == KL_FLAT_ACROSS) return counterpart(op, op->board->rank, i);
@@ -335,13 +332,13 @@ static const char *function(const struct kl_flat_op *op)
 /* Partial results, in the order in which they are merged. */
 struct pile {
     size_t n;
-    const char *partial[KL_BOARD_RANKS];
+    const char *partial[KL_SHM_EXCHANGE_RANKS];
 };
 
 /* From `skip` elements of what a rank has posted on. */
 static const char *posted_from(const struct kl_flat_op *op, int rank, size_t skip)
 {
-    return at(kl_board_data(op->board, rank, posted_by(op, rank)), skip, op->share->elem_bytes);
+    return at(kl_shm_exchange_data(op->board, rank, posted_by(op, rank)), skip, op->share->elem_bytes);
 }
 
 /* Of all ranks. `mine`: this rank's, or NULL for what it posted. */
@@ -355,7 +352,7 @@ static void pile_all(struct pile *p, const struct kl_flat_op *op, const char *mi
 /* Of the ranks of this one's core. */
 static void pile_core(struct pile *p, const struct kl_flat_op *op, size_t skip)
 {
-    const struct kl_board_groups *g = &op->board->groups;
+    const struct kl_shm_exchange_groups *g = &op->board->groups;
     const uint8_t *rank = &g->rank[g->group[op->board->rank] * g->size];
 
     p->n = (size_t)g->size;
@@ -365,7 +362,7 @@ static void pile_core(struct pile *p, const struct kl_flat_op *op, size_t skip)
 /* Of all cores: this one's is here. */
 static void pile_across(struct pile *p, const struct kl_flat_op *op, const char *here)
 {
-    const struct kl_board_groups *g = &op->board->groups;
+    const struct kl_shm_exchange_groups *g = &op->board->groups;
     const int rank = op->board->rank, own = g->group[rank];
 
     p->n = 0;
@@ -448,10 +445,10 @@ static void merge_own(const struct kl_flat_op *op)
 /* Where this rank posts across, in the next turn; NULL: not yet, *blocker has not read enough. */
 static char *next_post(const struct kl_flat_op *op, int *blocker)
 {
-    struct kl_board *b = op->board;
+    struct kl_shm_exchange *b = op->board;
 
     b->turn++;
-    char *post = kl_board_may_post(b, op->bytes, blocker) ? kl_board_open(b, op->bytes) : NULL;
+    char *post = kl_shm_exchange_may_post(b, op->bytes, blocker) ? kl_shm_exchange_open(b, op->bytes) : NULL;
     b->turn--;
     return post;
 }
@@ -476,7 +473,7 @@ static size_t merge_for(const struct kl_flat_op *op, int to, char *post, bool pa
 /* For this rank here, for its counterparts in what it posts next. False: there is no room yet. */
 static bool merge_core(const struct kl_flat_op *op)
 {
-    const struct kl_board *b = op->board;
+    const struct kl_shm_exchange *b = op->board;
     const size_t elem_bytes = op->share->elem_bytes, bytes = posted_across(op, b->rank, b->groups.n) * elem_bytes;
     int blocker;
     char *post = next_post(op, &blocker);
@@ -527,7 +524,7 @@ static char *place_of(const struct kl_flat_op *op, int rank)
 static void take(const struct kl_flat_op *op, int from)
 {
     const size_t bytes = posted_by(op, from);
-    const char *posted = kl_board_data(op->board, from, bytes);
+    const char *posted = kl_shm_exchange_data(op->board, from, bytes);
 
     if (op->share->func == KL_FUNC_ALL_TO_ALL) {
         size_t part = bytes / op->parts;
@@ -565,24 +562,25 @@ static bool looks_at_all(const struct kl_flat_op *op)
  * both in their next operations. False: not yet, or *rc says why not. */
 static bool agree(struct kl_flat_op *op, ncclResult_t *rc)
 {
-    struct kl_board *b = op->board;
+    struct kl_shm_exchange *b = op->board;
 
     if (looks_at_all(op) && b->compared == b->turn) return true;
     if (next_stage(op) != KL_FLAT_BRING) return true; /* compared in the turns that follow */
     if (op->share->more && b->turn - b->compared < COMPARED_AT_ONCE) return true;
-    if (!op->sources && b->turn - b->compared < KL_BOARD_LAG && !kl_board_neighbour_is_near(b)) return true;
-    enum kl_comparison got = kl_board_compare(b);
-    if (got == KL_OTHER) *rc = kl_board_refuse(b, kl_board_neighbour(b), function(op));
+    if (!op->sources && b->turn - b->compared < KL_SHM_EXCHANGE_LAG && !kl_shm_exchange_neighbour_is_near(b))
+        return true;
+    enum kl_comparison got = kl_shm_exchange_compare(b);
+    if (got == KL_OTHER) *rc = kl_shm_exchange_refuse(b, kl_shm_exchange_neighbour(b), function(op));
     if (got != KL_NOT_YET) return got == KL_SAME;
-    return b->turn - b->compared < KL_BOARD_LAG && (!op->sources || op->share->more);
+    return b->turn - b->compared < KL_SHM_EXCHANGE_LAG && (!op->sources || op->share->more);
 }
 
 /* Is the post of a source here, and of the same call? */
 static inline bool comes(const struct kl_flat_op *op, int from, ncclResult_t *rc)
 {
-    const enum kl_comparison got = kl_board_has_come(op->board, from, posted_by(op, from), op->share->signature);
+    const enum kl_comparison got = kl_shm_exchange_has_come(op->board, from, posted_by(op, from), op->share->signature);
 
-    if (got == KL_OTHER) *rc = kl_board_refuse(op->board, from, function(op));
+    if (got == KL_OTHER) *rc = kl_shm_exchange_refuse(op->board, from, function(op));
     return got == KL_SAME;
 }
 
@@ -609,15 +607,14 @@ static void leave_turn(const struct kl_flat_op *op)
     if (op->sources) op->board->taken = op->board->turn + 1;
     if (looks_at_all(op)) op->board->compared = op->board->turn + 1;
     if (op->bytes <= op->board->cell_bytes)
-        kl_board_next_small_turn(op->board);
+        kl_shm_exchange_next_small_round(op->board);
     else
-        kl_board_next_turn(op->board);
+        kl_shm_exchange_next_round(op->board);
 }
 
 static void end_turn(struct kl_flat_op *op)
 {
     leave_turn(op);
-    if (op->decides) kl_flat_decide_way(op);
     op->posted = false;
     op->arrived = 0;
     if (op->slices || op->by_core) {
@@ -626,10 +623,7 @@ static void end_turn(struct kl_flat_op *op)
     }
     if (op->stage != KL_FLAT_BRING) return;
     op->first += op->piece;
-    if (op->first < op->share->end)
-        begin_piece(op);
-    else if (op->way)
-        kl_flat_took_way(op);
+    if (op->first < op->share->end) begin_piece(op);
 }
 
 /* Is this turn its only one, or the last? */
@@ -661,11 +655,11 @@ enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc)
 }
 
 /* What is one turn, in which nothing has to be waited for, needs no more than that. */
-bool kl_flat_try_now(struct kl_flat_op *op, struct kl_board *board, const struct kl_channel_work *share,
+bool kl_flat_try_now(struct kl_flat_op *op, struct kl_shm_exchange *board, const struct kl_channel_work *share,
                      ncclResult_t *rc)
 {
     start(op, board, share);
-    if (!ends_with_turn(op) || op->way) return kl_flat_progress(op, rc) == KL_DONE;
+    if (!ends_with_turn(op)) return kl_flat_progress(op, rc) == KL_DONE;
     if (!try_post(op) || !collect(op, rc)) return *rc;
     leave_turn(op);
     return true;
@@ -675,14 +669,13 @@ bool kl_flat_try_now(struct kl_flat_op *op, struct kl_board *board, const struct
 
 bool kl_flat_prepost(const struct kl_flat_op *op, const struct kl_channel_work *share, uint64_t later)
 {
-    struct kl_board *b = op->board;
+    struct kl_shm_exchange *b = op->board;
     struct kl_flat_op next;
 
     if (!op->posted || !ends_with_turn(op) || is_rooted(op->share) || is_rooted(share)) return false;
     b->turn += later;
-    prepare(&next, b, share);
-    const bool posted = ends_with_turn(&next) && !kl_flat_may_go_by_core(&next) &&
-                        later <= kl_board_early(b, next.bytes) && try_post(&next);
+    start(&next, b, share);
+    const bool posted = ends_with_turn(&next) && later <= kl_shm_exchange_early(b, next.bytes) && try_post(&next);
     if (posted) b->posted = b->turn + 1;
     b->turn -= later;
     return posted;
@@ -695,12 +688,12 @@ static int blocker(struct kl_flat_op *op)
     int rank = -1;
 
     if (op->first >= op->share->end) return -1;
-    if (!op->posted) return kl_board_may_post(op->board, posted_here(op), &rank) ? -1 : rank;
+    if (!op->posted) return kl_shm_exchange_may_post(op->board, posted_here(op), &rank) ? -1 : rank;
     if (op->arrived == op->sources && op->by_core && op->stage == KL_FLAT_BRING)
         return next_post(op, &rank) ? -1 : rank;
-    if (op->arrived == op->sources) return looks_at_all(op) ? -1 : kl_board_neighbour(op->board);
+    if (op->arrived == op->sources) return looks_at_all(op) ? -1 : kl_shm_exchange_neighbour(op->board);
     rank = source(op, op->arrived);
-    return kl_board_is_there(op->board, rank, posted_by(op, rank)) ? -1 : rank;
+    return kl_shm_exchange_is_there(op->board, rank, posted_by(op, rank)) ? -1 : rank;
 }
 
 int kl_flat_blocked_on(struct kl_flat_op *op, bool gone)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * flat.h - a resumable collective over a board (board.h): all ranks at once, in one to three turns for each piece, however many they are.
+ * flat.h - a resumable collective over a board (shm_exchange.h): all ranks at once, in one to three turns for each piece, however many they are.
  *
  *                    who posts what                       who takes what
  *      broadcast     the root a piece, all a line         all others
@@ -14,7 +14,7 @@
  *                    then what they have merged for others their place on another core; those the same of all cores
  *
  * What depends on several rounds elsewhere depends on one or two flags here, which is what counts where ranks share cores: each round
- * costs a switch of every core. Whether reductions go by core is measured (flat_way.h).
+ * costs a switch of every core. Whether reductions go by core is said by the share (kl_share.hierarchical).
  *
  * Results:  merged in the order of ranks, or by core: all get the same bits. They get them again where the way is the same.
  * Aliasing: in place as NCCL defines it; buffers may be reused when the operation is DONE.
@@ -26,12 +26,14 @@
 
 #include "coll/shm/flat_op.h"
 
-enum { KL_FLAT_PART = 8 << 10 }; /* bytes of an all-to-all for each rank: up to these a board is faster than messages */
+enum {
+    KL_FLAT_PART = KL_SELECT_BOARD_PART
+}; /* bytes of an all-to-all for each rank: up to these a board is faster than messages */
 
-void kl_flat_start(struct kl_flat_op *op, struct kl_board *board, const struct kl_channel_work *share);
+void kl_flat_start(struct kl_flat_op *op, struct kl_shm_exchange *board, const struct kl_channel_work *share);
 
 /** The same, and look once whether all can be done. False: go on. *rc is set on failure, with true. */
-bool kl_flat_try_now(struct kl_flat_op *op, struct kl_board *board, const struct kl_channel_work *share,
+bool kl_flat_try_now(struct kl_flat_op *op, struct kl_shm_exchange *board, const struct kl_channel_work *share,
                      ncclResult_t *rc);
 
 /** Go on; DONE when this rank's part is complete. *rc is set on failure, with DONE. */

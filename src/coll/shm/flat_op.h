@@ -4,7 +4,7 @@
 #define KL_COLL_SHM_FLAT_OP_H
 
 #include "coll/pipeline/algorithm.h"
-#include "coll/shm/board.h"
+#include "coll/shm/shm_exchange.h"
 
 /** Turns of a piece, in this order; most have the first only. */
 enum kl_flat_stage {
@@ -14,7 +14,7 @@ enum kl_flat_stage {
 };
 
 struct kl_flat_op {
-    struct kl_board *board;
+    struct kl_shm_exchange *board;
     const struct kl_channel_work *share;
     size_t parts; /* that a rank posts at a time */
     size_t most;  /* elements of a piece, of a part where there are parts */
@@ -26,12 +26,9 @@ struct kl_flat_op {
     bool slices;  /* of the piece each rank merges its own, */
     bool by_core; /* first with those of its core, then with what other cores have */
     enum kl_flat_stage stage;
-    struct kl_lately *way; /* whether it goes by core (flat_way.h); NULL: that is out of the question */
-    uint64_t began;        /* ns; 0: it is not timed */
-    bool decides;          /* with it ranks tell what they have found */
-    bool posted;           /* this rank has, in this turn */
-    int sources;           /* ranks whose posts of this turn it takes, */
-    int arrived;           /* of which so many are here */
+    bool posted; /* this rank has, in this turn */
+    int sources; /* ranks whose posts of this turn it takes, */
+    int arrived; /* of which so many are here */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Flat where ranks do not keep step: a rank that runs ahead goes once round and no further, and data posted before
  * their turn are read in it. */
-#include "coll/shm/test_board_calls.h"
+#include "coll/shm/test_shm_exchange_calls.h"
 
 /* ---- a rank that runs ahead ---- */
 
@@ -26,11 +26,11 @@ static void follow(struct world *w, const struct call *c)
 }
 
 /* As after many posts in each area. */
-static void use_all_places(struct kl_board *b)
+static void use_all_places(struct kl_shm_exchange *b)
 {
-    for (int i = 0; i < KL_BOARD_AREAS; i++) {
+    for (int i = 0; i < KL_SHM_EXCHANGE_AREAS; i++) {
         b->area[i].used = b->area[i].places;
-        b->area[i].uses = (uint64_t)KL_BOARD_USES_PER_PLACE * b->area[i].places;
+        b->area[i].uses = (uint64_t)KL_SHM_EXCHANGE_USES_PER_PLACE * b->area[i].places;
     }
 }
 
@@ -61,34 +61,36 @@ static void expect_ahead(int n, int func, size_t bytes, int most, int followed)
 
 /* An area with so many places, on such a board. The writer waits for a sixteenth, and one; small turns are acknowledged
  * in groups. */
-static void expect_round(const struct kl_board *board, int func, size_t bytes, uint32_t places)
+static void expect_round(const struct kl_shm_exchange *board, int func, size_t bytes, uint32_t places)
 {
     uint32_t followed = places / 16 + 1;
 
-    if (bytes <= board->cell_bytes) followed = (followed + KL_BOARD_TOLD - 1) / KL_BOARD_TOLD * KL_BOARD_TOLD;
+    if (bytes <= board->cell_bytes)
+        followed = (followed + KL_SHM_EXCHANGE_ANNOUNCED - 1) / KL_SHM_EXCHANGE_ANNOUNCED * KL_SHM_EXCHANGE_ANNOUNCED;
     expect_ahead(board->nranks, func, bytes, (int)places, (int)followed);
 }
 
 /* Where each post needs a line, there are no more posts than lines. */
-static void expect_places(const struct kl_board *board, int func, size_t bytes, uint32_t places)
+static void expect_places(const struct kl_shm_exchange *board, int func, size_t bytes, uint32_t places)
 {
     const bool packed =
-        board->crowded && bytes > (size_t)(func == KL_FUNC_BROADCAST ? KL_BOARD_INLINE : KL_BOARD_PACKET);
+        board->crowded && bytes > (size_t)(func == KL_FUNC_BROADCAST ? KL_SHM_EXCHANGE_INLINE : KL_SHM_EXCHANGE_PACKET);
 
     expect_round(board, func, bytes, packed || places < board->nlines ? places : board->nlines);
 }
 
 /* In a broadcast, or a reduce, whose areas are of one cell, two, four. `brief`: places of the smallest. */
-static void expect_rounds(int func, const struct kl_board *board, const struct kl_board_area *areas, uint32_t brief)
+static void expect_rounds(int func, const struct kl_shm_exchange *board, const struct kl_shm_exchange_area *areas,
+                          uint32_t brief)
 {
-    expect_round(board, func, KL_BOARD_BRIEF, brief);
-    expect_round(board, func, KL_BOARD_BRIEF + 1, board->nlines);
-    expect_round(board, func, KL_BOARD_INLINE, board->nlines);
-    expect_round(board, func, KL_BOARD_INLINE + 1, board->area[KL_BOARD_PACKETS].places);
-    expect_round(board, func, KL_BOARD_PACKET, board->area[KL_BOARD_PACKETS].places);
-    expect_places(board, func, KL_BOARD_PACKET + 1, areas[0].places);
+    expect_round(board, func, KL_SHM_EXCHANGE_BRIEF, brief);
+    expect_round(board, func, KL_SHM_EXCHANGE_BRIEF + 1, board->nlines);
+    expect_round(board, func, KL_SHM_EXCHANGE_INLINE, board->nlines);
+    expect_round(board, func, KL_SHM_EXCHANGE_INLINE + 1, board->area[KL_SHM_EXCHANGE_PACKETS].places);
+    expect_round(board, func, KL_SHM_EXCHANGE_PACKET, board->area[KL_SHM_EXCHANGE_PACKETS].places);
+    expect_places(board, func, KL_SHM_EXCHANGE_PACKET + 1, areas[0].places);
     expect_places(board, func, board->cell_bytes, areas[0].places);
-    for (size_t i = 1, cells = 2; i < KL_BOARD_SIZES; i++, cells *= 2) {
+    for (size_t i = 1, cells = 2; i < KL_SHM_EXCHANGE_SIZES; i++, cells *= 2) {
         expect_places(board, func, cells / 2 * board->cell_bytes + 1, areas[i].places);
         expect_places(board, func, cells * board->cell_bytes, areas[i].places);
     }
@@ -96,26 +98,26 @@ static void expect_rounds(int func, const struct kl_board *board, const struct k
 
 static void expect_all_rounds(void)
 {
-    struct kl_board b;
+    struct kl_shm_exchange b;
 
-    kl_board_init(&b, 3, 0, crowded);
-    expect_rounds(KL_FUNC_BROADCAST, &b, &b.area[KL_BOARD_SOLO], crowded ? KL_BOARD_AHEAD : b.nlines);
-    expect_rounds(KL_FUNC_REDUCE, &b, &b.area[KL_BOARD_CELLS], b.nlines);
-    expect_places(&b, KL_FUNC_REDUCE, 4 * b.cell_bytes + 1, b.area[KL_BOARD_SLOTS].places);
-    expect_places(&b, KL_FUNC_REDUCE, b.slot_bytes, b.area[KL_BOARD_SLOTS].places);
+    kl_shm_exchange_init(&b, 3, 0, crowded);
+    expect_rounds(KL_FUNC_BROADCAST, &b, &b.area[KL_SHM_EXCHANGE_SOLO], crowded ? KL_SHM_EXCHANGE_AHEAD : b.nlines);
+    expect_rounds(KL_FUNC_REDUCE, &b, &b.area[KL_SHM_EXCHANGE_CELLS], b.nlines);
+    expect_places(&b, KL_FUNC_REDUCE, 4 * b.cell_bytes + 1, b.area[KL_SHM_EXCHANGE_SLOTS].places);
+    expect_places(&b, KL_FUNC_REDUCE, b.slot_bytes, b.area[KL_SHM_EXCHANGE_SLOTS].places);
 }
 
 /* Of so many ranks that lines are fewer than other places. */
 static void expect_fewer_lines(void)
 {
     enum { RANKS = 20 };
-    struct kl_board b;
+    struct kl_shm_exchange b;
 
-    kl_board_init(&b, RANKS, 0, crowded);
-    assert_true(b.nlines < b.area[KL_BOARD_SOLO].places);
-    expect_round(&b, KL_FUNC_BROADCAST, KL_BOARD_BRIEF, crowded ? KL_BOARD_AHEAD : b.nlines);
-    expect_places(&b, KL_FUNC_BROADCAST, KL_BOARD_PACKET + 1, b.area[KL_BOARD_SOLO].places);
-    expect_places(&b, KL_FUNC_REDUCE, KL_BOARD_PACKET + 1, b.area[KL_BOARD_CELLS].places);
+    kl_shm_exchange_init(&b, RANKS, 0, crowded);
+    assert_true(b.nlines < b.area[KL_SHM_EXCHANGE_SOLO].places);
+    expect_round(&b, KL_FUNC_BROADCAST, KL_SHM_EXCHANGE_BRIEF, crowded ? KL_SHM_EXCHANGE_AHEAD : b.nlines);
+    expect_places(&b, KL_FUNC_BROADCAST, KL_SHM_EXCHANGE_PACKET + 1, b.area[KL_SHM_EXCHANGE_SOLO].places);
+    expect_places(&b, KL_FUNC_REDUCE, KL_SHM_EXCHANGE_PACKET + 1, b.area[KL_SHM_EXCHANGE_CELLS].places);
 }
 
 static void a_rank_ahead_waits_only_on_wrap_around(void **state)
@@ -134,7 +136,7 @@ static void a_rank_ahead_waits_only_on_wrap_around(void **state)
 enum { EARLY_RANKS = 3, EARLY_CALLS = 5000, LARGEST = 6000, KEPT = 64 };
 
 static struct early {
-    struct kl_board board;
+    struct kl_shm_exchange board;
     struct kl_flat_op op;
     struct kl_channel_work share;
     struct kl_redop sum;
@@ -192,7 +194,7 @@ static int post_early(struct early *e, uint64_t *seed)
     int posted = 0;
 
     if (e->next <= e->call) e->next = e->call + 1;
-    for (; e->next - e->call < KL_BOARD_EARLY && draw(seed, 10); e->next++, posted++) {
+    for (; e->next - e->call < KL_SHM_EXCHANGE_EARLY && draw(seed, 10); e->next++, posted++) {
         const struct kl_channel_work s = early_share(e, e->next);
         if (!kl_flat_prepost(&e->op, &s, (uint64_t)(e->next - e->call))) break;
     }
@@ -202,16 +204,17 @@ static int post_early(struct early *e, uint64_t *seed)
 /* A rank may not overwrite its post while others have not come so far: some lag behind by as much as posts allow. */
 static void run_early(void)
 {
-    void *memory = zeroed(kl_board_bytes(EARLY_RANKS)), *mark = zeroed(EARLY_RANKS * sizeof(struct kl_arena_mark));
+    void *memory = zeroed(kl_shm_exchange_bytes(EARLY_RANKS)),
+         *mark = zeroed(EARLY_RANKS * sizeof(struct kl_arena_mark));
     uint64_t seed = 11;
     int left = EARLY_RANKS, posted = 0;
 
     for (int r = 0; r < EARLY_RANKS; r++) {
         early[r] = (struct early){0};
-        kl_board_init(&early[r].board, EARLY_RANKS, r, crowded);
-        for (int i = KL_BOARD_CELLS + 1; i < KL_BOARD_AREAS; i++)
-            early[r].board.area[i].places = KL_BOARD_LEAST_SLOTS; /* fewer than turns that are posted early */
-        kl_board_attach(&early[r].board, memory, mark);
+        kl_shm_exchange_init(&early[r].board, EARLY_RANKS, r, crowded);
+        for (int i = KL_SHM_EXCHANGE_CELLS + 1; i < KL_SHM_EXCHANGE_AREAS; i++)
+            early[r].board.area[i].places = KL_SHM_EXCHANGE_LEAST_SLOTS; /* fewer than turns that are posted early */
+        kl_shm_exchange_attach(&early[r].board, memory, mark);
         assert_int_equal(kl_redop_init(&early[r].sum, ncclInt32, ncclSum, EARLY_RANKS), ncclSuccess);
     }
     for (int favourite = 0; left; favourite = draw(&seed, 50) ? favourite : (int)draw(&seed, EARLY_RANKS)) {

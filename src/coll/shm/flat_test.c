@@ -3,7 +3,7 @@
  * Flat over an ordinary block of memory: many ranks in one thread, progressed in a changing order, operation after operation on the
  * same board, with every function, type and operator; and a thread per rank, which a thread sanitizer can watch.
  */
-#include "coll/shm/test_board_calls.h"
+#include "coll/shm/test_shm_exchange_calls.h"
 
 static void many_calls(int most_ranks)
 {
@@ -69,16 +69,7 @@ static void open_cores(struct world *w, int n, int cores, bool turns, size_t buf
     crowded = true;
     open_world(w, n, buffer);
     crowded = false;
-    for (int r = 0; r < n; r++) kl_board_group(&w->board[r], core);
-}
-
-/* Whatever could go by core does. */
-static void go_by_core(struct world *w)
-{
-    for (int r = 0; r < w->n; r++)
-        for (int i = 0; i < 2 * KL_BOARD_COMPARED; i++)
-            w->board[r].ways[i % 2][i / 2] =
-                (struct kl_lately){.block = 8, .warm = 1u << 30, .again = 1u << 20, .better = 1};
+    for (int r = 0; r < n; r++) kl_shm_exchange_group(&w->board[r], core);
 }
 
 /* Calls, most of them of more than a turn for each piece. Returns the number that went core by core. */
@@ -90,7 +81,7 @@ static int calls_of_cores(int n, int cores, bool turns)
     int across = 0;
 
     open_cores(&w, n, cores, turns, BYTES);
-    go_by_core(&w);
+    hierarchical = true;
     for (int i = 0; i < CALLS; i++) {
         struct call c = draw_call(&seed, n, BYTES);
         c.exact = true;
@@ -102,6 +93,7 @@ static int calls_of_cores(int n, int cores, bool turns)
         run_call(&w, &flat, &c, &seed);
         across += w.op[0].by_core;
     }
+    hierarchical = false;
     close_world(&w);
     return across;
 }
@@ -124,7 +116,7 @@ static void every_type_and_operator_by_core(void **state)
 
     (void)state;
     open_cores(&w, 4, 2, true, 160000);
-    go_by_core(&w);
+    hierarchical = true;
     for (int type = 0; type < ncclNumTypes; type++)
         for (int op = 0; op < ncclNumOps; op++)
             for (int func = KL_FUNC_REDUCE_SCATTER; func <= KL_FUNC_ALL_REDUCE; func++) {
@@ -136,37 +128,26 @@ static void every_type_and_operator_by_core(void **state)
                 run_call(&w, &flat, &c, &seed);
                 assert_true(w.op[3].by_core);
             }
+    hierarchical = false;
     close_world(&w);
 }
 
-static bool is_alike(const struct kl_lately *a, const struct kl_lately *b)
+/* And nothing else: by core ranks merge in another order. */
+static void the_share_says_whether_ranks_go_by_core(void **state)
 {
-    return a->better == b->better && a->uses == b->uses && a->number == b->number && a->block == b->block;
-}
-
-/* Both ways are used, and all ranks choose the same, though each measures times of its own. */
-static void ranks_choose_alike(void **state)
-{
-    enum { CALLS = 260, LEAST = 32 << 10 };
     static struct world w;
     uint64_t seed = 4;
-    int across = 0;
 
     (void)state;
     open_cores(&w, 4, 2, true, 160000);
-    for (int i = 0; i < CALLS; i++) {
-        struct call c = {
-            .func = KL_FUNC_REDUCE_SCATTER, .type = ncclInt32, .count = LEAST / 4 / sizeof(int32_t), .seed = seed};
+    for (int by_core = 0; by_core < 2; by_core++) {
+        struct call c = {.func = KL_FUNC_REDUCE_SCATTER, .type = ncclInt32, .count = 2000, .seed = seed};
+        hierarchical = by_core;
         assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 4), ncclSuccess);
         run_call(&w, &flat, &c, &seed);
-        across += w.op[0].by_core;
-        for (int r = 1; r < 4; r++) {
-            assert_int_equal(w.op[r].by_core, w.op[0].by_core);
-            for (int k = 0; k < 2 * KL_BOARD_COMPARED; k++)
-                assert_true(is_alike(&w.board[r].ways[k % 2][k / 2], &w.board[0].ways[k % 2][k / 2]));
-        }
+        for (int r = 0; r < 4; r++) assert_int_equal(w.op[r].by_core, by_core);
     }
-    assert_true(across > 0 && across < CALLS && w.board[0].comparisons >= 1);
+    hierarchical = false;
     close_world(&w);
 }
 
@@ -189,13 +170,13 @@ static ncclResult_t read_before_neighbour(struct call *c, struct call *first)
     ncclResult_t rc = ncclSuccess;
 
     open_world(&w, 4, 1000);
-    for (int i = 0; i < KL_BOARD_LAG; i++) assert_int_equal(begin_broadcast(&w, 0, c, true), KL_DONE);
-    for (int i = 1; i < KL_BOARD_LAG; i++) assert_int_equal(begin_broadcast(&w, 3, c, true), KL_DONE);
+    for (int i = 0; i < KL_SHM_EXCHANGE_LAG; i++) assert_int_equal(begin_broadcast(&w, 0, c, true), KL_DONE);
+    for (int i = 1; i < KL_SHM_EXCHANGE_LAG; i++) assert_int_equal(begin_broadcast(&w, 3, c, true), KL_DONE);
     assert_int_equal(begin_broadcast(&w, 3, c, false), KL_MOVED);
     assert_int_equal(go_on(&w, 3), KL_STALLED); /* the last one waits */
     assert_int_equal(kl_flat_blocked_on(&w.op[3], false), 2);
     begin_broadcast(&w, 2, first, true);
-    for (int i = 1; i < KL_BOARD_LAG; i++) begin_broadcast(&w, 2, c, true);
+    for (int i = 1; i < KL_SHM_EXCHANGE_LAG; i++) begin_broadcast(&w, 2, c, true);
     assert_int_equal(kl_flat_progress(&w.op[3], &rc), KL_DONE);
     close_world(&w);
     return rc;
@@ -324,7 +305,7 @@ static void refuse_another_size(const struct size_case *k)
         start_flat(&w, r, &s);
     }
     (void)kl_flat_progress(&w.op[1], &rc);
-    for (int i = 0; i < 2 * KL_BOARD_VAIN && !rc; i++) (void)kl_flat_progress(&w.op[0], &rc);
+    for (int i = 0; i < 2 * KL_SHM_EXCHANGE_MISSES && !rc; i++) (void)kl_flat_progress(&w.op[0], &rc);
     expect_case(k->text, rc == ncclInvalidUsage && w.recv[0][0] == 0x5a);
     close_world(&w);
 }
@@ -431,7 +412,7 @@ static void threads_agree(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest one_thread[] = {
         cmocka_unit_test(every_collective_is_right),
         cmocka_unit_test(every_collective_is_right_where_cores_are_shared),
         cmocka_unit_test(every_type_and_operator),
@@ -444,10 +425,13 @@ int main(void)
         cmocka_unit_test(a_departed_rank_is_named),
         cmocka_unit_test(hierarchical_results_equal_flat_results),
         cmocka_unit_test(every_type_and_operator_by_core),
-        cmocka_unit_test(ranks_choose_alike),
+        cmocka_unit_test(the_share_says_whether_ranks_go_by_core),
+    };
+    const struct CMUnitTest threads[] = {
         cmocka_unit_test(threads_agree),
         cmocka_unit_test(threads_of_two_cores_agree),
     };
+    const int failed = KOLO_TEST_THREADS_ONLY ? 0 : cmocka_run_group_tests(one_thread, NULL, NULL);
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return failed + cmocka_run_group_tests(threads, NULL, NULL);
 }

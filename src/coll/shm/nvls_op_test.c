@@ -607,13 +607,16 @@ static void leaving_after_the_work_is_fine(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_line_has_one_writer),      cmocka_unit_test(impossible_shapes_are_refused),
-        cmocka_unit_test(chunks_fit_the_ranks),           cmocka_unit_test(every_collective_is_right),
-        cmocka_unit_test(every_type_and_operator),        cmocka_unit_test(threads_agree),
-        cmocka_unit_test(calls_that_differ_are_an_error), cmocka_unit_test(missing_ranks_are_found),
-        cmocka_unit_test(leaving_after_the_work_is_fine),
+    const struct CMUnitTest one_thread[] = {
+        cmocka_unit_test(every_line_has_one_writer), cmocka_unit_test(impossible_shapes_are_refused),
+        cmocka_unit_test(chunks_fit_the_ranks),      cmocka_unit_test(every_collective_is_right),
+        cmocka_unit_test(every_type_and_operator),   cmocka_unit_test(calls_that_differ_are_an_error),
+        cmocka_unit_test(missing_ranks_are_found),   cmocka_unit_test(leaving_after_the_work_is_fine),
     };
+    const struct CMUnitTest threads[] = {
+        cmocka_unit_test(threads_agree),
+    };
+    const int failed = KOLO_TEST_THREADS_ONLY ? 0 : cmocka_run_group_tests(one_thread, NULL, NULL);
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return failed + cmocka_run_group_tests(threads, NULL, NULL);
 }

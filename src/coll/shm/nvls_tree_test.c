@@ -611,17 +611,16 @@ static void missing_ranks_of_a_later_node_are_found(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cluster_is_right),
-        cmocka_unit_test(every_type_and_operation),
-        cmocka_unit_test(heads_meet_in_a_network),
-        cmocka_unit_test(threads_agree),
-        cmocka_unit_test(slices_follow_each_other),
-        cmocka_unit_test(lent_memory_is_waited_for),
-        cmocka_unit_test(nodes_that_differ_are_an_error),
-        cmocka_unit_test(missing_ranks_are_found),
-        cmocka_unit_test(missing_ranks_of_a_later_node_are_found),
+    const struct CMUnitTest one_thread[] = {
+        cmocka_unit_test(every_cluster_is_right),    cmocka_unit_test(every_type_and_operation),
+        cmocka_unit_test(heads_meet_in_a_network),   cmocka_unit_test(slices_follow_each_other),
+        cmocka_unit_test(lent_memory_is_waited_for), cmocka_unit_test(nodes_that_differ_are_an_error),
+        cmocka_unit_test(missing_ranks_are_found),   cmocka_unit_test(missing_ranks_of_a_later_node_are_found),
     };
+    const struct CMUnitTest threads[] = {
+        cmocka_unit_test(threads_agree),
+    };
+    const int failed = KOLO_TEST_THREADS_ONLY ? 0 : cmocka_run_group_tests(one_thread, NULL, NULL);
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return failed + cmocka_run_group_tests(threads, NULL, NULL);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/zcopy/cma.h"
 
-#include "coll/shm/board.h"
+#include "coll/shm/shm_exchange.h"
 #include "coll/zcopy/peer_direct_work.h"
+#include "device/host/bulk_copy.h"
 
 enum {
     BLOCKS = 512 << 10, /* of all ranks together */
@@ -40,7 +41,7 @@ static bool read_from(struct kl_read_work *w, int rank, size_t at, void *to, siz
 {
     const struct kl_read_far *far = &w->far[rank];
 
-    if (!bytes || kl_cma_read(&far->owner, &w->seen[rank], to, far->at[KL_LENT_SEND] + at, bytes)) return true;
+    if (!bytes || kl_cma_read(&far->owner, &w->seen[rank], to, far->at[KL_PEER_BUFFER_SEND] + at, bytes)) return true;
     w->lost = rank;
     return false;
 }
@@ -49,14 +50,15 @@ static bool write_to(struct kl_read_work *w, int rank, size_t at, const void *fr
 {
     const struct kl_read_far *far = &w->far[rank];
 
-    if (!bytes || kl_cma_write(&far->owner, &w->seen[rank], far->at[KL_LENT_RECV] + at, from, bytes)) return true;
+    if (!bytes || kl_cma_write(&far->owner, &w->seen[rank], far->at[KL_PEER_BUFFER_RECV] + at, from, bytes))
+        return true;
     w->lost = rank;
     return false;
 }
 
 static void copy_own(const struct kl_read_work *w, void *to, const void *from, size_t bytes)
 {
-    if (to != from && bytes) kl_stores_copy(w->stores, to, from, bytes);
+    if (to != from && bytes) kl_copy_result(to, from, bytes, w->share->nt);
 }
 
 /* ---- slices ---- */
@@ -131,7 +133,7 @@ static enum kl_read_progress fetch_some(struct kl_read_work *w)
 /* ---- reductions ---- */
 
 /* All ranks' inputs from byte `at` on, here: this rank's where it is, the others' in the scratch. */
-static bool fetch_inputs(struct kl_read_work *w, size_t at, size_t bytes, const void *inputs[KL_BOARD_RANKS])
+static bool fetch_inputs(struct kl_read_work *w, size_t at, size_t bytes, const void *inputs[KL_SHM_EXCHANGE_RANKS])
 {
     char *to = w->scratch + block_bytes(w->nranks); /* the first block is for results */
 
@@ -145,10 +147,10 @@ static bool fetch_inputs(struct kl_read_work *w, size_t at, size_t bytes, const 
     return true;
 }
 
-static void reduce(const struct kl_read_work *w, const void *inputs[KL_BOARD_RANKS], char *to, size_t bytes)
+static void reduce(const struct kl_read_work *w, const void *inputs[KL_SHM_EXCHANGE_RANKS], char *to, size_t bytes)
 {
     for (size_t at = 0, some; at < bytes; at += some) {
-        const void *partial[KL_BOARD_RANKS];
+        const void *partial[KL_SHM_EXCHANGE_RANKS];
         some = min_size(bytes - at, KL_MAPPED_BLOCK);
         for (int r = 0; r < w->nranks; r++) partial[r] = (const char *)inputs[r] + at;
         kl_mapped_reduce(w->share, w->nranks, partial, to + at, some / w->share->elem_bytes);
@@ -160,7 +162,7 @@ static enum kl_read_progress scatter_some(struct kl_read_work *w)
     const struct kl_channel_work *s = w->share;
     const size_t part = part_bytes(s), some = min_size(part - w->moved, block_bytes(w->nranks));
     const size_t at = (size_t)w->rank * part + w->moved;
-    const void *inputs[KL_BOARD_RANKS];
+    const void *inputs[KL_SHM_EXCHANGE_RANKS];
     char *to = (char *)s->recv + w->moved;
     const bool in_place = to == (const char *)s->send + at; /* among the inputs */
 
@@ -189,7 +191,7 @@ static enum kl_read_progress slice_some(struct kl_read_work *w)
 {
     const struct kl_read_slice own = kl_read_slice(w, w->rank);
     const size_t at = own.at + w->moved, some = min_size(own.end - at, block_bytes(w->nranks));
-    const void *inputs[KL_BOARD_RANKS];
+    const void *inputs[KL_SHM_EXCHANGE_RANKS];
 
     if (!some) return KL_READ_DONE;
     if (!fetch_inputs(w, at, some, inputs)) return KL_READ_LOST;

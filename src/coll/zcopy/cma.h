@@ -16,13 +16,12 @@
 
 #include "coll/pipeline/algorithm.h"
 #include "coll/zcopy/peer_buffer.h"
-#include "coll/stores.h"
 #include "os/cma.h"
 
 /** Where a rank's buffers are: addresses in its own memory. */
 struct kl_read_far {
     struct kl_cma_process owner;
-    uint64_t at[KL_LENT_BUFFERS];
+    uint64_t at[KL_PEER_BUFFER_BUFFERS];
 };
 
 struct kl_read_work {
@@ -30,12 +29,11 @@ struct kl_read_work {
     int rank, nranks;
     const struct kl_read_far *far; /* by rank, as: */
     struct kl_cma_cache *seen;
-    char *scratch;            /* kl_read_scratch_bytes */
-    struct kl_stores *stores; /* of what this rank copies itself */
-    int taken;                /* other ranks that are done with, */
-    size_t moved;             /* and bytes of the next one, or of the slice; */
-    size_t reduced;           /* behind these, so many lie reduced in the scratch, and may have been written to some */
-    int lost;                 /* the rank whose memory cannot be reached */
+    char *scratch;  /* kl_read_scratch_bytes */
+    int taken;      /* other ranks that are done with, */
+    size_t moved;   /* and bytes of the next one, or of the slice; */
+    size_t reduced; /* behind these, so many lie reduced in the scratch, and may have been written to some */
+    int lost;       /* the rank whose memory cannot be reached */
 };
 
 size_t kl_read_scratch_bytes(int nranks);

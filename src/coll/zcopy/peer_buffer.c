@@ -10,30 +10,31 @@ enum { NOWHERE = UINT8_MAX }; /* block: the buffer is not lent */
 
 /* ---- life ---- */
 
-ncclResult_t kl_lent_init(struct kl_lent *lent, const struct kl_device_kind *devices, int nranks, int rank)
+ncclResult_t kl_peer_buffers_init(struct kl_peer_buffers *lent, const struct kl_device_kind *devices, int nranks,
+                                  int rank)
 {
-    *lent = (struct kl_lent){.devices = devices, .nranks = nranks, .rank = rank};
-    lent->far = kl_inject_calloc((size_t)nranks, sizeof(struct kl_lent_far *));
+    *lent = (struct kl_peer_buffers){.devices = devices, .nranks = nranks, .rank = rank};
+    lent->far = kl_inject_calloc((size_t)nranks, sizeof(struct kl_peer_buffers_remote *));
     return lent->far ? ncclSuccess : KL_NOMEM("lent buffers");
 }
 
-static void forget_own(struct kl_lent *l)
+static void forget_own(struct kl_peer_buffers *l)
 {
     for (int i = 0; i < l->nown; i++) (void)l->devices->unexport(&l->own[i].ticket);
     l->nown = l->watched = 0;
     l->epoch++;
 }
 
-static void forget_far(const struct kl_lent *l, struct kl_lent_far *far)
+static void forget_far(const struct kl_peer_buffers *l, struct kl_peer_buffers_remote *far)
 {
-    for (int b = 0; b < KL_LENT_BLOCKS; b++) {
+    for (int b = 0; b < KL_PEER_BUFFER_BLOCKS; b++) {
         l->devices->unimport(far->import[b]);
         far->import[b] = NULL;
         far->base[b] = NULL;
     }
 }
 
-void kl_lent_fini(struct kl_lent *l)
+void kl_peer_buffers_fini(struct kl_peer_buffers *l)
 {
     if (!l->far) return;
     forget_own(l);
@@ -48,27 +49,27 @@ void kl_lent_fini(struct kl_lent *l)
 /* ---- this rank's ---- */
 
 /* One of the list after the other is looked at, operation by operation. */
-static bool was_freed(struct kl_lent *l)
+static bool was_freed(struct kl_peer_buffers *l)
 {
     struct kl_memory memory;
 
     if (!l->nown) return false;
-    const struct kl_lent_own *o = &l->own[l->watched++ % l->nown];
+    const struct kl_peer_buffer_own *o = &l->own[l->watched++ % l->nown];
     l->devices->lookup(o->base, &memory);
     return memory.kind != KL_MEMORY_SHAREABLE;
 }
 
 /* Its place in the list; -1: it is not there, or was freed. */
-static int listed(const struct kl_lent *l, const struct kl_memory *memory)
+static int listed(const struct kl_peer_buffers *l, const struct kl_memory *memory)
 {
     for (int i = 0; i < l->nown; i++)
         if (l->own[i].base == memory->base) return i;
     return -1;
 }
 
-static int list(struct kl_lent *l, const struct kl_memory *memory)
+static int list(struct kl_peer_buffers *l, const struct kl_memory *memory)
 {
-    struct kl_lent_own *o = &l->own[l->nown];
+    struct kl_peer_buffer_own *o = &l->own[l->nown];
     int quiet = kl_error_quiet(1);
     ncclResult_t rc = l->devices->export_range(memory->base, memory->bytes, &o->ticket);
 
@@ -80,7 +81,8 @@ static int list(struct kl_lent *l, const struct kl_memory *memory)
     return l->nown++;
 }
 
-static void describe(struct kl_lent *l, const void *buffer, enum kl_lent_which which, struct kl_lent_card *card)
+static void describe(struct kl_peer_buffers *l, const void *buffer, enum kl_peer_buffer_which which,
+                     struct kl_peer_buffer_info *card)
 {
     struct kl_memory memory;
 
@@ -99,31 +101,34 @@ static void describe(struct kl_lent *l, const void *buffer, enum kl_lent_which w
     card->fresh |= !l->own[i].told;
 }
 
-void kl_lent_card(struct kl_lent *l, const void *const buffer[KL_LENT_BUFFERS], struct kl_lent_card *card)
+void kl_peer_buffer_info(struct kl_peer_buffers *l, const void *const buffer[KL_PEER_BUFFER_BUFFERS],
+                         struct kl_peer_buffer_info *card)
 {
-    if (l->nown + KL_LENT_BUFFERS > KL_LENT_BLOCKS || was_freed(l)) forget_own(l);
-    *card = (struct kl_lent_card){.lends = true};
-    for (int i = 0; i < KL_LENT_BUFFERS; i++) describe(l, buffer[i], (enum kl_lent_which)i, card);
+    if (l->nown + KL_PEER_BUFFER_BUFFERS > KL_PEER_BUFFER_BLOCKS || was_freed(l)) forget_own(l);
+    *card = (struct kl_peer_buffer_info){.lends = true};
+    for (int i = 0; i < KL_PEER_BUFFER_BUFFERS; i++) describe(l, buffer[i], (enum kl_peer_buffer_which)i, card);
     card->epoch = l->epoch;
 }
 
-struct kl_lent_card kl_lent_card_of(enum kl_lent_which which, uint64_t at, uint32_t epoch, unsigned block)
+struct kl_peer_buffer_info kl_peer_buffer_info_of(enum kl_peer_buffer_which which, uint64_t at, uint32_t epoch,
+                                                  unsigned block)
 {
-    struct kl_lent_card card = {.epoch = epoch, .block = {NOWHERE, NOWHERE}, .lends = true};
+    struct kl_peer_buffer_info card = {.epoch = epoch, .block = {NOWHERE, NOWHERE}, .lends = true};
 
     card.at[which] = at;
     card.block[which] = (uint8_t)block;
     return card;
 }
 
-void kl_lent_tickets(const struct kl_lent *l, const struct kl_lent_card *card, struct kl_lent_tickets *tickets)
+void kl_peer_buffer_handles(const struct kl_peer_buffers *l, const struct kl_peer_buffer_info *card,
+                            struct kl_peer_buffer_handles *tickets)
 {
-    *tickets = (struct kl_lent_tickets){0};
-    for (int i = 0; i < KL_LENT_BUFFERS; i++)
+    *tickets = (struct kl_peer_buffer_handles){0};
+    for (int i = 0; i < KL_PEER_BUFFER_BUFFERS; i++)
         if (card->block[i] < l->nown) tickets->ticket[i] = l->own[card->block[i]].ticket;
 }
 
-void kl_lent_told(struct kl_lent *l)
+void kl_peer_buffers_announced(struct kl_peer_buffers *l)
 {
     for (int i = 0; i < l->nown; i++) l->own[i].told = true;
 }
@@ -131,10 +136,11 @@ void kl_lent_told(struct kl_lent *l)
 /* ---- others' ---- */
 
 /* NULL: there is no memory. */
-static struct kl_lent_far *far_of(struct kl_lent *l, int rank, const struct kl_lent_card *card)
+static struct kl_peer_buffers_remote *far_of(struct kl_peer_buffers *l, int rank,
+                                             const struct kl_peer_buffer_info *card)
 {
     if (!l->far[rank]) l->far[rank] = kl_inject_calloc(1, sizeof **l->far);
-    struct kl_lent_far *far = l->far[rank];
+    struct kl_peer_buffers_remote *far = l->far[rank];
     if (!far) return NULL;
 
     if (far->epoch != card->epoch) forget_far(l, far);
@@ -142,17 +148,18 @@ static struct kl_lent_far *far_of(struct kl_lent *l, int rank, const struct kl_l
     return far;
 }
 
-ncclResult_t kl_lent_import(struct kl_lent *l, int rank, const struct kl_lent_card *card,
-                            const struct kl_lent_tickets *tickets, uint64_t deadline)
+ncclResult_t kl_peer_buffer_import(struct kl_peer_buffers *l, int rank, const struct kl_peer_buffer_info *card,
+                                   const struct kl_peer_buffer_handles *tickets, uint64_t deadline)
 {
-    struct kl_lent_far *far = far_of(l, rank, card);
+    struct kl_peer_buffers_remote *far = far_of(l, rank, card);
 
     if (!far) return KL_NOMEM("lent buffers");
-    for (int i = 0; i < KL_LENT_BUFFERS; i++) {
+    for (int i = 0; i < KL_PEER_BUFFER_BUFFERS; i++) {
         const unsigned b = card->block[i];
         void *base;
         if (b == NOWHERE) continue;
-        if (b >= KL_LENT_BLOCKS) return KL_FAIL(ncclRemoteError, "rank %d lends an allocation without a number", rank);
+        if (b >= KL_PEER_BUFFER_BLOCKS)
+            return KL_FAIL(ncclRemoteError, "rank %d lends an allocation without a number", rank);
         if (far->base[b]) continue;
         KL_TRY(l->devices->import(&tickets->ticket[i], deadline, &far->import[b], &base));
         far->base[b] = base;
@@ -161,19 +168,20 @@ ncclResult_t kl_lent_import(struct kl_lent *l, int rank, const struct kl_lent_ca
     return ncclSuccess;
 }
 
-static bool is_mapped(const struct kl_lent_far *far, unsigned block, uint64_t at, size_t bytes)
+static bool is_mapped(const struct kl_peer_buffers_remote *far, unsigned block, uint64_t at, size_t bytes)
 {
-    if (!far || block >= KL_LENT_BLOCKS || !far->base[block]) return false;
+    if (!far || block >= KL_PEER_BUFFER_BLOCKS || !far->base[block]) return false;
     return at <= far->bytes[block] && bytes <= far->bytes[block] - at;
 }
 
-char *kl_lent_find(struct kl_lent *l, int rank, const struct kl_lent_card *card, enum kl_lent_which which, size_t bytes)
+char *kl_peer_buffer_find(struct kl_peer_buffers *l, int rank, const struct kl_peer_buffer_info *card,
+                          enum kl_peer_buffer_which which, size_t bytes)
 {
     const unsigned b = card->block[which];
 
     if (b == NOWHERE) return NULL;
     if (!l->processes) return (char *)(uintptr_t)card->at[which];
     if (rank == l->rank) return (char *)(uintptr_t)l->own[b].base + card->at[which];
-    const struct kl_lent_far *far = far_of(l, rank, card);
+    const struct kl_peer_buffers_remote *far = far_of(l, rank, card);
     return is_mapped(far, b, card->at[which], bytes) ? far->base[b] + card->at[which] : NULL;
 }

@@ -52,14 +52,15 @@ static void post_card(struct kl_mapped_op *op)
     struct kl_mapped *m = op->mapped;
     const struct kl_channel_work *s = op->work.share;
     const int me = m->board.rank;
-    struct kl_mapped_card *card = kl_board_open(&m->board, sizeof *card);
-    const void *const buffer[KL_LENT_BUFFERS] = {lends_send(s, me) ? s->send : NULL,
-                                                 lends_recv(s, me) ? s->recv : NULL};
+    struct kl_mapped_card *card = kl_shm_exchange_open(&m->board, sizeof *card);
+    const void *const buffer[KL_PEER_BUFFER_BUFFERS] = {lends_send(s, me) ? s->send : NULL,
+                                                        lends_recv(s, me) ? s->recv : NULL};
 
-    _Static_assert(sizeof *card <= KL_BOARD_INLINE, "a card travels in a line");
+    _Static_assert(sizeof *card <= KL_SHM_EXCHANGE_INLINE, "a card travels in a line");
     const bool apart = !overwrites_own(op);
-    *card = (struct kl_mapped_card){.readable = s->mark && apart, .word = s->word};
-    if (!m->broken && s->lends && apart) kl_lent_card(&m->lent, buffer, &card->lent);
+    kl_shm_exchange_copies(&m->board, card, kl_mapped_send_bytes(&op->work));
+    *card = (struct kl_mapped_card){.readable = s->mark && apart};
+    if (!m->broken && s->lends && apart) kl_peer_buffer_info(&m->lent, buffer, &card->lent);
     if (s->mark) card->far = (struct kl_read_far){kl_cma_self(s->mark), {address(s->send), address(s->recv)}};
 }
 
@@ -69,25 +70,25 @@ static size_t posted_bytes(const struct kl_mapped_op *op)
     if (op->stage == KL_MAPPED_CARDS) return sizeof(struct kl_mapped_card);
     if (op->stage == KL_MAPPED_LEFT) return sizeof(struct kl_read_left);
     if (op->stage == KL_MAPPED_REPAIR) return op->mend.piece.bytes;
-    return op->stage == KL_MAPPED_TICKETS ? sizeof(struct kl_lent_tickets) : 1;
+    return op->stage == KL_MAPPED_TICKETS ? sizeof(struct kl_peer_buffer_handles) : 1;
 }
 
 static void post(struct kl_mapped_op *op)
 {
-    struct kl_board *b = &op->mapped->board;
+    struct kl_shm_exchange *b = &op->mapped->board;
 
     if (op->stage == KL_MAPPED_CARDS)
         post_card(op);
     else if (op->stage == KL_MAPPED_LEFT)
-        memcpy(kl_board_open(b, sizeof op->left), &op->left, sizeof op->left);
+        memcpy(kl_shm_exchange_open(b, sizeof op->left), &op->left, sizeof op->left);
     else if (op->stage == KL_MAPPED_REPAIR)
-        kl_repair_post(&op->mend, kl_board_open(b, posted_bytes(op)));
+        kl_repair_post(&op->mend, kl_shm_exchange_open(b, posted_bytes(op)));
     else if (op->stage == KL_MAPPED_TICKETS)
-        kl_lent_tickets(&op->mapped->lent, &op->mapped->card[b->rank],
-                        kl_board_open(b, sizeof(struct kl_lent_tickets)));
+        kl_peer_buffer_handles(&op->mapped->lent, &op->mapped->card[b->rank],
+                               kl_shm_exchange_open(b, sizeof(struct kl_peer_buffer_handles)));
     else
-        *(uint8_t *)kl_board_open(b, 1) = !op->failed;
-    kl_board_announce(b, posted_bytes(op), op->work.share->signature);
+        *(uint8_t *)kl_shm_exchange_open(b, 1) = !op->failed;
+    kl_shm_exchange_announce(b, posted_bytes(op), op->work.share->signature);
 }
 
 static bool try_post(struct kl_mapped_op *op)
@@ -95,7 +96,7 @@ static bool try_post(struct kl_mapped_op *op)
     int blocker;
 
     if (op->posted) return true;
-    if (!kl_board_may_post(&op->mapped->board, posted_bytes(op), &blocker)) return false;
+    if (!kl_shm_exchange_may_post(&op->mapped->board, posted_bytes(op), &blocker)) return false;
     post(op);
     return op->posted = true;
 }
@@ -106,13 +107,13 @@ static bool try_post(struct kl_mapped_op *op)
 static bool import(struct kl_mapped_op *op, int from)
 {
     struct kl_mapped *m = op->mapped;
-    struct kl_lent_tickets tickets;
+    struct kl_peer_buffer_handles tickets;
 
     if (from == m->board.rank || !m->card[from].fresh) return true;
     if (!op->deadline) op->deadline = kl_deadline_in_ms(PATIENCE_MS);
-    memcpy(&tickets, kl_board_data(&m->board, from, sizeof tickets), sizeof tickets);
+    memcpy(&tickets, kl_shm_exchange_data(&m->board, from, sizeof tickets), sizeof tickets);
     int quiet = kl_error_quiet(1);
-    ncclResult_t rc = kl_lent_import(&m->lent, from, &m->card[from], &tickets, op->deadline);
+    ncclResult_t rc = kl_peer_buffer_import(&m->lent, from, &m->card[from], &tickets, op->deadline);
     kl_error_quiet(quiet);
     op->failed |= rc && rc != ncclInProgress;
     return rc != ncclInProgress;
@@ -123,26 +124,25 @@ static void hear_card(struct kl_mapped_op *op, int from)
     struct kl_mapped *m = op->mapped;
     struct kl_mapped_card card;
 
-    memcpy(&card, kl_board_data(&m->board, from, sizeof card), sizeof card);
+    memcpy(&card, kl_shm_exchange_data(&m->board, from, sizeof card), sizeof card);
     m->card[from] = card.lent;
     m->far[from] = card.far;
     op->all &= card.lent.lends;
     op->fresh |= card.lent.fresh;
     op->readable &= card.readable;
-    kl_negotiation_gather(&op->outcome.word, from, &card.word);
 }
 
 static bool hear(struct kl_mapped_op *op, int from)
 {
-    struct kl_board *b = &op->mapped->board;
+    struct kl_shm_exchange *b = &op->mapped->board;
 
     if (op->stage == KL_MAPPED_TICKETS) return import(op, from);
     if (op->stage == KL_MAPPED_CARDS)
         hear_card(op, from);
     else if (op->stage == KL_MAPPED_LEFT)
-        memcpy(&op->mapped->left[from], kl_board_data(b, from, sizeof op->left), sizeof op->left);
+        memcpy(&op->mapped->left[from], kl_shm_exchange_data(b, from, sizeof op->left), sizeof op->left);
     else if (op->stage == KL_MAPPED_VERDICTS)
-        op->all &= *(const uint8_t *)kl_board_data(b, from, 1) != 0;
+        op->all &= *(const uint8_t *)kl_shm_exchange_data(b, from, 1) != 0;
     return true;
 }
 
@@ -154,8 +154,10 @@ static bool find_buffers(struct kl_mapped_op *op)
     const struct kl_channel_work *s = op->work.share;
 
     for (int r = 0; r < m->board.nranks; r++) {
-        m->send[r] = kl_lent_find(&m->lent, r, &m->card[r], KL_LENT_SEND, kl_mapped_send_bytes(&op->work));
-        m->recv[r] = kl_lent_find(&m->lent, r, &m->card[r], KL_LENT_RECV, kl_mapped_recv_bytes(&op->work));
+        m->send[r] =
+            kl_peer_buffer_find(&m->lent, r, &m->card[r], KL_PEER_BUFFER_SEND, kl_mapped_send_bytes(&op->work));
+        m->recv[r] =
+            kl_peer_buffer_find(&m->lent, r, &m->card[r], KL_PEER_BUFFER_RECV, kl_mapped_recv_bytes(&op->work));
         if ((lends_send(s, r) && !m->send[r]) || (lends_recv(s, r) && !m->recv[r])) return false;
     }
     return true;
@@ -163,36 +165,19 @@ static bool find_buffers(struct kl_mapped_op *op)
 
 static bool reads(const struct kl_mapped_op *op)
 {
-    return op->outcome.end == KL_NEGOTIATED_READ;
-}
-
-static struct kl_stores *stores_of(struct kl_mapped_op *op)
-{
-    return &op->mapped->stores[reads(op)][op->work.share->func];
-}
-
-/* Bytes that all ranks read and write together. */
-static size_t all_bytes(const struct kl_mapped_op *op)
-{
-    const size_t n = (size_t)op->mapped->board.nranks;
-    const int func = op->work.share->func;
-
-    return (func == KL_FUNC_BROADCAST ? 1 : n) * kl_mapped_send_bytes(&op->work) +
-           (func == KL_FUNC_REDUCE ? 1 : n) * kl_mapped_recv_bytes(&op->work);
+    return op->agreed == KL_AGREED_KERNEL;
 }
 
 static void begin_work(struct kl_mapped_op *op, ncclResult_t *rc)
 {
     op->stage = KL_MAPPED_WORK;
-    op->reading.stores = stores_of(op);
-    op->work.nontemporal = kl_stores_begin(stores_of(op), op->mapped->board.nranks, all_bytes(op));
     if (!reads(op) && !find_buffers(op))
         *rc = KL_FAIL(ncclRemoteError, "%s: a rank has lent a buffer that is outside of its memory", function(op));
 }
 
 static void decline(struct kl_mapped_op *op)
 {
-    op->outcome.end = KL_NEGOTIATED_DECLINED;
+    op->agreed = KL_AGREED_STAGED;
     op->stage = KL_MAPPED_END;
 }
 
@@ -209,10 +194,10 @@ static void after_cards(struct kl_mapped_op *op, ncclResult_t *rc)
 {
     struct kl_mapped *m = op->mapped;
 
-    op->outcome.end = op->all                                  ? KL_NEGOTIATED_MAPPED
-                      : op->readable && op->outcome.word.reads ? KL_NEGOTIATED_READ
-                                                               : KL_NEGOTIATED_DECLINED;
-    if (op->outcome.end == KL_NEGOTIATED_DECLINED) {
+    op->agreed = op->all                                 ? KL_AGREED_DIRECT
+                 : op->readable && op->work.share->reads ? KL_AGREED_KERNEL
+                                                         : KL_AGREED_STAGED;
+    if (op->agreed == KL_AGREED_STAGED) {
         decline(op);
     } else if (reads(op) && !m->proved) {
         op->failed = !may_read_all(m);
@@ -229,16 +214,18 @@ static void after_cards(struct kl_mapped_op *op, ncclResult_t *rc)
 static void after_verdicts(struct kl_mapped_op *op, ncclResult_t *rc)
 {
     struct kl_mapped *m = op->mapped;
+    const bool by_kernel = reads(op);
 
-    if (reads(op))
+    if (by_kernel)
         m->proved = op->all;
     else
         m->broken = !op->all;
     if (!op->all) {
         decline(op);
+        if (by_kernel) op->agreed = KL_AGREED_REFUSED;
         return;
     }
-    if (!reads(op)) kl_lent_told(&m->lent);
+    if (!by_kernel) kl_peer_buffers_announced(&m->lent);
     begin_work(op, rc);
 }
 
@@ -251,7 +238,7 @@ static void after_left(struct kl_mapped_op *op)
     for (int r = 0; r < m->board.nranks; r++) lost |= m->left[r].lost;
     op->stage = lost ? KL_MAPPED_REPAIR : KL_MAPPED_END;
     if (!lost) return;
-    op->outcome.end = KL_NEGOTIATED_REPAIRED;
+    op->agreed = KL_AGREED_REPAIRED;
     kl_repair_start(&op->mend, &op->reading, m->left, m->board.slot_bytes);
     if (!op->mend.piece.bytes) op->stage = KL_MAPPED_END;
 }
@@ -259,10 +246,10 @@ static void after_left(struct kl_mapped_op *op)
 /* A piece is there. */
 static void take_piece(struct kl_mapped_op *op)
 {
-    const struct kl_board *b = &op->mapped->board;
-    const void *posts[KL_BOARD_RANKS];
+    const struct kl_shm_exchange *b = &op->mapped->board;
+    const void *posts[KL_SHM_EXCHANGE_RANKS];
 
-    for (int r = 0; r < b->nranks; r++) posts[r] = kl_board_data(b, r, op->mend.piece.bytes);
+    for (int r = 0; r < b->nranks; r++) posts[r] = kl_shm_exchange_data(b, r, op->mend.piece.bytes);
     kl_repair_take(&op->mend, posts);
 }
 
@@ -284,17 +271,18 @@ static void next_stage(struct kl_mapped_op *op, ncclResult_t *rc)
 /* False: not yet, or *rc says why not. */
 static bool turn(struct kl_mapped_op *op, ncclResult_t *rc)
 {
-    struct kl_board *b = &op->mapped->board;
+    struct kl_shm_exchange *b = &op->mapped->board;
 
     if (!try_post(op)) return false;
     for (; op->arrived < b->nranks; op->arrived++) {
-        const enum kl_comparison got = kl_board_has_come(b, op->arrived, posted_bytes(op), op->work.share->signature);
-        if (got == KL_OTHER) *rc = kl_board_refuse(b, op->arrived, function(op));
+        const enum kl_comparison got =
+            kl_shm_exchange_has_come(b, op->arrived, posted_bytes(op), op->work.share->signature);
+        if (got == KL_OTHER) *rc = kl_shm_exchange_refuse(b, op->arrived, function(op));
         if (got != KL_SAME || !hear(op, op->arrived)) return false;
     }
     if (op->stage == KL_MAPPED_REPAIR) take_piece(op);
     b->compared = b->turn + 1;
-    kl_board_next_turn(b);
+    kl_shm_exchange_next_round(b);
     op->posted = false;
     op->arrived = 0;
     next_stage(op, rc);
@@ -323,11 +311,9 @@ static bool read_some(struct kl_mapped_op *op)
 
 static bool map_some(struct kl_mapped_op *op)
 {
-    const uint64_t began = kl_stores_begin_copy(stores_of(op));
     const bool done = kl_mapped_work(&op->work);
 
-    if (op->work.nontemporal) kl_nontemporal_fence();
-    kl_stores_end_copy(stores_of(op), began);
+    if (op->work.share->nt) kl_nontemporal_fence();
     return done;
 }
 
@@ -342,7 +328,6 @@ static void work_some(struct kl_mapped_op *op, ncclResult_t *rc)
     const bool done = reads(op) ? read_some(op) : map_some(op);
     kl_arena_untouch(m->mark, m->board.rank);
     if (!done) return;
-    kl_stores_end(stores_of(op));
     op->stage = reads(op) ? KL_MAPPED_LEFT : KL_MAPPED_END;
 }
 
@@ -368,24 +353,24 @@ void kl_mapped_start(struct kl_mapped_op *op, struct kl_mapped *mapped, const st
 /* Mapped buffers are in use until all have come to the end. */
 static bool is_mapped(const struct kl_mapped_op *op)
 {
-    return op->outcome.end == KL_NEGOTIATED_MAPPED;
+    return op->agreed == KL_AGREED_DIRECT;
 }
 
 /* The last turn is nothing but a mark that this rank has come to: others still read what it lends. */
 static enum kl_progress end(struct kl_mapped_op *op)
 {
-    struct kl_board *b = &op->mapped->board;
+    struct kl_shm_exchange *b = &op->mapped->board;
     int blocker;
 
     if (!is_mapped(op)) return KL_DONE;
     if (!op->posted) {
-        if (!kl_board_may_post(b, 0, &blocker)) return KL_STALLED;
-        kl_board_call(b, op->work.share->signature);
+        if (!kl_shm_exchange_may_post(b, 0, &blocker)) return KL_STALLED;
+        kl_shm_exchange_call(b, op->work.share->signature);
         b->compared = b->turn + 1;
-        kl_board_next_turn(b);
+        kl_shm_exchange_next_round(b);
         op->posted = true;
     }
-    return kl_board_all_done(b, &blocker) ? KL_DONE : KL_STALLED;
+    return kl_shm_exchange_all_done(b, &blocker) ? KL_DONE : KL_STALLED;
 }
 
 enum kl_progress kl_mapped_progress(struct kl_mapped_op *op, ncclResult_t *rc)
@@ -412,14 +397,14 @@ enum kl_progress kl_mapped_progress(struct kl_mapped_op *op, ncclResult_t *rc)
 
 static int blocker(struct kl_mapped_op *op)
 {
-    struct kl_board *b = &op->mapped->board;
+    struct kl_shm_exchange *b = &op->mapped->board;
     int rank = -1;
 
     if (op->stage == KL_MAPPED_WORK) return -1;
-    if (op->stage == KL_MAPPED_END) return !is_mapped(op) || kl_board_all_done(b, &rank) ? -1 : rank;
-    if (!op->posted) return kl_board_may_post(b, posted_bytes(op), &rank) ? -1 : rank;
+    if (op->stage == KL_MAPPED_END) return !is_mapped(op) || kl_shm_exchange_all_done(b, &rank) ? -1 : rank;
+    if (!op->posted) return kl_shm_exchange_may_post(b, posted_bytes(op), &rank) ? -1 : rank;
     if (op->arrived == b->nranks) return -1;
-    return kl_board_is_there(b, op->arrived, posted_bytes(op)) ? -1 : op->arrived;
+    return kl_shm_exchange_is_there(b, op->arrived, posted_bytes(op)) ? -1 : op->arrived;
 }
 
 int kl_mapped_blocked_on(struct kl_mapped_op *op, bool gone)

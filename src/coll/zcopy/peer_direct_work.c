@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/zcopy/peer_direct_work.h"
 
-#include "coll/shm/board.h"
+#include "coll/shm/shm_exchange.h"
 #include "coll/pipeline/pipeline.h"
 #include "device/host/bulk_copy.h"
 
@@ -37,7 +37,7 @@ size_t kl_mapped_recv_bytes(const struct kl_mapped_work *w)
 /* `ahead`: bytes that are read next, as many; or NULL. */
 static void put(const struct kl_mapped_work *w, char *to, const char *from, size_t bytes, const char *ahead)
 {
-    if (w->nontemporal)
+    if (w->share->nt)
         kl_copy_nontemporal(to, from, bytes, ahead);
     else
         memcpy(to, from, bytes);
@@ -63,7 +63,7 @@ void kl_mapped_reduce(const struct kl_channel_work *share, int n, const void *co
 /* Element `first` of all inputs reduced, `count` of them. */
 static void reduce(const struct kl_mapped_work *w, char *to, size_t first, size_t count)
 {
-    const void *partial[KL_BOARD_RANKS];
+    const void *partial[KL_SHM_EXCHANGE_RANKS];
 
     for (int r = 0; r < w->nranks; r++) partial[r] = w->send[r] + first * w->share->elem_bytes;
     kl_mapped_reduce(w->share, w->nranks, partial, to, count);
@@ -130,7 +130,7 @@ static bool reduces_in_place(const struct kl_mapped_work *w)
 {
     const size_t own = (size_t)w->rank * part_bytes(w->share);
 
-    return !w->nontemporal && w->share->recv != (const char *)w->share->send + own;
+    return !w->share->nt && w->share->recv != (const char *)w->share->send + own;
 }
 
 /* Two inputs are reduced in one pass: nothing has to stay in a cache. */

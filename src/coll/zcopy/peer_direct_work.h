@@ -13,7 +13,6 @@ struct kl_mapped_work {
     const struct kl_channel_work *share;
     int rank, nranks;
     char **send, **recv; /* by rank: where its buffers are here; NULL: they are not lent */
-    bool nontemporal;    /* stores go past the caches */
     int taken;           /* sources that have been copied, */
     size_t moved;        /* and bytes of the next one, or of the slice */
 };

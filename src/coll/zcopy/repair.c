@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/zcopy/repair.h"
 
-#include "coll/shm/board.h"
+#include "coll/shm/shm_exchange.h"
 #include "coll/zcopy/peer_direct_work.h"
 
 #include <string.h>
@@ -162,7 +162,7 @@ static void reduce(const struct kl_repair *m, const void *const *posts, char *to
     const size_t block = KL_MAPPED_BLOCK, elem = share_of(m)->elem_bytes;
 
     for (size_t at = 0, bytes; at < m->piece.bytes; at += bytes) {
-        const void *partial[KL_BOARD_RANKS];
+        const void *partial[KL_SHM_EXCHANGE_RANKS];
         bytes = m->piece.bytes - at < block ? m->piece.bytes - at : block;
         for (int r = 0; r < m->work->nranks; r++) partial[r] = (const char *)posts[r] + at;
         kl_mapped_reduce(share_of(m), m->work->nranks, partial, to + at, bytes / elem);

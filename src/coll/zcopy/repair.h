@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * repair.h - completes a collective by the kernel's copies (cma.h) when the kernel refuses to copy in the middle:
- * the rest goes over the board (board.h), piece by piece.
+ * the rest goes over the board (shm_exchange.h), piece by piece.
  *
  * All ranks know the progress of each. From that all derive the same pieces, one for each turn: a rank posts bytes, or
  * all post the inputs of a reduction, and the ranks that lack them take them.

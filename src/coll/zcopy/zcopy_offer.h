@@ -1,86 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * zcopy_offer.h - large messages between processes of a host that are not staged: the receiver copies them from where they lie. That is memory which it
- * can map (ncclMemAlloc), or any other, from which the kernel copies (os/cma.h).
+ * zcopy_offer.h - large messages between processes of a host that are not staged: the receiver copies them from the sender's buffer, which it
+ * maps (ncclMemAlloc), or lets the kernel copy (os/cma.h).
  *
- * A step of the sender's fifo carries the loan: where the data are (peer_buffer.h), and how to map that, or else whose they are. The sender waits until
- * the receiver has given the step back, copied or declined; what was declined is sent another way. Receivers that decline are asked ever more
- * seldom (first_try.h).
+ * A step of the sender's fifo carries the offer: the place of the data (peer_buffer.h) and how to map it, or the process to copy from. The sender
+ * waits until the receiver has returned the step, copied or declined. Declined data are sent another way; after KL_ZCOPY_REFUSALS declined offers
+ * in a row, so are all later messages to this receiver. Memory that can be mapped is always offered; for other memory the table decides
+ * (select/select.h), by the bytes that a launch sends. Each rank replaces these rows for itself: neither results nor other ranks depend on them.
  *
- * Mapped memory is always lent. The kernel's copies cost a call of the system and the tables of the pages; staging costs a second copy, which
- * overlaps with the first. Which is faster depends on the memory of the machine and on who shares its CPUs, so both are tried
- * (lately.h), launch by launch. Ranks that wait for each other's messages all lose if one of them chooses the slower way. So each notes with what it sends
- * what it has found, and has heard of others: after as many launches as messages lie between two ranks, both decide by the slowest times of all. That
- * takes for granted that they send alike, and have so far; where they do not, each decides by its own.
+ * A launch that only sends little data has them staged, as NCCL buffers them: programs that rely on that must not hang. A launch that also
+ * receives may wait.
  *
- * A launch that only sends, and so little that it can be complete before the receives are posted, has its data staged: NCCL's programs may not
- * count on that, but many do, and whether they hang must not depend on what was faster. One that receives as well may wait.
- *
- * Aborts:  a sender takes back what it has lent without waiting: a receiver that copies at that moment finds out when it is done, and counts the data
- *          as not received. What it has mapped stays mapped, so it reads nothing else meanwhile; what the kernel reads may be anything.
+ * Aborts:  a sender revokes its offers without waiting. A receiver that is copying notices that afterwards, and discards the data. Mapped memory
+ *          stays mapped.
  * Threads: one at a time per rank.
  */
 #ifndef KL_COLL_ZCOPY_ZCOPY_OFFER_H
 #define KL_COLL_ZCOPY_ZCOPY_OFFER_H
 
-#include "coll/first_try.h"
-#include "coll/lately.h"
-#include "coll/zcopy/zcopy_config.h"
+#include "coll/select/line_watch.h"
+#include "coll/select/select.h"
 #include "coll/zcopy/peer_buffer.h"
-#include "coll/stores.h"
+#include "coll/zcopy/zcopy_config.h"
 #include "os/cma.h"
 #include "transport/fifo.h"
 
-/* Bytes of a step that is lent: at least, to be read; at least, to be mapped; at most. */
-enum { KL_LOAN_LEAST = 16 << 10, KL_LOAN_MAPPED_LEAST = 64 << 10, KL_LOAN_MOST = 1 << 30 };
+/* Bytes of a step that is offered: least for kernel copies, least for mapped memory, most. */
+enum { KL_ZCOPY_LEAST = 16 << 10, KL_ZCOPY_MAPPED_LEAST = 64 << 10, KL_ZCOPY_MOST = 1 << 30 };
 
-enum kl_loan_kind { KL_LOAN_MAPPED, KL_LOAN_READ, KL_LOAN_KINDS };
+/* After so many declined offers in a row a receiver gets no more. */
+enum { KL_ZCOPY_REFUSALS = 4 };
 
-/** Of one peer. */
-struct kl_loan_peer {
-    struct kl_first_try tries[KL_LOAN_KINDS];
-    enum kl_loan_kind kind;   /* of the last loan */
-    struct kl_cma_cache seen; /* of its memory */
+enum kl_zcopy_offer_kind { KL_ZCOPY_MAPPED, KL_ZCOPY_READ, KL_ZCOPY_KINDS };
+
+/** State of one peer. */
+struct kl_zcopy_offer_peer {
+    uint8_t refusals[KL_ZCOPY_KINDS]; /* in a row */
+    enum kl_zcopy_offer_kind kind;    /* of the last loan */
+    struct kl_cma_cache seen;         /* of its memory */
 };
 
-enum { KL_LOAN_SIZES = 16 }; /* of what a rank sends: powers of 2, from KL_LOAN_LEAST */
-
-/** What a rank knows of loans. Stays where it is once something was lent. */
-struct kl_loans {
-    struct kl_lending lending;
+/** The offers of a rank. Must not move after the first offer. */
+struct kl_zcopy_offers {
+    struct kl_zcopy_config lending;
     int nranks, rank;
-    struct kl_lent *lent;       /* NULL: nothing has been lent yet; owned, as: */
-    struct kl_loan_peer *peers; /* by rank */
+    struct kl_peer_buffers *lent;      /* NULL: nothing has been lent yet; owned, as: */
+    struct kl_zcopy_offer_peer *peers; /* by rank */
 
-    bool reads;                                /* in this launch the kernel copies */
-    struct kl_lately lately[2][KL_LOAN_SIZES]; /* staged or read: with few or many messages, by size */
-    struct kl_lately *times;                   /* of this launch, or NULL */
-    uint64_t began;                            /* ns, kl_now_ns; 0: the launch is not timed */
-    uint64_t note;                             /* what this rank says of `times` with what it sends; 0: nothing */
-    struct kl_stores stores;                   /* of what this rank copies itself */
+    struct kl_select *select; /* NULL: data that cannot be mapped are staged */
+    struct kl_line_watch watch;
+    uint32_t launches; /* that the table was asked for */
+    bool reads;        /* in this launch the kernel copies, */
+    bool nt;           /* and this rank's own copies use non-temporal stores */
 };
 
-void kl_loans_fini(struct kl_loans *loans);
+void kl_zcopy_offers_fini(struct kl_zcopy_offers *loans);
 
 /** A launch begins that sends `messages` of at most `bytes` to other ranks, and receives so many bytes from others. */
-void kl_loans_begin(struct kl_loans *loans, size_t bytes, size_t messages, size_t received);
+void kl_zcopy_offers_begin(struct kl_zcopy_offers *loans, size_t bytes, size_t messages, size_t received);
 
-/** It is complete. */
-void kl_loans_complete(struct kl_loans *loans);
+/** Lend the next step's data to `peer`. False: they can't be, are too few, or the peer has declined before. */
+bool kl_zcopy_offer_make(struct kl_zcopy_offers *loans, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes,
+                         bool more);
 
-/** A rank that sends in this launch has noted this. */
-void kl_loans_hear(struct kl_loans *loans, uint64_t note);
+/** The peer has copied the data, or declined. */
+void kl_zcopy_offer_ended(struct kl_zcopy_offers *loans, int peer, bool declined);
 
-/** Lend the next step's data to `peer`. False: they can't be, are too few, or the peer has declined lately. */
-bool kl_loan_offer(struct kl_loans *loans, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes, bool more);
+enum kl_zcopy_offer_state { KL_ZCOPY_HERE, KL_ZCOPY_NOT_YET, KL_ZCOPY_LOST };
 
-/** What the peer did with it. */
-void kl_loan_ended(struct kl_loans *loans, int peer, bool declined);
-
-enum kl_loan { KL_LOAN_HERE, KL_LOAN_NOT_YET, KL_LOAN_LOST };
-
-/** What a peer lends: mapped here, or in its memory. */
-struct kl_loan_data {
+/** The data of an offer: mapped here, or in the peer's memory. */
+struct kl_zcopy_offer_data {
     const char *here;            /* NULL: */
     uint64_t there;              /* at this address, */
     struct kl_cma_process owner; /* of that process */
@@ -88,7 +77,7 @@ struct kl_loan_data {
 };
 
 /** Where the `bytes` of the next step are, which a peer lends. LOST: they cannot be reached. Never waits. */
-enum kl_loan kl_loan_find(struct kl_loans *loans, int peer, const struct kl_fifo_rx *rx, size_t bytes,
-                          struct kl_loan_data *data);
+enum kl_zcopy_offer_state kl_zcopy_offer_find(struct kl_zcopy_offers *loans, int peer, const struct kl_fifo_rx *rx,
+                                              size_t bytes, struct kl_zcopy_offer_data *data);
 
 #endif

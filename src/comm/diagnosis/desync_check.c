@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "comm/queue/launch.h"
+#include "comm/comm.h"
 #include "comm/diagnosis/rank_status.h"
 
 #include <stdio.h>

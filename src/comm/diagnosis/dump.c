@@ -2,7 +2,7 @@
 #include "comm/diagnosis/dump.h"
 
 #include "base/log.h"
-#include "comm/queue/launch.h"
+#include "comm/comm.h"
 #include "comm/diagnosis/flight_file.h"
 #include "event/loop.h"
 #include "os/wakeup_fd.h"

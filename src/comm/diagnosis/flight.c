@@ -46,6 +46,7 @@ bool kl_flight_read(struct kl_flight *f, uint64_t number, struct kl_flight_op *o
         .type = (ncclDataType_t)byte_of(what, 1),
         .op = byte_of(what, 2),
         .algorithm = byte_of(what, 3),
+        .way = (uint8_t)byte_of(what, 6),
         .proto = byte_of(what, 4),
         .channels = byte_of(what, 5),
         .count = kl_load_acquire(&r->count),
@@ -86,4 +87,13 @@ void kl_flight_time_begin(struct kl_flight *f, uint64_t first, uint64_t end)
 void kl_flight_time_end(struct kl_flight *f, uint64_t first, uint64_t end)
 {
     time_all(f, first, end, offsetof(struct kl_flight_record, ended));
+}
+
+/* In a group of more operations than there are records it may be another one's by now. */
+void kl_flight_way(struct kl_flight *f, uint64_t number, uint8_t way)
+{
+    struct kl_flight_record *r = kl_flight_record_of(f, number);
+
+    if (kl_load_relaxed(&r->number) == number + 1)
+        kl_store_release(&r->what, kl_load_relaxed(&r->what) | (uint64_t)way << 48);
 }

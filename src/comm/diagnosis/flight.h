@@ -29,8 +29,9 @@ enum { KL_FLIGHT_RECORDS = 1024 }; /* a power of two */
 
 struct kl_flight_record {
     alignas(64) _Atomic uint64_t number; /* of the operation, from 1 on; 0: being written */
-    _Atomic uint64_t what;               /* bytes, low first: function, type, operator, algorithm, protocol, channels */
-    _Atomic uint64_t who;                /* root or peer; above it the number among the collectives */
+    _Atomic uint64_t
+        what; /* bytes, low first: function, type, operator, algorithm, protocol, channels, way (kl_select_way) */
+    _Atomic uint64_t who; /* root or peer; above it the number among the collectives */
     _Atomic uint64_t count, stream;
     _Atomic uint64_t issued, begun, ended; /* ticks; 0: not timed, or not yet */
 };
@@ -60,6 +61,7 @@ struct kl_flight_op {
     ncclDataType_t type;
     unsigned op;                    /* kl_task_op_code */
     int algorithm, proto, channels; /* channels 0: no plan was chosen */
+    uint8_t way;                    /* kl_select_way */
     uint64_t count, stream, issued, begun, ended;
 };
 
@@ -127,5 +129,8 @@ static inline void kl_flight_end(struct kl_flight *f, uint64_t end, uint64_t col
 /** Record that tasks [first, end) began, or ended: now. */
 void kl_flight_time_begin(struct kl_flight *flight, uint64_t first, uint64_t end);
 void kl_flight_time_end(struct kl_flight *flight, uint64_t first, uint64_t end);
+
+/** Task `number`, which ends, was done this way. */
+void kl_flight_way(struct kl_flight *flight, uint64_t number, uint8_t way);
 
 #endif

@@ -45,6 +45,7 @@ static void put_choice(struct kl_json *j, const struct kl_flight_op *op)
     kl_json_text(j, "algorithm", kl_algo_name[kl_algorithms[op->algorithm]->algo]);
     kl_json_text(j, "protocol", kl_proto_name[op->proto]);
     kl_json_int(j, "channels", op->channels);
+    if (kl_select_way_text(op->way)) kl_json_text(j, "way", kl_select_way_text(op->way));
 }
 
 static void put_call(struct kl_json *j, ncclComm_t comm, const struct kl_flight_op *op)

@@ -10,7 +10,7 @@
 struct slot {
     alignas(64) _Atomic uint64_t use; /* the event's number + 1; 0: being written */
     _Atomic uint64_t
-        what; /* bytes, low first: kind, function, type, operator, algorithm, protocol, channels, channel */
+        what; /* bytes, low first: kind, function, type, operator, algorithm, protocol, channels, and channel, or way */
     _Atomic uint64_t ranks; /* from, to << 32 */
     _Atomic uint64_t number, collective, count, begin, end;
 };
@@ -70,7 +70,8 @@ void kl_trace_add(struct kl_trace *trace, enum kl_trace_writer writer, const str
     kl_store_relaxed(&s->use, 0);
     kl_store_release(&s->what, byte_at((int)e->kind, 0) | byte_at(e->func, 1) | byte_at(e->type, 2) |
                                    byte_at(e->op, 3) | byte_at(e->algorithm, 4) | byte_at(e->proto, 5) |
-                                   byte_at(e->channels, 6) | byte_at(e->channel, 7));
+                                   byte_at(e->channels, 6) |
+                                   byte_at(e->kind == KL_TRACE_STEP ? e->channel : e->way, 7));
     kl_store_release(&s->ranks, (uint32_t)e->from | (uint64_t)(uint32_t)e->to << 32);
     kl_store_release(&s->number, e->number);
     kl_store_release(&s->collective, e->collective);
@@ -110,7 +111,8 @@ bool kl_trace_read(struct kl_trace *trace, enum kl_trace_writer writer, uint64_t
         .algorithm = byte_of(what, 4),
         .proto = byte_of(what, 5),
         .channels = byte_of(what, 6),
-        .channel = byte_of(what, 7),
+        .channel = byte_of(what, 0) == KL_TRACE_STEP ? byte_of(what, 7) : 0,
+        .way = byte_of(what, 0) == KL_TRACE_STEP ? 0 : (uint8_t)byte_of(what, 7),
         .from = (int32_t)(uint32_t)ranks,
         .to = (int32_t)(uint32_t)(ranks >> 32),
         .number = kl_load_acquire(&s->number),

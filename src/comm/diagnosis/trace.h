@@ -29,6 +29,7 @@ struct kl_trace_event {
     enum kl_trace_kind kind;
     int func, type, op, algorithm, proto, channels;
     int channel;         /* of a step */
+    uint8_t way;         /* of an operation: kl_select_way */
     int from, to;        /* a step's ranks; `to` is also the rank waited for, the root, or the peer */
     uint64_t number;     /* of the operation, from 1 on; 0: not given yet (a group) */
     uint32_t collective; /* among the collectives, from 1 on; 0: none, or not given yet */

@@ -140,6 +140,7 @@ static ncclResult_t capture(ncclComm_t comm, const struct kl_queued *ops, size_t
         c->redop[i] = *ops[i].task.redop;
         c->op[i].task.redop = &c->redop[i];
     }
+    kl_exec_freeze(comm->exec);
     ncclResult_t rc = kl_capture_node(c->used, n, kind, c, c->lane);
     if (rc) free_captured(c);
     return rc;

@@ -108,6 +108,23 @@ ncclResult_t kl_group_check_owner(ncclComm_t comm, const char *function)
                    function, comm->rank);
 }
 
+/* So that other calls of the communicator may be added (comm/job.h), until the group ends. */
+static void note_deferral(const struct kl_deferred *call)
+{
+    ncclComm_t comm = call->comm;
+
+    if (!comm) return;
+    comm->ends_in_group |= call->last;
+    kl_store_relaxed(&comm->deferred_by, comm->ends_in_group ? NULL : kl_thread_self());
+}
+
+static void forget_deferral(ncclComm_t comm)
+{
+    if (!comm) return;
+    comm->ends_in_group = false;
+    kl_store_relaxed(&comm->deferred_by, NULL);
+}
+
 static void drop_calls_of(ncclComm_t comm)
 {
     for (struct kl_deferred **link = &group.calls, *call; (call = *link);) {
@@ -116,6 +133,7 @@ static void drop_calls_of(ncclComm_t comm)
             continue;
         }
         *link = call->next;
+        forget_deferral(comm);
         drop_call(call, false);
     }
     for (group.last_call = &group.calls; *group.last_call;) group.last_call = &(*group.last_call)->next;
@@ -142,17 +160,6 @@ void kl_group_forget(ncclComm_t comm)
     leave(comm);
 }
 
-bool kl_group_defers(const struct ncclComm *comm)
-{
-    bool defers = false;
-
-    for (const struct kl_deferred *c = kl_group_open() ? group.calls : NULL; c; c = c->next) {
-        if (c->comm == comm && c->last) return false;
-        defers |= c->comm == comm;
-    }
-    return defers;
-}
-
 /* The last of those that it stands behind; NULL: it is the first of its communicator. */
 static struct kl_deferred *last_before(const struct kl_deferred *call)
 {
@@ -169,6 +176,7 @@ static void defer(struct kl_deferred *call)
     struct kl_deferred *before = last_before(call);
 
     call->next = call->behind = NULL;
+    note_deferral(call);
     if (before) {
         before->behind = call;
         return;
@@ -431,6 +439,7 @@ static ncclResult_t close_group(const char *function, bool *outermost, struct co
     *outermost = !--kl_group_depth.depth;
     if (!*outermost) return ncclSuccess;
     *c = (struct collected){.comms = group.comms, .calls = group.calls, .rc = group.first_error};
+    for (const struct kl_deferred *call = group.calls; call; call = call->next) forget_deferral(call->comm);
     group.comms = group.last_comm = NULL;
     group.calls = NULL;
     return ncclSuccess;

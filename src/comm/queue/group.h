@@ -73,9 +73,6 @@ static inline ncclResult_t kl_group_enter_issuer(ncclComm_t comm, const char *fu
 /** The communicator is going away: remove it and its deferred calls from the calling thread's group. */
 void kl_group_forget(ncclComm_t comm);
 
-/** Has the calling thread's open group deferred calls of it, and not its end? */
-bool kl_group_defers(const struct ncclComm *comm);
-
 /** Remember the first error of a call inside the group; returns rc. */
 ncclResult_t kl_group_store_error(ncclResult_t rc);
 

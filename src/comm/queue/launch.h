@@ -21,19 +21,6 @@ enum {
     KL_ARG_COUNTS  /* tasks, and streams that it waits for << 32. Of a join: 1 once it has arrived */
 };
 
-/** Task `number`, which is in flight. */
-static inline struct kl_task *kl_comm_task(ncclComm_t comm, uint64_t number)
-{
-    return &comm->tasks[number & (comm->task_room - 1)];
-}
-
-static inline struct kl_call kl_call_of_task(const struct kl_task *t)
-{
-    const struct kl_call call = kl_call_of(t->func, t->type, kl_task_op_code(t), t->peer, t->count, t->number);
-
-    return t->limits ? kl_call_configured(call, t->limits) : call;
-}
-
 static inline size_t kl_comm_elem_bytes(ncclComm_t comm, const struct kl_task *t)
 {
     return comm->redops[t->type][ncclSum].elem_bytes;

@@ -172,6 +172,7 @@ static __attribute__((noinline)) void trace_tasks(ncclComm_t comm, uint64_t next
         struct kl_trace_event e = kl_trace_task(KL_TRACE_OP, kl_comm_task(comm, i));
 
         e.number = i + 1;
+        if (!kl_func_is_message(e.func)) e.way = kl_exec_way(comm->exec);
         if (!kl_func_is_message(e.func)) e.collective = (uint32_t)kl_comm_task(comm, i)->number;
         e.begin = comm->begun_at;
         e.end = now;
@@ -185,6 +186,8 @@ static inline void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collective
     if (comm->uses_pages) kl_hugepages_end(comm->pages);
     comm->uses_pages = false;
     if (comm->timed_end) kl_flight_time_end(comm->flight, comm->cursor, next);
+    if (collective && kl_comm_task(comm, comm->cursor)->choice.mapped)
+        kl_flight_way(comm->flight, comm->cursor, kl_exec_way(comm->exec));
     kl_flight_end(comm->flight, next, collective);
     comm->cursor = next;
 }

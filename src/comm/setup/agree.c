@@ -32,6 +32,7 @@ static ncclResult_t describe_graphs(ncclComm_t comm, const struct kl_graph_confi
     me->sm = own_sm(comm);
     const struct kl_tuning_measured *measured = kl_tuning_file_known(config->tuning_file);
     me->measured = measured ? kl_tuning_measured_mark(measured) : 0;
+    kl_comm_describe_facts(comm, me);
     KL_TRY(kl_p2p_record(comm->topo, comm->rank, comm->nranks, &config->channels, me));
     kl_process_shared_record_ready(comm->shared);
     return ncclSuccess;
@@ -201,7 +202,9 @@ ncclResult_t kl_comm_agree_plan(ncclComm_t comm)
     count_p2p_channels(comm, &config);
     KL_TRY(plan_rounds(comm));
     KL_TRY(tune(comm, &config));
+    kl_comm_derive_facts(comm);
     kl_comm_log_channels(comm);
+    kl_comm_log_facts(comm);
     return ncclSuccess;
 }
 

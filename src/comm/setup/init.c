@@ -139,10 +139,10 @@ static ncclResult_t create_exec(ncclComm_t comm)
         .lending =
             {
                 .maps = comm->config.lends,
-                .copies = (enum kl_kernel_copies)comm->config.kernel_copies,
-                .crowded = kl_process_shared_is_any_oversubscribed(comm->shared),
+                .reads = comm->config.kernel_copies != KL_KERNEL_COPIES_NEVER,
                 .process = comm->peers[comm->rank].process,
             },
+        .facts = comm->facts,
         .processes = comm->shared->rank_map.nprocesses > 1,
         .chain_bytes = kl_comm_chain_bytes(comm),
         .steps = {.step = *comm->config.trace ? note_step : NULL, .ctx = comm},

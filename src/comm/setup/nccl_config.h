@@ -62,7 +62,7 @@ static inline bool kl_wish_forbids_nvls(const struct kl_nccl_config *nccl_config
     return nccl_config->nvls_mode != NCCL_CONFIG_UNDEF_INT && nccl_config->nvls_mode & ncclNvlsHostModeDisableTransport;
 }
 
-/** A value, or what holds where nothing is asked for. */
+/** A value, or the default where it is undefined. */
 static inline int kl_nccl_config_or(int value, int otherwise)
 {
     return value == NCCL_CONFIG_UNDEF_INT ? otherwise : value;

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* As 2.32.3 has it, field by field; what a program of an older version passes is its beginning. */
+/* As 2.32.3 has it, field by field; a program of an older version passes a prefix of it. */
 struct newest {
     size_t size;
     unsigned magic, version;

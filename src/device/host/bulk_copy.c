@@ -51,19 +51,19 @@ static size_t busy_cores(size_t nranks)
     return min_size(nranks, cpus);
 }
 
+int kl_cache_cores(void)
+{
+    pthread_once(&once, ask);
+    return (int)cpus;
+}
+
 size_t kl_cache_own_bytes(int nranks)
 {
     return busy_cores((size_t)nranks) * own.bytes;
 }
 
-/* The last level has mostly up to SHARE times a core's private cache per core; a virtual machine shows all of it,
- * however few cores it has. Others use it as well: only 1/PART of it counts. */
-enum { SHARE = 4, PART = 2 };
-
-size_t kl_cache_share_bytes(int nranks)
-{
-    return min_size(SHARE * kl_cache_own_bytes(nranks), last.bytes / PART);
-}
+/* Others use the last level as well: only 1/PART of it counts. */
+enum { PART = 2 };
 
 /* Are lines taken from another core's cache more slowly than from the shared cache? Measured: on AMD yes, on Intel
  * no. */
@@ -114,6 +114,16 @@ void kl_copy_bulk(void *to, const void *from, size_t bytes)
     }
     for (; bytes > PIECE; t += PIECE, f += PIECE, bytes -= PIECE) memcpy(t, f, PIECE);
     memcpy(t, f, bytes);
+}
+
+void kl_copy_result(void *to, const void *from, size_t bytes, bool nt)
+{
+    if (nt) {
+        kl_copy_nontemporal(to, from, bytes, NULL);
+        kl_nontemporal_fence();
+    } else {
+        kl_copy_bulk(to, from, bytes);
+    }
 }
 
 #ifdef __SSE2__

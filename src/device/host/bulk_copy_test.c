@@ -32,9 +32,6 @@ static void cores_that_are_idle_hold_nothing(void **state)
     assert_true(one > 0 && kl_cache_bytes() > 0);
     for (int n = 1; n <= cpus; n++) assert_int_equal(kl_cache_own_bytes(n), one * (size_t)n);
     assert_int_equal(kl_cache_own_bytes(cpus + 1), one * (size_t)cpus);
-    assert_int_equal(kl_cache_share_bytes(cpus + 1), kl_cache_share_bytes(cpus));
-    assert_true(kl_cache_share_bytes(1) <= kl_cache_share_bytes(cpus) &&
-                kl_cache_share_bytes(cpus) <= kl_cache_bytes() / 2);
 }
 
 /* Longer than a piece, and shifted by less and by more than one. */

@@ -61,6 +61,9 @@ static inline uint64_t kl_copy_out_time(void)
 
 void kl_copy_out_timed(struct kl_copy_out *out, uint64_t began);
 
+/** The mean, ns, of whoever in this process has timed a line last; 0: nobody has. *number: so many were timed. Any thread. */
+uint32_t kl_copy_out_latest(uint32_t *number);
+
 __attribute__((noinline)) void kl_copy_out_large(const struct kl_copy_out *out, void *to, const void *from,
                                                  size_t bytes);
 

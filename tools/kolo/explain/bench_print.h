@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** bench_print.h - tables of nccl-tests, as text and as JSON. */
+/** bench_print.h - the answer about tables of nccl-tests (answer/bench.h), for people. */
 #ifndef KOLO_TOOL_BENCH_PRINT_H
 #define KOLO_TOOL_BENCH_PRINT_H
 
-#include "logs/bench.h"
+#include "answer/bench.h"
 
-#include <stdio.h>
+#include <stdbool.h>
 
 /** `all`: every size of every table. */
 void kl_bench_text(const struct kl_bench *bench, bool all, FILE *to);
-ncclResult_t kl_bench_json(const struct kl_bench *bench, FILE *to);
 
 #endif

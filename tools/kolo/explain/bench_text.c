@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/explain/bench_print.h"
 
+#include "logs/remedy.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -38,7 +40,7 @@ static int compared_tables(const struct kl_bench *b)
     return n;
 }
 
-/* What was compared, where nothing is wrong: the largest size of the first table that could be. */
+/* Where nothing is wrong: the largest size of the first table that was compared. */
 static void add_compared(const struct kl_bench *b, struct kl_text *t)
 {
     int i = 0, n = compared_tables(b);
@@ -60,6 +62,7 @@ static void add_not_compared(const struct kl_bench *b, struct kl_text *t)
     kl_text_add(t, "%s no problem", b->ntable > 1 ? "The tables show" : "The table shows");
     if (!is_modelled(b)) {
         kl_text_add(t, " by %s", b->ntable > 1 ? "themselves" : "itself");
+        if (b->log.nrun > 1) kl_text_add(t, " (%d runs, each judged by itself)", b->log.nrun);
         return;
     }
     kl_text_add(t, ", but nothing could be compared with the model: ");
@@ -73,6 +76,14 @@ static void add_not_compared(const struct kl_bench *b, struct kl_text *t)
     kl_text_add_size(t, KL_BENCH_FILLS);
 }
 
+/* Runs of several releases have no release in common. */
+static bool is_one_release(const struct kl_bench *b)
+{
+    for (int i = 1; i < b->log.nversion; i++)
+        if (b->log.version[i].number != b->log.version[0].number) return false;
+    return true;
+}
+
 static void print_headline(const struct kl_bench *b, FILE *to)
 {
     char line[2 * LINE];
@@ -81,13 +92,15 @@ static void print_headline(const struct kl_bench *b, FILE *to)
 
     if (is_modelled(b))
         kl_text_add(&t, "NCCL %s: ", b->nccl);
-    else if (b->log.nversion)
+    else if (b->log.nversion && is_one_release(b))
         kl_text_add(&t, "%s %s: ", b->log.version[0].rccl ? "RCCL" : "NCCL", b->log.version[0].text);
     if (n) {
         kl_bench_finding_text(&b->finding[0], &t);
-        kl_text_add(&t, " (");
-        add_table(b, b->finding[0].table, &t);
-        kl_text_add(&t, ")");
+        if (b->finding[0].table >= 0) {
+            kl_text_add(&t, " (");
+            add_table(b, b->finding[0].table, &t);
+            kl_text_add(&t, ")");
+        }
         if (n > 1) kl_text_add(&t, "; %d more problem%s", n - 1, kl_plural(n - 1));
     } else if (compared_tables(b))
         add_compared(b, &t);
@@ -156,13 +169,15 @@ static void print_findings(const struct kl_bench *b, int table, FILE *to)
         const struct kl_bench_finding *f = &b->finding[i];
         char line[LINE], at[KL_LOG_AT];
         struct kl_text t = kl_text_in(line, sizeof line);
-        const char *remedy = kl_bench_finding_remedy(f->code);
+        char remedy[LINE];
+        struct kl_text r = kl_text_in(remedy, sizeof remedy);
 
         if (f->table != table) continue;
+        kl_remedy_add(&b->log, kl_bench_finding_remedy(f->code), &r);
         kl_bench_finding_text(f, &t);
         fprintf(to, "  %s%s\n      %s\n", f->problem ? "" : "worth knowing: ", line,
                 kl_log_at_text(&b->log, f->at, at));
-        if (remedy) fprintf(to, "      %s\n", remedy);
+        if (*remedy) fprintf(to, "      %s\n", remedy);
     }
 }
 
@@ -218,6 +233,7 @@ void kl_bench_text(const struct kl_bench *b, bool all, FILE *to)
     else
         fprintf(to, "  not compared with the model: %s%s\n", b->why[0] ? b->why : "no table could be",
                 b->machine[0] ? "" : "; --topo FILE or --machine NAME names the machine");
+    print_findings(b, -1, to);
     for (int i = 0; i < b->ntable; i++) print_table(b, i, all, to);
     if (b->log.full) fprintf(to, "\nThe files have more tables or rows than fit: the rest was ignored.\n");
 }

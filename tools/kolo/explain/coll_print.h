@@ -1,39 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * coll_print.h - what is chosen for a collective (plan/op_choice.h, plan/op_rounds.h), for people and for programs.
+ * coll_print.h - the answer about a collective (answer/coll.h), for people.
  *
- *     coll_words.c         numbers and parts of sentences
+ *     coll_words.c         sizes, and the headline
  *     coll_ranges_text.c   where the choice changes
  *     coll_text.c          algorithms to choose from
- *     coll_rounds_text.c   what consists of sends and receives
- *     coll_json.c          both for programs
- *
- * Units: microseconds, GB/s (1e9 bytes), bytes. Sizes are those of the whole: nccl-tests' size column.
+ *     coll_rounds_text.c   rounds of sends and receives
  */
 #ifndef KOLO_TOOL_EXPLAIN_COLL_PRINT_H
 #define KOLO_TOOL_EXPLAIN_COLL_PRINT_H
 
-#include "plan/cluster.h"
-#include "plan/op_choice.h"
-#include "plan/op_rounds.h"
-#include "tools/kolo/perf_coll.h"
-
-/** The question, understood. */
-struct kl_coll_asked {
-    const struct kl_coll *coll;
-    const char *title; /* "AllReduce" */
-    int func;          /* enum kl_func; -1: sends and receives */
-    enum kl_op_peers peers;
-    int64_t first, last; /* bytes; the same for one size */
-    ncclDataType_t type;
-    ncclRedOp_t op;
-
-    /* where */
-    const struct kl_cluster *cluster;
-    int ranks, nodes;
-};
-
-/* ---- words ---- */
+#include "answer/coll.h"
 
 enum { KL_SIZE_TEXT = 32 };
 
@@ -46,31 +23,18 @@ char *kl_grouped(int64_t number, char text[KL_SIZE_TEXT]);
 /** "AllReduce of 64 MiB over 16 ranks on 2 hosts". */
 void kl_coll_headline(const struct kl_coll_asked *asked, FILE *to);
 
-/** GB/s of the busiest link, as nccl-tests counts; 0 for a barrier. */
-double kl_coll_bus(const struct kl_coll_asked *asked, int64_t bytes, float time);
-
-/** How much slower, in percent. */
-double kl_coll_slower(float time, float best);
-
 /** Are the tuning model's constants those of host devices? */
 bool kl_coll_for_host(const struct kl_coll_asked *asked);
 
-/** What the numbers of candidates with timeless hops are worth. */
-extern const char kl_coll_timeless[];
+/** Is it of one size, of ranks of one host that are CPUs? Then the library selects how data are copied (coll/select/select.h). */
+bool kl_coll_is_selected(const struct kl_coll_asked *asked);
 
-/* ---- answers ---- */
+/** The library's rows for as many processes of this machine, measured now, as text and as JSON (NULL: no memory). */
+void kl_coll_selected_text(const struct kl_coll_asked *asked, FILE *to);
+json_t *kl_coll_selected_json(const struct kl_coll_asked *asked);
 
 void kl_coll_text(const struct kl_coll_asked *asked, const struct kl_op_choice *choice, FILE *to);
 void kl_coll_ranges_text(const struct kl_coll_asked *asked, const struct kl_op_choice *choice, FILE *to);
 void kl_coll_rounds_text(const struct kl_coll_asked *asked, const struct kl_op_rounds *rounds, FILE *to);
-ncclResult_t kl_coll_json(const struct kl_coll_asked *asked, const struct kl_op_choice *choice, FILE *to);
-ncclResult_t kl_coll_rounds_json(const struct kl_coll_asked *asked, const struct kl_op_rounds *rounds, FILE *to);
-
-/** Bytes of one message of a collective made of sends and receives; alltoallv: the mean. */
-int64_t kl_coll_piece_bytes(const struct kl_coll_asked *asked, int64_t bytes);
-
-/** A time with four digits, in the unit that suits it: "339.4 us", "2.333 ms". */
-enum { KL_COLL_TIME_TEXT = 24 };
-const char *kl_coll_time_text(double us, char text[KL_COLL_TIME_TEXT]);
 
 #endif

@@ -91,6 +91,26 @@ static void print_answer(const struct kl_coll_asked *a, const struct kl_op_choic
         print_sequence(f, to);
 }
 
+/* The parts of the expected time, for comparison with a measurement. */
+static void print_expected(const struct kl_coll_asked *a, const struct kl_op_choice *f, FILE *to)
+{
+    static const char *const limits[] = {"NCCL's model", "NVLinks and PCI", "NVSwitches", "network"};
+    const struct kl_expected *e = &f->candidate[0].expected;
+    char time[KL_COLL_TIME_TEXT];
+
+    if (!f->npossible || e->time <= 0 || a->first != a->last) return;
+    fprintf(to, "  expected: %s", kl_coll_time_text((double)e->time, time));
+    if (!is_barrier(a)) {
+        fprintf(to, " (");
+        print_number(kl_coll_bus(a, a->first, e->time), 3, to);
+        fprintf(to, " GB/s bus bandwidth)");
+    }
+    fprintf(to,
+            ", after published measurements: latency %.3g us, start %.3g, ramp %.3g, transfer %.0f at %.4g GB/s (%s)\n",
+            (double)e->latency, (double)e->start, (double)(e->ramp + e->tcp), (double)e->transfer, (double)e->bandwidth,
+            limits[e->limit]);
+}
+
 /* Chosen for times that nobody should believe. */
 static void print_timeless(const struct kl_op_choice *f, FILE *to)
 {
@@ -124,6 +144,7 @@ static void print_terms_of_use(const struct kl_coll_asked *a, const struct kl_op
     else if (f->npossible)
         fprintf(to, "  times are those of NCCL's model with %s: assumed, not measured on this cluster\n",
                 kl_coll_for_host(a) ? "constants for CPUs" : "its built-in constants");
+    print_expected(a, f, to);
     print_timeless(f, to);
     if (a->nodes > a->cluster->hosts)
         fprintf(to,
@@ -284,6 +305,7 @@ void kl_coll_text(const struct kl_coll_asked *a, const struct kl_op_choice *f, F
     if (a->first == a->last) print_candidates(f, to);
     print_refused(a, f, to);
     if (f->npossible && !is_barrier(a)) kl_coll_ranges_text(a, f, to);
+    if (kl_coll_is_selected(a)) kl_coll_selected_text(a, to);
     fprintf(to, kl_coll_for_host(a)
                     ? "\nThis is what Kolo's own ranks, which are CPUs, would do there.\n"
                     : "\nThis is what NCCL would do there; --constants host shows what Kolo's own ranks, which are "

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
-#include "plan/finding.h"
 #include "tools/kolo/assumed.h"
 #include "tools/kolo/explain/diff_print.h"
 #include "tools/kolo/explain/explain.h"
@@ -68,12 +67,6 @@ static void print_assumed(const struct kl_diff *d, FILE *to)
     if (!same_uncertain(&d->a.cluster, &d->b.cluster)) kl_uncertain_print(&d->b.cluster, "B: ", to);
 }
 
-static void look_at_unread(struct kl_diff_side *side)
-{
-    kl_uncertain_machine(&side->cluster);
-    kl_uncertain_tuning(&side->planned, NULL, &side->cluster);
-}
-
 ncclResult_t kl_explain_diff(const struct kl_explain_request *q, FILE *to)
 {
     struct kl_diff *d = calloc(1, sizeof *d);
@@ -82,13 +75,9 @@ ncclResult_t kl_explain_diff(const struct kl_explain_request *q, FILE *to)
 
     if (!d) return KL_NOMEM("differences");
     KL_TRY_OR(rc, out, split_sides(q, &a, &b));
-    KL_TRY_OR(rc, out, kl_diff_find(&a, &b, d));
+    KL_TRY_OR(rc, out, kl_diff_answer_make(&a, &b, d));
     kl_cluster_options_warn(&d->a.cluster);
     kl_cluster_options_warn(&d->b.cluster);
-    KL_TRY_OR(rc, out, kl_finding_look(&a, &d->a.cluster, &d->a.cluster.finding));
-    KL_TRY_OR(rc, out, kl_finding_look(&b, &d->b.cluster, &d->b.cluster.finding));
-    look_at_unread(&d->a);
-    look_at_unread(&d->b);
     if (!q->json) print_findings(d, to);
     if (q->json)
         rc = kl_diff_json(d, to);

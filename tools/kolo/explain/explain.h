@@ -7,12 +7,12 @@
  *     pair.c     how two GPUs talk, and why not better
  *     nics.c     which NIC serves which GPU, and which serves none
  *     diff.c     what a change would change
- *     log.c      what a log of NCCL shows, beside the plan
- *     bench.c    what a table of nccl-tests shows, beside the model
+ *     log.c      problems that a log of NCCL shows, beside the plan
+ *     bench.c    problems that a table of nccl-tests shows, beside the model
+ *     files.c       files by themselves: the question follows from their content
  *
- * A question collects its findings in plain structs, from the functions that the library itself decides with, and prints them
- * as text or as JSON: both say the same, and neither holds a rule of its own. Rules that refuse return their reason (an
- * enum with a text beside the rule), they are not guessed at again here.
+ * A question asks src/answer/, which collects its findings in plain structs and makes JSON of them, and prints them for people.
+ * Nothing is decided here: rules that refuse return their reason (an enum with a text beside the rule).
  *
  * Errors:  reported with KL_FAIL; the command prints kl_error_text(). ncclInvalidArgument stands for a wrong command
  *          line (exit 2), everything else for a problem with what it names (exit 1).
@@ -20,11 +20,11 @@
 #ifndef KOLO_TOOL_EXPLAIN_H
 #define KOLO_TOOL_EXPLAIN_H
 
+#include "answer/texts.h"
 #include "include/nccl.h"
 #include "plan/cluster.h"
 #include "tools/kolo/cluster_options.h"
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -52,17 +52,11 @@ struct kl_explain_question {
     ncclResult_t (*answer)(const struct kl_explain_request *q, FILE *to);
 };
 
-/** Is this a collective's name, in any case and with or without underscores? */
-bool kl_explain_is_coll(const char *name);
-
 /** The second line of an answer: the place it is about. `note` is added to it. */
 void kl_explain_place(const struct kl_cluster *cluster, const char *note, FILE *to);
 
-/** Who named the topology file, where the command line did not: "environment", "FILE:LINE"; else null. */
-json_t *kl_explain_origin(const struct kl_cluster *cluster);
-
-/** Add to an answer what it rests on: "assumed", and "finding". */
-void kl_explain_assumed(const struct kl_cluster *cluster, json_t *answer);
+/** The files of a question about files: those of its option, then the words. free() it; NULL when memory is short. */
+struct kl_named_text *kl_explain_texts(const struct kl_opt_list *given, const struct kl_explain_request *q);
 
 ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_search(const struct kl_explain_request *q, FILE *to);
@@ -71,5 +65,8 @@ ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_diff(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_log(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_bench(const struct kl_explain_request *q, FILE *to);
+
+/** Tell the kind of each file, say it, and answer the question that suits: `word` are files. */
+ncclResult_t kl_explain_files(const struct kl_explain_request *q, FILE *to);
 
 #endif

@@ -13,59 +13,21 @@ static int count(const struct kl_log_answer *a, bool problems)
     return n;
 }
 
-/* ---- the first line ---- */
-
-static bool was_compared(const struct kl_log_compare *c)
-{
-    int n = 0;
-
-    for (int p = 0; p < KL_PARTS; p++) n += c->checked[p];
-    return c->made && n > 0;
-}
-
 static const char *product(const struct kl_log *log)
 {
     return log->version[0].rccl ? "RCCL" : "NCCL";
 }
 
-static void print_headline(const struct kl_log_answer *a, FILE *to)
+static void print_verdict(const struct kl_log_answer *a, FILE *to)
 {
-    int problems = count(a, true);
     char line[LINE];
     struct kl_text t = kl_text_in(line, sizeof line);
 
-    if (!a->log.lines) {
-        fprintf(to, "Not a log of NCCL: %s is empty\n", a->log.file[0].name);
-        return;
-    }
-    if (!a->log.understood) {
-        fprintf(to, "Not a log of NCCL: nothing in %d line%s is what NCCL prints with NCCL_DEBUG=INFO\n", a->log.lines,
-                kl_plural(a->log.lines));
-        return;
-    }
-    if (a->log.nversion) fprintf(to, "%s %s: ", product(&a->log), a->log.version[0].text);
-    if (!problems && a->compared.n && a->compared.other_release) {
-        fprintf(to, "The log shows no problem; its plan differs from that of NCCL %s, which is not the log's release\n",
-                a->compared.nccl);
-        return;
-    }
-    if (!problems && a->compared.n) {
-        fprintf(to, "The log shows no problem, but its plan is not the one expected for its machine: %d difference%s\n",
-                a->compared.n, kl_plural(a->compared.n));
-        return;
-    }
-    if (!problems) {
-        fprintf(to, "The log shows no problem%s\n",
-                was_compared(&a->compared) ? ", and its plan is the one expected for its machine" : "");
-        return;
-    }
-    kl_log_finding_text(&a->findings.finding[0], &t);
-    fprintf(to, "%s", line);
-    if (problems > 1) fprintf(to, "; %d more problem%s", problems - 1, kl_plural(problems - 1));
-    fprintf(to, "\n");
+    kl_log_verdict(&a->log, &a->findings, &a->compared, &t);
+    fprintf(to, "%s\n", line);
 }
 
-/* ---- what the log is about ---- */
+/* ---- facts ---- */
 
 static void print_comm(const struct kl_log *log, FILE *to)
 {
@@ -130,7 +92,7 @@ static void print_network(const struct kl_log *log, FILE *to)
     for (int i = 0; i < log->nmember && !network; i++) network = log->member[i].network;
     if (!network && !log->nnic) return;
     fprintf(to, "  network: %s", network ? network : "not named");
-    for (int i = 0; i < log->nnic && log->nic[i].speaker == log->nic[0].speaker && log->nic[i].dev > last; i++) {
+    for (int i = 0; i < log->nnic && log->nic[i].origin == log->nic[0].origin && log->nic[i].dev > last; i++) {
         fprintf(to, "%s%s", i ? " " : "; ", log->nic[i].name);
         last = log->nic[i].dev;
     }
@@ -179,16 +141,16 @@ static void print_facts(const struct kl_log *log, FILE *to)
 
 static void print_finding(const struct kl_log *log, const struct kl_log_finding *f, FILE *to)
 {
-    char line[LINE], at[KL_LOG_AT];
-    struct kl_text t = kl_text_in(line, sizeof line);
-    const char *remedy = kl_log_finding_remedy(f);
+    char line[LINE], remedy[LINE], at[KL_LOG_AT];
+    struct kl_text t = kl_text_in(line, sizeof line), r = kl_text_in(remedy, sizeof remedy);
 
+    kl_log_finding_remedy(log, f, &r);
     kl_log_finding_text(f, &t);
     fprintf(to, "  %s\n      %s", line, kl_log_at_text(log, f->at, at));
     if (f->times > 1) fprintf(to, ", %d times", f->times);
     if (f->code == KL_FOUND_CAUSE && f->cause != KL_CAUSE_NONE) fprintf(to, ": %.200s", f->text);
     fprintf(to, "\n");
-    if (remedy) fprintf(to, "      %s\n", remedy);
+    if (*remedy) fprintf(to, "      %s\n", remedy);
 }
 
 static void print_findings(const struct kl_log_answer *a, bool problems, const char *title, FILE *to)
@@ -255,8 +217,8 @@ static void print_compared(const struct kl_log_answer *a, bool all, FILE *to)
 
 void kl_log_text(const struct kl_log_answer *a, bool all, FILE *to)
 {
-    print_headline(a, to);
-    if (!a->log.understood) return;
+    print_verdict(a, to);
+    if (!a->log.understood && !a->log.library) return;
     print_facts(&a->log, to);
     print_findings(a, true, "What is wrong, worst first:", to);
     print_findings(a, false, "Worth knowing:", to);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/explain/nics_print.h"
 
-#include "tools/kolo/channels.h"
+#include "answer/channels.h"
 #include "tools/kolo/explain/explain.h"
 
 #include <string.h>

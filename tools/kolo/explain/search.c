@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "answer/graph_name.h"
 #include "base/error.h"
 #include "tools/kolo/assumed.h"
 #include "tools/kolo/explain/explain.h"
 #include "tools/kolo/explain/search_print.h"
-#include "tools/kolo/graph_name.h"
+
+static void print_text(const struct kl_search_report *report, bool all, FILE *to)
+{
+    kl_print_preamble(report->cluster, to);
+    kl_search_text(report, all, to);
+    kl_assumed_print(report->cluster, "", to);
+    kl_uncertain_print(report->cluster, "", to);
+}
 
 ncclResult_t kl_explain_search(const struct kl_explain_request *q, FILE *to)
 {
-    unsigned graphs = kl_graphs_named(q->nwords ? q->word[0] : NULL);
-    struct kl_cluster cluster;
+    unsigned graphs;
+    struct kl_opened opened;
     struct kl_search_report report;
     ncclResult_t rc;
 
-    if (!graphs) return KL_FAIL(ncclInvalidArgument, "no graph \"%s\": " KL_GRAPHS_NAMES, q->word[0]);
-    KL_TRY(kl_cluster_options_open(&q->cluster, &cluster));
-    KL_TRY_OR(rc, out, kl_search_report_make(&cluster, graphs, &report));
-    if (!q->json) kl_print_preamble(&cluster, to);
-    if (q->json)
+    KL_TRY(kl_graphs_read(q->nwords ? q->word[0] : NULL, &graphs));
+    KL_TRY(kl_cluster_options_open(&q->cluster, &opened));
+    rc = kl_search_report_make(&opened.cluster, graphs, &report);
+    if (!rc && q->json)
         rc = kl_search_json(&report, q->all, to);
-    else
-        kl_search_text(&report, q->all, to);
-    if (!q->json) kl_assumed_print(&cluster, "", to);
-    if (!q->json) kl_uncertain_print(&cluster, "", to);
-out:
+    else if (!rc)
+        print_text(&report, q->all, to);
     kl_search_report_fini(&report);
-    kl_cluster_close(&cluster);
+    kl_opened_fini(&opened);
     return rc;
 }

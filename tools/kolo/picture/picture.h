@@ -11,7 +11,7 @@
 #ifndef KOLO_TOOL_PICTURE_H
 #define KOLO_TOOL_PICTURE_H
 
-#include "tools/kolo/plan_json.h"
+#include "answer/plan_json.h"
 
 #include <stdio.h>
 

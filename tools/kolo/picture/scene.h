@@ -28,7 +28,7 @@
 
 #include "graph/graph.h"
 #include "plan/timeline.h"
-#include "tools/kolo/plan_json.h"
+#include "answer/plan_json.h"
 #include "topo/paths.h"
 
 enum kl_box_kind {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/picture/views.h"
 
-#include "tools/kolo/graph_json.h"
+#include "answer/graph_json.h"
 #include "tools/kolo/picture/text.h"
 #include "tools/kolo/picture/descriptions.h"
 

@@ -20,7 +20,9 @@
 #include "atomic.h"
 #include "access.h"
 #include "arithmetic.h"
+#include "integer.h"
 #include "ptx.h"
+#include "texture.h"
 /* clang-format on */
 
 /** printf in kernels gives the number of arguments. */

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# find_package(kolo [COMPONENTS kolo koloplan]): each installed component is a target kolo::<component>. Without COMPONENTS: all that are installed.
+include(${CMAKE_CURRENT_LIST_DIR}/koloTargets.cmake OPTIONAL)
+include(${CMAKE_CURRENT_LIST_DIR}/koloplanTargets.cmake OPTIONAL)
+foreach(kolo_component IN LISTS kolo_FIND_COMPONENTS)
+    if(TARGET kolo::${kolo_component})
+        set(kolo_${kolo_component}_FOUND TRUE)
+    else()
+        set(kolo_${kolo_component}_FOUND FALSE)
+        if(kolo_FIND_REQUIRED_${kolo_component})
+            set(kolo_FOUND FALSE)
+            set(kolo_NOT_FOUND_MESSAGE "kolo: there is no component ${kolo_component}; expected kolo or koloplan, installed below ${CMAKE_CURRENT_LIST_DIR}")
+        endif()
+    endif()
+endforeach()

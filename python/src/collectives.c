@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core.h"
+
+#include <string.h>
+
+/* ---- operators ---- */
+
+static const struct {
+    const char *name;
+    ncclRedOp_t op;
+} ops[] = {
+    {"sum", ncclSum},         {"prod", ncclProd},     {"max", ncclMax},         {"min", ncclMin},
+    {"avg", ncclAvg},         {"band", koloBitAnd},   {"bor", koloBitOr},       {"bxor", koloBitXor},
+    {"land", koloLogicalAnd}, {"lor", koloLogicalOr}, {"lxor", koloLogicalXor},
+};
+
+/* A name, or a number of create_pre_mul_sum. */
+static int read_op(PyObject *o, ncclRedOp_t *op)
+{
+    long number;
+
+    *op = ncclSum;
+    if (!kc_given(o)) return 0;
+    if (PyUnicode_Check(o)) {
+        for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+            if (!PyUnicode_CompareWithASCIIString(o, ops[i].name)) return *op = ops[i].op, 0;
+        return kc_refuse("op %R: expected sum, prod, max, min, avg, band, bor, bxor, land, lor or lxor", o);
+    }
+    number = PyLong_AsLong(o);
+    if (number == -1 && PyErr_Occurred()) return -1;
+    *op = (ncclRedOp_t)number;
+    return 0;
+}
+
+/* ---- an operation's memory ---- */
+
+struct both {
+    struct kc_memory send, recv;
+    bool in_place;
+};
+
+static void release(struct both *b)
+{
+    kc_memory_release(&b->send);
+    kc_memory_release(&b->recv);
+}
+
+/* `recv` not given: the operation works in `send`. */
+static int hold(struct both *b, PyObject *send, PyObject *recv, PyObject *dtype)
+{
+    memset(b, 0, sizeof *b);
+    b->in_place = !kc_given(recv);
+    if (kc_memory_hold(send, "send", b->in_place, dtype, &b->send)) return -1;
+    if (b->in_place) {
+        b->recv = b->send;
+        b->recv.has_view = false;
+        b->recv.tensor = NULL;
+        return 0;
+    }
+    if (!kc_memory_hold(recv, "recv", true, dtype, &b->recv)) return 0;
+    kc_memory_release(&b->send);
+    return -1;
+}
+
+static int fail(struct both *b, const char *function, const char *want)
+{
+    kc_refuse("%s: send has %zu bytes and recv %zu; expected %s", function, b->send.bytes, b->recv.bytes, want);
+    release(b);
+    return -1;
+}
+
+/* For operations that compute: both have one type that can be reduced. */
+static int check_types(struct both *b, const char *function)
+{
+    if (b->send.type >= 0 && b->send.type == b->recv.type) return 0;
+    kc_refuse(b->send.type == b->recv.type ? "%s: elements of this type cannot be reduced; name a dtype"
+                                           : "%s: send and recv have different types of elements",
+              function);
+    release(b);
+    return -1;
+}
+
+static struct kc_comm *comm_of(PyObject *self)
+{
+    struct kc_comm *c = (struct kc_comm *)self;
+
+    if (c->comm) return c;
+    kc_refuse("the communicator was destroyed");
+    return NULL;
+}
+
+#define SIGNATURE(function, required, keyword, ...)                                                                    \
+    static const struct kc_signature signature = {                                                                     \
+        function, {__VA_ARGS__}, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *), required, keyword}
+
+/* Run an operation of the library with the GIL released, and see to its memory. */
+#define ISSUE(call)                                                                                                    \
+    do {                                                                                                               \
+        koloStream_t on;                                                                                               \
+        ncclResult_t rc;                                                                                               \
+        if (kc_issue_stream(c, stream, &on)) {                                                                         \
+            release(&b);                                                                                               \
+            return NULL;                                                                                               \
+        }                                                                                                              \
+        Py_BEGIN_ALLOW_THREADS                                                                                         \
+        rc = (call);                                                                                                   \
+        Py_END_ALLOW_THREADS                                                                                           \
+        return kc_issue_end(c, stream, on, rc, &b.send, &b.recv, result);                                              \
+    } while (0)
+
+/* ---- reductions ---- */
+
+PyObject *kc_allreduce(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("allreduce", 1, 3, "send", "recv", "op", "stream", "dtype");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result, *stream;
+    struct both b;
+    ncclRedOp_t op;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || read_op(a[2], &op) || hold(&b, a[0], a[1], a[4])) return NULL;
+    if (b.send.bytes != b.recv.bytes) return fail(&b, "allreduce", "as many"), NULL;
+    if (check_types(&b, "allreduce")) return NULL;
+    result = b.in_place ? a[0] : a[1];
+    stream = a[3];
+    ISSUE(ncclAllReduce(b.send.data, b.recv.data, b.send.bytes / b.send.item, (ncclDataType_t)b.send.type, op, c->comm,
+                        (cudaStream_t)on));
+}
+
+PyObject *kc_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("reduce", 1, 4, "send", "recv", "op", "root", "stream", "dtype");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result, *stream;
+    struct both b;
+    ncclRedOp_t op;
+    long root;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || read_op(a[2], &op) ||
+        kc_int("root", a[3], 0, c->size - 1, 0, &root) || hold(&b, a[0], a[1], a[5]))
+        return NULL;
+    if (b.send.bytes != b.recv.bytes) return fail(&b, "reduce", "as many"), NULL;
+    if (check_types(&b, "reduce")) return NULL;
+    result = b.in_place ? a[0] : a[1];
+    stream = a[4];
+    ISSUE(ncclReduce(b.send.data, b.recv.data, b.send.bytes / b.send.item, (ncclDataType_t)b.send.type, op, (int)root,
+                     c->comm, (cudaStream_t)on));
+}
+
+PyObject *kc_reduce_scatter(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("reduce_scatter", 2, 3, "send", "recv", "op", "stream", "dtype");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result, *stream;
+    struct both b;
+    ncclRedOp_t op;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || read_op(a[2], &op) || hold(&b, a[0], a[1], a[4])) return NULL;
+    if (b.in_place || b.send.bytes != b.recv.bytes * (size_t)c->size)
+        return fail(&b, "reduce_scatter", "send to hold a piece like recv for each rank"), NULL;
+    if (check_types(&b, "reduce_scatter")) return NULL;
+    result = a[1];
+    stream = a[3];
+    ISSUE(ncclReduceScatter(b.send.data, b.recv.data, b.recv.bytes / b.recv.item, (ncclDataType_t)b.send.type, op,
+                            c->comm, (cudaStream_t)on));
+}
+
+/* ---- moves: elements of any type, as bytes ---- */
+
+PyObject *kc_broadcast(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("broadcast", 1, 3, "send", "recv", "root", "stream");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result, *stream;
+    struct both b;
+    long root;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || kc_int("root", a[2], 0, c->size - 1, 0, &root) ||
+        hold(&b, a[0], a[1], NULL))
+        return NULL;
+    if (b.send.bytes != b.recv.bytes) return fail(&b, "broadcast", "as many"), NULL;
+    result = b.in_place ? a[0] : a[1];
+    stream = a[3];
+    ISSUE(ncclBroadcast(b.send.data, b.recv.data, b.send.bytes, ncclUint8, (int)root, c->comm, (cudaStream_t)on));
+}
+
+PyObject *kc_allgather(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("allgather", 2, 2, "send", "recv", "stream");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result, *stream;
+    struct both b;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || hold(&b, a[0], a[1], NULL)) return NULL;
+    if (b.in_place || b.recv.bytes != b.send.bytes * (size_t)c->size)
+        return fail(&b, "allgather", "recv to hold a piece like send of each rank"), NULL;
+    result = a[1];
+    stream = a[2];
+    ISSUE(ncclAllGather(b.send.data, b.recv.data, b.send.bytes, ncclUint8, c->comm, (cudaStream_t)on));
+}
+
+PyObject *kc_alltoall(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("alltoall", 2, 2, "send", "recv", "stream");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result, *stream;
+    struct both b;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || hold(&b, a[0], a[1], NULL)) return NULL;
+    if (b.in_place || b.send.bytes != b.recv.bytes || b.send.bytes % (size_t)c->size)
+        return fail(&b, "alltoall", "as many, a piece for each rank"), NULL;
+    result = a[1];
+    stream = a[2];
+    ISSUE(ncclAlltoAll(b.send.data, b.recv.data, b.send.bytes / (size_t)c->size, ncclUint8, c->comm, (cudaStream_t)on));
+}
+
+/* Only the root needs the side that holds a piece for or of each rank. */
+PyObject *kc_gather(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("gather", 1, 3, "send", "recv", "root", "stream");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result, *stream;
+    struct both b = {.in_place = false};
+    long root;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || kc_int("root", a[2], 0, c->size - 1, 0, &root)) return NULL;
+    if (root == c->rank && !kc_given(a[1])) return kc_refuse("gather: the root needs recv"), NULL;
+    if (kc_memory_hold(a[0], "send", false, NULL, &b.send)) return NULL;
+    if (root == c->rank && kc_memory_hold(a[1], "recv", true, NULL, &b.recv)) return release(&b), NULL;
+    if (root == c->rank && b.recv.bytes != b.send.bytes * (size_t)c->size)
+        return fail(&b, "gather", "recv to hold a piece like send of each rank"), NULL;
+    result = root == c->rank ? a[1] : Py_None;
+    stream = a[3];
+    ISSUE(ncclGather(b.send.data, b.recv.data, b.send.bytes, ncclUint8, (int)root, c->comm, (cudaStream_t)on));
+}
+
+PyObject *kc_scatter(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("scatter", 2, 3, "send", "recv", "root", "stream");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result, *stream;
+    struct both b = {.in_place = false};
+    long root;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || kc_int("root", a[2], 0, c->size - 1, 0, &root)) return NULL;
+    if (root == c->rank && !kc_given(a[0])) return kc_refuse("scatter: the root needs send"), NULL;
+    if (kc_memory_hold(a[1], "recv", true, NULL, &b.recv)) return NULL;
+    if (root == c->rank && kc_memory_hold(a[0], "send", false, NULL, &b.send)) return release(&b), NULL;
+    if (root == c->rank && b.send.bytes != b.recv.bytes * (size_t)c->size)
+        return fail(&b, "scatter", "send to hold a piece like recv for each rank"), NULL;
+    result = a[1];
+    stream = a[3];
+    ISSUE(ncclScatter(b.send.data, b.recv.data, b.recv.bytes, ncclUint8, (int)root, c->comm, (cudaStream_t)on));
+}
+
+PyObject *kc_send(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("send", 2, 2, "send", "peer", "stream");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result = Py_None, *stream;
+    struct both b = {.in_place = false};
+    long peer;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || kc_int("peer", a[1], 0, c->size - 1, -1, &peer) ||
+        kc_memory_hold(a[0], "send", false, NULL, &b.send))
+        return NULL;
+    stream = a[2];
+    ISSUE(ncclSend(b.send.data, b.send.bytes, ncclUint8, (int)peer, c->comm, (cudaStream_t)on));
+}
+
+PyObject *kc_recv(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("recv", 2, 2, "recv", "peer", "stream");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result, *stream;
+    struct both b = {.in_place = false};
+    long peer;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || kc_int("peer", a[1], 0, c->size - 1, -1, &peer) ||
+        kc_memory_hold(a[0], "recv", true, NULL, &b.recv))
+        return NULL;
+    result = a[0];
+    stream = a[2];
+    ISSUE(ncclRecv(b.recv.data, b.recv.bytes, ncclUint8, (int)peer, c->comm, (cudaStream_t)on));
+}
+
+PyObject *kc_barrier(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("barrier", 0, 0, "stream");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result = Py_None, *stream;
+    struct both b = {.in_place = false};
+
+    if (!c || kc_args(&signature, args, nargs, kw, a)) return NULL;
+    stream = a[0];
+    ISSUE(koloBarrier(c->comm, (cudaStream_t)on));
+}
+
+/* ---- one-sided ---- */
+
+PyTypeObject *kc_window_type;
+
+struct window {
+    PyObject_HEAD
+    ncclWindow_t window;
+    PyObject *comm, *owner; /* of the communicator and of the memory */
+};
+
+static void window_dealloc(PyObject *self)
+{
+    struct window *w = (struct window *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    struct kc_comm *c = (struct kc_comm *)w->comm;
+
+    if (w->window && c && c->comm) ncclCommWindowDeregister(c->comm, w->window);
+    Py_XDECREF(w->owner);
+    Py_XDECREF(w->comm);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static PyType_Slot window_slots[] = {
+    {Py_tp_dealloc, window_dealloc},
+    {Py_tp_doc, (void *)"Memory of this rank that the others may write to: Communicator.register_window()."},
+    {0, NULL},
+};
+
+static PyType_Spec window_spec = {"kolocc._core.Window", sizeof(struct window), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, window_slots};
+
+int kc_windows_add(PyObject *module)
+{
+    kc_window_type = (PyTypeObject *)PyType_FromSpec(&window_spec);
+    return kc_window_type ? PyModule_AddObjectRef(module, "Window", (PyObject *)kc_window_type) : -1;
+}
+
+PyObject *kc_register_window(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("register_window", 1, 1, "memory");
+    struct kc_comm *c = comm_of(self);
+    struct kc_memory m, none = {.has_view = false};
+    PyObject *a[KC_ARGS];
+    struct window *w;
+    ncclResult_t rc;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || kc_memory_hold(a[0], "memory", true, NULL, &m)) return NULL;
+    w = (struct window *)((allocfunc)PyType_GetSlot(kc_window_type, Py_tp_alloc))(kc_window_type, 0);
+    if (!w) return kc_memory_release(&m), NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = ncclCommWindowRegister(c->comm, m.data, m.bytes, &w->window, 0);
+    Py_END_ALLOW_THREADS
+    w->comm = Py_NewRef(self);
+    if (rc) w->window = NULL;
+    if (!rc) w->owner = kc_memory_owner(&m, &none);
+    kc_memory_release(&m);
+    if (!rc && w->owner) return (PyObject *)w;
+    Py_DECREF(w);
+    return rc ? kc_raise(rc, c->rank) : NULL;
+}
+
+PyObject *kc_put_signal(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("put_signal", 3, 3, "send", "peer", "window", "offset", "signal", "context", "stream");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result = Py_None, *stream;
+    struct both b = {.in_place = false};
+    long peer, offset, number, context;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || kc_int("peer", a[1], 0, c->size - 1, -1, &peer) ||
+        kc_int("offset", a[3], 0, PY_SSIZE_T_MAX, 0, &offset) || kc_int("signal", a[4], 0, 15, 0, &number) ||
+        kc_int("context", a[5], 0, 1 << 20, 0, &context))
+        return NULL;
+    if (!PyObject_TypeCheck(a[2], kc_window_type)) {
+        PyErr_SetString(PyExc_TypeError, "put_signal(): window is no Window");
+        return NULL;
+    }
+    if (kc_memory_hold(a[0], "send", false, NULL, &b.send)) return NULL;
+    stream = a[6];
+    ISSUE(ncclPutSignal(b.send.data, b.send.bytes, ncclUint8, (int)peer, ((struct window *)a[2])->window,
+                        (size_t)offset, (int)number, (int)context, 0, c->comm, (cudaStream_t)on));
+}
+
+PyObject *kc_signal(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("signal", 1, 1, "peer", "signal", "context", "stream");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result = Py_None, *stream;
+    struct both b = {.in_place = false};
+    long peer, number, context;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || kc_int("peer", a[0], 0, c->size - 1, -1, &peer) ||
+        kc_int("signal", a[1], 0, 15, 0, &number) || kc_int("context", a[2], 0, 1 << 20, 0, &context))
+        return NULL;
+    stream = a[3];
+    ISSUE(ncclSignal((int)peer, (int)number, (int)context, 0, c->comm, (cudaStream_t)on));
+}
+
+PyObject *kc_wait_signal(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("wait_signal", 1, 2, "peer", "count", "signal", "context", "stream");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result = Py_None, *stream;
+    struct both b = {.in_place = false};
+    long peer, count, number, context;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || kc_int("peer", a[0], 0, c->size - 1, -1, &peer) ||
+        kc_int("count", a[1], 1, INT_MAX, 1, &count) || kc_int("signal", a[2], 0, 15, 0, &number) ||
+        kc_int("context", a[3], 0, 1 << 20, 0, &context))
+        return NULL;
+    ncclWaitSignalDesc_t wanted = {(int)count, (int)peer, (int)number, (int)context};
+
+    stream = a[4];
+    ISSUE(ncclWaitSignal(1, &wanted, c->comm, (cudaStream_t)on));
+}

@@ -1,0 +1,54 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# try_wheel.sh FOLDER - install the wheel of a folder into a fresh virtual environment, where no compiler can be found, and use it.
+set -eu
+
+folder=$(cd "$1" && pwd)
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/kolo-wheel.XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' HUP INT TERM
+
+wheel=$(find "$folder" -name 'kolo_collectives-*.whl' | sort | tail -n 1)
+[ -n "$wheel" ] || { echo "try_wheel: no kolo_collectives-*.whl in $folder" && exit 1; }
+python3 -m venv "$scratch/venv"
+cd "$scratch"
+begin=$(date +%s)
+env -i PATH="$scratch/venv/bin" HOME="$scratch" "$scratch/venv/bin/python" -m pip install -q --no-index --no-deps "$wheel"
+cat >job.py <<'END'
+import kolocc
+
+with kolocc.init() as comm:
+    data = bytearray([comm.rank + 1] * 1024)
+    comm.allreduce(data)
+    assert data == bytes([comm.size * (comm.size + 1) // 2] * 1024), data[:8]
+    print("rank", comm.rank, "of", comm.size)
+END
+run() { env -i PATH="$scratch/venv/bin" HOME="$scratch" "$@"; }
+run python job.py
+echo "from pip install to the first all-reduce: $(($(date +%s) - begin)) s"
+run kolocc run -n 2 job.py
+run kolocc topo --machine dgx-h100 >/dev/null
+run python - <<'END'
+import ctypes
+import os
+
+import kolocc
+
+plan = kolocc.plan("dgx-h100", hosts=128)
+assert plan.ranks == 1024 and plan.estimate("all_reduce", 1 << 28).time_us > 0
+assert kolocc.explain("nics", machine="dgx-h100", hosts=2).summary
+nccl = ctypes.CDLL(os.path.join(kolocc.get_nccl(), "libnccl.so.2"))
+version = ctypes.c_int()
+assert nccl.ncclGetVersion(ctypes.byref(version)) == 0 and version.value == kolocc.nccl_version()
+assert {"kolo.h", "koloplan.h", "nccl.h"} <= set(os.listdir(kolocc.get_include())), kolocc.get_include()
+print(os.path.basename(kolocc.get_library()), plan.channels, "channels")
+END
+# As a program that is linked with CUDA's runtime has it: from its start on.
+cuda=$(run python -c 'import kolocc; print(kolocc.get_cuda())')
+env -i LD_PRELOAD="$cuda/libcudart.so.13" HOME="$scratch" "$scratch/venv/bin/python" - <<'END'
+import ctypes
+
+devices = ctypes.c_int()
+assert ctypes.CDLL(None).cudaGetDeviceCount(ctypes.byref(devices)) == 0 and devices.value > 0
+END
+echo "$(basename "$wheel"): installed and used without a compiler"

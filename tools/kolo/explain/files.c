@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** files.c - `kolo explain FILE...`: the question follows from the files' content. */
+#include "base/error.h"
+#include "tools/kolo/explain/explain.h"
+#include "topo/input.h"
+#include "topo/xml.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { FILES = 64 };
+
+static const char LOG[] = "a log of NCCL", TABLE[] = "a table of nccl-tests",
+                  LOG_AND_TABLE[] = "a log of NCCL with a table, which follows";
+
+/* Files by their kind; a text may be a log and a table. */
+struct sorted {
+    const char *machine[FILES], *log[FILES], *table[FILES];
+    int machines, logs, tables;
+    enum kl_input_kind kind; /* of the first */
+};
+
+/* Standard input is read twice: to tell its kind, and to answer. Its text goes to memory that takes its place. */
+static ncclResult_t keep_input(const char *text, size_t bytes)
+{
+    int fd = memfd_create("kolo-input", MFD_CLOEXEC);
+    ssize_t written = 0;
+
+    for (size_t at = 0; fd >= 0 && at < bytes && written >= 0; at += (size_t)(written > 0 ? written : 0))
+        written = write(fd, text + at, bytes - at);
+    bool kept = fd >= 0 && written >= 0 && !lseek(fd, 0, SEEK_SET) && dup2(fd, STDIN_FILENO) == STDIN_FILENO;
+
+    if (fd >= 0) close(fd);
+    clearerr(stdin);
+    return kept ? ncclSuccess : KL_FAIL_ERRNO("standard input cannot be kept");
+}
+
+static ncclResult_t tell(const char *file, struct kl_input *in)
+{
+    char *text;
+    size_t bytes;
+
+    KL_TRY(kl_xml_read(file, &text, &bytes));
+    *in = kl_input_of(text, bytes);
+    ncclResult_t rc = strcmp(file, "-") ? ncclSuccess : keep_input(text, bytes);
+
+    free(text);
+    return rc;
+}
+
+static ncclResult_t refuse(const char *file, enum kl_input_kind kind)
+{
+    const char *use = kl_input_use(kind);
+
+    if (kind == KL_INPUT_SLURM || kind == KL_INPUT_TOPOGRAPH)
+        return KL_FAIL(ncclInvalidUsage,
+                       "%s is %s: it names switches between hosts, which NCCL does not read; give hosts of one switch "
+                       "neighbouring ranks (Slurm: --switches, the topology plugin), and a topology file here",
+                       file, kl_input_name(kind));
+    return KL_FAIL(ncclInvalidUsage,
+                   "%s is %s%s%s; kolo explain reads topology files, text of nvidia-smi and lspci, logs and "
+                   "tables",
+                   file, kl_input_name(kind), use ? "; " : "", use ? use : "");
+}
+
+static ncclResult_t sort(const struct kl_explain_request *q, struct sorted *s)
+{
+    if (q->nwords > FILES) return KL_FAIL(ncclInvalidArgument, "more than %d files", FILES);
+    for (int i = 0; i < q->nwords; i++) {
+        struct kl_input in;
+
+        KL_TRY(tell(q->word[i], &in));
+        if (!i) s->kind = in.kind;
+        if (kl_input_is_machine(in.kind))
+            s->machine[s->machines++] = q->word[i];
+        else if (in.kind == KL_INPUT_LOG)
+            s->log[s->logs++] = q->word[i];
+        else if (in.kind != KL_INPUT_TABLE && in.kind != KL_INPUT_TABLE_JSON)
+            return refuse(q->word[i], in.kind);
+        if (in.kind == KL_INPUT_TABLE || in.kind == KL_INPUT_TABLE_JSON || in.table) s->table[s->tables++] = q->word[i];
+    }
+    return ncclSuccess;
+}
+
+/* The beginning of the first line. */
+static void print_kind(const char *const *file, int n, const char *kind, FILE *to)
+{
+    if (n == 1)
+        fprintf(to, "%s, read as %s: ", strcmp(file[0], "-") ? file[0] : "standard input", kind);
+    else
+        fprintf(to, "%d files, read as %s: ", n, kind);
+}
+
+/* Ask the question; the first line of the answer begins with the kind of its files. */
+static ncclResult_t ask(struct kl_explain_request *r, const char *const *file, int n, const char *kind,
+                        ncclResult_t (*answer)(const struct kl_explain_request *, FILE *), FILE *to)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+
+    if (!memory) return KL_NOMEM("an answer");
+    ncclResult_t rc = kl_cluster_options_read(&r->options, &r->cluster);
+
+    if (!rc) rc = answer(r, memory);
+    fclose(memory);
+    if (!rc && kind && !r->json) print_kind(file, n, kind, to);
+    if (!rc) fwrite(text, 1, bytes, to);
+    free(text);
+    return rc;
+}
+
+static ncclResult_t ask_files(struct kl_explain_request *r, const char *const *file, int n, const char *kind,
+                              ncclResult_t (*answer)(const struct kl_explain_request *, FILE *), FILE *to)
+{
+    r->word = file;
+    r->nwords = n;
+    return ask(r, file, n, kind, answer, to);
+}
+
+/* Machines alone: the search of one, or the differences between two. */
+static ncclResult_t ask_machines(struct kl_explain_request *r, const struct sorted *s, FILE *to)
+{
+    if (s->machines > 2) return KL_FAIL(ncclInvalidArgument, "%d topologies: give one, or two to compare", s->machines);
+    r->nwords = 0;
+    r->topos = (struct kl_opt_list){{s->machine[0], s->machine[1]}, s->machines};
+    r->options.topo = s->machine[s->machines - 1];
+    if (s->machines == 2) return ask(r, s->machine, 2, "topologies", kl_explain_diff, to);
+    /* answers about other texts name the kind themselves */
+    return ask(r, s->machine, 1, s->kind == KL_INPUT_TOPOLOGY ? kl_input_name(s->kind) : NULL, kl_explain_search, to);
+}
+
+ncclResult_t kl_explain_files(const struct kl_explain_request *q, FILE *to)
+{
+    struct kl_explain_request r = *q;
+    struct sorted s = {.machines = 0};
+
+    KL_TRY(sort(q, &s));
+    if (!s.logs && !s.tables) return ask_machines(&r, &s, to);
+    if (s.machines > 1)
+        return KL_FAIL(ncclInvalidArgument, "%d topologies beside a log or table: give one", s.machines);
+    if (s.machines) r.options.topo = s.machine[0];
+    if (s.logs) KL_TRY(ask_files(&r, s.log, s.logs, s.tables ? LOG_AND_TABLE : LOG, kl_explain_log, to));
+    if (!s.tables || (s.logs && q->json)) return ncclSuccess; /* JSON is one document */
+    if (s.logs) fprintf(to, "\n");
+    return ask_files(&r, s.table, s.tables, TABLE, kl_explain_bench, to);
+}
