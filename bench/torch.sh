@@ -9,5 +9,5 @@ cd "$(dirname "$0")/.."
 build=${KOLO_BUILD:-build/release}
 python=$(sed -n 's/^KOLO_TORCH_PYTHON_USED:INTERNAL=//p' "$build/CMakeCache.txt")
 [ -n "$python" ] || { echo "bench/torch: no PyTorch: ./dev setup --torch, or -DKOLO_TORCH_PYTHON=FILE" >&2 && exit 1; }
-cmake --build "$build" --target kolo_torch >/dev/null
-KOLO_TORCH_MODULE=$(echo "$PWD/$build"/python/_c10d_*.so) PYTHONPATH=$PWD/python exec "$python" bench/torch/bench.py "$@"
+cmake --build "$build" --target kolo_torch kolocc_core kolocc_plan >/dev/null
+PYTHONPATH=$PWD/$build/python exec "$python" bench/torch/bench.py "$@"

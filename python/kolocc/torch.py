@@ -6,9 +6,11 @@
 
     dist.init_process_group("kolo")
 
-Importing this module registers the backend for CPU tensors; its extension is loaded when the first group is made. Environment:
+Importing this module registers the backend for CPU tensors; its extension is loaded when the first group is made. An extension is made for one minor
+version of PyTorch and of Python: `python -m kolocc.torch` compiles it, with a C++ compiler, and keeps it in ~/.cache/kolo. Environment:
 
-    KOLO_TORCH_MODULE     file of the extension, instead of the one that was installed with this package
+    KOLO_AS_NCCL          "1": the backend "nccl" is Kolo's, too, on CPU tensors (as_nccl.py)
+    KOLO_TORCH_MODULE     file of the extension, instead of the compiled one
     KOLO_TORCH_MESSAGES   "gloo" (default): send and recv match by source and tag, in any order; "kolo": in the group's order, tags are ignored
     KOLO_TORCH_PROGRESS   "lazy" (default): asynchronous operations run when somebody waits, or in the background after 100 microseconds;
                           "inline": inside the call that starts them
@@ -17,18 +19,28 @@ Importing this module registers the backend for CPU tensors; its extension is lo
 from __future__ import annotations
 
 import datetime
+import hashlib
 import importlib
 import importlib.machinery
 import importlib.util
 import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import sysconfig
+import tempfile
 from types import ModuleType
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-__all__ = ["empty", "flight_record", "make_default", "monitored_barrier", "register"]
+from ._paths import get_include, get_library
 
+__all__ = ["compile_extension", "empty", "flight_record", "make_default", "monitored_barrier", "register"]
+
+_SOURCE = pathlib.Path(__file__).resolve().parent / "_torch_source"
 _extension: ModuleType | None = None
 
 
@@ -47,19 +59,63 @@ def _load_file(name: str, path: str) -> ModuleType:
     return module
 
 
+def _compiled() -> pathlib.Path:
+    """Where the extension for this PyTorch, this Python and this version of the package is kept."""
+    made_of = hashlib.sha256(f"{torch.__version__} {sysconfig.get_config_var('SOABI')} {_SOURCE}".encode())
+    for file in sorted(_SOURCE.iterdir()) if _SOURCE.is_dir() else ():
+        made_of.update(file.read_bytes())
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    return cache / "kolo" / f"torch-{torch.__version__}-{made_of.hexdigest()[:16]}" / f"{_extension_name()}.so"
+
+
+def compile_extension() -> str:
+    """Compile the extension for the installed PyTorch, and return its file. Takes about a minute, and a C++20 compiler: $CXX, else c++.
+
+    RuntimeError: the compiler is missing or fails; the message has its words. FileNotFoundError: this package was not installed from a wheel.
+    """
+    from torch.utils import cpp_extension
+
+    if not _SOURCE.is_dir():
+        raise FileNotFoundError(f"kolocc.torch: {_SOURCE} is missing: this package was not installed from a wheel")
+    target, libraries = _compiled(), [get_library(), *cpp_extension.library_paths()]
+    includes = [*cpp_extension.include_paths(), sysconfig.get_path("include")]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        made = os.path.join(folder, target.name)
+        command = [*shlex.split(os.environ.get("CXX", "c++")), "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden",
+                   f"-DTORCH_EXTENSION_NAME={_extension_name()}", "-DTORCH_API_INCLUDE_EXTENSION_H", f"-I{get_include()}",
+                   *(word for i in includes for word in ("-isystem", i)), str(_SOURCE / "kolo_backend.cc"), "-o", made,
+                   *(word for path in libraries for word in (f"-L{path}", f"-Wl,-rpath,{path}")),
+                   "-l:libkolo.so.0", "-ltorch", "-ltorch_cpu", "-ltorch_python", "-lc10"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True)
+        except OSError as error:
+            raise RuntimeError(f"kolocc.torch: there is no C++ compiler {command[0]} ({error.strerror}): install one, or name it in CXX") from error
+        if done.returncode:
+            raise RuntimeError(f"kolocc.torch: {shlex.join(command)} failed:\n{done.stderr}")
+        os.replace(made, target)
+    return str(target)
+
+
+def _find() -> ModuleType:
+    name, path = _extension_name(), os.environ.get("KOLO_TORCH_MODULE")
+    if path:
+        return _load_file(name, path)
+    if importlib.util.find_spec(f"kolocc.{name}"):
+        return importlib.import_module(f"kolocc.{name}")
+    if _compiled().exists():
+        return _load_file(name, str(_compiled()))
+    raise ImportError(
+        f"kolocc.torch: the extension for PyTorch {torch.__version__} was not compiled yet: `{sys.executable} -m kolocc.torch` does it "
+        f"(in a clone: the target kolo_torch, with KOLO_TORCH_PYTHON={sys.executable})"
+    )
+
+
 def _load() -> ModuleType:
     """The extension, which is made for one minor version of PyTorch."""
     global _extension
     if _extension is None:
-        name = _extension_name()
-        path = os.environ.get("KOLO_TORCH_MODULE")
-        try:
-            _extension = _load_file(name, path) if path else importlib.import_module(f"kolocc.{name}")
-        except ModuleNotFoundError as error:
-            raise ImportError(
-                f"kolocc.torch: there is no extension for PyTorch {torch.__version__} ({name}): build the target kolo_torch with this "
-                f"Python as KOLO_TORCH_PYTHON, and name the file in KOLO_TORCH_MODULE"
-            ) from error
+        _extension = _find()
     return _extension
 
 
@@ -78,28 +134,37 @@ def _make_messages(store: dist.Store, rank: int, size: int, timeout: datetime.ti
     return dist.ProcessGroupGloo(store, rank, size, options)
 
 
+def _make(store: dist.Store, rank: int, size: int, timeout: datetime.timedelta, group: str, global_ranks: list[int], as_nccl: bool) -> dist.Backend:
+    messages = "kolo" if as_nccl else _choice("KOLO_TORCH_MESSAGES", "gloo", ("gloo", "kolo"))
+    backend: dist.Backend = _load().create(
+        store=store,
+        rank=rank,
+        size=size,
+        timeout=timeout,
+        group=group,
+        global_ranks=global_ranks or list(range(size)),
+        ordered_messages=messages == "kolo",
+        run_inline=_choice("KOLO_TORCH_PROGRESS", "lazy", ("lazy", "inline")) == "inline",
+        as_nccl=as_nccl,
+        make_messages=_make_messages if dist.is_gloo_available() else None,
+    )
+    return backend
+
+
 def _create(opts: Any, pg_options: Any) -> dist.Backend:
     if pg_options is not None and not isinstance(pg_options, dist.Backend.Options):
         raise TypeError(f"kolo: pg_options is a {type(pg_options).__name__}; the backend takes none, or torch's Backend.Options")
-    messages = _choice("KOLO_TORCH_MESSAGES", "gloo", ("gloo", "kolo"))
-    progress = _choice("KOLO_TORCH_PROGRESS", "lazy", ("lazy", "inline"))
-    return _load().create(
-        store=opts.store,
-        rank=opts.group_rank,
-        size=opts.group_size,
-        timeout=opts.timeout,
-        group=str(opts.group_id),
-        global_ranks=list(opts.global_ranks_in_group) or list(range(opts.group_size)),
-        ordered_messages=messages == "kolo",
-        run_inline=progress == "inline",
-        make_messages=_make_messages if dist.is_gloo_available() else None,
-    )
+    return _make(opts.store, opts.group_rank, opts.group_size, opts.timeout, str(opts.group_id), list(opts.global_ranks_in_group), False)
 
 
 def register() -> None:
-    """Make "kolo" a backend for CPU tensors. Done by importing this module; again: nothing happens."""
+    """Make "kolo" a backend for CPU tensors, and "nccl" with KOLO_AS_NCCL=1. Done by importing this module; again: nothing happens."""
     if "KOLO" not in dist.Backend._plugins:
         dist.Backend.register_backend("kolo", _create, extended_api=True, devices=["cpu"])
+    if _choice("KOLO_AS_NCCL", "0", ("0", "1")) == "1":
+        from . import as_nccl
+
+        as_nccl.install(_make)
 
 
 def make_default() -> None:
@@ -112,7 +177,7 @@ def _backend(group: dist.ProcessGroup | None) -> Any:
     group = group or dist.distributed_c10d._get_default_group()
     backend = group._get_backend(torch.device("cpu"))
     backend = getattr(backend, "wrapped_pg", backend)
-    if backend.name() != "kolo":
+    if not isinstance(backend, _load().KoloBackend):
         raise ValueError(f"the group's backend for CPU tensors is {backend.name()}, not kolo")
     return backend
 
@@ -148,3 +213,5 @@ def empty(*size: int, dtype: torch.dtype | None = None) -> torch.Tensor:
 
 
 register()
+if __name__ == "__main__":
+    print(compile_extension())

@@ -37,6 +37,7 @@ using MessagesFactory = std::function<intrusive_ptr<Backend>(const intrusive_ptr
 struct Manner {
     bool ordered_messages = false; // messages on the communicator itself, in the group's order; tags are ignored
     bool run_inline = false;       // asynchronous operations, too, run inside their call
+    bool as_nccl = false;          // named "nccl", and refuses the calls that PyTorch's backend for NCCL refuses
     MessagesFactory make_messages;
 };
 
@@ -94,7 +95,7 @@ struct Operator {
         return r;
     }
 
-private:
+  private:
     static at::Tensor factor_of(const char *name, const ReduceOp &reduce, const at::Tensor &t)
     {
         auto *given = dynamic_cast<c10d::PreMulSumSupplement *>(reduce.supplement_.get());
@@ -207,7 +208,7 @@ static std::shared_ptr<Link> connect(const intrusive_ptr<Store> &store, int rank
 
 class SharedAllocator final : public c10::Allocator
 {
-public:
+  public:
     c10::DataPtr allocate(size_t bytes) override
     {
         void *p = nullptr;
@@ -223,7 +224,7 @@ public:
         default_copy_data(to, from, bytes);
     }
 
-private:
+  private:
     static void release(void *p)
     {
         ncclMemFree(p);
@@ -240,7 +241,7 @@ static std::shared_ptr<c10::Allocator> shared_allocator()
 
 class KoloBackend final : public Backend
 {
-public:
+  public:
     KoloBackend(std::shared_ptr<Link> link, intrusive_ptr<Store> store, int rank, int size,
                 intrusive_ptr<Options> options, Manner manner)
         : Backend(rank, size), link_(std::move(link)), store_(std::move(store)), options_(std::move(options)),
@@ -277,7 +278,7 @@ public:
 
     const std::string getBackendName() const override
     {
-        return "kolo";
+        return manner_.as_nccl ? "nccl" : "kolo";
     }
     intrusive_ptr<Options> getBackendOptions() override
     {
@@ -372,14 +373,17 @@ public:
     WorkPtr recv(Tensors &tensors, int peer, int tag) override;
     WorkPtr recvAnysource(Tensors &tensors, int tag) override;
 
-private:
+  private:
     template <class Opts> Call call_of(OpType type, const char *name, const char *title, const Opts &opts) const
     {
+        if constexpr (requires { opts.reduceOp; })
+            if (manner_.as_nccl) check_operator_of_nccl(name, opts.reduceOp);
         return {type, name, title, opts.timeout > kNoTimeout ? opts.timeout : options_->timeout, opts.asyncOp};
     }
 
     // Of one call; all that it needs beyond its return is taken out of these.
-    template <class F> WorkPtr submit(const Call &call, const Tensors &inputs, const Tensors &outputs, Staging &staging, F issue);
+    template <class F>
+    WorkPtr submit(const Call &call, const Tensors &inputs, const Tensors &outputs, Staging &staging, F issue);
     template <class F> bool run_now(const Call &call, uint64_t seq, Staging &staging, F &issue);
     template <class F>
     intrusive_ptr<KoloWork> enqueue(const Call &call, uint64_t seq, const Tensors &inputs, const Tensors &outputs,
@@ -391,8 +395,7 @@ private:
     void check_alive(const Call &call) const;
     Batch *own_batch();
 
-    template <class Start>
-    WorkPtr message(const Call &call, const Tensors &tensors, Staging &staging, Start start);
+    template <class Start> WorkPtr message(const Call &call, const Tensors &tensors, Staging &staging, Start start);
     WorkPtr ordered_message(const Call &call, const Tensors &tensors, Staging &staging, const at::Tensor &t, int peer);
     Backend &messages();
     void check_peer(const char *op, int peer) const;
@@ -447,6 +450,10 @@ template <class F>
 WorkPtr KoloBackend::submit(const Call &call, const Tensors &inputs, const Tensors &outputs, Staging &staging, F issue)
 {
     check_alive(call);
+    if (manner_.as_nccl) {
+        check_tensors_of_nccl(call.name, inputs, !call.message);
+        check_tensors_of_nccl(call.name, outputs, !call.message);
+    }
     const uint64_t seq = call.message ? 0 : ++seq_;
     if (auto *batch = own_batch()) {
         put_into_batch(*batch, call, inputs, outputs, staging, std::move(issue));
@@ -589,8 +596,7 @@ WorkPtr KoloBackend::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOpt
 
 WorkPtr KoloBackend::allreduce_coalesced(Tensors &tensors, const c10d::AllreduceCoalescedOptions &opts)
 {
-    const Call call =
-        call_of(OpType::ALLREDUCE_COALESCED, "all_reduce_coalesced", "kolo:all_reduce_coalesced", opts);
+    const Call call = call_of(OpType::ALLREDUCE_COALESCED, "all_reduce_coalesced", "kolo:all_reduce_coalesced", opts);
     Staging staging;
     Tensors buffers;
     std::vector<Operator> ops;
@@ -624,8 +630,7 @@ WorkPtr KoloBackend::reduce(Tensors &tensors, const c10d::ReduceOptions &opts)
 
     const auto &t = single(call.name, tensors);
     check_root(call.name, opts.rootRank, size_);
-    const auto buffer =
-        reducible(call.name, rank_ == root ? staging.updatable(t) : staging.readable(t), opts.reduceOp);
+    const auto buffer = reducible(call.name, rank_ == root ? staging.updatable(t) : staging.readable(t), opts.reduceOp);
     const Operator op(call.name, opts.reduceOp, buffer);
     return submit(call, tensors, tensors, staging, [=](Scope &s) {
         ncclRedOp_t o;
@@ -717,9 +722,9 @@ static ncclResult_t gather_rows(const Rows &rows, Scope &s)
 {
     return grouped([&] {
         for (size_t i = 0; i < rows.from.size(); i++)
-            if (const ncclResult_t r =
-                    ncclAllGather(rows.from[i].const_data_ptr(), rows.to[i].data_ptr(),
-                                  (size_t)rows.from[i].numel() * rows.units[i].count, rows.units[i].type, s.comm, s.stream))
+            if (const ncclResult_t r = ncclAllGather(rows.from[i].const_data_ptr(), rows.to[i].data_ptr(),
+                                                     (size_t)rows.from[i].numel() * rows.units[i].count,
+                                                     rows.units[i].type, s.comm, s.stream))
                 return r;
         return ncclSuccess;
     });
@@ -728,8 +733,8 @@ static ncclResult_t gather_rows(const Rows &rows, Scope &s)
 WorkPtr KoloBackend::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
                                                      const c10d::AllgatherOptions &opts)
 {
-    const Call call = call_of(OpType::COALESCED, "all_gather_into_tensor_coalesced",
-                              "kolo:all_gather_into_tensor_coalesced", opts);
+    const Call call =
+        call_of(OpType::COALESCED, "all_gather_into_tensor_coalesced", "kolo:all_gather_into_tensor_coalesced", opts);
     Staging staging;
     Rows rows;
 
@@ -831,8 +836,7 @@ WorkPtr KoloBackend::scatter(Tensors &outputs, TensorLists &inputs, const c10d::
 
 WorkPtr KoloBackend::_reduce_scatter_base(at::Tensor &output, at::Tensor &input, const c10d::ReduceScatterOptions &opts)
 {
-    const Call call =
-        call_of(OpType::_REDUCE_SCATTER_BASE, "reduce_scatter_tensor", "kolo:_reduce_scatter_base", opts);
+    const Call call = call_of(OpType::_REDUCE_SCATTER_BASE, "reduce_scatter_tensor", "kolo:_reduce_scatter_base", opts);
     Staging staging;
 
     check_tensor(call.name, input, 0);
@@ -859,8 +863,7 @@ WorkPtr KoloBackend::reduce_scatter(Tensors &outputs, TensorLists &inputs, const
 
     const auto &output = single(call.name, outputs);
     if (inputs.size() != 1) bad_value(call.name, "requires input/output tensor lists to have the same length");
-    if (inputs[0].size() != (size_t)size_)
-        bad_value(call.name, "invalid input tensor list size, must be world size");
+    if (inputs[0].size() != (size_t)size_) bad_value(call.name, "invalid input tensor list size, must be world size");
     check_tensors(call.name, inputs[0]);
     for (size_t i = 0; i < inputs[0].size(); i++) check_type(call.name, output.scalar_type(), inputs[0][i], i);
     check_like(call.name, output, {inputs[0][rank_]});
@@ -952,8 +955,8 @@ WorkPtr KoloBackend::alltoall_base(at::Tensor &output, at::Tensor &input, std::v
     check_tensor(call.name, output, 0);
     check_type(call.name, output.scalar_type(), input, 0);
     const Unit unit = unit_of(input);
-    const Counts in = counts_of_splits(call.name, input, in_splits.empty() ? equal_splits(call.name, input, size_) : in_splits,
-                                       size_, unit.count);
+    const Counts in = counts_of_splits(
+        call.name, input, in_splits.empty() ? equal_splits(call.name, input, size_) : in_splits, size_, unit.count);
     const Counts out = counts_of_splits(
         call.name, output, out_splits.empty() ? equal_splits(call.name, output, size_) : out_splits, size_, unit.count);
     if (equal && input.numel() != output.numel()) bad_value(call.name, "input and output have to be of the same size");
@@ -961,8 +964,7 @@ WorkPtr KoloBackend::alltoall_base(at::Tensor &output, at::Tensor &input, std::v
     auto from = staging.readable(input);
     if (overlap(from, to)) from = staging.keep(from.clone());
     return submit(call, {input}, {output}, staging, [=](Scope &s) {
-        if (equal)
-            return ncclAlltoAll(from.const_data_ptr(), to.data_ptr(), in.of[0], unit.type, s.comm, s.stream);
+        if (equal) return ncclAlltoAll(from.const_data_ptr(), to.data_ptr(), in.of[0], unit.type, s.comm, s.stream);
         return koloAllToAllV(from.const_data_ptr(), in.of.data(), in.at.data(), to.data_ptr(), out.of.data(),
                              out.at.data(), unit.type, s.comm, s.stream);
     });
@@ -995,8 +997,8 @@ WorkPtr KoloBackend::alltoall(Tensors &outputs, Tensors &inputs, const c10d::All
                 const int peer = (int)i;
                 ncclResult_t r = ncclSuccess;
                 if (from[i].numel())
-                    r = ncclSend(from[i].const_data_ptr(), (size_t)from[i].numel() * unit.count, unit.type, peer, s.comm,
-                                 s.stream);
+                    r = ncclSend(from[i].const_data_ptr(), (size_t)from[i].numel() * unit.count, unit.type, peer,
+                                 s.comm, s.stream);
                 if (r == ncclSuccess && to[i].numel())
                     r = ncclRecv(to[i].data_ptr(), (size_t)to[i].numel() * unit.count, unit.type, peer, s.comm,
                                  s.stream);
@@ -1060,7 +1062,8 @@ struct MonitoredBarrier {
     {
         store->set(key(number, std::to_string(rank)), std::string("here"));
         const std::string prefix = "Rank " + std::to_string(rank) + " successfully reached monitoredBarrier, but ";
-        TORCH_CHECK(await("go"), prefix, "heard nothing of rank 0 within ", timeout.count(), " ms. Please check rank 0");
+        TORCH_CHECK(await("go"), prefix, "heard nothing of rank 0 within ", timeout.count(),
+                    " ms. Please check rank 0");
         const auto verdict = store->get(key(number, "go"));
         TORCH_CHECK(verdict.size() == 2, prefix, "received errors while waiting for send/recv from rank 0: ",
                     std::string(verdict.begin(), verdict.end()));
@@ -1088,6 +1091,7 @@ void KoloBackend::monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_a
 
 Backend &KoloBackend::messages()
 {
+    TORCH_CHECK(!manner_.as_nccl, "kolo: group ", link_->group, ": sparse tensors are not supported in place of NCCL");
     TORCH_CHECK(messages_, "kolo: group ", link_->group, " of ", size_, " was made without a backend for messages");
     return *messages_;
 }
@@ -1168,6 +1172,7 @@ WorkPtr KoloBackend::recvAnysource(Tensors &tensors, int tag)
     const Call call{OpType::RECVANYSOURCE, "recv_any_source", "kolo:recvAnySource", options_->timeout, true, true};
     Staging staging;
 
+    TORCH_CHECK(!manner_.as_nccl, "kolo: recv: ProcessGroupNCCL does not support recvAnysource");
     TORCH_CHECK(!manner_.ordered_messages,
                 "kolo: recv: a receive from any source needs messages with tags: KOLO_TORCH_MESSAGES=gloo, not kolo");
     const auto t = staging.writable(single(call.name, tensors));
@@ -1185,8 +1190,10 @@ static at::Tensor allocate(int64_t size, at::TensorOptions options)
     void *p = nullptr;
 
     if (!size) return at::empty({0}, options);
-    if (ncclMemAlloc(&p, bytes) != ncclSuccess) C10_THROW_ERROR(OutOfMemoryError, std::string("kolo: ") + ncclGetLastError(nullptr));
-    return at::from_blob(p, {size}, [](void *q) { ncclMemFree(q); }, options);
+    if (ncclMemAlloc(&p, bytes) != ncclSuccess)
+        C10_THROW_ERROR(OutOfMemoryError, std::string("kolo: ") + ncclGetLastError(nullptr));
+    return at::from_blob(
+        p, {size}, [](void *q) { ncclMemFree(q); }, options);
 }
 
 at::Tensor KoloBackend::allocateTensor(long size, at::TensorOptions options)
@@ -1330,7 +1337,8 @@ intrusive_ptr<Backend> KoloBackend::shrink(const std::vector<int64_t> &excluded,
     std::vector<int> list(gone.begin(), gone.end());
     ncclComm_t comm = nullptr;
 
-    if (gone.count(rank_)) bad_value("shrink", "rank " + std::to_string(rank_) + " is one of those to exclude: it takes no part");
+    if (gone.count(rank_))
+        bad_value("shrink", "rank " + std::to_string(rank_) + " is one of those to exclude: it takes no part");
     const int place = rank_ - (int)std::distance(gone.begin(), gone.lower_bound(rank_));
     {
         std::lock_guard hold(link_->issue);
@@ -1362,10 +1370,10 @@ static MessagesFactory factory_of(py::object function)
 static intrusive_ptr<Backend> create_from_python(const intrusive_ptr<Store> &store, int rank, int size,
                                                  milliseconds timeout, const std::string &group,
                                                  const std::vector<uint64_t> &global_ranks, bool ordered_messages,
-                                                 bool run_inline, py::object make_messages)
+                                                 bool run_inline, bool as_nccl, py::object make_messages)
 {
-    auto options = c10::make_intrusive<Options>("kolo", timeout);
-    Manner manner{ordered_messages, run_inline, factory_of(std::move(make_messages))};
+    auto options = c10::make_intrusive<Options>(as_nccl ? "nccl" : "kolo", timeout);
+    Manner manner{ordered_messages, run_inline, as_nccl, factory_of(std::move(make_messages))};
 
     options->group_name = group;
     options->global_ranks_in_group = global_ranks;
@@ -1381,10 +1389,17 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
         .def("flight_record", &KoloBackend::flight_record, "file"_a, py::call_guard<py::gil_scoped_release>())
         .def("get_error", &KoloBackend::getError, py::call_guard<py::gil_scoped_release>())
         .def_property_readonly("options", &KoloBackend::getBackendOptions)
+        // Methods of ProcessGroupNCCL that torch.distributed calls. Groups need none of the first three.
+        .def("_group_start", [](KoloBackend &) {})
+        .def("_group_end", [](KoloBackend &) {})
+        .def(
+            "perform_nocolor_split", [](KoloBackend &, at::Device) {}, "device"_a)
+        .def("_set_default_timeout", &KoloBackend::setTimeout, "timeout"_a)
         .def_property_readonly("comm", &KoloBackend::handle);
-    m.def("allocate", [](int64_t bytes) { return allocate(bytes, at::TensorOptions(at::kByte)); }, "bytes"_a);
+    m.def(
+        "allocate", [](int64_t bytes) { return allocate(bytes, at::TensorOptions(at::kByte)); }, "bytes"_a);
     m.def("create", &create_from_python, "store"_a, "rank"_a, "size"_a, "timeout"_a, "group"_a, "global_ranks"_a,
-          "ordered_messages"_a, "run_inline"_a, "make_messages"_a);
+          "ordered_messages"_a, "run_inline"_a, "as_nccl"_a, "make_messages"_a);
 }
 
 } // namespace kolo

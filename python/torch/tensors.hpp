@@ -40,20 +40,34 @@ using TensorLists = std::vector<std::vector<at::Tensor>>;
 inline std::optional<ncclDataType_t> arithmetic_type(at::ScalarType type)
 {
     switch (type) {
-    case at::kChar: return ncclInt8;
-    case at::kByte: return ncclUint8;
-    case at::kBool: return ncclUint8;
-    case at::kInt: return ncclInt32;
-    case at::kUInt32: return ncclUint32;
-    case at::kLong: return ncclInt64;
-    case at::kUInt64: return ncclUint64;
-    case at::kHalf: return ncclFloat16;
-    case at::kFloat: return ncclFloat32;
-    case at::kDouble: return ncclFloat64;
-    case at::kBFloat16: return ncclBfloat16;
-    case at::kFloat8_e4m3fn: return ncclFloat8e4m3;
-    case at::kFloat8_e5m2: return ncclFloat8e5m2;
-    default: return std::nullopt;
+    case at::kChar:
+        return ncclInt8;
+    case at::kByte:
+        return ncclUint8;
+    case at::kBool:
+        return ncclUint8;
+    case at::kInt:
+        return ncclInt32;
+    case at::kUInt32:
+        return ncclUint32;
+    case at::kLong:
+        return ncclInt64;
+    case at::kUInt64:
+        return ncclUint64;
+    case at::kHalf:
+        return ncclFloat16;
+    case at::kFloat:
+        return ncclFloat32;
+    case at::kDouble:
+        return ncclFloat64;
+    case at::kBFloat16:
+        return ncclBfloat16;
+    case at::kFloat8_e4m3fn:
+        return ncclFloat8e4m3;
+    case at::kFloat8_e5m2:
+        return ncclFloat8e5m2;
+    default:
+        return std::nullopt;
     }
 }
 
@@ -74,12 +88,16 @@ inline ncclRedOp_t truth_operator(const char *op, c10d::ReduceOp::RedOpType kind
     switch (kind) {
     case c10d::ReduceOp::SUM:
     case c10d::ReduceOp::MAX:
-    case c10d::ReduceOp::BOR: return koloLogicalOr;
+    case c10d::ReduceOp::BOR:
+        return koloLogicalOr;
     case c10d::ReduceOp::PRODUCT:
     case c10d::ReduceOp::MIN:
-    case c10d::ReduceOp::BAND: return koloLogicalAnd;
-    case c10d::ReduceOp::BXOR: return koloLogicalXor;
-    default: bad_type(op, "ReduceOp.AVG and PREMUL_SUM have no meaning for dtype Bool");
+    case c10d::ReduceOp::BAND:
+        return koloLogicalAnd;
+    case c10d::ReduceOp::BXOR:
+        return koloLogicalXor;
+    default:
+        bad_type(op, "ReduceOp.AVG and PREMUL_SUM have no meaning for dtype Bool");
     }
 }
 
@@ -99,15 +117,22 @@ inline ncclRedOp_t plain_operator(const char *op, c10d::ReduceOp::RedOpType kind
 {
     if (type == at::kBool) return truth_operator(op, kind);
     switch (kind) {
-    case c10d::ReduceOp::SUM: return ncclSum;
-    case c10d::ReduceOp::AVG: return ncclAvg;
-    case c10d::ReduceOp::PRODUCT: return ncclProd;
-    case c10d::ReduceOp::MIN: return ncclMin;
-    case c10d::ReduceOp::MAX: return ncclMax;
+    case c10d::ReduceOp::SUM:
+        return ncclSum;
+    case c10d::ReduceOp::AVG:
+        return ncclAvg;
+    case c10d::ReduceOp::PRODUCT:
+        return ncclProd;
+    case c10d::ReduceOp::MIN:
+        return ncclMin;
+    case c10d::ReduceOp::MAX:
+        return ncclMax;
     case c10d::ReduceOp::BAND:
     case c10d::ReduceOp::BOR:
-    case c10d::ReduceOp::BXOR: return bit_operator(op, kind, type);
-    default: bad_value(op, "unknown ReduceOp");
+    case c10d::ReduceOp::BXOR:
+        return bit_operator(op, kind, type);
+    default:
+        bad_value(op, "unknown ReduceOp");
     }
 }
 
@@ -243,7 +268,8 @@ inline void check_tensor(const char *op, const at::Tensor &t, size_t index)
 
     if (!t.defined()) bad_value(op, where + " is undefined");
     if (t.layout() != at::kStrided) bad_value(op, "only supports dense tensors, " + where + " is sparse");
-    if (!t.device().is_cpu()) bad_value(op, "unsupported device type " + t.device().str() + ", " + where + " has to be on the CPU");
+    if (!t.device().is_cpu())
+        bad_value(op, "unsupported device type " + t.device().str() + ", " + where + " has to be on the CPU");
 }
 
 inline void check_tensors(const char *op, const Tensors &list)
@@ -286,6 +312,26 @@ inline void check_like(const char *op, const at::Tensor &model, const Tensors &l
 inline void check_root(const char *op, int64_t root, int size)
 {
     if (root < 0 || root >= size) bad_value(op, "invalid root rank: " + std::to_string(root));
+}
+
+// ---- the checks of PyTorch's backend for NCCL, in its words ----
+
+inline void check_tensors_of_nccl(const char *op, const Tensors &list, bool all_dense)
+{
+    for (auto &t : list) {
+        if (all_dense && !t.is_contiguous(t.suggest_memory_format())) bad_value(op, "Tensors must be contiguous");
+        if (!t.is_complex() && !arithmetic_type(t.scalar_type()))
+            bad_type(op, std::string("Input tensor data type is not supported for NCCL process group: ") +
+                             c10::toString(t.scalar_type()));
+    }
+}
+
+inline void check_operator_of_nccl(const char *op, const c10d::ReduceOp &reduce)
+{
+    static const char *const names[] = {"BAND", "BOR", "BXOR"};
+    const int i = reduce.op_ - c10d::ReduceOp::BAND;
+
+    if (i >= 0 && i < 3) bad_value(op, std::string("Cannot use ReduceOp.") + names[i] + " with NCCL");
 }
 
 } // namespace kolo

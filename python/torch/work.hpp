@@ -36,8 +36,8 @@ struct Link {
     koloStream_t direct = nullptr; // operations that are over when their call returns
     const pid_t process = getpid();
 
-    std::mutex issue;                // one call at a time; abort does not take it
-    milliseconds patience{-1};       // as koloSetTimeout was told last
+    std::mutex issue;          // one call at a time; abort does not take it
+    milliseconds patience{-1}; // as koloSetTimeout was told last
     std::atomic<bool> aborted{false};
     std::atomic<bool> ended{false};
 
@@ -94,7 +94,7 @@ struct Link {
 
     std::exception_ptr failure(const char *op, uint64_t seq, ncclResult_t r) const;
 
-private:
+  private:
     std::mutex guard_;
     std::vector<koloEvent_t> events_;
     std::vector<koloStream_t> spare_streams_;
@@ -113,8 +113,9 @@ struct Call {
 
 class KoloWork : public c10d::Work
 {
-public:
-    KoloWork(std::shared_ptr<Link> link, const Call &call, uint64_t seq, const std::optional<Tensors> &inputs, Tensors outputs)
+  public:
+    KoloWork(std::shared_ptr<Link> link, const Call &call, uint64_t seq, const std::optional<Tensors> &inputs,
+             Tensors outputs)
         : Work(link->rank, call.type, call.title, inputs), link_(std::move(link)), name_(call.name), seq_(seq),
           outputs_(std::move(outputs)), tls_()
     {
@@ -180,7 +181,8 @@ public:
 
     bool wait(milliseconds timeout = kNoTimeout) override
     {
-        if (!is_settled()) settle(timeout <= kNoTimeout ? wait_for_ever() : wait_until(Clock::now() + timeout, timeout));
+        if (!is_settled())
+            settle(timeout <= kNoTimeout ? wait_for_ever() : wait_until(Clock::now() + timeout, timeout));
         if (auto e = exception()) std::rethrow_exception(e);
         return true;
     }
@@ -230,7 +232,7 @@ public:
         if (r != ncclInProgress) settle(r);
     }
 
-private:
+  private:
     bool parts_are_over()
     {
         for (auto &p : parts)
@@ -276,8 +278,8 @@ private:
             const ncclResult_t r = query();
             if (r != ncclInProgress || is_settled()) return r;
             if (Clock::now() >= deadline)
-                C10_THROW_ERROR(DistBackendError, "kolo: " + std::string(name_) + " #" + std::to_string(seq_) + " in group " +
-                                                      link_->group + ": wait() timed out after " +
+                C10_THROW_ERROR(DistBackendError, "kolo: " + std::string(name_) + " #" + std::to_string(seq_) +
+                                                      " in group " + link_->group + ": wait() timed out after " +
                                                       std::to_string(timeout.count()) +
                                                       " ms; the operation goes on, within the group's timeout");
             if (looks < 100)
