@@ -78,15 +78,14 @@ typedef struct koloplanOrder {
     size_t size;            /* of this struct: set by the initializer */
     const char *collective; /* all_reduce, reduce_scatter or reduce */
     const char *type, *op;  /* as in koloplanExplainCollective */
-    int64_t first,
-        last; /* bytes: the answer is about `last`, and whether all sizes from `first` on add alike; equal: 1 byte to 16 GiB are
-                               compared; both 0: the answer is about 64 MiB */
+    /* Bytes: the answer is about `last`, and whether all sizes from `first` on add alike. Equal: 1 byte to 16 GiB are compared. Both 0: the
+     * answer is about 64 MiB. */
+    int64_t first, last;
     const int64_t *group; /* bytes of other operations of its group, which come after it: at most 63 */
     int ngroup;
     int root;       /* of a reduce */
     int registered; /* 1: in registered buffers or a captured graph, out of place */
-    const char
-        *vs; /* compare the same elements with another size "64M", setting "NCCL_ALGO=Tree", or release "2.29.7" */
+    const char *vs; /* compared for the same elements: a size "64M", setting "NCCL_ALGO=Tree" or release "2.29.7" */
 } koloplanOrder_t;
 
 #define KOLOPLAN_ORDER_INITIALIZER                                                                                     \
