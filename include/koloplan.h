@@ -164,10 +164,11 @@ ncclResult_t koloplanLintOrder(koloplanCluster_t cluster, const koloplanOrder_t 
 
 /**
  * The bytes of an operation over each link, NIC, host and rail. "kolo.traffic/1": summary, nics, links, by_host, rails, totals. `bytes`: from
- * 1; `root`: of a broadcast or reduce; `hostsPerPod`: so many hosts are a pod, 0 for none. ncclInvalidUsage for CollNet.
+ * 1; `root`: of a broadcast or reduce. `pods`: the pod of each host, or one number: so many hosts are a pod; npods 0: there are none.
+ * ncclInvalidUsage for CollNet.
  */
 ncclResult_t koloplanExplainTraffic(koloplanCluster_t cluster, const char *collective, const char *type, const char *op,
-                                    int64_t bytes, int root, int hostsPerPod, char **json);
+                                    int64_t bytes, int root, const int64_t *pods, int npods, char **json);
 
 /** The connection of two GPUs, or of a GPU and a NIC. "kolo.pair/1": summary, transport, path, transports, routes, or nic. */
 ncclResult_t koloplanExplainPair(koloplanCluster_t cluster, const char *a, const char *b, char **json);

@@ -84,6 +84,20 @@ class Traffic(tool.Case):
         self.assertEqual(sum(h["wire_bytes"]["in"] for h in a["by_host"]), a["across_hosts"])
         self.assertEqual(sum(r["wire_bytes"] for r in a["rails"]), a["across_hosts"])
 
+    def test_pods(self):
+        words = ("allreduce", "64M", "--topo", H100, "--hosts", "8", "--nccl", "2.30.7", "--with", "NCCL_ALGO=ring", "--pod")
+        mixed, together = traffic(*words, "0,1,0,1,0,1,0,1"), traffic(*words, "4")
+        self.assertEqual(mixed["across_pods"], mixed["across_hosts"])  # each hop of a ring
+        self.assertEqual(mixed["across_pods"], 4 * together["across_pods"])  # two hops of eight
+        best = mixed["best_order"]
+        self.assertEqual(best["across_pods"], together["across_pods"])
+        self.assertEqual(sorted(best["hosts"]), list(range(8)))
+        self.assertEqual(len({h % 2 for h in best["hosts"][:4]}), 1)
+        self.assertEqual(together["best_order"], {"hosts": list(range(8)), "across_pods": together["across_pods"]})
+        for pods, code in (("0,1", 1), ("0", 2), ("x", 2)):
+            p = tool.run("explain", "traffic", *words, pods)
+            self.assertEqual((p.returncode, len(p.stderr.strip().split("\n"))), (code, 1), p.stderr)
+
     def test_missing_nic(self):
         a = traffic("allreduce", "64M", "--topo", H100, "--hosts", "2", "--without", "NET/3")
         self.assertNotIn(3, [n["net"] for n in a["nics"]])

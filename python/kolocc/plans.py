@@ -297,7 +297,8 @@ class NicTraffic:
 
 @dataclasses.dataclass(frozen=True)
 class Traffic(Explanation):
-    """The bytes of an operation on the wire. across_pods: None without pods; nics: of all hosts."""
+    """The bytes of an operation on the wire. nics: of all hosts. across_pods, best_order: None without pods; the latter has the host for
+    each place that crosses pods least."""
 
     algorithm: str
     protocol: str
@@ -306,6 +307,7 @@ class Traffic(Explanation):
     across_hosts: int
     across_rails: int
     across_pods: int | None
+    best_order: tuple[int, ...] | None
     nics: tuple[NicTraffic, ...]
 
 
@@ -455,15 +457,23 @@ def _order(
 
 
 def _traffic(
-    cluster: _plan.Cluster, collective: str, *, bytes: int, dtype: str | None = None, op: str | None = None, root: int = 0, pod: int = 0
+    cluster: _plan.Cluster,
+    collective: str,
+    *,
+    bytes: int,
+    dtype: str | None = None,
+    op: str | None = None,
+    root: int = 0,
+    pod: int | Iterable[int] = (),
 ) -> Traffic:
-    text = cluster.traffic(collective, dtype, op, bytes, root, pod)
+    text = cluster.traffic(collective, dtype, op, bytes, root, (pod,) if isinstance(pod, int) else tuple(pod))
     o = json.loads(text)
     keys = ("schema", "summary", "algorithm", "protocol", "payload_bytes", "wire_bytes", "across_hosts", "across_rails", "across_pods")
     nics = tuple(
         NicTraffic(n["host"], n["net"], n["gbs"], n["us"], n["idle"], n["wire_bytes"]["out"], n["wire_bytes"]["in"]) for n in o["nics"]
     )
-    return Traffic(text, nics=nics, **{k: o[k] for k in keys})
+    order = tuple(o["best_order"]["hosts"]) if o["best_order"] else None
+    return Traffic(text, nics=nics, best_order=order, **{k: o[k] for k in keys})
 
 
 def _explain(cluster: _plan.Cluster, question: str, args: Sequence[str], **options: Any) -> Explanation:
@@ -498,7 +508,8 @@ def explain(question: str, *args: str, machine: str | None = None, topo: Topo | 
 
     question: a collective ("all_reduce"; options bytes, last, dtype, op), "search" (args: kind of graph; option all), "pair" or "path"
     (args: two nodes), "nics", "order" or "traffic" (args: a collective). Order, an Order, or with lint=True an OrderLint: options bytes,
-    last, dtype, op, group, root, registered, vs. Traffic, a Traffic: bytes, dtype, op, root, pod. The other options describe the cluster.
+    last, dtype, op, group, root, registered, vs. Traffic, a Traffic: bytes, dtype, op, root, pod
+    (hosts of a pod, or the pod of each host). The other options describe the cluster.
     """
     own = {k: options.pop(k) for k in _OWN if k in options}
     return _explain(_open(machine, topo, **options), question, args, **own)

@@ -225,11 +225,21 @@ static PyObject *ask_order(PyObject *self, PyObject *args)
 static PyObject *ask_traffic(PyObject *self, PyObject *args)
 {
     const char *name, *type, *op;
-    int root = 0, pod = 0;
+    int root = 0, npods = 0;
     long long bytes = 0;
+    PyObject *pods;
+    char *json = NULL;
+    ncclResult_t rc;
 
-    if (!PyArg_ParseTuple(args, "szzLii", &name, &type, &op, &bytes, &root, &pod)) return NULL;
-    ASK(koloplanExplainTraffic(cluster_of(self), name, type, op, bytes, root, pod, &json));
+    if (!PyArg_ParseTuple(args, "szzLiO!", &name, &type, &op, &bytes, &root, &PyTuple_Type, &pods)) return NULL;
+    int64_t *pod = read_numbers(pods, &npods);
+
+    if (!pod) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = koloplanExplainTraffic(cluster_of(self), name, type, op, bytes, root, pod, npods, &json);
+    Py_END_ALLOW_THREADS
+    free(pod);
+    return answer(rc, json);
 }
 
 static PyObject *ask_estimate(PyObject *self, PyObject *args)

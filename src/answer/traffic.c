@@ -5,6 +5,8 @@
 #include "base/text.h"
 #include "plan/topo_name.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- words ---- */
@@ -51,8 +53,29 @@ static ncclResult_t check(const struct kl_traffic_question *q, const struct kl_c
     if (a->first != a->last)
         return KL_FAIL(ncclInvalidArgument, "traffic of %s: expected one size, as in traffic %s 64M", a->title,
                        a->coll->name);
-    if (q->hosts_per_pod < 0)
-        return KL_FAIL(ncclInvalidArgument, "pods of %d hosts: expected a number of hosts", q->hosts_per_pod);
+    if (q->npods < 0) return KL_FAIL(ncclInvalidArgument, "%d pods: expected a number, or one for each host", q->npods);
+    return ncclSuccess;
+}
+
+static ncclResult_t make_pods(struct kl_traffic_answer *x)
+{
+    const struct kl_traffic_question *q = &x->question;
+    const int nhosts = x->plan->nranks / x->plan->ranks_per_host;
+
+    if (!q->npods) return ncclSuccess;
+    if (q->npods > 1 && q->npods != nhosts)
+        return KL_FAIL(ncclInvalidUsage, "pods of %d hosts are listed for a cluster of %d", q->npods, nhosts);
+    if (q->npods == 1 && q->pod[0] < 1)
+        return KL_FAIL(ncclInvalidArgument, "pods of %lld hosts: expected at least 1", (long long)q->pod[0]);
+    x->pod = calloc((size_t)nhosts, sizeof *x->pod);
+    if (!x->pod) return KL_NOMEM("pods");
+    for (int h = 0; h < nhosts; h++) {
+        int64_t pod = q->npods == 1 ? h / q->pod[0] : q->pod[h];
+
+        if (pod < 0 || pod > INT_MAX)
+            return KL_FAIL(ncclInvalidArgument, "host %d in pod %lld: pods are numbered from 0", h, (long long)pod);
+        x->pod[h] = (int)pod;
+    }
     return ncclSuccess;
 }
 
@@ -65,20 +88,23 @@ ncclResult_t kl_traffic_answer_make(const struct kl_traffic_question *q, struct 
     KL_TRY(check(q, &x->asked));
     KL_TRY(kl_coll_place(&x->asked, o));
     KL_TRY(kl_coll_check_type(&x->asked, &o->planned.plan->tuning));
+    x->plan = o->planned.plan;
+    KL_TRY(make_pods(x));
     const struct kl_tuning_op op = kl_tuning_op_of(x->asked.func, x->asked.last, x->asked.type, x->asked.op);
     const struct kl_op_traffic_request asked = {.func = x->asked.func,
                                                 .type = x->asked.type,
                                                 .op = x->asked.op,
                                                 .bytes = x->asked.last,
                                                 .root = q->root,
-                                                .hosts_per_pod = q->hosts_per_pod};
+                                                .pod = x->pod};
 
     kl_opened_about_tuning(o, &op);
-    x->plan = o->planned.plan;
     return kl_op_traffic_find(&asked, &o->cluster, &o->planned, &x->traffic);
 }
 
 void kl_traffic_answer_fini(struct kl_traffic_answer *x)
 {
     kl_op_traffic_fini(&x->traffic);
+    free(x->pod);
+    x->pod = NULL;
 }

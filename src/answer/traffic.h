@@ -17,7 +17,9 @@
 /** The question as names: one size. */
 struct kl_traffic_question {
     struct kl_coll_question op;
-    int root, hosts_per_pod; /* hosts_per_pod 0: there are no pods */
+    int root;
+    const int64_t *pod; /* of each host; or one number: so many hosts are a pod */
+    int npods;          /* 0: there are no pods */
 };
 
 struct kl_traffic_answer {
@@ -25,6 +27,7 @@ struct kl_traffic_answer {
     struct kl_coll_asked asked;
     struct kl_op_traffic traffic;
     const struct kl_plan *plan;
+    int *pod; /* of each host, NULL without */
 };
 
 /** Answer for a cluster, which must outlive the answer. Free with kl_traffic_answer_fini, also after a failure. */

@@ -69,6 +69,15 @@ static json_t *rails_json(const struct kl_op_traffic *l)
     return a;
 }
 
+/* Place by place the host that takes it. */
+static json_t *best_json(const struct kl_op_traffic *l)
+{
+    json_t *hosts = json_array();
+
+    for (int h = 0; h < l->nhosts; h++) json_array_append_new(hosts, json_integer(l->best_order[h]));
+    return json_pack("{s:o,s:I}", "hosts", hosts, "across_pods", (json_int_t)l->best_across_pods);
+}
+
 ncclResult_t kl_traffic_json(const struct kl_traffic_answer *x, FILE *to)
 {
     const struct kl_op_traffic *l = &x->traffic;
@@ -84,8 +93,9 @@ ncclResult_t kl_traffic_json(const struct kl_traffic_answer *x, FILE *to)
                      kl_proto_name[c->proto], "payload_bytes", (json_int_t)l->payload, "wire_bytes",
                      (json_int_t)l->wire, "messages", (json_int_t)l->messages, "across_hosts",
                      (json_int_t)l->across_hosts, "across_rails", (json_int_t)l->across_rails, "across_pods",
-                     x->question.hosts_per_pod ? json_integer(l->across_pods) : json_null(), "idle_nics", l->nidle,
-                     "busiest_nic", l->busiest_nic < 0 ? json_null() : json_integer(l->busiest_nic)));
+                     x->pod ? json_integer(l->across_pods) : json_null(), "idle_nics", l->nidle, "busiest_nic",
+                     l->busiest_nic < 0 ? json_null() : json_integer(l->busiest_nic)));
+    json_object_set_new(o, "best_order", x->pod ? best_json(l) : json_null());
     json_object_set_new(o, "nics", nics_json(l));
     json_object_set_new(o, "links", links_json(x));
     json_object_set_new(o, "by_host", hosts_json(l));

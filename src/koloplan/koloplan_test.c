@@ -119,7 +119,9 @@ static ncclResult_t ask_order_lint(const struct asked *q, char **json)
 
 static ncclResult_t ask_traffic(const struct asked *q, char **json)
 {
-    return koloplanExplainTraffic(q->cluster, q->a, q->b, NULL, q->first, 0, q->b ? 2 : 0, json);
+    static const int64_t pods[] = {0, 1, 0, 1};
+
+    return koloplanExplainTraffic(q->cluster, q->a, q->b, NULL, q->first, 0, pods, q->b ? 4 : 0, json);
 }
 
 static ncclResult_t ask_nics(const struct asked *q, char **json)
@@ -155,7 +157,8 @@ static const struct question {
     {"explain order all_reduce 1M --type bf16 --lint", ask_order_lint, "all_reduce", "bf16", 1 << 20, 1 << 20,
      "kolo.order_lint/1"},
     {"explain traffic all_gather 1M", ask_traffic, "all_gather", NULL, 1 << 20, 0, "kolo.traffic/1"},
-    {"explain traffic reduce 64K --type half --pod 2", ask_traffic, "reduce", "half", 64 << 10, 0, "kolo.traffic/1"},
+    {"explain traffic reduce 64K --type half --pod 0,1,0,1", ask_traffic, "reduce", "half", 64 << 10, 0,
+     "kolo.traffic/1"},
     {"explain nics", ask_nics, NULL, NULL, 0, 0, "kolo.nics/1"},
 };
 
@@ -471,8 +474,8 @@ static void null_is_refused(void **state)
                    "question.group is NULL");
     order.size = 8;
     expect_refused("its size", koloplanExplainOrder(cluster, &order, &json), ncclInvalidArgument, "question.size is 8");
-    expect_refused("traffic", koloplanExplainTraffic(cluster, NULL, NULL, NULL, 8, 0, 0, &json), ncclInvalidArgument,
-                   "collective is NULL");
+    expect_refused("traffic", koloplanExplainTraffic(cluster, NULL, NULL, NULL, 8, 0, NULL, 0, &json),
+                   ncclInvalidArgument, "collective is NULL");
     assert_null(koloplanGetWarning(cluster, 0));
     koloplanClose(cluster);
 }
@@ -583,12 +586,16 @@ static void bad_orders_are_refused(void **state)
         expect_refused(b->label, koloplanExplainOrder(c, &question, &json), b->rc, b->words);
         assert_null(json);
     }
-    expect_refused("no size", koloplanExplainTraffic(c, "all_reduce", NULL, NULL, 0, 0, 0, &json), ncclInvalidArgument,
-                   "expected one size");
-    expect_refused("pods", koloplanExplainTraffic(c, "all_reduce", NULL, NULL, 8, 0, -1, &json), ncclInvalidArgument,
-                   "pods of -1");
-    expect_refused("traffic's root", koloplanExplainTraffic(c, "reduce", NULL, NULL, 8, 8, 0, &json), ncclInvalidUsage,
-                   "root 8");
+    expect_refused("no size", koloplanExplainTraffic(c, "all_reduce", NULL, NULL, 0, 0, NULL, 0, &json),
+                   ncclInvalidArgument, "expected one size");
+    expect_refused("pods", koloplanExplainTraffic(c, "all_reduce", NULL, NULL, 8, 0, sizes + 1, 1, &json),
+                   ncclInvalidArgument, "pods of 0");
+    expect_refused("no pods", koloplanExplainTraffic(c, "all_reduce", NULL, NULL, 8, 0, NULL, 2, &json),
+                   ncclInvalidArgument, "pods is NULL");
+    expect_refused("other pods", koloplanExplainTraffic(c, "all_reduce", NULL, NULL, 8, 0, sizes, 2, &json),
+                   ncclInvalidUsage, "for a cluster of 1");
+    expect_refused("traffic's root", koloplanExplainTraffic(c, "reduce", NULL, NULL, 8, 8, NULL, 0, &json),
+                   ncclInvalidUsage, "root 8");
     koloplanClose(c);
 }
 

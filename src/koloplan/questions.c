@@ -35,7 +35,8 @@ struct question {
     int n; /* of bytes or texts */
     bool all;
     struct kl_order_question order;
-    int root, hosts_per_pod;
+    int root, npods;
+    const int64_t *pod;
     const struct kl_cluster_request *request, *other; /* questions that open clusters themselves */
 };
 
@@ -281,10 +282,11 @@ ncclResult_t koloplanLintOrder(koloplanCluster_t cluster, const koloplanOrder_t 
 static ncclResult_t answer_traffic(const struct question *q, struct kl_opened *o, FILE *to)
 {
     const struct kl_traffic_question question = {
-        {q->collective, q->type, q->op, q->first, q->last}, q->root, q->hosts_per_pod};
+        {q->collective, q->type, q->op, q->first, q->last}, q->root, q->pod, q->npods};
     struct kl_traffic_answer a;
 
     KL_TRY(need(q->collective, q->function, "collective"));
+    if (q->npods) KL_TRY(need(q->pod, q->function, "pods"));
     ncclResult_t rc = kl_traffic_answer_make(&question, o, &a);
 
     if (!rc) rc = kl_traffic_json(&a, to);
@@ -293,7 +295,7 @@ static ncclResult_t answer_traffic(const struct question *q, struct kl_opened *o
 }
 
 ncclResult_t koloplanExplainTraffic(koloplanCluster_t cluster, const char *collective, const char *type, const char *op,
-                                    int64_t bytes, int root, int hosts_per_pod, char **json)
+                                    int64_t bytes, int root, const int64_t *pods, int npods, char **json)
 {
     struct question q = {.function = "koloplanExplainTraffic",
                          .collective = collective,
@@ -302,7 +304,8 @@ ncclResult_t koloplanExplainTraffic(koloplanCluster_t cluster, const char *colle
                          .first = bytes,
                          .last = bytes,
                          .root = root,
-                         .hosts_per_pod = hosts_per_pod};
+                         .pod = pods,
+                         .npods = npods};
 
     return ask_cluster(&q, cluster, answer_traffic, json);
 }

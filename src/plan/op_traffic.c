@@ -101,13 +101,14 @@ static ncclResult_t through_network(struct counter *c, const struct kl_order_sen
 {
     struct kl_op_traffic *l = c->load;
     int64_t size = (int64_t)kl_type_bytes(c->request->type);
-    int from = host_of(c, s->from), to = host_of(c, s->to), pod = c->request->hosts_per_pod;
+    int from = host_of(c, s->from), to = host_of(c, s->to);
     const struct kl_op_traffic_nic *a = end_nic(c, s->from, s, 0), *b = end_nic(c, s->to, s, 1);
 
     add_flow(&l->host[from], 0, s, size);
     add_flow(&l->host[to], 1, s, size);
     l->across_hosts += s->wire;
-    if (pod && from / pod != to / pod) l->across_pods += s->wire;
+    if (c->request->pod && c->request->pod[from] != c->request->pod[to]) l->across_pods += s->wire;
+    if (l->flight) l->flight[l->nflights++] = (struct kl_op_traffic_flight){from, to, s->wire};
     if (!a || !b) return ncclSuccess;
     if (a->dev != b->dev) l->across_rails += s->wire;
     return add_rail(l, a->dev, b->dev, s->wire);
@@ -232,6 +233,10 @@ static ncclResult_t count_op(struct counter *c)
     ncclResult_t rc = kl_order_wires_of(c->plan->connect, &wires);
 
     if (!rc) rc = kl_order_sent_of(&l->rules, &wires, &l->group, op, c->request->root, &sents);
+    if (!rc && c->request->pod) {
+        l->flight = calloc((size_t)sents.n + 1, sizeof *l->flight);
+        if (!l->flight) rc = KL_NOMEM("traffic between hosts");
+    }
     for (int i = 0; !rc && i < sents.n; i++) rc = add_sent(c, &sents.sent[i]);
     if (op->choice.algo == KL_ALGO_NVLS || op->choice.algo == KL_ALGO_NVLS_TREE)
         for (int i = 0; i < op->nparts; i++) through_switch(c, &op->part[i]);
@@ -276,6 +281,7 @@ ncclResult_t kl_op_traffic_find(const struct kl_op_traffic_request *q, const str
     if (!rc) rc = prepare(&c);
     if (!rc) rc = count_op(&c);
     if (!rc) rc = finish(&c);
+    if (!rc && q->pod) rc = kl_op_traffic_order(l, q->pod);
     free(c.first);
     free(c.wire);
     return rc;
@@ -288,5 +294,8 @@ void kl_op_traffic_fini(struct kl_op_traffic *l)
     free(l->link);
     free(l->host);
     free(l->rail);
+    free(l->flight);
+    free(l->best_order);
     l->nic = NULL, l->link = NULL, l->host = NULL, l->rail = NULL;
+    l->flight = NULL, l->best_order = NULL;
 }

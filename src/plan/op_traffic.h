@@ -19,7 +19,7 @@ struct kl_op_traffic_request {
     ncclRedOp_t op;
     int64_t bytes; /* of the operation: nccl-tests' size */
     int root;
-    int hosts_per_pod; /* 0: there are no pods */
+    const int *pod; /* of each host; NULL: there are no pods */
 };
 
 /** Data of a NIC, or of a host through its NICs. */
@@ -46,6 +46,12 @@ struct kl_op_traffic_rail {
     int64_t wire;
 };
 
+/** Bytes from one host to another. */
+struct kl_op_traffic_flight {
+    int from, to;
+    int64_t wire;
+};
+
 struct kl_op_traffic {
     struct kl_order_rules rules;
     struct kl_order_group group; /* the operation as it is cut: group.ops[0] */
@@ -57,6 +63,12 @@ struct kl_op_traffic {
     int busiest_nic;                                 /* -1: none has load */
     int64_t payload, wire, messages;                 /* between ranks, and between GPUs and switches */
     int64_t across_hosts, across_rails, across_pods; /* of wire */
+
+    /* with pods */
+    struct kl_op_traffic_flight *flight; /* ascending */
+    int nflights;
+    int *best_order; /* of hosts: the host that takes each place. The fewest bytes across pods that were found */
+    int64_t best_across_pods;
 };
 
 /** Free with kl_op_traffic_fini, also after a failure. */
@@ -69,6 +81,9 @@ static inline double kl_op_traffic_us(int64_t wire, float bw)
 {
     return bw > 0 ? (double)wire / (1e3 * (double)bw) : 0;
 }
+
+/** Look for the order of hosts that keeps the most bytes inside pods: `pod` of each host. With flights that are made. */
+ncclResult_t kl_op_traffic_order(struct kl_op_traffic *traffic, const int *pod);
 
 /** The time of the busier direction of a NIC. */
 double kl_op_traffic_nic_us(const struct kl_op_traffic_nic *nic);

@@ -36,7 +36,7 @@ static void ask(koloplanCluster_t cluster)
     order.collective = "reduce_scatter";
     rc = koloplanLintOrder(cluster, &order, &json);
     check(rc, json);
-    rc = koloplanExplainTraffic(cluster, "all_reduce", NULL, NULL, 1 << 20, 0, 0, &json);
+    rc = koloplanExplainTraffic(cluster, "all_reduce", NULL, NULL, 1 << 20, 0, NULL, 0, &json);
     check(rc, json);
 }
 

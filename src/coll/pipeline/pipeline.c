@@ -22,9 +22,12 @@ static size_t chunks_per_loop(const struct kl_pipeline *op)
 static void begin_loop(const struct kl_pipeline *op, struct kl_lane *lane)
 {
     size_t chunks = chunks_per_loop(op), share = (op->share->end - lane->first + chunks - 1) / chunks;
-    size_t grain = GRAIN_BYTES / op->share->elem_bytes;
 
-    if (chunks > 1) share = (share + grain - 1) / grain * grain;
+    if (chunks > 1) { /* elements have 1, 2, 4 or 8 bytes */
+        size_t grain = GRAIN_BYTES / op->share->elem_bytes;
+
+        share = (share + grain - 1) & ~(grain - 1);
+    }
     lane->chunk = share < op->most ? share : op->most;
     lane->hop = 0;
 }

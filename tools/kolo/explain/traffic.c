@@ -13,21 +13,25 @@ static void print_text(const struct kl_traffic_answer *x, FILE *to)
     kl_uncertain_print(x->asked.cluster, "", to);
 }
 
-static ncclResult_t read_question(const struct kl_explain_request *q, struct kl_traffic_question *u)
+enum { MOST_PODS = 256 };
+
+static ncclResult_t read_question(const struct kl_explain_request *q, struct kl_traffic_question *u,
+                                  int64_t pod[MOST_PODS])
 {
-    *u = (struct kl_traffic_question){.root = 0};
+    *u = (struct kl_traffic_question){.pod = pod};
     KL_TRY(kl_inner_operation(q, &u->op));
     KL_TRY(kl_inner_number("--root", q->root, &u->root));
-    return kl_inner_number("--pod", q->pod, &u->hosts_per_pod);
+    return kl_inner_list("--pod", q->pod, pod, MOST_PODS, &u->npods);
 }
 
 ncclResult_t kl_explain_traffic(const struct kl_explain_request *q, FILE *to)
 {
     struct kl_traffic_question question;
     struct kl_traffic_answer x;
+    int64_t pod[MOST_PODS];
     struct kl_opened opened;
 
-    KL_TRY(read_question(q, &question));
+    KL_TRY(read_question(q, &question, pod));
     KL_TRY(kl_cluster_options_open(&q->cluster, &opened));
     ncclResult_t rc = kl_traffic_answer_make(&question, &opened, &x);
 

@@ -3,7 +3,18 @@
 #include "tools/kolo/explain/explain.h"
 #include "tools/kolo/explain/traffic_print.h"
 
-enum { ROWS = 16 };
+enum { ROWS = 16, MOST_HOSTS = 64 };
+
+static void print_best(const struct kl_op_traffic *l, FILE *to)
+{
+    if (l->best_across_pods == l->across_pods) {
+        fprintf(to, "  no order of hosts was found that crosses pods less\n");
+        return;
+    }
+    fprintf(to, "  %.1f MB cross pods with the hosts in this order:", kl_megabytes(l->best_across_pods));
+    for (int h = 0; h < l->nhosts && h < MOST_HOSTS; h++) fprintf(to, " %d", l->best_order[h]);
+    fprintf(to, l->nhosts > MOST_HOSTS ? " ...; --json has all\n" : "\n");
+}
 
 static void print_network(const struct kl_traffic_answer *x, FILE *to)
 {
@@ -12,9 +23,10 @@ static void print_network(const struct kl_traffic_answer *x, FILE *to)
     if (l->nhosts < 2) return;
     fprintf(to, "  %.1f MB cross hosts, %.1f of them rails", kl_megabytes(l->across_hosts),
             kl_megabytes(l->across_rails));
-    if (x->question.hosts_per_pod)
-        fprintf(to, ", %.1f pods of %d hosts", kl_megabytes(l->across_pods), x->question.hosts_per_pod);
-    fprintf(to, "\n\n  %-6s %-8s %9s %9s %9s %9s\n", "host", "NIC", "GB/s", "MB out", "MB in", "us");
+    if (x->pod) fprintf(to, ", %.1f pods", kl_megabytes(l->across_pods));
+    fprintf(to, "\n");
+    if (x->pod) print_best(l, to);
+    fprintf(to, "\n  %-6s %-8s %9s %9s %9s %9s\n", "host", "NIC", "GB/s", "MB out", "MB in", "us");
     for (int i = 0; i < l->nnics && i < ROWS; i++) {
         const struct kl_op_traffic_nic *n = &l->nic[i];
 
