@@ -97,8 +97,8 @@ static ncclResult_t push_container(struct pickle *p, json_t *value)
 
 static ncclResult_t take(struct pickle *p, size_t n, const unsigned char **from)
 {
-    if (n > p->n - p->at) return bad(p, "it ends within an opcode");
     *from = p->bytes + p->at;
+    if (n > p->n - p->at) return bad(p, "it ends within an opcode");
     p->at += n;
     return ncclSuccess;
 }
@@ -119,9 +119,9 @@ static ncclResult_t take_line(struct pickle *p, const char **line, size_t *n)
 {
     const unsigned char *start = p->bytes + p->at, *stop = memchr(start, '\n', p->n - p->at);
 
-    if (!stop) return bad(p, "it ends within a line");
     *line = (const char *)start;
-    *n = (size_t)(stop - start);
+    *n = stop ? (size_t)(stop - start) : 0;
+    if (!stop) return bad(p, "it ends within a line");
     p->at += *n + 1;
     return ncclSuccess;
 }
@@ -251,6 +251,7 @@ static void pop(struct pickle *p)
 /* The index behind the last mark. */
 static ncclResult_t find_mark(const struct pickle *p, size_t *first)
 {
+    *first = 0;
     for (size_t i = p->nstack; i-- > 0;) {
         if (p->stack[i].value) continue;
         *first = i + 1;
