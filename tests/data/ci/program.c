@@ -7,12 +7,12 @@
 
 enum { MAX = 64 };
 
-#define CHECK(call) \
-    do { \
-        if (call) { \
-            fprintf(stderr, "%s: %s\n", #call, ncclGetLastError(NULL)); \
-            exit(1); \
-        } \
+#define CHECK(call)                                                                                                    \
+    do {                                                                                                               \
+        if (call) {                                                                                                    \
+            fprintf(stderr, "%s: %s\n", #call, ncclGetLastError(NULL));                                                \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
 static int number(const char *name, int otherwise)
