@@ -85,7 +85,7 @@ err 'kolo env: unknown option --elephants; `kolo env --help` explains'
 run 2 "comm log"
 run 2 "--markdown --set"
 run 0 "--help"
-out "usage: kolo env [MODULE|NAME] [--set] [--json | --markdown]"
+out "usage: kolo env [MODULE|NAME] [options]"
 
 printf '# mine\nNCCL_DEBUG=WARN\nnonsense\nNCCL_BUFFSIZE=1M\nNCCL_BUFSIZE=2M\n' >"$dir/home/.nccl.conf"
 run 1 "--set" NCCL_DEBUG=INFO
