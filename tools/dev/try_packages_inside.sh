@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # try_packages_inside.sh - the part of try_packages.sh that runs in the bare system, where /packages has the packages.
 set -eu
-trap 'echo "try_packages: line $LINENO failed" >&2' EXIT
+trap 'echo "try_packages: line ${LINENO-} failed" >&2' EXIT
 cd /tmp
 
 files() { # all files of the system but for logs and caches
