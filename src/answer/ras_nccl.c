@@ -174,17 +174,20 @@ static void put_rank(const json_t *o, struct faults f, bool first, FILE *to)
 /* Kolo names a missing rank in words: "rank 3 (host b, pid 12)". */
 static void put_missing_process(const json_t *o, FILE *to)
 {
-    char host[256] = "";
-    int pid = 0;
+    static const char host[] = "(host ", pid[] = ", pid ";
+    const char *name = strstr(text(o, "who"), host), *process = name ? strstr(name, pid) : NULL;
 
-    if (json_object_get(o, "host") || sscanf(text(o, "who"), "rank %*d (host %255[^,], pid %d)", host, &pid) != 2) {
+    if (json_object_get(o, "host") || !process) {
         put_process(o, to);
         return;
     }
-    json_t *named = json_pack("{s:i, s:s, s:i}", "rank", (int)number(o, "rank", -1), "host", host, "pid", pid);
+    name += sizeof host - 1;
+    const long number = strtol(process + sizeof pid - 1, NULL, 10);
+    json_t *rank = json_pack("{s:O, s:s#, s:i}", "rank", json_object_get(o, "rank"), "host", name,
+                             (int)(process - name), "pid", (int)number);
 
-    put_process(named, to);
-    json_decref(named);
+    put_process(rank, to);
+    json_decref(rank);
 }
 
 static void put_missing(const json_t *o, struct faults f, bool first, FILE *to)
