@@ -58,7 +58,7 @@ ncclResult_t kl_ras_fault_read(const char *text, struct kl_ras_fault *f)
     const size_t length = colon ? (size_t)(colon - equals - 1) : strlen(equals + 1);
 
     for (int k = 0; k < KL_RAS_FAULTS; k++) {
-        if (strlen(kinds[k].name) != length || strncmp(equals + 1, kinds[k].name, length)) continue;
+        if (strlen(kinds[k].name) != length || memcmp(equals + 1, kinds[k].name, length) != 0) continue;
         f->kind = (enum kl_ras_fault_kind)k;
         f->value = kinds[k].usual;
         if (!colon) return ncclSuccess;
