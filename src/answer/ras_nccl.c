@@ -58,7 +58,7 @@ ncclResult_t kl_ras_fault_read(const char *text, struct kl_ras_fault *f)
     const size_t length = colon ? (size_t)(colon - equals - 1) : strlen(equals + 1);
 
     for (int k = 0; k < KL_RAS_FAULTS; k++) {
-        if (strlen(kinds[k].name) != length || strncmp(equals + 1, kinds[k].name, length)) continue;
+        if (strlen(kinds[k].name) != length || memcmp(equals + 1, kinds[k].name, length) != 0) continue;
         f->kind = (enum kl_ras_fault_kind)k;
         f->value = kinds[k].usual;
         if (!colon) return ncclSuccess;
@@ -174,17 +174,20 @@ static void put_rank(const json_t *o, struct faults f, bool first, FILE *to)
 /* Kolo names a missing rank in words: "rank 3 (host b, pid 12)". */
 static void put_missing_process(const json_t *o, FILE *to)
 {
-    char host[256] = "";
-    int pid = 0;
+    static const char host[] = "(host ", pid[] = ", pid ";
+    const char *name = strstr(text(o, "who"), host), *process = name ? strstr(name, pid) : NULL;
 
-    if (json_object_get(o, "host") || sscanf(text(o, "who"), "rank %*d (host %255[^,], pid %d)", host, &pid) != 2) {
+    if (json_object_get(o, "host") || !process) {
         put_process(o, to);
         return;
     }
-    json_t *named = json_pack("{s:i, s:s, s:i}", "rank", (int)number(o, "rank", -1), "host", host, "pid", pid);
+    name += sizeof host - 1;
+    const long number = strtol(process + sizeof pid - 1, NULL, 10);
+    json_t *rank = json_pack("{s:O, s:s#, s:i}", "rank", json_object_get(o, "rank"), "host", name,
+                             (int)(process - name), "pid", (int)number);
 
-    put_process(named, to);
-    json_decref(named);
+    put_process(rank, to);
+    json_decref(rank);
 }
 
 static void put_missing(const json_t *o, struct faults f, bool first, FILE *to)

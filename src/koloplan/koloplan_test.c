@@ -265,6 +265,7 @@ static void expect_same(const char *json, const char *words)
 static void other_questions_too(void **state)
 {
     const koloplanText_t log = {.name = log_file}, bench = {.name = bench_file};
+    const koloplanText_t records[] = {{.name = "tests/data/records/absent_0"}, {.name = "tests/data/records/absent_3"}};
     koloplanCluster_t a = open_machine("dgx-h100", 2), b = open_machine("dgx-a100", 2);
     char *json;
 
@@ -283,6 +284,10 @@ static void other_questions_too(void **state)
     koloplanFree(json);
     assert_int_equal(koloplanExplainLog(a, &log, 1, &json), ncclSuccess);
     expect_same(json, "explain log tests/data/logs/two-hosts-far-nic.log --machine dgx-h100 --hosts 2");
+    koloplanFree(json);
+    assert_int_equal(koloplanExplainLog(NULL, records, 2, &json), ncclSuccess);
+    begins_with_schema(json, "kolo.record/1");
+    expect_same(json, "explain tests/data/records/absent_0 tests/data/records/absent_3");
     koloplanFree(json);
     assert_int_equal(koloplanExplainBench(NULL, &bench, 1, &json), ncclSuccess);
     begins_with_schema(json, "kolo.bench/1");

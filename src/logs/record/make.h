@@ -32,6 +32,13 @@ int kl_record_member_of(const struct kl_record *record, int group, int rank, int
 /** Make room for one more element at *list; the new one is zeroed. */
 ncclResult_t kl_record_grow(void **list, int *n, int *max, size_t size);
 
+/* ---- lines ---- */
+
+/** At *at: blanks and a number, exactly `word`, blanks and a word; *at moves behind it. False, and nothing moves: it is not there. */
+bool kl_scan_int(const char **at, int64_t *value);
+bool kl_scan_word(const char **at, const char *word);
+bool kl_scan_token(const char **at, char *token, size_t size);
+
 /* ---- JSON ---- */
 
 int64_t kl_json_get_int(const json_t *object, const char *key, int64_t absent);

@@ -156,21 +156,31 @@ static const char *where_of(struct kl_record *r, const json_t *entry)
     return "";
 }
 
-/* "nccl:send 0->1", "nccl:recv 1<-0", "gloo:all_reduce": a name, and the peer of a message. */
+/* "send 0->1", "recv 1<-0" */
+static bool read_peer(const char *text, const char *verb, const char *arrow, int *peer)
+{
+    int64_t own, other;
+
+    if (!kl_scan_word(&text, verb) || !kl_scan_int(&text, &own) || !kl_scan_word(&text, arrow) ||
+        !kl_scan_int(&text, &other) || other > RANKS)
+        return false;
+    *peer = (int)other;
+    return true;
+}
+
+/* "nccl:send 0->1", "gloo:all_reduce" */
 static void read_name(struct kl_record *r, const char *text, struct kl_record_call *c)
 {
     const char *colon = strchr(text, ':');
-    int own, peer;
 
     if (colon) text = colon + 1;
     c->name = kl_record_name_n(r, text, strcspn(text, " "));
-    if (sscanf(text, "send %d->%d", &own, &peer) == 2)
+    if (read_peer(text, "send ", "->", &c->peer))
         c->kind = KL_CALL_SEND;
-    else if (sscanf(text, "recv %d<-%d", &own, &peer) == 2)
+    else if (read_peer(text, "recv ", "<-", &c->peer))
         c->kind = KL_CALL_RECV;
     else if (!strcmp(c->name, "coalesced"))
         c->kind = KL_CALL_BATCH;
-    if (c->kind == KL_CALL_SEND || c->kind == KL_CALL_RECV) c->peer = peer;
 }
 
 /* A member's peer is told as a rank of the group. */
