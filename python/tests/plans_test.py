@@ -99,9 +99,8 @@ def test_traffic():
     traffic = kolocc.explain("traffic", "all_reduce", machine="dgx-h100", hosts=2, bytes=64 << 20, pod=1)
     expected = tool("explain", "traffic", "all_reduce", "64M", "--machine", "dgx-h100", "--hosts", "2", "--pod", "1")
     assert traffic.to_dict() == expected
-    ring = {"machine": "dgx-h100", "hosts": 4, "bytes": 64 << 20, "settings": {"NCCL_ALGO": "Ring"}}
-    mixed = kolocc.explain("traffic", "all_reduce", pod=[0, 1, 0, 1], **ring)
-    sorted_ = kolocc.explain("traffic", "all_reduce", pod=2, **ring)
+    plan = kolocc.plan("dgx-h100", hosts=4, settings={"NCCL_ALGO": "Ring"})
+    mixed, sorted_ = (plan.explain("traffic", "all_reduce", bytes=64 << 20, pod=pod) for pod in ([0, 1, 0, 1], 2))
     assert sorted(mixed.best_order) == [0, 1, 2, 3] and mixed.across_pods > sorted_.across_pods
     assert mixed.to_dict()["best_order"]["across_pods"] <= sorted_.across_pods
     assert traffic.across_pods == traffic.across_hosts == sum(n.bytes_out for n in traffic.nics) > 0
