@@ -15,34 +15,38 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import Backend
+
+from ._core import nccl_version
 
 _NOT_DESTROYED = (
     "WARNING: destroy_process_group() was not called before program exit, which can leak resources. For more info, please see "
     "https://pytorch.org/docs/stable/distributed.html#shutdown"
 )
 _c10d: Any = dist.distributed_c10d
-_make: Callable[..., dist.Backend] | None = None
+_make: Callable[..., Backend] | None = None
 
 
 class _Group(type):
     """isinstance(): of a group that this class made, as of PyTorch's own."""
 
     def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, dist.Backend) and type(x).__name__ == "KoloBackend" and x.name() == "nccl"
+        return isinstance(x, Backend) and type(x).__name__ == "KoloBackend" and x.name() == "nccl"
 
 
 class ProcessGroupNCCL(metaclass=_Group):
     """The name under which torch.distributed makes and recognises groups of NCCL."""
 
-    class Options(dist.Backend.Options):
+    class Options(Backend.Options):
         """As ProcessGroupNCCL.Options; streams and NCCL's own options have no effect."""
 
         def __init__(self, is_high_priority_stream: bool = False) -> None:
             super().__init__("nccl")
             self.is_high_priority_stream = is_high_priority_stream
             self.config: Any = None
-            self.split_from: dist.Backend | None = None
+            self.split_from: Backend | None = None
             self.split_color = 0
 
     def __new__(cls, store: dist.Store, rank: int, size: int, options: Any = None) -> Any:
@@ -53,12 +57,18 @@ class ProcessGroupNCCL(metaclass=_Group):
         return _make(store, rank, size, options._timeout, options.group_name, list(options.global_ranks_in_group), True)
 
 
+def _version() -> tuple[int, int, int]:
+    """As torch.cuda.nccl.version(), which torch.distributed puts into its messages."""
+    code = nccl_version()
+    return code // 10000, code // 100 % 100, code % 100
+
+
 def _warn_at_exit() -> None:
     if dist.is_initialized() and dist.get_backend() == dist.Backend.NCCL:
         print(f"[rank{dist.get_rank()}]: {_NOT_DESTROYED}", file=sys.stderr)
 
 
-def install(make: Callable[..., dist.Backend]) -> None:
+def install(make: Callable[..., Backend]) -> None:
     """Replace PyTorch's class. Groups that exist already stay as they are; a second time nothing happens."""
     global _make
     if _make is not None:
@@ -69,6 +79,7 @@ def install(make: Callable[..., dist.Backend]) -> None:
     _c10d.ProcessGroupNCCL = ProcessGroupNCCL
     dist.ProcessGroupNCCL = ProcessGroupNCCL  # type: ignore[misc, assignment, attr-defined]
     _c10d._NCCL_AVAILABLE = True
+    torch.cuda.nccl.version = _version
     _c10d.default_pg_nccl_timeout = _c10d.default_pg_nccl_timeout or datetime.timedelta(minutes=10)
     dist.Backend.backend_capability[dist.Backend.NCCL] = ["cpu", "cuda"]
     atexit.register(_warn_at_exit)

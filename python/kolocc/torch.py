@@ -35,6 +35,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import Backend
 
 from ._paths import get_include, get_library
 
@@ -126,7 +127,7 @@ def _choice(variable: str, default: str, choices: tuple[str, ...]) -> str:
     return value
 
 
-def _make_messages(store: dist.Store, rank: int, size: int, timeout: datetime.timedelta) -> dist.Backend:
+def _make_messages(store: dist.Store, rank: int, size: int, timeout: datetime.timedelta) -> Backend:
     """gloo, which connects two ranks when the first of them has something to say: others take no part."""
     options = dist.ProcessGroupGloo._Options()
     options._devices = [dist.ProcessGroupGloo.create_default_device(lazy_init=True)]
@@ -134,9 +135,9 @@ def _make_messages(store: dist.Store, rank: int, size: int, timeout: datetime.ti
     return dist.ProcessGroupGloo(store, rank, size, options)
 
 
-def _make(store: dist.Store, rank: int, size: int, timeout: datetime.timedelta, group: str, global_ranks: list[int], as_nccl: bool) -> dist.Backend:
+def _make(store: dist.Store, rank: int, size: int, timeout: datetime.timedelta, group: str, global_ranks: list[int], as_nccl: bool) -> Backend:
     messages = "kolo" if as_nccl else _choice("KOLO_TORCH_MESSAGES", "gloo", ("gloo", "kolo"))
-    backend: dist.Backend = _load().create(
+    backend: Backend = _load().create(
         store=store,
         rank=rank,
         size=size,
@@ -151,8 +152,8 @@ def _make(store: dist.Store, rank: int, size: int, timeout: datetime.timedelta, 
     return backend
 
 
-def _create(opts: Any, pg_options: Any) -> dist.Backend:
-    if pg_options is not None and not isinstance(pg_options, dist.Backend.Options):
+def _create(opts: Any, pg_options: Any) -> Backend:
+    if pg_options is not None and not isinstance(pg_options, Backend.Options):
         raise TypeError(f"kolo: pg_options is a {type(pg_options).__name__}; the backend takes none, or torch's Backend.Options")
     return _make(opts.store, opts.group_rank, opts.group_size, opts.timeout, str(opts.group_id), list(opts.global_ranks_in_group), False)
 

@@ -16,7 +16,7 @@ AS_NCCL = {"KOLO_AS_NCCL": "1"}
 
 
 def looks_like_nccl(rank, size):
-    assert dist.is_nccl_available() and dist.is_backend_available("nccl")
+    assert len(torch.cuda.nccl.version()) == 3 and dist.is_nccl_available() and dist.is_backend_available("nccl")
     assert dist.get_backend() == dist.Backend.NCCL == "nccl"
     backend = dist.group.WORLD._get_backend(CPU)
     assert isinstance(backend, dist.ProcessGroupNCCL) and backend.name() == "nccl"

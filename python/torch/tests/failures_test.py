@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import world
+from torch._C._distributed_c10d import ErrorType
 
 CPU = torch.device("cpu")
 
@@ -35,7 +36,7 @@ def a_rank_does_not_come(rank, size, ready):
             dist.all_reduce(torch.ones(3))
         assert "kolo: all_reduce #1 in group" in str(caught.value) and "Timed out" in str(caught.value), caught.value
         assert "rank 1" in str(caught.value) and "has not called it" in str(caught.value), caught.value
-        assert backend_of().get_error() == dist.distributed_c10d.ErrorType.TIMEOUT
+        assert backend_of().get_error() == ErrorType.TIMEOUT
         fails("kolo: all_reduce", lambda: dist.all_reduce(torch.ones(3)))
         open(ready, "w").close()
     else:
@@ -139,9 +140,9 @@ def abort_ends_waits(rank, size):
             future.wait()
         fails("aborted", lambda: dist.all_reduce(torch.ones(3)))
         assert forgotten.is_completed() and not forgotten.is_success()
-        assert backend_of().get_error() == dist.distributed_c10d.ErrorType.COMM_ERROR
+        assert backend_of().get_error() == ErrorType.COMM_ERROR
     else:
-        while backend_of().get_error() == dist.distributed_c10d.ErrorType.SUCCESS:  # until it hears of the abort
+        while backend_of().get_error() == ErrorType.SUCCESS:  # until it hears of the abort
             time.sleep(0.01)
         fails("rank 0", lambda: dist.all_reduce(torch.ones(3)))
     backend_of().abort()  # a second time: nothing happens

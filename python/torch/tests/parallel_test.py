@@ -5,6 +5,10 @@ import copy
 
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint  # noqa: F401  these four once, for all ranks
+import torch.distributed.fsdp  # noqa: F401
+import torch.distributed.pipelining  # noqa: F401
+import torch.distributed.tensor.parallel  # noqa: F401
 import torch.nn as nn
 import torch.nn.functional as F
 import world

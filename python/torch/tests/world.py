@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """world.py - run a function in several processes that form one process group.
 
-A rank's failure ends the others; its traceback is the world's. Tests need no sleeps: every wait has a deadline.
+A rank's failure ends the others; its traceback is the world's. Tests need no sleeps: every wait has a deadline. Ranks are forked, which spares each of
+them the import of PyTorch; kolocc is imported in them only, with the environment of the test.
 """
 
 import datetime
+import multiprocessing as mp
 import os
 import sys
 import tempfile
@@ -12,7 +14,6 @@ import traceback
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 
 DEADLINE_S = float(os.environ.get("TEST_HANG_S", "900")) / 3
 
@@ -21,6 +22,7 @@ def _main(rank, size, function, store, backend, timeout_s, env, args, failures):
     os.environ.update(env)
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(size))
     torch.set_num_threads(1)
+    dist.set_debug_level_from_env()
     try:
         import kolocc.torch  # noqa: F401
 
@@ -40,7 +42,7 @@ def _main(rank, size, function, store, backend, timeout_s, env, args, failures):
 
 def run(function, size, *args, backend="kolo", timeout_s=300, env=None, lost=()):
     """function(rank, size, *args) in `size` processes. `lost`: ranks that may end in any way."""
-    context = mp.get_context("spawn")
+    context = mp.get_context("fork")
     failures = context.Queue()
     with tempfile.TemporaryDirectory() as folder:
         processes = [
