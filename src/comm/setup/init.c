@@ -11,6 +11,7 @@
 #include "comm/diagnosis/trace_file.h"
 
 #include "base/clock.h"
+#include "base/env_plugin.h"
 #include "base/log.h"
 #include "device/host/wait.h"
 #include "os/process.h"
@@ -304,6 +305,7 @@ static ncclComm_t allocate(const struct kl_comm_params *params)
     kl_clock_init(&comm->clock);
     pthread_mutex_init(&comm->failure.lock, NULL);
     kl_comm_config_load(&comm->config);
+    kl_env_plugin_log();
     comm->blocking = kl_comm_config_blocking(&comm->config, &comm->nccl_config);
     return comm;
 }
