@@ -147,6 +147,7 @@ static ncclResult_t create_exec(ncclComm_t comm)
         .facts = comm->facts,
         .processes = comm->shared->rank_map.nprocesses > 1,
         .chain_bytes = kl_comm_chain_bytes(comm),
+        .profiling = {.profiler = kl_comm_profiler(comm), .event_of = kl_comm_profile_event, .ctx = comm},
         .steps = {.step = *comm->config.trace ? note_step : NULL, .ctx = comm},
     };
 
@@ -168,6 +169,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     comm->calls = calloc(KL_CALLS, sizeof *comm->calls);
     if (!comm->tasks || !comm->calls) return KL_NOMEM("operations");
     kl_bootstrap_on_query(comm->bootstrap, kl_desync_check_answer, comm);
+    if (comm->profile) KL_TRY(kl_comm_profile_reserve(comm, comm->task_room));
     KL_TRY(create_exec(comm));
     KL_TRY(kl_comm_init_pages(comm));
     kl_prepost_init(comm);

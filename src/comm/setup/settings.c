@@ -13,6 +13,7 @@
 #include "graph/tuner.h"
 #include "net/net.h"
 #include "os/fault_inject.h"
+#include "os/profiler.h"
 #include "topo/config.h"
 
 #include <stdio.h>
