@@ -17,6 +17,7 @@ int cmd_perf_rank(int argc, char **argv); /* started by `kolo perf`; internal */
 int cmd_ras(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_topo(int argc, char **argv);
+int cmd_plugin(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_tune(int argc, char **argv);
 

@@ -24,6 +24,7 @@ static const struct command commands[] = {
     {"perf", cmd_perf, "measure and verify collectives"},
     {"perf-rank", cmd_perf_rank, NULL},
     {"ras", cmd_ras, "show the state of the ranks of running jobs: which lag behind, which are missing"},
+    {"plugin", cmd_plugin, "check a plugin of NCCL's ABI against its contract"},
     {"trace", cmd_trace, "merge the traces of several ranks, and say which is late"},
     {"tune", cmd_tune, "measure this machine, so that communicators choose by its times"},
     {"run", cmd_run, "start a program on N ranks on this machine"},
