@@ -2,7 +2,6 @@
 #include "base/env_plugin.h"
 
 #include "base/atomic.h"
-#include "base/log.h"
 #include "base/plugin_name.h"
 #include "base/text.h"
 #include "include/nccl.h"
@@ -41,7 +40,7 @@ static struct {
     char origin[NAME + sizeof "env plugin "];
     char notes[NOTES]; /* lines for the log */
     bool is_problem;   /* a plugin that the user named is not used */
-    _Atomic int logged;
+    void (*_Atomic log)(const char *text);
 } plugin = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- notes ---- */
@@ -56,21 +55,22 @@ __attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
     va_end(args);
 }
 
-void kl_env_plugin_log(void)
+const char *kl_env_plugin_notes(bool *is_problem)
 {
-    char *rest = NULL, lines[NOTES];
-
-    if (!*plugin.notes || kl_swap_acq_rel(&plugin.logged, 1)) return;
-    memcpy(lines, plugin.notes, sizeof lines);
-    for (char *line = strtok_r(lines, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        KL_INFO(KL_INIT | KL_ENV, "%s", line);
-    if (plugin.is_problem) KL_WARN("the plugin of NCCL_ENV_PLUGIN is not used; NCCL_DEBUG=INFO lists the reasons");
+    *is_problem = plugin.is_problem;
+    return plugin.notes;
 }
 
-/* The plugin's own lines. Before the first setting is read they are notes. */
+void kl_env_plugin_log_to(void (*log)(const char *text))
+{
+    kl_store_release(&plugin.log, log);
+}
+
+/* The plugin's own lines. Until somebody logs them, they are notes. */
 __attribute__((format(printf, 5, 6))) static void log_line(int level, unsigned long subsys, const char *file, int line,
                                                            const char *format, ...)
 {
+    void (*log)(const char *text) = kl_load_acquire(&plugin.log);
     char text[512];
     va_list args;
 
@@ -78,10 +78,10 @@ __attribute__((format(printf, 5, 6))) static void log_line(int level, unsigned l
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (!kl_load_acquire(&plugin.logged))
-        note("ENV/Plugin: %s\n", text);
+    if (log)
+        log(text);
     else
-        KL_INFO(KL_ENV, "ENV/Plugin: %s", text);
+        note("ENV/Plugin: %s\n", text);
 }
 
 /* ---- life ---- */

@@ -23,6 +23,12 @@ const char *kl_env_plugin_get(const char *name);
 /** "env plugin NAME"; constant. */
 const char *kl_env_plugin_origin(void);
 
+/** Lines about the plugin that is used, or the reasons why none is; constant. *is_problem: one that was asked for is not used. */
+const char *kl_env_plugin_notes(bool *is_problem);
+
+/** From now on the plugin's own lines go here. */
+void kl_env_plugin_log_to(void (*log)(const char *text));
+
 /** Log, once in a process, the plugin that is used, or the reason why the one asked for is not. */
 void kl_env_plugin_log(void);
 

@@ -26,7 +26,7 @@ const struct kl_param_set kl_profiler_param_set = KL_PARAM_SET("profiler", struc
 /* The plugin of the process. */
 static struct {
     pthread_mutex_t lock;
-    const struct kl_profiler_table *table; /* NULL: none, or not looked for */
+    const struct kl_profiler_table *_Atomic table; /* NULL: none, or not looked for; written under the lock */
     void *library;
     int version, users;
     bool none;        /* looked for the default, and there is none */
@@ -72,13 +72,15 @@ static bool load(const struct kl_profiler_place *place)
 {
     struct params params;
 
-    if (process.table) return true;
+    if (kl_load_relaxed(&process.table)) return true;
     kl_param_load(&kl_profiler_param_set, &params);
     if (process.none && !*params.plugin) return false;
     process.library = open_library(place, params.plugin, process.file);
-    if (process.library) process.table = read_table(process.library, process.file, &process.version);
-    if (process.table) {
-        snprintf(process.name, sizeof process.name, "%s (%s, v%d)", process.table->name, process.file, process.version);
+    const struct kl_profiler_table *t =
+        process.library ? read_table(process.library, process.file, &process.version) : NULL;
+    kl_store_release(&process.table, t); /* pairs with kl_profile_net_event */
+    if (t) {
+        snprintf(process.name, sizeof process.name, "%s (%s, v%d)", t->name, process.file, process.version);
         return true;
     }
     kl_plugin_close(process.library);
@@ -92,7 +94,7 @@ static void unload(void)
     if (process.users) return;
     kl_plugin_close(process.library);
     process.library = NULL;
-    process.table = NULL;
+    kl_store_release(&process.table, (const struct kl_profiler_table *)NULL);
 }
 
 /* ---- contexts ---- */
@@ -103,7 +105,7 @@ static struct kl_profiler *start(const struct kl_profiler_place *place)
     struct kl_profiler *p = calloc(1, sizeof *p);
 
     if (!p) return NULL;
-    *p = (struct kl_profiler){.table = process.table, .version = process.version, .place = *place};
+    *p = (struct kl_profiler){.table = kl_load_relaxed(&process.table), .version = process.version, .place = *place};
     const int rc = kl_profiler_call_init(p->version, p->table, place, &p->context, (int *)&process.mask);
     if (rc) {
         KL_INFO(KL_INIT | KL_PROFILE, "PROFILER/Plugin: init of %s returned %d, and it is not used", process.name, rc);
@@ -141,12 +143,6 @@ void kl_profiler_close(struct kl_profiler *p)
     free(p);
 }
 
-const char *kl_profiler_name(const struct kl_profiler *p)
-{
-    (void)p;
-    return process.name;
-}
-
 /* ---- the mask ---- */
 
 /* A child's ancestors are started as well. */
@@ -162,7 +158,8 @@ static uint64_t with_ancestors(uint64_t mask)
     return mask;
 }
 
-bool kl_profiler_wants(const struct kl_profiler *p, enum kl_profile_type type)
+/* Such events, or children of them. */
+static bool wants(const struct kl_profiler *p, enum kl_profile_type type)
 {
     if (!p) return false;
     return with_ancestors((uint64_t)kl_load_relaxed(&process.mask)) & kl_profiler_known(p->version) & type;
@@ -175,7 +172,7 @@ void kl_profile_start(const struct kl_profiler *p, const struct kl_profile_descr
     unsigned char d[KL_PROFILER_DESCR];
 
     *event = (struct kl_profile_event){.type = descr->type};
-    if (!kl_profiler_wants(p, descr->type)) return;
+    if (!wants(p, descr->type)) return;
     kl_profiler_describe(p->version, descr, &p->place, d);
     event->profiler = p;
     if (p->table->start(p->context, &event->handle, d)) event->handle = NULL;
@@ -216,7 +213,7 @@ static int start_net_event(void **handle, const struct kl_profile_event *parent,
 /* The process's plugin, whatever the context: handles are its own. */
 int kl_profile_net_event(void **handle, int type, void *parent, int64_t plugin, void *data)
 {
-    const struct kl_profiler_table *t = process.table;
+    const struct kl_profiler_table *t = kl_load_acquire(&process.table);
     unsigned char args[16] = {0};
 
     if (!handle) return 0;

@@ -93,12 +93,6 @@ struct kl_profiler_place {
 struct kl_profiler *kl_profiler_open(const struct kl_profiler_place *place);
 void kl_profiler_close(struct kl_profiler *profiler);
 
-/** "NAME (FILE, v7)"; constant. */
-const char *kl_profiler_name(const struct kl_profiler *profiler);
-
-/** Does the plugin want such events now, or children of them? `profiler` NULL: no. */
-bool kl_profiler_wants(const struct kl_profiler *profiler, enum kl_profile_type type);
-
 /** Start an event. `event` is overwritten; without a handle if it is not wanted. */
 void kl_profile_start(const struct kl_profiler *profiler, const struct kl_profile_descr *descr,
                       struct kl_profile_event *event);

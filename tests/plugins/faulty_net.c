@@ -91,7 +91,8 @@ static int faulty_isend(void *comm, void *data, size_t bytes, int tag, void *mr,
 }
 
 /* The data of two receives that wait are exchanged. */
-static int faulty_irecv(void *comm, int n, void **data, size_t *bytes, int *tags, void **mr, void **parents, void **request)
+static int faulty_irecv(void *comm, int n, void **data, size_t *bytes, int *tags, void **mr, void **parents,
+                        void **request)
 {
     struct comm *c = comm;
     const int rc = irecv(comm, n, data, bytes, tags, mr, parents, request);

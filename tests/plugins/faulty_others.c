@@ -17,8 +17,8 @@ struct {
 } ncclCollNetPlugin_v12 = {"FaultyCollNet", {(any_fn *)nothing}};
 #elif FAULT == 18
 /* It writes a cell that is forbidden. */
-static int get(void *context, int func, size_t bytes, int npipe, float (*table)[3], int nalgos, int nprotos, int registered,
-               int *nchannels)
+static int get(void *context, int func, size_t bytes, int npipe, float (*table)[3], int nalgos, int nprotos,
+               int registered, int *nchannels)
 {
     (void)context, (void)func, (void)bytes, (void)npipe, (void)nalgos, (void)nprotos, (void)registered, (void)nchannels;
     table[0][1] = 0;
@@ -41,7 +41,7 @@ static int start(void *context, void **handle, const unsigned char *descr)
 struct {
     const char *name;
     any_fn *init, *start, *stop, *state, *finalize;
-} ncclProfiler_v4 = {"FaultyProfiler",   (any_fn *)nothing, (any_fn *)start,
+} ncclProfiler_v4 = {"FaultyProfiler",  (any_fn *)nothing, (any_fn *)start,
                      (any_fn *)nothing, (any_fn *)nothing, (any_fn *)nothing};
 #elif FAULT == 20
 static const char *get(const char *name)

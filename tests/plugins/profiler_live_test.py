@@ -97,6 +97,13 @@ class Tree(Case):
             self.assertLessEqual({P2P}, self.parents(events, PROXY_OP))
             self.assertEqual(self.parents(events, STEP), {PROXY_OP})
 
+    def test_events_of_a_net_plugin(self):
+        net = os.path.join(PLUGINS, "libnccl-net-example12.so")
+        for events in self.events("all_reduce", "--np", "2", "--hosts", "2", "-b", "4M", "-e", "4M", NCCL_NET_PLUGIN=net):
+            self.assertTrue(self.of(events, NET))
+            self.assertEqual(self.parents(events, NET), {STEP})
+            self.assertEqual({e.text for e in self.of(events, NET)}, {"plugin 3e80001"})
+
     def test_one_host(self):
         for events in self.events("all_reduce", "--np", "2", "-b", "1K", "-e", "4M", "-f", "4096"):
             self.assertFalse(self.of(events, PROXY_OP))

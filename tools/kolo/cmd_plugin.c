@@ -27,9 +27,10 @@ static const char *const words[] = {"ok", "fails", "not applicable"};
 
 static int usage(FILE *to)
 {
-    fprintf(to, "usage: kolo plugin check FILE [options]\n\n"
-                "Check a plugin of NCCL's ABI against its contract, without GPUs: net, tuner, profiler and env plugins.\n"
-                "Each check runs in a process of its own. Exit code 1: a check fails.\n\n");
+    fprintf(to,
+            "usage: kolo plugin check FILE [options]\n\n"
+            "Check a plugin of NCCL's ABI against its contract, without GPUs: net, tuner, profiler and env plugins.\n"
+            "Each check runs in a process of its own. Exit code 1: a check fails.\n\n");
     kl_opts_help(table, to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
@@ -71,7 +72,8 @@ static int check(const struct asked *a, const char *file)
         else
             print(c, &r);
     }
-    if (a->json && kl_output_json(json_pack("{s:s,s:O,s:i}", "file", file, "checks", list, "failures", failures), stdout))
+    if (a->json &&
+        kl_output_json(json_pack("{s:s,s:O,s:i}", "file", file, "checks", list, "failures", failures), stdout))
         return EXIT_PROBLEM;
     json_decref(list);
     return failures ? EXIT_PROBLEM : EXIT_OK;

@@ -2,7 +2,6 @@
 #include "comm/diagnosis/profile.h"
 
 #include "comm/comm.h"
-#include "comm/queue/group.h"
 #include "device/host/user_stream.h"
 #include "net/net.h"
 
@@ -89,10 +88,9 @@ static struct entry *entry_of(ncclComm_t comm, uint64_t number)
 
 /* ---- groups and calls ---- */
 
-static void begin_group(ncclComm_t comm, bool captured)
+static void begin_group(ncclComm_t comm, bool captured, int depth)
 {
-    const struct kl_profile_descr d = {
-        .type = KL_PROFILE_GROUP_API, .captured = captured, .depth = kl_group_open() ? kl_group_depth.depth : 1};
+    const struct kl_profile_descr d = {.type = KL_PROFILE_GROUP_API, .captured = captured, .depth = depth ? depth : 1};
 
     if (thread.group.profiler) return;
     kl_profile_start(comm->profile->profiler, &d, &thread.group);
@@ -123,11 +121,11 @@ static const char *type_of(ncclDataType_t type)
 }
 
 void kl_comm_profile_call_begin(ncclComm_t comm, const struct kl_task *t, const struct kl_stream *stream, uint64_t tag,
-                                struct kl_profile_event *call)
+                                int depth, struct kl_profile_event *call)
 {
     const bool captured = kl_load_relaxed(&stream->flags) & KL_STREAM_CAPTURING;
 
-    begin_group(comm, captured);
+    begin_group(comm, captured, depth);
     const struct kl_profile_descr d = {
         .type = kl_func_is_message(t->func) ? KL_PROFILE_P2P_API : KL_PROFILE_COLL_API,
         .parent = thread.group.handle,
@@ -143,11 +141,11 @@ void kl_comm_profile_call_begin(ncclComm_t comm, const struct kl_task *t, const 
     thread.call = (struct kl_profile_call){.event = call->handle, .tag = tag};
 }
 
-void kl_comm_profile_call_end(struct kl_profile_event *call)
+void kl_comm_profile_call_end(struct kl_profile_event *call, int depth)
 {
     kl_profile_stop(call);
     thread.call = (struct kl_profile_call){.event = NULL};
-    if (kl_group_open()) return;
+    if (depth) return;
     kl_comm_profile_group_ends();
     kl_comm_profile_group_ended();
 }

@@ -35,10 +35,11 @@ const struct kl_profiler *kl_comm_profiler(ncclComm_t comm);
 /** All below: only with comm->profile. As many tasks may be in flight from now on. */
 ncclResult_t kl_comm_profile_reserve(ncclComm_t comm, uint64_t room);
 
-/** A call begins, in a group or by itself; and ends. `tag`: of the program. */
+/** A call begins, in a group or by itself; and ends. `tag`: of the program. `depth`:
+ * of the open group; 0: none. */
 void kl_comm_profile_call_begin(ncclComm_t comm, const struct kl_task *task, const struct kl_stream *stream,
-                                uint64_t tag, struct kl_profile_event *call);
-void kl_comm_profile_call_end(struct kl_profile_event *call);
+                                uint64_t tag, int depth, struct kl_profile_event *call);
+void kl_comm_profile_call_end(struct kl_profile_event *call, int depth);
 
 /** The call of this thread that is under way. */
 struct kl_profile_call kl_comm_profile_call(void);

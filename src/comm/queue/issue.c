@@ -5,6 +5,7 @@
 #include "comm/queue/issue.h"
 
 #include "comm/queue/captured.h"
+#include "comm/queue/group.h"
 #include "comm/queue/record.h"
 
 #include <stdlib.h>
@@ -101,11 +102,12 @@ static __attribute__((noinline)) ncclResult_t issue_traced(ncclComm_t comm, stru
 static __attribute__((noinline)) ncclResult_t issue_profiled(ncclComm_t comm, struct kl_task *task,
                                                              struct kl_stream *stream)
 {
+    const int depth = kl_group_open() ? kl_group_depth.depth : 0;
     struct kl_profile_event call;
 
-    kl_comm_profile_call_begin(comm, task, stream, kl_exec_tag(comm->exec), &call);
+    kl_comm_profile_call_begin(comm, task, stream, kl_exec_tag(comm->exec), depth, &call);
     ncclResult_t rc = comm->trace ? issue_traced(comm, task, stream) : issue(comm, task, stream);
-    kl_comm_profile_call_end(&call);
+    kl_comm_profile_call_end(&call, depth);
     return rc;
 }
 

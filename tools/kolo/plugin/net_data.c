@@ -135,7 +135,8 @@ static bool check_buffer(struct kl_trial *b, struct kl_trial_pair *p, size_t byt
         if (!kl_trial_test(b, &s) || !kl_trial_test(b, &q)) return false;
     memset(from, 0, bytes); /* from now on it may change */
     if (!kl_trial_finish(b, &s, &q)) return false;
-    if (!kl_trial_is_filled(room + GUARD, bytes, seed)) return kl_check_fails(b->result, "%zu bytes came with other contents", bytes);
+    if (!kl_trial_is_filled(room + GUARD, bytes, seed))
+        return kl_check_fails(b->result, "%zu bytes came with other contents", bytes);
     return check_guards(b, room, bytes, LARGE);
 }
 

@@ -16,8 +16,9 @@ static const struct {
     const char *kind, *prefix;
     int oldest, newest;
 } symbols[] = {
-    {"net", "ncclNetPlugin_v", 6, 12},      {"collnet", "ncclCollNetPlugin_v", 6, 12}, {"tuner", "ncclTunerPlugin_v", 2, 6},
-    {"profiler", "ncclProfiler_v", 1, 7},   {"env", "ncclEnvPlugin_v", 1, 2},          {"rma", "ncclRmaPlugin_v", 13, 15},
+    {"net", "ncclNetPlugin_v", 6, 12},    {"collnet", "ncclCollNetPlugin_v", 6, 12},
+    {"tuner", "ncclTunerPlugin_v", 2, 6}, {"profiler", "ncclProfiler_v", 1, 7},
+    {"env", "ncclEnvPlugin_v", 1, 2},     {"rma", "ncclRmaPlugin_v", 13, 15},
     {"gin", "ncclGinPlugin_v", 11, 14},
 };
 
@@ -54,9 +55,9 @@ static void check_net_table(const char *file, struct kl_check_result *r)
         kl_check_fails(r, "the net table has no printable name or lacks a function; NCCL_DEBUG=INFO says which");
         return;
     }
-    kl_plugin_fn *const fns[] = {l.table->init,  l.table->devices, l.table->properties, l.table->listen,
-                                 l.table->connect, l.table->accept,  l.table->isend,      l.table->irecv,
-                                 l.table->test,  l.table->close_send};
+    kl_plugin_fn *const fns[] = {l.table->init,    l.table->devices,   l.table->properties, l.table->listen,
+                                 l.table->connect, l.table->accept,    l.table->isend,      l.table->irecv,
+                                 l.table->test,    l.table->close_send};
     for (size_t i = 0; i < sizeof fns / sizeof fns[0]; i++)
         if (!points_to_code(fns[i])) kl_check_fails(r, "function %zu of the net table is no address of a library", i);
     kl_net_library_close(&l);
@@ -140,14 +141,18 @@ static bool check_device(struct kl_trial *b, int device)
     char name[KL_NET_PLUGIN_NAME + 1];
 
     if (!read_properties(b, device, p)) return false;
-    if (!kl_plugin_is_text(name_at(p), KL_NET_PLUGIN_NAME)) return kl_check_fails(b->result, "device %d has no name", device);
+    if (!kl_plugin_is_text(name_at(p), KL_NET_PLUGIN_NAME))
+        return kl_check_fails(b->result, "device %d has no name", device);
     snprintf(name, sizeof name, "%s", name_at(p));
     if (!read_properties(b, device, q)) return false;
-    if (strcmp(name, name_at(p)) || strcmp(name, name_at(q))) return kl_check_fails(b->result, "the name of device %d changes", device);
+    if (strcmp(name, name_at(p)) || strcmp(name, name_at(q)))
+        return kl_check_fails(b->result, "the name of device %d changes", device);
     if (int_at(p, at->speed) <= 0)
         return kl_check_fails(b->result, "device %d has a speed of %d Mb/s", device, int_at(p, at->speed));
-    if (at->max_recvs >= 0 && int_at(p, at->max_recvs) < 1) return kl_check_fails(b->result, "maxRecvs is %d", int_at(p, at->max_recvs));
-    if (!(int_at(p, KL_NET_ABI_MEMORY) & KL_NET_ABI_HOST)) return kl_check_fails(b->result, "ptrSupport has no host memory");
+    if (at->max_recvs >= 0 && int_at(p, at->max_recvs) < 1)
+        return kl_check_fails(b->result, "maxRecvs is %d", int_at(p, at->max_recvs));
+    if (!(int_at(p, KL_NET_ABI_MEMORY) & KL_NET_ABI_HOST))
+        return kl_check_fails(b->result, "ptrSupport has no host memory");
     return true;
 }
 
@@ -158,8 +163,9 @@ void kl_check_properties(const char *file, struct kl_check_result *r)
     if (!kl_trial_open(&b, file, r)) return;
     for (int i = 0; i < b.library.ndevices; i++)
         if (!check_device(&b, i)) return;
-    kl_check_notes(r, "%d device%s, %s: %d Mb/s, %d receives at once", b.library.ndevices, b.library.ndevices == 1 ? "" : "s",
-                   b.library.device[0].name, b.library.device[0].speed_mbps, b.library.device[0].max_recvs);
+    kl_check_notes(r, "%d device%s, %s: %d Mb/s, %d receives at once", b.library.ndevices,
+                   b.library.ndevices == 1 ? "" : "s", b.library.device[0].name, b.library.device[0].speed_mbps,
+                   b.library.device[0].max_recvs);
     kl_trial_close(&b);
 }
 
@@ -184,8 +190,7 @@ void kl_check_connecting(const char *file, struct kl_check_result *r)
         kl_trial_unpair(&b, &p);
         if (b.connecting.most_ns < best) best = b.connecting.most_ns;
     }
-    if (best > KL_TRIAL_SLOW_MS * 1000000u)
-        kl_check_fails(r, "the slowest call took %.1f ms", (double)best / 1e6);
+    if (best > KL_TRIAL_SLOW_MS * 1000000u) kl_check_fails(r, "the slowest call took %.1f ms", (double)best / 1e6);
     kl_check_notes(r, "%llu calls, the slowest %.2f ms", (unsigned long long)b.connecting.calls, (double)best / 1e6);
     kl_trial_close(&b);
 }
@@ -216,7 +221,8 @@ void kl_check_handle(const char *file, struct kl_check_result *r)
     memset(room, 0, sizeof room);
     for (int i = 0; good && i < POLLS; i++) good = kl_trial_connect_once(&b, &p, copy);
     while (good && (!p.send || !p.recv)) good = kl_trial_connect_once(&b, &p, copy) && kl_trial_accept_once(&b, &p);
-    if (good && check_canary(&b, copy + KL_TRIAL_HANDLE)) kl_check_notes(r, "128 bytes, copied; %d calls of connect", POLLS);
+    if (good && check_canary(&b, copy + KL_TRIAL_HANDLE))
+        kl_check_notes(r, "128 bytes, copied; %d calls of connect", POLLS);
     if (good) kl_trial_unpair(&b, &p);
     if (good) kl_trial_close(&b);
     free(copy);

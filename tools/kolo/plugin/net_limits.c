@@ -72,7 +72,8 @@ static bool register_range(struct kl_trial *b, void *comm, void *data, size_t by
     }
     for (int i = 0; i < 3; i++) {
         kl_trial_note(b, "deregMr");
-        if (kl_net_library_dereg_mr(&b->library, comm, mr[i])) return kl_check_fails(b->result, "deregMr fails: %s", what);
+        if (kl_net_library_dereg_mr(&b->library, comm, mr[i]))
+            return kl_check_fails(b->result, "deregMr fails: %s", what);
     }
     kl_trial_note(b, "");
     return true;
@@ -89,7 +90,8 @@ static bool map_again(struct kl_trial *b, struct kl_trial_pair *p, size_t bytes)
         if (at == MAP_FAILED) return true;
         kl_trial_fill(at, bytes, i);
         if (!kl_trial_move(b, p, at, to, bytes)) return false;
-        if (!kl_trial_is_filled(to, bytes, i)) return kl_check_fails(b->result, "data of memory that was unmapped were sent");
+        if (!kl_trial_is_filled(to, bytes, i))
+            return kl_check_fails(b->result, "data of memory that was unmapped were sent");
         munmap(at, bytes);
     }
     return true;
@@ -102,7 +104,8 @@ void kl_check_memory(const char *file, struct kl_check_result *r)
     struct kl_trial_pair p;
 
     if (!data || !kl_trial_open(&b, file, r)) return;
-    const bool good = kl_trial_pair(&b, &p) && register_range(&b, p.send, data, 1 << 16, "the same range three times") &&
+    const bool good = kl_trial_pair(&b, &p) &&
+                      register_range(&b, p.send, data, 1 << 16, "the same range three times") &&
                       register_range(&b, p.recv, data + 1, 4097, "an unaligned range, overlapping") &&
                       register_range(&b, p.send, data + 3, 1, "one byte") && map_again(&b, &p, 1 << 16);
     if (good) kl_check_notes(r, "the same, unaligned, overlapping, small, unmapped and mapped again");
@@ -211,7 +214,8 @@ static bool meet_and_kill(struct kl_trial *b, pid_t peer, int from)
     struct kl_trial_request s;
     char byte;
 
-    if (read(from, p.handle, sizeof p.handle) != (ssize_t)sizeof p.handle) return kl_check_fails(b->result, "the peer could not listen");
+    if (read(from, p.handle, sizeof p.handle) != (ssize_t)sizeof p.handle)
+        return kl_check_fails(b->result, "the peer could not listen");
     while (!p.send)
         if (!kl_trial_connect_once(b, &p, p.handle)) return false;
     if (!kl_trial_isend(b, &p, data, sizeof data, 0, &s)) return false;

@@ -121,10 +121,12 @@ static bool is(float value, float expected)
 static bool check_cost(const struct cost *c, struct kl_check_result *r)
 {
     for (int i = 0; i < GUARD; i++)
-        if (!is(c->before[i], canary) || !is(c->behind[i], canary)) return kl_check_fails(r, "memory beside the table of times was written");
+        if (!is(c->before[i], canary) || !is(c->behind[i], canary))
+            return kl_check_fails(r, "memory beside the table of times was written");
     for (int a = 0; a < KL_NCCL_ALGOS; a++)
         for (int p = 0; p < KL_PROTOS; p++)
-            if ((a + p) % 2 && !is(c->cell[a][p], -1)) return kl_check_fails(r, "the cell of algorithm %d and protocol %d was -1", a, p);
+            if ((a + p) % 2 && !is(c->cell[a][p], -1))
+                return kl_check_fails(r, "the cell of algorithm %d and protocol %d was -1", a, p);
     return true;
 }
 
@@ -206,7 +208,8 @@ static bool end(struct replay *p, void *handle, enum kl_profile_state state)
 
     if (!handle) return true;
     note(p->r, "recordEventState");
-    if (state && p->t->state(handle, (int)state, args)) return kl_check_fails(p->r, "recordEventState %d failed", (int)state);
+    if (state && p->t->state(handle, (int)state, args))
+        return kl_check_fails(p->r, "recordEventState %d failed", (int)state);
     note(p->r, "stopEvent");
     if (p->t->stop(handle)) return kl_check_fails(p->r, "stopEvent failed");
     note(p->r, "");
@@ -220,7 +223,8 @@ static bool replay_one(struct replay *p)
 
     if (!start(p, KL_PROFILE_GROUP_API, NULL, &group) || !start(p, KL_PROFILE_COLL_API, group, &api) || !end(p, api, 0))
         return false;
-    if (!start(p, KL_PROFILE_COLL, api, &coll) || !end(p, coll, 0) || !end(p, group, KL_PROFILE_GROUP_END_API_START)) return false;
+    if (!start(p, KL_PROFILE_COLL, api, &coll) || !end(p, coll, 0) || !end(p, group, KL_PROFILE_GROUP_END_API_START))
+        return false;
     if (!start(p, KL_PROFILE_PROXY_OP, coll, &op)) return false;
     for (int i = 0; i < 4; i++)
         if (!start(p, KL_PROFILE_PROXY_STEP, op, &step) || !end(p, step, KL_PROFILE_SEND_WAIT)) return false;
@@ -270,7 +274,8 @@ static bool ask_env(const struct env_table *t, struct kl_check_result *r)
     const char *path = t->get("PATH");
     snprintf(copy, sizeof copy, "%s", path ? path : "");
     for (int i = 0; i < 1000; i++) (void)t->get(i % 2 ? odd : unset);
-    if (path && strncmp(path, copy, sizeof copy - 1)) return kl_check_fails(r, "a text has changed without a call with its name");
+    if (path && strncmp(path, copy, sizeof copy - 1))
+        return kl_check_fails(r, "a text has changed without a call with its name");
     note(r, "");
     return true;
 }

@@ -100,8 +100,7 @@ void kl_trial_unpair(struct kl_trial *b, struct kl_trial_pair *p)
 
 /* ---- messages ---- */
 
-static bool post(struct kl_trial *b, void *comm, bool sends, const struct kl_net_recv *part,
-                 struct kl_trial_request *r)
+static bool post(struct kl_trial *b, void *comm, bool sends, const struct kl_net_recv *part, struct kl_trial_request *r)
 {
     const struct kl_net_adapter *a = b->library.adapter;
     struct kl_net_recv m = *part;
