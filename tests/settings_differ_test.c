@@ -424,6 +424,7 @@ static const struct {
     {"KOLO_TUNING", {"none", "/nonexistent.json"}},
     {"NCCL_NET_PLUGIN", {"none", "/nonexistent.so"}},
     {"NCCL_TUNER_PLUGIN", {"none", "/nonexistent.so"}},
+    {"NCCL_PROFILER_PLUGIN", {"none", "/nonexistent.so"}},
     {"NCCL_TUNER_CONFIG_FILE", {"/nonexistent.csv"}},
     {"NCCL_COLLNET_ENABLE", {"1", "0"}},
     {"NCCL_THREAD_THRESHOLDS", {"1 1 1 1 1 1", "4096 4096 4096 4096 4096 4096"}},

@@ -33,6 +33,7 @@
 #include "comm/diagnosis/desync_check.h"
 #include "comm/diagnosis/clock.h"
 #include "comm/diagnosis/flight.h"
+#include "comm/diagnosis/profile.h"
 #include "comm/diagnosis/trace.h"
 #include "comm/registry.h"
 #include "comm/queue/userops.h"
@@ -55,6 +56,7 @@ struct kl_queued {
     struct kl_task task;
     struct kl_stream *stream;
     uint32_t number; /* of the stream, when the call was made */
+    struct kl_profile_call call;
 };
 
 /** One-sided operations of a group: called before its first collective or message, or later. */
@@ -142,8 +144,9 @@ struct ncclComm {
     const struct kl_device_kind *devices; /* the kind of `device` */
     struct kl_exec *exec;
     struct kl_connections *connections;
-    struct kl_flight *flight; /* its last operations */
-    struct kl_trace *trace;   /* NULL: no trace is wanted */
+    struct kl_flight *flight;        /* its last operations */
+    struct kl_trace *trace;          /* NULL: no trace is wanted */
+    struct kl_comm_profile *profile; /* NULL: there is no profiler plugin */
     struct kl_redop redops[ncclNumTypes][ncclNumOps];
     enum kl_wait_cores cores; /* of the ranks that wait for each other */
 

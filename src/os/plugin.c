@@ -12,11 +12,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-bool kl_plugin_is_none(const char *name)
-{
-    return !strcasecmp(name, "none");
-}
-
 /* ---- libraries ---- */
 
 static void *try_file(const char *kind, const char *file)
@@ -29,45 +24,22 @@ static void *try_file(const char *kind, const char *file)
     return library;
 }
 
-static bool is_file_name(const char *name)
-{
-    const size_t n = strlen(name);
-
-    return strchr(name, '/') || (!strncmp(name, "lib", 3) && n > 6 && !strcmp(name + n - 3, ".so"));
-}
-
-static void *open_named(const char *kind, const char *name, char file[KL_PLUGIN_FILE])
-{
-    void *library;
-
-    snprintf(file, KL_PLUGIN_FILE, "%s", name);
-    library = try_file(kind, file);
-    if (!library && !is_file_name(name)) {
-        snprintf(file, KL_PLUGIN_FILE, "libnccl-%s-%.200s.so", kind, name);
-        library = try_file(kind, file);
-    }
-    if (!library)
-        KL_WARN(
-            "%s plugin \"%s\" could not be loaded, and is not used; NCCL_DEBUG=INFO lists the files that were tried",
-            kind, name);
-    return library;
-}
-
 void *kl_plugin_open(const char *kind, const char *name, char file[KL_PLUGIN_FILE])
 {
+    char files[KL_PLUGIN_FILES][KL_PLUGIN_FILE];
+    const int n = kl_plugin_files(kind, name, files);
+    void *library = NULL;
+
     *file = 0;
-    if (strlen(name) >= KL_PLUGIN_FILE) {
-        KL_WARN("%s plugin: a name of %zu characters is too long, and is not used", kind, strlen(name));
-        return NULL;
+    for (int i = 0; i < n && !library; i++) {
+        snprintf(file, KL_PLUGIN_FILE, "%s", *files[i] ? files[i] : "STATIC_PLUGIN");
+        library = try_file(kind, *files[i] ? file : NULL);
     }
-    if (kl_plugin_is_none(name)) return NULL;
-    if (!strcmp(name, "STATIC_PLUGIN")) {
-        snprintf(file, KL_PLUGIN_FILE, "STATIC_PLUGIN");
-        return try_file(kind, NULL);
-    }
-    if (*name) return open_named(kind, name, file);
-    snprintf(file, KL_PLUGIN_FILE, "libnccl-%s.so", kind);
-    return try_file(kind, file);
+    if (!library && *name && !kl_plugin_is_none(name))
+        KL_WARN("%s plugin \"%.*s\" could not be loaded, and is not used; NCCL_DEBUG=INFO lists the files that were "
+                "tried",
+                kind, KL_PLUGIN_FILE, name);
+    return library;
 }
 
 void kl_plugin_close(void *library)

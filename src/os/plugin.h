@@ -11,12 +11,7 @@
 #ifndef KL_OS_PLUGIN_H
 #define KL_OS_PLUGIN_H
 
-#include <stdbool.h>
-
-enum { KL_PLUGIN_FILE = 255 }; /* bytes of a name; longer ones are refused */
-
-/** Is `name` "none", that is, wants the user no plugin? */
-bool kl_plugin_is_none(const char *name);
+#include "base/plugin_name.h"
 
 /**
  * The library of `kind` ("net", "tuner", ...), or NULL. `name` "": the default. `file` is the name of the opened file. The caller closes it

@@ -27,6 +27,7 @@ extern const struct kl_command kl_command_explain;
 extern const struct kl_command kl_command_graph;
 extern const struct kl_command kl_command_perf;
 extern const struct kl_command kl_command_perf_rank;
+extern const struct kl_command kl_command_plugin;
 extern const struct kl_command kl_command_ras;
 extern const struct kl_command kl_command_run;
 extern const struct kl_command kl_command_topo;

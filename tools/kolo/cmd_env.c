@@ -31,7 +31,8 @@ static void print_help(FILE *to)
 {
     fputs("usage: kolo env [MODULE|NAME] [options]\n\n"
           "List parameters: the value in force and its source, the default, accepted values, and the meaning.\n"
-          "Sources, the first one wins: environment; NCCL_CONF_FILE, else ~/.nccl.conf; /etc/nccl.conf.\n\n"
+          "Sources, the first one wins: environment, or NCCL_ENV_PLUGIN; NCCL_CONF_FILE, else ~/.nccl.conf; "
+          "/etc/nccl.conf.\n\n"
           "  MODULE      only the parameters of one module\n"
           "  NAME        only this parameter\n\n",
           to);

@@ -18,6 +18,7 @@ static const struct kl_command *const commands[] = {
     &kl_command_perf,
     &kl_command_perf_rank,
     &kl_command_ras,
+    &kl_command_plugin,
     &kl_command_trace,
     &kl_command_tune,
     &kl_command_run,

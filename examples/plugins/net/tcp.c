@@ -28,6 +28,7 @@ struct request {
     char *data;
     uint64_t posted, size; /* bytes: of the buffer, and of the message */
     uint64_t moved;        /* of the size and the data together */
+    void *event;           /* of a profiler, from post to done; NULL: none */
 };
 
 struct comm {
@@ -40,6 +41,29 @@ struct listener {
     int fd;
 };
 
+/* ---- events for a profiler ---- */
+
+#if NET_VERSION >= 10
+enum { EVENT_START, EVENT_STOP, EVENT_ID = 1000 << 16 | 1 };
+
+static net_profile *profiler;
+
+static void begin_event(struct request *r, void *parent)
+{
+    if (r && profiler && parent) (void)profiler(&r->event, EVENT_START, parent, EVENT_ID, r);
+}
+
+static void end_event(struct request *r)
+{
+    if (r->event) (void)profiler(&r->event, EVENT_STOP, NULL, EVENT_ID, r);
+}
+#else
+static void end_event(const struct request *r)
+{
+    (void)r; /* these versions have none */
+}
+#endif
+
 /* ---- devices ---- */
 
 static int init(NET_INIT_ARGS)
@@ -49,7 +73,7 @@ static int init(NET_INIT_ARGS)
     (void)comm, (void)config;
 #endif
 #if NET_VERSION >= 10
-    (void)profile;
+    profiler = profile;
 #endif
     (void)log;
     return NET_OK;
@@ -251,11 +275,11 @@ static int isend(void *comm, void *data, net_size bytes, int tag, void *mr, NET_
 {
     struct comm *c = comm;
 
-#if NET_VERSION >= 10
-    (void)parent;
-#endif
     (void)tag, (void)mr;
     *request = queue(c, data, (uint64_t)bytes);
+#if NET_VERSION >= 10
+    begin_event(*request, parent);
+#endif
     progress(c);
     return c->error;
 }
@@ -264,12 +288,12 @@ static int irecv(void *comm, int n, void **data, net_size *bytes, int *tags, voi
 {
     struct comm *c = comm;
 
-#if NET_VERSION >= 10
-    (void)parents;
-#endif
     (void)tags, (void)mr;
     if (n != 1) return NET_INTERNAL;
     *request = queue(c, data[0], (uint64_t)bytes[0]);
+#if NET_VERSION >= 10
+    begin_event(*request, parents ? parents[0] : NULL);
+#endif
     return NET_OK;
 }
 
@@ -281,6 +305,7 @@ static int test(void *request, int *done, int *sizes)
     *done = r->done;
     if (!r->done) return r->comm->error;
     if (sizes) *sizes = (int)r->size;
+    end_event(r);
     r->used = r->done = 0;
     return NET_OK;
 }
@@ -291,6 +316,7 @@ static int close_comm(void *comm)
 {
     struct comm *c = comm;
 
+    for (int i = 0; i < REQUESTS; i++) end_event(&c->request[i]);
     close(c->fd);
     free(c);
     return NET_OK;

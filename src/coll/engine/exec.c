@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "coll/algorithms/algorithms.h"
+#include "coll/engine/profile.h"
 #include "coll/pipeline/edges.h"
 #include "coll/pipeline/pipeline.h"
 #include "coll/schedule/ordered.h"
@@ -40,6 +41,7 @@ struct kl_exec {
     bool messages;             /* an exchange is under way */
     bool wide;
     struct kl_exchange exchange;
+    struct kl_exec_profile profile;
     struct kl_redop scaled; /* operator of the running collective, if its scalar was read at its begin */
     alignas(64) unsigned char scratch[KL_SCRATCH_BYTES];
 };
@@ -84,8 +86,10 @@ static ncclResult_t make_ops(struct kl_exec *e)
     e->ops = kl_inject_aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
     if (!e->ops) return KL_NOMEM("operations");
     KL_TRY(make_shares(e, nchannels));
-    return kl_exchange_init(&e->exchange, c->rank, c->nranks, c->connections, c->rounds, &c->lending,
-                            &e->agreement.select);
+    KL_TRY(kl_exchange_init(&e->exchange, c->rank, c->nranks, c->connections, c->rounds, &c->lending,
+                            &e->agreement.select));
+    e->exchange.profiler = c->profiling.profiler;
+    return ncclSuccess;
 }
 
 ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec)
@@ -100,6 +104,7 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     e->chooser.memory = config->memory;
     e->chooser.ordered = config->ordered;
     kl_agreement_init(&e->agreement, &config->facts);
+    e->profile.profiler = config->profiling.profiler;
     e->notice_from = -1;
     e->direct_row = kl_algorithm_find(KL_FUNC_ALL_REDUCE, KL_ALGO_MAPPED, KL_PROTO_SIMPLE, KL_REACH_ALL);
     e->wide = kl_ll_wide_works();
@@ -133,6 +138,21 @@ void kl_exec_free(struct kl_exec *e)
 
 /* ---- the user's side ---- */
 
+uint64_t kl_exec_tag(const struct kl_exec *e)
+{
+    return e->chooser.limits ? e->chooser.limits->tag : 0;
+}
+
+const char *kl_exec_algo_name(const struct kl_task *t)
+{
+    return t->choice.messages ? "MESSAGES" : kl_algo_log_name[kl_algorithms[t->choice.algorithm]->algo];
+}
+
+const char *kl_exec_proto_name(const struct kl_task *t)
+{
+    return kl_proto_log_name[t->choice.proto];
+}
+
 static size_t elem_bytes(const struct kl_exec *e, const struct kl_task *t)
 {
     return e->config.redops[t->type][ncclSum].elem_bytes;
@@ -141,9 +161,7 @@ static size_t elem_bytes(const struct kl_exec *e, const struct kl_task *t)
 static void log_choice(const struct kl_exec *e, const struct kl_task *t)
 {
     KL_INFO(KL_TUNING, "%s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}", kl_func_info[t->func].name,
-            t->count * elem_bytes(e, t),
-            t->choice.messages ? "MESSAGES" : kl_algo_log_name[kl_algorithms[t->choice.algorithm]->algo],
-            kl_proto_log_name[t->choice.proto], t->choice.cut.nchannels - 1);
+            t->count * elem_bytes(e, t), kl_exec_algo_name(t), kl_exec_proto_name(t), t->choice.cut.nchannels - 1);
     if (e->chooser.limits && e->chooser.limits->tag)
         KL_INFO(KL_TUNING, "%s: userProfilerTag %#" PRIx64, kl_func_info[t->func].name, e->chooser.limits->tag);
 }
@@ -262,6 +280,14 @@ enum kl_progress kl_exec_connect_all(struct kl_exec *e, ncclResult_t *rc)
 
 /* ---- collectives ---- */
 
+static int row_of(const struct kl_algorithm *a)
+{
+    int row = 0;
+
+    while (kl_algorithms[row] != a) row++;
+    return row;
+}
+
 static void *op_of(const struct kl_exec *e, int channel)
 {
     return e->ops + (size_t)channel * e->op_stride;
@@ -323,6 +349,18 @@ static void fill_share(const struct kl_exec *e, const struct kl_task *t, const s
     fill_way(e, t, share);
 }
 
+static void *event_of(const struct kl_exec *e, const struct kl_task *t)
+{
+    return e->config.profiling.event_of(e->config.profiling.ctx, t);
+}
+
+static void profile_begin(struct kl_exec *e, const struct kl_task *t, int row, int channel)
+{
+    e->profile.parent = event_of(e, t);
+    kl_exec_profile_begin(&e->profile, channel, kl_algorithms[row], op_of(e, channel), e->links[row][channel],
+                          &e->shares[channel]);
+}
+
 static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more)
 {
     const struct kl_algorithm *a = kl_algorithms[row];
@@ -337,6 +375,7 @@ static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more
         share->end = t->count;
         if (!a->one_channel) kl_partition_range(&t->choice.cut, c, &share->first, &share->end);
         a->start(a, op_of(e, c), e->links[row][c], share);
+        if (e->profile.profiler) profile_begin(e, t, row, c);
         e->op_done[c] = false;
     }
     e->ops_used = e->ops_left = nchannels;
@@ -358,7 +397,9 @@ enum kl_progress kl_exec_try_now(struct kl_exec *e, const struct kl_task *t, ncc
     share->first = 0;
     share->end = t->count;
     e->way = kl_select_way(KL_COPY_STAGED, false, false) | (t->choice.by_tuner ? KL_SELECT_BY_TUNER : 0);
+    if (e->profile.profiler) profile_begin(e, t, row, 0);
     const bool done = a->at_once(e->ops, e->links[row][0], share, rc);
+    if (done && e->profile.profiler) kl_exec_profile_end(&e->profile, 0, e->links[row][0]);
     if (done && !*rc) return KL_DONE;
     e->op_done[0] = false;
     e->ops_used = e->ops_left = 1;
@@ -407,6 +448,7 @@ static enum kl_progress progress_ops(struct kl_exec *e, ncclResult_t *rc)
         got = KL_MOVED;
         if (g != KL_DONE) continue;
         e->op_done[c] = true;
+        if (e->profile.profiler) kl_exec_profile_end(&e->profile, c, e->links[row_of(e->running)][c]);
         if (--e->ops_left) continue;
         e->running = NULL;
         return KL_DONE;
@@ -423,6 +465,7 @@ static ncclResult_t begin_messages(struct kl_exec *e, const struct kl_task *ring
     for (uint64_t i = first; i < end; i++) {
         const struct kl_task *t = &ring[i & mask];
         if (i < sent && t->func == KL_FUNC_SEND) continue;
+        if (e->profile.profiler) e->exchange.event = event_of(e, t);
         KL_TRY(kl_exchange_add(&e->exchange, t, elem_bytes(e, t)));
     }
     return ncclSuccess;
@@ -469,6 +512,7 @@ static ncclResult_t begin_spread(struct kl_exec *e, const struct kl_task *t)
 
     KL_TRY(kl_exchange_reserve(&e->exchange, (size_t)messages));
     e->messages = true;
+    if (e->profile.profiler) e->exchange.event = event_of(e, t);
     for (int i = 0; i < messages; i++) {
         const struct kl_task message = message_of(e, t, i / 2, i % 2);
         KL_TRY(kl_exchange_add(&e->exchange, &message, elem_bytes(e, &message)));
@@ -613,8 +657,16 @@ uint8_t kl_exec_way(const struct kl_exec *e)
 
 /* ---- failures ---- */
 
+/* Events of an operation that has failed end as well. */
+static void stop_events(struct kl_exec *e)
+{
+    for (int c = 0; e->running && c < e->ops_used; c++)
+        if (!e->op_done[c]) kl_exec_profile_end(&e->profile, c, e->links[row_of(e->running)][c]);
+}
+
 void kl_exec_reset(struct kl_exec *e)
 {
+    if (e->profile.profiler) stop_events(e);
     kl_exchange_reset(&e->exchange);
     e->messages = false;
     e->running = NULL;
@@ -651,14 +703,6 @@ int kl_exec_blocked_on(struct kl_exec *e, bool gone)
 }
 
 /* ---- in words ---- */
-
-static int row_of(const struct kl_algorithm *a)
-{
-    int row = 0;
-
-    while (kl_algorithms[row] != a) row++;
-    return row;
-}
 
 static void print_operations(struct kl_exec *e, const struct kl_printer *to)
 {

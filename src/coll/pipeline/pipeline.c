@@ -377,6 +377,36 @@ static void prepare(struct kl_pipeline *op, int number)
     if (lane->prepared && op->links->moved_here) want_result(op, &lane->move);
 }
 
+/* ---- counting ---- */
+
+static void count_loop(const struct kl_pipeline *op, int number, struct kl_pipeline_steps *steps)
+{
+    for (int hop = 0; hop < op->lane[number].hops; hop++) {
+        struct kl_pipeline at = *op;
+        at.lane[number].hop = hop;
+        const struct kl_pipeline_move m = next_move(&at, number);
+        for (uint32_t set = m.count ? m.hop.recv : 0; set; set &= set - 1) steps->recv[first_edge(set)]++;
+        for (uint32_t set = m.count ? m.hop.send : 0; set; set &= set - 1) steps->send[first_edge(set)]++;
+    }
+}
+
+void kl_pipeline_count(const void *memory, struct kl_pipeline_steps *steps)
+{
+    struct kl_pipeline op = *(const struct kl_pipeline *)memory;
+
+    memset(steps, 0, sizeof *steps);
+    for (int i = 0; i < op.schedule->lanes; i++) {
+        struct kl_lane *lane = &op.lane[i];
+        while (lane->hops && lane->first < op.share->end) {
+            count_loop(&op, i, steps);
+            lane->first += lane->chunk * chunks_per_loop(&op);
+            if (lane->first < op.share->end) begin_loop(&op, lane);
+        }
+    }
+}
+
+/* ---- lanes ---- */
+
 /* Must the lane before this one go on first? */
 static bool is_ahead(const struct kl_pipeline *op, int number)
 {

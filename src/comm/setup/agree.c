@@ -252,6 +252,7 @@ ncclResult_t kl_comm_agree_plan(ncclComm_t comm)
     count_p2p_channels(comm, &config);
     KL_TRY(plan_rounds(comm));
     KL_TRY(tune(comm, &config));
+    KL_TRY(kl_comm_profile_open(comm));
     kl_comm_derive_facts(comm);
     kl_comm_log_channels(comm);
     kl_comm_log_facts(comm);
@@ -260,6 +261,7 @@ ncclResult_t kl_comm_agree_plan(ncclComm_t comm)
 
 void kl_comm_free_plan(ncclComm_t comm)
 {
+    kl_comm_profile_close(comm);
     kl_tuner_close(comm->tuner);
     comm->tuner = NULL;
     kl_connect_free(comm->connect);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "os/profiler.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -33,12 +34,6 @@ __attribute__((format(printf, 5, 6))) static void log_line(int level, unsigned l
     kl_log(level_of(level), bits, file ? file : "plugin", line, "%s", text);
 }
 
-static int ignore_event(void **event, int type, void *parent, int64_t plugin, void *data)
-{
-    (void)event, (void)type, (void)parent, (void)plugin, (void)data;
-    return ncclSuccess;
-}
-
 /* ---- init ---- */
 
 static const struct kl_net_abi_config no_class = {.traffic_class = -1};
@@ -52,14 +47,14 @@ static ncclResult_t init_v6(struct kl_net_library *l)
 static ncclResult_t init_v10(struct kl_net_library *l)
 {
     typedef int call(kl_plugin_logger *, kl_plugin_profile *);
-    return (ncclResult_t)((call *)l->table->init)(log_line, ignore_event);
+    return (ncclResult_t)((call *)l->table->init)(log_line, kl_profile_net_event);
 }
 
 static ncclResult_t init_v11(struct kl_net_library *l)
 {
     typedef int call(void **, uint64_t, const struct kl_net_abi_config *, kl_plugin_logger *, kl_plugin_profile *);
     return (ncclResult_t)((call *)l->table->init)(&l->context, (uint64_t)(uintptr_t)l, &no_class, log_line,
-                                                  ignore_event);
+                                                  kl_profile_net_event);
 }
 
 static ncclResult_t finalize_v6(struct kl_net_library *l)
@@ -147,6 +142,12 @@ static ncclResult_t reg_mr_v8(const struct kl_net_library *l, void *comm, void *
 
 /* ---- messages ---- */
 
+/* Of events of the plugin, which it names in its callback. */
+static void *parent(void)
+{
+    return (void *)(uintptr_t)kl_profile_parent;
+}
+
 static ncclResult_t isend_v6(const struct kl_net_library *l, void *comm, const struct kl_net_recv *m, void **request)
 {
     typedef int call(void *, void *, int, int, void *, void **);
@@ -162,7 +163,7 @@ static ncclResult_t isend_v9(const struct kl_net_library *l, void *comm, const s
 static ncclResult_t isend_v10(const struct kl_net_library *l, void *comm, const struct kl_net_recv *m, void **request)
 {
     typedef int call(void *, void *, size_t, int, void *, void *, void **);
-    return (ncclResult_t)((call *)l->table->isend)(comm, m->data, m->bytes, m->tag, m->mr, NULL, request);
+    return (ncclResult_t)((call *)l->table->isend)(comm, m->data, m->bytes, m->tag, m->mr, parent(), request);
 }
 
 /* The messages of one irecv, as arrays. */
@@ -182,6 +183,7 @@ static struct columns columns_of(int n, const struct kl_net_recv *recvs)
         c.sizes[i] = (int)recvs[i].bytes;
         c.tags[i] = recvs[i].tag;
         c.mr[i] = recvs[i].mr;
+        c.parents[i] = parent();
     }
     return c;
 }

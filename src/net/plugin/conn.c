@@ -126,8 +126,10 @@ static ncclResult_t post(struct kl_plugin_request *r)
 
     KL_TRY(register_parts(r));
     r->request = NULL;
+    kl_profile_parent = r->parent;
     ncclResult_t rc = c->sends ? a->isend(c->library, c->comm, &r->part[0], &r->request)
                                : a->irecv(c->library, c->comm, r->n, r->part, &r->request);
+    kl_profile_parent = NULL;
     if (rc) r->request = NULL;
     if (rc) break_off(c, c->sends ? "isend" : "irecv", rc);
     return ncclSuccess;
@@ -174,7 +176,7 @@ ncclResult_t kl_plugin_conn_post(struct kl_plugin_conn *c, int n, const struct k
     if (c->failed) return report(c);
     KL_TRY(check_parts(c, n, parts));
     if (!(r = find_free(c))) return ncclSuccess;
-    *r = (struct kl_plugin_request){.conn = c, .used = true, .n = n};
+    *r = (struct kl_plugin_request){.conn = c, .used = true, .n = n, .parent = kl_profile_parent};
     memcpy(r->part, parts, (size_t)n * sizeof *parts);
     c->waiting[(c->first + c->nwaiting++) % KL_NET_REQUESTS] = (uint8_t)(r - c->request);
     *request = r;

@@ -14,6 +14,7 @@
 #define KL_NET_PLUGIN_CONN_H
 
 #include "net/plugin/library.h"
+#include "os/profiler.h"
 
 struct kl_plugin_conn;
 
@@ -23,9 +24,10 @@ struct kl_plugin_request {
     bool used;
     int n;
     struct kl_net_recv part[KL_NET_RECVS];
-    unsigned registered;    /* a bit per part: `mr` is of this request */
-    int done;               /* found when the connection failed: it is still reported so, */
-    int came[KL_NET_RECVS]; /* with these sizes */
+    unsigned registered;                   /* a bit per part: `mr` is of this request */
+    const struct kl_profile_event *parent; /* of the plugin's events for it; NULL: none */
+    int done;                              /* found when the connection failed: it is still reported so, */
+    int came[KL_NET_RECVS];                /* with these sizes */
 };
 
 /** The connection of the socket net. Each end sends one message, and then waits for one that never comes. */
