@@ -28,7 +28,7 @@ const struct kl_check kl_checks[KL_CHECKS] = {
     {5, "handle",
      "A handle has 128 bytes, and is valid wherever it is copied; connect may be called as often as needed.",
      kl_check_handle},
-    {6, "calls", "isend, irecv and test never block, whatever the peer does.", kl_check_calls},
+    {6, "calls", "isend, irecv and test never block, also while the peer does nothing.", kl_check_calls},
     {7, "order", "32 requests may be outstanding; messages of a tag match receives in their order.", kl_check_order},
     {8, "sizes",
      "A receive may be larger than its message; test writes the size of each when it is done, and not before.",
