@@ -162,14 +162,11 @@ struct kl_net {
 
 extern const struct kl_net kl_net_socket;
 
-/** Kolo's own nets, best first; ends with NULL. A new one is a file and a line in nets.c. */
-extern const struct kl_net *const kl_nets[];
-
 /** The plugin that this process uses, once kl_net_hold has found one. Its data are neither encrypted nor authenticated. */
 extern struct kl_net kl_net_plugin;
 
 /**
- * The net for a communicator, initialised: the first plugin of NCCL_NET_PLUGIN that can be used, else the first of kl_nets. `wanted`, unless
+ * The net for a communicator, initialised: the first plugin of NCCL_NET_PLUGIN that can be used, else the first of Kolo's own (nets.c). `wanted`, unless
  * "", is the name that it must have, whatever the case. ncclInvalidUsage: there is none of this name. Give it back with
  * kl_net_drop; NULL is fine there. Any thread.
  */

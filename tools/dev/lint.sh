@@ -13,7 +13,7 @@ cd "$(dirname "$0")/../.."
 
 sources() { # sources PATTERN...: files of the project by name
     for pattern in "$@"; do
-        find include src compat python/src python/kolocc python/tests tools tests examples $([ -d bench ] && echo bench) -name "$pattern" -type f
+        find include src compat python tools tests examples $([ -d bench ] && echo bench) -name "$pattern" -type f
     done | sort
 }
 
@@ -27,7 +27,7 @@ compile_alone() { # compile_alone HEADER COMPILER ARGUMENT...
 case ${1-} in
 format)
     clang_format=$(tools/dev/clang.sh clang-format)
-    found=$(sources '*.c' '*.h' '*.cu' '*.cuh' | grep -v '^compat/.*\.cu$' | xargs "$clang_format" --dry-run -Werror 2>&1) && exit 0
+    found=$(sources '*.c' '*.h' '*.cc' '*.hpp' '*.cu' '*.cuh' | grep -v '^compat/.*\.cu$' | xargs "$clang_format" --dry-run -Werror 2>&1) && exit 0
     echo "not as ./dev fmt would have it:"
     printf '%s\n' "$found" | sed -n 's/^\([^ ]*\):[0-9]*:[0-9]*: error.*/\1/p; /^xargs/p' | uniq
     exit 1
@@ -64,7 +64,7 @@ circles | static)
     ;;
 license)
     bad=0
-    for file in dev .ci/run .clang-format .clang-tidy cmake/* $(sources '*.c' '*.h' '*.cu' '*.py' '*.sh'); do
+    for file in dev .ci/run .clang-format .clang-tidy cmake/* $(sources '*.c' '*.h' '*.cc' '*.hpp' '*.cu' '*.py' '*.sh'); do
         head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2\.0' || { echo "$file: no SPDX line at the top" && bad=1; }
     done
     exit $bad

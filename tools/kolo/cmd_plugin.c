@@ -25,13 +25,18 @@ static const struct kl_opt table[] = {
 
 static const char *const words[] = {"ok", "fails", "not applicable"};
 
-static int usage(FILE *to)
+static void print_help(FILE *to)
 {
     fprintf(to,
             "usage: kolo plugin check FILE [options]\n\n"
             "Check a plugin of NCCL's ABI against its contract, without GPUs: net, tuner, profiler and env plugins.\n"
             "Each check runs in a process of its own. Exit code 1: a check fails.\n\n");
     kl_opts_help(table, to);
+}
+
+static int usage(FILE *to)
+{
+    print_help(to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
 
@@ -80,7 +85,7 @@ static int check(const struct asked *a, const char *file)
 }
 
 /* Options may stand before, between and behind the words, which are moved to the front. */
-int cmd_plugin(int argc, char **argv)
+static int command(int argc, char **argv)
 {
     struct asked a = {0};
     char why[256];
@@ -97,3 +102,11 @@ int cmd_plugin(int argc, char **argv)
     if (n != 2) return refuse("name one file");
     return check(&a, argv[2]);
 }
+
+static const char *operand(int i)
+{
+    return i ? NULL : "check";
+}
+
+const struct kl_command kl_command_plugin = {"plugin",   command, "check a plugin of NCCL's ABI against its contract",
+                                             print_help, table,   operand};

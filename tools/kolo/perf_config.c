@@ -40,7 +40,7 @@ enum { MAX_RANKS = 1 << 20, MAX_PROCESSES = 65536, MAX_THREADS = 4096, MAX_DEVIC
         letter, name, KL_OPT_REFUSED, 0, 0, 0, NULL, doc                                                               \
     }
 
-static const struct kl_opt table[] = {
+const struct kl_opt kl_perf_options[] = {
     INT(0, "np", nprocesses, 1, MAX_PROCESSES, "processes to start on this machine (default: 2)"),
     INT('t', "nthreads", nthreads, 1, MAX_THREADS, "threads per process (1)"),
     INT('g', "ngpus", ndevices, 1, MAX_DEVICES, "devices, each a rank, per thread (1)"),
@@ -208,11 +208,11 @@ static int parse_words(int argc, char **argv, struct kl_perf_config *c, char *wh
     const char *name = NULL;
 
     for (int at = 1; at < argc; at++) {
-        at = kl_opts_parse(table, argc, argv, at, c, why, why_size);
+        at = kl_opts_parse(kl_perf_options, argc, argv, at, c, why, why_size);
         if (at < 0) return -1;
         if (at == argc || c->help) break;
         if (kl_opts_is_file(argv[at])) {
-            kl_opts_refuse_word(table, argv[at], why, why_size);
+            kl_opts_refuse_word(kl_perf_options, argv[at], why, why_size);
             return -1;
         }
         if (name) return SAY("one collective at a time: %s or %s", name, argv[at]);
@@ -264,7 +264,7 @@ void kl_perf_print_help(FILE *to)
           to);
     for (int i = 0; i < KL_NCOLLS; i++) fprintf(to, "  %-15s %s\n", kl_colls[i].name, kl_colls[i].help);
     fputs("\nOptions as in nccl-tests, and some more; defaults in parentheses:\n\n", to);
-    kl_opts_help(table, to);
+    kl_opts_help(kl_perf_options, to);
     fputs("\nThe table is as in nccl-tests: size in bytes and count of elements as the call takes it, then for "
           "separate\n"
           "(out-of-place) and shared (in-place) buffers the time per operation, bytes per time (algbw), the bandwidth "

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 /* `begun` counts the captures that have begun, whatever happens. */
-static ncclResult_t begin_all(const struct kl_perf_thread *t, int *begun)
+static ncclResult_t begin_all(const struct kl_perf_rank *ranks, int n, int *begun)
 {
-    for (*begun = 0; *begun < t->config->ndevices; ++*begun)
-        KL_TRY(koloStreamBeginCapture(t->rank[*begun].stream, koloCaptureModeThreadLocal));
+    for (*begun = 0; *begun < n; ++*begun)
+        KL_TRY(koloStreamBeginCapture(ranks[*begun].stream, koloCaptureModeThreadLocal));
     return ncclSuccess;
 }
 
@@ -24,35 +24,34 @@ static ncclResult_t end_one(koloStream_t stream, koloGraphExec_t *exec)
 }
 
 /* All end, also behind the first error. */
-static ncclResult_t end_all(struct kl_perf_graphs *g, const struct kl_perf_thread *t, int begun)
+static ncclResult_t end_all(struct kl_perf_graphs *g, const struct kl_perf_rank *ranks, int begun)
 {
     ncclResult_t rc = ncclSuccess;
 
     for (int i = 0; i < begun; i++) {
-        ncclResult_t one = end_one(t->rank[i].stream, &g->exec[i]);
+        ncclResult_t one = end_one(ranks[i].stream, &g->exec[i]);
         if (!rc) rc = one;
     }
     return rc;
 }
 
-ncclResult_t kl_perf_graphs_capture(struct kl_perf_graphs *g, struct kl_perf_thread *t,
-                                    ncclResult_t (*issue)(struct kl_perf_thread *, int), int count)
+ncclResult_t kl_perf_graphs_capture(struct kl_perf_graphs *g, const struct kl_perf_rank *ranks, int n,
+                                    ncclResult_t (*issue)(void *context, int count), void *context, int count)
 {
     int begun;
 
-    *g =
-        (struct kl_perf_graphs){.n = t->config->ndevices, .exec = calloc((size_t)t->config->ndevices, sizeof *g->exec)};
+    *g = (struct kl_perf_graphs){.n = n, .exec = calloc((size_t)n, sizeof *g->exec)};
     if (!g->exec) return KL_NOMEM("graphs");
-    ncclResult_t rc = begin_all(t, &begun);
-    if (!rc) rc = issue(t, count);
-    ncclResult_t end = end_all(g, t, begun);
+    ncclResult_t rc = begin_all(ranks, n, &begun);
+    if (!rc) rc = issue(context, count);
+    ncclResult_t end = end_all(g, ranks, begun);
     if (rc || end) kl_perf_graphs_free(g);
     return rc ? rc : end;
 }
 
-ncclResult_t kl_perf_graphs_launch(const struct kl_perf_graphs *g, const struct kl_perf_thread *t)
+ncclResult_t kl_perf_graphs_launch(const struct kl_perf_graphs *g, const struct kl_perf_rank *ranks)
 {
-    for (int i = 0; i < g->n; i++) KL_TRY(koloGraphLaunch(g->exec[i], t->rank[i].stream));
+    for (int i = 0; i < g->n; i++) KL_TRY(koloGraphLaunch(g->exec[i], ranks[i].stream));
     return ncclSuccess;
 }
 

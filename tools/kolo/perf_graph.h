@@ -9,19 +9,19 @@
 #ifndef KOLO_TOOL_PERF_GRAPH_H
 #define KOLO_TOOL_PERF_GRAPH_H
 
-#include "tools/kolo/perf_measure.h"
+#include "tools/kolo/perf_rank.h"
 
 struct kl_perf_graphs {
     int n;
     koloGraphExec_t *exec; /* n, one for each rank of the thread */
 };
 
-/** Capture the operations that `issue(thread, count)` issues on the streams of the thread's ranks. */
-ncclResult_t kl_perf_graphs_capture(struct kl_perf_graphs *graphs, struct kl_perf_thread *thread,
-                                    ncclResult_t (*issue)(struct kl_perf_thread *thread, int count), int count);
+/** Capture the operations that `issue(context, count)` issues on the streams of n ranks. */
+ncclResult_t kl_perf_graphs_capture(struct kl_perf_graphs *graphs, const struct kl_perf_rank *ranks, int n,
+                                    ncclResult_t (*issue)(void *context, int count), void *context, int count);
 
 /** Queue all graphs once. */
-ncclResult_t kl_perf_graphs_launch(const struct kl_perf_graphs *graphs, const struct kl_perf_thread *thread);
+ncclResult_t kl_perf_graphs_launch(const struct kl_perf_graphs *graphs, const struct kl_perf_rank *ranks);
 
 /** Fine without graphs. */
 void kl_perf_graphs_free(struct kl_perf_graphs *graphs);

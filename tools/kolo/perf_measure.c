@@ -139,14 +139,24 @@ static ncclResult_t run_iterations(struct kl_perf_thread *t, int n)
     return ncclSuccess;
 }
 
+static ncclResult_t capture_operation(void *thread, int iteration)
+{
+    return issue_operation(thread, iteration);
+}
+
+static ncclResult_t capture_iterations(void *thread, int n)
+{
+    return run_iterations(thread, n);
+}
+
 /* The checked operation, launched as the timed ones are. */
 static ncclResult_t run_checked(struct kl_perf_thread *t)
 {
     struct kl_perf_graphs graphs;
 
     if (!t->config->graph_launches) return issue_operation(t, 0);
-    KL_TRY(kl_perf_graphs_capture(&graphs, t, issue_operation, 0));
-    ncclResult_t rc = kl_perf_graphs_launch(&graphs, t);
+    KL_TRY(kl_perf_graphs_capture(&graphs, t->rank, t->config->ndevices, capture_operation, t, 0));
+    ncclResult_t rc = kl_perf_graphs_launch(&graphs, t->rank);
     kl_perf_graphs_free(&graphs);
     return rc;
 }
@@ -154,7 +164,7 @@ static ncclResult_t run_checked(struct kl_perf_thread *t)
 static ncclResult_t run_timed(struct kl_perf_thread *t)
 {
     if (!t->graphs) return run_iterations(t, t->config->iterations);
-    for (int i = 0; i < t->config->graph_launches; i++) KL_TRY(kl_perf_graphs_launch(t->graphs, t));
+    for (int i = 0; i < t->config->graph_launches; i++) KL_TRY(kl_perf_graphs_launch(t->graphs, t->rank));
     return ncclSuccess;
 }
 
@@ -251,7 +261,7 @@ static ncclResult_t time_graphs(struct kl_perf_thread *t, struct kl_perf_half *h
 {
     struct kl_perf_graphs graphs;
 
-    KL_TRY(kl_perf_graphs_capture(&graphs, t, run_iterations, t->config->iterations));
+    KL_TRY(kl_perf_graphs_capture(&graphs, t->rank, t->config->ndevices, capture_iterations, t, t->config->iterations));
     t->graphs = &graphs;
     ncclResult_t rc = time_from_barrier(t, half);
     t->graphs = NULL;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum { PIECE_BYTES = 4096 }; /* bytes combined at a time, so that all operands stay in the nearest cache */
+enum { GRAIN_BYTES = 16 };   /* of chunks of one loop, as NCCL cuts them */
 
 /* ---- loops ---- */
 
@@ -22,6 +23,11 @@ static void begin_loop(const struct kl_pipeline *op, struct kl_lane *lane)
 {
     size_t chunks = chunks_per_loop(op), share = (op->share->end - lane->first + chunks - 1) / chunks;
 
+    if (chunks > 1) { /* elements have 1, 2, 4 or 8 bytes */
+        size_t grain = GRAIN_BYTES / op->share->elem_bytes;
+
+        share = (share + grain - 1) & ~(grain - 1);
+    }
     lane->chunk = share < op->most ? share : op->most;
     lane->hop = 0;
 }

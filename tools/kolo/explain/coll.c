@@ -24,7 +24,7 @@ static ncclResult_t read_size(const char *text, size_t length, int64_t *bytes)
 }
 
 /* "64M", "1K-1G", "1K" "1G", or nothing: everything. */
-static ncclResult_t read_sizes(const struct kl_explain_request *q, struct kl_coll_question *a)
+ncclResult_t kl_coll_read_sizes(const struct kl_explain_request *q, struct kl_coll_question *a)
 {
     if (!q->nwords) return ncclSuccess;
     const char *word = q->word[0], *dash = q->nwords > 1 ? NULL : strchr(word, '-');
@@ -63,7 +63,7 @@ ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to)
     struct kl_opened opened;
     ncclResult_t rc;
 
-    KL_TRY(read_sizes(q, &question));
+    KL_TRY(kl_coll_read_sizes(q, &question));
     KL_TRY(kl_coll_ask(&question, &asked));
     KL_TRY(kl_cluster_options_open(&q->cluster, &opened));
     rc = kl_coll_answer_make(&asked, &opened, &answer);

@@ -14,6 +14,11 @@
 #include "answer/coll.h"
 #include "graph/tuner.h"
 
+struct kl_explain_request;
+
+/** The sizes behind a collective: "64M", "1K-1G", "1K" "1G", or none. */
+ncclResult_t kl_coll_read_sizes(const struct kl_explain_request *request, struct kl_coll_question *question);
+
 enum { KL_SIZE_TEXT = 32, KL_COLL_TUNED = 64 };
 
 /** Sizes with the same choice. */
