@@ -17,6 +17,8 @@
 
 #include "tools/kolo/plugin/result.h"
 
+#include <stdio.h>
+
 enum { KL_CHECKS = 21 };
 
 struct kl_check {

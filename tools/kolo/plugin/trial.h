@@ -6,6 +6,8 @@
 #include "net/plugin/library.h"
 #include "tools/kolo/plugin/result.h"
 
+#include <stdio.h>
+
 enum { KL_TRIAL_HANDLE = KL_NET_HANDLE, KL_TRIAL_TRIES = 3, KL_TRIAL_SLOW_MS = 20 };
 
 /** The times of calls of a kind. */
