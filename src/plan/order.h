@@ -114,6 +114,9 @@ struct kl_order_difference kl_order_compare(const struct kl_order *a, const stru
 
 /* ---- parts ---- */
 
+/** kl_order_find without the verdicts, and these. */
+ncclResult_t kl_order_derive(const struct kl_order_request *request, const struct kl_cluster *cluster,
+                             const struct kl_planned *planned, struct kl_order_sums *sums, struct kl_order *order);
 void kl_order_judge(struct kl_order *order, const struct kl_planned *planned);
 
 /** The same operation at another size, or with another choice (NULL: the tuning's). Free as kl_order_fini. */

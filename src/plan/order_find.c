@@ -140,8 +140,8 @@ static ncclResult_t check(const struct kl_order_request *q, const struct kl_plan
     return ncclSuccess;
 }
 
-ncclResult_t kl_order_find(const struct kl_order_request *q, const struct kl_cluster *cluster,
-                           const struct kl_planned *planned, struct kl_order_sums *sums, struct kl_order *o)
+ncclResult_t kl_order_derive(const struct kl_order_request *q, const struct kl_cluster *cluster,
+                             const struct kl_planned *planned, struct kl_order_sums *sums, struct kl_order *o)
 {
     const struct kl_tuning *t = &planned->plan->tuning;
     const struct kl_tuning_op op = kl_tuning_op_of(q->func, q->bytes, q->type, q->op);
@@ -156,7 +156,6 @@ ncclResult_t kl_order_find(const struct kl_order_request *q, const struct kl_clu
     o->alike_rings = alike(o, false);
     o->alike_trees = alike(o, true);
     o->most_used = most_used(o, t);
-    kl_order_judge(o, planned);
     return ncclSuccess;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "coll/pipeline/pipeline.h"
+#include "transport/net/link.h"
 #include "transport/net/profile.h"
 
 /* The link of a connector that this side moves; NULL: another transport, or a relay sends. */

@@ -41,6 +41,15 @@ static bool sizes_differ(const struct kl_record_call *a, const struct kl_record_
     return false;
 }
 
+bool kl_record_same_number(const struct kl_record *r, int a, int b)
+{
+    const struct kl_record_call *x = &r->call[a], *y = &r->call[b];
+    const struct kl_record_member *m = &r->member[x->member];
+
+    if (m->group != r->member[y->member].group || x->number != y->number || x->part != y->part) return false;
+    return r->file[m->file].numbers != KL_NUMBERS_OF_FUNCTION || x->name == y->name;
+}
+
 static bool texts_differ(const char *a, const char *b)
 {
     return *a && *b && a != b; /* equal names are one */

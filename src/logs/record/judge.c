@@ -69,15 +69,6 @@ static int by_number(const void *a, const void *b, void *ctx)
     return *(const int *)a - *(const int *)b;
 }
 
-bool kl_record_same_number(const struct kl_record *r, int a, int b)
-{
-    const struct kl_record_call *x = &r->call[a], *y = &r->call[b];
-    const struct kl_record_member *m = &r->member[x->member];
-
-    if (m->group != r->member[y->member].group || x->number != y->number || x->part != y->part) return false;
-    return r->file[m->file].numbers != KL_NUMBERS_OF_FUNCTION || x->name == y->name;
-}
-
 static ncclResult_t sort_calls(struct kl_record *r, int **sorted, int *n)
 {
     *n = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** incoming.c - the receiver's half of link.h: messages become steps of the fifo. */
+#include "transport/net/link.h"
 #include "transport/net/profile.h"
 
 #include "base/error.h"

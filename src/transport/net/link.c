@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/net/link.h"
 #include "transport/net/profile.h"
 
 #include "base/error.h"

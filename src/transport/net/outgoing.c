@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** outgoing.c - the sender's half of link.h: steps of the fifo become messages. */
+#include "transport/net/link.h"
 #include "transport/net/profile.h"
 
 #include "transport/ll.h"

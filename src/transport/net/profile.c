@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/net/profile.h"
 
+#include "transport/net/link.h"
+
 #include <stdlib.h>
 
 enum { OPS = 8, STEPS = 16 };

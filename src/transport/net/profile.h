@@ -15,7 +15,9 @@
 #define KL_TRANSPORT_NET_PROFILE_H
 
 #include "os/profiler.h"
-#include "transport/net/link.h"
+
+struct kl_net_link;
+struct kl_net_profile; /* of a link */
 
 /** `steps` of an operation whose number of steps is not known. */
 enum { KL_NET_PROFILE_STEPS_UNKNOWN = -1 };
