@@ -3,7 +3,7 @@
 #ifndef KL_OS_PROFILER_ABI_H
 #define KL_OS_PROFILER_ABI_H
 
-#include "os/profiler.h"
+#include "os/profiler_event.h"
 
 enum { KL_PROFILER_OLDEST = 1, KL_PROFILER_NEWEST = 7, KL_PROFILER_DESCR = 136 }; /* bytes of the largest descriptor */
 

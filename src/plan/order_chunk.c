@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/order_chunk.h"
 
+#include "plan/order_cut.h"
+
 #include "device/host/redop.h"
 #include "graph/tree.h"
 

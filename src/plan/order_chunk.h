@@ -3,7 +3,9 @@
 #ifndef KL_PLAN_ORDER_CHUNK_H
 #define KL_PLAN_ORDER_CHUNK_H
 
-#include "plan/order_cut.h"
+#include "graph/tuning.h"
+
+struct kl_order_rules;
 
 /** For `count` elements on `nchannels` channels: a part of one channel, or the whole of all of them. */
 int64_t kl_order_chunk(const struct kl_order_rules *rules, int func, ncclDataType_t type,
