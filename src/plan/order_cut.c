@@ -24,7 +24,8 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-int64_t kl_order_traffic(int func, int nranks)
+/* How often a byte of a buffer, or of a block, crosses a channel. */
+static int64_t traffic_per_byte(int func, int nranks)
 {
     if (func == KL_FUNC_ALL_REDUCE) return 2;
     return func == KL_FUNC_ALL_GATHER || func == KL_FUNC_REDUCE_SCATTER ? nranks : 1;
@@ -59,7 +60,7 @@ static int bin_of(int64_t bytes)
 /* Bytes that cross the channels. */
 static int64_t traffic_of(const struct kl_order_rules *r, const struct kl_order_group *g, const struct kl_order_op *o)
 {
-    return o->count * (int64_t)kl_type_bytes(g->type) * kl_order_traffic(g->func, r->nranks);
+    return o->count * (int64_t)kl_type_bytes(g->type) * traffic_per_byte(g->func, r->nranks);
 }
 
 static void sort(const struct kl_order_rules *r, struct kl_order_group *g)
@@ -156,7 +157,7 @@ static void deal(const struct kl_order_rules *r, const struct kl_order_group *g,
 {
     int64_t size = (int64_t)kl_type_bytes(g->type);
 
-    x->factor = kl_order_traffic(g->func, r->nranks) * (o->choice.proto == KL_PROTO_LL ? 4 : 1);
+    x->factor = traffic_per_byte(g->func, r->nranks) * (o->choice.proto == KL_PROTO_LL ? 4 : 1);
     x->cell = ceil_div(ceil_div(d->least, x->factor), GRAIN) * GRAIN;
     x->elements = x->cell / size;
     x->cells = ceil_div(o->count * size, x->cell);

@@ -73,9 +73,6 @@ void kl_order_group_fini(struct kl_order_group *group);
 /** Cut all operations, which have their choices. */
 void kl_order_group_cut(const struct kl_order_rules *rules, struct kl_order_group *group);
 
-/** How often a byte of a buffer, or of a block, crosses a channel. */
-int64_t kl_order_traffic(int func, int nranks);
-
 /** Do all channels work on the whole operation, instead of parts? */
 bool kl_order_whole(int algo, int nnodes);
 
