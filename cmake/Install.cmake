@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installed are the libraries and their headers, the tool, a CMake package (kolo::kolo and kolo::koloplan, which are its components),
-# pkg-config files, and the drop-in, a folder of its own with a libnccl.so.2.
+# pkg-config files, the drop-in, a folder of its own with a libnccl.so.2, man pages, and completion for shells. Headers stand in include/kolo: NVIDIA's nccl.h
+# may stand in include.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kolo)
 
 install(TARGETS kolo_library EXPORT kolo LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS koloplan_library EXPORT koloplan LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES include/nccl.h include/nccl_device.h include/kolo.h include/koloplan.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/nccl.h include/nccl_device.h include/kolo.h include/koloplan.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kolo)
 if(KOLO_TOOLS)
     install(TARGETS kolo_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     if(NOT KOLO_SANITIZE) # the known machines as files, for NCCL_TOPO_FILE and for reading
         install(DIRECTORY ${PROJECT_BINARY_DIR}/machines DESTINATION ${CMAKE_INSTALL_DATADIR}/kolo)
     endif()
+endif()
+
+if(KOLO_TOOLS AND NOT KOLO_SANITIZE)
+    include(cmake/Manual.cmake)
 endif()
 
 install(EXPORT kolo NAMESPACE kolo:: FILE koloTargets.cmake DESTINATION ${package_dir})
@@ -28,3 +33,9 @@ foreach(name kolo koloplan)
     configure_file(cmake/${name}.pc.in ${name}.pc @ONLY)
     install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
+
+# cmake --build TREE --target uninstall: remove what the last `cmake --install TREE` installed.
+if(PROJECT_IS_TOP_LEVEL)
+    add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -D MANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
+                      -P ${PROJECT_SOURCE_DIR}/cmake/Uninstall.cmake VERBATIM)
+endif()

@@ -162,7 +162,7 @@ function(kolo_library)
     add_library(kolo::kolo ALIAS kolo_library) # the name in the installed package, for who builds Kolo as a part of a project
     target_link_libraries(kolo_library PRIVATE kolo_objects)
     target_include_directories(kolo_library INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
-                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/kolo>)
     target_link_options(kolo_library PRIVATE -Wl,--version-script=${map} -Wl,-z,nodelete) # its threads outlive a dlclose
     if(KOLO_WHOLE_PROGRAM)
         target_link_options(kolo_library PRIVATE -flto=auto)
@@ -182,7 +182,7 @@ function(koloplan_library)
     add_library(kolo::koloplan ALIAS koloplan_library)
     target_link_libraries(koloplan_library PRIVATE kolo_archive PkgConfig::JANSSON)
     target_include_directories(koloplan_library INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
-                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/kolo>)
     target_link_options(koloplan_library PRIVATE -Wl,--version-script=${map} -Wl,--gc-sections)
     if(NOT KOLO_SANITIZE)
         target_link_options(koloplan_library PRIVATE -Wl,-z,defs)

@@ -73,6 +73,26 @@ typedef struct koloplanText {
     size_t bytes;     /* of text, without a final zero */
 } koloplanText_t;
 
+/** A question about the order of summation. NULL and 0 stand for "not given". Begin with KOLOPLAN_ORDER_INITIALIZER. */
+typedef struct koloplanOrder {
+    size_t size;            /* of this struct: set by the initializer */
+    const char *collective; /* all_reduce, reduce_scatter or reduce */
+    const char *type, *op;  /* as in koloplanExplainCollective */
+    /* Bytes: the answer is about `last`, and whether all sizes from `first` on add alike. Equal: 1 byte to 16 GiB are compared. Both 0: the
+     * answer is about 64 MiB. */
+    int64_t first, last;
+    const int64_t *group; /* bytes of other operations of its group, which come after it: at most 63 */
+    int ngroup;
+    int root;       /* of a reduce */
+    int registered; /* 1: in registered buffers or a captured graph, out of place */
+    const char *vs; /* compared for the same elements: a size "64M", setting "NCCL_ALGO=Tree" or release "2.29.7" */
+} koloplanOrder_t;
+
+#define KOLOPLAN_ORDER_INITIALIZER                                                                                     \
+    {                                                                                                                  \
+        sizeof(koloplanOrder_t), NULL, NULL, NULL, 0, 0, NULL, 0, 0, 0, NULL                                           \
+    }
+
 /* ---- life ---- */
 
 /** The version of this library as major * 10000 + minor * 100 + patch. ncclInvalidArgument if `version` is NULL. */
@@ -133,6 +153,23 @@ ncclResult_t koloplanExplainCollective(koloplanCluster_t cluster, const char *co
 /** The course of the search. "kolo.search/1": verdict, faults, graphs, channels. `graph` as in koloplanGraph; `all`: with every attempt. */
 ncclResult_t koloplanExplainSearch(koloplanCluster_t cluster, const char *graph, int all, char **json);
 
+/**
+ * The order in which contributions are added to each element. "kolo.order/1": summary, parts, ranges (of reduce_scatter: blocks), sums,
+ * arithmetic, invariant, cheapest, lints, vs. Undefined orders (NVLS, CollNet) have verdict "unknown".
+ */
+ncclResult_t koloplanExplainOrder(koloplanCluster_t cluster, const koloplanOrder_t *question, char **json);
+
+/** Remarks on the settings in force, where they do not fix the order. "kolo.order_lint/1": summary, lints [{code, text}]. */
+ncclResult_t koloplanLintOrder(koloplanCluster_t cluster, const koloplanOrder_t *question, char **json);
+
+/**
+ * The bytes of an operation over each link, NIC, host and rail. "kolo.traffic/1": summary, nics, links, by_host, rails, totals. `bytes`: from
+ * 1; `root`: of a broadcast or reduce. `pods`: the pod of each host, or one number: so many hosts are a pod; npods 0: there are none.
+ * ncclInvalidUsage for CollNet.
+ */
+ncclResult_t koloplanExplainTraffic(koloplanCluster_t cluster, const char *collective, const char *type, const char *op,
+                                    int64_t bytes, int root, const int64_t *pods, int npods, char **json);
+
 /** The connection of two GPUs, or of a GPU and a NIC. "kolo.pair/1": summary, transport, path, transports, routes, or nic. */
 ncclResult_t koloplanExplainPair(koloplanCluster_t cluster, const char *a, const char *b, char **json);
 
@@ -141,7 +178,9 @@ ncclResult_t koloplanExplainNics(koloplanCluster_t cluster, char **json);
 
 /**
  * Logs of NCCL (NCCL_DEBUG=INFO). "kolo.log/1": findings, versions, communicators, ranks, settings, graphs, rings, connections, and the
- * log beside the plan. `cluster` NULL: the plan is for the log's own machine. `n` is at least 1.
+ * log beside the plan. `cluster` NULL: the plan is for the log's own machine. `n` is at least 1. Flight records of PyTorch and Kolo,
+ * status of NCCL's RAS, reports of its Inspector and traces, by their content: "kolo.record/1": answer, findings (culprit first), files,
+ * groups, ranks, calls.
  */
 ncclResult_t koloplanExplainLog(koloplanCluster_t cluster, const koloplanText_t *texts, int n, char **json);
 

@@ -11,12 +11,17 @@ succeed. Commands about the machine they run on, and those that write files, are
 
 docs/faults.md quotes the output of jobs that fail. Each of its commands is run, at ports that are free here, and the sentence about
 the fault is looked for in the output, and in the quotation.
+
+docs/tour.md is walked through: the file that it shows is written, and each command of its `console` blocks is run, in order, in a folder that looks like a clone
+with a release build. The output is the one shown, with lines `...` for any lines, and ranks in any order. KOLO_RENEW=1 writes outputs without such lines anew.
 """
 import glob
 import os
 import re
 import shlex
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 import ports
@@ -150,6 +155,52 @@ class Faults(unittest.TestCase):
                                    timeout=tool.HANG_S, env=env, check=False)
                 self.assertNotEqual(p.returncode, 0)
                 self.assertRegex(p.stdout, told)
+
+
+class Tour(unittest.TestCase):
+    page = "docs/tour.md"
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="kolo-tour.")
+        self.addCleanup(shutil.rmtree, self.folder)
+        for name in ("include", "tests", "examples"):
+            os.symlink(os.path.abspath(name), f"{self.folder}/{name}")
+        os.mkdir(f"{self.folder}/build")
+        os.symlink(os.path.dirname(tool.KOLO), f"{self.folder}/build/release")
+
+    def run_here(self, command):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
+        env = {**clean, "HOME": "/dev/null/home", "KOLO_NVML": "0", "PATH": f"{self.folder}/build/release:" + os.environ["PATH"]}
+        return subprocess.run(["sh", "-c", command], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
+                              timeout=tool.HANG_S, env=env, check=False)
+
+    @unittest.skipIf(tool.SANITIZE, "a program that uses the library would need the sanitizer as well")
+    def test_tour(self):
+        text, walked = read(self.page), 0
+        for name, body in re.findall(r"`([\w.]+)`:\n\n```c\n(.*?)^```", text, re.M | re.S):
+            with open(f"{self.folder}/{name}", "w", encoding="utf-8") as f:
+                f.write(body)
+        for block in re.findall(r"^```console\n(.*?)^```", text, re.M | re.S):
+            parts = re.split(r"^\$ (.*)\n", block, flags=re.M)
+            for command, shown in zip(parts[1::2], parts[2::2]):
+                walked += 1
+                with self.subTest(command):
+                    p = self.run_here(command)
+                    self.assertEqual(p.returncode, 0, p.stdout)
+                    text = self.compared(text, command, shown, p.stdout)
+        self.assertGreater(walked, 10)
+        if os.environ.get("KOLO_RENEW"):
+            with open(self.page, "w", encoding="utf-8") as f:
+                f.write(text)
+
+    def compared(self, text, command, shown, printed):
+        """The page, with the output of the command renewed if that is wanted."""
+        if shown.startswith("rank 0 "):
+            printed = "".join(sorted(printed.splitlines(True)))
+        if os.environ.get("KOLO_RENEW") and "...\n" not in shown:
+            return text.replace(f"$ {command}\n{shown}", f"$ {command}\n{printed}")
+        self.assertIsNone(missing(shown, printed), printed)
+        return text
 
 
 if __name__ == "__main__":

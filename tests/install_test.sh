@@ -27,9 +27,11 @@ lib=$(dirname "$(find "$prefix" -name libkolo.so)")
 export LD_LIBRARY_PATH="$lib" PKG_CONFIG_PATH="$lib/pkgconfig"
 
 for header in nccl.h nccl_device.h kolo.h koloplan.h; do
-    [ -f "$prefix/include/$header" ] || fail "no $header in $prefix/include"
+    [ -f "$prefix/include/kolo/$header" ] || fail "no $header in $prefix/include/kolo"
 done
 [ "$(find "$prefix/include" -type f | wc -l)" -eq 4 ] || fail "more than the public headers in $prefix/include"
+echo '#error "the nccl.h of another"' >"$prefix/include/nccl.h" # as NVIDIA's, beside ours
+[ -f "$prefix/share/man/man1/kolo-explain.1" ] || fail "no man page of kolo explain"
 "$prefix/bin/kolo" --version >/dev/null || fail "bin/kolo --version"
 
 root=$PWD
@@ -140,7 +142,7 @@ unset LD_LIBRARY_PATH
 gcc -shared -fPIC -Wl,-soname,libnccl.so.2 -o libnccl.so -x c - <<'END'
 int ncclGetVersion(int *version) { return *version = 1; }
 END
-gcc user.c -I"$prefix/include" -o by_dropin ./libnccl.so
+gcc user.c -I"$prefix/include/kolo" -o by_dropin ./libnccl.so
 LD_LIBRARY_PATH="$nccl" ./by_dropin >/dev/null || fail "libnccl.so.2 in the library path"
 
 # for one that is linked with this one, and asks for libnccl.so.2 afterwards,
@@ -149,7 +151,7 @@ readelf -d by_home | grep -q 'NEEDED.*libnccl.so.2' || fail "a program linked wi
 LD_LIBRARY_PATH="$nccl" ./by_home >/dev/null || fail "a program linked with -lnccl"
 
 # and for one that opens it while it has libkolo.so as well: both are one library.
-gcc -x c - -I"$prefix/include" -L"$lib" -o by_dlopen -lkolo -ldl <<'END'
+gcc -x c - -I"$prefix/include/kolo" -L"$lib" -o by_dlopen -lkolo -ldl <<'END'
 #include <dlfcn.h>
 #include <kolo.h>
 
@@ -161,3 +163,14 @@ int main(void)
 }
 END
 LD_LIBRARY_PATH="$nccl:$lib" ./by_dlopen || fail "libnccl.so.2 beside libkolo.so"
+
+# Uninstalling takes away what was installed, and no more.
+mkdir -p "$scratch/second/share/man"
+touch "$scratch/second/share/man/another"
+cmake --install "$KOLO_BUILD" --prefix "$scratch/second" >"$scratch/log" || fail "cmake --install: $(cat "$scratch/log")"
+cp "$KOLO_BUILD/install_manifest.txt" "$scratch/manifest.txt"
+cmake -D MANIFEST="$scratch/manifest.txt" -P "$root/cmake/Uninstall.cmake" >"$scratch/log" 2>&1 || fail "uninstall: $(cat "$scratch/log")"
+left=$(cd "$scratch/second" && find . ! -type d)
+[ "$left" = ./share/man/another ] || fail "after uninstalling there is $left"
+! cmake -D MANIFEST="$scratch/manifest.txt" -P "$root/cmake/Uninstall.cmake" >"$scratch/log" 2>&1 || fail "uninstalled twice"
+grep -q "nothing was installed" "$scratch/log" || fail "uninstalled twice: $(cat "$scratch/log")"

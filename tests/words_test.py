@@ -63,7 +63,7 @@ class Words(tool.Case):
     def test_help_and_version_are_commands_too(self):
         self.assertEqual(self.good("help"), self.good("--help"))
         self.assertEqual(self.good("version"), self.good("--version"))
-        for command in ("env", "topo", "graph", "explain", "perf", "ras", "trace", "tune", "run"):
+        for command in ("env", "topo", "graph", "explain", "perf", "ras", "plugin", "trace", "tune", "run"):
             self.assertEqual(self.good("help", command), self.good(command, "--help"))
         p = self.run_tool("help", "elephants")
         self.assertEqual((p.returncode, p.stderr), (2, 'kolo: no command "elephants"; `kolo --help` lists them\n'))

@@ -45,8 +45,17 @@ from .plans import (
     LogAnswer,
     LogFinding,
     Machine,
+    NicTraffic,
+    Order,
+    OrderLint,
+    OrderRange,
+    OrderRemark,
+    OrderSetting,
+    OrderVerdict,
     Plan,
     Topology,
+    Traffic,
+    Tuning,
     diff,
     estimate,
     explain,
@@ -59,8 +68,8 @@ from .plans import (
 
 __all__ = [
     "Communicator", "Diff", "Estimate", "Event", "Explanation", "InternalError", "InvalidArgument", "InvalidUsage", "KoloError", "LogAnswer",
-    "LogFinding", "Machine", "Plan", "RemoteError", "SharedMemory", "Stream", "SystemError_", "Timeout", "Topology", "Window", "device_count",
-    "diff", "empty", "estimate", "explain", "explain_bench", "explain_log", "get_cuda", "get_device", "get_include", "get_library", "get_nccl", "get_tool",
+    "LogFinding", "Machine", "NicTraffic", "Order", "OrderLint", "OrderRange", "OrderRemark", "OrderSetting", "OrderVerdict", "Plan", "RemoteError",
+    "SharedMemory", "Stream", "SystemError_", "Timeout", "Topology", "Traffic", "Tuning", "Window", "device_count", "diff", "empty", "estimate", "explain", "explain_bench", "explain_log", "get_cuda", "get_device", "get_include", "get_library", "get_nccl", "get_tool",
     "get_unique_id", "group", "init", "machines", "nccl_version", "plan", "run", "set_device", "topo",
 ]
 

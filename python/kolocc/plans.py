@@ -33,8 +33,9 @@ JSON = dict[str, Any]
 Topo = str | os.PathLike[str] | bytes
 
 __all__ = [
-    "Diff", "Estimate", "Explanation", "LogAnswer", "LogFinding", "Machine", "Plan", "Topology", "diff", "estimate", "explain",
-    "explain_bench", "explain_log", "machines", "plan", "topo",
+    "Diff", "Estimate", "Explanation", "LogAnswer", "LogFinding", "Machine", "NicTraffic", "Order", "OrderLint", "OrderRange", "OrderRemark",
+    "OrderSetting", "OrderVerdict", "Plan", "Topology", "Traffic", "Tuning", "diff", "estimate", "explain", "explain_bench", "explain_log", "machines",
+    "plan", "topo",
 ]
 
 
@@ -122,6 +123,29 @@ class Estimate:
     bus_gbs: float | None
 
 
+ByProtocol = dict[str, dict[str, dict[str, float]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuning:
+    """The tuning of a plan as tables, of the shape of ncclQueryCollTuning.
+
+    bandwidths (GB/s of the algorithm) and latencies (us) by function, algorithm, protocol: bandwidths["AllReduce"]["Ring"]["LL"], 0: it is off.
+    best_by_size: for each function the choice for each of message_sizes (bytes), whose fields are None where nothing is chosen.
+    """
+
+    nranks: int
+    nnodes: int
+    nchannels: int
+    functions: tuple[str, ...]
+    algorithms: tuple[str, ...]
+    protocols: tuple[str, ...]
+    bandwidths: ByProtocol
+    latencies: ByProtocol
+    message_sizes: tuple[int, ...]
+    best_by_size: dict[str, tuple[Estimate, ...]]
+
+
 @dataclasses.dataclass(frozen=True)
 class Topology(Answer):
     """A machine as a graph. max_bw, total_bw: GB/s, of the widest path and of the widest device."""
@@ -156,6 +180,26 @@ class Plan(Answer):
         """
         return _estimates(self._cluster, collective, bytes, dtype, op)
 
+    def tuning(self) -> Tuning:
+        """The bandwidths and latencies of the model, and the choice for each size from 1 byte to 1 GiB, in powers of two."""
+        o = self.to_dict()
+        model = o["tuning"]["model"]
+        functions = tuple(model)
+        algorithms = tuple(next(iter(model.values())))
+        sizes = tuple(1 << i for i in range(31))
+        return Tuning(
+            nranks=self.ranks,
+            nnodes=o["nnodes"],
+            nchannels=self.channels,
+            functions=functions,
+            algorithms=algorithms,
+            protocols=tuple(next(iter(model.values()))[algorithms[0]]),
+            bandwidths=_model(model, "bw"),
+            latencies=_model(model, "lat"),
+            message_sizes=sizes,
+            best_by_size={f: tuple(_estimates(self._cluster, f, sizes, None, None)) for f in functions},
+        )
+
     def explain(self, question: str, *args: str, **options: Any) -> Explanation:
         """As kolocc.explain, about this plan's cluster."""
         return _explain(self._cluster, question, args, **options)
@@ -171,6 +215,100 @@ class Explanation(Answer):
 
     schema: str
     summary: str
+
+
+@dataclasses.dataclass(frozen=True)
+class OrderRange:
+    """Consecutive elements with one sum: an index of Order.sums. block: of a reduce_scatter, the rank that gets it; else 0."""
+
+    block: int
+    first: int
+    count: int
+    channel: int
+    sum: int
+
+
+@dataclasses.dataclass(frozen=True)
+class OrderVerdict:
+    """Is the order the same there? verdict: "yes", "no" or "unknown"; element: the first that differs, or None."""
+
+    verdict: str
+    code: str
+    text: str
+    element: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class OrderSetting:
+    """A setting with which the order is the same at all counts. cost_percent: an estimate, or None."""
+
+    set: str
+    verdict: str
+    cost_percent: float | None
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class OrderRemark:
+    """A setting in force that does not fix the order, or rounds."""
+
+    code: str
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class OrderLint(Explanation):
+    """Remarks on the settings in force."""
+
+    lints: tuple[OrderRemark, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Order(OrderLint):
+    """The order in which contributions are added.
+
+    sums: expressions of ranks; ranges: which elements have them; invariant: by scope ("ranks", "runs", "counts", "in_place" ...);
+    equal: with vs, has each element the same sum there? None: not asked, or not known.
+    """
+
+    algorithm: str
+    protocol: str
+    channels: int
+    rounding: str
+    sums: tuple[str, ...]
+    ranges: tuple[OrderRange, ...]
+    invariant: dict[str, OrderVerdict]
+    cheapest: tuple[OrderSetting, ...]
+    equal: bool | None
+
+
+@dataclasses.dataclass(frozen=True)
+class NicTraffic:
+    """Bytes on the wire through a NIC. us: time of its busier direction."""
+
+    host: int
+    net: int
+    gbs: float
+    us: float
+    idle: bool
+    bytes_out: int
+    bytes_in: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Traffic(Explanation):
+    """The bytes of an operation on the wire. nics: of all hosts. across_pods, best_order: None without pods; the latter has the host for
+    each place that crosses pods least."""
+
+    algorithm: str
+    protocol: str
+    payload_bytes: int
+    wire_bytes: int
+    across_hosts: int
+    across_rails: int
+    across_pods: int | None
+    best_order: tuple[int, ...] | None
+    nics: tuple[NicTraffic, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -215,6 +353,10 @@ def topo(machine: str | None = None, topo: Topo | None = None, **cluster: Any) -
     text = _open(machine, topo, **cluster).topo()
     o = json.loads(text)
     return Topology(text, o["topology"], o["max_bw"], o["total_bw"], tuple(o["warnings"]))
+
+
+def _model(model: JSON, key: str) -> ByProtocol:
+    return {f: {a: {p: float(v[key]) for p, v in protocols.items()} for a, protocols in algorithms.items()} for f, algorithms in model.items()}
 
 
 def _graph(o: JSON) -> Graph:
@@ -265,7 +407,80 @@ def estimate(
     return _estimates(_open(machine, topo, **cluster), collective, bytes, dtype, op)
 
 
+def _remarks(o: JSON) -> tuple[OrderRemark, ...]:
+    return tuple(OrderRemark(**x) for x in o["lints"])
+
+
+def _ranges(o: JSON) -> tuple[OrderRange, ...]:
+    blocks = o["blocks"] if "blocks" in o else [o["ranges"]]
+    return tuple(OrderRange(b, r["first"], r["count"], r["channel"], r["sum"]) for b, block in enumerate(blocks) for r in block)
+
+
+def _verdict(o: JSON) -> OrderVerdict:
+    return OrderVerdict(o["verdict"], o["code"], o["text"], (o["first_difference"] or {}).get("element"))
+
+
+def _order(
+    cluster: _plan.Cluster,
+    collective: str,
+    *,
+    bytes: int = 0,
+    last: int | None = None,
+    dtype: str | None = None,
+    op: str | None = None,
+    group: Iterable[int] = (),
+    root: int = 0,
+    registered: bool = False,
+    vs: str | int | None = None,
+    lint: bool = False,
+) -> OrderLint:
+    against = None if vs is None else str(vs)
+    text = cluster.order(collective, dtype, op, bytes, bytes if last is None else last, tuple(group), root, registered, against, lint)
+    o = json.loads(text)
+    if lint:
+        return OrderLint(text, o["schema"], o["summary"], _remarks(o))
+    return Order(
+        text,
+        schema=o["schema"],
+        summary=o["summary"],
+        lints=_remarks(o),
+        algorithm=o["algorithm"],
+        protocol=o["protocol"],
+        channels=o["channels"],
+        rounding=o["arithmetic"]["rounding"],
+        sums=tuple(s["text"] for s in o["sums"]),
+        ranges=_ranges(o),
+        invariant={scope: _verdict(v) for scope, v in o["invariant"].items()},
+        cheapest=tuple(OrderSetting(s["set"], s["verdict"], s["cost_percent"], s["text"]) for s in o["cheapest"]),
+        equal=o["vs"]["equal"] if "vs" in o else None,
+    )
+
+
+def _traffic(
+    cluster: _plan.Cluster,
+    collective: str,
+    *,
+    bytes: int,
+    dtype: str | None = None,
+    op: str | None = None,
+    root: int = 0,
+    pod: int | Iterable[int] = (),
+) -> Traffic:
+    text = cluster.traffic(collective, dtype, op, bytes, root, (pod,) if isinstance(pod, int) else tuple(pod))
+    o = json.loads(text)
+    keys = ("schema", "summary", "algorithm", "protocol", "payload_bytes", "wire_bytes", "across_hosts", "across_rails", "across_pods")
+    nics = tuple(
+        NicTraffic(n["host"], n["net"], n["gbs"], n["us"], n["idle"], n["wire_bytes"]["out"], n["wire_bytes"]["in"]) for n in o["nics"]
+    )
+    order = tuple(o["best_order"]["hosts"]) if o["best_order"] else None
+    return Traffic(text, nics=nics, best_order=order, **{k: o[k] for k in keys})
+
+
 def _explain(cluster: _plan.Cluster, question: str, args: Sequence[str], **options: Any) -> Explanation:
+    if question in ("order", "traffic"):
+        if len(args) != 1:
+            raise TypeError(f'explain("{question}") takes a collective, as in explain("{question}", "all_reduce", bytes=1 << 20)')
+        return _order(cluster, *args, **options) if question == "order" else _traffic(cluster, *args, **options)
     if question == "search":
         text = cluster.search(args[0] if args else None, bool(options.pop("all", False)))
     elif question == "nics":
@@ -285,13 +500,18 @@ def _explain(cluster: _plan.Cluster, question: str, args: Sequence[str], **optio
     return Explanation(text, o["schema"], verdict["text"] if verdict else o.get("summary", ""))
 
 
+_OWN = ("bytes", "last", "dtype", "op", "all", "group", "root", "registered", "vs", "lint", "pod")
+
+
 def explain(question: str, *args: str, machine: str | None = None, topo: Topo | None = None, **options: Any) -> Explanation:
     """Ask why.
 
     question: a collective ("all_reduce"; options bytes, last, dtype, op), "search" (args: kind of graph; option all), "pair" or "path"
-    (args: two nodes), or "nics". The other options describe the cluster.
+    (args: two nodes), "nics", "order" or "traffic" (args: a collective). Order, an Order, or with lint=True an OrderLint: options bytes,
+    last, dtype, op, group, root, registered, vs. Traffic, a Traffic: bytes, dtype, op, root, pod
+    (hosts of a pod, or the pod of each host). The other options describe the cluster.
     """
-    own = {k: options.pop(k) for k in ("bytes", "last", "dtype", "op", "all") if k in options}
+    own = {k: options.pop(k) for k in _OWN if k in options}
     return _explain(_open(machine, topo, **options), question, args, **own)
 
 
@@ -311,7 +531,11 @@ def _texts(files: Iterable[str | os.PathLike[str] | bytes]) -> list[tuple[str, b
 
 
 def explain_log(*logs: str | os.PathLike[str] | bytes, machine: str | None = None, topo: Topo | None = None, **cluster: Any) -> LogAnswer:
-    """Findings about logs of NCCL (NCCL_DEBUG=INFO), worst first, and the logs beside the plan. Each log is a path, or bytes with its content."""
+    """Findings about logs of NCCL (NCCL_DEBUG=INFO), worst first, and the logs beside the plan. Each log is a path, or bytes with its content.
+
+    Flight records, status of RAS, reports of Inspector and traces are told by their content; their findings come culprit first, and
+    to_dict() has files, groups, ranks and calls.
+    """
     opened = _open(machine, topo, **cluster) if machine or topo or cluster else None
     text = _plan.explain_log(_texts(logs), opened)
     o = json.loads(text)
@@ -319,7 +543,7 @@ def explain_log(*logs: str | os.PathLike[str] | bytes, machine: str | None = Non
         LogFinding(f["code"], f["weight"], f["text"], f["remedy"], f["times"], (f["at"] or {}).get("file"), (f["at"] or {}).get("line"))
         for f in o["findings"]
     )
-    return LogAnswer(text, o["problem"], o["lines"], tuple(v["version"] for v in o["versions"]), findings)
+    return LogAnswer(text, o["problem"], o.get("lines", 0), tuple(v["version"] for v in o.get("versions", ())), findings)
 
 
 def explain_bench(*tables: str | os.PathLike[str] | bytes, machine: str | None = None, topo: Topo | None = None, **cluster: Any) -> Explanation:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- operators ---- */
@@ -37,12 +38,15 @@ static int read_op(PyObject *o, ncclRedOp_t *op)
 struct both {
     struct kc_memory send, recv;
     bool in_place;
+    size_t *numbers; /* counts and offsets of operations that have them, until the call */
 };
 
 static void release(struct both *b)
 {
     kc_memory_release(&b->send);
     kc_memory_release(&b->recv);
+    free(b->numbers);
+    b->numbers = NULL;
 }
 
 /* `recv` not given: the operation works in `send`. */
@@ -105,6 +109,8 @@ static struct kc_comm *comm_of(PyObject *self)
         Py_BEGIN_ALLOW_THREADS                                                                                         \
         rc = (call);                                                                                                   \
         Py_END_ALLOW_THREADS                                                                                           \
+        free(b.numbers);                                                                                               \
+        b.numbers = NULL;                                                                                              \
         return kc_issue_end(c, stream, on, rc, &b.send, &b.recv, result);                                              \
     } while (0)
 
@@ -294,6 +300,127 @@ PyObject *kc_barrier(PyObject *self, PyObject *const *args, Py_ssize_t nargs, Py
     if (!c || kc_args(&signature, args, nargs, kw, a)) return NULL;
     stream = a[0];
     ISSUE(koloBarrier(c->comm, (cudaStream_t)on));
+}
+
+/* ---- counts that differ from rank to rank ---- */
+
+/* A number of elements. */
+static int read_count(PyObject *o, const char *name, size_t *count)
+{
+    Py_ssize_t value = PyLong_AsSsize_t(o);
+
+    if (value == -1 && PyErr_Occurred()) return -1;
+    *count = (size_t)value;
+    return value < 0 ? kc_refuse("%s has a %zd; expected 0 or more elements", name, value) : 0;
+}
+
+/* n numbers of a sequence. */
+static int read_counts(PyObject *o, const char *name, int n, size_t *to)
+{
+    PyObject *list = PySequence_List(o);
+    int bad = !list;
+
+    if (list && PyList_Size(list) != n)
+        bad = kc_refuse("%s has %zd numbers; expected one for each of %d ranks", name, PyList_Size(list), n);
+    for (int i = 0; i < n && !bad; i++) bad = read_count(PyList_GetItem(list, i), name, &to[i]);
+    Py_XDECREF(list);
+    return bad ? -1 : 0;
+}
+
+/* Offsets: those given, or pieces one behind the other. Every piece is inside its memory of `elements`. */
+static int read_pieces(PyObject *counts, PyObject *displs, const char *name, int n, size_t elements, size_t *count,
+                       size_t *displ)
+{
+    size_t next = 0;
+
+    if (read_counts(counts, name, n, count) || (kc_given(displs) && read_counts(displs, "displs", n, displ))) return -1;
+    for (int i = 0; i < n; i++) {
+        if (!kc_given(displs)) displ[i] = next;
+        if (count[i] > elements || displ[i] > elements - count[i])
+            return kc_refuse("%s: the %zu elements of rank %d from %zu on are not inside a buffer of %zu", name,
+                             count[i], i, displ[i], elements);
+        next = displ[i] + count[i];
+    }
+    return 0;
+}
+
+/* Elements that are moved only: their type need not be one of NCCL's. */
+static void scale(size_t *numbers, int n, size_t item)
+{
+    for (int i = 0; i < n; i++) numbers[i] *= item;
+}
+
+static int hold_numbers(struct both *b, int n)
+{
+    b->numbers = calloc((size_t)n, sizeof *b->numbers);
+    if (b->numbers) return 0;
+    release(b);
+    PyErr_NoMemory();
+    return -1;
+}
+
+PyObject *kc_allgatherv(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("allgatherv", 3, 4, "send", "recv", "counts", "displs", "stream");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result, *stream;
+    struct both b;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || hold(&b, a[0], a[1], NULL) || hold_numbers(&b, 2 * c->size))
+        return NULL;
+    size_t *count = b.numbers, *displ = count + c->size;
+    if (b.in_place || b.send.item != b.recv.item)
+        return fail(&b, "allgatherv", "send and recv with elements of one type"), NULL;
+    if (read_pieces(a[2], a[3], "counts", c->size, b.recv.bytes / b.recv.item, count, displ)) return release(&b), NULL;
+    if (count[c->rank] * b.send.item != b.send.bytes)
+        return fail(&b, "allgatherv", "send to hold as many elements as this rank's entry of counts"), NULL;
+    scale(b.numbers, 2 * c->size, b.recv.item);
+    result = a[1];
+    stream = a[4];
+    ISSUE(koloAllGatherV(b.send.data, b.send.bytes, b.recv.data, count, displ, ncclUint8, c->comm, (cudaStream_t)on));
+}
+
+PyObject *kc_reduce_scatterv(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("reduce_scatterv", 3, 4, "send", "recv", "counts", "op", "stream", "dtype");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result, *stream;
+    struct both b;
+    ncclRedOp_t op;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || read_op(a[3], &op) || hold(&b, a[0], a[1], a[5]) ||
+        hold_numbers(&b, 2 * c->size) || check_types(&b, "reduce_scatterv"))
+        return NULL;
+    size_t *count = b.numbers, *displ = count + c->size, elements = b.send.bytes / b.send.item;
+    if (read_pieces(a[2], NULL, "counts", c->size, elements, count, displ)) return release(&b), NULL;
+    if (b.in_place || displ[c->size - 1] + count[c->size - 1] != elements ||
+        count[c->rank] * b.recv.item != b.recv.bytes)
+        return fail(&b, "reduce_scatterv", "send to hold all elements of counts, recv this rank's"), NULL;
+    result = a[1];
+    stream = a[4];
+    ISSUE(koloReduceScatterV(b.send.data, b.recv.data, count, (ncclDataType_t)b.send.type, op, c->comm,
+                             (cudaStream_t)on));
+}
+
+PyObject *kc_alltoallv(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    SIGNATURE("alltoallv", 4, 6, "send", "send_counts", "recv", "recv_counts", "send_displs", "recv_displs", "stream");
+    struct kc_comm *c = comm_of(self);
+    PyObject *a[KC_ARGS], *result, *stream;
+    struct both b;
+
+    if (!c || kc_args(&signature, args, nargs, kw, a) || hold(&b, a[0], a[2], NULL) || hold_numbers(&b, 4 * c->size))
+        return NULL;
+    size_t *sent = b.numbers, *from = sent + c->size, *got = from + c->size, *to = got + c->size;
+    if (b.in_place || b.send.item != b.recv.item)
+        return fail(&b, "alltoallv", "send and recv with elements of one type"), NULL;
+    if (read_pieces(a[1], a[4], "send_counts", c->size, b.send.bytes / b.send.item, sent, from) ||
+        read_pieces(a[3], a[5], "recv_counts", c->size, b.recv.bytes / b.recv.item, got, to))
+        return release(&b), NULL;
+    scale(b.numbers, 4 * c->size, b.recv.item);
+    result = a[2];
+    stream = a[6];
+    ISSUE(koloAllToAllV(b.send.data, sent, from, b.recv.data, got, to, ncclUint8, c->comm, (cudaStream_t)on));
 }
 
 /* ---- one-sided ---- */

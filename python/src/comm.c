@@ -288,6 +288,58 @@ static PyObject *comm_split(PyObject *self, PyObject *const *args, Py_ssize_t na
     Py_RETURN_NONE;
 }
 
+static PyObject *comm_get_unique_id(PyObject *self, PyObject *unused)
+{
+    struct kc_comm *c = (struct kc_comm *)self;
+    ncclUniqueId id;
+    ncclResult_t rc;
+
+    (void)unused;
+    if (alive(c)) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = ncclCommGetUniqueId(c->comm, &id);
+    Py_END_ALLOW_THREADS
+    return rc ? kc_raise(rc, c->rank) : PyBytes_FromStringAndSize(id.internal, sizeof id.internal);
+}
+
+static PyObject *comm_grow(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    static const struct kc_signature signature = {"grow", {"nranks", "unique_id"}, 2, 1, 2};
+    struct kc_comm *c = (struct kc_comm *)self;
+    PyObject *a[KC_ARGS];
+    ncclComm_t comm = NULL;
+    ncclUniqueId id;
+    ncclResult_t rc;
+    long n;
+
+    if (alive(c) || kc_args(&signature, args, nargs, kw, a) || kc_int("nranks", a[0], c->size + 1, INT_MAX, 0, &n) ||
+        (kc_given(a[1]) && read_id(a[1], &id)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = ncclCommGrow(c->comm, (int)n, kc_given(a[1]) ? &id : NULL, -1, &comm, NULL);
+    Py_END_ALLOW_THREADS
+    return rc ? kc_raise(rc, c->rank) : wrap(comm);
+}
+
+static PyObject *comm_grow_join(PyObject *unused, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
+{
+    static const struct kc_signature signature = {"grow_join", {"nranks", "rank", "unique_id"}, 3, 3, 3};
+    PyObject *a[KC_ARGS];
+    ncclComm_t comm = NULL;
+    ncclUniqueId id;
+    ncclResult_t rc;
+    long n, rank;
+
+    (void)unused;
+    if (kc_args(&signature, args, nargs, kw, a) || kc_int("nranks", a[0], 2, INT_MAX, 0, &n) ||
+        kc_int("rank", a[1], 1, n - 1, 0, &rank) || read_id(a[2], &id))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = ncclCommGrow(NULL, (int)n, &id, (int)rank, &comm, NULL);
+    Py_END_ALLOW_THREADS
+    return rc ? kc_raise(rc, (int)rank) : wrap(comm);
+}
+
 static PyObject *comm_shrink(PyObject *self, PyObject *ranks)
 {
     struct kc_comm *c = (struct kc_comm *)self;
@@ -450,6 +502,19 @@ PyMethodDef kc_comm_methods[] = {
      "All ranks call it; color None: no part "
      "in any, and None is returned."},
     {"shrink", comm_shrink, METH_O, "shrink(ranks)\n--\n\nA communicator without these ranks; the others call it."},
+    {"get_unique_id", comm_get_unique_id, METH_NOARGS,
+     "get_unique_id()\n--\n\nAn id with which new ranks join the next communicator that grow() makes of this one: "
+     "bytes. "
+     "One rank calls it."},
+    {"grow", FAST(comm_grow),
+     "grow(nranks, unique_id=None)\n--\n\nA communicator of these ranks, which keep their numbers, and of new ones, "
+     "which "
+     "call grow_join(). "
+     "All ranks call it; unique_id may be None except on the rank that made it."},
+    {"grow_join", FAST_CLASS(comm_grow_join),
+     "grow_join(nranks, rank, unique_id)\n--\n\nJoin a communicator that grows to nranks, as a rank from its size on, "
+     "with "
+     "the id of its get_unique_id()."},
     {"finalize", comm_finalize, METH_NOARGS, "finalize()\n--\n\nWait until all that was issued is done on all ranks."},
     {"destroy", comm_destroy, METH_NOARGS,
      "destroy()\n--\n\nWait for all issued operations, and free the communicator. Again: nothing."},
@@ -490,6 +555,20 @@ PyMethodDef kc_comm_methods[] = {
     {"alltoall", FAST(kc_alltoall),
      "alltoall(send, recv, *, stream=None)\n--\n\nThe j-th piece of rank i's send becomes the i-th of rank j's recv; "
      "pieces are equal. Returns recv. " BUFFERS STREAMS},
+    {"allgatherv", FAST(kc_allgatherv),
+     "allgatherv(send, recv, counts, displs=None, *, stream=None)\n--\n\nrecv[displs[r]:][:counts[r]] = send of rank "
+     "r, "
+     "on every rank. "
+     "counts, displs: elements, one for each rank, the same on all; without displs piece follows piece. " BUFFERS
+         STREAMS},
+    {"reduce_scatterv", FAST(kc_reduce_scatterv),
+     "reduce_scatterv(send, recv, counts, op='sum', *, stream=None, dtype=None)\n--\n\nThe pieces of send, counts[r] "
+     "elements for rank r one behind the other, are reduced; each rank gets its own in recv. " BUFFERS STREAMS},
+    {"alltoallv", FAST(kc_alltoallv),
+     "alltoallv(send, send_counts, recv, recv_counts, send_displs=None, recv_displs=None, *, stream=None)\n--\n\nTo "
+     "rank "
+     "r go send_counts[r] elements, from it come recv_counts[r]; without displs piece follows piece. Not in "
+     "place. " BUFFERS STREAMS},
     {"gather", FAST(kc_gather),
      "gather(send, recv=None, root=0, *, stream=None)\n--\n\nEvery rank's send to the root's recv, by rank. Returns "
      "recv on the root, else None. " BUFFERS STREAMS},

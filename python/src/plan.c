@@ -182,6 +182,66 @@ static PyObject *ask_collective(PyObject *self, PyObject *args)
     ASK(koloplanExplainCollective(cluster_of(self), name, type, op, first, last, &json));
 }
 
+/* The numbers of a tuple; free() them. NULL with an exception. */
+static int64_t *read_numbers(PyObject *tuple, int *n)
+{
+    int64_t *number = calloc((size_t)PyTuple_Size(tuple) + 1, sizeof *number);
+
+    if (!number) return (void *)PyErr_NoMemory();
+    for (*n = 0; *n < PyTuple_Size(tuple); ++*n) {
+        number[*n] = PyLong_AsLongLong(PyTuple_GetItem(tuple, *n));
+        if (number[*n] != -1 || !PyErr_Occurred()) continue;
+        free(number);
+        return NULL;
+    }
+    return number;
+}
+
+static PyObject *ask_order(PyObject *self, PyObject *args)
+{
+    koloplanOrder_t q = KOLOPLAN_ORDER_INITIALIZER;
+    long long first = 0, last = 0;
+    PyObject *group;
+    char *json = NULL;
+    int64_t *sizes;
+    ncclResult_t rc;
+    int lint = 0;
+
+    if (!PyArg_ParseTuple(args, "szzLLO!ipzp", &q.collective, &q.type, &q.op, &first, &last, &PyTuple_Type, &group,
+                          &q.root, &q.registered, &q.vs, &lint))
+        return NULL;
+    sizes = read_numbers(group, &q.ngroup);
+    if (!sizes) return NULL;
+    q.first = first;
+    q.last = last;
+    q.group = sizes;
+    Py_BEGIN_ALLOW_THREADS
+    rc = (lint ? koloplanLintOrder : koloplanExplainOrder)(cluster_of(self), &q, &json);
+    Py_END_ALLOW_THREADS
+    free(sizes);
+    return answer(rc, json);
+}
+
+static PyObject *ask_traffic(PyObject *self, PyObject *args)
+{
+    const char *name, *type, *op;
+    int root = 0, npods = 0;
+    long long bytes = 0;
+    PyObject *pods;
+    char *json = NULL;
+    ncclResult_t rc;
+
+    if (!PyArg_ParseTuple(args, "szzLiO!", &name, &type, &op, &bytes, &root, &PyTuple_Type, &pods)) return NULL;
+    int64_t *pod = read_numbers(pods, &npods);
+
+    if (!pod) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = koloplanExplainTraffic(cluster_of(self), name, type, op, bytes, root, pod, npods, &json);
+    Py_END_ALLOW_THREADS
+    free(pod);
+    return answer(rc, json);
+}
+
 static PyObject *ask_estimate(PyObject *self, PyObject *args)
 {
     const char *name, *type, *op;
@@ -192,14 +252,8 @@ static PyObject *ask_estimate(PyObject *self, PyObject *args)
     int n = 0;
 
     if (!PyArg_ParseTuple(args, "szzO!", &name, &type, &op, &PyTuple_Type, &sizes)) return NULL;
-    bytes = calloc((size_t)PyTuple_Size(sizes) + 1, sizeof *bytes);
-    if (!bytes) return PyErr_NoMemory();
-    for (; n < PyTuple_Size(sizes); n++) {
-        bytes[n] = PyLong_AsLongLong(PyTuple_GetItem(sizes, n));
-        if (bytes[n] != -1 || !PyErr_Occurred()) continue;
-        free(bytes);
-        return NULL;
-    }
+    bytes = read_numbers(sizes, &n);
+    if (!bytes) return NULL;
     Py_BEGIN_ALLOW_THREADS
     rc = koloplanEstimate(cluster_of(self), name, type, op, bytes, n, &json);
     Py_END_ALLOW_THREADS
@@ -239,6 +293,8 @@ static PyMethodDef cluster_methods[] = {
     {"pair", ask_pair, METH_VARARGS, NULL},
     {"search", ask_search, METH_VARARGS, NULL},
     {"collective", ask_collective, METH_VARARGS, NULL},
+    {"order", ask_order, METH_VARARGS, NULL},
+    {"traffic", ask_traffic, METH_VARARGS, NULL},
     {"estimate", ask_estimate, METH_VARARGS, NULL},
     {"diff", ask_diff, METH_O, NULL},
     {"warnings", get_warnings, METH_NOARGS, NULL},

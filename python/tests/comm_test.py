@@ -26,6 +26,15 @@ def test_collectives(n):
     kolocc.run(world.collectives, n)
 
 
+@pytest.mark.parametrize("n", [1, 3])
+def test_counts(n):
+    kolocc.run(world.counts, n)
+
+
+def test_grow():
+    assert kolocc.run(world.grow, 3) == [(0, 3, 6.0), (1, 3, 6.0), (2, 3, 6.0)]
+
+
 def test_bytearrays():
     assert kolocc.run(world.bytearrays, 2) == [bytes([1] * 16)] * 2
 
@@ -52,7 +61,7 @@ def test_a_rank_that_fails_is_named():
     assert "had enough" in str(failure.value) or "RemoteError" in str(failure.value)
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="PyTorch is not installed")
+@pytest.mark.skipif(not getattr(importlib.util.find_spec("torch"), "origin", None), reason="PyTorch is not installed") # python/torch/ is none
 def test_tensors():
     assert kolocc.run(world.tensors, 2) == [3.0, 3.0]
 
@@ -111,6 +120,16 @@ def test_dtype_names_elements(alone):
     (lambda c: c.allgather(numpy.ones(3), numpy.ones(4)), "a piece like send"),
     (lambda c: c.reduce_scatter(numpy.ones(3), numpy.ones(4)), "a piece like recv"),
     (lambda c: c.alltoall(numpy.ones(3), numpy.ones(4)), "a piece for each rank"),
+    (lambda c: c.allgatherv(numpy.ones(3), numpy.ones(4), [3, 1]), "counts has 2 numbers; expected one for each of 1"),
+    (lambda c: c.allgatherv(numpy.ones(3), numpy.ones(4), [-1]), "counts has a -1"),
+    (lambda c: c.allgatherv(numpy.ones(3), numpy.ones(4), [3], [2]), "3 elements of rank 0 from 2 on are not inside a buffer of 4"),
+    (lambda c: c.allgatherv(numpy.ones(3), numpy.ones(4), [4]), "as many elements as this rank's"),
+    (lambda c: c.allgatherv(numpy.ones(3), numpy.ones(4, "float32"), [3]), "elements of one type"),
+    (lambda c: c.reduce_scatterv(numpy.ones(4), numpy.ones(3), [3]), "send to hold all elements"),
+    (lambda c: c.alltoallv(numpy.ones(4), [5], numpy.ones(4), [4]), "send_counts: the 5 elements"),
+    (lambda c: c.alltoallv(numpy.ones(4), [4], numpy.ones(4), [4], recv_displs=[1]), "recv_counts: the 4 elements"),
+    (lambda c: c.grow(1), "nranks is 1; expected 2"),
+    (lambda c: c.grow(2, b"short"), "5 bytes"),
     (lambda c: c.allreduce(numpy.ones(3), op="xor"), "expected sum, prod"),
     (lambda c: c.broadcast(numpy.ones(3), root=1), "root is 1; expected 0 to 0"),
     (lambda c: c.gather(numpy.ones(3)), "the root needs recv"),

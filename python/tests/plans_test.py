@@ -49,6 +49,20 @@ def test_estimates():
         plan.estimate("all_reduce")
 
 
+def test_tuning():
+    plan = kolocc.plan("dgx-h100", hosts=2)
+    tuning, expected = plan.tuning(), tool("graph", "--machine", "dgx-h100", "--hosts", "2")["tuning"]["model"]
+    assert (tuning.nranks, tuning.nnodes, tuning.nchannels) == (16, 2, plan.channels)
+    for f in tuning.functions:
+        for a in tuning.algorithms:
+            for p in tuning.protocols:
+                assert (tuning.bandwidths[f][a][p], tuning.latencies[f][a][p]) == (expected[f][a][p]["bw"], expected[f][a][p]["lat"])
+        assert [e.bytes for e in tuning.best_by_size[f]] == list(tuning.message_sizes) == [1 << i for i in range(31)]
+    best = tuning.best_by_size["AllReduce"][20]
+    assert best == plan.estimate("all_reduce", 1 << 20)
+    assert tuning.bandwidths["AllReduce"][best.algorithm][best.protocol] > 0
+
+
 @pytest.mark.parametrize("ask, words", [
     (lambda: kolocc.explain("pair", "GPU/0", "GPU/3", machine="dgx-h100"), ("pair", "GPU/0", "GPU/3")),
     (lambda: kolocc.explain("nics", machine="dgx-h100"), ("nics",)),
@@ -61,6 +75,35 @@ def test_explain(ask, words):
     answer = ask()
     assert answer.to_dict() == tool("explain", *words, "--machine", "dgx-h100")
     assert answer.schema.startswith("kolo.") and (answer.summary or "all" in words[0])
+
+
+def test_order():
+    order = kolocc.explain("order", "all_reduce", machine="dgx-h100", bytes=128 << 10, dtype="bf16", settings={"NCCL_ALGO": "Ring"})
+    expected = tool("explain", "order", "all_reduce", "128K", "--type", "bf16", "--machine", "dgx-h100", "--with", "NCCL_ALGO=Ring")
+    assert order.to_dict() == expected
+    assert (order.algorithm, order.rounding, order.equal) == ("Ring", "each_addition", None)
+    assert sum(r.count for r in order.ranges) == expected["count"]
+    assert len(order.sums) == 1 + max(r.sum for r in order.ranges)
+    assert order.invariant["counts"].verdict == "no" and order.invariant["counts"].element is not None
+    assert any(s.verdict == "yes" for s in order.cheapest)
+    lint = kolocc.explain("order", "all_reduce", machine="dgx-h100", bytes=128 << 10, dtype="bf16", settings={"NCCL_ALGO": "Ring"}, lint=True)
+    assert lint.schema == "kolo.order_lint/1" and lint.lints == order.lints and lint.lints
+    plan = kolocc.plan("dgx-h100", settings={"NCCL_ALGO": "Ring"})
+    assert plan.explain("order", "all_reduce", bytes=4000, vs=4000).equal
+    assert not plan.explain("order", "all_reduce", bytes=4000, vs="8000").equal
+    blocks = plan.explain("order", "reduce_scatter", bytes=1 << 20)
+    assert {r.block for r in blocks.ranges} == set(range(8))
+
+
+def test_traffic():
+    traffic = kolocc.explain("traffic", "all_reduce", machine="dgx-h100", hosts=2, bytes=64 << 20, pod=1)
+    expected = tool("explain", "traffic", "all_reduce", "64M", "--machine", "dgx-h100", "--hosts", "2", "--pod", "1")
+    assert traffic.to_dict() == expected
+    plan = kolocc.plan("dgx-h100", hosts=4, settings={"NCCL_ALGO": "Ring"})
+    mixed, sorted_ = (plan.explain("traffic", "all_reduce", bytes=64 << 20, pod=pod) for pod in ([0, 1, 0, 1], 2))
+    assert sorted(mixed.best_order) == [0, 1, 2, 3] and mixed.across_pods > sorted_.across_pods
+    assert mixed.to_dict()["best_order"]["across_pods"] <= sorted_.across_pods
+    assert traffic.across_pods == traffic.across_hosts == sum(n.bytes_out for n in traffic.nics) > 0
 
 
 def test_topologies():
@@ -108,6 +151,12 @@ def test_machines():
     (lambda: kolocc.plan("dgx-h100", colour=3), TypeError, "colour"),
     (lambda: kolocc.explain("pair", "GPU/0", machine="dgx-h100"), TypeError, "two nodes"),
     (lambda: kolocc.explain("pair", "GPU/0", "GPU/8", machine="dgx-h100"), kolocc.InvalidUsage, "GPU/8"),
+    (lambda: kolocc.explain("order", machine="dgx-h100"), TypeError, "takes a collective"),
+    (lambda: kolocc.explain("order", "all_gather", machine="dgx-h100", bytes=8), ValueError, "adds nothing"),
+    (lambda: kolocc.explain("order", "all_reduce", machine="dgx-h100", bytes=8, vs="x"), ValueError, "vs x"),
+    (lambda: kolocc.explain("order", "all_reduce", machine="dgx-h100", bytes=8, group=[0]), ValueError, "at least 1"),
+    (lambda: kolocc.explain("traffic", "all_reduce", machine="dgx-h100", bytes=8, vs="x"), TypeError, "vs"),
+    (lambda: kolocc.explain("traffic", "alltoall", machine="dgx-h100", bytes=8), ValueError, "expected all_reduce"),
     (lambda: kolocc.explain("whatever", machine="dgx-h100"), ValueError, "whatever"),
     (lambda: kolocc.explain("nics", machine="dgx-h100", bytes=3), TypeError, "takes no bytes"),
     (lambda: kolocc.explain_log(), ValueError, "n is 0"),

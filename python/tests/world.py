@@ -41,6 +41,41 @@ def collectives(comm: kolocc.Communicator) -> None:
     comm.barrier()
 
 
+def counts(comm: kolocc.Communicator) -> None:
+    """Pieces of different sizes: rank r has r + 1 elements."""
+    n, r = comm.size, comm.rank
+    sizes = [i + 1 for i in range(n)]
+    total = sum(sizes)
+    every = numpy.empty(total, "int64")
+    assert comm.allgatherv(numpy.full(r + 1, r), every, sizes) is every
+    assert (every == numpy.repeat(range(n), sizes)).all()
+    gaps = numpy.full(2 * total, -1, "int16")
+    comm.allgatherv(numpy.full(r + 1, r, "int16"), gaps, counts=sizes, displs=[2 * sum(sizes[:i]) for i in range(n)])
+    assert [list(gaps).count(i) for i in range(-1, n)] == [total, *sizes]
+    piece = numpy.empty(r + 1, "float32")
+    comm.reduce_scatterv(numpy.arange(total, dtype="float32"), piece, sizes)
+    assert (piece == n * (sum(sizes[:r]) + numpy.arange(r + 1))).all()
+    send = numpy.full(n * (r + 1), r, "complex128")
+    recv = numpy.empty(total, "complex128")
+    stream = kolocc.Stream()
+    comm.alltoallv(send, [r + 1] * n, recv, sizes, stream=stream)
+    stream.synchronize()
+    assert (recv == numpy.repeat(range(n), sizes)).all()
+
+
+def grow(comm: kolocc.Communicator) -> tuple[int, int, float]:
+    """Two ranks of three become a pair; the third joins again."""
+    pair = comm.split(0 if comm.rank < 2 else None)
+    unique_id = numpy.zeros(128, "uint8")
+    if comm.rank == 0:
+        assert pair is not None
+        unique_id[:] = numpy.frombuffer(pair.get_unique_id(), "uint8")
+    comm.broadcast(unique_id)
+    with (pair.grow(3, unique_id.tobytes() if comm.rank == 0 else None) if pair else kolocc.Communicator.grow_join(3, 2, unique_id.tobytes())) as all_of_them:
+        x = all_of_them.allreduce(numpy.full(3, all_of_them.rank + 1, "float32"))
+        return all_of_them.rank, all_of_them.size, float(x[0])
+
+
 def bytearrays(comm: kolocc.Communicator) -> bytes:
     """Without NumPy."""
     data = bytearray([comm.rank] * 8)

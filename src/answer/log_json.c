@@ -11,17 +11,9 @@
 
 enum { LINE = 2048 };
 
-/* Logs hold any bytes. */
 static json_t *text(const char *s)
 {
-    json_t *t = s ? json_string(s) : json_null();
-    char clean[LINE];
-    size_t n = 0;
-
-    if (t) return t;
-    for (; s[n] && n + 1 < sizeof clean; n++) clean[n] = (char)((unsigned char)s[n] < 0x80 ? s[n] : '?');
-    clean[n] = 0;
-    return json_string(clean);
+    return kl_output_text(s);
 }
 
 static json_t *known(int value)

@@ -24,6 +24,19 @@ static ncclResult_t print(json_t *document, size_t format, FILE *to)
     return ferror(to) ? kl_output_end(to) : KL_NOMEM("JSON");
 }
 
+json_t *kl_output_text(const char *s)
+{
+    enum { LONGEST = 4096 };
+    json_t *t = s ? json_string(s) : json_null();
+    char clean[LONGEST];
+    size_t n = 0;
+
+    if (t) return t;
+    for (; s[n] && n + 1 < sizeof clean; n++) clean[n] = (char)((unsigned char)s[n] < 0x80 ? s[n] : '?');
+    clean[n] = 0;
+    return json_string(clean);
+}
+
 ncclResult_t kl_output_json(json_t *document, FILE *to)
 {
     return print(document, KL_OUTPUT_FORMAT, to);

@@ -22,6 +22,9 @@ ncclResult_t kl_output_end(FILE *to);
 ncclResult_t kl_output_json(json_t *document, FILE *to);
 ncclResult_t kl_output_xml(const struct kl_xml *document, FILE *to);
 
+/** A text out of a file, whatever its bytes: those that are not UTF-8 become "?". NULL becomes null. */
+json_t *kl_output_text(const char *text);
+
 /** Print an answer and let go of it: an object, whose first key becomes "schema" (schema.h). `format`: flags of json_dumpf. */
 enum { KL_OUTPUT_FORMAT = JSON_INDENT(1) | JSON_REAL_PRECISION(9) };
 ncclResult_t kl_output_answer(const char *schema, json_t *answer, size_t format, FILE *to);

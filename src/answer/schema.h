@@ -17,7 +17,11 @@
 #define KL_SCHEMA_DIFF       "kolo.diff/1"
 #define KL_SCHEMA_LOG        "kolo.log/1"
 #define KL_SCHEMA_BENCH      "kolo.bench/1"
+#define KL_SCHEMA_RECORD     "kolo.record/1"
 #define KL_SCHEMA_ESTIMATE   "kolo.estimate/1"
 #define KL_SCHEMA_MACHINES   "kolo.machines/1"
+#define KL_SCHEMA_ORDER      "kolo.order/1"
+#define KL_SCHEMA_ORDER_LINT "kolo.order_lint/1"
+#define KL_SCHEMA_TRAFFIC    "kolo.traffic/1"
 
 #endif

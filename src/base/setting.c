@@ -2,6 +2,7 @@
 #include "base/setting.h"
 
 #include "base/atomic.h"
+#include "base/env_plugin.h"
 #include "base/text.h"
 
 #include <limits.h>
@@ -55,7 +56,7 @@ void kl_settings_open(struct kl_settings *settings, char *const *environment, co
 {
     settings->over = NULL;
     settings->nover = 0;
-    settings->program = false;
+    settings->program = settings->plugin = false;
     settings->environment = environment;
     read_user_file(&settings->user, environment);
     kl_conf_read(&settings->system, system_file, false);
@@ -73,6 +74,7 @@ static void open_process(void)
 {
     kl_settings_open(&process, NULL, "/etc/nccl.conf");
     process.program = true;
+    process.plugin = kl_env_plugin_open();
 }
 
 const struct kl_settings *kl_settings_process(void)
@@ -154,11 +156,20 @@ static bool find_over(const struct kl_settings *settings, const char *name, stru
     return false;
 }
 
+/* In the plugin, or in the environment. */
+static void find_first(const struct kl_settings *settings, struct kl_setting *s)
+{
+    const char *own = find_in_environment(settings->environment, s->name);
+
+    s->text = settings->plugin ? kl_env_plugin_get(s->name) : own;
+    if (settings->plugin && s->text && (!own || strcmp(own, s->text) != 0)) s->file = kl_env_plugin_origin();
+}
+
 bool kl_settings_find(const struct kl_settings *settings, const char *name, struct kl_setting *found)
 {
     struct kl_setting s = {.name = name};
 
-    if (!find_over(settings, name, &s)) s.text = find_in_environment(settings->environment, name);
+    if (!find_over(settings, name, &s)) find_first(settings, &s);
     if (!s.text && !find_in_file(&settings->user, name, &s) && !find_in_file(&settings->system, name, &s) &&
         !(settings->program && find_in_program(name, &s)))
         return false;

@@ -2,7 +2,7 @@
 /**
  * setting.h - sources of parameter values.
  *
- * The environment counts first, then the user's file, then the system's. The user's file is NCCL_CONF_FILE if that is
+ * The environment, or the plugin that stands in its place (env_plugin.h), counts first, then the user's file, then the system's. The user's file is NCCL_CONF_FILE if that is
  * set, else ~/.nccl.conf; the system's is /etc/nccl.conf. A variable with empty text means "the default": it hides
  * lower sources, as `NCCL_DEBUG= ./program` is meant to. Options of a command line (kl_settings_overlay) take precedence
  * over all: a tool can ask for the effect of a setting without touching the environment. Settings that the program made by a
@@ -36,6 +36,7 @@ struct kl_settings {
     const struct kl_setting *over; /* take precedence over all others */
     size_t nover;
     bool program; /* kl_settings_program counts, after all others */
+    bool plugin;  /* the environment is that of env_plugin.h */
 };
 
 /** This process's settings. */

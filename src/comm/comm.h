@@ -33,6 +33,7 @@
 #include "comm/diagnosis/desync_check.h"
 #include "comm/diagnosis/clock.h"
 #include "comm/diagnosis/flight.h"
+#include "comm/diagnosis/profile.h"
 #include "comm/diagnosis/trace.h"
 #include "comm/registry.h"
 #include "comm/queue/userops.h"
@@ -55,6 +56,7 @@ struct kl_queued {
     struct kl_task task;
     struct kl_stream *stream;
     uint32_t number; /* of the stream, when the call was made */
+    struct kl_profile_call call;
 };
 
 /** One-sided operations of a group: called before its first collective or message, or later. */
@@ -68,6 +70,7 @@ struct kl_onesided {
 #define KL_PHASE_RUNNING "operations"
 
 enum { KL_TASKS = 1024, KL_LAUNCHES = 1024, KL_PHASES_MAX = 16 }; /* powers of two */
+enum { KL_COMM_TUNER_NAME = 256 };                                /* bytes */
 
 struct kl_failure {
     pthread_mutex_t lock;
@@ -141,8 +144,9 @@ struct ncclComm {
     const struct kl_device_kind *devices; /* the kind of `device` */
     struct kl_exec *exec;
     struct kl_connections *connections;
-    struct kl_flight *flight; /* its last operations */
-    struct kl_trace *trace;   /* NULL: no trace is wanted */
+    struct kl_flight *flight;        /* its last operations */
+    struct kl_trace *trace;          /* NULL: no trace is wanted */
+    struct kl_comm_profile *profile; /* NULL: there is no profiler plugin */
     struct kl_redop redops[ncclNumTypes][ncclNumOps];
     enum kl_wait_cores cores; /* of the ranks that wait for each other */
 
@@ -203,10 +207,13 @@ struct ncclComm {
     struct kl_domain *domain;         /* of the shared state: this rank's, with its graphs */
     const struct kl_peer *peers;      /* the shared state's, nranks */
     const struct kl_topo *topo;       /* the domain's */
+    const struct kl_net *net;         /* NULL until kl_comm_find_net */
     struct kl_connect *connect;       /* the joined graphs, as this rank sees them */
     struct kl_p2p_channels p2p;
     struct kl_p2p_round *rounds; /* nranks */
-    struct kl_tuning tuning;     /* with kl_tuning_host */
+    struct kl_tuning tuning;     /* with kl_tuning_host, or constants of a tuner */
+    struct kl_tuner *tuner;      /* NULL: none */
+    char tuner_name[KL_COMM_TUNER_NAME];
     struct kl_select_facts facts;
 
     /* cold */
@@ -342,6 +349,12 @@ void kl_comm_free_pages(ncclComm_t comm);
 
 /** The device of the net by which other hosts reach this rank. The net was initialised. */
 int kl_comm_net_device(ncclComm_t comm);
+
+/** Set comm->net, unless that is done: the net between hosts, for which there is no need otherwise. ncclInvalidUsage: none of the name asked for. */
+ncclResult_t kl_comm_find_net(ncclComm_t comm);
+
+/** Is there a rank that another one reaches over the network only, in this host or in others? The same for all ranks. */
+bool kl_comm_needs_net(ncclComm_t comm);
 
 /** Rings, trees and numbers of channels, in NCCL's words (INFO): report.c. */
 void kl_comm_log_channels(ncclComm_t comm);

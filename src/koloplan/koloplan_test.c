@@ -92,6 +92,38 @@ static ncclResult_t ask_pair(const struct asked *q, char **json)
     return koloplanExplainPair(q->cluster, q->a, q->b, json);
 }
 
+static ncclResult_t ask_order(const struct asked *q, char **json)
+{
+    const int64_t group[] = {4096};
+    koloplanOrder_t o = KOLOPLAN_ORDER_INITIALIZER;
+
+    o.collective = q->a;
+    o.vs = q->b;
+    o.first = q->first;
+    o.last = q->last;
+    o.group = group;
+    o.ngroup = q->b != NULL;
+    return koloplanExplainOrder(q->cluster, &o, json);
+}
+
+static ncclResult_t ask_order_lint(const struct asked *q, char **json)
+{
+    koloplanOrder_t o = KOLOPLAN_ORDER_INITIALIZER;
+
+    o.collective = q->a;
+    o.type = q->b;
+    o.first = q->first;
+    o.last = q->last;
+    return koloplanLintOrder(q->cluster, &o, json);
+}
+
+static ncclResult_t ask_traffic(const struct asked *q, char **json)
+{
+    static const int64_t pods[] = {0, 1, 0, 1};
+
+    return koloplanExplainTraffic(q->cluster, q->a, q->b, NULL, q->first, 0, pods, q->b ? 4 : 0, json);
+}
+
 static ncclResult_t ask_nics(const struct asked *q, char **json)
 {
     return koloplanExplainNics(q->cluster, json);
@@ -118,6 +150,15 @@ static const struct question {
     {"explain search tree --all", ask_search, "tree", NULL, 1, 0, "kolo.search/1"},
     {"explain pair GPU/0 GPU/3", ask_pair, "GPU/0", "GPU/3", 0, 0, "kolo.pair/1"},
     {"explain pair GPU/0 NET/1", ask_pair, "GPU/0", "NET/1", 0, 0, "kolo.pair/1"},
+    {"explain order all_reduce 128K", ask_order, "all_reduce", NULL, 128 << 10, 128 << 10, "kolo.order/1"},
+    {"explain order reduce_scatter 1K-1M", ask_order, "reduce_scatter", NULL, 1 << 10, 1 << 20, "kolo.order/1"},
+    {"explain order reduce 4000 --vs NCCL_PROTO=LL --group 4096", ask_order, "reduce", "NCCL_PROTO=LL", 4000, 4000,
+     "kolo.order/1"},
+    {"explain order all_reduce 1M --type bf16 --lint", ask_order_lint, "all_reduce", "bf16", 1 << 20, 1 << 20,
+     "kolo.order_lint/1"},
+    {"explain traffic all_gather 1M", ask_traffic, "all_gather", NULL, 1 << 20, 0, "kolo.traffic/1"},
+    {"explain traffic reduce 64K --type half --pod 0,1,0,1", ask_traffic, "reduce", "half", 64 << 10, 0,
+     "kolo.traffic/1"},
     {"explain nics", ask_nics, NULL, NULL, 0, 0, "kolo.nics/1"},
 };
 
@@ -224,6 +265,7 @@ static void expect_same(const char *json, const char *words)
 static void other_questions_too(void **state)
 {
     const koloplanText_t log = {.name = log_file}, bench = {.name = bench_file};
+    const koloplanText_t records[] = {{.name = "tests/data/records/absent_0"}, {.name = "tests/data/records/absent_3"}};
     koloplanCluster_t a = open_machine("dgx-h100", 2), b = open_machine("dgx-a100", 2);
     char *json;
 
@@ -242,6 +284,10 @@ static void other_questions_too(void **state)
     koloplanFree(json);
     assert_int_equal(koloplanExplainLog(a, &log, 1, &json), ncclSuccess);
     expect_same(json, "explain log tests/data/logs/two-hosts-far-nic.log --machine dgx-h100 --hosts 2");
+    koloplanFree(json);
+    assert_int_equal(koloplanExplainLog(NULL, records, 2, &json), ncclSuccess);
+    begins_with_schema(json, "kolo.record/1");
+    expect_same(json, "explain tests/data/records/absent_0 tests/data/records/absent_3");
     koloplanFree(json);
     assert_int_equal(koloplanExplainBench(NULL, &bench, 1, &json), ncclSuccess);
     begins_with_schema(json, "kolo.bench/1");
@@ -388,6 +434,7 @@ static void expect_refused(const char *label, ncclResult_t rc, ncclResult_t want
 static void null_is_refused(void **state)
 {
     koloplanRequest_t request = KOLOPLAN_REQUEST_INITIALIZER;
+    koloplanOrder_t order = KOLOPLAN_ORDER_INITIALIZER;
     koloplanCluster_t cluster = (koloplanCluster_t)&request;
     const koloplanText_t nameless = {.text = "x", .bytes = 1}, piped = {.name = "-"};
     char text[] = "x", *json = text;
@@ -421,6 +468,19 @@ static void null_is_refused(void **state)
                    "collective is NULL");
     expect_refused("sizes", koloplanEstimate(cluster, "all_reduce", NULL, NULL, NULL, 2, &json), ncclInvalidArgument,
                    "bytes is NULL");
+    expect_refused("order", koloplanExplainOrder(cluster, NULL, &json), ncclInvalidArgument, "question is NULL");
+    expect_refused("its json", koloplanLintOrder(cluster, &order, NULL), ncclInvalidArgument, "json is NULL");
+    expect_refused("its collective", koloplanLintOrder(cluster, &order, &json), ncclInvalidArgument,
+                   "question.collective is NULL");
+    order.collective = "all_reduce";
+    expect_refused("its cluster", koloplanExplainOrder(NULL, &order, &json), ncclInvalidArgument, "cluster is NULL");
+    order.ngroup = 1;
+    expect_refused("its group", koloplanExplainOrder(cluster, &order, &json), ncclInvalidArgument,
+                   "question.group is NULL");
+    order.size = 8;
+    expect_refused("its size", koloplanExplainOrder(cluster, &order, &json), ncclInvalidArgument, "question.size is 8");
+    expect_refused("traffic", koloplanExplainTraffic(cluster, NULL, NULL, NULL, 8, 0, NULL, 0, &json),
+                   ncclInvalidArgument, "collective is NULL");
     assert_null(koloplanGetWarning(cluster, 0));
     koloplanClose(cluster);
 }
@@ -496,6 +556,52 @@ static void bad_requests_are_refused(void **state)
         expect_refused(bad->label, koloplanOpen(&bad->request, &cluster), bad->rc, bad->words);
         assert_null(cluster);
     }
+}
+
+static void bad_orders_are_refused(void **state)
+{
+    static const int64_t sizes[64] = {1};
+    static const struct {
+        const char *label;
+        koloplanOrder_t question;
+        ncclResult_t rc;
+        const char *words;
+    } bad[] = {
+        {"collective", {.collective = "all_gather"}, ncclInvalidArgument, "AllGather adds nothing"},
+        {"messages", {.collective = "alltoall"}, ncclInvalidArgument, "AllToAll adds nothing"},
+        {"barrier", {.collective = "barrier"}, ncclInvalidArgument, "adds nothing"},
+        {"range", {.collective = "all_reduce", .first = 8, .last = 4}, ncclInvalidArgument, "8 to 4"},
+        {"root", {.collective = "reduce", .root = 8}, ncclInvalidUsage, "root 8"},
+        {"negative root", {.collective = "reduce", .root = -1}, ncclInvalidUsage, "root -1"},
+        {"group", {.collective = "reduce", .group = sizes, .ngroup = 2}, ncclInvalidArgument, "0 bytes"},
+        {"large group", {.collective = "reduce", .group = sizes, .ngroup = 64}, ncclInvalidArgument, "at most 63"},
+        {"negative group", {.collective = "reduce", .group = sizes, .ngroup = -1}, ncclInvalidArgument, "at most 63"},
+        {"vs", {.collective = "all_reduce", .vs = "x"}, ncclInvalidArgument, "--vs x"},
+        {"vs setting", {.collective = "all_reduce", .vs = "PATH=x"}, ncclInvalidArgument, "PATH"},
+    };
+    koloplanCluster_t c = open_machine("dgx-h100", 1);
+    char *json;
+
+    (void)state;
+    FOR_EACH_CASE(b, bad)
+    {
+        koloplanOrder_t question = b->question;
+
+        question.size = sizeof question;
+        expect_refused(b->label, koloplanExplainOrder(c, &question, &json), b->rc, b->words);
+        assert_null(json);
+    }
+    expect_refused("no size", koloplanExplainTraffic(c, "all_reduce", NULL, NULL, 0, 0, NULL, 0, &json),
+                   ncclInvalidArgument, "expected one size");
+    expect_refused("pods", koloplanExplainTraffic(c, "all_reduce", NULL, NULL, 8, 0, sizes + 1, 1, &json),
+                   ncclInvalidArgument, "pods of 0");
+    expect_refused("no pods", koloplanExplainTraffic(c, "all_reduce", NULL, NULL, 8, 0, NULL, 2, &json),
+                   ncclInvalidArgument, "pods is NULL");
+    expect_refused("other pods", koloplanExplainTraffic(c, "all_reduce", NULL, NULL, 8, 0, sizes, 2, &json),
+                   ncclInvalidUsage, "for a cluster of 1");
+    expect_refused("traffic's root", koloplanExplainTraffic(c, "reduce", NULL, NULL, 8, 8, NULL, 0, &json),
+                   ncclInvalidUsage, "root 8");
+    koloplanClose(c);
 }
 
 static void bad_questions_are_refused(void **state)
@@ -645,6 +751,7 @@ int main(void)
         cmocka_unit_test(matrix_of_nvidia_smi_is_a_topology),
         cmocka_unit_test(null_is_refused),
         cmocka_unit_test(bad_requests_are_refused),
+        cmocka_unit_test(bad_orders_are_refused),
         cmocka_unit_test(bad_questions_are_refused),
         cmocka_unit_test(file_of_the_environment_is_warned_of),
         cmocka_unit_test(threads_ask_about_different_clusters),

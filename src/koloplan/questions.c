@@ -9,16 +9,20 @@
 #include "answer/log.h"
 #include "answer/machines.h"
 #include "answer/nics.h"
+#include "answer/order.h"
 #include "answer/pair.h"
+#include "answer/record.h"
 #include "answer/search.h"
 #include "answer/topo.h"
 #include "answer/topo_path_json.h"
+#include "answer/traffic.h"
 #include "api/param_sets.h"
 #include "base/error.h"
 #include "koloplan/handle.h"
 #include "koloplan/stream.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The arguments of all questions. */
 struct question {
@@ -30,6 +34,9 @@ struct question {
     const struct kl_named_text *text;
     int n; /* of bytes or texts */
     bool all;
+    struct kl_order_question order;
+    int root, npods;
+    const int64_t *pod;
     const struct kl_cluster_request *request, *other; /* questions that open clusters themselves */
 };
 
@@ -214,6 +221,95 @@ ncclResult_t koloplanEstimate(koloplanCluster_t cluster, const char *collective,
     return ask_cluster(&q, cluster, answer_estimate, json);
 }
 
+/* ---- the order of summation, and traffic ---- */
+
+/* A caller that was compiled with an older header has a shorter question. */
+static ncclResult_t read_order(const char *function, const koloplanOrder_t *from, bool lint,
+                               struct kl_order_question *order)
+{
+    const size_t least = offsetof(koloplanOrder_t, vs) + sizeof from->vs;
+    koloplanOrder_t q = KOLOPLAN_ORDER_INITIALIZER;
+
+    KL_TRY(need(from, function, "question"));
+    if (from->size < least)
+        return KL_FAIL(ncclInvalidArgument,
+                       "%s: question.size is %zu; begin with KOLOPLAN_ORDER_INITIALIZER, which sets it", function,
+                       from->size);
+    memcpy(&q, from, from->size < sizeof q ? from->size : sizeof q);
+    KL_TRY(need(q.collective, function, "question.collective"));
+    if (q.ngroup) KL_TRY(need(q.group, function, "question.group"));
+    *order = (struct kl_order_question){.op = {q.collective, q.type, q.op, q.first, q.last},
+                                        .group = q.group,
+                                        .ngroup = q.ngroup,
+                                        .root = q.root,
+                                        .registered = q.registered != 0,
+                                        .lint = lint,
+                                        .vs = q.vs};
+    return ncclSuccess;
+}
+
+static ncclResult_t answer_order(const struct question *q, struct kl_opened *o, FILE *to)
+{
+    struct kl_order_answer a;
+    ncclResult_t rc = kl_order_answer_make(&q->order, q->request, o, &a);
+
+    if (!rc) rc = kl_order_json(&a, to);
+    kl_order_answer_fini(&a);
+    return rc;
+}
+
+static ncclResult_t ask_order(const char *function, struct koloplanCluster *cluster, const koloplanOrder_t *question,
+                              bool lint, char **json)
+{
+    struct question q = {.function = function};
+
+    KL_TRY(need(json, function, "json"));
+    *json = NULL;
+    KL_TRY(read_order(function, question, lint, &q.order));
+    return ask_cluster(&q, cluster, answer_order, json);
+}
+
+ncclResult_t koloplanExplainOrder(koloplanCluster_t cluster, const koloplanOrder_t *question, char **json)
+{
+    return ask_order("koloplanExplainOrder", cluster, question, false, json);
+}
+
+ncclResult_t koloplanLintOrder(koloplanCluster_t cluster, const koloplanOrder_t *question, char **json)
+{
+    return ask_order("koloplanLintOrder", cluster, question, true, json);
+}
+
+static ncclResult_t answer_traffic(const struct question *q, struct kl_opened *o, FILE *to)
+{
+    const struct kl_traffic_question question = {
+        {q->collective, q->type, q->op, q->first, q->last}, q->root, q->pod, q->npods};
+    struct kl_traffic_answer a;
+
+    KL_TRY(need(q->collective, q->function, "collective"));
+    if (q->npods) KL_TRY(need(q->pod, q->function, "pods"));
+    ncclResult_t rc = kl_traffic_answer_make(&question, o, &a);
+
+    if (!rc) rc = kl_traffic_json(&a, to);
+    kl_traffic_answer_fini(&a);
+    return rc;
+}
+
+ncclResult_t koloplanExplainTraffic(koloplanCluster_t cluster, const char *collective, const char *type, const char *op,
+                                    int64_t bytes, int root, const int64_t *pods, int npods, char **json)
+{
+    struct question q = {.function = "koloplanExplainTraffic",
+                         .collective = collective,
+                         .type = type,
+                         .op = op,
+                         .first = bytes,
+                         .last = bytes,
+                         .root = root,
+                         .pod = pods,
+                         .npods = npods};
+
+    return ask_cluster(&q, cluster, answer_traffic, json);
+}
+
 /* ---- ends and NICs ---- */
 
 static ncclResult_t answer_pair(const struct question *q, struct kl_opened *o, FILE *to)
@@ -317,9 +413,24 @@ static ncclResult_t ask_texts(const char *function, struct koloplanCluster *clus
     return rc;
 }
 
+static ncclResult_t answer_record(const struct question *q, FILE *to)
+{
+    struct kl_record_answer *a = calloc(1, sizeof *a);
+
+    if (!a) return KL_NOMEM("an answer");
+    ncclResult_t rc = kl_record_answer_make(q->text, q->n, a);
+
+    if (!rc) rc = kl_record_json(a, to);
+    kl_record_answer_fini(a);
+    free(a);
+    return rc;
+}
+
 static ncclResult_t answer_log(const struct question *q, struct kl_opened *o, FILE *to)
 {
     struct kl_log_answer a;
+
+    if (kl_record_answer_suits(q->text, q->n)) return answer_record(q, to);
     ncclResult_t rc = kl_log_answer_make(q->text, q->n, q->request, &a);
 
     (void)o;

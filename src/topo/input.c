@@ -25,9 +25,13 @@ static const struct {
     [KL_INPUT_LOG] = {"a log of NCCL", "kolo explain --log FILE"},
     [KL_INPUT_TABLE] = {"a table of nccl-tests", "kolo explain --bench FILE"},
     [KL_INPUT_TABLE_JSON] = {"a table of nccl-tests in JSON", "kolo explain --bench FILE"},
-    [KL_INPUT_FLIGHT] = {"a flight record of PyTorch", NULL},
-    [KL_INPUT_RAS] = {"a status of NCCL's RAS service", NULL},
-    [KL_INPUT_TRACE] = {"a trace", NULL},
+    [KL_INPUT_FLIGHT] = {"a flight record of PyTorch", "kolo explain FILE..., one for each rank"},
+    [KL_INPUT_KOLO_FLIGHT] = {"a flight record of Kolo", "kolo explain FILE..., one for each rank"},
+    [KL_INPUT_RAS] = {"a status of NCCL's RAS service", "kolo explain FILE"},
+    [KL_INPUT_RAS_TEXT] = {"a report of NCCL's RAS service", "kolo explain FILE"},
+    [KL_INPUT_INSPECTOR] = {"reports of NCCL's Inspector", "kolo explain FILE..., one for each rank"},
+    [KL_INPUT_OTLP] = {"metrics of OpenTelemetry", "kolo explain FILE..., one for each rank"},
+    [KL_INPUT_TRACE] = {"a trace", "kolo explain FILE..., one for each rank"},
     [KL_INPUT_JSON] = {"JSON of no kind that is known here", NULL},
     [KL_INPUT_SLURM] = {"Slurm's topology.conf", NULL},
     [KL_INPUT_TOPOGRAPH] = {"output of topograph", NULL},
@@ -57,6 +61,13 @@ static bool is_compressed(const char *text, size_t bytes)
     return false;
 }
 
+/* Protocols from 2 on begin with their number; before, a dictionary begins with these opcodes. */
+static bool is_pickle(const char *text, size_t bytes)
+{
+    if (bytes > 2 && text[0] == '\x80') return text[1] >= 2 && text[1] <= 5;
+    return bytes > 4 && (!memcmp(text, "(dp0\n", 5) || !memcmp(text, "}q\0(", 4));
+}
+
 /* Is `word` in the first bytes? */
 static bool has(const char *text, size_t bytes, const char *word)
 {
@@ -76,8 +87,13 @@ static enum kl_input_kind json_kind(const char *text, size_t bytes)
         const char *key[2];
         enum kl_input_kind kind;
     } keys[] = {{{"\"traceEvents\"", NULL}, KL_INPUT_TRACE},
+                {{"\"kolo_flight_record\"", NULL}, KL_INPUT_KOLO_FLIGHT},
+                {{"\"resourceMetrics\"", NULL}, KL_INPUT_OTLP},
+                {{"\"coll_perf\"", "\"header\""}, KL_INPUT_INSPECTOR},
+                {{"\"p2p_perf\"", "\"header\""}, KL_INPUT_INSPECTOR},
                 {{"\"record_id\"", "\"pg_config\""}, KL_INPUT_FLIGHT},
                 {{"\"collective_seq_id\"", NULL}, KL_INPUT_FLIGHT},
+                {{"\"pg_config\"", "\"entries\""}, KL_INPUT_FLIGHT},
                 {{"\"communicators\"", "\"collective_counts\""}, KL_INPUT_RAS},
                 {{"\"missing_ranks\"", NULL}, KL_INPUT_RAS},
                 {{"busbw", NULL}, KL_INPUT_TABLE_JSON},
@@ -106,7 +122,7 @@ static bool is_json(const char *text, size_t bytes)
 
 /* How many lines each kind of text has. */
 struct counts {
-    int log, rows, matrix, names, lspci, slurm, topograph;
+    int log, rows, matrix, names, lspci, slurm, topograph, ras, ras_json;
     bool gpu_row;
 };
 
@@ -174,6 +190,8 @@ static void count_line(const char *line, struct counts *c)
     c->names += !strncmp(at, "GPU 0: ", 7) || !strncmp(at, "Product Name", 12) || strstr(at, "NVIDIA-SMI") ||
                 !strncmp(at, "index, name", 11);
     c->lspci += is_lspci_line(line);
+    c->ras += !strncmp(at, "Job summary", 11) || !strncmp(at, "Communicators...", 16);
+    c->ras_json += !strncmp(at, "\"communicators\": [", 18);
     c->slurm += HAS_ANY(at, "SwitchName=", "BlockName=") && !strchr(at, '{');
     c->topograph += strstr(at, "network.topology.nvidia.com/") || strstr(at, "topograph");
     count_matrix(line, c);
@@ -199,7 +217,11 @@ static struct kl_input text_kind(const char *text, size_t bytes)
     struct kl_input in = {.kind = KL_INPUT_UNKNOWN};
 
     count_lines(text, bytes, &c);
-    if (c.matrix && c.gpu_row && c.log < 3)
+    if (c.ras > 1)
+        in.kind = KL_INPUT_RAS_TEXT;
+    else if (c.ras_json)
+        in.kind = KL_INPUT_RAS;
+    else if (c.matrix && c.gpu_row && c.log < 3)
         in.kind = KL_INPUT_SMI;
     else if (c.log)
         in = (struct kl_input){KL_INPUT_LOG, c.rows > 0};
@@ -224,8 +246,7 @@ struct kl_input kl_input_of(const char *text, size_t bytes)
 
     if (bytes > KL_INPUT_BYTES) bytes = KL_INPUT_BYTES;
     if (is_compressed(text, bytes)) return (struct kl_input){.kind = KL_INPUT_COMPRESSED};
-    if (bytes > 2 && text[0] == '\x80' && text[1] >= 2 && text[1] <= 5)
-        return (struct kl_input){.kind = KL_INPUT_FLIGHT};
+    if (is_pickle(text, bytes)) return (struct kl_input){.kind = KL_INPUT_FLIGHT};
     if (bytes >= sizeof bom - 1 && !memcmp(text, bom, sizeof bom - 1)) {
         text += sizeof bom - 1;
         bytes -= sizeof bom - 1;

@@ -30,11 +30,15 @@ enum kl_input_kind {
     KL_INPUT_TABLE,      /* nccl-tests, rccl-tests */
     KL_INPUT_TABLE_JSON, /* nccl-tests -J */
     KL_INPUT_FLIGHT,     /* a flight record of PyTorch: pickle or JSON */
-    KL_INPUT_RAS,        /* a status of NCCL's RAS service */
-    KL_INPUT_TRACE,      /* a trace: {"traceEvents": ...} */
-    KL_INPUT_JSON,       /* any other */
-    KL_INPUT_SLURM,      /* topology.conf */
-    KL_INPUT_TOPOGRAPH,  /* labels or YAML of topograph */
+    KL_INPUT_KOLO_FLIGHT,
+    KL_INPUT_RAS, /* a status of NCCL's RAS service: JSON */
+    KL_INPUT_RAS_TEXT,
+    KL_INPUT_INSPECTOR, /* reports of NCCL's Inspector: JSON, one per line */
+    KL_INPUT_OTLP,      /* metrics of OpenTelemetry: JSON */
+    KL_INPUT_TRACE,     /* a trace: {"traceEvents": ...} */
+    KL_INPUT_JSON,      /* any other */
+    KL_INPUT_SLURM,     /* topology.conf */
+    KL_INPUT_TOPOGRAPH, /* labels or YAML of topograph */
     KL_INPUT_KINDS
 };
 

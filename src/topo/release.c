@@ -241,6 +241,10 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
         "trees over PCI on POWER have the latency that they have elsewhere", UNREAD_SINCE(23102)},
     [KL_CHANGE_ANY_SUM] = {23102, "any_sum", /* A 4.14 */
         "sums of FP8 and scaled sums are chosen for as others are", UNREAD_SINCE(23102)},
+    [KL_CHANGE_CUT_REGISTERED] = {22703, "cut_registered", /* O 1.1 */
+        "NVLS cuts registered buffers of all-gather and reduce-scatter into chunks of an eighth of the buffer", READ},
+    [KL_CHANGE_CUT_32K] = {22902, "cut_32k", /* O 1.1 */
+        "a channel gets cells of at least 32 KiB of traffic instead of 16, and its share is rounded up to 16 bytes", READ},
 };
 /* clang-format on */
 

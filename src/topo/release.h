@@ -137,6 +137,9 @@ enum kl_change {
     KL_CHANGE_COLLNET_ALONE,
     KL_CHANGE_POWER_TREES,
     KL_CHANGE_ANY_SUM,
+    /* cutting of operations */
+    KL_CHANGE_CUT_REGISTERED,
+    KL_CHANGE_CUT_32K,
     KL_CHANGES,
     KL_CHANGES_OF_TUNING = KL_CHANGE_LL128_SM /* the first change of tuning: earlier ones change graphs */
 };

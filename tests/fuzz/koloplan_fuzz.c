@@ -20,6 +20,7 @@ static void check(ncclResult_t rc, char *json)
 
 static void ask(koloplanCluster_t cluster)
 {
+    koloplanOrder_t order = KOLOPLAN_ORDER_INITIALIZER;
     char *json = NULL;
     ncclResult_t rc = koloplanTopo(cluster, &json);
 
@@ -31,6 +32,11 @@ static void ask(koloplanCluster_t cluster)
     rc = koloplanExplainPair(cluster, "GPU/0", "GPU/1", &json);
     check(rc, json);
     rc = koloplanExplainCollective(cluster, "all_reduce", NULL, NULL, 0, 0, &json);
+    check(rc, json);
+    order.collective = "reduce_scatter";
+    rc = koloplanLintOrder(cluster, &order, &json);
+    check(rc, json);
+    rc = koloplanExplainTraffic(cluster, "all_reduce", NULL, NULL, 1 << 20, 0, NULL, 0, &json);
     check(rc, json);
 }
 

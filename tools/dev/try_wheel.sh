@@ -28,6 +28,9 @@ run python job.py
 echo "from pip install to the first all-reduce: $(($(date +%s) - begin)) s"
 run kolocc run -n 2 job.py
 run kolocc topo --machine dgx-h100 >/dev/null
+for file in man/man1/kolocc.1 man/man1/kolo-explain.1 bash-completion/completions/kolocc; do
+    [ -f "$scratch/venv/share/$file" ] || { echo "try_wheel: no share/$file in the environment" && exit 1; }
+done
 run python - <<'END'
 import ctypes
 import os

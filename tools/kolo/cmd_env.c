@@ -4,6 +4,7 @@
 #include "api/param_sets.h"
 #include "base/error.h"
 #include "answer/output.h"
+#include "tools/kolo/options.h"
 
 #include <ctype.h>
 #include <jansson.h>
@@ -12,24 +13,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] =
-    "usage: kolo env [MODULE|NAME] [--set] [--json | --markdown]\n"
-    "\n"
-    "List parameters: the value in force and its source, the default, accepted values, and the meaning.\n"
-    "Sources, the first one wins: environment; NCCL_CONF_FILE, else ~/.nccl.conf; /etc/nccl.conf.\n"
-    "\n"
-    "  MODULE      only the parameters of one module\n"
-    "  NAME        only this parameter\n"
-    "  --set       only parameters that are set\n"
-    "  --json      print JSON\n"
-    "  --markdown  print the reference page (docs/env.md), whatever is set\n"
-    "\n"
-    "Exit code 1: a value is rejected, a name is unknown, or a line of a file is ignored.\n";
-
 struct request {
     const char *only; /* module or name, or NULL */
-    bool only_set, json, markdown;
+    int only_set, json, markdown, help;
 };
+
+static const struct kl_opt table[] = {
+    {0, "set", KL_OPT_FLAG, offsetof(struct request, only_set), 0, 0, NULL, "only parameters that are set"},
+    {0, "json", KL_OPT_FLAG, offsetof(struct request, json), 0, 0, NULL, "print JSON"},
+    {0, "markdown", KL_OPT_FLAG, offsetof(struct request, markdown), 0, 0, NULL,
+     "print the reference page (docs/env.md), whatever is set"},
+    KL_OPT_HELP(struct request, help),
+    KL_OPT_END,
+};
+
+static void print_help(FILE *to)
+{
+    fputs("usage: kolo env [MODULE|NAME] [options]\n\n"
+          "List parameters: the value in force and its source, the default, accepted values, and the meaning.\n"
+          "Sources, the first one wins: environment, or NCCL_ENV_PLUGIN; NCCL_CONF_FILE, else ~/.nccl.conf; "
+          "/etc/nccl.conf.\n\n"
+          "  MODULE      only the parameters of one module\n"
+          "  NAME        only this parameter\n\n",
+          to);
+    kl_opts_help(table, to);
+    fputs("\nExit code 1: a value is rejected, a name is unknown, or a line of a file is ignored.\n", to);
+}
 
 static const char *const type_names[] = {
     [KL_PARAM_TYPE_INT] = "integer", [KL_PARAM_TYPE_SIZE] = "size", [KL_PARAM_TYPE_BOOL] = "boolean",
@@ -377,30 +386,32 @@ static void print_page(void)
 
 /* ---- the command ---- */
 
-/* -1: go on; else the exit code. */
+static int refuse(const char *why)
+{
+    fprintf(stderr, "kolo env: %s; `kolo env --help` explains\n", why);
+    return EXIT_USAGE;
+}
+
+/* -1: go on; else the exit code. The name may stand between options. */
 static int parse_arguments(int argc, char **argv, struct request *r)
 {
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            fputs(help, stdout);
-            return EXIT_OK;
-        }
-        if (!strcmp(argv[i], "--set"))
-            r->only_set = true;
-        else if (!strcmp(argv[i], "--json"))
-            r->json = true;
-        else if (!strcmp(argv[i], "--markdown"))
-            r->markdown = true;
-        else if (argv[i][0] != '-' && !r->only)
-            r->only = argv[i];
-        else {
-            fprintf(stderr, "kolo env: cannot use \"%s\"; `kolo env --help` explains\n", argv[i]);
-            return EXIT_USAGE;
-        }
+    char why[256];
+    int at = kl_opts_parse(table, argc, argv, 1, r, why, sizeof why);
+
+    if (at >= 0 && at < argc) {
+        r->only = argv[at];
+        at = kl_opts_parse(table, argc, argv, at + 1, r, why, sizeof why);
     }
-    if (!r->markdown || !(r->only || r->only_set || r->json)) return -1;
-    fprintf(stderr, "kolo env: --markdown goes alone\n");
-    return EXIT_USAGE;
+    if (at >= 0 && at < argc) {
+        kl_opts_refuse_word(table, argv[at], why, sizeof why);
+        at = -1;
+    }
+    if (at < 0) return refuse(why);
+    if (r->help) {
+        print_help(stdout);
+        return EXIT_OK;
+    }
+    return r->markdown && (r->only || r->only_set || r->json) ? refuse("--markdown goes alone") : -1;
 }
 
 static int report_unknown(const char *name)
@@ -412,7 +423,7 @@ static int report_unknown(const char *name)
     return EXIT_USAGE;
 }
 
-int cmd_env(int argc, char **argv)
+static int command(int argc, char **argv)
 {
     struct request request = {0};
     struct page page = {0};
@@ -434,3 +445,6 @@ int cmd_env(int argc, char **argv)
     if (kl_output_end(stdout)) fprintf(stderr, "%s\n", kl_error_text());
     return EXIT_PROBLEM;
 }
+
+const struct kl_command kl_command_env = {"env",      command, "list parameters, their defaults and current values",
+                                          print_help, table,   NULL};

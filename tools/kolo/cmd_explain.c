@@ -3,6 +3,7 @@
 
 #include "answer/coll.h"
 #include "base/error.h"
+#include "plan/collective.h"
 #include "tools/kolo/explain/explain.h"
 
 #include <limits.h>
@@ -28,8 +29,25 @@ static const struct kl_opt table[] = {
      "data type of a collective: int8 ... float ... f8e5m2 (default: float)"},
     {0, "op", KL_OPT_TEXT, offsetof(struct kl_explain_request, op), 0, 0, "OP",
      "reduction of a collective: sum prod max min avg (default: sum)"},
+    {0, "tuner", KL_OPT_TEXT, offsetof(struct kl_explain_request, tuner), 0, 0, "FILE",
+     "a collective: the choices of a tuner plugin, or of a file of rules (CSV), beside the model's"},
     {0, "all", KL_OPT_FLAG, offsetof(struct kl_explain_request, all), 0, 0, NULL,
      "search: every attempt and every link, one by one; --log: every difference"},
+    {0, "root", KL_OPT_TEXT, offsetof(struct kl_explain_request, root), 0, 0, "RANK", "order, traffic: the root"},
+    {0, "pod", KL_OPT_TEXT, offsetof(struct kl_explain_request, pod), 0, 0, "HOSTS|P,...",
+     "traffic: so many hosts are a pod, or the pod of each host: bytes that cross pods, and the best order of hosts"},
+    {0, "element", KL_OPT_TEXT, offsetof(struct kl_explain_request, element), 0, 0, "I,...",
+     "order: the sums of these elements"},
+    {0, "group", KL_OPT_TEXT, offsetof(struct kl_explain_request, group), 0, 0, "SIZE,...",
+     "order: other operations of its group"},
+    {0, "registered", KL_OPT_FLAG, offsetof(struct kl_explain_request, registered), 0, 0, NULL,
+     "order: out of place, in registered buffers"},
+    {0, "captured", KL_OPT_FLAG, offsetof(struct kl_explain_request, captured), 0, 0, NULL,
+     "order: out of place, captured in a graph"},
+    {0, "vs", KL_OPT_TEXT, offsetof(struct kl_explain_request, vs), 0, 0, "SIZE|NAME=VALUE|VERSION",
+     "order: has each element the same sum there?"},
+    {0, "lint", KL_OPT_FLAG, offsetof(struct kl_explain_request, lint), 0, 0, NULL,
+     "order: only remarks on the settings in force"},
     {0, "json", KL_OPT_FLAG, offsetof(struct kl_explain_request, json), 0, 0, NULL, "print JSON; see docs/explain.md"},
     KL_OPT_HELP(struct kl_explain_request, help),
     KL_OPT_END,
@@ -50,10 +68,13 @@ static const struct kl_explain_question questions[] = {
      kl_explain_nics},
     {"diff", 0, 0, "", "the effect of a change: --topo A --topo B, or --with, --without, --without-link",
      kl_explain_diff},
+    {"order", 1, 3, "COLLECTIVE [SIZE[-SIZE]]",
+     "in which order each element is added, and at which counts, places and settings that changes", kl_explain_order},
+    {"traffic", 2, 2, "COLLECTIVE SIZE", "bytes over each link, NIC, host and rail", kl_explain_traffic},
     {NULL, 0, 0, NULL, NULL, NULL},
 };
 
-static int usage(FILE *to)
+static void print_help(FILE *to)
 {
     fprintf(
         to,
@@ -68,6 +89,11 @@ static int usage(FILE *to)
     }
     fprintf(to, "\n");
     kl_opts_help(table, to);
+}
+
+static int usage(FILE *to)
+{
+    print_help(to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
 
@@ -194,7 +220,7 @@ static int answer_files(char **files, int n, struct kl_explain_request *q)
     return finish(kl_explain_files(q, stdout));
 }
 
-int cmd_explain(int argc, char **argv)
+static int command(int argc, char **argv)
 {
     struct kl_explain_request q = {.nwords = 0};
     char why[256] = "";
@@ -203,7 +229,8 @@ int cmd_explain(int argc, char **argv)
     if (n < 0) return refuse(why);
     if (q.help) return usage(stdout);
     if (q.logs.n || q.benches.n) return answer_file(&file_questions[q.benches.n > 0], argv, n, &q);
-    if (!n) return refuse("a question is missing: a collective, search, pair, nics, diff, log or bench");
+    if (!n)
+        return refuse("a question is missing: a collective, search, pair, nics, diff, order, traffic, log or bench");
     if (file_question_named(argv[0])) return answer_file(file_question_named(argv[0]), argv + 1, n - 1, &q);
 
     const struct kl_explain_question *k = question_named(argv[0]);
@@ -224,3 +251,17 @@ int cmd_explain(int argc, char **argv)
     if (q.nwords < k->min_words || q.nwords > k->max_words) return refuse_words(k);
     return answer(k, &q);
 }
+
+/* Questions, then collectives: the first word. */
+static const char *operand(int i)
+{
+    int n = 0;
+
+    for (const struct kl_explain_question *k = questions; k->name; k++)
+        if (k->name != collective && n++ == i) return k->name;
+    return i - n < KL_NCOLLS ? kl_colls[i - n].name : NULL;
+}
+
+const struct kl_command kl_command_explain = {
+    "explain",  command, "explain algorithms, channels, transports, NICs, and the effect of a change",
+    print_help, table,   operand};

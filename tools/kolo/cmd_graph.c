@@ -40,7 +40,7 @@ static const struct kl_opt table[] = {
     KL_OPT_END,
 };
 
-static int usage(FILE *to)
+static void print_help(FILE *to)
 {
     fprintf(to,
             "usage: kolo graph [options]\n\nShow the search's results for a machine or a cluster: rings, trees, "
@@ -49,6 +49,11 @@ static int usage(FILE *to)
             "Boxes contain each other as the parts do; links are as wide as their bandwidth, and coloured by the share "
             "of\nit that the graph's channels reserve. svg shows the first graph, or the one of --graph.\n\n");
     kl_opts_help(table, to);
+}
+
+static int usage(FILE *to)
+{
+    print_help(to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
 
@@ -118,7 +123,7 @@ static ncclResult_t run(const struct asked *a, unsigned graphs)
     return rc;
 }
 
-int cmd_graph(int argc, char **argv)
+static int command(int argc, char **argv)
 {
     struct asked a = {.format = "text", .channel = -1};
     char why[256] = "";
@@ -142,3 +147,6 @@ int cmd_graph(int argc, char **argv)
     if (rc) fprintf(stderr, "%s\n", kl_error_text());
     return !rc ? EXIT_OK : rc == ncclInvalidArgument ? EXIT_USAGE : EXIT_PROBLEM;
 }
+
+const struct kl_command kl_command_graph = {
+    "graph", command, "show the search's results for a topology: rings, trees, tuning", print_help, table, NULL};

@@ -37,7 +37,7 @@ static int outer_code(int code)
 
 /* ---- a process that the launcher started: perf-rank DESCRIPTOR WORDS... ---- */
 
-int cmd_perf_rank(int argc, char **argv)
+static int rank_command(int argc, char **argv)
 {
     struct kl_perf_config config;
     char why[256];
@@ -173,7 +173,7 @@ static bool is_in_a_job(void)
     return false;
 }
 
-int cmd_perf(int argc, char **argv)
+static int command(int argc, char **argv)
 {
     struct kl_perf_config config;
     char why[256];
@@ -196,3 +196,12 @@ int cmd_perf(int argc, char **argv)
     if (config.nprocesses % config.nhosts) return wrong_usage("--hosts does not divide --np");
     return start_processes(&config, argc, argv);
 }
+
+static const char *operand(int i)
+{
+    return i < KL_NCOLLS ? kl_colls[i].name : NULL;
+}
+
+const struct kl_command kl_command_perf = {
+    "perf", command, "measure and verify collectives", kl_perf_print_help, kl_perf_options, operand};
+const struct kl_command kl_command_perf_rank = {.name = "perf-rank", .run = rank_command}; /* started by `kolo perf` */

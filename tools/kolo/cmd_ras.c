@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/cmd.h"
 
-#include "base/error.h"
-#include "tools/kolo/options.h"
 #include "answer/output.h"
+#include "answer/record.h"
+#include "base/error.h"
+#include "tools/kolo/explain/record_print.h"
+#include "tools/kolo/options.h"
 #include "tools/kolo/ras_client.h"
+#include "tools/kolo/ras_nccl.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,6 +22,8 @@ struct asked {
     int pid, timeout, json, verbose, help;
     uint64_t watch;
     const char *address;
+    const char *nccl, *format, *from, *serve;
+    struct kl_opt_list faults;
 };
 
 static const struct kl_opt table[] = {
@@ -33,16 +38,31 @@ static const struct kl_opt table[] = {
      "ask the process that listens there (NCCL_RAS_ADDR); it answers callers on its own host only"},
     {'t', "timeout", KL_OPT_INT, offsetof(struct asked, timeout), 1, 3600, "SECONDS",
      "how long processes wait for others (default: 2)"},
+    {0, "nccl", KL_OPT_TEXT, offsetof(struct asked, nccl), 0, 0, "HOST[:PORT]",
+     "ask NCCL's RAS service of a running job, at its port 28028, and name the ranks that are behind, silent or dead"},
+    {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "FORMAT",
+     "text, json, or nccl: the JSON of NCCL's service, byte by byte"},
+    {0, "from", KL_OPT_TEXT, offsetof(struct asked, from), 0, 0, "FILE",
+     "with --format nccl or --serve: a status in JSON, instead of a job's"},
+    {0, "fault", KL_OPT_LIST, offsetof(struct asked, faults), 0, 0, "RANK=FAULT",
+     "with --format nccl or --serve: dead, unresponsive, behind[:N], init, error[:CODE], abort, finalize, destroy"},
+    {0, "serve", KL_OPT_TEXT, offsetof(struct asked, serve), 0, 0, "HOST[:PORT]",
+     "be a double of NCCL's service, with these faults, until it is ended"},
     KL_OPT_HELP(struct asked, help),
     KL_OPT_END,
 };
 
-static int usage(FILE *to)
+static void print_help(FILE *to)
 {
     fprintf(to, "usage: kolo ras [options]\n\nShow the state of the ranks of running jobs: which lag behind, which are "
                 "missing. Any "
                 "process of a job knows about all of it.\n\n");
     kl_opts_help(table, to);
+}
+
+static int usage(FILE *to)
+{
+    print_help(to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
 
@@ -209,24 +229,126 @@ static int look(const struct asked *a, int *asked_of)
     return finish(&f, a, *asked_of);
 }
 
-int cmd_ras(int argc, char **argv)
+/* ---- NCCL's service ---- */
+
+static int fail(void)
+{
+    fprintf(stderr, "kolo ras: %s\n", kl_error_text());
+    return EXIT_PROBLEM;
+}
+
+static int print_answer(const struct kl_record_answer *answer, const struct asked *a)
+{
+    if (a->json)
+        return kl_record_json(answer, stdout) || kl_record_has_problem(&answer->record) ? EXIT_PROBLEM : EXIT_OK;
+    kl_record_print(answer, a->verbose, stdout);
+    return kl_record_has_problem(&answer->record) ? EXIT_PROBLEM : EXIT_OK;
+}
+
+/* The status is read in the same way as a file. */
+static int ask_nccl(const struct asked *a)
+{
+    struct kl_record_answer *answer = calloc(1, sizeof *answer);
+    char *text = NULL;
+    const int quiet = kl_error_quiet(1);
+    ncclResult_t rc = answer ? kl_ras_nccl_ask(a->nccl, a->timeout ? a->timeout : USUAL_S, patience_ms(a), &text)
+                             : KL_NOMEM("an answer");
+
+    if (!rc) {
+        const struct kl_named_text t = {a->nccl, text, strlen(text)};
+
+        rc = kl_record_answer_make(&t, 1, answer);
+    }
+    kl_error_quiet(quiet);
+    const int status = rc ? fail() : print_answer(answer, a);
+
+    if (answer) kl_record_answer_fini(answer);
+    free(answer);
+    free(text);
+    return status;
+}
+
+/* The status of a file, or of the first job that is found. */
+static ncclResult_t find_report(const struct asked *a, json_t **report)
+{
+    struct kl_ras_process *process = NULL;
+    json_error_t error;
+    int n = 0;
+
+    if (a->from) {
+        *report = json_load_file(a->from, 0, &error);
+        return *report ? ncclSuccess : KL_FAIL(ncclInvalidUsage, "%s:%d: %s", a->from, error.line, error.text);
+    }
+    ncclResult_t rc = whom_to_ask(a, &process, &n);
+
+    if (!rc && !n)
+        rc = KL_FAIL(ncclInvalidUsage, "no process on this host has a communicator; --from FILE gives a status");
+    if (!rc) rc = ask_document(&process[0], a, "VERBOSE STATUS", patience_ms(a), report);
+    free(process);
+    return rc;
+}
+
+static int print_nccl(const struct asked *a)
+{
+    struct kl_ras_fault fault[KL_OPT_LIST_MAX];
+    json_t *report = NULL;
+    const int quiet = kl_error_quiet(1);
+    ncclResult_t rc = ncclSuccess;
+
+    for (int i = 0; i < a->faults.n && !rc; i++) rc = kl_ras_fault_read(a->faults.text[i], &fault[i]);
+    if (!rc) rc = find_report(a, &report);
+    if (!rc && a->serve)
+        rc = kl_ras_nccl_serve(a->serve, report, fault, a->faults.n);
+    else if (!rc)
+        rc = kl_ras_nccl_print(report, fault, a->faults.n, time(NULL), stdout);
+    json_decref(report);
+    kl_error_quiet(quiet);
+    if (rc == ncclInvalidArgument) return refuse(kl_error_text());
+    return rc ? fail() : EXIT_OK;
+}
+
+static const char *wrong_of(const struct asked *a)
+{
+    const bool nccl = a->format && !strcmp(a->format, "nccl");
+
+    if (!a->watch) return "-w 0 leaves no time between two questions; leave it out to ask once";
+    if (a->address && strlen(a->address) >= sizeof((struct kl_ras_process *)0)->name) return "--address is too long";
+    if (a->format && !nccl && strcmp(a->format, "json") && strcmp(a->format, "text"))
+        return "--format is text, json or nccl";
+    if (!nccl && !a->serve && (a->from || a->faults.n)) return "--from and --fault belong to --format nccl or --serve";
+    if (a->nccl && (nccl || a->serve || a->address || a->pid))
+        return "--nccl asks one service, and prints text or --json";
+    return NULL;
+}
+
+static int watch(const struct asked *a)
+{
+    int there = 0, status = look(a, &there);
+
+    while (a->watch != ONCE && there) {
+        fflush(stdout);
+        usleep((useconds_t)(a->watch * 1000));
+        printf(isatty(STDOUT_FILENO) ? "\x1b[H\x1b[J" : "\n");
+        status = look(a, &there);
+    }
+    return status;
+}
+
+static int command(int argc, char **argv)
 {
     struct asked a = {.watch = ONCE};
     char why[256];
-    int there = 0, end = kl_opts_parse(table, argc, argv, 1, &a, why, sizeof why);
+    const int end = kl_opts_parse(table, argc, argv, 1, &a, why, sizeof why);
 
     if (end < 0) return refuse(why);
     if (a.help) return usage(stdout);
     if (end < argc) return usage(stderr);
-    if (!a.watch) return refuse("-w 0 leaves no time between two questions; leave it out to ask once");
-    if (a.address && strlen(a.address) >= sizeof((struct kl_ras_process *)0)->name)
-        return refuse("--address is too long");
-    int status = look(&a, &there);
-    while (a.watch != ONCE && there) {
-        fflush(stdout);
-        usleep((useconds_t)(a.watch * 1000));
-        printf(isatty(STDOUT_FILENO) ? "\x1b[H\x1b[J" : "\n");
-        status = look(&a, &there);
-    }
-    return status;
+    if (wrong_of(&a)) return refuse(wrong_of(&a));
+    a.json |= a.format && !strcmp(a.format, "json");
+    if (a.nccl) return ask_nccl(&a);
+    return a.serve || (a.format && !strcmp(a.format, "nccl")) ? print_nccl(&a) : watch(&a);
 }
+
+const struct kl_command kl_command_ras = {
+    "ras",      command, "show the state of the ranks of running jobs: which lag behind, which are missing",
+    print_help, table,   NULL};

@@ -138,7 +138,7 @@ static int start(const struct run_options *o, const char *path, char **argv)
     return kl_launch(&job);
 }
 
-int cmd_run(int argc, char **argv)
+static int command(int argc, char **argv)
 {
     struct run_options o = {.nhosts = 1, .grace_ms = GRACE_MS};
     char why[256];
@@ -164,3 +164,6 @@ int cmd_run(int argc, char **argv)
     free(path);
     return code;
 }
+
+const struct kl_command kl_command_run = {"run",      command, "start a program on N ranks on this machine",
+                                          print_help, table,   NULL};

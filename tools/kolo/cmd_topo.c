@@ -40,12 +40,17 @@ static const struct kl_opt table[] = {
     KL_OPT_END,
 };
 
-static int usage(FILE *to)
+static void print_help(FILE *to)
 {
     fprintf(
         to,
         "usage: kolo topo [options]\n\nShow this machine, or one that a file describes, and the paths through it.\n\n");
     kl_opts_help(table, to);
+}
+
+static int usage(FILE *to)
+{
+    print_help(to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
 
@@ -159,7 +164,7 @@ static int finish(ncclResult_t rc)
     return !rc ? EXIT_OK : rc == ncclInvalidArgument ? EXIT_USAGE : EXIT_PROBLEM;
 }
 
-int cmd_topo(int argc, char **argv)
+static int command(int argc, char **argv)
 {
     struct asked a = {.format = "text"};
     char why[256];
@@ -185,3 +190,6 @@ int cmd_topo(int argc, char **argv)
     fprintf(stderr, "kolo topo: --format %s: expected text, xml, json or dot\n", a.format);
     return EXIT_USAGE;
 }
+
+const struct kl_command kl_command_topo = {
+    "topo", command, "show this machine or a topology file, and the paths through it", print_help, table, NULL};

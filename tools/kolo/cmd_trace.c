@@ -21,13 +21,18 @@ static const struct kl_opt table[] = {
     KL_OPT_END,
 };
 
-static int usage(FILE *to)
+static void print_help(FILE *to)
 {
     fprintf(to, "usage: kolo trace merge FILE... -o OUT\n\n"
                 "Merge the traces of several ranks (KOLO_TRACE) on the time axis of rank 0, for "
                 "https://ui.perfetto.dev, and say\n"
                 "which rank the others wait for.\n\n");
     kl_opts_help(table, to);
+}
+
+static int usage(FILE *to)
+{
+    print_help(to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
 
@@ -51,7 +56,7 @@ static int merge(const struct asked *a, char **files, int n)
 }
 
 /* Options may stand before, between and behind the files, which are moved to the front. */
-int cmd_trace(int argc, char **argv)
+static int command(int argc, char **argv)
 {
     struct asked a = {0};
     char why[256];
@@ -69,3 +74,11 @@ int cmd_trace(int argc, char **argv)
     if (!a.out) return refuse("where to? -o FILE");
     return merge(&a, argv + 2, n - 1);
 }
+
+static const char *operand(int i)
+{
+    return i ? NULL : "merge";
+}
+
+const struct kl_command kl_command_trace = {
+    "trace", command, "merge the traces of several ranks, and say which is late", print_help, table, operand};

@@ -38,7 +38,7 @@ static const struct kl_opt table[] = {
     KL_OPT_END,
 };
 
-static int usage(FILE *to)
+static void print_help(FILE *to)
 {
     fprintf(to, "usage: kolo tune [options]\n\nMeasure how long collectives take on this machine with each algorithm, "
                 "and keep the times: from then on\ncommunicators within this host choose by them, if all of their "
@@ -49,6 +49,11 @@ static int usage(FILE *to)
         to,
         "\nWith KOLO_TUNING=none they are not used. `kolo explain allreduce 1M --constants host` shows them beside the "
         "modelled ones.\n");
+}
+
+static int usage(FILE *to)
+{
+    print_help(to);
     return to == stdout ? EXIT_OK : EXIT_USAGE;
 }
 
@@ -155,7 +160,7 @@ static int measure(const char *path, const struct asked *a)
     return EXIT_OK;
 }
 
-int cmd_tune(int argc, char **argv)
+static int command(int argc, char **argv)
 {
     struct asked a = {.seconds = SECONDS};
     char why[256], path[KL_TUNING_PATH];
@@ -175,3 +180,6 @@ int cmd_tune(int argc, char **argv)
     if (a.show) return show(path);
     return a.forget ? forget(path) : measure(path, &a);
 }
+
+const struct kl_command kl_command_tune = {
+    "tune", command, "measure this machine, so that communicators choose by its times", print_help, table, NULL};

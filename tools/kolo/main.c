@@ -4,39 +4,34 @@
 #include "base/error.h"
 #include "include/nccl.h"
 #include "answer/output.h"
+#include "tools/kolo/help_json.h"
 #include "tools/kolo/spawn.h"
 
 #include <stdio.h>
 #include <string.h>
 
-struct command {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *summary;
-};
-
-/* A command without a summary is not shown. Ends with an empty row. */
-static const struct command commands[] = {
-    {"env", cmd_env, "list parameters, their defaults and current values"},
-    {"topo", cmd_topo, "show this machine or a topology file, and the paths through it"},
-    {"graph", cmd_graph, "show the search's results for a topology: rings, trees, tuning"},
-    {"explain", cmd_explain, "explain algorithms, channels, transports, NICs, and the effect of a change"},
-    {"perf", cmd_perf, "measure and verify collectives"},
-    {"perf-rank", cmd_perf_rank, NULL},
-    {"ras", cmd_ras, "show the state of the ranks of running jobs: which lag behind, which are missing"},
-    {"trace", cmd_trace, "merge the traces of several ranks, and say which is late"},
-    {"tune", cmd_tune, "measure this machine, so that communicators choose by its times"},
-    {"run", cmd_run, "start a program on N ranks on this machine"},
-    {NULL, NULL, NULL},
+static const struct kl_command *const commands[] = {
+    &kl_command_env,
+    &kl_command_topo,
+    &kl_command_graph,
+    &kl_command_explain,
+    &kl_command_perf,
+    &kl_command_perf_rank,
+    &kl_command_ras,
+    &kl_command_plugin,
+    &kl_command_trace,
+    &kl_command_tune,
+    &kl_command_run,
+    NULL,
 };
 
 static void usage(FILE *to)
 {
     fprintf(to, "usage: kolo COMMAND [options]\n\n");
-    for (const struct command *c = commands; c->name; c++)
-        if (c->summary) fprintf(to, "  %-8s %s\n", c->name, c->summary);
-    fprintf(to, "  %-8s %s\n  %-8s %s\n", "help", "print this, or the help of a COMMAND", "version",
-            "print the version of Kolo and of the NCCL API");
+    for (const struct kl_command *const *c = commands; *c; c++)
+        if ((*c)->summary) fprintf(to, "  %-8s %s\n", (*c)->name, (*c)->summary);
+    fprintf(to, "  %-8s %s\n  %-8s %s\n", "help", "print this, or the help of a COMMAND; --json: all of them as JSON",
+            "version", "print the version of Kolo and of the NCCL API");
     fprintf(to, "\n`kolo COMMAND --help` lists the options of a command.\n");
 }
 
@@ -55,14 +50,21 @@ static int finish(int status)
 
 static int run_command(int argc, char **argv)
 {
-    for (const struct command *c = commands; c->name; c++)
-        if (!strcmp(argv[0], c->name)) return finish(c->run(argc, argv));
+    for (const struct kl_command *const *c = commands; *c; c++)
+        if (!strcmp(argv[0], (*c)->name)) return finish((*c)->run(argc, argv));
 
     fprintf(stderr, "kolo: no command \"%s\"; `kolo --help` lists them\n", argv[0]);
     return EXIT_USAGE;
 }
 
-/* help, or help COMMAND as COMMAND --help. */
+static int print_json(void)
+{
+    if (!kl_help_json(commands, stdout)) return EXIT_OK;
+    fprintf(stderr, "%s\n", kl_error_text());
+    return EXIT_PROBLEM;
+}
+
+/* help, help --json, or help COMMAND as COMMAND --help. */
 static int help(const char *command)
 {
     char name[32], option[] = "--help", *words[] = {name, option, NULL};
@@ -71,6 +73,7 @@ static int help(const char *command)
         usage(stdout);
         return finish(EXIT_OK);
     }
+    if (!strcmp(command, "--json")) return print_json();
     snprintf(name, sizeof name, "%s", command);
     return run_command(2, words);
 }

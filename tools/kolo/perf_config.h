@@ -5,6 +5,7 @@
 
 #include "include/nccl.h"
 #include "plan/collective.h"
+#include "tools/kolo/options.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +26,8 @@ struct kl_perf_config {
     int iterations, warmups, aggregated, checks, cycles;
     int blocking; /* flags of kl_perf_blocking */
     int parallel_init, registration, misalign, per_iteration, cpu_time;
+    int graph_launches; /* 0: operations are issued one by one */
+    int null_stream, timestamps;
     uint64_t timeout_ms;
     const char *json;
 
@@ -53,5 +56,8 @@ int kl_perf_check_ranks(const struct kl_perf_config *config, int nranks, char *w
 uint64_t kl_perf_next_size(const struct kl_perf_config *config, uint64_t bytes);
 
 void kl_perf_print_help(FILE *to);
+
+/** Its options. */
+extern const struct kl_opt kl_perf_options[];
 
 #endif

@@ -108,9 +108,11 @@ static ncclResult_t connect_tcp(const char *text, uint64_t deadline, int *fd)
     return rc;
 }
 
-static ncclResult_t hear(int fd, uint64_t deadline, const char *who, FILE *to)
+ncclResult_t kl_ras_hear(int fd, uint64_t deadline, const char *who, FILE *to)
 {
+    enum { MOST_BYTES = 256 << 20 };
     char bytes[4096];
+    size_t heard = 0;
 
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -121,6 +123,8 @@ static ncclResult_t hear(int fd, uint64_t deadline, const char *who, FILE *to)
         if (n == 0) return ncclSuccess;
         if (n < 0 && errno != EINTR && errno != EAGAIN) return KL_FAIL_ERRNO("the connection with %s", who);
         if (n > 0) fwrite(bytes, 1, (size_t)n, to);
+        heard += n > 0 ? (size_t)n : 0;
+        if (heard > MOST_BYTES) return KL_FAIL(ncclRemoteError, "%s answers with more than 256 MiB", who);
     }
 }
 
@@ -132,7 +136,7 @@ static ncclResult_t talk(int fd, const char *question, uint64_t deadline, const 
 
     if (!to) return KL_NOMEM("an answer");
     enum kl_io io = kl_socket_send(fd, question, strlen(question), &wait);
-    ncclResult_t rc = io ? kl_io_fail(io, "asking %s", who) : hear(fd, deadline, who, to);
+    ncclResult_t rc = io ? kl_io_fail(io, "asking %s", who) : kl_ras_hear(fd, deadline, who, to);
     fclose(to);
     if (!rc) return ncclSuccess;
     free(*answer);

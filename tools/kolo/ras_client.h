@@ -9,6 +9,9 @@
 
 #include "include/nccl.h"
 
+#include <stdint.h>
+#include <stdio.h>
+
 /** A process that listens. */
 struct kl_ras_process {
     int pid; /* 0: an address, of whatever process */
@@ -23,5 +26,8 @@ ncclResult_t kl_ras_processes(struct kl_ras_process **process, int *n);
  * `timeout_ms`.
  */
 ncclResult_t kl_ras_ask(const struct kl_ras_process *process, const char *question, int timeout_ms, char **answer);
+
+/** The rest of an answer, until the service closes the connection. */
+ncclResult_t kl_ras_hear(int fd, uint64_t deadline, const char *who, FILE *to);
 
 #endif

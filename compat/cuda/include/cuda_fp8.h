@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * cuda_fp8.h - numbers of 8 bits: e4m3 (up to 448, no infinity) and e5m2 (up to 57344), with their pairs and fours.
+ * cuda_fp8.h - numbers of 8 bits: e4m3 (up to 448, no infinity) and e5m2 (up to 57344), with their pairs and fours; and
+ * e8m0, powers of two from 2^-127 to 2^127.
  *
  * Conversions round to nearest even; too large values become the largest number or, on request, infinity or NaN.
  */
@@ -11,6 +12,7 @@
 
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
+#include "device_types.h"
 #include "vector_types.h"
 
 #pragma GCC system_header
@@ -130,6 +132,73 @@ static inline __half2_raw __nv_cvt_fp8x2_to_halfraw2(__nv_fp8x2_storage_t x, __n
     r.y = __nv_cvt_fp8_to_halfraw((unsigned char)(x >> 8), kind).x;
     return r;
 }
+
+namespace __kolo
+{
+
+/** 2^(code - 127); 255 is NaN. */
+inline double of_e8m0(unsigned char code)
+{
+    return code == 0xff ? (double)bits_float(0x7fffffffu) : std::ldexp(1.0, (int)code - 127);
+}
+
+/** The sign is lost. Above 2^127: that, or NaN. */
+inline unsigned char to_e8m0(double x, __nv_saturation_t saturate, bool upward)
+{
+    int exponent;
+    double part = std::frexp(std::fabs(x), &exponent); /* 0.5 to 1, so that x = 2^(exponent - 1) times 1 to 2 */
+
+    if (x != x) return 0xff;
+    if (std::isinf(x)) return saturate == __NV_SATFINITE ? 0xfe : 0xff;
+    int code = exponent - 1 + 127 + (upward && part > 0.5);
+    if (part == 0 || code < 0) return 0;
+    return code <= 0xfe ? (unsigned char)code : saturate == __NV_SATFINITE ? 0xfe : 0xff;
+}
+
+} // namespace __kolo
+
+/* `rounding`: cudaRoundZero, or cudaRoundPosInf. */
+static inline __nv_fp8_storage_t __nv_cvt_double_to_e8m0(double x, __nv_saturation_t saturate,
+                                                         enum cudaRoundMode rounding)
+{
+    return __kolo::to_e8m0(x, saturate, rounding == cudaRoundPosInf);
+}
+
+static inline __nv_fp8_storage_t __nv_cvt_float_to_e8m0(float x, __nv_saturation_t saturate,
+                                                        enum cudaRoundMode rounding)
+{
+    return __kolo::to_e8m0((double)x, saturate, rounding == cudaRoundPosInf);
+}
+
+static inline __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_e8m0(__nv_bfloat16_raw x, __nv_saturation_t saturate,
+                                                              enum cudaRoundMode rounding)
+{
+    return __kolo::to_e8m0((double)__kolo::bfloat16_format::decode(x.x), saturate, rounding == cudaRoundPosInf);
+}
+
+static inline __nv_bfloat16_raw __nv_cvt_e8m0_to_bf16raw(__nv_fp8_storage_t x)
+{
+    return __nv_bfloat16((float)__kolo::of_e8m0(x));
+}
+
+struct __nv_fp8_e8m0 {
+    __nv_fp8_storage_t __x;
+    __nv_fp8_e8m0() = default;
+    explicit __nv_fp8_e8m0(float v) : __x(__kolo::to_e8m0((double)v, __NV_SATFINITE, true))
+    {
+    }
+    explicit __nv_fp8_e8m0(double v) : __x(__kolo::to_e8m0(v, __NV_SATFINITE, true))
+    {
+    }
+    explicit operator float() const
+    {
+        return (float)__kolo::of_e8m0(__x);
+    }
+    explicit operator double() const
+    {
+        return __kolo::of_e8m0(__x);
+    }
+};
 
 /* clang-format off */
 #define KOLO_CUDA_FP8(name, kind)                                                                                                          \

@@ -28,4 +28,23 @@ KOLO_CUDA_MAKE(double, double)
 
 #undef KOLO_CUDA_MAKE
 
+#define KOLO_CUDA_MAKE(name, type)                                                                                     \
+    static inline name make_##name(type x, type y, type z, type w)                                                     \
+    {                                                                                                                  \
+        name v;                                                                                                        \
+        v.x = x, v.y = y, v.z = z, v.w = w;                                                                            \
+        return v;                                                                                                      \
+    }
+KOLO_CUDA_MAKE(long4_16a, long)
+KOLO_CUDA_MAKE(long4_32a, long)
+KOLO_CUDA_MAKE(ulong4_16a, unsigned long)
+KOLO_CUDA_MAKE(ulong4_32a, unsigned long)
+KOLO_CUDA_MAKE(longlong4_16a, long long)
+KOLO_CUDA_MAKE(longlong4_32a, long long)
+KOLO_CUDA_MAKE(ulonglong4_16a, unsigned long long)
+KOLO_CUDA_MAKE(ulonglong4_32a, unsigned long long)
+KOLO_CUDA_MAKE(double4_16a, double)
+KOLO_CUDA_MAKE(double4_32a, double)
+#undef KOLO_CUDA_MAKE
+
 #endif

@@ -217,6 +217,23 @@ typedef struct double2 double2;
 typedef struct double3 double3;
 typedef struct double4 double4;
 
+/* Since CUDA 13 four large elements are aligned as the program says. */
+#define KOLO_CUDA_FOUR(name, type)                                                                                     \
+    struct KOLO_CUDA_ALIGN(16) name##_16a {                                                                            \
+        type x, y, z, w;                                                                                               \
+    };                                                                                                                 \
+    struct KOLO_CUDA_ALIGN(32) name##_32a {                                                                            \
+        type x, y, z, w;                                                                                               \
+    };                                                                                                                 \
+    typedef struct name##_16a name##_16a;                                                                              \
+    typedef struct name##_32a name##_32a;
+KOLO_CUDA_FOUR(long4, long)
+KOLO_CUDA_FOUR(ulong4, unsigned long)
+KOLO_CUDA_FOUR(longlong4, long long)
+KOLO_CUDA_FOUR(ulonglong4, unsigned long long)
+KOLO_CUDA_FOUR(double4, double)
+#undef KOLO_CUDA_FOUR
+
 /** Sizes of grids and blocks: missing ones are 1. */
 struct dim3 {
     unsigned int x, y, z;

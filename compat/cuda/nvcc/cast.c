@@ -137,14 +137,23 @@ void translate_cast(struct translation *t, uint32_t open)
     source_after(&t->source, end - 1, ")");
 }
 
+/* Is there a call in the operand? Its result may be void, which no function takes. */
+static bool may_be_void(const struct tokens *k, uint32_t open)
+{
+    return k->at[open].partner != NO_TOKEN && find_outside(k, open + 1, k->at[open].partner, " ( ") != NO_TOKEN;
+}
+
 void translate_static_cast(struct translation *t, uint32_t i)
 {
     const struct tokens *k = &t->source.tokens;
     uint32_t end = token_is(k, i + 1, "<") ? angle_end(k, i + 1) : NO_TOKEN;
-
     const char *cast = end == NO_TOKEN ? NULL : cast_to(t, i + 2, end);
 
-    if (cast) source_replace(&t->source, i, cast);
+    if (!cast) return;
+    source_replace(&t->source, i, cast);
+    if (is_integer(k, i + 2, end) || !token_is(k, end + 1, "(") || !may_be_void(k, end + 1)) return;
+    source_after(&t->source, end + 1, "(");
+    source_before(&t->source, k->at[end + 1].partner, ", __kolo::nothing())");
 }
 
 /* `int(x)`, not a declaration or the type of a function. */

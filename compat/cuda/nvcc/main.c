@@ -23,6 +23,7 @@ static const char help[] =
     "  -Xcompiler WORDS  -Xlinker WORDS              for the compiler, for the linker\n"
     "  --translate                                   show the C++ that kernels become\n"
     "  -v  --dryrun  --keep                          show commands, do not run them, keep intermediate files\n"
+    "  --list-options                                list all options: names, with or without value, used or not\n"
     "\n"
     "Options for GPUs (-gencode, -arch, -maxrregcount, -Xptxas ...) are accepted and do nothing; others go to the "
     "compiler.\n";
@@ -38,6 +39,9 @@ int main(int argc, char **argv)
             rc = fputs(version, stdout) < 0;
         } else if (options.help) {
             rc = fputs(help, stdout) < 0;
+        } else if (options.list) {
+            options_list(stdout);
+            rc = ferror(stdout);
         } else if (!options.input_count && !options.order.count && options.phase != PHASE_DEVICE_LINK) {
             fputs("kolo-nvcc: no input files (kolo-nvcc --help)\n", stderr);
         } else if (places_find(&places)) {

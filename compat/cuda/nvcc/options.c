@@ -46,6 +46,7 @@ static const struct option table[] = {
     {" -keep --keep -save-temps --save-temps ", FLAG, "keep"},
     {" -V --version ", FLAG, "version"},
     {" -h --help ", FLAG, "help"},
+    {" --list-options ", FLAG, "list"},
     {" -use_fast_math --use_fast_math ", FLAG, "fast"},
     {" -G --device-debug ", FLAG, "-G"},
     {" -expt-extended-lambda --expt-extended-lambda -extended-lambda --extended-lambda ", FLAG, "lambda"},
@@ -175,9 +176,9 @@ static bool set_flag(struct options *o, const char *which)
     const struct {
         const char *name;
         bool *flag;
-    } flags[] = {{"run", &o->run},        {"shared", &o->shared},  {"verbose", &o->verbose},
-                 {"dryrun", &o->dry_run}, {"keep", &o->keep},      {"version", &o->version},
-                 {"help", &o->help},      {"fast", &o->fast_math}, {"-G", &o->debug_device}};
+    } flags[] = {{"run", &o->run},        {"shared", &o->shared},   {"verbose", &o->verbose}, {"dryrun", &o->dry_run},
+                 {"keep", &o->keep},      {"version", &o->version}, {"help", &o->help},       {"list", &o->list},
+                 {"fast", &o->fast_math}, {"-G", &o->debug_device}};
 
     for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++)
         if (!strcmp(which, phases[i].name) && o->phase != PHASE_DEVICE_LINK) o->phase = phases[i].phase;
@@ -480,4 +481,15 @@ void options_drop(struct options *o)
     words_drop(&o->dependencies);
     words_drop(&o->link);
     words_drop(&o->order);
+}
+
+void options_list(FILE *to)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        enum action action = table[i].action;
+        const char *effect = action == REFUSED ? "refused" : action <= IGNORE_VALUE ? "ignored" : "used";
+
+        fprintf(to, "%.*s\t%s\t%s\n", (int)strlen(table[i].names) - 2, table[i].names + 1,
+                takes_value(&table[i]) ? "value" : "none", effect);
+    }
 }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /** Words, in order; ends with NULL. */
 struct words {
@@ -48,7 +49,7 @@ struct options {
     struct words dependencies; /* -MD and related options: for compilations, but not of preprocessed files */
     struct words link;         /* libraries, their folders, arguments of -Xlinker */
     struct words order;        /* inputs that are libraries or objects, and -l, as they came */
-    bool shared, verbose, dry_run, keep, version, help, fast_math, per_thread, debug_device;
+    bool shared, verbose, dry_run, keep, version, help, list, fast_math, per_thread, debug_device;
     bool run;            /* -run: start the linked program */
     bool static_runtime; /* -cudart static */
 };
@@ -56,5 +57,8 @@ struct options {
 /** Read the command line. False: something was wrong with it, and has been told. */
 bool options_read(struct options *o, int argc, const char *const *argv);
 void options_drop(struct options *o);
+
+/** Print a line for each option, with tabs between: its names, "value" or "none", and "used", "ignored" or "refused". */
+void options_list(FILE *to);
 
 #endif

@@ -36,7 +36,7 @@ bool places_find(struct places *p)
     static const char *const cuda[] = {("../" KOLO_LIBDIR "/kolo/cuda"), "../lib/kolo/cuda", "lib/kolo/cuda", "..",
                                        NULL};
     static const char *const nccl[] = {("../" KOLO_LIBDIR "/kolo/nccl"), "../lib/kolo/nccl", "lib/kolo/nccl", NULL};
-    static const char *const include[] = {"../include", "include", NULL};
+    static const char *const include[] = {"../include/kolo", "include", NULL};
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     char *slash;

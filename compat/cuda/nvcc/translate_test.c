@@ -95,6 +95,8 @@ static const struct {
      "T t(x); g(sizeof(T)); return __kolo::cast_to<T>(x) + __kolo::cast_to<T>(x) + __kolo::cast_to<T>(x);", NULL},
     {"template <class T> struct S { __device__ T f() { return (T)x; } }; __device__ int g() { return (T)x; }",
      "return __kolo::cast_to<T>(x); } };  int g() { return (T)x; }", NULL},
+    {"template <class R> __device__ R f() { return static_cast<R>(g(1)) + static_cast<R>(2); }",
+     "__kolo::cast_to<R>((g(1), __kolo::nothing())) + __kolo::cast_to<R>(2)", NULL},
     {"__host__ __device__ void f() { k<<<1, 1>>>(); }", "push(1, 1)", NULL},
     {"void f() { tex2D(a, b); }", "tex2D(a, b)", NULL},
     {"void f() { a = (int)x; }", "a = (int)x;", "cast"},

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "device/host/bulk_copy.h"
+#include "coll/engine/profile.h"
 #include "coll/schedule/func.h"
 #include "coll/schedule/signature.h"
 
@@ -126,6 +127,8 @@ static struct kl_exchange_entry *pack(struct kl_exchange *x, const struct kl_tas
     p->connector = NULL;
     p->next = NULL;
     p->stalls = 0;
+    p->profiled = false;
+    p->event = x->event;
     return p;
 }
 
@@ -228,6 +231,7 @@ static void replace(struct kl_exchange *x, size_t i)
 {
     struct kl_exchange_entry *p = x->active[i], *next = p->next;
 
+    if (x->profiler) kl_exec_profile_message_end(p->connector);
     forget_last(x, p);
     if (next) {
         next->connector = p->connector;
@@ -260,9 +264,16 @@ static enum kl_progress carry(struct kl_exchange *x, struct kl_exchange_entry *p
     return *rc ? KL_DONE : got == KL_STALLED ? carried : got;
 }
 
+static void profile(const struct kl_exchange *x, struct kl_exchange_entry *p)
+{
+    p->profiled = true;
+    kl_exec_profile_message_begin(x->profiler, p->event, p->connector);
+}
+
 static enum kl_progress move(struct kl_exchange *x, struct kl_exchange_entry *p, ncclResult_t *rc)
 {
     if (!p->connector->ready) return KL_STALLED;
+    if (x->profiler && !p->profiled) profile(x, p);
     if (p->connector->transport->progress) return carry(x, p, rc);
     if (p->func == KL_FUNC_SEND) return kl_message_send(&p->message, p->connector, &x->loans);
     return kl_message_recv(&p->message, p->connector, &x->loans, rc);

@@ -29,6 +29,8 @@ struct kl_exchange_entry {
     uint32_t round;                 /* in which the pair meets */
     uint32_t stalls;                /* polls in a row without progress */
     bool waits;                     /* for an earlier one */
+    bool profiled;                  /* its events have begun */
+    void *event;                    /* of a profiler, for the call; NULL: none */
 };
 
 /** The queue for a peer, in one direction. */
@@ -52,6 +54,8 @@ struct kl_exchange {
     size_t received;       /* bytes, from other ranks */
     bool begun;
     struct kl_zcopy_offers loans;
+    const struct kl_profiler *profiler; /* NULL: none; and the event of the message that is added next */
+    void *event;
 };
 
 /** `rounds` holds nranks entries. `lending`: how others may read send buffers in place. `select`: see

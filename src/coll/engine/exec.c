@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "coll/algorithms/algorithms.h"
+#include "coll/engine/profile.h"
 #include "coll/pipeline/edges.h"
 #include "coll/pipeline/pipeline.h"
 #include "coll/schedule/ordered.h"
@@ -24,9 +25,9 @@ struct kl_exec {
     struct kl_chooser chooser; /* the user's */
 
     /* the runner's */
-    struct kl_edges *links[KL_ALGORITHMS_MAX][KL_MAX_CHANNELS]; /* made at first use */
-    unsigned char *ops;                                         /* one per channel */
-    struct kl_channel_work *shares;                             /* the shares, by channel */
+    struct kl_edges *links[KL_ALGORITHMS][KL_MAX_CHANNELS]; /* made at first use */
+    unsigned char *ops;                                     /* one per channel */
+    struct kl_channel_work *shares;                         /* the shares, by channel */
     size_t op_stride;
     const struct kl_algorithm *running; /* NULL: no collective has begun */
     struct kl_agreement agreement;
@@ -35,11 +36,12 @@ struct kl_exec {
     int notice_from;  /* the rank that a notice waits for; -1: none */
     int ops_used, ops_left;
     bool op_done[KL_MAX_CHANNELS];
-    uint8_t way;                   /* kl_exec_way */
-    int linked[KL_ALGORITHMS_MAX]; /* channels whose links are ready, from 0 on */
-    bool messages;                 /* an exchange is under way */
+    uint8_t way;               /* kl_exec_way */
+    int linked[KL_ALGORITHMS]; /* channels whose links are ready, from 0 on */
+    bool messages;             /* an exchange is under way */
     bool wide;
     struct kl_exchange exchange;
+    struct kl_exec_profile profile;
     struct kl_redop scaled; /* operator of the running collective, if its scalar was read at its begin */
     alignas(64) unsigned char scratch[KL_SCRATCH_BYTES];
 };
@@ -84,8 +86,10 @@ static ncclResult_t make_ops(struct kl_exec *e)
     e->ops = kl_inject_aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
     if (!e->ops) return KL_NOMEM("operations");
     KL_TRY(make_shares(e, nchannels));
-    return kl_exchange_init(&e->exchange, c->rank, c->nranks, c->connections, c->rounds, &c->lending,
-                            &e->agreement.select);
+    KL_TRY(kl_exchange_init(&e->exchange, c->rank, c->nranks, c->connections, c->rounds, &c->lending,
+                            &e->agreement.select));
+    e->exchange.profiler = c->profiling.profiler;
+    return ncclSuccess;
 }
 
 ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec)
@@ -96,9 +100,11 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     memset(e, 0, sizeof *e);
     e->config = *config;
     e->chooser.tuning = config->tuning;
+    e->chooser.tuner = config->tuner;
     e->chooser.memory = config->memory;
     e->chooser.ordered = config->ordered;
     kl_agreement_init(&e->agreement, &config->facts);
+    e->profile.profiler = config->profiling.profiler;
     e->notice_from = -1;
     e->direct_row = kl_algorithm_find(KL_FUNC_ALL_REDUCE, KL_ALGO_MAPPED, KL_PROTO_SIMPLE, KL_REACH_ALL);
     e->wide = kl_ll_wide_works();
@@ -132,11 +138,20 @@ void kl_exec_free(struct kl_exec *e)
 
 /* ---- the user's side ---- */
 
-static const char *const algo_names[KL_ALGO_NAMES] = {
-    "TREE", "RING",     "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS",         "NVLS_TREE",
-    "PAT",  "ONE_SHOT", "FLAT",           "ORDERED",       "ORDERED_RING", "MAPPED",
-};
-static const char *const proto_names[KL_PROTOS] = {"LL", "LL128", "SIMPLE"};
+uint64_t kl_exec_tag(const struct kl_exec *e)
+{
+    return e->chooser.limits ? e->chooser.limits->tag : 0;
+}
+
+const char *kl_exec_algo_name(const struct kl_task *t)
+{
+    return t->choice.messages ? "MESSAGES" : kl_algo_log_name[kl_algorithms[t->choice.algorithm]->algo];
+}
+
+const char *kl_exec_proto_name(const struct kl_task *t)
+{
+    return kl_proto_log_name[t->choice.proto];
+}
 
 static size_t elem_bytes(const struct kl_exec *e, const struct kl_task *t)
 {
@@ -146,9 +161,7 @@ static size_t elem_bytes(const struct kl_exec *e, const struct kl_task *t)
 static void log_choice(const struct kl_exec *e, const struct kl_task *t)
 {
     KL_INFO(KL_TUNING, "%s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}", kl_func_info[t->func].name,
-            t->count * elem_bytes(e, t),
-            t->choice.messages ? "MESSAGES" : algo_names[kl_algorithms[t->choice.algorithm]->algo],
-            proto_names[t->choice.proto], t->choice.cut.nchannels - 1);
+            t->count * elem_bytes(e, t), kl_exec_algo_name(t), kl_exec_proto_name(t), t->choice.cut.nchannels - 1);
     if (e->chooser.limits && e->chooser.limits->tag)
         KL_INFO(KL_TUNING, "%s: userProfilerTag %#" PRIx64, kl_func_info[t->func].name, e->chooser.limits->tag);
 }
@@ -267,6 +280,14 @@ enum kl_progress kl_exec_connect_all(struct kl_exec *e, ncclResult_t *rc)
 
 /* ---- collectives ---- */
 
+static int row_of(const struct kl_algorithm *a)
+{
+    int row = 0;
+
+    while (kl_algorithms[row] != a) row++;
+    return row;
+}
+
 static void *op_of(const struct kl_exec *e, int channel)
 {
     return e->ops + (size_t)channel * e->op_stride;
@@ -328,6 +349,18 @@ static void fill_share(const struct kl_exec *e, const struct kl_task *t, const s
     fill_way(e, t, share);
 }
 
+static void *event_of(const struct kl_exec *e, const struct kl_task *t)
+{
+    return e->config.profiling.event_of(e->config.profiling.ctx, t);
+}
+
+static void profile_begin(struct kl_exec *e, const struct kl_task *t, int row, int channel)
+{
+    e->profile.parent = event_of(e, t);
+    kl_exec_profile_begin(&e->profile, channel, kl_algorithms[row], op_of(e, channel), e->links[row][channel],
+                          &e->shares[channel]);
+}
+
 static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more)
 {
     const struct kl_algorithm *a = kl_algorithms[row];
@@ -342,11 +375,13 @@ static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more
         share->end = t->count;
         if (!a->one_channel) kl_partition_range(&t->choice.cut, c, &share->first, &share->end);
         a->start(a, op_of(e, c), e->links[row][c], share);
+        if (e->profile.profiler) profile_begin(e, t, row, c);
         e->op_done[c] = false;
     }
     e->ops_used = e->ops_left = nchannels;
     e->running = a;
-    e->way = kl_select_way(KL_COPY_STAGED, a->algo == KL_ALGO_FLAT && e->shares[0].hierarchical, false);
+    e->way = kl_select_way(KL_COPY_STAGED, a->algo == KL_ALGO_FLAT && e->shares[0].hierarchical, false) |
+             (t->choice.by_tuner ? KL_SELECT_BY_TUNER : 0);
 }
 
 enum kl_progress kl_exec_try_now(struct kl_exec *e, const struct kl_task *t, ncclResult_t *rc)
@@ -361,8 +396,10 @@ enum kl_progress kl_exec_try_now(struct kl_exec *e, const struct kl_task *t, ncc
     share->more = false;
     share->first = 0;
     share->end = t->count;
-    e->way = kl_select_way(KL_COPY_STAGED, false, false);
+    e->way = kl_select_way(KL_COPY_STAGED, false, false) | (t->choice.by_tuner ? KL_SELECT_BY_TUNER : 0);
+    if (e->profile.profiler) profile_begin(e, t, row, 0);
     const bool done = a->at_once(e->ops, e->links[row][0], share, rc);
+    if (done && e->profile.profiler) kl_exec_profile_end(&e->profile, 0, e->links[row][0]);
     if (done && !*rc) return KL_DONE;
     e->op_done[0] = false;
     e->ops_used = e->ops_left = 1;
@@ -411,6 +448,7 @@ static enum kl_progress progress_ops(struct kl_exec *e, ncclResult_t *rc)
         got = KL_MOVED;
         if (g != KL_DONE) continue;
         e->op_done[c] = true;
+        if (e->profile.profiler) kl_exec_profile_end(&e->profile, c, e->links[row_of(e->running)][c]);
         if (--e->ops_left) continue;
         e->running = NULL;
         return KL_DONE;
@@ -427,6 +465,7 @@ static ncclResult_t begin_messages(struct kl_exec *e, const struct kl_task *ring
     for (uint64_t i = first; i < end; i++) {
         const struct kl_task *t = &ring[i & mask];
         if (i < sent && t->func == KL_FUNC_SEND) continue;
+        if (e->profile.profiler) e->exchange.event = event_of(e, t);
         KL_TRY(kl_exchange_add(&e->exchange, t, elem_bytes(e, t)));
     }
     return ncclSuccess;
@@ -473,6 +512,7 @@ static ncclResult_t begin_spread(struct kl_exec *e, const struct kl_task *t)
 
     KL_TRY(kl_exchange_reserve(&e->exchange, (size_t)messages));
     e->messages = true;
+    if (e->profile.profiler) e->exchange.event = event_of(e, t);
     for (int i = 0; i < messages; i++) {
         const struct kl_task message = message_of(e, t, i / 2, i % 2);
         KL_TRY(kl_exchange_add(&e->exchange, &message, elem_bytes(e, &message)));
@@ -617,8 +657,16 @@ uint8_t kl_exec_way(const struct kl_exec *e)
 
 /* ---- failures ---- */
 
+/* Events of an operation that has failed end as well. */
+static void stop_events(struct kl_exec *e)
+{
+    for (int c = 0; e->running && c < e->ops_used; c++)
+        if (!e->op_done[c]) kl_exec_profile_end(&e->profile, c, e->links[row_of(e->running)][c]);
+}
+
 void kl_exec_reset(struct kl_exec *e)
 {
+    if (e->profile.profiler) stop_events(e);
     kl_exchange_reset(&e->exchange);
     e->messages = false;
     e->running = NULL;
@@ -656,14 +704,6 @@ int kl_exec_blocked_on(struct kl_exec *e, bool gone)
 
 /* ---- in words ---- */
 
-static int row_of(const struct kl_algorithm *a)
-{
-    int row = 0;
-
-    while (kl_algorithms[row] != a) row++;
-    return row;
-}
-
 static void print_operations(struct kl_exec *e, const struct kl_printer *to)
 {
     const struct kl_algorithm *a = e->running;
@@ -671,7 +711,7 @@ static void print_operations(struct kl_exec *e, const struct kl_printer *to)
 
     for (int c = 0; c < e->ops_used; c++)
         if (!e->op_done[c])
-            kl_print_operation(to, algo_names[a->algo], c, a->blocked_on(op_of(e, c), false), e->links[row][c]);
+            kl_print_operation(to, kl_algo_log_name[a->algo], c, a->blocked_on(op_of(e, c), false), e->links[row][c]);
 }
 
 void kl_exec_print(struct kl_exec *e, const struct kl_printer *to)

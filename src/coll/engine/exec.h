@@ -26,6 +26,7 @@ struct kl_exec_config {
     int rank, nranks;
     const struct kl_connect *graph; /* pointers here outlive the exec */
     const struct kl_tuning *tuning;
+    struct kl_tuner *tuner;                      /* NULL: none */
     const struct kl_p2p_round *rounds;           /* nranks */
     const struct kl_redop (*redops)[ncclNumOps]; /* by type, by operation */
     struct kl_connections *connections;
@@ -37,6 +38,11 @@ struct kl_exec_config {
     size_t chain_bytes; /* bytes of a chunk of rooted functions between processes, at most; 0: a slot's; the same on all
                       * ranks */
     struct kl_step_watch steps; /* called by the runner's thread */
+    struct kl_profiling {
+        const struct kl_profiler *profiler;                       /* NULL: none */
+        void *(*event_of)(void *ctx, const struct kl_task *task); /* handle of the event of a task's call, or NULL */
+        void *ctx;
+    } profiling;
 };
 
 ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec **exec);
@@ -64,6 +70,13 @@ ncclResult_t kl_exec_reserve(struct kl_exec *exec, size_t messages);
  * failure, with DONE.
  */
 enum kl_progress kl_exec_try_now(struct kl_exec *exec, const struct kl_task *task, ncclResult_t *rc);
+
+/** The program's tag of the calls that are chosen for now (struct kl_limits); 0: none. */
+uint64_t kl_exec_tag(const struct kl_exec *exec);
+
+/** NCCL's names of the algorithm and protocol that were chosen. Constant. */
+const char *kl_exec_algo_name(const struct kl_task *task);
+const char *kl_exec_proto_name(const struct kl_task *task);
 
 /** Continue a collective; `more`: others of the same algorithm follow. *rc is set on failure, with DONE. */
 enum kl_progress kl_exec_collective(struct kl_exec *exec, const struct kl_task *task, bool more, ncclResult_t *rc);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum { PIECE_BYTES = 4096 }; /* bytes combined at a time, so that all operands stay in the nearest cache */
+enum { GRAIN_BYTES = 16 };   /* of chunks of one loop, as NCCL cuts them */
 
 /* ---- loops ---- */
 
@@ -22,6 +23,11 @@ static void begin_loop(const struct kl_pipeline *op, struct kl_lane *lane)
 {
     size_t chunks = chunks_per_loop(op), share = (op->share->end - lane->first + chunks - 1) / chunks;
 
+    if (chunks > 1) { /* elements have 1, 2, 4 or 8 bytes */
+        size_t grain = GRAIN_BYTES / op->share->elem_bytes;
+
+        share = (share + grain - 1) & ~(grain - 1);
+    }
     lane->chunk = share < op->most ? share : op->most;
     lane->hop = 0;
 }
@@ -370,6 +376,36 @@ static void prepare(struct kl_pipeline *op, int number)
     lane->prepared = lane->move.count;
     if (lane->prepared && op->links->moved_here) want_result(op, &lane->move);
 }
+
+/* ---- counting ---- */
+
+static void count_loop(const struct kl_pipeline *op, int number, struct kl_pipeline_steps *steps)
+{
+    for (int hop = 0; hop < op->lane[number].hops; hop++) {
+        struct kl_pipeline at = *op;
+        at.lane[number].hop = hop;
+        const struct kl_pipeline_move m = next_move(&at, number);
+        for (uint32_t set = m.count ? m.hop.recv : 0; set; set &= set - 1) steps->recv[first_edge(set)]++;
+        for (uint32_t set = m.count ? m.hop.send : 0; set; set &= set - 1) steps->send[first_edge(set)]++;
+    }
+}
+
+void kl_pipeline_count(const void *memory, struct kl_pipeline_steps *steps)
+{
+    struct kl_pipeline op = *(const struct kl_pipeline *)memory;
+
+    memset(steps, 0, sizeof *steps);
+    for (int i = 0; i < op.schedule->lanes; i++) {
+        struct kl_lane *lane = &op.lane[i];
+        while (lane->hops && lane->first < op.share->end) {
+            count_loop(&op, i, steps);
+            lane->first += lane->chunk * chunks_per_loop(&op);
+            if (lane->first < op.share->end) begin_loop(&op, lane);
+        }
+    }
+}
+
+/* ---- lanes ---- */
 
 /* Must the lane before this one go on first? */
 static bool is_ahead(const struct kl_pipeline *op, int number)

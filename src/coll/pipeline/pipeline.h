@@ -49,6 +49,14 @@ struct kl_pipeline {
     struct kl_lane lane[KL_LANES_MAX];
 };
 
+/** Chunks that an operation receives and sends, by edge. */
+struct kl_pipeline_steps {
+    int recv[KL_EDGES_MAX], send[KL_EDGES_MAX];
+};
+
+/** Count them. `op`: started, not progressed. It takes as long as there are hops. */
+void kl_pipeline_count(const void *op, struct kl_pipeline_steps *steps);
+
 void kl_pipeline_start(const struct kl_algorithm *a, void *op, struct kl_edges *links,
                        const struct kl_channel_work *share);
 enum kl_progress kl_pipeline_progress(void *op, ncclResult_t *rc);

@@ -2,12 +2,12 @@
 /**
  * allreduce_ring.c - reduce-scatter, then all-gather, in one pass around a ring; nranks chunks per loop.
  *
- * Chunk c is begun by the rank with index c and finished by its predecessor in the ring. For 3 ranks, index 0:
+ * Chunk c is finished by the rank with index c and begun by its successor in the ring, as NCCL does. For 3 ranks, index 0:
  *
  *      hop             0     1           2                 3           4
- *      receives              2           1                 0           2
+ *      receives              1           0                 2           1
  *      and             begin add         add and finish    keep        keep
- *      sends           0     2           1                 0
+ *      sends           2     1           0                 2
  *
  * Source: Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations (JPDC 2009).
  */
@@ -29,7 +29,7 @@ static uint32_t actions(int nranks, int hop)
 
 static struct kl_hop hop_at(const struct kl_position *p, int lane, int hop)
 {
-    int chunk = kl_wrap(p->index - hop % p->nranks, p->nranks);
+    int chunk = kl_wrap(p->index - 1 - hop % p->nranks, p->nranks);
 
     (void)lane;
     return (struct kl_hop){

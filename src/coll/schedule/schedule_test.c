@@ -351,11 +351,11 @@ static void heads_that_meet_in_the_network(void **state)
 static void schedules_agree_with_the_drawings(void **state)
 {
     static const struct kl_hop ring_of_3[] = {
-        {0, 1, KL_HOP_FIRST, 0, 0, 0},
-        {1, 1, KL_HOP_REDUCE, 2, 2, 0},
-        {1, 1, KL_HOP_REDUCE | KL_HOP_FINISH | KL_HOP_KEEP, 1, 1, 0},
-        {1, 1, KL_HOP_KEEP, 0, 0, 0},
-        {1, 0, KL_HOP_KEEP, 2, 2, 0},
+        {0, 1, KL_HOP_FIRST, 2, 2, 0},
+        {1, 1, KL_HOP_REDUCE, 1, 1, 0},
+        {1, 1, KL_HOP_REDUCE | KL_HOP_FINISH | KL_HOP_KEEP, 0, 0, 0},
+        {1, 1, KL_HOP_KEEP, 2, 2, 0},
+        {1, 0, KL_HOP_KEEP, 1, 1, 0},
     };
     static const int in_a_row[] = {0, 1, 2, 3, 4, 5, 6, 7}, in_pairs[] = {0, 4, 1, 5, 2, 6, 3, 7},
                      all_at_once[] = {0, 4, 2, 6, 1, 5, 3, 7};

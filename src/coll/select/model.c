@@ -30,6 +30,8 @@ enum {
     MERGE_WAITS = 3,
     LINE = 64
 };
+/* A private cache keeps much of a buffer up to KEPT times its size; of the last level a core may count on SHARED times its private cache, all cores on 1/PART. */
+enum { KEPT = 2, SHARED = 4, PART = 2 };
 /* Copies take longer than measured alone: data come from another core's cache, and others use the same memory. */
 static const double TOGETHER = 1.5, TANGLED = 2.5;
 
@@ -102,11 +104,20 @@ static double line_waits(const struct kl_select_facts *f, int func, size_t bytes
     return func == KL_FUNC_ALL_TO_ALL && bytes / (size_t)f->nranks > KL_SELECT_BOARD_PART ? TANGLED * each : 0;
 }
 
+/* Of data that stay in the last level of the caches, or come from memory and go there. */
+static double copied_kib_ns(const struct kl_select_facts *f, int func, size_t bytes)
+{
+    const struct kl_profile *p = &f->profile;
+    const bool stays = kl_select_touched(func, bytes, f->nranks) <= (size_t)p->last_kib * 1024 / PART;
+
+    return stays || p->out_kib_ns < p->copy_kib_ns ? p->copy_kib_ns : p->out_kib_ns;
+}
+
 static double staged_ns(const struct kl_select_facts *f, const struct moved *m, int func, size_t bytes)
 {
     const double lines = m->across * 1024 / LINE * line_waits(f, func, bytes);
 
-    return ranks_per_core(f) * ((m->written + m->read) * f->profile.copy_kib_ns * TOGETHER + lines);
+    return ranks_per_core(f) * ((m->written + m->read) * copied_kib_ns(f, func, bytes) * TOGETHER + lines);
 }
 
 static double turns_ns(const struct kl_select_facts *f, int func)
@@ -117,14 +128,12 @@ static double turns_ns(const struct kl_select_facts *f, int func)
     return m > 1 ? 2 * m * m * TURN_NS : TURN_NS;
 }
 
-/* Are the pages huge of the buffers that the kernel reads? The more ranks share a core, the longer it takes until they are: an all-to-all of 2 MiB with 8 ranks on 2
- * CPUs took 3.5 to 4.2 ms in its first 20 ms by the kernel, 1.4 to 1.6 ms staged, and 1.0 ms by the kernel later. */
+/* Are the pages huge of the buffers that the kernel reads? */
 static bool is_huge(const struct kl_select_facts *f, int func, size_t bytes)
 {
     const size_t part = func == KL_FUNC_ALL_GATHER ? bytes / (size_t)f->nranks : bytes;
-    const int m = ranks_per_core(f);
 
-    return f->profile.huge_pages && part >= (size_t)HUGE * (size_t)(m > 2 ? m / 2 : 1);
+    return f->profile.huge_pages && part >= (size_t)HUGE;
 }
 
 static double kernel_ns(const struct kl_select_facts *f, const struct moved *m, int func, size_t bytes)
@@ -166,9 +175,6 @@ float kl_select_hierarchical_saves(const struct kl_select_facts *f, int func, si
 }
 
 /* ---- stores ---- */
-
-/* A private cache keeps much of a buffer up to KEPT times its size; of the last level a core may count on SHARED times its private cache, all cores on 1/PART. */
-enum { KEPT = 2, SHARED = 4, PART = 2 };
 
 size_t kl_select_nt_from(const struct kl_select_facts *f)
 {

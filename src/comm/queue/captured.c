@@ -135,6 +135,7 @@ static ncclResult_t capture(ncclComm_t comm, const struct kl_queued *ops, size_t
     c->handle = comm->handle;
     for (size_t i = 0; i < n; i++) {
         c->op[i] = ops[i];
+        c->op[i].call = (struct kl_profile_call){.event = NULL}; /* replays have no call */
         c->used[i] = ops[i].stream;
         if (!ops[i].task.redop) continue;
         c->redop[i] = *ops[i].task.redop;

@@ -349,6 +349,7 @@ static ncclResult_t enter_and_launch(ncclComm_t comms)
     ncclResult_t rc = enter_all(comms, &end);
 
     if (!rc) rc = launch_all(comms);
+    kl_comm_profile_group_ended(); /* before calls that may end its communicator */
     for (ncclComm_t c = comms; c != end; c = c->group_next)
         kl_handle_leave_as_issuer(c); /* it stays entered: it is in the group */
     return rc;
@@ -452,12 +453,14 @@ ncclResult_t kl_group_end(void)
 
     KL_TRY(close_group("ncclGroupEnd", &outermost, &c));
     if (!outermost) return ncclSuccess;
+    kl_comm_profile_group_ends();
     if (c.rc) {
         drop_calls(c.calls, false);
         adopt_first_error();
     } else {
         c.rc = run_group(c.calls, c.comms);
     }
+    kl_comm_profile_group_ended();
     leave_all(c.comms);
     return c.rc;
 }
@@ -483,6 +486,7 @@ ncclResult_t kl_group_simulate_end(float *time_us)
     KL_TRY(close_group("ncclGroupSimulateEnd", &outermost, &c));
     if (!outermost) return ncclSuccess;
     drop_calls(c.calls, false);
+    kl_comm_profile_group_ended();
     if (c.rc)
         adopt_first_error();
     else

@@ -5,6 +5,7 @@
 #include "comm/queue/issue.h"
 
 #include "comm/queue/captured.h"
+#include "comm/queue/group.h"
 #include "comm/queue/record.h"
 
 #include <stdlib.h>
@@ -30,6 +31,7 @@ static void enqueue(ncclComm_t comm, struct kl_stream *stream)
 
     q->stream = stream;
     q->number = kl_stream_number(stream);
+    if (comm->profile) q->call = kl_comm_profile_call();
     comm->queued_several_streams |= stream != comm->queued->stream;
     comm->queued_to_self |= kl_func_is_message(q->task.func) && q->task.peer == comm->rank;
 }
@@ -43,8 +45,23 @@ static ncclResult_t put_in_ring(ncclComm_t comm, const struct kl_task *task)
     return ncclSuccess;
 }
 
+static __attribute__((noinline)) void launch_profiled(ncclComm_t comm, struct kl_stream *stream)
+{
+    kl_comm_profile_note(comm, kl_load_relaxed(&comm->tasks_taken), kl_comm_profile_call());
+    kl_comm_record(comm, stream, kl_ticks());
+    kl_comm_profile_launch_begin(comm, stream, 1);
+    const bool done = kl_comm_try_run_now(comm, stream, 1, true);
+    if (!done) kl_comm_launch(comm, stream, 1, 0);
+    kl_comm_profile_launch_end(comm, 1);
+    if (!done) kl_comm_run_inline(comm);
+}
+
 static inline void launch(ncclComm_t comm, struct kl_stream *stream)
 {
+    if (comm->profile) {
+        launch_profiled(comm, stream);
+        return;
+    }
     kl_comm_record(comm, stream, kl_ticks());
     if (kl_comm_try_run_now(comm, stream, 1, true)) return;
     kl_comm_launch(comm, stream, 1, 0);
@@ -82,8 +99,21 @@ static __attribute__((noinline)) ncclResult_t issue_traced(ncclComm_t comm, stru
     return rc;
 }
 
+static __attribute__((noinline)) ncclResult_t issue_profiled(ncclComm_t comm, struct kl_task *task,
+                                                             struct kl_stream *stream)
+{
+    const int depth = kl_group_open() ? kl_group_depth.depth : 0;
+    struct kl_profile_event call;
+
+    kl_comm_profile_call_begin(comm, task, stream, kl_exec_tag(comm->exec), depth, &call);
+    ncclResult_t rc = comm->trace ? issue_traced(comm, task, stream) : issue(comm, task, stream);
+    kl_comm_profile_call_end(&call, depth);
+    return rc;
+}
+
 ncclResult_t kl_comm_issue(ncclComm_t comm, struct kl_task *task, struct kl_stream *stream)
 {
+    if (comm->profile) return issue_profiled(comm, task, stream);
     return comm->trace ? issue_traced(comm, task, stream) : issue(comm, task, stream);
 }
 

@@ -23,6 +23,7 @@ ncclResult_t kl_comm_reserve(ncclComm_t comm, size_t ntasks)
     free(comm->tasks); /* none is in flight */
     comm->tasks = larger;
     comm->task_room = room;
+    if (comm->profile) KL_TRY(kl_comm_profile_reserve(comm, room));
     return kl_exec_reserve(comm->exec, room);
 }
 
@@ -46,6 +47,7 @@ ncclResult_t kl_comm_record_empty(ncclComm_t comm, struct kl_task *task)
 
 static void record_queued(ncclComm_t comm, const struct kl_queued *op, uint64_t now)
 {
+    if (comm->profile) kl_comm_profile_note(comm, kl_load_relaxed(&comm->tasks_taken), op->call);
     *kl_comm_task(comm, kl_load_relaxed(&comm->tasks_taken)) = op->task;
     kl_comm_record(comm, op->stream, now);
 }
@@ -120,8 +122,10 @@ static void launch(ncclComm_t comm, const struct kl_queued *ops, size_t n, bool 
     uint32_t joins = apart ? kl_comm_launch_joins(comm, ops, n, stream) : 0;
 
     record_all(comm, ops, n);
-    if (!joins && kl_comm_try_run_now(comm, stream, (uint32_t)n, alone)) return;
-    kl_comm_launch(comm, stream, (uint32_t)n, joins);
+    if (comm->profile) kl_comm_profile_launch_begin(comm, stream, (uint32_t)n);
+    if (joins || !kl_comm_try_run_now(comm, stream, (uint32_t)n, alone))
+        kl_comm_launch(comm, stream, (uint32_t)n, joins);
+    if (comm->profile) kl_comm_profile_launch_end(comm, (uint32_t)n);
 }
 
 void kl_comm_launch_together(ncclComm_t comm, const struct kl_queued *ops, size_t n, bool alone)

@@ -11,6 +11,7 @@
 #include "comm/diagnosis/trace_file.h"
 
 #include "base/clock.h"
+#include "base/env_plugin.h"
 #include "base/log.h"
 #include "device/host/wait.h"
 #include "os/process.h"
@@ -131,6 +132,7 @@ static ncclResult_t create_exec(ncclComm_t comm)
         .nranks = comm->nranks,
         .graph = comm->connect,
         .tuning = &comm->tuning,
+        .tuner = comm->tuner,
         .rounds = comm->rounds,
         .redops = (const struct kl_redop(*)[ncclNumOps])comm->redops,
         .connections = comm->connections,
@@ -145,6 +147,7 @@ static ncclResult_t create_exec(ncclComm_t comm)
         .facts = comm->facts,
         .processes = comm->shared->rank_map.nprocesses > 1,
         .chain_bytes = kl_comm_chain_bytes(comm),
+        .profiling = {.profiler = kl_comm_profiler(comm), .event_of = kl_comm_profile_event, .ctx = comm},
         .steps = {.step = *comm->config.trace ? note_step : NULL, .ctx = comm},
     };
 
@@ -166,6 +169,7 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     comm->calls = calloc(KL_CALLS, sizeof *comm->calls);
     if (!comm->tasks || !comm->calls) return KL_NOMEM("operations");
     kl_bootstrap_on_query(comm->bootstrap, kl_desync_check_answer, comm);
+    if (comm->profile) KL_TRY(kl_comm_profile_reserve(comm, comm->task_room));
     KL_TRY(create_exec(comm));
     KL_TRY(kl_comm_init_pages(comm));
     kl_prepost_init(comm);
@@ -303,6 +307,7 @@ static ncclComm_t allocate(const struct kl_comm_params *params)
     kl_clock_init(&comm->clock);
     pthread_mutex_init(&comm->failure.lock, NULL);
     kl_comm_config_load(&comm->config);
+    kl_env_plugin_log();
     comm->blocking = kl_comm_config_blocking(&comm->config, &comm->nccl_config);
     return comm;
 }

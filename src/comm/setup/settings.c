@@ -10,8 +10,10 @@
 #include "comm/comm.h"
 #include "device/config.h"
 #include "graph/config.h"
+#include "graph/tuner.h"
 #include "net/net.h"
 #include "os/fault_inject.h"
+#include "os/profiler.h"
 #include "topo/config.h"
 
 #include <stdio.h>
@@ -19,9 +21,9 @@
 #include <string.h>
 
 const struct kl_param_set *const kl_comm_param_sets[] = {
-    &kl_log_param_set,    &kl_bootstrap_param_set, &kl_comm_param_set,
-    &kl_device_param_set, &kl_net_param_set,       &kl_topo_param_set,
-    &kl_graph_param_set,  &kl_inject_param_set,    NULL};
+    &kl_log_param_set,  &kl_bootstrap_param_set, &kl_comm_param_set,     &kl_device_param_set,
+    &kl_net_param_set,  &kl_tuner_param_set,     &kl_profiler_param_set, &kl_net_plugin_param_set,
+    &kl_topo_param_set, &kl_graph_param_set,     &kl_inject_param_set,   NULL};
 
 /* ---- the settings of this rank ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** incoming.c - the receiver's half of link.h: messages become steps of the fifo. */
-#include "transport/net/link.h"
+#include "transport/net/profile.h"
 
 #include "base/error.h"
 #include "transport/ll.h"
@@ -46,7 +46,9 @@ static ncclResult_t ask_first(struct kl_net_link *l, struct kl_net_step *s)
 
     if (!has_room(l)) return ncclSuccess;
     int quiet = kl_error_quiet(1);
+    if (l->profile) kl_net_profile_hand_over(l);
     ncclResult_t rc = l->net->irecv(l->connection, 1, &recv, &s->first);
+    if (l->profile) kl_net_profile_handed_over();
     kl_error_quiet(quiet);
     if (rc) return lose(l, rc);
     if (s->first) s->state = KL_NET_ASKED;
@@ -133,7 +135,10 @@ static ncclResult_t ask_data(struct kl_net_link *l, struct kl_net_step *s, const
     if (!s->data) find_place(l, s, rx);
     if (!s->data || s->state == KL_NET_COMPLETE) return ncclSuccess;
     const struct kl_net_recv recv = {.data = s->data, .bytes = s->bytes};
-    KL_TRY(l->net->irecv(l->connection, 1, &recv, &s->second));
+    if (l->profile) kl_net_profile_hand_over(l);
+    ncclResult_t rc = l->net->irecv(l->connection, 1, &recv, &s->second);
+    if (l->profile) kl_net_profile_handed_over();
+    if (rc) return rc;
     if (s->second) s->state = KL_NET_ASKED_DATA;
     return ncclSuccess;
 }
@@ -203,6 +208,7 @@ enum kl_progress kl_net_incoming_progress(struct kl_net_link *l, const struct kl
     if (l->cancelled) return KL_STALLED;
     while (!*rc && receive_step(l, rx, rc)) moved = true;
     if (!*rc) moved |= publish_steps(l, rc);
+    if (l->profile) kl_net_profile_update(l);
     if (*rc) return KL_DONE;
     return moved ? KL_MOVED : KL_STALLED;
 }

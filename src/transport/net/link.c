@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/net/link.h"
+#include "transport/net/profile.h"
 
 #include "base/error.h"
 #include "os/fault_inject.h"
@@ -81,6 +81,7 @@ void kl_net_link_free(struct kl_net_link *l, bool sends)
 {
     if (!l) return;
     if (l->connection) (sends ? l->net->close_send : l->net->close_recv)(l->connection);
+    kl_net_profile_free(l->profile);
     if (l->memory) munmap(l->memory, l->mapped);
     free(l->loss);
     free(l);

@@ -41,6 +41,8 @@ struct kl_net_step {
     bool in_place;        /* received where the receiver wants it, not in the slot */
 };
 
+struct kl_net_profile; /* profile.h */
+
 struct kl_net_link {
     const struct kl_net *net;
     void *connection; /* NULL: not there yet, or (not `connected`) an attempt */
@@ -67,6 +69,8 @@ struct kl_net_link {
     bool long_steps; /* a step may be larger than a slot: it waits for a wanted address then */
     bool refused;    /* a step that does not fit was published: its data and later ones are not received */
     char *loss;      /* the reason why no more data come; NULL: still open */
+
+    struct kl_net_profile *profile; /* NULL: no profiler is told of its steps */
 };
 
 /** With memory for a fifo of this shape. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** outgoing.c - the sender's half of link.h: steps of the fifo become messages. */
-#include "transport/net/link.h"
+#include "transport/net/profile.h"
 
 #include "transport/ll.h"
 
@@ -78,6 +78,15 @@ static ncclResult_t send_second(struct kl_net_link *l, struct kl_net_step *s)
     return l->net->isend(l->connection, s->data, s->bytes, 0, NULL, &s->second);
 }
 
+static ncclResult_t hand_over(struct kl_net_link *l, struct kl_net_step *s)
+{
+    if (l->profile) kl_net_profile_hand_over(l);
+    ncclResult_t rc = send_first(l, s);
+    if (!rc) rc = send_second(l, s);
+    if (l->profile) kl_net_profile_handed_over();
+    return rc;
+}
+
 /* Start as many sends as the net takes. */
 static bool send_steps(struct kl_net_link *l, ncclResult_t *rc)
 {
@@ -86,7 +95,7 @@ static bool send_steps(struct kl_net_link *l, ncclResult_t *rc)
     for (;; moved = true) {
         struct kl_net_step *s = step_at(l, l->out.step);
         if (s->state != KL_NET_WHOLE && !open_step(l, s)) return moved;
-        if ((*rc = send_first(l, s)) || (*rc = send_second(l, s))) return moved;
+        if ((*rc = hand_over(l, s))) return moved;
         if (!s->first || (s->data && !s->second)) return moved;
         s->state = KL_NET_COMPLETE;
         l->out.step++;
@@ -124,6 +133,7 @@ enum kl_progress kl_net_outgoing_progress(struct kl_net_link *l, ncclResult_t *r
     if (l->cancelled) return KL_STALLED;
     bool moved = send_steps(l, rc);
     if (!*rc) moved |= release_steps(l, rc);
+    if (l->profile) kl_net_profile_update(l);
     if (*rc) return KL_DONE;
     return moved ? KL_MOVED : KL_STALLED;
 }

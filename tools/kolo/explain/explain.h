@@ -7,8 +7,11 @@
  *     pair.c     how two GPUs talk, and why not better
  *     nics.c     which NIC serves which GPU, and which serves none
  *     diff.c     what a change would change
+ *     order.c    in which order an operation adds, and where that order changes
+ *     traffic.c  bytes of an operation over each link and NIC
  *     log.c      problems that a log of NCCL shows, beside the plan
  *     bench.c    problems that a table of nccl-tests shows, beside the model
+ *     record.c   ranks that others wait for, in flight records, status of RAS, traces
  *     files.c       files by themselves: the question follows from their content
  *
  * A question asks src/answer/, which collects its findings in plain structs and makes JSON of them, and prints them for people.
@@ -33,12 +36,17 @@ struct kl_explain_request {
     struct kl_cluster_options options;
     struct kl_cluster_request cluster; /* what they ask for */
     const char *type, *op;             /* of the data, NULL where not given */
+    const char *tuner;                 /* --tuner */
     struct kl_opt_list topos;          /* every --topo: diff takes two; elsewhere the last counts */
     struct kl_opt_list machines;       /* and so every --machine */
     struct kl_opt_list releases;       /* every --nccl: diff takes two; elsewhere the last counts */
     struct kl_opt_list logs, benches;  /* --log, --bench: questions by themselves; more files may follow as words */
     int json, help;
-    int all;                 /* search: every attempt, not merged */
+    int all;                        /* search: every attempt, not merged */
+    int lint, registered, captured; /* order */
+    const char *element, *group, *root,
+        *vs;                 /* order: lists of numbers, and a size, setting or release to compare with */
+    const char *pod;         /* traffic: hosts of a pod, or the pod of each host */
     const char *question;    /* its name, as it was asked */
     const char *const *word; /* behind the question: "64M", or "GPU/0" "NET/3" */
     int nwords;
@@ -63,8 +71,11 @@ ncclResult_t kl_explain_search(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_pair(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_nics(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_diff(const struct kl_explain_request *q, FILE *to);
+ncclResult_t kl_explain_order(const struct kl_explain_request *q, FILE *to);
+ncclResult_t kl_explain_traffic(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_log(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_bench(const struct kl_explain_request *q, FILE *to);
+ncclResult_t kl_explain_record(const struct kl_explain_request *q, FILE *to);
 
 /** Tell the kind of each file, say it, and answer the question that suits: `word` are files. */
 ncclResult_t kl_explain_files(const struct kl_explain_request *q, FILE *to);

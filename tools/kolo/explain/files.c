@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** files.c - `kolo explain FILE...`: the question follows from the files' content. */
+#include "answer/record.h"
 #include "base/error.h"
 #include "tools/kolo/explain/explain.h"
 #include "topo/input.h"
@@ -10,16 +11,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { FILES = 64 };
+enum { FILES = 4096 };
 
 static const char LOG[] = "a log of NCCL", TABLE[] = "a table of nccl-tests",
                   LOG_AND_TABLE[] = "a log of NCCL with a table, which follows";
 
 /* Files by their kind; a text may be a log and a table. */
 struct sorted {
-    const char *machine[FILES], *log[FILES], *table[FILES];
-    int machines, logs, tables;
-    enum kl_input_kind kind; /* of the first */
+    const char *machine[FILES], *log[FILES], *table[FILES], *record[FILES];
+    int machines, logs, tables, records;
+    enum kl_input_kind kind, kind_of_record; /* of the first */
 };
 
 /* Standard input is read twice: to tell its kind, and to answer. Its text goes to memory that takes its place. */
@@ -60,9 +61,15 @@ static ncclResult_t refuse(const char *file, enum kl_input_kind kind)
                        "neighbouring ranks (Slurm: --switches, the topology plugin), and a topology file here",
                        file, kl_input_name(kind));
     return KL_FAIL(ncclInvalidUsage,
-                   "%s is %s%s%s; kolo explain reads topology files, text of nvidia-smi and lspci, logs and "
-                   "tables",
+                   "%s is %s%s%s; kolo explain reads topology files, text of nvidia-smi and lspci, logs, "
+                   "tables, flight records, status of RAS, reports of Inspector and traces",
                    file, kl_input_name(kind), use ? "; " : "", use ? use : "");
+}
+
+static void add_record(struct sorted *s, const char *file, enum kl_input_kind kind)
+{
+    if (!s->records) s->kind_of_record = kind;
+    s->record[s->records++] = file;
 }
 
 static ncclResult_t sort(const struct kl_explain_request *q, struct sorted *s)
@@ -77,11 +84,22 @@ static ncclResult_t sort(const struct kl_explain_request *q, struct sorted *s)
             s->machine[s->machines++] = q->word[i];
         else if (in.kind == KL_INPUT_LOG)
             s->log[s->logs++] = q->word[i];
+        else if (kl_record_reads(in.kind))
+            add_record(s, q->word[i], in.kind);
         else if (in.kind != KL_INPUT_TABLE && in.kind != KL_INPUT_TABLE_JSON)
             return refuse(q->word[i], in.kind);
         if (in.kind == KL_INPUT_TABLE || in.kind == KL_INPUT_TABLE_JSON || in.table) s->table[s->tables++] = q->word[i];
     }
     return ncclSuccess;
+}
+
+/* Files beside records answer other questions. */
+static ncclResult_t check_records(const struct sorted *s)
+{
+    if (!s->records || !(s->machines + s->logs + s->tables)) return ncclSuccess;
+    return KL_FAIL(ncclInvalidArgument,
+                   "%s is %s: give records of calls by themselves, without logs, tables and topologies", s->record[0],
+                   kl_input_name(s->kind_of_record));
 }
 
 /* The beginning of the first line. */
@@ -132,18 +150,27 @@ static ncclResult_t ask_machines(struct kl_explain_request *r, const struct sort
     return ask(r, s->machine, 1, s->kind == KL_INPUT_TOPOLOGY ? kl_input_name(s->kind) : NULL, kl_explain_search, to);
 }
 
+static ncclResult_t answer(struct kl_explain_request *r, const struct sorted *s, bool json, FILE *to)
+{
+    KL_TRY(check_records(s));
+    if (s->records) return ask_files(r, s->record, s->records, kl_input_name(s->kind_of_record), kl_explain_record, to);
+    if (!s->logs && !s->tables) return ask_machines(r, s, to);
+    if (s->machines > 1)
+        return KL_FAIL(ncclInvalidArgument, "%d topologies beside a log or table: give one", s->machines);
+    if (s->machines) r->options.topo = s->machine[0];
+    if (s->logs) KL_TRY(ask_files(r, s->log, s->logs, s->tables ? LOG_AND_TABLE : LOG, kl_explain_log, to));
+    if (!s->tables || (s->logs && json)) return ncclSuccess; /* JSON is one document */
+    if (s->logs) fprintf(to, "\n");
+    return ask_files(r, s->table, s->tables, TABLE, kl_explain_bench, to);
+}
+
 ncclResult_t kl_explain_files(const struct kl_explain_request *q, FILE *to)
 {
     struct kl_explain_request r = *q;
-    struct sorted s = {.machines = 0};
+    struct sorted *s = calloc(1, sizeof *s);
+    ncclResult_t rc = s ? sort(q, s) : KL_NOMEM("names of files");
 
-    KL_TRY(sort(q, &s));
-    if (!s.logs && !s.tables) return ask_machines(&r, &s, to);
-    if (s.machines > 1)
-        return KL_FAIL(ncclInvalidArgument, "%d topologies beside a log or table: give one", s.machines);
-    if (s.machines) r.options.topo = s.machine[0];
-    if (s.logs) KL_TRY(ask_files(&r, s.log, s.logs, s.tables ? LOG_AND_TABLE : LOG, kl_explain_log, to));
-    if (!s.tables || (s.logs && q->json)) return ncclSuccess; /* JSON is one document */
-    if (s.logs) fprintf(to, "\n");
-    return ask_files(&r, s.table, s.tables, TABLE, kl_explain_bench, to);
+    if (!rc) rc = answer(&r, s, q->json, to);
+    free(s);
+    return rc;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "answer/record.h"
 #include "base/error.h"
 #include "tools/kolo/explain/explain.h"
 #include "tools/kolo/explain/log_print.h"
@@ -12,6 +13,10 @@ ncclResult_t kl_explain_log(const struct kl_explain_request *q, FILE *to)
     ncclResult_t rc;
 
     if (!file) return KL_NOMEM("names of files");
+    if (kl_record_answer_suits(file, q->logs.n + q->nwords)) {
+        free(file);
+        return kl_explain_record(q, to);
+    }
     rc = kl_log_answer_make(file, q->logs.n + q->nwords, &q->cluster, &a);
     if (!rc && q->json)
         rc = kl_log_json(&a, to);

@@ -298,12 +298,22 @@ template <class To, class From> inline constexpr To cast(From x)
     }
 }
 
-/** The same to a type that a template was given: any type. */
+/** `(x, nothing())` is x, and nothing() if x is void. */
+struct nothing {
+};
+template <class T> inline constexpr T &&operator,(T &&x, nothing)
+{
+    return static_cast<T &&>(x);
+}
+
+/** The same to a type that a template was given: any type, void too. */
 template <class To, class From> inline constexpr To cast_to(From &&x)
 {
     using number = std::remove_cv_t<std::remove_reference_t<From>>;
 
-    if constexpr (std::is_floating_point<number>::value && std::is_integral<To>::value)
+    if constexpr (std::is_void<To>::value)
+        return (void)x;
+    else if constexpr (std::is_floating_point<number>::value && std::is_integral<To>::value)
         return cast<To, number>(x);
     else
         return (To)static_cast<From &&>(x);

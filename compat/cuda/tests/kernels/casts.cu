@@ -45,10 +45,40 @@ __global__ void convert(const float *in, converted *out)
     c->of_template = convert_to<int>(x);
 }
 
+/* The result of a call, cast to the type of a wrapper's parameter: void, an integer, a class. */
+template <class R, class F> __device__ R call(F f)
+{
+    return static_cast<R>(f());
+}
+
+struct pair {
+    int a, b;
+};
+
+__global__ void call_all(int *out)
+{
+    call<void>([out] { out[0] = 1; });
+    call<void>([out] { return out[1] = 2; });
+    out[2] = call<int>([out] { return (float)out[4] + 1e10f; });
+    out[3] = call<pair>([] { return pair{3, 4}; }).b;
+    call<int &>([out]() -> int & { return out[4]; }) = 5;
+}
+
+static void test_calls()
+{
+    int *out = managed<int>(5);
+
+    call_all<<<1, 1>>>(out);
+    DONE();
+    EXPECT(out[0] == 1 && out[1] == 2 && out[2] == INT_MAX && out[3] == 4 && out[4] == 5);
+    CUDA(cudaFree(out));
+}
+
 static void test(int)
 {
     const float values[] = {2.5f, -2.5f, 3e9f, -3e9f, 1e30f, -1e30f, NAN, INFINITY, -INFINITY, 0.9f};
     const int n = sizeof values / sizeof values[0];
+    test_calls();
     float *in = managed<float>(n);
     converted *c = managed<converted>(n);
 

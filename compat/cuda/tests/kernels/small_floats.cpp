@@ -137,9 +137,27 @@ static void eights()
     OF_CODES(__half_raw, (uint64_t)(long long)code<__nv_fp8_e5m2>(x.x));
 }
 
+#ifdef SCALES
+static void scales()
+{
+    for (auto rounding : {cudaRoundZero, cudaRoundPosInf})
+        for (auto saturate : {__NV_SATFINITE, __NV_NOSAT}) {
+            OF_FLOATS(__nv_cvt_float_to_e8m0(x, saturate, rounding));
+            OF_FLOATS(__nv_cvt_double_to_e8m0(x * 1.0000000001, saturate, rounding));
+            OF_CODES(__nv_bfloat16_raw, (uint64_t)__nv_cvt_bfloat16raw_to_e8m0(x, saturate, rounding));
+        }
+    OF_CODES(__half_raw, (uint64_t)__nv_cvt_e8m0_to_bf16raw((__nv_fp8_storage_t)x.x).x);
+    OF_CODES(__half_raw, (float)code<__nv_fp8_e8m0>(x.x));
+    OF_FLOATS(__nv_fp8_e8m0(x).__x);
+}
+#endif
+
 int main()
 {
     fill();
+#ifdef SCALES
+    scales();
+#endif
     halves();
     bfloats();
     eights();

@@ -11,9 +11,11 @@ fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
+[ -n "$(grep -l e8m0 "$toolkit/include/cuda_fp8.h")" ] && scales=-DSCALES || scales= # since CUDA 12.8
+
 # say HEADERS: the program's output with them.
 say() {
-    g++ -std=c++17 -w -O1 -ffp-contract=off -I "$1" "$here/small_floats.cpp" -o "$scratch/program"
+    g++ -std=c++17 -w -O1 -ffp-contract=off $scales -I "$1" "$here/small_floats.cpp" -o "$scratch/program"
     "$scratch/program"
 }
 say "$toolkit/include" >"$scratch/theirs"

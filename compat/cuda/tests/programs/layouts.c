@@ -100,6 +100,9 @@ static void structs_of_the_runtime(void)
     SIZE(dim3);
     SIZE(float4);
     SIZE(double4);
+    SIZE(double4_16a);
+    SIZE(double4_32a);
+    SIZE(longlong4_32a);
     SIZE(uchar3);
 }
 

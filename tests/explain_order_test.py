@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`kolo explain order` and `traffic`: worked examples, verdicts, lints, refusals, and docs/order.md, whose blocks are all that their commands
+print. KOLO_RENEW=1 writes them anew, to be read before they are kept."""
+import json
+import os
+import re
+import shlex
+import unittest
+
+import tool
+
+PAGE = "docs/order.md"
+H100 = f"{tool.DATA}/synthetic/h100-nvsw-8nic-400g.xml"
+
+
+def order(*words):
+    return json.loads(tool.good("explain", "order", *words, "--json"))
+
+
+def traffic(*words):
+    return json.loads(tool.good("explain", "traffic", *words, "--json"))
+
+
+class Order(tool.Case):
+    def test_ring(self):
+        a = order("allreduce", "4000", "--topo", H100, "--gpus", "0,1,2,3", "--nccl", "2.26.3", "--with", "NCCL_ALGO=ring",
+                  "--with", "NCCL_PROTO=simple")
+        self.assertEqual([(r["first"], r["count"]) for r in a["ranges"]], [(0, 252), (252, 252), (504, 252), (756, 244)])
+        self.assertEqual(len(a["sums"]), 4)
+        counts = a["invariant"]["counts"]
+        self.assertEqual((counts["verdict"], counts["code"]), ("no", "ring_moves"))
+        self.assertIsNotNone(counts["first_difference"])
+        self.assertTrue(any("allreduce:tree" in s["set"] and s["verdict"] == "yes" for s in a["cheapest"]))
+
+    def test_exact(self):
+        a = order("allreduce", "4000", "--topo", H100, "--type", "int32", "--with", "NCCL_ALGO=ring")
+        self.assertEqual({v["verdict"] for v in a["invariant"].values()}, {"yes"})
+        self.assertEqual(a["lints"], [])
+
+    def test_switch_is_undefined(self):
+        a = order("allreduce", "64M", "--topo", H100, "--nccl", "2.30.7")
+        self.assertEqual((a["algorithm"], a["invariant"]["runs"]["verdict"]), ("NVLS", "unknown"))
+        self.assertEqual(a["arithmetic"]["rounding"], "switch")
+
+    def test_limit_helps(self):
+        a = order("allreduce", "128K", "--topo", H100, "--hosts", "2", "--nccl", "2.30.7", "--with", "NCCL_ALGO=allreduce:tree")
+        self.assertEqual(a["invariant"]["counts"]["verdict"], "no")
+        m = a["same_tree_sum_prefix"]
+        b = order("allreduce", "128K", "--topo", H100, "--hosts", "2", "--nccl", "2.30.7", "--with", "NCCL_ALGO=allreduce:tree",
+                  "--with", f"NCCL_MAX_NCHANNELS={m}", "--with", "NCCL_NVLS_ENABLE=0")
+        self.assertEqual(b["invariant"]["counts"]["verdict"], "yes")
+
+    def test_registered_buffers_of_24_channels(self):
+        a = order("allreduce", "64M", "--topo", H100, "--nccl", "2.30.7", "--with", "NCCL_ALGO=ring", "--with", "NCCL_PROTO=simple")
+        self.assertEqual(a["channels"] == 24, a["invariant"]["registered"]["code"] == "registered_16")
+
+    def test_lints(self):
+        a = order("allreduce", "128K", "--topo", H100, "--hosts", "2", "--nccl", "2.30.7", "--with", "NCCL_ALGO=allreduce:tree",
+                  "--with", "NCCL_MIN_NCHANNELS=8", "--lint")
+        self.assertTrue({"trees_differ", "pin_useless", "others_free"} <= {x["code"] for x in a["lints"]})
+
+    def test_release(self):
+        a = order("allreduce", "400000", "--topo", H100, "--nccl", "2.28.9", "--with", "NCCL_ALGO=ring", "--with", "NCCL_PROTO=ll",
+                  "--vs", "2.29.2")
+        self.assertFalse(a["vs"]["equal"])
+
+    def test_refusals(self):
+        for words in (["allgather", "1M"], ["alltoall", "1M"], ["nothing"], ["allreduce", "1M", "--vs", "x"],
+                      ["allreduce", "1M", "--element", "a"], ["reduce", "1M", "--root", "99"]):
+            with self.subTest(words):
+                p = tool.run("explain", "order", *words, "--topo", H100)
+                self.assertIn(p.returncode, (1, 2))
+                self.assertEqual(len(p.stderr.strip().split("\n")), 1)
+
+
+class Traffic(tool.Case):
+    def test_ring(self):
+        size = 64 << 20
+        a = traffic("allreduce", "64M", "--topo", H100, "--hosts", "2", "--nccl", "2.30.7", "--with", "NCCL_ALGO=ring",
+                    "--with", "NCCL_PROTO=simple")
+        self.assertEqual(a["payload_bytes"], 16 * 2 * size * 15 // 16)
+        self.assertEqual(sum(n["wire_bytes"]["out"] for n in a["nics"]), a["across_hosts"])
+        self.assertEqual(sum(h["wire_bytes"]["in"] for h in a["by_host"]), a["across_hosts"])
+        self.assertEqual(sum(r["wire_bytes"] for r in a["rails"]), a["across_hosts"])
+
+    def test_pods(self):
+        words = ("allreduce", "64M", "--topo", H100, "--hosts", "8", "--nccl", "2.30.7", "--with", "NCCL_ALGO=ring", "--pod")
+        mixed, together = traffic(*words, "0,1,0,1,0,1,0,1"), traffic(*words, "4")
+        self.assertEqual(mixed["across_pods"], mixed["across_hosts"])  # each hop of a ring
+        self.assertEqual(mixed["across_pods"], 4 * together["across_pods"])  # two hops of eight
+        best = mixed["best_order"]
+        self.assertEqual(best["across_pods"], together["across_pods"])
+        self.assertEqual(sorted(best["hosts"]), list(range(8)))
+        self.assertEqual(len({h % 2 for h in best["hosts"][:4]}), 1)
+        self.assertEqual(together["best_order"], {"hosts": list(range(8)), "across_pods": together["across_pods"]})
+        for pods, code in (("0,1", 1), ("0", 2), ("x", 2)):
+            p = tool.run("explain", "traffic", *words, pods)
+            self.assertEqual((p.returncode, len(p.stderr.strip().split("\n"))), (code, 1), p.stderr)
+
+    def test_missing_nic(self):
+        a = traffic("allreduce", "64M", "--topo", H100, "--hosts", "2", "--without", "NET/3")
+        self.assertNotIn(3, [n["net"] for n in a["nics"]])
+
+
+class Page(tool.Case):
+    def test_page(self):
+        with open(PAGE, encoding="utf-8") as f:
+            page = f.read()
+
+        def now(block):
+            command = block.group(1)
+            return f"```\n$ {command}\n{tool.good(*shlex.split(command)[1:])}```"
+
+        new = re.sub(r"```\n\$ (kolo .*)\n(?:(?!```).*\n)*```", now, page)
+        if os.environ.get("KOLO_RENEW"):
+            with open(PAGE, "w", encoding="utf-8") as f:
+                f.write(new)
+        else:
+            self.assertEqual(new, page)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** faulty_net.c - a net plugin (v12) with one fault, which FAULTY_NET names. Without a fault it would be the example. */
+#define NET_SYMBOL_OF(version) example
+#include "examples/plugins/net/tcp.c"
+
+#include <sched.h>
+#include <stdio.h>
+
+#undef NET_SYMBOL
+enum { SLOW_US = 50000, PATIENT_TESTS = 1500, LEAK = 512, ODD_BYTES = 4097, SMALL = 8192 };
+
+struct net_plugin ncclNetPlugin_v12;
+static const char *fault = "";
+
+static int has(const char *name)
+{
+    return !strcmp(fault, name);
+}
+
+/* ---- devices ---- */
+
+static int faulty_init(NET_INIT_ARGS)
+{
+    static int inits;
+
+    if (has("init") || (has("cycles") && inits++)) return NET_SYSTEM;
+    if (has("environment")) setenv("NCCL_PROTO", "LL", 1);
+    if (has("remains") && open("/dev/null", O_RDONLY) < 0) return NET_SYSTEM;
+    return init(context, comm, config, log, profile);
+}
+
+static int faulty_devices(int *n)
+{
+    *n = !has("devices");
+    return NET_OK;
+}
+
+static int faulty_properties(int device, struct net_properties *p)
+{
+    properties(device, p);
+    if (has("device")) p->name = NULL;
+    if (has("limit")) p->max_p2p_bytes = 0;
+    if (has("memory")) p->memory = 2;
+    if (has("speed")) p->speed_mbps = 0;
+    if (has("overrun")) ((char *)p)[sizeof *p] = 1;
+    return NET_OK;
+}
+
+/* ---- connections ---- */
+
+static int connects; /* since the last listen */
+
+static int faulty_listen(void *context, int device, void *handle, void **listener)
+{
+    if (has("handle")) ((char *)handle)[128] = 1;
+    connects = 0;
+    return listen_on(context, device, handle, listener);
+}
+
+static int faulty_connect(void *context, int device, void *handle, void **comm, void **offload)
+{
+    if (has("connecting") && !connects++) usleep(SLOW_US);
+    return connect_to(context, device, handle, comm, offload);
+}
+
+static int faulty_reg_mr(void *comm, void *data, size_t bytes, int memory, void **mr)
+{
+    if (has("registration") && bytes == ODD_BYTES && (uintptr_t)data % 2) return NET_INTERNAL;
+    return reg_mr(comm, data, bytes, memory, mr);
+}
+
+static int faulty_close(void *comm)
+{
+    const struct comm *c = comm;
+
+    if (has("closing") && !c->sends && c->oldest != c->newest) abort();
+    return close_comm(comm);
+}
+
+/* ---- messages ---- */
+
+static int hide(int rc)
+{
+    return has("errors") ? NET_OK : rc;
+}
+
+static int faulty_isend(void *comm, void *data, size_t bytes, int tag, void *mr, void *parent, void **request)
+{
+    if (has("leaks")) memset(malloc(LEAK), 1, LEAK);
+    return hide(isend(comm, data, bytes, tag, mr, parent, request));
+}
+
+/* The data of two receives that wait are exchanged. */
+static int faulty_irecv(void *comm, int n, void **data, size_t *bytes, int *tags, void **mr, void **parents,
+                        void **request)
+{
+    struct comm *c = comm;
+    const int rc = irecv(comm, n, data, bytes, tags, mr, parents, request);
+
+    if (has("order") && *request && c->newest - c->oldest == 2) {
+        struct request *one = &c->request[c->oldest % REQUESTS], *other = *request;
+        char *first = one->data;
+        one->data = other->data;
+        other->data = first;
+    }
+    return rc;
+}
+
+/* Through memory of all threads. */
+static void share(char *data, size_t bytes)
+{
+    static char shared[SMALL];
+
+    if (bytes > SMALL) return;
+    memcpy(shared, data, bytes);
+    usleep(1);
+    memcpy(data, shared, bytes);
+}
+
+static void spoil(struct request *r)
+{
+    if (has("buffers") && r->size < r->posted) r->data[r->size] = 1;
+    if (has("threads")) share(r->data, r->size);
+}
+
+static int faulty_test(void *request, int *done, int *sizes)
+{
+    static int waits;
+    struct request *r = request, before = *r;
+    int unwritten = 0;
+    const int rc = test(request, done, has("sizes") ? &unwritten : sizes);
+
+    before.size = r->size;
+    if (*done && !before.comm->sends) spoil(&before);
+    waits = *done ? 0 : waits + 1;
+    if (has("calls") && waits == PATIENT_TESTS) {
+        usleep(SLOW_US);
+        waits = 0;
+    }
+    return hide(rc);
+}
+
+__attribute__((constructor)) static void choose_fault(void)
+{
+    fault = getenv("FAULTY_NET") ? getenv("FAULTY_NET") : "";
+    ncclNetPlugin_v12 = example;
+    ncclNetPlugin_v12.name = !has("name") ? "Faulty" : (const char *)8;
+    ncclNetPlugin_v12.init = faulty_init;
+    ncclNetPlugin_v12.devices = faulty_devices;
+    ncclNetPlugin_v12.properties = faulty_properties;
+    ncclNetPlugin_v12.listen = faulty_listen;
+    ncclNetPlugin_v12.connect = faulty_connect;
+    ncclNetPlugin_v12.reg_mr = faulty_reg_mr;
+    ncclNetPlugin_v12.isend = has("isend") ? NULL : faulty_isend;
+    ncclNetPlugin_v12.irecv = faulty_irecv;
+    ncclNetPlugin_v12.test = faulty_test;
+    ncclNetPlugin_v12.close_send = ncclNetPlugin_v12.close_recv = faulty_close;
+}

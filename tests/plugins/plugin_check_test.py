@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`kolo plugin check`: the example plugins of all kinds and versions pass, and each faulty plugin makes exactly its check fail."""
+import json
+import os
+import sys
+import unittest
+
+sys.path.insert(0, "tests")
+import tool  # noqa: E402
+
+PLUGINS = os.path.join(os.environ["KOLO_BUILD"], "plugins")
+FAULTS = {1: "isend", 2: "cycles", 3: "speed", 4: "connecting", 5: "handle", 6: "calls", 7: "order", 8: "sizes", 9: "buffers", 10: "leaks",
+          11: "closing", 12: "registration", 13: "threads", 14: "errors", 15: "environment", 16: "remains"}
+# Checks that only a machine without other work can judge, and that sanitizers make slow or large.
+SLOW = {10} if tool.SANITIZE else set()
+
+
+def plugin(name):
+    return os.path.join(PLUGINS, f"libnccl-{name}.so")
+
+
+class Checks(unittest.TestCase):
+    def verdicts(self, file, **env):
+        p = tool.run("plugin", "check", file, "--json", "--seconds", "120", **env)
+        answer = json.loads(p.stdout)
+        found = {c["number"]: c["verdict"] for c in answer["checks"] if c["number"] not in SLOW}
+        self.assertEqual(sorted(c["number"] for c in answer["checks"]), list(range(1, 22)))
+        self.assertEqual(p.returncode, int(answer["failures"] > 0), p.stderr)
+        self.answer = p.stdout
+        return found
+
+    def failed(self, found):
+        return [n for n, verdict in found.items() if verdict == "fails"]
+
+    def test_net_plugins_of_every_version_pass(self):
+        for version in range(6, 13):
+            with self.subTest(version=version):
+                found = self.verdicts(plugin(f"net-example{version}"))
+                self.assertEqual(self.failed(found), [], self.answer)
+                self.assertEqual([n for n in range(1, 17) if found.get(n, "ok") != "ok"], [])
+                self.assertEqual({found[n] for n in range(17, 22)}, {"not applicable"})
+
+    def test_other_plugins_of_every_version_pass(self):
+        for kind, check, versions in (("tuner", 18, range(2, 7)), ("profiler", 19, range(1, 8)), ("env", 20, (1, 2))):
+            for version in versions:
+                with self.subTest(kind=kind, version=version):
+                    found = self.verdicts(plugin(f"{kind}-example{version}"), EXAMPLE_ENV_FILE="/dev/null")
+                    self.assertEqual(self.failed(found), [], self.answer)
+                    self.assertEqual((found[1], found[check], found[4]), ("ok", "ok", "not applicable"))
+
+    def test_each_fault_is_found_by_its_check_alone(self):
+        for check, fault in FAULTS.items():
+            with self.subTest(fault=fault):
+                if check in SLOW:
+                    self.skipTest("sanitizers keep freed memory")
+                self.assertEqual(self.failed(self.verdicts(plugin("net-faulty"), FAULTY_NET=fault)), [check], self.answer)
+
+    def test_faults_of_other_kinds(self):
+        for check in range(17, 22):
+            with self.subTest(check=check):
+                self.assertEqual(self.failed(self.verdicts(plugin(f"faulty{check}"))), [check], self.answer)
+
+    def test_a_missing_file(self):
+        self.assertEqual(self.failed(self.verdicts("/nowhere/plugin.so")), [1])
+
+
+if __name__ == "__main__":
+    unittest.main()

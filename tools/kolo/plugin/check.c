@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/plugin/check.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+const struct kl_check kl_checks[KL_CHECKS] = {
+    {1, "symbols", "A table has a printable name, and every function that is always needed, in the library itself.",
+     kl_check_symbols},
+    {2, "cycles", "A plugin is initialised and finalized for any number of communicators, also at once.",
+     kl_check_cycles},
+    {3, "properties",
+     "Properties have a stable name, host memory, a speed, and limits in (0, 1 TiB], and no byte more than their "
+     "version.",
+     kl_check_properties},
+    {4, "connecting", "listen, connect and accept never block: a communicator that is not there yet is NULL.",
+     kl_check_connecting},
+    {5, "handle",
+     "A handle has 128 bytes, and is valid wherever it is copied; connect may be called as often as needed.",
+     kl_check_handle},
+    {6, "calls", "isend, irecv and test never block, whatever the peer does.", kl_check_calls},
+    {7, "order", "32 requests may be outstanding; messages of a tag match receives in their order.", kl_check_order},
+    {8, "sizes",
+     "A receive may be larger than its message; test writes the size of each when it is done, and not before.",
+     kl_check_sizes},
+    {9, "buffers", "Only bytes of the message are written; a sender's buffer may change once its request is done.",
+     kl_check_buffers},
+    {10, "leaks", "Requests are reused: a long run needs no more memory or descriptors than a short one.",
+     kl_check_leaks},
+    {11, "closing", "Communicators may be closed in any order, also with requests outstanding.", kl_check_closing},
+    {12, "memory", "Any host memory can be registered, any number of times; a NULL handle is passed back.",
+     kl_check_memory},
+    {13, "threads", "Different communicators may be used by different threads at once.", kl_check_threads},
+    {14, "errors",
+     "A peer that dies is an error of each outstanding request in a bounded time, and then close returns.",
+     kl_check_errors},
+    {15, "environment", "A plugin leaves the environment of the process as it is.", kl_check_environment},
+    {16, "remains", "After finalize no thread, signal handler or descriptor of the plugin remains.", kl_check_remains},
+    {17, "collnet", "CollNet's table has every function that is always needed, and reduceSupport answers.",
+     kl_check_collnet},
+    {18, "tuner", "A tuner leaves cells of -1, and memory beyond the table, as they are.", kl_check_tuner},
+    {19, "profiler",
+     "A profiler takes events without parents, children of stopped parents, and more events than it keeps.",
+     kl_check_profiler},
+    {20, "env", "getEnv returns NULL for an unset variable, and a text that stays until the next call with its name.",
+     kl_check_env},
+    {21, "rma", "The table of one-sided operations has every function that is always needed.", kl_check_rma},
+};
+
+/* ---- results ---- */
+
+bool kl_check_fails(struct kl_check_result *r, const char *format, ...)
+{
+    va_list args;
+
+    if (r->verdict == KL_CHECK_FAILS) return false;
+    r->verdict = KL_CHECK_FAILS;
+    va_start(args, format);
+    vsnprintf(r->figure, sizeof r->figure, format, args);
+    va_end(args);
+    return false;
+}
+
+void kl_check_skips(struct kl_check_result *r, const char *format, ...)
+{
+    va_list args;
+
+    r->verdict = KL_CHECK_NOT_APPLICABLE;
+    va_start(args, format);
+    vsnprintf(r->figure, sizeof r->figure, format, args);
+    va_end(args);
+}
+
+void kl_check_notes(struct kl_check_result *r, const char *format, ...)
+{
+    va_list args;
+
+    if (r->verdict != KL_CHECK_OK) return;
+    va_start(args, format);
+    vsnprintf(r->figure, sizeof r->figure, format, args);
+    va_end(args);
+}
+
+/* ---- processes ---- */
+
+static void describe_end(int status, struct kl_check_result *r)
+{
+    char call[KL_CHECK_CALL];
+
+    snprintf(call, sizeof call, "%s", *r->call ? r->call : "none");
+    if (WIFSIGNALED(status))
+        kl_check_fails(r, "the process was killed by signal %d (%s); call of the plugin: %s", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)), call);
+    else if (WEXITSTATUS(status))
+        kl_check_fails(r, "the process ended with status %d; call of the plugin: %s", WEXITSTATUS(status), call);
+}
+
+/* False: it has not ended by then, and is killed. */
+static bool await(pid_t pid, int seconds, int *status)
+{
+    const uint64_t deadline = kl_deadline_in_ms((uint64_t)seconds * 1000);
+    const struct timespec pause = {.tv_nsec = 2000000};
+
+    while (!waitpid(pid, status, WNOHANG)) {
+        if (kl_deadline_passed(deadline)) {
+            kill(-pid, SIGKILL);
+            kill(pid, SIGKILL);
+            waitpid(pid, status, 0);
+            return false;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+static void run_here(const struct kl_check *check, const char *file, struct kl_check_result *shared)
+{
+    setpgid(0, 0);
+    kl_error_quiet(1);
+    check->run(file, shared);
+    fflush(NULL);
+    _exit(0);
+}
+
+void kl_check_run(const struct kl_check *check, const char *file, int seconds, struct kl_check_result *result)
+{
+    struct kl_check_result *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int status = 0;
+
+    *result = (struct kl_check_result){.verdict = KL_CHECK_OK};
+    if (shared == MAP_FAILED) {
+        kl_check_fails(result, "no memory");
+        return;
+    }
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (!pid) run_here(check, file, shared);
+    if (pid < 0)
+        kl_check_fails(shared, "cannot start a process: %s", strerror(errno));
+    else if (!await(pid, seconds, &status))
+        kl_check_fails(shared, "it has not ended in %d s; call of the plugin: %s", seconds,
+                       *shared->call ? shared->call : "none");
+    else
+        describe_end(status, shared);
+    *result = *shared;
+    munmap(shared, sizeof *shared);
+}

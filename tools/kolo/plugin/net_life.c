@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** net_life.c - checks 1 to 5, 11, 15, 16: tables, properties, connections, and what remains. */
+#include "tools/kolo/plugin/trial.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CANARY = 0x5a, ROOM = 512, POLLS = 2000 };
+
+/* ---- 1: symbols ---- */
+
+static const struct {
+    const char *kind, *prefix;
+    int oldest, newest;
+} symbols[] = {
+    {"net", "ncclNetPlugin_v", 6, 12},    {"collnet", "ncclCollNetPlugin_v", 6, 12},
+    {"tuner", "ncclTunerPlugin_v", 2, 6}, {"profiler", "ncclProfiler_v", 1, 7},
+    {"env", "ncclEnvPlugin_v", 1, 2},     {"rma", "ncclRmaPlugin_v", 13, 15},
+    {"gin", "ncclGinPlugin_v", 11, 14},
+};
+
+static bool has_any(void *library, char *list, size_t room)
+{
+    size_t used = 0;
+
+    *list = 0;
+    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++)
+        for (int v = symbols[i].newest; v >= symbols[i].oldest; v--) {
+            char name[64];
+            snprintf(name, sizeof name, "%s%d", symbols[i].prefix, v);
+            if (dlsym(library, name) && used < room)
+                used += (size_t)snprintf(list + used, room - used, "%s%s v%d", used ? ", " : "", symbols[i].kind, v);
+        }
+    return used;
+}
+
+/* Functions of a table lie in a library. */
+static bool points_to_code(kl_plugin_fn *fn)
+{
+    Dl_info info;
+    void *address;
+
+    memcpy(&address, &fn, sizeof address);
+    return dladdr(address, &info) != 0;
+}
+
+static void check_net_table(const char *file, struct kl_check_result *r)
+{
+    struct kl_net_library l;
+
+    if (!kl_net_library_open(&l, file)) {
+        kl_check_fails(r, "the net table has no printable name or lacks a function; NCCL_DEBUG=INFO says which");
+        return;
+    }
+    kl_plugin_fn *const fns[] = {l.table->init,    l.table->devices,   l.table->properties, l.table->listen,
+                                 l.table->connect, l.table->accept,    l.table->isend,      l.table->irecv,
+                                 l.table->test,    l.table->close_send};
+    for (size_t i = 0; i < sizeof fns / sizeof fns[0]; i++)
+        if (!points_to_code(fns[i])) kl_check_fails(r, "function %zu of the net table is no address of a library", i);
+    kl_net_library_close(&l);
+}
+
+void kl_check_symbols(const char *file, struct kl_check_result *r)
+{
+    char taken[KL_PLUGIN_FILE], list[KL_CHECK_FIGURE];
+    void *library = kl_plugin_open("net", file, taken);
+
+    if (!library) {
+        kl_check_fails(r, "%s cannot be opened: %s", file, dlerror());
+        return;
+    }
+    if (!has_any(library, list, sizeof list)) {
+        kl_check_fails(r, "%s exports no plugin of any kind and version", taken);
+        return;
+    }
+    if (strstr(list, "net v") == list) check_net_table(file, r);
+    kl_check_notes(r, "%s", list);
+    kl_plugin_close(library);
+}
+
+/* ---- 2: cycles ---- */
+
+void kl_check_cycles(const char *file, struct kl_check_result *r)
+{
+    struct kl_trial b, other;
+    struct kl_trial_pair p;
+
+    for (int i = 0; i < 3; i++) {
+        if (!kl_trial_open(&b, file, r)) return;
+        if (!kl_trial_open(&other, file, r)) return;
+        if (!kl_trial_pair(&b, &p)) return;
+        kl_trial_unpair(&b, &p);
+        kl_trial_close(&other);
+        if (!kl_trial_pair(&b, &p)) return;
+        kl_trial_unpair(&b, &p);
+        kl_trial_close(&b);
+    }
+    kl_check_notes(r, "3 cycles of two contexts");
+}
+
+/* ---- 3: properties ---- */
+
+static int int_at(const unsigned char *p, int at)
+{
+    int value = 0;
+
+    if (at >= 0) memcpy(&value, p + at, sizeof value);
+    return value;
+}
+
+static const char *name_at(const unsigned char *p)
+{
+    const char *name;
+
+    memcpy(&name, p, sizeof name);
+    return name;
+}
+
+static bool read_properties(struct kl_trial *b, int device, unsigned char p[ROOM])
+{
+    typedef int call(int, void *);
+    const int bytes = b->library.adapter->layout.bytes;
+
+    memset(p, 0, (size_t)bytes);
+    memset(p + bytes, CANARY, ROOM - (size_t)bytes);
+    kl_trial_note(b, "getProperties");
+    if (((call *)b->library.table->properties)(device, p)) return kl_check_fails(b->result, "getProperties failed");
+    kl_trial_note(b, "");
+    for (int i = bytes; i < ROOM; i++)
+        if (p[i] != CANARY) return kl_check_fails(b->result, "byte %d was written; the version has %d", i, bytes);
+    return true;
+}
+
+static bool check_device(struct kl_trial *b, int device)
+{
+    const struct kl_net_abi_layout *at = &b->library.adapter->layout;
+    unsigned char p[ROOM], q[ROOM];
+    char name[KL_NET_PLUGIN_NAME + 1];
+
+    if (!read_properties(b, device, p)) return false;
+    if (!kl_plugin_is_text(name_at(p), KL_NET_PLUGIN_NAME))
+        return kl_check_fails(b->result, "device %d has no name", device);
+    snprintf(name, sizeof name, "%s", name_at(p));
+    if (!read_properties(b, device, q)) return false;
+    if (strcmp(name, name_at(p)) || strcmp(name, name_at(q)))
+        return kl_check_fails(b->result, "the name of device %d changes", device);
+    if (int_at(p, at->speed) <= 0)
+        return kl_check_fails(b->result, "device %d has a speed of %d Mb/s", device, int_at(p, at->speed));
+    if (at->max_recvs >= 0 && int_at(p, at->max_recvs) < 1)
+        return kl_check_fails(b->result, "maxRecvs is %d", int_at(p, at->max_recvs));
+    if (!(int_at(p, KL_NET_ABI_MEMORY) & KL_NET_ABI_HOST))
+        return kl_check_fails(b->result, "ptrSupport has no host memory");
+    return true;
+}
+
+void kl_check_properties(const char *file, struct kl_check_result *r)
+{
+    struct kl_trial b;
+
+    if (!kl_trial_open(&b, file, r)) return;
+    for (int i = 0; i < b.library.ndevices; i++)
+        if (!check_device(&b, i)) return;
+    kl_check_notes(r, "%d device%s, %s: %d Mb/s, %d receives at once", b.library.ndevices,
+                   b.library.ndevices == 1 ? "" : "s", b.library.device[0].name, b.library.device[0].speed_mbps,
+                   b.library.device[0].max_recvs);
+    kl_trial_close(&b);
+}
+
+/* ---- 4 and 5: connecting ---- */
+
+/* connect is polled before the peer accepts, then both in turn. The slowest call of the best of some tries: others may have kept the
+ * core in one of them. */
+void kl_check_connecting(const char *file, struct kl_check_result *r)
+{
+    uint64_t best = UINT64_MAX;
+    struct kl_trial b;
+    struct kl_trial_pair p;
+
+    if (!kl_trial_open(&b, file, r)) return;
+    for (int try = 0; try < KL_TRIAL_TRIES; try++) {
+        b.connecting.most_ns = 0;
+        if (!kl_trial_listen(&b, &p)) return;
+        for (int i = 0; i < POLLS; i++)
+            if (!kl_trial_connect_once(&b, &p, p.handle)) return;
+        while (!p.send || !p.recv)
+            if (!kl_trial_connect_once(&b, &p, p.handle) || !kl_trial_accept_once(&b, &p)) return;
+        kl_trial_unpair(&b, &p);
+        if (b.connecting.most_ns < best) best = b.connecting.most_ns;
+    }
+    if (best > KL_TRIAL_SLOW_MS * 1000000u) kl_check_fails(r, "the slowest call took %.1f ms", (double)best / 1e6);
+    kl_check_notes(r, "%llu calls, the slowest %.2f ms", (unsigned long long)b.connecting.calls, (double)best / 1e6);
+    kl_trial_close(&b);
+}
+
+static bool check_canary(struct kl_trial *b, const unsigned char *behind)
+{
+    for (int i = 0; i < KL_TRIAL_HANDLE; i++)
+        if (behind[i] != CANARY) return kl_check_fails(b->result, "byte %d behind the handle was written", i);
+    return true;
+}
+
+void kl_check_handle(const char *file, struct kl_check_result *r)
+{
+    unsigned char room[2 * KL_TRIAL_HANDLE], *copy = malloc(2 * KL_TRIAL_HANDLE);
+    struct kl_trial b;
+    struct kl_trial_pair p = {.listener = NULL};
+
+    if (!copy || !kl_trial_open(&b, file, r)) {
+        free(copy);
+        return;
+    }
+    memset(room, CANARY, sizeof room);
+    memset(copy, CANARY, 2 * KL_TRIAL_HANDLE);
+    kl_trial_note(&b, "listen");
+    if (b.library.adapter->listen(&b.library, 0, room, &p.listener)) kl_check_fails(r, "listen failed");
+    bool good = r->verdict == KL_CHECK_OK && check_canary(&b, room + KL_TRIAL_HANDLE);
+    memcpy(copy, room, KL_TRIAL_HANDLE);
+    memset(room, 0, sizeof room);
+    for (int i = 0; good && i < POLLS; i++) good = kl_trial_connect_once(&b, &p, copy);
+    while (good && (!p.send || !p.recv)) good = kl_trial_connect_once(&b, &p, copy) && kl_trial_accept_once(&b, &p);
+    if (good && check_canary(&b, copy + KL_TRIAL_HANDLE))
+        kl_check_notes(r, "128 bytes, copied; %d calls of connect", POLLS);
+    if (good) kl_trial_unpair(&b, &p);
+    if (good) kl_trial_close(&b);
+    free(copy);
+}
+
+/* ---- 11: closing ---- */
+
+void kl_check_closing(const char *file, struct kl_check_result *r)
+{
+    static char from[1 << 16], to[1 << 16];
+    struct kl_trial_request s, q;
+    struct kl_trial b;
+    struct kl_trial_pair p;
+
+    if (!kl_trial_open(&b, file, r)) return;
+    for (int order = 0; order < 6; order++) {
+        if (!kl_trial_pair(&b, &p)) return;
+        if (!kl_trial_irecv(&b, &p, to, sizeof to, 0, &q)) return;
+        if (order >= 3 && !kl_trial_isend(&b, &p, from, sizeof from, 0, &s)) return;
+        void **const ends[] = {&p.send, &p.recv, &p.listener};
+        for (int i = 0; i < 3; i++) { /* in one of three orders */
+            void **e = ends[(order + i) % 3];
+            struct kl_trial_pair one = {.listener = NULL};
+            if (e == &p.send) one.send = *e;
+            if (e == &p.recv) one.recv = *e;
+            if (e == &p.listener) one.listener = *e;
+            kl_trial_unpair(&b, &one);
+            *e = NULL;
+        }
+    }
+    kl_check_notes(r, "6 orders, with one and two requests outstanding");
+    kl_trial_close(&b);
+}
+
+/* ---- 15 and 16: what changes, and what remains ---- */
+
+static int entries(const char *folder)
+{
+    DIR *d = opendir(folder);
+    int n = 0;
+
+    while (d && readdir(d)) n++;
+    if (d) closedir(d);
+    return n;
+}
+
+static bool use(const char *file, struct kl_check_result *r)
+{
+    static char from[4096], to[4096];
+    struct kl_trial b;
+    struct kl_trial_pair p;
+
+    if (!kl_trial_open(&b, file, r)) return false;
+    if (!kl_trial_pair(&b, &p) || !kl_trial_move(&b, &p, from, to, sizeof from)) return false;
+    kl_trial_unpair(&b, &p);
+    kl_trial_close(&b);
+    return true;
+}
+
+extern char **environ;
+
+void kl_check_environment(const char *file, struct kl_check_result *r)
+{
+    int before = 0, after = 0;
+    char *had[4096];
+
+    for (; environ[before] && before < 4096; before++) had[before] = strdup(environ[before]);
+    if (!use(file, r)) return;
+    for (; environ[after] && after < 4096; after++)
+        if (after >= before || !had[after] || strcmp(environ[after], had[after])) {
+            kl_check_fails(r, "it has set or changed %.*s", (int)strcspn(environ[after], "="), environ[after]);
+            return;
+        }
+    if (after != before) kl_check_fails(r, "%d variables have become %d", before, after);
+    kl_check_notes(r, "%d variables, unchanged", before);
+}
+
+void kl_check_remains(const char *file, struct kl_check_result *r)
+{
+    const int fds = entries("/proc/self/fd"), threads = entries("/proc/self/task");
+
+    if (!use(file, r)) return;
+    for (int i = 0; i < 200 && entries("/proc/self/task") > threads; i++) usleep(5000); /* threads that are ending */
+    const int fds_now = entries("/proc/self/fd"), threads_now = entries("/proc/self/task");
+    if (threads_now > threads) kl_check_fails(r, "%d threads remain", threads_now - threads);
+    if (fds_now > fds) kl_check_fails(r, "%d descriptors remain", fds_now - fds);
+    kl_check_notes(r, "no thread and no descriptor remains");
+}
