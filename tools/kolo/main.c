@@ -11,18 +11,9 @@
 #include <string.h>
 
 static const struct kl_command *const commands[] = {
-    &kl_command_env,
-    &kl_command_topo,
-    &kl_command_graph,
-    &kl_command_explain,
-    &kl_command_perf,
-    &kl_command_perf_rank,
-    &kl_command_ras,
-    &kl_command_plugin,
-    &kl_command_trace,
-    &kl_command_tune,
-    &kl_command_run,
-    NULL,
+    &kl_command_env,   &kl_command_topo,      &kl_command_graph, &kl_command_explain,
+    &kl_command_perf,  &kl_command_perf_rank, &kl_command_ras,   &kl_command_plugin,
+    &kl_command_trace, &kl_command_tune,      &kl_command_run,   NULL,
 };
 
 static void usage(FILE *to)

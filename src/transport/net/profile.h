@@ -37,7 +37,7 @@ void kl_net_profile_handed_over(void);
 /** Tell the progress of all steps. Only with link->profile. */
 void kl_net_profile_update(struct kl_net_link *link);
 
-/** Stop what is open. NULL is fine. */
+/** Stop all open events. NULL is fine. */
 void kl_net_profile_free(struct kl_net_profile *profile);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,7 +27,7 @@ const struct kl_check kl_checks[KL_CHECKS] = {
     {5, "handle",
      "A handle has 128 bytes, and is valid wherever it is copied; connect may be called as often as needed.",
      kl_check_handle},
-    {6, "calls", "isend, irecv and test never block, whatever the peer does.", kl_check_calls},
+    {6, "calls", "isend, irecv and test never block, also while the peer does nothing.", kl_check_calls},
     {7, "order", "32 requests may be outstanding; messages of a tag match receives in their order.", kl_check_order},
     {8, "sizes",
      "A receive may be larger than its message; test writes the size of each when it is done, and not before.",
@@ -56,40 +55,6 @@ const struct kl_check kl_checks[KL_CHECKS] = {
      kl_check_env},
     {21, "rma", "The table of one-sided operations has every function that is always needed.", kl_check_rma},
 };
-
-/* ---- results ---- */
-
-bool kl_check_fails(struct kl_check_result *r, const char *format, ...)
-{
-    va_list args;
-
-    if (r->verdict == KL_CHECK_FAILS) return false;
-    r->verdict = KL_CHECK_FAILS;
-    va_start(args, format);
-    vsnprintf(r->figure, sizeof r->figure, format, args);
-    va_end(args);
-    return false;
-}
-
-void kl_check_skips(struct kl_check_result *r, const char *format, ...)
-{
-    va_list args;
-
-    r->verdict = KL_CHECK_NOT_APPLICABLE;
-    va_start(args, format);
-    vsnprintf(r->figure, sizeof r->figure, format, args);
-    va_end(args);
-}
-
-void kl_check_notes(struct kl_check_result *r, const char *format, ...)
-{
-    va_list args;
-
-    if (r->verdict != KL_CHECK_OK) return;
-    va_start(args, format);
-    vsnprintf(r->figure, sizeof r->figure, format, args);
-    va_end(args);
-}
 
 /* ---- processes ---- */
 

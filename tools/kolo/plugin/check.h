@@ -3,6 +3,7 @@
  * check.h - `kolo plugin check`: checks of a plugin against the contract of its kind, without GPUs and without other hosts.
  *
  *     check.c        the table; each check runs in a process of its own, with a deadline
+ *     result.c       verdict and figure
  *     trial.c        a pair of connections of a net plugin, and its messages
  *     net_life.c     tables, properties, connections, ends
  *     net_data.c     messages
@@ -14,18 +15,11 @@
 #ifndef KOLO_TOOL_PLUGIN_CHECK_H
 #define KOLO_TOOL_PLUGIN_CHECK_H
 
-#include <stdbool.h>
+#include "tools/kolo/plugin/result.h"
+
 #include <stdio.h>
 
-enum kl_check_verdict { KL_CHECK_OK, KL_CHECK_FAILS, KL_CHECK_NOT_APPLICABLE };
-enum { KL_CHECK_FIGURE = 400, KL_CHECK_CALL = 64, KL_CHECKS = 21 };
-
-/** In memory that the checking process shares with its parent. */
-struct kl_check_result {
-    enum kl_check_verdict verdict;
-    char figure[KL_CHECK_FIGURE];
-    char call[KL_CHECK_CALL]; /* of the plugin, under way; "": none */
-};
+enum { KL_CHECKS = 21 };
 
 struct kl_check {
     int number;
@@ -38,13 +32,6 @@ extern const struct kl_check kl_checks[KL_CHECKS];
 
 /** Run one, with a deadline of `seconds`; it may crash, or not return: then it fails. */
 void kl_check_run(const struct kl_check *check, const char *file, int seconds, struct kl_check_result *result);
-
-/** The check fails, with the figure; the first failure counts. Returns false. */
-bool kl_check_fails(struct kl_check_result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/** It does not apply; and the figure of a check that is ok. */
-void kl_check_skips(struct kl_check_result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void kl_check_notes(struct kl_check_result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** Checks 1 to 16 are of net plugins, 17 to 21 of others. */
 void kl_check_symbols(const char *file, struct kl_check_result *r);

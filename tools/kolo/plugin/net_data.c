@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** net_data.c - checks 6 to 9: messages. */
+#include "tools/kolo/plugin/check.h"
 #include "tools/kolo/plugin/trial.h"
 
 #include <stdlib.h>

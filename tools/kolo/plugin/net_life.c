@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** net_life.c - checks 1 to 5, 11, 15, 16: tables, properties, connections, and what remains. */
+/** net_life.c - checks 1 to 5, 11, 15, 16: tables, properties, connections, and remains. */
+#include "tools/kolo/plugin/check.h"
 #include "tools/kolo/plugin/trial.h"
 
 #include <dirent.h>
@@ -257,7 +258,7 @@ void kl_check_closing(const char *file, struct kl_check_result *r)
     kl_trial_close(&b);
 }
 
-/* ---- 15 and 16: what changes, and what remains ---- */
+/* ---- 15 and 16: changes and remains ---- */
 
 static int entries(const char *folder)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** net_limits.c - checks 10, 12 to 14: leaks, memory, threads, a peer that dies. */
+#include "tools/kolo/plugin/check.h"
 #include "tools/kolo/plugin/trial.h"
 
 #include "base/clock.h"
@@ -61,19 +62,19 @@ void kl_check_leaks(const char *file, struct kl_check_result *r)
 
 /* ---- 12: memory ---- */
 
-static bool register_range(struct kl_trial *b, void *comm, void *data, size_t bytes, const char *what)
+static bool register_range(struct kl_trial *b, void *comm, void *data, size_t bytes, const char *range)
 {
     void *mr[3] = {NULL, NULL, NULL};
 
     for (int i = 0; i < 3; i++) {
         kl_trial_note(b, "regMr");
         if (b->library.adapter->reg_mr(&b->library, comm, data, bytes, &mr[i]))
-            return kl_check_fails(b->result, "regMr fails: %s", what);
+            return kl_check_fails(b->result, "regMr fails: %s", range);
     }
     for (int i = 0; i < 3; i++) {
         kl_trial_note(b, "deregMr");
         if (kl_net_library_dereg_mr(&b->library, comm, mr[i]))
-            return kl_check_fails(b->result, "deregMr fails: %s", what);
+            return kl_check_fails(b->result, "deregMr fails: %s", range);
     }
     kl_trial_note(b, "");
     return true;

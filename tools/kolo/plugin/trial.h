@@ -4,7 +4,9 @@
 #define KOLO_TOOL_PLUGIN_TRIAL_H
 
 #include "net/plugin/library.h"
-#include "tools/kolo/plugin/check.h"
+#include "tools/kolo/plugin/result.h"
+
+#include <stdio.h>
 
 enum { KL_TRIAL_HANDLE = KL_NET_HANDLE, KL_TRIAL_TRIES = 3, KL_TRIAL_SLOW_MS = 20 };
 
