@@ -590,7 +590,10 @@ WorkPtr KoloBackend::allreduce(Tensors &tensors, const c10d::AllreduceOptions &o
 
 WorkPtr KoloBackend::allreduce_sparse(Tensors &tensors, const c10d::AllreduceOptions &opts)
 {
-    check_alive({OpType::_ALLREDUCE_SPARSE, "all_reduce_sparse", nullptr, options_->timeout, true});
+    const Call call{OpType::_ALLREDUCE_SPARSE, "all_reduce_sparse", "kolo:all_reduce_sparse", options_->timeout, true};
+
+    check_alive(call);
+    if (size_ == 1) return finished(call, ++seq_, tensors);
     return messages().allreduce(tensors, opts);
 }
 
@@ -1061,12 +1064,11 @@ struct MonitoredBarrier {
     void follow() const
     {
         store->set(key(number, std::to_string(rank)), std::string("here"));
-        const std::string prefix = "Rank " + std::to_string(rank) + " successfully reached monitoredBarrier, but ";
-        TORCH_CHECK(await("go"), prefix, "heard nothing of rank 0 within ", timeout.count(),
-                    " ms. Please check rank 0");
+        const std::string prefix = "Rank " + std::to_string(rank) + " successfully reached monitoredBarrier, but " +
+                                   "received errors while waiting for send/recv from rank 0: ";
+        TORCH_CHECK(await("go"), prefix, "nothing came within ", timeout.count(), " ms. Please check rank 0");
         const auto verdict = store->get(key(number, "go"));
-        TORCH_CHECK(verdict.size() == 2, prefix, "received errors while waiting for send/recv from rank 0: ",
-                    std::string(verdict.begin(), verdict.end()));
+        TORCH_CHECK(verdict.size() == 2, prefix, std::string(verdict.begin(), verdict.end()));
         store->deleteKey(key(number, std::to_string(rank)));
     }
 
