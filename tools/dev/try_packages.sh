@@ -21,7 +21,7 @@ mkdir -p "$place"
 
 if [ ! -f "$place/chroot.tar" ]; then
     first=$(mktemp -d "$place/debootstrap.XXXXXX")
-    # What the packages need, and what the trial needs beside them: their own dependencies come from the mirror, so that none is forgotten.
+    # The trial's own needs. The packages' dependencies come from the mirror later, so that none is forgotten.
     if ! debootstrap --variant=minbase --include=man-db,gcc,libc6-dev,pkg-config bookworm "$first" "$mirror" >"$place/debootstrap.log" 2>&1; then
         tail -n 3 "$place/debootstrap.log"
         rm -rf "$first"
