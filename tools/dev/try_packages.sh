@@ -37,6 +37,7 @@ trap 'exit 130' HUP INT TERM
 tar -C "$root" -xf "$place/chroot.tar"
 mkdir "$root/packages"
 cp "$folder"/*.deb "$root/packages/"
+rm -f "$root"/packages/*-dbgsym_*.deb
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 cp "$(dirname "$0")/try_packages_inside.sh" "$root/packages/try.sh"
 unshare --mount --pid --fork sh -c '
