@@ -34,7 +34,7 @@ foreach(name kolo koloplan)
     install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
 
-# cmake --build TREE --target uninstall: remove what the last `cmake --install TREE` installed.
+# cmake --build TREE --target uninstall: remove the files of the last `cmake --install TREE`.
 if(PROJECT_IS_TOP_LEVEL)
     add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -D MANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
                       -P ${PROJECT_SOURCE_DIR}/cmake/Uninstall.cmake VERBATIM)

@@ -164,7 +164,7 @@ int main(void)
 END
 LD_LIBRARY_PATH="$nccl:$lib" ./by_dlopen || fail "libnccl.so.2 beside libkolo.so"
 
-# Uninstalling takes away what was installed, and no more.
+# Uninstalling takes away the installed files, and no more.
 mkdir -p "$scratch/second/share/man"
 touch "$scratch/second/share/man/another"
 cmake --install "$KOLO_BUILD" --prefix "$scratch/second" >"$scratch/log" || fail "cmake --install: $(cat "$scratch/log")"

@@ -7,7 +7,7 @@ root=$PWD
 place=$root/build/package
 tree=$place/kolo
 
-# The tree as it is here, without what git ignores, and debian/. Objects of an earlier build are kept.
+# The tree as it is here, without ignored files, and debian/. Objects of an earlier build are kept.
 source_tree() {
     mkdir -p "$tree" "$place/new"
     rm -rf "$place/new" && mkdir -p "$place/new"

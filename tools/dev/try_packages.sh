@@ -21,7 +21,7 @@ mkdir -p "$place"
 
 if [ ! -f "$place/chroot.tar" ]; then
     first=$(mktemp -d "$place/debootstrap.XXXXXX")
-    # What the packages need, and what the trial needs beside them: their own dependencies come from the mirror, so that none is forgotten.
+    # The trial's own needs. The packages' dependencies come from the mirror later, so that none is forgotten.
     if ! debootstrap --variant=minbase --include=man-db,gcc,libc6-dev,pkg-config bookworm "$first" "$mirror" >"$place/debootstrap.log" 2>&1; then
         tail -n 3 "$place/debootstrap.log"
         rm -rf "$first"
@@ -37,6 +37,7 @@ trap 'exit 130' HUP INT TERM
 tar -C "$root" -xf "$place/chroot.tar"
 mkdir "$root/packages"
 cp "$folder"/*.deb "$root/packages/"
+rm -f "$root"/packages/*-dbgsym_*.deb
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 cp "$(dirname "$0")/try_packages_inside.sh" "$root/packages/try.sh"
 unshare --mount --pid --fork sh -c '

@@ -23,7 +23,7 @@ from typing import Any
 Command = dict[str, Any]
 Option = dict[str, Any]
 
-# ---- what is known of a value ----
+# ---- kinds of values ----
 
 
 def choices(option: Option) -> list[str]:
@@ -146,8 +146,8 @@ def nvcc_page(about: str, options: list[tuple[list[str], bool, str]], version: s
     for effect, title in (("used", "These have an effect:"), ("ignored", "These are accepted and do nothing:"),
                           ("refused", "These are refused:")):
         lines += [".PP"] * (effect != "used") + [title]
-        for names, value, what in options:
-            if what == effect:
+        for names, value, kind in options:
+            if kind == effect:
                 lines += [".IP", ", ".join(bold(name) for name in names) + (" \\fIVALUE\\fR" if value else "")]
     return "\n".join(lines + see_also(["kolo", "kolo-run"])) + "\n"
 
@@ -199,7 +199,7 @@ def bash(program: str, commands: list[Command]) -> str:
 
 
 def bash_nvcc(options: list[tuple[list[str], bool, str]]) -> str:
-    words = " ".join(name for names, _, what in options if what != "refused" for name in names)
+    words = " ".join(name for names, _, effect in options if effect != "refused" for name in names)
     return "\n".join(["# bash completion of kolo-nvcc, made by tools/manual/manual.py", "_kolo_nvcc() {",
                       "    local cur=${COMP_WORDS[COMP_CWORD]}", "    COMPREPLY=()",
                       f"    [[ $cur == -* ]] && COMPREPLY=($(compgen -W '{words}' -- \"$cur\"))", "}",
@@ -252,7 +252,7 @@ def zsh(program: str, commands: list[Command]) -> str:
 
 def zsh_nvcc(options: list[tuple[list[str], bool, str]]) -> str:
     lines = ["#compdef kolo-nvcc", "# zsh completion of kolo-nvcc, made by tools/manual/manual.py", "local -a options=("]
-    lines += [f"    {name}" for names, _, what in options if what != "refused" for name in names]
+    lines += [f"    {name}" for names, _, effect in options if effect != "refused" for name in names]
     return "\n".join(lines + [")", "[[ $words[CURRENT] == -* ]] && compadd -- $options", "_files"]) + "\n"
 
 
@@ -292,9 +292,9 @@ def fish(program: str, commands: list[Command]) -> str:
 
 def fish_nvcc(options: list[tuple[list[str], bool, str]]) -> str:
     lines = ["# fish completion of kolo-nvcc, made by tools/manual/manual.py"]
-    for names, value, what in options:
+    for names, value, effect in options:
         for name in names:
-            if what != "refused":
+            if effect != "refused":
                 kind = f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" if len(name) == 2 else f"-o {name[1:]}"
                 lines.append(f"complete -c kolo-nvcc {kind}{' -r' if value else ''}")
     return "\n".join(lines) + "\n"
