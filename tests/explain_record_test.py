@@ -215,7 +215,7 @@ class Records(tool.Case):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as double:
             try:
                 address = double.stdout.readline().split()[-1]
-                p = tool.run("ras", "--nccl", address, "--json")
+                p = tool.run("ras", "-t", "600", "--nccl", address, "--json")
                 self.assertEqual((p.returncode, p.stderr), (1, ""))
                 self.assertEqual(json.loads(p.stdout)["findings"][0]["code"], "dead")
                 host, port = address.rsplit(":", 1)
@@ -234,7 +234,7 @@ class Records(tool.Case):
         with open("tests/data/records/ras.txt", encoding="utf-8") as f:
             report = f.read()
         with socket.create_server(("127.0.0.1", 0)) as server:
-            p = subprocess.Popen([tool.KOLO, "ras", "--nccl", f"127.0.0.1:{server.getsockname()[1]}"], stdout=subprocess.PIPE, text=True)
+            p = subprocess.Popen([tool.KOLO, "ras", "-t", "600", "--nccl", f"127.0.0.1:{server.getsockname()[1]}"], stdout=subprocess.PIPE, text=True)
             for _ in range(2): # the first connection ends at the word that it does not know
                 client, _ = server.accept()
                 with client, client.makefile("rw", encoding="utf-8") as c:
@@ -253,7 +253,7 @@ class Records(tool.Case):
         reports = [self.ras("3=behind:4"), self.ras("3=behind:1"), self.ras("3=behind:4"), self.ras("3=behind:4")]
         with socket.create_server(("127.0.0.1", 0)) as server:
             for exit_code, weight in ((0, "remark"), (1, "stops")):
-                p = subprocess.Popen([tool.KOLO, "ras", "--json", "--nccl", f"127.0.0.1:{server.getsockname()[1]}"], stdout=subprocess.PIPE, text=True)
+                p = subprocess.Popen([tool.KOLO, "ras", "-t", "600", "--json", "--nccl", f"127.0.0.1:{server.getsockname()[1]}"], stdout=subprocess.PIPE, text=True)
                 for _ in range(2):
                     client, _ = server.accept()
                     with client, client.makefile("rw", encoding="utf-8") as c:
