@@ -215,7 +215,7 @@ class Records(tool.Case):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as double:
             try:
                 address = double.stdout.readline().split()[-1]
-                p = tool.run("ras", "--nccl", address, "--json")
+                p = tool.run("ras", "-t", "600", "--nccl", address, "--json")
                 self.assertEqual((p.returncode, p.stderr), (1, ""))
                 self.assertEqual(json.loads(p.stdout)["findings"][0]["code"], "dead")
                 host, port = address.rsplit(":", 1)
@@ -234,7 +234,7 @@ class Records(tool.Case):
         with open("tests/data/records/ras.txt", encoding="utf-8") as f:
             report = f.read()
         with socket.create_server(("127.0.0.1", 0)) as server:
-            p = subprocess.Popen([tool.KOLO, "ras", "--nccl", f"127.0.0.1:{server.getsockname()[1]}"], stdout=subprocess.PIPE, text=True)
+            p = subprocess.Popen([tool.KOLO, "ras", "-t", "600", "--nccl", f"127.0.0.1:{server.getsockname()[1]}"], stdout=subprocess.PIPE, text=True)
             for _ in range(2): # the first connection ends at the word that it does not know
                 client, _ = server.accept()
                 with client, client.makefile("rw", encoding="utf-8") as c:
@@ -248,6 +248,30 @@ class Records(tool.Case):
             text = p.communicate()[0]
         self.assertEqual(p.returncode, 1)
         self.assertTrue(text.startswith("rank 3 (host node1, pid 813) called AllReduce 7 times"), text)
+
+    def test_a_job_that_moves_is_no_problem(self):
+        reports = [self.ras("3=behind:4"), self.ras("3=behind:1"), self.ras("3=behind:4"), self.ras("3=behind:4")]
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            for exit_code, weight in ((0, "remark"), (1, "stops")):
+                p = subprocess.Popen([tool.KOLO, "ras", "-t", "600", "--json", "--nccl", f"127.0.0.1:{server.getsockname()[1]}"], stdout=subprocess.PIPE, text=True)
+                for _ in range(2):
+                    client, _ = server.accept()
+                    with client, client.makefile("rw", encoding="utf-8") as c:
+                        for said in ("SERVER PROTOCOL 2\n", "OK\n", "OK\n", reports.pop(0)):
+                            c.readline()
+                            c.write(said)
+                            c.flush()
+                found = [f for f in json.loads(p.communicate()[0])["findings"] if "AllReduce" in f["text"]]
+                self.assertEqual((p.returncode, found[0]["code"], found[0]["weight"]), (exit_code, "behind", weight))
+
+    def test_kolo_says_whether_its_job_moves(self):
+        def report(stuck):
+            rank = {"host": "h", "status": {}, "collective_counts": {"AllReduce": 9}, "collectives_called": 9, "collectives_ended": 8}
+            op = {"number": 9, "collective": 9, "function": "AllReduce", "type": "float", "count": 4, "state": "running"}
+            return {"communicators": [{"hash": "0x1", "size": 2, "verdict": "OK", "stuck": stuck, "mismatch": False, "missing_ranks": [],
+                                       "ranks": [{**rank, "rank": r, "pid": r, "operation": op} for r in range(2)]}], "ras": {}}
+        self.assertEqual(self.answer([self.put("moves", report(False))])["findings"], [])
+        self.assertEqual(self.answer([self.put("stuck", report(True))])["findings"][0]["code"], "inside")
 
     def test_words_of_ras_that_do_not_fit(self):
         for words in (("--format", "xml"), ("--fault", "1=dead"), ("--format", "nccl", "--from", "tests/data/records/ras.json", "--fault", "1=deaf"),

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LOCAL_MS = 2000, SLACK_MS = 3000, USUAL_S = 5 };
+enum { LOCAL_MS = 2000, SLACK_MS = 3000, USUAL_S = 5, AGAIN_MS = 1000 };
 #define ONCE UINT64_MAX
 
 struct asked {
@@ -246,25 +246,45 @@ static int print_answer(const struct kl_record_answer *answer, const struct aske
 }
 
 /* The status is read in the same way as a file. */
+static ncclResult_t ask_service(const struct asked *a, struct kl_record_answer *answer)
+{
+    char *text = NULL;
+
+    KL_TRY(kl_ras_nccl_ask(a->nccl, a->timeout ? a->timeout : USUAL_S, patience_ms(a), &text));
+    const struct kl_named_text t = {a->nccl, text, strlen(text)};
+    ncclResult_t rc = kl_record_answer_make(&t, 1, answer);
+
+    free(text);
+    return rc;
+}
+
+static bool is_behind(const struct kl_record *r)
+{
+    return kl_record_has_problem(r) && r->finding[0].code == KL_RECORD_BEHIND;
+}
+
+/* Ranks are not looked at in the same moment: where some are behind, ask again, to see whether they move. */
+static ncclResult_t ask_twice(const struct asked *a, struct kl_record_answer *first, struct kl_record_answer *second)
+{
+    KL_TRY(ask_service(a, first));
+    if (!is_behind(&first->record)) return ncclSuccess;
+    usleep(AGAIN_MS * 1000);
+    KL_TRY(ask_service(a, second));
+    kl_record_compare(&second->record, &first->record);
+    return ncclSuccess;
+}
+
 static int ask_nccl(const struct asked *a)
 {
-    struct kl_record_answer *answer = calloc(1, sizeof *answer);
-    char *text = NULL;
+    struct kl_record_answer *answer = calloc(2, sizeof *answer);
     const int quiet = kl_error_quiet(1);
-    ncclResult_t rc = answer ? kl_ras_nccl_ask(a->nccl, a->timeout ? a->timeout : USUAL_S, patience_ms(a), &text)
-                             : KL_NOMEM("an answer");
+    ncclResult_t rc = answer ? ask_twice(a, &answer[0], &answer[1]) : KL_NOMEM("an answer");
 
-    if (!rc) {
-        const struct kl_named_text t = {a->nccl, text, strlen(text)};
-
-        rc = kl_record_answer_make(&t, 1, answer);
-    }
     kl_error_quiet(quiet);
-    const int status = rc ? fail() : print_answer(answer, a);
+    const int status = rc ? fail() : print_answer(&answer[answer[1].record.nfile > 0], a);
 
-    if (answer) kl_record_answer_fini(answer);
+    for (int i = 0; i < 2 && answer; i++) kl_record_answer_fini(&answer[i]);
     free(answer);
-    free(text);
     return status;
 }
 

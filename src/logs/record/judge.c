@@ -123,6 +123,11 @@ static int by_weight(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
+void kl_record_sort(struct kl_record *r)
+{
+    if (r->nfinding) qsort(r->finding, (size_t)r->nfinding, sizeof *r->finding, by_weight);
+}
+
 static ncclResult_t run_rules(struct kl_record *r, const int *sorted, int n, bool *mismatch)
 {
     KL_TRY(kl_record_find_groups(r));
@@ -146,6 +151,6 @@ ncclResult_t kl_record_judge(struct kl_record *r)
     if (!rc) rc = run_rules(r, sorted, n, mismatch);
     free(sorted);
     free(mismatch);
-    if (r->nfinding) qsort(r->finding, (size_t)r->nfinding, sizeof *r->finding, by_weight);
+    kl_record_sort(r);
     return rc;
 }

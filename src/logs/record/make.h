@@ -73,6 +73,9 @@ int kl_record_find(const struct kl_record *record, int group, int rank);
 /** The field in which two calls of one collective differ first. */
 enum kl_call_field kl_record_call_differs(const struct kl_record_call *a, const struct kl_record_call *b);
 
+/** Sort findings, worst first. */
+void kl_record_sort(struct kl_record *record);
+
 /** Are two collectives one, by group and number? */
 bool kl_record_same_number(const struct kl_record *record, int call, int other);
 

@@ -56,7 +56,7 @@ static ncclResult_t add_operation(struct kl_record *r, const json_t *o, int memb
     return ncclSuccess;
 }
 
-static ncclResult_t add_rank(struct kl_record *r, int file, int group, const json_t *o)
+static ncclResult_t add_rank(struct kl_record *r, int file, int group, const json_t *o, bool moves)
 {
     const json_t *status = json_object_get(o, "status");
     const char *function;
@@ -69,7 +69,7 @@ static ncclResult_t add_rank(struct kl_record *r, int file, int group, const jso
     r->member[member].code = (int)kl_json_get_int(status, "async_error", 0);
     r->member[member].failure = kl_record_name(r, kl_json_get_text(o, "failure"));
     r->member[member].waits_for = (int)kl_json_get_int(o, "waits_for", -1);
-    KL_TRY(add_operation(r, o, member));
+    if (!moves) KL_TRY(add_operation(r, o, member));
     json_object_foreach(json_object_get(o, "collective_counts"), function, n)
     {
         if (json_is_integer(n) && !json_object_get(o, "operation"))
@@ -101,7 +101,10 @@ static ncclResult_t add_communicator(struct kl_record *r, int file, const json_t
              *kl_json_get_text(c, "secondary_hash") ? "-" : "", kl_json_get_text(c, "secondary_hash"));
     KL_TRY(kl_record_group_of(r, id, "", &group));
     r->group[group].size = (int)kl_json_get_int(c, "size", -1);
-    json_array_foreach(json_object_get(c, "ranks"), i, o) KL_TRY(add_rank(r, file, group, o));
+    /* Kolo knows whether operations stand still; those of a job that moves were not looked at in the same moment */
+    const bool moves = json_is_false(json_object_get(c, "stuck")) && !kl_json_get_true(c, "mismatch");
+
+    json_array_foreach(json_object_get(c, "ranks"), i, o) KL_TRY(add_rank(r, file, group, o, moves));
     json_array_foreach(json_object_get(c, "missing_ranks"), i, o) KL_TRY(add_missing(r, file, group, o));
     return ncclSuccess;
 }

@@ -103,7 +103,7 @@ enum kl_record_code {
     KL_RECORD_NO_RECORD,  /* ranks left no record; others are in `call` */
     KL_RECORD_NOT_BEGUN,  /* ranks called `call`, but have not begun it; others have */
     KL_RECORD_INSIDE,     /* ranks are in `call`; others ended it */
-    KL_RECORD_BEHIND,     /* ranks called `text` count times, others `most` times */
+    KL_RECORD_BEHIND,     /* ranks called `text` count times, others `most` times; a: 1 if they move */
     KL_RECORD_SILENT,     /* ranks do not answer RAS */
     KL_RECORD_STATES_DIFFER, /* ranks are in the state a (enum kl_member_state); others run */
     KL_RECORD_FAILED,        /* ranks failed with code a; text: the failure */
@@ -153,6 +153,12 @@ ncclResult_t kl_record_add(struct kl_record *record, const char *name, const cha
 
 /** After the last text: make the findings. */
 ncclResult_t kl_record_judge(struct kl_record *record);
+
+/**
+ * The same service was asked before: ranks that were behind, and have called more since, move. Their findings become remarks.
+ * Both are judged.
+ */
+void kl_record_compare(struct kl_record *record, const struct kl_record *before);
 
 /** Does a finding stop the job or cost bandwidth? */
 static inline bool kl_record_has_problem(const struct kl_record *record)

@@ -158,3 +158,40 @@ ncclResult_t kl_record_find_counts(struct kl_record *r)
     }
     return ncclSuccess;
 }
+
+/* ---- twice ---- */
+
+/* Names belong to a record each: they are compared as texts. */
+static int64_t count_before(const struct kl_record *r, const char *group, int rank, const char *function)
+{
+    for (int k = 0; k < r->nmember; k++) {
+        const struct kl_record_member *m = &r->member[k];
+
+        if (m->rank != rank || strcmp(r->group[m->group].id, group) != 0) continue;
+        for (int i = m->first_count; i < m->first_count + m->ncounts; i++)
+            if (!strcmp(r->count[i].function, function)) return r->count[i].n;
+    }
+    return -1;
+}
+
+static bool has_moved(const struct kl_record *r, const struct kl_record_finding *f, const struct kl_record *before)
+{
+    for (int i = 0; i < f->n; i++) {
+        const int64_t n = count_before(before, r->group[f->group].id, r->list[f->first + i], f->text);
+
+        if (n < 0 || n >= f->count) return false;
+    }
+    return true;
+}
+
+void kl_record_compare(struct kl_record *r, const struct kl_record *before)
+{
+    for (int i = 0; i < r->nfinding; i++) {
+        struct kl_record_finding *f = &r->finding[i];
+
+        if (f->code != KL_RECORD_BEHIND || !has_moved(r, f, before)) continue;
+        f->a = 1;
+        f->weight = KL_LOG_REMARK;
+    }
+    kl_record_sort(r);
+}

@@ -318,6 +318,7 @@ static void behind_text(const struct kl_record *r, const struct kl_record_findin
     others(r, f, t);
     kl_text_add(t, " %" PRId64 " times, in ", f->most);
     kl_record_group_text(r, f->group, t);
+    if (f->a) kl_text_add(t, ", and went on between two questions");
 }
 
 static void state_text(const struct kl_record *r, const struct kl_record_finding *f, struct kl_text *t)
@@ -424,6 +425,13 @@ static int ended(const struct kl_record *r)
     return n;
 }
 
+static bool same_counts(const struct kl_record *r)
+{
+    for (int i = 0; i < r->nfinding; i++)
+        if (r->finding[i].code == KL_RECORD_BEHIND) return false;
+    return r->ncount > 0;
+}
+
 static void add_fine(const struct kl_record *r, struct kl_text *t)
 {
     int recorded = 0;
@@ -432,7 +440,8 @@ static void add_fine(const struct kl_record *r, struct kl_text *t)
     if (!r->nmember)
         kl_text_add(t, "no rank is named, and no error");
     else if (!r->ncall)
-        kl_text_add(t, "%d rank%s, all running, with the same numbers of calls", recorded, kl_plural(recorded));
+        kl_text_add(t, "%d rank%s, all running%s", recorded, kl_plural(recorded),
+                    same_counts(r) ? ", with the same numbers of calls" : "");
     else
         kl_text_add(t, "no rank waits: all %d calls of %d rank%s ended", ended(r), recorded, kl_plural(recorded));
 }
