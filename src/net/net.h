@@ -161,10 +161,12 @@ struct kl_net {
 };
 
 extern const struct kl_net kl_net_socket;
+extern const struct kl_net kl_net_verbs; /* RDMA: InfiniBand and RoCE */
 
 /** All nets, best first; ends with NULL. A new one is a file and a line in nets.c. */
 extern const struct kl_net *const kl_nets[];
 
 extern const struct kl_param_set kl_net_param_set;
+extern const struct kl_param_set kl_verbs_param_set;
 
 #endif

@@ -2,9 +2,12 @@
 #include "topo/config.h"
 
 #include "base/log.h"
+#include "net/net.h"
+#include "net/verbs/config.h"
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 /* The names of path types in their order, then the numbers of older NCCL. */
@@ -75,11 +78,6 @@ static const struct kl_param rows[] = {
         "NICs that may be used as one: ALL, or RAIL, those that the network says are on one rail (from 2.30.7 on)"),
     KL_PARAM_STRING(struct kl_topo_config, force_merge, "NCCL_NET_FORCE_MERGE", KL_HOST_ALIKE, "",
                     "NICs to use as one, as in \"mlx5_0,mlx5_1;mlx5_2:1,mlx5_3:1\""),
-    KL_PARAM_STRING(
-        struct kl_topo_config, ib_hca, "NCCL_IB_HCA", KL_HOST_ALIKE, "",
-        "RDMA ports to plan with: prefixes \"mlx5_0:1,mlx5_2\", all others \"^mlx5_3\", exact names \"=mlx5_0\""),
-    KL_PARAM_BOOL(struct kl_topo_config, ib_disable, "NCCL_IB_DISABLE", KL_HOST_ALIKE, "0",
-                  "plan with sockets, even where a machine has InfiniBand or RoCE"),
     KL_PARAM_BOOL(struct kl_topo_config, ib_merge, "NCCL_IB_MERGE_NICS", KL_HOST_ALIKE, "1",
                   "let InfiniBand and RoCE ports be used as one, in plans for machines that are looked at"),
     KL_PARAM_INT(struct kl_topo_config, ignore_disabled_p2p, "NCCL_IGNORE_DISABLED_P2P", KL_HOST_ALIKE, "0", 0, 2,
@@ -167,16 +165,31 @@ static struct kl_topo_options options_of(const struct kl_topo_config *c)
     return o;
 }
 
+/* The RDMA net's settings count for plans, too. */
+static void select_ports(struct kl_topo_config *config, const struct kl_verbs_params *rdma)
+{
+    config->ib_disable = rdma->disable;
+    memcpy(config->ib_hca, rdma->hca, sizeof config->ib_hca);
+}
+
 void kl_topo_config_load(struct kl_topo_config *config, struct kl_topo_options *options)
 {
+    struct kl_verbs_params rdma;
+
     kl_param_load(&kl_topo_param_set, config);
+    kl_param_load(&kl_verbs_param_set, &rdma);
+    select_ports(config, &rdma);
     *options = options_of(config);
 }
 
 void kl_topo_config_load_from(struct kl_topo_config *config, const struct kl_settings *from,
                               struct kl_topo_options *options)
 {
+    struct kl_verbs_params rdma;
+
     kl_param_load_from(&kl_topo_param_set, config, from);
+    kl_param_load_from(&kl_verbs_param_set, &rdma, from);
+    select_ports(config, &rdma);
     *options = options_of(config);
 }
 
