@@ -59,7 +59,8 @@ static void live(const ncclUniqueId *id, int rank)
         reduce(comm, rank);
         if (i <= ROUNDS / 2 && count_fds() > half_way) half_way = count_fds(); /* the most so far */
     }
-    while (count_fds() > half_way + KEPT) /* some come once, when a thread first sleeps; a child would leave many more */
+    while (count_fds() >
+           half_way + KEPT) /* some come once, when a thread first sleeps; a child would leave many more */
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* until closing in the background ends */
     must(!ncclCommDestroy(comm));
     while (count_fds() > before + KEPT)

@@ -17,13 +17,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_PROCESSES = 5, MOST_LANES = 3, MOST_ROUNDS = 1500 };
+enum {
+    MOST_PROCESSES = 5,
+    MOST_LANES = 3,
+    MOST_ROUNDS = KOLO_TEST_THREADS_ONLY ? 300 : 1500,
+    SIDE_BY_SIDE = MOST_ROUNDS / 10
+};
 
 static const struct shape {
     const char *label;
     int processes, lanes, rounds;
 } shapes[] = {
-    {"side by side", 5, 3, 150},
+    {"side by side", 5, 3, SIDE_BY_SIDE},
     {"one after the other", 2, 1, MOST_ROUNDS},
 };
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of README.md, in its order, in a fresh copy of the sources, have the results that it shows.
+"""The commands of README.md, in its order, in a copy of the sources, have the results that it shows.
 
-Each line `$ COMMAND` of its blocks is run, all by one shell; a block of C is first written to the file that the line before it
+Where mounts are allowed the copy has the release build of this tree and stands at its path, so that only files that a fresh clone
+would lack are built again; elsewhere everything is. Each line `$ COMMAND` of its blocks is run, all by one shell; a block of C is first written to the file that the line before it
 names. Only `./dev test` is left out: it would run this test. Nothing is installed but below a scratch folder, packages neither.
 """
 import os
@@ -49,6 +50,26 @@ def copy_sources(to):
             shutil.copy2(os.path.join(ROOT, name), os.path.join(to, name), follow_symlinks=False)
 
 
+def copy_build(to):
+    """The release build without the programs of tests, as old as it is; false: there is none."""
+    build = os.path.join(ROOT, "build", "release")
+    if not os.path.isfile(os.path.join(build, "build.ninja")):
+        return False
+    shutil.copytree(build, os.path.join(to, "build", "release"), symlinks=True, ignore=shutil.ignore_patterns("bin", "Testing"))
+    return True
+
+
+def mounting():
+    """Words before a command that let it mount; None: not allowed here."""
+    for words in (["unshare", "-m"], ["unshare", "-rm"]):
+        try:
+            if not subprocess.run([*words, "mount", "--bind", "/tmp", "/tmp"], stderr=subprocess.DEVNULL, check=False).returncode:
+                return words
+        except FileNotFoundError:
+            pass
+    return None
+
+
 def stand_in(folder, name):
     """A program that changes nothing, and leaves a trace of having been called."""
     write(f"#!/bin/sh\ntouch {folder}/called\nexit 1\n", folder, name)
@@ -73,6 +94,10 @@ class Readme(unittest.TestCase):
     def run_all(self, commands):
         """Stop at the first that fails; the output of the n-th is in out/n."""
         script = "".join(f"{{ {c}\n}} >{self.out}/{n} 2>&1 </dev/null || exit 1\n" for n, c in enumerate(commands))
+        words = mounting()
+        if words and copy_build(self.tree):
+            at_root = ["sh", "-c", 'mount --bind "$1" "$2" && cd "$2" && exec sh -c "$3"', "sh", self.tree, ROOT, script]
+            return subprocess.run(words + at_root, env=self.environment(), check=False).returncode
         return subprocess.run(["sh", "-c", script], cwd=self.tree, env=self.environment(), check=False).returncode
 
     def test_walk(self):

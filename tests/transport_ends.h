@@ -94,7 +94,7 @@ static void reset(struct end *e)
                                  .planned = -1,
                                  .common = e->common};
     if (!is_net(e) || e->common->net.net) return;
-    e->common->net = (struct kl_net_context){.net = kl_nets[0], .rank = !e->sends};
+    e->common->net = (struct kl_net_context){.net = &kl_net_socket, .rank = !e->sends};
     memset(e->common->net.secret.bytes, 42, sizeof e->common->net.secret.bytes);
 }
 

@@ -206,7 +206,7 @@ static void live(struct end *e, const struct placement *p)
 
     e->common = &common;
     kl_error_quiet(1);
-    must(kl_nets[0]->init() == ncclSuccess);
+    must(kl_net_socket.init() == ncclSuccess);
     const struct holdings before = count_holdings(e);
     choose(e, p->mappable);
     for (e->index = 0; kl_transports[e->index]; e->index++) {
@@ -392,7 +392,7 @@ static void die_or_survive(int sock, const struct kl_transport *t, uint32_t inde
     struct end e = {.sock = sock, .sends = sends, .transport = t, .index = index, .messages = true, .common = &common};
 
     kl_error_quiet(1);
-    must(kl_nets[0]->init() == ncclSuccess);
+    must(kl_net_socket.init() == ncclSuccess);
     snprintf(doing, sizeof doing, "%s: the %s dies", t->name, sends == dies ? "sender" : "receiver");
     join(&e);
     if (sends) put(&e, 7, 5000);

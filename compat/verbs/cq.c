@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -109,9 +110,12 @@ int vs_poll_cq(struct kl_ibv_cq *cq, int n, struct kl_ibv_wc *wc)
     struct vs_cq *q = (struct vs_cq *)cq;
     int got = 0;
 
+    /* The program plays the NIC itself where it polls: where cores are few, the thread would come late. */
     pthread_mutex_lock(&vs_lock);
+    if (q->head == q->tail) vs_engine_help(cq);
     while (got < n && q->head != q->tail) wc[got++] = q->wc[q->head++ % (unsigned)cq->cqe];
     pthread_mutex_unlock(&vs_lock);
+    if (!got) sched_yield(); /* a thread that polls would take the lock again before others get it */
     return got;
 }
 

@@ -101,6 +101,15 @@ static void progress_timers(void)
     }
 }
 
+void vs_engine_help(const struct kl_ibv_cq *cq)
+{
+    for (struct vs_qp *q = engine.qps; q; q = q->next) {
+        if (q->ib.send_cq != cq && q->ib.recv_cq != cq) continue;
+        vs_requester_progress(q);
+        if (q->in) (void)vs_responder_progress(q->in);
+    }
+}
+
 static void progress_fd(int fd)
 {
     uint64_t count;

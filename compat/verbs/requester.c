@@ -3,6 +3,7 @@
 #include "compat/verbs/standin.h"
 
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -65,6 +66,7 @@ static void lose(struct vs_qp *q)
 static void begin_connect(struct vs_qp *q)
 {
     struct sockaddr_in to;
+    int one = 1;
 
     q->again_at = 0;
     bool reachable = address_of(q, &to);
@@ -73,6 +75,7 @@ static void begin_connect(struct vs_qp *q)
         lose(q);
         return;
     }
+    setsockopt(q->out.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     q->connecting = true;
     vs_engine_watch(&q->out, EPOLLOUT);
 }

@@ -11,7 +11,10 @@
 
 static bool close_wire(struct vs_wire *w)
 {
-    if (w->qp) w->qp->in = NULL;
+    if (w->qp) {
+        w->qp->in = NULL;
+        w->qp->taken = 0;
+    }
     vs_engine_close(w);
     free(w);
     return false;

@@ -147,6 +147,9 @@ int vs_engine_add(struct vs_qp *qp);
 /** The queue pair is about to be freed. When none is left the thread ends; drops the lock for that. */
 void vs_engine_remove(struct vs_qp *qp);
 
+/** Do the thread's work for the queue pairs of a completion queue. */
+void vs_engine_help(const struct kl_ibv_cq *cq);
+
 /** The thread has something new to look at. */
 void vs_engine_wake(void);
 

@@ -58,7 +58,7 @@ struct kl_coll_answer {
     struct kl_coll_asked asked;
     struct kl_op_choice choice; /* asked.func >= 0 */
     struct kl_op_rounds rounds; /* asked.func < 0 */
-    json_t *selected;           /* added to the JSON of a choice; NULL: nothing. The caller's */
+    json_t *selected, *tuner;   /* added to the JSON of a choice; NULL: nothing. The caller's */
 };
 
 /** Answer for a cluster, which must outlive the answer. Free with kl_coll_answer_fini, also after a failure. */

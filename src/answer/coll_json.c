@@ -110,9 +110,10 @@ static json_t *ranges_json(const struct kl_op_choice *f)
     return a;
 }
 
-static ncclResult_t write_choice(const struct kl_coll_asked *a, const struct kl_op_choice *f, json_t *selected,
-                                 FILE *to)
+static ncclResult_t write_choice(const struct kl_coll_answer *answer, FILE *to)
 {
+    const struct kl_coll_asked *a = &answer->asked;
+    const struct kl_op_choice *f = &answer->choice;
     json_t *o = kl_coll_question_json(a);
 
     json_object_set_new(o, "constants", json_string(a->cluster->constants->name));
@@ -120,7 +121,8 @@ static ncclResult_t write_choice(const struct kl_coll_asked *a, const struct kl_
     json_object_set_new(o, "candidates", candidates_json(a, f));
     json_object_set_new(o, "refused", refused_json(f));
     json_object_set_new(o, "ranges", ranges_json(f));
-    if (selected) json_object_set(o, "selected", selected);
+    if (answer->selected) json_object_set(o, "selected", answer->selected);
+    if (answer->tuner) json_object_set(o, "tuner", answer->tuner);
     return kl_output_answer(KL_SCHEMA_COLLECTIVE, o, KL_OUTPUT_FORMAT, to);
 }
 
@@ -172,5 +174,5 @@ ncclResult_t kl_coll_json(const struct kl_coll_answer *answer, FILE *to)
 {
     const struct kl_coll_asked *a = &answer->asked;
 
-    return a->func < 0 ? write_rounds(a, &answer->rounds, to) : write_choice(a, &answer->choice, answer->selected, to);
+    return a->func < 0 ? write_rounds(a, &answer->rounds, to) : write_choice(answer, to);
 }

@@ -411,7 +411,7 @@ ncclResult_t kl_connections_get_reducer(struct kl_connections *cs, enum kl_edge_
     struct kl_reducer_config config = {
         .bootstrap = cs->config.bootstrap,
         .collnet = cs->config.collnet,
-        .net = cs->config.net,
+        .net = &kl_net_socket, /* its members tag messages that others overtake: no plugin need know that */
         .secret = cs->common.net.secret,
         .ranks = ranks,
         .n = n,

@@ -68,6 +68,7 @@ struct kl_onesided {
 #define KL_PHASE_RUNNING "operations"
 
 enum { KL_TASKS = 1024, KL_LAUNCHES = 1024, KL_PHASES_MAX = 16 }; /* powers of two */
+enum { KL_COMM_TUNER_NAME = 256 };                                /* bytes */
 
 struct kl_failure {
     pthread_mutex_t lock;
@@ -203,10 +204,13 @@ struct ncclComm {
     struct kl_domain *domain;         /* of the shared state: this rank's, with its graphs */
     const struct kl_peer *peers;      /* the shared state's, nranks */
     const struct kl_topo *topo;       /* the domain's */
+    const struct kl_net *net;         /* NULL until kl_comm_find_net */
     struct kl_connect *connect;       /* the joined graphs, as this rank sees them */
     struct kl_p2p_channels p2p;
     struct kl_p2p_round *rounds; /* nranks */
-    struct kl_tuning tuning;     /* with kl_tuning_host */
+    struct kl_tuning tuning;     /* with kl_tuning_host, or constants of a tuner */
+    struct kl_tuner *tuner;      /* NULL: none */
+    char tuner_name[KL_COMM_TUNER_NAME];
     struct kl_select_facts facts;
 
     /* cold */
@@ -342,6 +346,12 @@ void kl_comm_free_pages(ncclComm_t comm);
 
 /** The device of the net by which other hosts reach this rank. The net was initialised. */
 int kl_comm_net_device(ncclComm_t comm);
+
+/** Set comm->net, unless that is done: the net between hosts, for which there is no need otherwise. ncclInvalidUsage: none of the name asked for. */
+ncclResult_t kl_comm_find_net(ncclComm_t comm);
+
+/** Is there a rank that another one reaches over the network only, in this host or in others? The same for all ranks. */
+bool kl_comm_needs_net(ncclComm_t comm);
 
 /** Rings, trees and numbers of channels, in NCCL's words (INFO): report.c. */
 void kl_comm_log_channels(ncclComm_t comm);

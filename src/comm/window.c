@@ -107,8 +107,8 @@ static bool needs_net(const struct ncclComm *comm, const struct offer *offers)
 static ncclResult_t open_door(struct ncclComm *comm, struct kl_net_handle *address)
 {
     if (kl_rma_listens(comm->rma)) return KL_FAIL(ncclInternalError, "another rank could not listen before");
-    KL_TRY(kl_nets[0]->init());
-    return kl_rma_listen(comm->rma, kl_nets[0], kl_comm_net_device(comm), address);
+    KL_TRY(kl_comm_find_net(comm));
+    return kl_rma_listen(comm->rma, comm->net, kl_comm_net_device(comm), address);
 }
 
 static ncclResult_t exchange_doors(struct ncclComm *comm, struct door *doors)

@@ -62,13 +62,14 @@ struct kl_rank_record {
     int32_t all_nvlink;     /* are all GPUs of its machine joined by NVLink? */
     float net_bw;           /* GB/s to the slowest of its own NETs; 0 without */
     uint32_t measured;      /* mark of the times that its process knows; 0 without */
+    uint32_t net;           /* mark of the network that it uses; 0 without */
     struct kl_profile profile; /* of its machine, by a host's leader; else zeros */
     uint32_t no_direct;        /* it does not let others map its buffers */
     uint32_t kernel_copies;    /* enum kl_kernel_copies */
     struct kl_channel_record channel[KL_GRAPH_CHANNELS];
 };
 _Static_assert(sizeof(struct kl_channel_record) == 48, "wire format");
-_Static_assert(sizeof(struct kl_rank_record) == KL_GRAPHS * 36 + 160 + KL_GRAPH_CHANNELS * 52, "wire format");
+_Static_assert(sizeof(struct kl_rank_record) == KL_GRAPHS * 36 + 164 + KL_GRAPH_CHANNELS * 52, "wire format");
 
 /** The graphs of one rank; NULL where there is none. */
 struct kl_graphs {

@@ -56,9 +56,10 @@ enum { KL_FLAT_RANKS = 64 }; /* of Flat, at most */
 
 enum kl_proto { KL_PROTO_LL, KL_PROTO_LL128, KL_PROTO_SIMPLE, KL_PROTOS };
 
+/* As settings have them; `log_name`: as NCCL's TUNING lines have them. */
 extern const char *const kl_func_name[KL_FUNCS];
-extern const char *const kl_algo_name[KL_ALGO_NAMES];
-extern const char *const kl_proto_name[KL_PROTOS];
+extern const char *const kl_algo_name[KL_ALGO_NAMES], *const kl_algo_log_name[KL_ALGO_NAMES];
+extern const char *const kl_proto_name[KL_PROTOS], *const kl_proto_log_name[KL_PROTOS];
 
 /** The kind of graph that an algorithm runs on. */
 int kl_algo_graph(enum kl_algo algo);

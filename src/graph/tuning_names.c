@@ -3,10 +3,32 @@
 #include "graph/tuning.h"
 
 const char *const kl_func_name[KL_FUNCS] = {"Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce"};
-const char *const kl_algo_name[KL_ALGO_NAMES] = {"Tree", "Ring",     "CollNetDirect", "CollNetChain",
-                                                 "NVLS", "NVLSTree", "PAT",           "OneShot",
-                                                 "Flat", "Ordered",  "OrderedRing",   "Mapped"};
-const char *const kl_proto_name[KL_PROTOS] = {"LL", "LL128", "Simple"};
+
+/* As settings have them, and as NCCL's TUNING lines. */
+#define ALGOS(ROW)                                                                                                     \
+    ROW("Tree", "TREE")                                                                                                \
+    ROW("Ring", "RING")                                                                                                \
+    ROW("CollNetDirect", "COLLNET_DIRECT")                                                                             \
+    ROW("CollNetChain", "COLLNET_CHAIN")                                                                               \
+    ROW("NVLS", "NVLS")                                                                                                \
+    ROW("NVLSTree", "NVLS_TREE")                                                                                       \
+    ROW("PAT", "PAT")                                                                                                  \
+    ROW("OneShot", "ONE_SHOT")                                                                                         \
+    ROW("Flat", "FLAT")                                                                                                \
+    ROW("Ordered", "ORDERED")                                                                                          \
+    ROW("OrderedRing", "ORDERED_RING")                                                                                 \
+    ROW("Mapped", "MAPPED")
+#define PROTOS(ROW)                                                                                                    \
+    ROW("LL", "LL")                                                                                                    \
+    ROW("LL128", "LL128")                                                                                              \
+    ROW("Simple", "SIMPLE")
+#define NAME(name, log_name)     name,
+#define LOG_NAME(name, log_name) log_name,
+
+const char *const kl_algo_name[KL_ALGO_NAMES] = {ALGOS(NAME)};
+const char *const kl_algo_log_name[KL_ALGO_NAMES] = {ALGOS(LOG_NAME)};
+const char *const kl_proto_name[KL_PROTOS] = {PROTOS(NAME)};
+const char *const kl_proto_log_name[KL_PROTOS] = {PROTOS(LOG_NAME)};
 
 int kl_algo_graph(enum kl_algo algo)
 {

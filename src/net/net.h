@@ -163,10 +163,25 @@ struct kl_net {
 extern const struct kl_net kl_net_socket;
 extern const struct kl_net kl_net_verbs; /* RDMA: InfiniBand and RoCE */
 
-/** All nets, best first; ends with NULL. A new one is a file and a line in nets.c. */
+/** Kolo's own nets, best first; ends with NULL. A new one is a file and a line in nets.c. */
 extern const struct kl_net *const kl_nets[];
+
+/** The plugin that this process uses, once kl_net_hold has found one. Its data are neither encrypted nor authenticated. */
+extern struct kl_net kl_net_plugin;
+
+/**
+ * The net for a communicator, initialised: the first plugin of NCCL_NET_PLUGIN that can be used, else the first of kl_nets. `wanted`, unless
+ * "", is the name that it must have, whatever the case. ncclInvalidUsage: there is none of this name. Give it back with
+ * kl_net_drop; NULL is fine there. Any thread.
+ */
+ncclResult_t kl_net_hold(const char *wanted, const struct kl_net **net);
+void kl_net_drop(const struct kl_net *net);
+
+/** The library of the plugin in use, opened once more, and its name (255 bytes); NULL: there is none. It may have plugins of other kinds. */
+void *kl_net_plugin_library(char *file);
 
 extern const struct kl_param_set kl_net_param_set;
 extern const struct kl_param_set kl_verbs_param_set;
+extern const struct kl_param_set kl_net_plugin_param_set;
 
 #endif

@@ -1,5 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/collnet.h"
 
-const struct kl_net *const kl_nets[] = {&kl_net_socket, NULL};
+#include "base/error.h"
+#include "base/log.h"
+#include "net/plugin/plugin.h"
+#include "net/socket/device.h"
+
+#include <pthread.h>
+#include <strings.h>
+
+const struct kl_net *const kl_nets[] = {&kl_net_verbs, &kl_net_socket, NULL};
 const struct kl_collnet *const kl_collnets[] = {&kl_collnet_software, NULL};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the process's plugin */
+
+/* The RDMA net has NCCL's name, and that of its library. */
+static bool has_name(const struct kl_net *net, const char *name)
+{
+    return !strcasecmp(name, net->name) || (net == &kl_net_verbs && !strcasecmp(name, "verbs"));
+}
+
+static bool is_own(const char *name)
+{
+    for (const struct kl_net *const *n = kl_nets; *n; n++)
+        if (has_name(*n, name)) return true;
+    return false;
+}
+
+/* Data of a plugin are not encrypted, so none is used where they have to be. Ranks are alike in that. */
+static bool may_use_plugin(const char *wanted)
+{
+    if (is_own(wanted)) return false;
+    if (!kl_socket_devices()->params.crypt) return true;
+    KL_INFO(KL_INIT | KL_NET, "NET/Plugin: not looked for, as KOLO_NET_CRYPT=1, and plugins do not encrypt");
+    return false;
+}
+
+static bool hold_plugin(const char *wanted)
+{
+    if (!may_use_plugin(wanted)) return false;
+    pthread_mutex_lock(&lock);
+    const bool held = kl_net_plugin_hold(wanted);
+    pthread_mutex_unlock(&lock);
+    return held;
+}
+
+/* The first of Kolo's own nets that can be used; with a name, the one of that name. */
+static ncclResult_t hold_own(const char *wanted, const struct kl_net **net)
+{
+    ncclResult_t rc = ncclInvalidUsage;
+    int named = 0;
+
+    for (const struct kl_net *const *n = kl_nets; *n; n++) {
+        if (*wanted && !has_name(*n, wanted)) continue;
+        named++;
+        int quiet = kl_error_quiet(!*wanted && n[1]); /* the next one is tried */
+        rc = (*n)->init();
+        kl_error_quiet(quiet);
+        if (rc) continue;
+        *net = *n;
+        return ncclSuccess;
+    }
+    if (named) return rc;
+    return KL_FAIL(ncclInvalidUsage,
+                   "there is no network \"%s\" (netName of the configuration, NCCL_NET): no plugin of this name was "
+                   "found (NCCL_NET_PLUGIN), and Kolo's own are %s and %s",
+                   wanted, kl_net_verbs.name, kl_net_socket.name);
+}
+
+ncclResult_t kl_net_hold(const char *wanted, const struct kl_net **net)
+{
+    *net = NULL;
+    KL_TRY(kl_net_socket.init()); /* plugins' connections begin there as well (plugin/join.h) */
+    if (!hold_plugin(wanted)) return hold_own(wanted, net);
+    *net = &kl_net_plugin;
+    return ncclSuccess;
+}
+
+void kl_net_drop(const struct kl_net *net)
+{
+    if (net != &kl_net_plugin) return;
+    pthread_mutex_lock(&lock);
+    kl_net_plugin_drop();
+    pthread_mutex_unlock(&lock);
+}
+
+void *kl_net_plugin_library(char *file)
+{
+    pthread_mutex_lock(&lock);
+    void *library = kl_net_plugin_open_again(file);
+    pthread_mutex_unlock(&lock);
+    return library;
+}

@@ -77,7 +77,7 @@ fi
 # ---- usage ----
 
 for arguments in "" "allreduced" "all_reduce -d floaty" "all_reduce -o x" "all_reduce -b 2" "all_reduce -b 64M" \
-    "all_reduce --np 3 --hosts 2" "all_reduce -R 3" "all_reduce -G 1" "all_reduce -x 1" "all_reduce -D 1" "all_reduce -V 1" \
+    "all_reduce --np 3 --hosts 2" "all_reduce -R 3" "all_reduce -G -1" "all_reduce -G 1 -z 1" "all_reduce -x 1" "all_reduce -D 1" "all_reduce -V 1" \
     "all_reduce -q" "reduce --np 2 -r 2" "hypercube --np 3" "all_reduce -n" "all_reduce reduce"; do
     # shellcheck disable=SC2086 # words
     perf 2 $arguments
@@ -97,8 +97,6 @@ perf 0 all_reduce --np 2 -b 1M -e 1M -n 3 -w 1
 grep -q "not all ranks can map" "$dir/tuning" || fail "ordinary buffers were mapped"
 unset NCCL_DEBUG NCCL_DEBUG_SUBSYS NCCL_DEBUG_FILE
 
-perf 2 all_reduce -G 1
-says err "kolo perf: -G has no meaning here"
 perf 1 all_reduce --topo /no/such/file.xml
 lines err 1
 perf 1 all_reduce -J /no/such/folder/file.json
@@ -144,7 +142,8 @@ done
 perf 0 barrier -n 2
 fine 1
 for layout in "--np 1" "--np 1 -t 4" "--np 2 -t 2" "--np 1 -g 2" "--np 2 -g 2 -p 1" "--np 1 -t 2 -g 2 -p 1" "--np 2 --inline" \
-    "--np 3 -u 1" "--np 2 -m 4" "--np 2 -z 1" "--np 2 -z 2" "--np 2 -z 3" "--np 2 -a max" "--np 2 -C 1" "--np 2 -N 1 -w 0"; do
+    "--np 3 -u 1" "--np 2 -m 4" "--np 2 -z 1" "--np 2 -z 2" "--np 2 -z 3" "--np 2 -y 1" "--np 2 -G 2" \
+    "--np 1 -t 2 -g 2 -G 3 -m 2" "--np 2 -a max" "--np 2 -C 1" "--np 2 -N 1 -w 0"; do
     # shellcheck disable=SC2086 # words
     small 0 all_reduce -b 4K -e 4K $layout
     fine 1

@@ -28,6 +28,8 @@ static const struct kl_opt table[] = {
      "data type of a collective: int8 ... float ... f8e5m2 (default: float)"},
     {0, "op", KL_OPT_TEXT, offsetof(struct kl_explain_request, op), 0, 0, "OP",
      "reduction of a collective: sum prod max min avg (default: sum)"},
+    {0, "tuner", KL_OPT_TEXT, offsetof(struct kl_explain_request, tuner), 0, 0, "FILE",
+     "a collective: the choices of a tuner plugin, or of a file of rules (CSV), beside the model's"},
     {0, "all", KL_OPT_FLAG, offsetof(struct kl_explain_request, all), 0, 0, NULL,
      "search: every attempt and every link, one by one; --log: every difference"},
     {0, "json", KL_OPT_FLAG, offsetof(struct kl_explain_request, json), 0, 0, NULL, "print JSON; see docs/explain.md"},

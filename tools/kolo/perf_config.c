@@ -68,6 +68,10 @@ static const struct kl_opt table[] = {
     INT('C', "report_cputime", cpu_time, 0, 1, "1: the time column is the time to issue, not to complete (0)"),
     {'I', "iteration_stats", KL_OPT_SWITCH, FIELD(per_iteration), 0, 0, "[0|1]",
      "time each iteration by itself and add columns: smallest, largest, 99th percentile, variation"},
+    INT('G', "cudagraph", graph_launches, 0, INT_MAX,
+        "capture the iterations into a graph and launch it N times; 0: issue each operation (0)"),
+    INT('y', "stream_null", null_stream, 0, 1, "1: on the default stream, NULL (0)"),
+    INT('S', "report_timestamps", timestamps, 0, 1, "1: add the time of day to each row (0)"),
     TEXT('J', "output_file", json, "FILE", "also write the results as JSON"),
     {'T', "timeout", KL_OPT_TIME, FIELD(timeout_ms), 0, 0, "S",
      "end a test that makes no progress for S seconds (never)"},
@@ -79,7 +83,6 @@ static const struct kl_opt table[] = {
     TEXT(0, "machine", machine, "NAME", KL_JOB_MACHINE_DOC),
     FLAG(0, "inline", inline_streams, "run operations inside the call, as MPI does"),
     KL_OPT_HELP(struct kl_perf_config, help),
-    REFUSED('G', "cudagraph", "kolo perf captures no graphs; all_reduce_perf of examples/perf does"),
     REFUSED('x', "cta_policy", "host devices have no thread arrays"),
     REFUSED('D', "device_implementation", "there are no device-side kernels to choose from"),
     REFUSED('V', "device_cta_count", "host devices have no thread arrays"),
@@ -162,8 +165,21 @@ static int check_launch(const struct kl_perf_config *c, char *why, size_t why_si
         return SAY("--np, -t and -g together are more than %d ranks", MAX_RANKS);
     if (c->nprocesses % c->nhosts) return SAY("--np %d does not divide over --hosts %d", c->nprocesses, c->nhosts);
     if (c->link_rate && !c->netns) return SAY("--link-rate is for links of network namespaces: add --netns");
+    if (c->null_stream && c->ndevices > 1) return SAY("-y 1: each thread has one default stream, so -g must be 1");
+    if (c->null_stream && c->inline_streams)
+        return SAY("-y 1: the default stream does not run operations inside the call");
     if (c->aggregated > 1 && c->coll == &kl_colls[KL_HYPERCUBE])
         return SAY("-m: the steps of hypercube depend on each other and cannot be one group");
+    return 0;
+}
+
+/* A capture runs nothing that could be waited for or timed, and the default stream is not captured. */
+static int check_graphs(const struct kl_perf_config *c, char *why, size_t why_size)
+{
+    if (!c->graph_launches) return 0;
+    if (c->blocking) return SAY("-z waits after each operation, but -G issues all of them at once");
+    if (c->per_iteration) return SAY("-I times each iteration, but -G launches all of them at once");
+    if (c->null_stream) return SAY("-y 1: the default stream cannot be captured, as -G would");
     return 0;
 }
 
@@ -213,7 +229,9 @@ int kl_perf_configure(int argc, char **argv, struct kl_perf_config *c, char *why
     *c = defaults;
     if (parse_words(argc, argv, c, why, why_size)) return -1;
     if (c->help) return 0;
-    if (resolve_names(c, why, why_size) || check_sizes(c, why, why_size) || check_launch(c, why, why_size)) return -1;
+    if (resolve_names(c, why, why_size) || check_sizes(c, why, why_size) || check_launch(c, why, why_size) ||
+        check_graphs(c, why, why_size))
+        return -1;
     if (!c->coll->has_op) c->nops = 1;
     if (!c->coll->has_root) c->root = 0;
     if (c->coll->cut == KL_CUT_ONE) c->max_bytes = c->min_bytes;

@@ -25,6 +25,8 @@ struct kl_perf_config {
     int iterations, warmups, aggregated, checks, cycles;
     int blocking; /* flags of kl_perf_blocking */
     int parallel_init, registration, misalign, per_iteration, cpu_time;
+    int graph_launches; /* 0: operations are issued one by one */
+    int null_stream, timestamps;
     uint64_t timeout_ms;
     const char *json;
 

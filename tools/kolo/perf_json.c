@@ -128,7 +128,7 @@ void kl_perf_json_config(struct kl_perf_json *j, const struct kl_perf_config *c)
     set(j, o, "iterations", json_integer(c->iterations));
     set(j, o, "aggregated_iterations", json_integer(c->aggregated));
     set(j, o, "validation", json_integer(c->checks));
-    set(j, o, "graph", json_integer(0));
+    set(j, o, "graph", json_integer(c->graph_launches));
     set(j, o, "blocking_collectives", json_boolean(c->blocking));
     set(j, o, "blocking_mode", json_integer(c->blocking));
     set(j, o, "parallel_init", json_boolean(c->parallel_init));

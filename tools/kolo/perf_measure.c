@@ -6,6 +6,7 @@
 #include "device/host/redop.h"
 #include "tools/kolo/perf_agree.h"
 #include "tools/kolo/perf_expected.h"
+#include "tools/kolo/perf_graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,6 +139,25 @@ static ncclResult_t run_iterations(struct kl_perf_thread *t, int n)
     return ncclSuccess;
 }
 
+/* The checked operation, launched as the timed ones are. */
+static ncclResult_t run_checked(struct kl_perf_thread *t)
+{
+    struct kl_perf_graphs graphs;
+
+    if (!t->config->graph_launches) return issue_operation(t, 0);
+    KL_TRY(kl_perf_graphs_capture(&graphs, t, issue_operation, 0));
+    ncclResult_t rc = kl_perf_graphs_launch(&graphs, t);
+    kl_perf_graphs_free(&graphs);
+    return rc;
+}
+
+static ncclResult_t run_timed(struct kl_perf_thread *t)
+{
+    if (!t->graphs) return run_iterations(t, t->config->iterations);
+    for (int i = 0; i < t->config->graph_launches; i++) KL_TRY(kl_perf_graphs_launch(t->graphs, t));
+    return ncclSuccess;
+}
+
 /* The times of each thread, combined as -a says. */
 static ncclResult_t average(struct kl_perf_thread *t, double *times, size_t n)
 {
@@ -191,12 +211,12 @@ static ncclResult_t time_all(struct kl_perf_thread *t, double *us)
 
     begin_step(t, KL_PHASE_TIMING);
     start = kl_now_ns();
-    KL_TRY(t->times_us ? time_each(t) : run_iterations(t, c->iterations));
+    KL_TRY(t->times_us ? time_each(t) : run_timed(t));
     issued = kl_now_ns();
     KL_TRY(synchronize(t));
     if (!c->cpu_time) issued = kl_now_ns();
     end_step(t);
-    *us = (double)(issued - start) / 1e3 / c->iterations / c->aggregated;
+    *us = (double)(issued - start) / 1e3 / c->iterations / c->aggregated / (t->graphs ? c->graph_launches : 1);
     return ncclSuccess;
 }
 
@@ -221,14 +241,31 @@ static ncclResult_t spread_of(struct kl_perf_thread *t, struct kl_perf_half *hal
     return ncclSuccess;
 }
 
+static ncclResult_t time_from_barrier(struct kl_perf_thread *t, struct kl_perf_half *half)
+{
+    KL_TRY(barrier(t));
+    return time_all(t, &half->time_us);
+}
+
+static ncclResult_t time_graphs(struct kl_perf_thread *t, struct kl_perf_half *half)
+{
+    struct kl_perf_graphs graphs;
+
+    KL_TRY(kl_perf_graphs_capture(&graphs, t, run_iterations, t->config->iterations));
+    t->graphs = &graphs;
+    ncclResult_t rc = time_from_barrier(t, half);
+    t->graphs = NULL;
+    kl_perf_graphs_free(&graphs);
+    return rc;
+}
+
 static ncclResult_t time_half(struct kl_perf_thread *t, struct kl_perf_half *half)
 {
     const struct kl_perf_rank *r = &t->rank[0];
 
     fill(t);
     KL_TRY(warm_up(t));
-    KL_TRY(barrier(t));
-    KL_TRY(time_all(t, &half->time_us));
+    KL_TRY(t->config->graph_launches ? time_graphs(t, half) : time_from_barrier(t, half));
     if (half->times_us && half->process_max_us) KL_TRY(spread_of(t, half));
     KL_TRY(average(t, &half->time_us, 1));
     half->bandwidth = kl_coll_bandwidth(&r->op.shape, r->op.element_bytes, half->time_us / 1e6);
@@ -259,7 +296,7 @@ static ncclResult_t check_half(struct kl_perf_thread *t, struct kl_perf_half *ha
 
         fill(t);
         begin_step(t, KL_PHASE_CHECK);
-        KL_TRY(issue_operation(t, 0));
+        KL_TRY(run_checked(t));
         KL_TRY(synchronize(t));
         end_step(t);
         KL_TRY(look_at_results(t, &wrong));

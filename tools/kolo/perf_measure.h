@@ -34,6 +34,7 @@ struct kl_perf_thread {
     const struct kl_data_table
         *reduced;     /* the expected result of the current reduction; NULL: nothing is reduced, or not checked */
     double *times_us; /* of the iterations; NULL without -I */
+    struct kl_perf_graphs *graphs; /* of the iterations; NULL without -G */
     int ncomplaints;
 };
 

@@ -146,7 +146,7 @@ static ncclResult_t open_ranks(const struct process *p, struct kl_perf_rank *ran
     for (int i = 0; i < c->ndevices; i++) {
         KL_TRY(ncclCommCuDevice(rank[i].comm, &rank[i].device));
         rank[i].registration = (enum kl_perf_registration)c->registration;
-        KL_TRY(kl_perf_rank_open(&rank[i], room, (size_t)c->misalign, flags));
+        KL_TRY(kl_perf_rank_open(&rank[i], room, (size_t)c->misalign, c->null_stream ? NULL : &flags));
     }
     for (int which = 0; which < 2 && c->registration; which++) KL_TRY(register_buffers(rank, c->ndevices, which));
     return ncclSuccess;
@@ -277,7 +277,7 @@ static void report(void *context, const struct kl_perf_row *row, int half)
     } else if (half < 2) {
         kl_perf_print_half(stdout, p->config, &row->half[half]);
     } else {
-        kl_perf_print_end(stdout);
+        kl_perf_print_end(stdout, p->config, time(NULL));
         if (p->json) kl_perf_json_row(p->json, p->config, row, p->nprocesses);
     }
 }

@@ -23,14 +23,14 @@ static void give_back(const struct kl_perf_rank *r, void *memory)
         koloFree(memory);
 }
 
-ncclResult_t kl_perf_rank_open(struct kl_perf_rank *r, size_t room, size_t misalign, unsigned stream_flags)
+ncclResult_t kl_perf_rank_open(struct kl_perf_rank *r, size_t room, size_t misalign, const unsigned *stream_flags)
 {
     size_t bytes = room + misalign + KL_PERF_GUARD;
 
     r->room = room;
     r->bytes = bytes;
     KL_TRY(koloSetDevice(r->device));
-    KL_TRY(koloStreamCreate(&r->stream, stream_flags));
+    if (stream_flags) KL_TRY(koloStreamCreate(&r->stream, *stream_flags));
     KL_TRY(allocate(r, &r->send_memory, bytes));
     KL_TRY(allocate(r, &r->recv_memory, bytes));
     KL_TRY(koloMalloc((void **)&r->scratch, 2 * KL_PERF_SCRATCH * sizeof *r->scratch));

@@ -41,8 +41,8 @@ struct kl_perf_rank {
     struct kl_data_table own;     /* this rank's contribution */
 };
 
-/** Stream and buffers on the rank's device; `room` bytes for each buffer, which are of ncclMemAlloc if they will be registered. */
-ncclResult_t kl_perf_rank_open(struct kl_perf_rank *rank, size_t room, size_t misalign, unsigned stream_flags);
+/** Buffers, and a stream of these flags (NULL: the default stream), on the rank's device; `room` bytes for each buffer, which are of ncclMemAlloc if they will be registered. */
+ncclResult_t kl_perf_rank_open(struct kl_perf_rank *rank, size_t room, size_t misalign, const unsigned *stream_flags);
 
 /** Register the send buffer (0) or the receive buffer (1). All ranks do, the ranks of a thread in one group for each. */
 ncclResult_t kl_perf_rank_register(struct kl_perf_rank *rank, int which);

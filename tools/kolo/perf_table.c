@@ -32,10 +32,10 @@ static void print_parameters(FILE *to, const struct kl_perf_config *c)
     fprintf(to, "# Collective test starting: %s_perf\n", c->coll->name);
     fprintf(to,
             "# nThread %d nGpus %d minBytes %llu maxBytes %llu step: %llu(%s) warmup iters: %d iters: %d agg iters: %d "
-            "validation: %d graph: 0\n",
+            "validation: %d graph: %d\n",
             c->nthreads, c->ndevices, (unsigned long long)c->min_bytes, (unsigned long long)c->max_bytes,
             by_factor ? (unsigned long long)c->step_factor : (unsigned long long)c->step_bytes,
-            by_factor ? "factor" : "bytes", c->warmups, c->iterations, c->aggregated, c->checks);
+            by_factor ? "factor" : "bytes", c->warmups, c->iterations, c->aggregated, c->checks, c->graph_launches);
     if (c->blocking) fputs("# Blocking Enabled: wait for completion after each collective\n", to);
     if (c->parallel_init) fputs("# Parallel Init Enabled: threads call into NcclInitRank concurrently\n", to);
     print_hosts(to, c);
@@ -78,6 +78,7 @@ static void print_columns(FILE *to, const struct kl_perf_config *c)
     print_halves(to, c->per_iteration);
     fprintf(to, "# %10s  %12s  %8s  %6s  %6s", "size", "count", "type", "redop", "root");
     for (int half = 0; half < 2; half++) print_names(to, time, c->per_iteration);
+    if (c->timestamps) fprintf(to, "  %-19s", "timestamp");
     fprintf(to, "\n# %10s  %12s  %8s  %6s  %6s", "(B)", "(elements)", "", "", "");
     for (int half = 0; half < 2; half++) print_units(to, c->per_iteration);
     fputs("\n", to);
@@ -124,8 +125,13 @@ void kl_perf_print_half(FILE *to, const struct kl_perf_config *c, const struct k
     fflush(to);
 }
 
-void kl_perf_print_end(FILE *to)
+void kl_perf_print_end(FILE *to, const struct kl_perf_config *c, time_t at)
 {
+    char text[32];
+    struct tm tm;
+
+    if (c->timestamps && localtime_r(&at, &tm) && strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm))
+        fprintf(to, "  %s", text);
     fputs("\n", to);
     fflush(to);
 }

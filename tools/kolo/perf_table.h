@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 
 enum { KL_PERF_HOST = 64 };
 
@@ -58,7 +59,8 @@ void kl_perf_print_header(FILE *to, const struct kl_perf_config *config, const s
                           int nranks);
 void kl_perf_print_row(FILE *to, const struct kl_perf_row *row);
 void kl_perf_print_half(FILE *to, const struct kl_perf_config *config, const struct kl_perf_half *half);
-void kl_perf_print_end(FILE *to);
+/** The end of a row, `at` that time. */
+void kl_perf_print_end(FILE *to, const struct kl_perf_config *config, time_t at);
 void kl_perf_print_footer(FILE *to, const struct kl_perf_config *config, const struct kl_perf_summary *summary);
 
 #endif

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 static char *text;
 static size_t length;
@@ -50,7 +51,7 @@ static void the_table_looks_like_that_of_nccl_tests(void **state)
     kl_perf_print_row(f, &row);
     kl_perf_print_half(f, &c, &out);
     kl_perf_print_half(f, &c, &in);
-    kl_perf_print_end(f);
+    kl_perf_print_end(f, &c, 0);
     kl_perf_print_footer(f, &c, &s);
     expect_text(f, "# NCCL " KL_NCCL_DEFAULT_TEXT ": algorithms and channels are those that this release chooses\n"
                    "# nccl-headers=23203 nccl-library=23203\n"
@@ -117,6 +118,22 @@ static void numbers_keep_their_places(void **state)
     }
 }
 
+static void the_time_of_day_ends_a_row(void **state)
+{
+    struct kl_perf_config c = {.coll = &kl_colls[KL_ALL_REDUCE], .timestamps = 1, .graph_launches = 7};
+    FILE *f = open_text();
+
+    (void)state;
+    setenv("TZ", "UTC", 1);
+    tzset();
+    kl_perf_print_header(f, &c, NULL, 0);
+    kl_perf_print_end(f, &c, 86399);
+    fclose(f);
+    assert_non_null(strstr(text, " graph: 7\n"));
+    assert_non_null(strstr(text, "#wrong  timestamp          \n"));
+    assert_non_null(strstr(text, "  1970-01-01 23:59:59\n"));
+}
+
 /* Each column name ends where its numbers end. */
 static void iteration_columns_line_up(void **state)
 {
@@ -130,7 +147,7 @@ static void iteration_columns_line_up(void **state)
     kl_perf_print_row(f, &row);
     kl_perf_print_half(f, &c, &half);
     kl_perf_print_half(f, &c, &half);
-    kl_perf_print_end(f);
+    kl_perf_print_end(f, &c, 0);
     fclose(f);
     char *names = strstr(text, "#       size"), *units = strchr(names, '\n') + 1, *numbers = strchr(units, '\n') + 1;
     assert_int_equal(units - names, numbers - units);
@@ -187,6 +204,7 @@ int main(void)
         cmocka_unit_test(the_table_looks_like_that_of_nccl_tests),
         cmocka_unit_test(steps_and_cpu_time_are_named),
         cmocka_unit_test(numbers_keep_their_places),
+        cmocka_unit_test(the_time_of_day_ends_a_row),
         cmocka_unit_test(iteration_columns_line_up),
         cmocka_unit_test(the_footer_judges),
         cmocka_unit_test(spreads_are_computed),

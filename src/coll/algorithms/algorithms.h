@@ -6,15 +6,34 @@
 #include "coll/pipeline/algorithm.h"
 #include "coll/shm/shm_exchange.h"
 
-extern const struct kl_algorithm kl_algorithm_ring, kl_algorithm_ring_chain, kl_algorithm_tree, kl_algorithm_nvls,
-    kl_algorithm_nvls_tree, kl_algorithm_nvls_network, kl_algorithm_pat_gather, kl_algorithm_pat_scatter,
-    kl_algorithm_chain, kl_algorithm_direct, kl_algorithm_oneshot, kl_algorithm_flat, kl_algorithm_ordered,
-    kl_algorithm_ordered_ring, kl_algorithm_mapped;
+/** One row for each algorithm, in any order but that the first that serves is taken. */
+#define KL_ALGORITHM_TABLE(ROW)                                                                                        \
+    ROW(ring_chain)                                                                                                    \
+    ROW(ring)                                                                                                          \
+    ROW(tree)                                                                                                          \
+    ROW(nvls)                                                                                                          \
+    ROW(nvls_tree)                                                                                                     \
+    ROW(nvls_network)                                                                                                  \
+    ROW(pat_gather)                                                                                                    \
+    ROW(pat_scatter)                                                                                                   \
+    ROW(chain)                                                                                                         \
+    ROW(direct)                                                                                                        \
+    ROW(oneshot)                                                                                                       \
+    ROW(flat)                                                                                                          \
+    ROW(ordered)                                                                                                       \
+    ROW(ordered_ring)                                                                                                  \
+    ROW(mapped)
+
+#define KL_ALGORITHM_DECLARED(name) extern const struct kl_algorithm kl_algorithm_##name;
+KL_ALGORITHM_TABLE(KL_ALGORITHM_DECLARED)
+#undef KL_ALGORITHM_DECLARED
+
+#define KL_ALGORITHM_COUNTED(name) KL_ALGORITHM_ROW_##name,
+enum { KL_ALGORITHM_TABLE(KL_ALGORITHM_COUNTED) KL_ALGORITHMS };
+#undef KL_ALGORITHM_COUNTED
 
 /** All of them; ends with NULL. */
 extern const struct kl_algorithm *const kl_algorithms[];
-
-enum { KL_ALGORITHMS_MAX = 15 }; /* upper bound, without the NULL */
 
 /** The row for a function, algorithm and protocol; `memory`: the ranks that can map the same memory. -1: there is
  * none. */

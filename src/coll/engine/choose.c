@@ -56,14 +56,30 @@ static ncclResult_t ask_within(const struct kl_chooser *c, const struct kl_tunin
     return ncclSuccess;
 }
 
-static ncclResult_t ask_tuner(const struct kl_chooser *c, const struct kl_tuning_op *op,
-                              struct kl_tuning_choice *choice)
+/* A tuner changes the times of the candidates. *by_tuner: it has decided. Otherwise the model's choice stays. */
+static ncclResult_t ask_plugin(const struct kl_chooser *c, const struct kl_tuning_op *op,
+                               float cost[KL_ALGOS][KL_PROTOS], struct kl_tuning_choice *choice, bool *by_tuner)
+{
+    drop_unanswered(c, op->func, cost);
+    KL_TRY(kl_tuner_choose(c->tuner, c->tuning, op, cost, choice, by_tuner));
+    if (!*by_tuner) return ncclSuccess;
+    KL_INFO(KL_TUNING, "%s of %lld bytes: %s %s, %d channels: chosen by the tuner %s", kl_func_name[op->func],
+            (long long)op->bytes, kl_algo_name[choice->algo], kl_proto_name[choice->proto], choice->nchannels,
+            kl_tuner_name(c->tuner));
+    return ncclSuccess;
+}
+
+static ncclResult_t ask_model(const struct kl_chooser *c, const struct kl_tuning_op *op,
+                              struct kl_tuning_choice *choice, bool *by_tuner)
 {
     const struct kl_tuning *tuning = c->tuning;
+    const bool limited = c->limits && c->limits->algorithms;
     float cost[KL_ALGOS][KL_PROTOS];
 
+    *by_tuner = false;
     KL_TRY(kl_tuning_choose(tuning, op, choice, cost));
-    if (c->limits && c->limits->algorithms) KL_TRY(ask_within(c, op, choice, (const float(*)[KL_PROTOS])cost));
+    if (c->tuner && !limited) KL_TRY(ask_plugin(c, op, cost, choice, by_tuner));
+    if (limited) KL_TRY(ask_within(c, op, choice, (const float(*)[KL_PROTOS])cost));
     if (kl_algorithm_find(op->func, choice->algo, choice->proto, c->memory) >= 0) return ncclSuccess;
     drop_unanswered(c, op->func, cost);
     KL_TRY(kl_tuning_pick(tuning, op, cost, choice));
@@ -168,12 +184,13 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
     size_t bytes = kl_func_bytes(t->func, t->count * elem_bytes, tuning->in.nranks);
     struct kl_tuning_op op = kl_tuning_op_of(t->func, (int64_t)bytes, t->type, t->op);
     struct kl_tuning_choice tuned;
+    bool by_tuner = false;
 
     op.collnet = !t->redop; /* a network knows the built-in operations */
     if (is_ordered(c, t))
         choose_ordered(c, &op, &tuned);
     else
-        KL_TRY(ask_tuner(c, &op, &tuned));
+        KL_TRY(ask_model(c, &op, &tuned, &by_tuner));
     struct kl_partition_request cut = {
         .func = t->func,
         .nranks = tuning->in.nranks,
@@ -185,7 +202,8 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
     *choice = (struct kl_choice){
         .algorithm = (uint8_t)kl_algorithm_find(t->func, tuned.algo, tuned.proto, c->memory),
         .proto = (uint8_t)tuned.proto,
-        .mapped = takes_mapped(c, t, bytes),
+        .mapped = !by_tuner && takes_mapped(c, t, bytes),
+        .by_tuner = by_tuner,
         .time_us = tuned.time,
         .cut = kl_partition_channels(&cut),
     };

@@ -14,7 +14,7 @@
 #include "coll/pipeline/algorithm.h"
 #include "coll/schedule/limits.h"
 #include "coll/engine/task.h"
-#include "graph/tuning.h"
+#include "graph/tuner.h"
 
 enum { KL_CHOICES = 64 };
 
@@ -22,6 +22,7 @@ struct kl_chooser {
     const struct kl_tuning *tuning; /* outlives the chooser */
     enum kl_peer_connect memory;    /* of the ranks */
     const struct kl_limits *limits; /* of the call under way; NULL: none */
+    struct kl_tuner *tuner;         /* NULL: the model decides alone */
     bool ordered;                   /* what depends on the order of a reduction is done in that of the ranks */
     struct kl_remembered {
         size_t count;

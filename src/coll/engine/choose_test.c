@@ -6,7 +6,10 @@
 #include "device/host/redop.h"
 #include "tests/kolo_test.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 /* ---- communicators ---- */
 
@@ -269,6 +272,60 @@ static void large_operations_are_tried_in_the_ranks_own_buffers(void **state)
     assert_true(tries_mapped(&all, NULL, t));
 }
 
+/* ---- a tuner ---- */
+
+/* The tuner of a file with these rules. */
+static struct kl_tuner *tuner_of(const char *rules)
+{
+    const struct kl_tuner_place place = {.nranks = 4, .nnodes = 1};
+    char file[] = "/tmp/kolo_rules_XXXXXX";
+    struct kl_tuner *tuner;
+    int fd = mkstemp(file);
+
+    assert_true(fd >= 0 && write(fd, rules, strlen(rules)) == (ssize_t)strlen(rules));
+    close(fd);
+    assert_int_equal(kl_tuner_open_file(&place, &kl_tuning_host, file, &tuner), ncclSuccess);
+    unlink(file);
+    return tuner;
+}
+
+static void a_tuner_is_a_source_of_the_choice(void **state)
+{
+    const struct kl_limits tree = {
+        .algorithms = 1u << KL_ALGO_TREE, .min_channels = 1, .max_channels = INT_MAX, .nvls_channels = INT_MAX};
+    struct kl_tuning t = tuning_with(&kl_tuning_host, 4, 1, NULL, NULL);
+    struct kl_tuner *tuner = tuner_of("allreduce,0,1048576,ring,simple,2,-1,-1\n");
+    struct kl_chooser chooser = {.tuning = &t, .memory = KL_REACH_ALL, .tuner = tuner},
+                      alone = {.tuning = &t, .memory = KL_REACH_ALL},
+                      ordered = {.tuning = &t, .memory = KL_REACH_ALL, .tuner = tuner, .ordered = true},
+                      limited = {.tuning = &t, .memory = KL_REACH_ALL, .tuner = tuner, .limits = &tree};
+    const struct kl_task small = {.func = KL_FUNC_ALL_REDUCE, .type = ncclFloat32, .count = 1 << 18},
+                         large = {.func = KL_FUNC_ALL_REDUCE, .type = ncclFloat32, .count = 1 << 20};
+
+    (void)state;
+    struct kl_choice c = choose(&chooser, small), beyond = choose(&chooser, large), model = choose(&alone, large);
+    assert_true(c.by_tuner && !c.mapped && c.proto == KL_PROTO_SIMPLE && c.cut.nchannels <= 2 && c.time_us > 0);
+    assert_int_equal(kl_algorithms[c.algorithm]->algo, KL_ALGO_RING);
+    assert_true(choose(&alone, small).mapped);
+    assert_true(!beyond.by_tuner && beyond.mapped == model.mapped && same(&beyond, &model));
+    assert_false(choose(&ordered, small).by_tuner);
+    c = choose(&limited, small); /* the program's own selection for the call */
+    assert_true(!c.by_tuner && kl_algorithms[c.algorithm]->algo == KL_ALGO_TREE);
+    kl_tuner_close(tuner);
+}
+
+static void a_tuner_cannot_choose_a_missing_algorithm(void **state)
+{
+    struct kl_tuning t = tuning_with(&kl_tuning_host, 4, 1, "Ring", NULL);
+    struct kl_tuner *tuner = tuner_of("allreduce,-1,-1,tree,simple,-1,-1,-1\n");
+    struct kl_chooser chooser = {.tuning = &t, .memory = KL_REACH_ALL, .tuner = tuner};
+    struct kl_choice c = choose(&chooser, (struct kl_task){.func = KL_FUNC_ALL_REDUCE, .count = 1000});
+
+    (void)state;
+    assert_true(!c.by_tuner && kl_algorithms[c.algorithm]->algo == KL_ALGO_RING);
+    kl_tuner_close(tuner);
+}
+
 /* ---- nothing left ---- */
 
 static void expect_nothing(const char *algo, const char *proto, int nnodes, int func, const char *words)
@@ -337,6 +394,8 @@ int main(void)
         cmocka_unit_test(what_depends_on_the_order_is_done_in_order),
         cmocka_unit_test(what_needs_memory_in_common_falls_away_without),
         cmocka_unit_test(large_operations_are_tried_in_the_ranks_own_buffers),
+        cmocka_unit_test(a_tuner_is_a_source_of_the_choice),
+        cmocka_unit_test(a_tuner_cannot_choose_a_missing_algorithm),
         cmocka_unit_test(an_error_says_what_is_set_and_what_there_is),
         cmocka_unit_test(an_all_to_all_is_one_operation_where_that_is_of_use),
     };

@@ -24,9 +24,9 @@ struct kl_exec {
     struct kl_chooser chooser; /* the user's */
 
     /* the runner's */
-    struct kl_edges *links[KL_ALGORITHMS_MAX][KL_MAX_CHANNELS]; /* made at first use */
-    unsigned char *ops;                                         /* one per channel */
-    struct kl_channel_work *shares;                             /* the shares, by channel */
+    struct kl_edges *links[KL_ALGORITHMS][KL_MAX_CHANNELS]; /* made at first use */
+    unsigned char *ops;                                     /* one per channel */
+    struct kl_channel_work *shares;                         /* the shares, by channel */
     size_t op_stride;
     const struct kl_algorithm *running; /* NULL: no collective has begun */
     struct kl_agreement agreement;
@@ -35,9 +35,9 @@ struct kl_exec {
     int notice_from;  /* the rank that a notice waits for; -1: none */
     int ops_used, ops_left;
     bool op_done[KL_MAX_CHANNELS];
-    uint8_t way;                   /* kl_exec_way */
-    int linked[KL_ALGORITHMS_MAX]; /* channels whose links are ready, from 0 on */
-    bool messages;                 /* an exchange is under way */
+    uint8_t way;               /* kl_exec_way */
+    int linked[KL_ALGORITHMS]; /* channels whose links are ready, from 0 on */
+    bool messages;             /* an exchange is under way */
     bool wide;
     struct kl_exchange exchange;
     struct kl_redop scaled; /* operator of the running collective, if its scalar was read at its begin */
@@ -96,6 +96,7 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     memset(e, 0, sizeof *e);
     e->config = *config;
     e->chooser.tuning = config->tuning;
+    e->chooser.tuner = config->tuner;
     e->chooser.memory = config->memory;
     e->chooser.ordered = config->ordered;
     kl_agreement_init(&e->agreement, &config->facts);
@@ -132,12 +133,6 @@ void kl_exec_free(struct kl_exec *e)
 
 /* ---- the user's side ---- */
 
-static const char *const algo_names[KL_ALGO_NAMES] = {
-    "TREE", "RING",     "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS",         "NVLS_TREE",
-    "PAT",  "ONE_SHOT", "FLAT",           "ORDERED",       "ORDERED_RING", "MAPPED",
-};
-static const char *const proto_names[KL_PROTOS] = {"LL", "LL128", "SIMPLE"};
-
 static size_t elem_bytes(const struct kl_exec *e, const struct kl_task *t)
 {
     return e->config.redops[t->type][ncclSum].elem_bytes;
@@ -147,8 +142,8 @@ static void log_choice(const struct kl_exec *e, const struct kl_task *t)
 {
     KL_INFO(KL_TUNING, "%s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}", kl_func_info[t->func].name,
             t->count * elem_bytes(e, t),
-            t->choice.messages ? "MESSAGES" : algo_names[kl_algorithms[t->choice.algorithm]->algo],
-            proto_names[t->choice.proto], t->choice.cut.nchannels - 1);
+            t->choice.messages ? "MESSAGES" : kl_algo_log_name[kl_algorithms[t->choice.algorithm]->algo],
+            kl_proto_log_name[t->choice.proto], t->choice.cut.nchannels - 1);
     if (e->chooser.limits && e->chooser.limits->tag)
         KL_INFO(KL_TUNING, "%s: userProfilerTag %#" PRIx64, kl_func_info[t->func].name, e->chooser.limits->tag);
 }
@@ -346,7 +341,8 @@ static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more
     }
     e->ops_used = e->ops_left = nchannels;
     e->running = a;
-    e->way = kl_select_way(KL_COPY_STAGED, a->algo == KL_ALGO_FLAT && e->shares[0].hierarchical, false);
+    e->way = kl_select_way(KL_COPY_STAGED, a->algo == KL_ALGO_FLAT && e->shares[0].hierarchical, false) |
+             (t->choice.by_tuner ? KL_SELECT_BY_TUNER : 0);
 }
 
 enum kl_progress kl_exec_try_now(struct kl_exec *e, const struct kl_task *t, ncclResult_t *rc)
@@ -361,7 +357,7 @@ enum kl_progress kl_exec_try_now(struct kl_exec *e, const struct kl_task *t, ncc
     share->more = false;
     share->first = 0;
     share->end = t->count;
-    e->way = kl_select_way(KL_COPY_STAGED, false, false);
+    e->way = kl_select_way(KL_COPY_STAGED, false, false) | (t->choice.by_tuner ? KL_SELECT_BY_TUNER : 0);
     const bool done = a->at_once(e->ops, e->links[row][0], share, rc);
     if (done && !*rc) return KL_DONE;
     e->op_done[0] = false;
@@ -671,7 +667,7 @@ static void print_operations(struct kl_exec *e, const struct kl_printer *to)
 
     for (int c = 0; c < e->ops_used; c++)
         if (!e->op_done[c])
-            kl_print_operation(to, algo_names[a->algo], c, a->blocked_on(op_of(e, c), false), e->links[row][c]);
+            kl_print_operation(to, kl_algo_log_name[a->algo], c, a->blocked_on(op_of(e, c), false), e->links[row][c]);
 }
 
 void kl_exec_print(struct kl_exec *e, const struct kl_printer *to)

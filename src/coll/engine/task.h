@@ -12,8 +12,9 @@
 struct kl_choice {
     uint8_t algorithm; /* row of kl_algorithms */
     uint8_t proto;     /* enum kl_proto */
-    bool mapped;       /* Mapped is tried before it */
-    bool messages;     /* for an all-to-all: it runs as messages, not by the algorithm */
+    bool mapped : 1;   /* Mapped is tried before it */
+    bool messages : 1; /* for an all-to-all: it runs as messages, not by the algorithm */
+    bool by_tuner : 1; /* a tuner (graph/tuner.h) has chosen algorithm and protocol, not the model */
     float time_us;     /* the tuning model's expectation */
     struct kl_partition cut;
 };

@@ -30,6 +30,7 @@ const char *kl_select_way_text(uint8_t way)
         [13] = "staged, hierarchical, nt stores",
     };
 
+    way &= ~KL_SELECT_BY_TUNER;
     return way < sizeof texts / sizeof texts[0] ? texts[way] : NULL;
 }
 

@@ -53,6 +53,9 @@ static inline uint8_t kl_select_way(enum kl_copy copy, bool hierarchical, bool n
     return (uint8_t)((unsigned)copy + 1u + (hierarchical ? 4u : 0u) + (nt ? 8u : 0u));
 }
 
+/** Added to it: a tuner has chosen the algorithm (graph/tuner.h). */
+enum { KL_SELECT_BY_TUNER = 16 };
+
 /** "kernel, nt stores"; NULL for 0. */
 const char *kl_select_way_text(uint8_t way);
 

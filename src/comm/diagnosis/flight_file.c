@@ -39,13 +39,14 @@ static void put_time(struct kl_json *j, const char *key, const struct kl_ticks_s
         kl_json_null(j, key);
 }
 
-static void put_choice(struct kl_json *j, const struct kl_flight_op *op)
+static void put_choice(struct kl_json *j, ncclComm_t comm, const struct kl_flight_op *op)
 {
     if (!op->channels) return;
     kl_json_text(j, "algorithm", kl_algo_name[kl_algorithms[op->algorithm]->algo]);
     kl_json_text(j, "protocol", kl_proto_name[op->proto]);
     kl_json_int(j, "channels", op->channels);
     if (kl_select_way_text(op->way)) kl_json_text(j, "way", kl_select_way_text(op->way));
+    if (op->way & KL_SELECT_BY_TUNER) kl_json_text(j, "tuner", comm->tuner_name);
 }
 
 static void put_call(struct kl_json *j, ncclComm_t comm, const struct kl_flight_op *op)
@@ -69,7 +70,7 @@ static void put_op(struct kl_json *j, const struct document *d, const struct kl_
     if (op->collective) kl_json_uint(j, "collective", op->collective);
     put_call(j, d->comm, op);
     kl_json_hex(j, "stream", op->stream);
-    put_choice(j, op);
+    put_choice(j, d->comm, op);
     kl_json_text(j, "state", state_of(d, op));
     put_time(j, "issued_ns", scale, op->issued);
     put_time(j, "begun_ns", scale, op->begun);

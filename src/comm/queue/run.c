@@ -180,13 +180,19 @@ static __attribute__((noinline)) void trace_tasks(ncclComm_t comm, uint64_t next
     }
 }
 
+/* Is it other than the algorithm and the protocol tell? */
+static inline bool is_way_kept(const struct kl_choice *choice)
+{
+    return choice->mapped || choice->by_tuner;
+}
+
 static inline void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collective)
 {
     if (comm->trace) trace_tasks(comm, next);
     if (comm->uses_pages) kl_hugepages_end(comm->pages);
     comm->uses_pages = false;
     if (comm->timed_end) kl_flight_time_end(comm->flight, comm->cursor, next);
-    if (collective && kl_comm_task(comm, comm->cursor)->choice.mapped)
+    if (collective && is_way_kept(&kl_comm_task(comm, comm->cursor)->choice))
         kl_flight_way(comm->flight, comm->cursor, kl_exec_way(comm->exec));
     kl_flight_end(comm->flight, next, collective);
     comm->cursor = next;

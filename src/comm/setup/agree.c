@@ -8,11 +8,17 @@
  */
 #include "comm/comm.h"
 
+#include "base/hash.h"
+#include "bootstrap/bootstrap.h"
 #include "graph/config.h"
+#include "graph/tuner.h"
 #include "graph/tuning_file.h"
+#include "net/net.h"
 #include "topo/host.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- records ---- */
 
@@ -32,6 +38,10 @@ static ncclResult_t describe_graphs(ncclComm_t comm, const struct kl_graph_confi
     me->sm = own_sm(comm);
     const struct kl_tuning_measured *measured = kl_tuning_file_known(config->tuning_file);
     me->measured = measured ? kl_tuning_measured_mark(measured) : 0;
+    if (kl_comm_needs_net(comm)) {
+        KL_TRY(kl_comm_find_net(comm));
+        me->net = (uint32_t)kl_hash_add(KL_HASH_START, comm->net->name, strlen(comm->net->name));
+    }
     kl_comm_describe_facts(comm, me);
     KL_TRY(kl_p2p_record(comm->topo, comm->rank, comm->nranks, &config->channels, me));
     kl_process_shared_record_ready(comm->shared);
@@ -83,6 +93,38 @@ static ncclResult_t gather_records(ncclComm_t comm)
     free(p.record);
     free(p.bytes);
     free(p.list);
+    return rc;
+}
+
+/* ---- one network ---- */
+
+enum { NET_NAME = 64 };
+
+static ncclResult_t name_difference(ncclComm_t comm, char (*name)[NET_NAME], int other)
+{
+    const struct kl_peer *p = comm->peers;
+
+    snprintf(name[comm->rank], NET_NAME, "%s", comm->net->name);
+    KL_TRY(kl_bootstrap_allgather(comm->bootstrap, name, NET_NAME));
+    return KL_FAIL(ncclInvalidUsage,
+                   "rank 0 (host %.*s) uses the network %.*s, but rank %d (host %.*s) %.*s: all need the same; see "
+                   "NCCL_NET, NCCL_NET_PLUGIN and the libraries that each host has",
+                   KL_PEER_HOST_TEXT, p[0].host_name, NET_NAME, name[0], other, KL_PEER_HOST_TEXT, p[other].host_name,
+                   NET_NAME, name[other]);
+}
+
+/* Libraries of plugins may be on some hosts only. All ranks look at the same records, and so come to the same. */
+static ncclResult_t check_one_net(ncclComm_t comm)
+{
+    const struct kl_rank_record *record = comm->shared->record;
+    int other = 1;
+
+    while (other < comm->nranks && record[other].net == record[0].net) other++;
+    if (other >= comm->nranks || !comm->net) return ncclSuccess;
+    char(*name)[NET_NAME] = calloc((size_t)comm->nranks, NET_NAME);
+    if (!name) return KL_NOMEM("the names of networks");
+    ncclResult_t rc = name_difference(comm, name, other);
+    free(name);
     return rc;
 }
 
@@ -176,7 +218,14 @@ static ncclResult_t tune(ncclComm_t comm, const struct kl_graph_config *config)
     in.min_sm = comm->shared->min_sm;
     in.max_sm = comm->shared->max_sm;
     in.measured = agreed_times(comm, config);
-    return kl_tuning_compute(&kl_tuning_host, &in, &config->tuning, &comm->tuning);
+    const struct kl_tuner_place place = {.comm = kl_load_relaxed(&comm->name),
+                                         .nranks = comm->nranks,
+                                         .nnodes = in.nnodes,
+                                         .net_library = kl_net_plugin_library};
+    if (comm->nranks > 1) KL_TRY(kl_tuner_open(&place, &kl_tuning_host, &comm->tuner));
+    if (comm->tuner) snprintf(comm->tuner_name, sizeof comm->tuner_name, "%s", kl_tuner_name(comm->tuner));
+    return kl_tuning_compute(comm->tuner ? kl_tuner_constants(comm->tuner) : &kl_tuning_host, &in, &config->tuning,
+                             &comm->tuning);
 }
 
 /* ---- the phase ---- */
@@ -198,6 +247,7 @@ ncclResult_t kl_comm_agree_plan(ncclComm_t comm)
     apply_nccl_config(&comm->nccl_config, &config.channels);
     KL_TRY(describe_graphs(comm, &config));
     KL_TRY(kl_process_shared_stage(comm, KL_PROCESS_SHARED_RECORDS, gather_records));
+    KL_TRY(check_one_net(comm));
     KL_TRY(join_graphs(comm, &config));
     count_p2p_channels(comm, &config);
     KL_TRY(plan_rounds(comm));
@@ -210,6 +260,8 @@ ncclResult_t kl_comm_agree_plan(ncclComm_t comm)
 
 void kl_comm_free_plan(ncclComm_t comm)
 {
+    kl_tuner_close(comm->tuner);
+    comm->tuner = NULL;
     kl_connect_free(comm->connect);
     free(comm->rounds);
     comm->connect = NULL;

@@ -28,8 +28,7 @@ enum { LENDS_FROM_WHERE_CPUS_ARE_SHARED = 32 << 10 };
 
 /* ---- transport and NIC ---- */
 
-/* Is there a rank that another one reaches over the network only, in this host or in others? The same for all ranks. */
-static bool needs_net(ncclComm_t comm)
+bool kl_comm_needs_net(ncclComm_t comm)
 {
     return comm->local_ranks < comm->nranks || !comm->one_memory;
 }
@@ -102,7 +101,7 @@ int kl_comm_net_device(ncclComm_t comm)
     const struct kl_edge edge = {.use = KL_EDGE_MESSAGES, .peer = comm->rank};
     struct planned plan = planned(comm, &edge);
 
-    return (plan.nic < 0 ? 0 : plan.nic) % kl_nets[0]->devices();
+    return (plan.nic < 0 ? 0 : plan.nic) % comm->net->devices();
 }
 
 /* Can a rank hand data over to another one? Both ranks evaluate this and have to agree: one to request it, the other to
@@ -123,7 +122,7 @@ static ncclResult_t choose_transport(ncclComm_t comm, const struct kl_edge *edge
         .a = &comm->peers[comm->rank],
         .b = &comm->peers[edge->peer],
         .mappable = comm->devices->mappable,
-        .network = needs_net(comm),
+        .network = kl_comm_needs_net(comm),
     };
 
     KL_TRY(kl_pair_apply_topo(comm->topo, false, &facts));
@@ -199,8 +198,8 @@ static void relaying_failed(void *ctx, int culprit, ncclResult_t rc, const char 
 
 static ncclResult_t use_net(ncclComm_t comm, struct kl_connections_config *config, int32_t *senders)
 {
-    KL_TRY(kl_nets[0]->init());
-    config->net = kl_nets[0];
+    KL_TRY(kl_comm_find_net(comm));
+    config->net = comm->net;
     config->collnet = kl_collnets[0];
     config->net_key = kl_bootstrap_key(comm->bootstrap, "kolo net");
     config->senders = senders;
@@ -208,15 +207,18 @@ static ncclResult_t use_net(ncclComm_t comm, struct kl_connections_config *confi
     return ncclSuccess;
 }
 
+ncclResult_t kl_comm_find_net(ncclComm_t comm)
+{
+    if (comm->net) return ncclSuccess;
+    return kl_net_hold(kl_comm_config_net(&comm->config, &comm->nccl_config), &comm->net);
+}
+
 /* A network is chosen by its name, case-insensitively, also where no rank needs one. */
 static ncclResult_t check_net(ncclComm_t comm)
 {
     const char *name = kl_comm_config_net(&comm->config, &comm->nccl_config);
 
-    if (!*name || !strcasecmp(name, kl_nets[0]->name)) return ncclSuccess;
-    return KL_FAIL(ncclInvalidUsage,
-                   "rank %d: there is no network \"%s\" (netName of the configuration, NCCL_NET), but %s", comm->rank,
-                   name, kl_nets[0]->name);
+    return !*name || !strcasecmp(name, kl_net_socket.name) ? ncclSuccess : kl_comm_find_net(comm);
 }
 
 /* Ranks that share the caches of this machine, also ranks of other hosts that it emulates. */
@@ -241,7 +243,7 @@ static uint32_t cells_in_turn(ncclComm_t comm, int ranks)
 
 size_t kl_comm_chain_bytes(ncclComm_t comm)
 {
-    return !needs_net(comm) && cells_in_turn(comm, comm->nranks) > SLOTS ? CELL_BYTES : 0;
+    return !kl_comm_needs_net(comm) && cells_in_turn(comm, comm->nranks) > SLOTS ? CELL_BYTES : 0;
 }
 
 static struct kl_fifo_shape coll_shape(ncclComm_t comm)
@@ -289,7 +291,7 @@ ncclResult_t kl_comm_connect(ncclComm_t comm)
     KL_TRY(check_net(comm));
     int32_t *senders = malloc((size_t)comm->topo->count[KL_NODE_GPU] * sizeof *senders + 1);
     if (!senders) return KL_NOMEM("connections");
-    bool uses_net = needs_net(comm) || comm->connect->collnet;
+    bool uses_net = kl_comm_needs_net(comm) || comm->connect->collnet;
     ncclResult_t rc = uses_net ? use_net(comm, &config, senders) : ncclSuccess;
     if (!rc) rc = kl_connections_create(&config, &comm->connections);
     kl_key_wipe(&config.net_key);

@@ -131,6 +131,7 @@ static ncclResult_t create_exec(ncclComm_t comm)
         .nranks = comm->nranks,
         .graph = comm->connect,
         .tuning = &comm->tuning,
+        .tuner = comm->tuner,
         .rounds = comm->rounds,
         .redops = (const struct kl_redop(*)[ncclNumOps])comm->redops,
         .connections = comm->connections,

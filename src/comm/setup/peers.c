@@ -9,6 +9,7 @@
 #include "comm/setup/settings.h"
 #include "device/host/wait.h"
 #include "device/host/executor.h"
+#include "net/net.h"
 #include "os/affinity.h"
 #include "os/hostinfo.h"
 #include "topo/config.h"
@@ -172,6 +173,8 @@ ncclResult_t kl_comm_exchange_peers(ncclComm_t comm)
 
 void kl_comm_leave_peers(ncclComm_t comm)
 {
+    kl_net_drop(comm->net);
+    comm->net = NULL;
     kl_process_shared_leave(comm->shared);
     comm->shared = NULL;
     comm->peers = NULL;

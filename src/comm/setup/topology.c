@@ -95,11 +95,10 @@ static ncclResult_t check_ordinals(const struct work *w, const struct kl_xml *fi
 }
 
 /* The NICs of this machine as the net reports them, for traffic between hosts. */
-static ncclResult_t list_nics(struct kl_machine *machine, struct kl_net_facts **nics)
+static ncclResult_t list_nics(ncclComm_t comm, struct kl_machine *machine, struct kl_net_facts **nics)
 {
-    const struct kl_net *net = kl_nets[0];
-
-    KL_TRY(net->init());
+    KL_TRY(kl_comm_find_net(comm));
+    const struct kl_net *net = comm->net;
     *nics = kl_inject_calloc((size_t)net->devices(), sizeof **nics);
     if (!*nics) return KL_NOMEM("the NICs of this machine");
     for (int i = 0; i < net->devices(); i++) {
@@ -147,7 +146,7 @@ static ncclResult_t describe_machine(struct work *w)
     machine.file = file;
     list_devices(w, kl_devices_count(file));
     ncclResult_t rc = check_ordinals(w, file);
-    if (!rc && leaves && !file) rc = explain(w->comm, list_nics(&machine, &nics));
+    if (!rc && leaves && !file) rc = explain(w->comm, list_nics(w->comm, &machine, &nics));
     if (!rc) rc = kl_machine_document(&machine, &w->options, &w->document);
     free(nics);
     kl_xml_free(file);

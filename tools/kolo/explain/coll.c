@@ -40,7 +40,7 @@ static ncclResult_t read_sizes(const struct kl_explain_request *q, struct kl_col
 
 /* ---- the answer ---- */
 
-static void print_text(const struct kl_coll_answer *answer, FILE *to)
+static void print_text(const struct kl_coll_answer *answer, const struct kl_coll_tuned *tuned, FILE *to)
 {
     const struct kl_coll_asked *a = &answer->asked;
 
@@ -49,6 +49,7 @@ static void print_text(const struct kl_coll_answer *answer, FILE *to)
         kl_coll_rounds_text(a, &answer->rounds, to);
     else
         kl_coll_text(a, &answer->choice, to);
+    if (tuned) kl_coll_tuned_text(tuned, to);
     kl_assumed_print(a->cluster, "", to);
     kl_uncertain_print(a->cluster, "", to);
 }
@@ -58,6 +59,7 @@ ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to)
     struct kl_coll_question question = {.coll = q->question, .type = q->type, .op = q->op};
     struct kl_coll_asked asked;
     struct kl_coll_answer answer;
+    struct kl_coll_tuned tuned = {.tuner = NULL};
     struct kl_opened opened;
     ncclResult_t rc;
 
@@ -65,12 +67,16 @@ ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to)
     KL_TRY(kl_coll_ask(&question, &asked));
     KL_TRY(kl_cluster_options_open(&q->cluster, &opened));
     rc = kl_coll_answer_make(&asked, &opened, &answer);
+    if (!rc && q->tuner) rc = kl_coll_tuner_find(&answer.asked, &answer.choice, q->tuner, &tuned);
     if (!rc && q->json) {
         if (kl_coll_is_selected(&answer.asked)) answer.selected = kl_coll_selected_json(&answer.asked);
+        if (q->tuner) answer.tuner = kl_coll_tuned_json(&tuned);
         rc = kl_coll_json(&answer, to);
         json_decref(answer.selected);
+        json_decref(answer.tuner);
     }
-    if (!rc && !q->json) print_text(&answer, to);
+    if (!rc && !q->json) print_text(&answer, q->tuner ? &tuned : NULL, to);
+    kl_coll_tuned_fini(&tuned);
     kl_coll_answer_fini(&answer);
     kl_opened_fini(&opened);
     return rc;

@@ -4,6 +4,7 @@
  *
  *     coll_words.c         sizes, and the headline
  *     coll_ranges_text.c   where the choice changes
+ *     coll_tuner.c         the choices of a tuner
  *     coll_text.c          algorithms to choose from
  *     coll_rounds_text.c   rounds of sends and receives
  */
@@ -11,8 +12,24 @@
 #define KOLO_TOOL_EXPLAIN_COLL_PRINT_H
 
 #include "answer/coll.h"
+#include "graph/tuner.h"
 
-enum { KL_SIZE_TEXT = 32 };
+enum { KL_SIZE_TEXT = 32, KL_COLL_TUNED = 64 };
+
+/** Sizes with the same choice. */
+struct kl_coll_tuned_range {
+    int64_t first, last;
+    bool by_tuner;
+    struct kl_tuning_choice choice, model; /* `choice`: with the tuner */
+};
+
+/** The choices with a tuner. */
+struct kl_coll_tuned {
+    struct kl_tuner *tuner;
+    const char *file;
+    int n;
+    struct kl_coll_tuned_range range[KL_COLL_TUNED];
+};
 
 /** "64 MiB", "1,000,000 B"; returns `text`. */
 char *kl_size_text(int64_t bytes, char text[KL_SIZE_TEXT]);
@@ -32,6 +49,13 @@ bool kl_coll_is_selected(const struct kl_coll_asked *asked);
 /** The library's rows for as many processes of this machine, measured now, as text and as JSON (NULL: no memory). */
 void kl_coll_selected_text(const struct kl_coll_asked *asked, FILE *to);
 json_t *kl_coll_selected_json(const struct kl_coll_asked *asked);
+
+/** The choices of the tuner in `file` (graph/tuner.h) for the sizes asked for, beside those of the model, which made `choice`. */
+ncclResult_t kl_coll_tuner_find(const struct kl_coll_asked *asked, const struct kl_op_choice *choice, const char *file,
+                                struct kl_coll_tuned *tuned);
+void kl_coll_tuned_fini(struct kl_coll_tuned *tuned);
+void kl_coll_tuned_text(const struct kl_coll_tuned *tuned, FILE *to);
+json_t *kl_coll_tuned_json(const struct kl_coll_tuned *tuned);
 
 void kl_coll_text(const struct kl_coll_asked *asked, const struct kl_op_choice *choice, FILE *to);
 void kl_coll_ranges_text(const struct kl_coll_asked *asked, const struct kl_op_choice *choice, FILE *to);

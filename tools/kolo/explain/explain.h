@@ -33,6 +33,7 @@ struct kl_explain_request {
     struct kl_cluster_options options;
     struct kl_cluster_request cluster; /* what they ask for */
     const char *type, *op;             /* of the data, NULL where not given */
+    const char *tuner;                 /* --tuner */
     struct kl_opt_list topos;          /* every --topo: diff takes two; elsewhere the last counts */
     struct kl_opt_list machines;       /* and so every --machine */
     struct kl_opt_list releases;       /* every --nccl: diff takes two; elsewhere the last counts */
