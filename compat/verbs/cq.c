@@ -52,10 +52,10 @@ VS_EXPORT struct kl_ibv_cq *ibv_create_cq(struct kl_ibv_context *context, int cq
     struct kl_ibv_wc *wc = calloc((size_t)cqe, sizeof *wc);
 
     (void)vector;
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     int error = q && wc ? vs_fault("create_cq") : ENOMEM;
     if (!error && channel) channel->refcnt++;
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
     if (error) {
         free(q);
         free(wc);
@@ -105,17 +105,30 @@ void vs_cq_push(struct kl_ibv_cq *cq, const struct kl_ibv_wc *wc)
     if (q->armed) notify(q);
 }
 
+/* Do several threads poll? Then one that finds nothing lets the others have the lock. */
+static bool others_poll(void)
+{
+    enum { A_WHILE = 64 };
+    static pthread_t last;
+    static int left;
+
+    if (!pthread_equal(last, pthread_self())) left = A_WHILE;
+    last = pthread_self();
+    return left && left--;
+}
+
 int vs_poll_cq(struct kl_ibv_cq *cq, int n, struct kl_ibv_wc *wc)
 {
     struct vs_cq *q = (struct vs_cq *)cq;
     int got = 0;
 
     /* The program plays the NIC itself where it polls: where cores are few, the thread would come late. */
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     if (q->head == q->tail) vs_engine_help(cq);
     while (got < n && q->head != q->tail) wc[got++] = q->wc[q->head++ % (unsigned)cq->cqe];
-    pthread_mutex_unlock(&vs_lock);
-    if (!got) sched_yield(); /* a thread that polls would take the lock again before others get it */
+    bool yields = others_poll() && !got;
+    vs_leave();
+    if (yields) sched_yield();
     return got;
 }
 
@@ -124,9 +137,9 @@ int vs_req_notify_cq(struct kl_ibv_cq *cq, int solicited_only)
     struct vs_cq *q = (struct vs_cq *)cq;
 
     (void)solicited_only;
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     q->armed = true;
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
     return 0;
 }
 
@@ -136,9 +149,9 @@ VS_EXPORT int ibv_get_cq_event(struct kl_ibv_comp_channel *channel, struct kl_ib
     struct kl_ibv_cq *of;
 
     if (read(channel->fd, &of, sizeof of) != sizeof of) return -1;
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     ((struct vs_cq *)of)->events++;
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
     *cq = of;
     *cq_context = of->cq_context;
     return 0;
@@ -147,7 +160,7 @@ VS_EXPORT int ibv_get_cq_event(struct kl_ibv_comp_channel *channel, struct kl_ib
 VS_EXPORT void ibv_ack_cq_events(struct kl_ibv_cq *cq, unsigned n);
 VS_EXPORT void ibv_ack_cq_events(struct kl_ibv_cq *cq, unsigned n)
 {
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     ((struct vs_cq *)cq)->acked += n;
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
 }

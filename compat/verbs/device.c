@@ -15,6 +15,16 @@ enum { ACTIVE_4X = 2, SPEED_EDR = 32, MTU_4096 = 5 };
 
 pthread_mutex_t vs_lock = PTHREAD_MUTEX_INITIALIZER;
 
+void vs_enter(void)
+{
+    pthread_mutex_lock(&vs_lock);
+}
+
+void vs_leave(void)
+{
+    pthread_mutex_unlock(&vs_lock);
+}
+
 /* ---- settings ---- */
 
 static int number(const char *name, int otherwise, int most)
@@ -71,14 +81,14 @@ VS_EXPORT struct kl_ibv_device **ibv_get_device_list(int *n)
     struct kl_ibv_device **list = calloc(MAX_DEVICES + 1, sizeof *list);
 
     if (!list) return NULL;
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     int error = vs_fault("devices");
     for (int i = 0; i < vs_settings()->devices; i++) {
         describe(i);
         list[i] = &devices[i];
     }
     if (n) *n = vs_settings()->devices;
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
     if (!error) return list;
     free(list);
     errno = error;
@@ -116,9 +126,9 @@ VS_EXPORT struct kl_ibv_context *ibv_open_device(struct kl_ibv_device *device)
     struct vs_context *c = calloc(1, sizeof *c);
     int fds[2];
 
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     int error = vs_fault("open");
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
     if (!c || error || pipe2(fds, O_CLOEXEC)) {
         free(c);
         if (error) errno = error;
@@ -182,9 +192,9 @@ VS_EXPORT int ibv_query_port(struct kl_ibv_context *context, uint8_t port, struc
                                       .active_width = ACTIVE_4X,
                                       .active_speed = SPEED_EDR,
                                       .link_layer = s->infiniband ? KL_IBV_LINK_INFINIBAND : KL_IBV_LINK_ETHERNET};
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     if (vs_fault("port_down")) attr->state = KL_IBV_PORT_DOWN;
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
     return 0;
 }
 

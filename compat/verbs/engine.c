@@ -133,16 +133,16 @@ static void *run(void *unused)
     struct epoll_event e;
 
     (void)unused;
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     while (!engine.ends) {
         int timer = next_timer();
-        pthread_mutex_unlock(&vs_lock);
+        vs_leave();
         int n = epoll_wait(engine.epoll, &e, 1, timer);
-        pthread_mutex_lock(&vs_lock);
+        vs_enter();
         if (n > 0) progress_fd(e.data.fd);
         progress_timers();
     }
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
     return NULL;
 }
 
@@ -237,9 +237,9 @@ static void stop(void)
 {
     engine.ends = true;
     vs_engine_wake();
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
     pthread_join(engine.thread, NULL);
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     close_all();
     engine.runs = engine.ends = false;
     pthread_cond_broadcast(&engine.ended);

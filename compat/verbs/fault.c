@@ -54,9 +54,9 @@ int vs_fault(const char *place)
 VS_EXPORT void kolo_verbs_fault(const char *text);
 VS_EXPORT void kolo_verbs_fault(const char *text)
 {
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     read_faults(text);
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
 }
 
 /* ---- counters ---- */

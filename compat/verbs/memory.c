@@ -35,7 +35,7 @@ VS_EXPORT struct kl_ibv_mr *ibv_reg_mr(struct kl_ibv_pd *pd, void *addr, size_t 
     struct vs_context *c = (struct vs_context *)pd->context;
     struct vs_mr *m = calloc(1, sizeof *m);
 
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     int error = m ? vs_fault("reg_mr") : ENOMEM;
     if (!error) {
         m->ib = (struct kl_ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = length};
@@ -44,7 +44,7 @@ VS_EXPORT struct kl_ibv_mr *ibv_reg_mr(struct kl_ibv_pd *pd, void *addr, size_t 
         m->next = c->mrs;
         c->mrs = m;
     }
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
     if (!error) return &m->ib;
     free(m);
     errno = error;
@@ -56,11 +56,11 @@ VS_EXPORT int ibv_dereg_mr(struct kl_ibv_mr *mr)
 {
     struct vs_mr **link = &((struct vs_context *)mr->context)->mrs;
 
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     while (*link && &(*link)->ib != mr) link = &(*link)->next;
     struct vs_mr *found = *link;
     if (found) *link = found->next;
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
     free(found);
     return found ? 0 : EINVAL;
 }

@@ -58,9 +58,9 @@ VS_EXPORT struct kl_ibv_qp *ibv_create_qp(struct kl_ibv_pd *pd, struct kl_ibv_qp
     int error = ENOMEM;
 
     if (q) {
-        pthread_mutex_lock(&vs_lock);
+        vs_enter();
         error = fill(q, pd, attr);
-        pthread_mutex_unlock(&vs_lock);
+        vs_leave();
     }
     if (!error) return &q->ib;
     if (q) free_qp(q);
@@ -84,10 +84,10 @@ VS_EXPORT int ibv_destroy_qp(struct kl_ibv_qp *qp)
 {
     struct vs_qp *q = (struct vs_qp *)qp;
 
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     leave_wires(q);
     vs_engine_remove(q);
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
     free_qp(q);
     return 0;
 }
@@ -174,9 +174,9 @@ static int modify(struct vs_qp *q, const struct kl_ibv_qp_attr *attr, int mask)
 VS_EXPORT int ibv_modify_qp(struct kl_ibv_qp *qp, struct kl_ibv_qp_attr *attr, int mask);
 VS_EXPORT int ibv_modify_qp(struct kl_ibv_qp *qp, struct kl_ibv_qp_attr *attr, int mask)
 {
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     int error = modify((struct vs_qp *)qp, attr, mask);
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
     return error;
 }
 
@@ -188,11 +188,11 @@ VS_EXPORT int ibv_query_qp(struct kl_ibv_qp *qp, struct kl_ibv_qp_attr *attr, in
     struct vs_qp *q = (struct vs_qp *)qp;
 
     (void)mask;
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     *attr = q->attr;
     attr->qp_state = q->ib.state;
     *init = (struct kl_ibv_qp_init_attr){.cap = q->cap, .qp_type = q->ib.qp_type};
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
     return 0;
 }
 
@@ -228,10 +228,10 @@ int vs_post_send(struct kl_ibv_qp *qp, struct kl_ibv_send_wr *wr, struct kl_ibv_
     struct vs_qp *q = (struct vs_qp *)qp;
     int error = 0;
 
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     for (; wr && !error; wr = error ? wr : wr->next) error = take_send(q, wr);
     if (q->ib.state == KL_IBV_QPS_RTS) vs_requester_progress(q);
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
     if (error) *bad = wr;
     return error;
 }
@@ -256,10 +256,10 @@ int vs_post_recv(struct kl_ibv_qp *qp, struct kl_ibv_recv_wr *wr, struct kl_ibv_
     struct vs_qp *q = (struct vs_qp *)qp;
     int error = 0;
 
-    pthread_mutex_lock(&vs_lock);
+    vs_enter();
     for (; wr && !error; wr = error ? wr : wr->next) error = take_recv(q, wr);
     if (q->rnr_until) vs_engine_wake();
-    pthread_mutex_unlock(&vs_lock);
+    vs_leave();
     if (error) *bad = wr;
     return error;
 }

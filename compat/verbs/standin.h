@@ -28,6 +28,8 @@
 enum { VS_MAX_INLINE = 512, VS_GIDS = 8, VS_QPS_OF_PORT = 256 };
 
 extern pthread_mutex_t vs_lock;
+void vs_enter(void);
+void vs_leave(void);
 
 /* ---- settings ---- */
 

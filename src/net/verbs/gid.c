@@ -69,13 +69,22 @@ static int rank_of(const struct kl_verbs_gid *g, const struct kl_verbs_gid_wish 
     return version + (family == wish->family ? ROUTABLE : OTHER_FAMILY);
 }
 
+/* Of two with equal addresses and unknown versions, cards have version 2 in the later one. */
+static bool is_better(const struct kl_verbs_gid *a, const struct kl_verbs_gid *than,
+                      const struct kl_verbs_gid_wish *wish)
+{
+    int one = rank_of(a, wish), other = rank_of(than, wish);
+
+    return one > other || (one == other && !a->version);
+}
+
 const struct kl_verbs_gid *kl_verbs_gid_choose(const struct kl_verbs_gid *gids, int n,
                                                const struct kl_verbs_gid_wish *wish)
 {
     const struct kl_verbs_gid *best = NULL;
 
     for (int i = 0; i < n; i++)
-        if (!best || rank_of(&gids[i], wish) > rank_of(best, wish)) best = &gids[i];
+        if (!best || is_better(&gids[i], best, wish)) best = &gids[i];
     return best;
 }
 
