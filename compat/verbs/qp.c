@@ -96,8 +96,8 @@ VS_EXPORT int ibv_destroy_qp(struct kl_ibv_qp *qp)
 
 static void flush(const struct vs_qp *q, struct kl_ibv_cq *cq, uint64_t id, int opcode)
 {
-    vs_cq_push(cq, &(struct kl_ibv_wc){
-                       .wr_id = id, .status = KL_IBV_WC_FLUSHED, .opcode = opcode, .qp_num = q->ib.qp_num});
+    vs_cq_push(cq,
+               &(struct kl_ibv_wc){.wr_id = id, .status = KL_IBV_WC_FLUSHED, .opcode = opcode, .qp_num = q->ib.qp_num});
 }
 
 void vs_qp_fail(struct vs_qp *q)
@@ -115,8 +115,8 @@ enum {
     TO_INIT = KL_IBV_QP_STATE | KL_IBV_QP_ACCESS | KL_IBV_QP_PKEY | KL_IBV_QP_PORT,
     TO_RTR = KL_IBV_QP_STATE | KL_IBV_QP_AV | KL_IBV_QP_MTU | KL_IBV_QP_RQ_PSN | KL_IBV_QP_MIN_RNR |
              KL_IBV_QP_MAX_DEST_RD | KL_IBV_QP_DEST_QPN,
-    TO_RTS = KL_IBV_QP_STATE | KL_IBV_QP_TIMEOUT | KL_IBV_QP_RETRY | KL_IBV_QP_RNR | KL_IBV_QP_MAX_RD |
-             KL_IBV_QP_SQ_PSN,
+    TO_RTS =
+        KL_IBV_QP_STATE | KL_IBV_QP_TIMEOUT | KL_IBV_QP_RETRY | KL_IBV_QP_RNR | KL_IBV_QP_MAX_RD | KL_IBV_QP_SQ_PSN,
 };
 
 static bool is_zero(const union kl_ibv_gid *gid)

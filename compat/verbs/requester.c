@@ -204,7 +204,8 @@ void vs_requester_progress(struct vs_qp *q)
     if (q->out.fd < 0 || !is_connected(q)) return;
     if (!q->greeted) greet(q);
     if (!q->greeted) return;
-    while (q->sent < q->posted && send_piece(q));
+    while (q->sent < q->posted && send_piece(q))
+        ;
     if (q->out.fd >= 0) vs_engine_watch(&q->out, q->sent < q->posted ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 

@@ -162,7 +162,6 @@ void vs_engine_close(struct vs_wire *w);
 struct vs_qp *vs_engine_find(uint32_t number);
 uint64_t vs_now_ms(void);
 
-
 /* ---- requester.c, responder.c ---- */
 
 /** Send as much as possible, and read answers. */

@@ -2,12 +2,9 @@
 #include "topo/config.h"
 
 #include "base/log.h"
-#include "net/net.h"
-#include "net/verbs/config.h"
 
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 /* The names of path types in their order, then the numbers of older NCCL. */
@@ -165,31 +162,32 @@ static struct kl_topo_options options_of(const struct kl_topo_config *c)
     return o;
 }
 
-/* The RDMA net's settings count for plans, too. */
-static void select_ports(struct kl_topo_config *config, const struct kl_verbs_params *rdma)
+/* Of net/verbs, which declares and reports them: plans follow the RDMA net's choice of ports. */
+static const struct kl_param of_rdma[] = {
+    KL_PARAM_STRING(struct kl_topo_config, ib_hca, "NCCL_IB_HCA", KL_HOST_ALIKE, "", ""),
+    KL_PARAM_BOOL(struct kl_topo_config, ib_disable, "NCCL_IB_DISABLE", KL_HOST_ALIKE, "0", ""),
+};
+
+static void select_ports(struct kl_topo_config *config, const struct kl_settings *from)
 {
-    config->ib_disable = rdma->disable;
-    memcpy(config->ib_hca, rdma->hca, sizeof config->ib_hca);
+    struct kl_setting setting;
+
+    for (size_t i = 0; i < sizeof of_rdma / sizeof of_rdma[0]; i++)
+        kl_param_load_row(&of_rdma[i], config, from, &setting);
 }
 
 void kl_topo_config_load(struct kl_topo_config *config, struct kl_topo_options *options)
 {
-    struct kl_verbs_params rdma;
-
     kl_param_load(&kl_topo_param_set, config);
-    kl_param_load(&kl_verbs_param_set, &rdma);
-    select_ports(config, &rdma);
+    select_ports(config, kl_settings_process());
     *options = options_of(config);
 }
 
 void kl_topo_config_load_from(struct kl_topo_config *config, const struct kl_settings *from,
                               struct kl_topo_options *options)
 {
-    struct kl_verbs_params rdma;
-
     kl_param_load_from(&kl_topo_param_set, config, from);
-    kl_param_load_from(&kl_verbs_param_set, &rdma, from);
-    select_ports(config, &rdma);
+    select_ports(config, from);
     *options = options_of(config);
 }
 

@@ -93,7 +93,8 @@ static int traffic(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, note_fds, expect_no_more_fds)
     const struct CMUnitTest tests[] = {
-        CONFORMANCE_TESTS, OWN_NETS_TESTS,
+        CONFORMANCE_TESTS,
+        OWN_NETS_TESTS,
         T(what_work_finds_is_waited_for),
         T(devices_describe_themselves),
     };

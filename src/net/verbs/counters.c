@@ -54,7 +54,8 @@ const char *kl_verbs_counters_moved(const struct kl_verbs_counters *before, cons
 
     *text = 0;
     for (int i = 0; i < KL_VERBS_COUNTERS && used + 1 < bytes; i++) {
-        if (before->value[i] == UINT64_MAX || now->value[i] == UINT64_MAX || now->value[i] <= before->value[i]) continue;
+        if (before->value[i] == UINT64_MAX || now->value[i] == UINT64_MAX || now->value[i] <= before->value[i])
+            continue;
         int n = snprintf(text + used, bytes - used, "%s%s +%" PRIu64, used ? ", " : "", last_part(names[i]),
                          now->value[i] - before->value[i]);
         if (n > 0) used += (size_t)n;

@@ -338,7 +338,7 @@ const char *kl_verbs_memlock_hint(int err, char *text, size_t bytes)
     *text = 0;
     if ((err != ENOMEM && err != EAGAIN && err != EPERM) || getrlimit(RLIMIT_MEMLOCK, &limit)) return text;
     if (limit.rlim_cur == RLIM_INFINITY)
-        snprintf(text, bytes, "; the limit of locked memory is none, so the card itself has run out");
+        snprintf(text, bytes, "; the limit of locked memory is none, so the device itself has run out");
     else
         snprintf(text, bytes,
                  "; the limit of locked memory is %llu KiB: raise it (`ulimit -l unlimited`, memlock in "

@@ -249,8 +249,8 @@ static void finish(struct kl_verbs_attempt *a, struct kl_verbs_end *end)
     a->link = NULL;
     KL_INFO(KL_NET, "NET/IB : rank %d %s rank %d at %s over %s, GID %s, MTU %d, %d queue pair%s", l->rank,
             end->sends ? "sends to" : "receives from", l->peer, l->where, l->device->name,
-            kl_verbs_gid_format(&l->gid, text),
-            kl_verbs_mtu_bytes(fewer(l->mine.mtu, l->theirs.mtu)), l->nqueues, l->nqueues > 1 ? "s" : "");
+            kl_verbs_gid_format(&l->gid, text), kl_verbs_mtu_bytes(fewer(l->mine.mtu, l->theirs.mtu)), l->nqueues,
+            l->nqueues > 1 ? "s" : "");
     kl_verbs_attempt_free(a);
 }
 
@@ -272,8 +272,8 @@ static ncclResult_t begin(struct kl_verbs_device *d, const struct kl_net_end *me
     return kl_conn_request_create(&plan, &end->attempt->dial);
 }
 
-ncclResult_t kl_verbs_connect(struct kl_verbs_device *d, const struct kl_net_end *me, const struct kl_net_handle *handle,
-                              struct kl_verbs_end **end)
+ncclResult_t kl_verbs_connect(struct kl_verbs_device *d, const struct kl_net_end *me,
+                              const struct kl_net_handle *handle, struct kl_verbs_end **end)
 {
     ncclResult_t rc = ncclSuccess;
 

@@ -29,8 +29,8 @@ struct kl_verbs_gid {
 };
 
 struct kl_verbs_gid_wish {
-    int version;         /* of RoCE */
-    int family;          /* enum kl_verbs_family */
+    int version;           /* of RoCE */
+    int family;            /* enum kl_verbs_family */
     union kl_address near; /* of the handshake at this end; none: unknown */
     union kl_address far;  /* at the other end */
 };

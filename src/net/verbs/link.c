@@ -47,7 +47,7 @@ static bool is_drained(const struct kl_verbs_link *l)
     return true;
 }
 
-/* In the error state every request completes, the card has then finished with its memory. */
+/* In the error state every request completes, the device has then finished with its memory. */
 static void drain(struct kl_verbs_link *l)
 {
     uint64_t deadline = kl_deadline_in_ms(DRAIN_MS);

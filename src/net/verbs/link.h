@@ -43,7 +43,7 @@ struct kl_verbs_request {
 struct kl_verbs_send {
     struct kl_verbs_request request;
     const unsigned char *data;
-    size_t bytes, asked, written; /* of a large one: requested by the peer, and given to the card */
+    size_t bytes, asked, written; /* of a large one: requested by the peer, and given to the device */
     uint32_t tag;
     const struct kl_verbs_memory *memory; /* NULL: not registered */
     int left;                             /* its writes that are not complete */
@@ -118,7 +118,7 @@ struct kl_verbs_link {
     size_t have; /* bytes of the record that arrives */
     unsigned char record[KL_VERBS_RECORD];
     bool both_ways;
-    struct kl_verbs_end *out, *in;     /* NULL: not there */
+    struct kl_verbs_end *out, *in; /* NULL: not there */
     struct kl_verbs_terms mine, theirs;
     struct kl_verbs_gid gid; /* at this end */
 
@@ -145,9 +145,9 @@ struct kl_verbs_link {
     /* in: messages */
     struct kl_verbs_recv recv[KL_NET_REQUESTS];
     struct kl_verbs_request *free_recvs;
-    struct kl_verbs_list posted;           /* not matched in full */
-    uint64_t messages_in, taken, told;     /* arrived, consumed, and the peer knows */
-    uint64_t cts_out;                      /* requests for data */
+    struct kl_verbs_list posted;       /* not matched in full */
+    uint64_t messages_in, taken, told; /* arrived, consumed, and the peer knows */
+    uint64_t cts_out;                  /* requests for data */
     struct kl_verbs_piece piece[KL_VERBS_REQUESTED];
     struct {
         struct kl_verbs_recv *of;
@@ -168,7 +168,7 @@ struct kl_verbs_link {
     char why[KL_ERROR_TEXT];
 };
 
-/** The identifier of a request of the card, and of its completion. */
+/** The identifier of a request of the device, and of its completion. */
 enum kl_verbs_wr_kind { KL_VERBS_WR_SEND, KL_VERBS_WR_RECV };
 struct kl_verbs_wr_id {
     enum kl_verbs_wr_kind kind;

@@ -14,7 +14,7 @@
 enum { ACCESS = KL_IBV_LOCAL_WRITE | KL_IBV_REMOTE_WRITE };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all lists */
-static struct kl_verbs_memory *known[KL_VERBS_DEVICES];  /* by the number of the card's first device */
+static struct kl_verbs_memory *known[KL_VERBS_DEVICES];  /* by the number of the device's first device */
 
 static struct kl_verbs_memory **list_of(const struct kl_verbs_device *d)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * memory.h - registered memory: whole pages, shared by all registrations of a card that lie inside, and counted.
+ * memory.h - registered memory: whole pages, shared by all registrations of a device that lie inside, and counted.
  *
  * Only memory that its owner registers is known here, never memory that merely passes by: a cache of the latter goes on
  * with the old pages after munmap and mmap. Memory that was not registered is copied (link.h, stages).

@@ -17,8 +17,7 @@ ncclResult_t kl_verbs_isend(struct kl_verbs_end *end, const void *data, size_t b
     if (!l->failed && !s) kl_verbs_progress(l);
     if (l->failed || !s) return kl_verbs_report(l);
     l->free_sends = s->request.next;
-    *s = (struct kl_verbs_send){
-        .request.end = end, .data = data, .bytes = bytes, .tag = (uint32_t)tag, .memory = mr};
+    *s = (struct kl_verbs_send){.request.end = end, .data = data, .bytes = bytes, .tag = (uint32_t)tag, .memory = mr};
     kl_verbs_list_append(&l->waiting, &s->request);
     kl_verbs_progress(l);
     *request = &s->request;
@@ -29,10 +28,8 @@ static void fill(struct kl_verbs_recv *r, struct kl_verbs_end *end, int n, const
 {
     *r = (struct kl_verbs_recv){.request.end = end, .n = n, .unmet = n, .left = n};
     for (int i = 0; i < n; i++)
-        r->message[i] = (struct kl_verbs_message){.data = recvs[i].data,
-                                                  .bytes = recvs[i].bytes,
-                                                  .tag = (uint32_t)recvs[i].tag,
-                                                  .memory = recvs[i].mr};
+        r->message[i] = (struct kl_verbs_message){
+            .data = recvs[i].data, .bytes = recvs[i].bytes, .tag = (uint32_t)recvs[i].tag, .memory = recvs[i].mr};
 }
 
 ncclResult_t kl_verbs_irecv(struct kl_verbs_end *end, int n, const struct kl_net_recv *recvs, void **request)

@@ -5,7 +5,8 @@
 
 #include "net/verbs/link.h"
 
-ncclResult_t kl_verbs_isend(struct kl_verbs_end *end, const void *data, size_t bytes, int tag, void *mr, void **request);
+ncclResult_t kl_verbs_isend(struct kl_verbs_end *end, const void *data, size_t bytes, int tag, void *mr,
+                            void **request);
 ncclResult_t kl_verbs_irecv(struct kl_verbs_end *end, int n, const struct kl_net_recv *recvs, void **request);
 ncclResult_t kl_verbs_test(struct kl_verbs_request *request, bool *done, size_t *sizes);
 

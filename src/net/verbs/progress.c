@@ -40,14 +40,14 @@ static void lost_by(struct kl_verbs_link *l, const struct kl_ibv_wc *wc)
     char mine[KL_VERBS_GID_TEXT], theirs[KL_VERBS_GID_TEXT], counters[256];
     int q = id.queue < l->nqueues ? id.queue : 0;
 
-    kl_verbs_fail(l, ncclRemoteError,
-                  "rank %d has lost its connection with rank %d at %s: %s port %d: status %d (%s), vendor code %u, of a "
-                  "%s; GID %s to %s, queue pair %u to %u; likely: %s%s",
-                  l->rank, l->peer, l->where, l->device->name, l->device->port, wc->status,
-                  kl_verbs()->wc_status_str(wc->status), wc->vendor_err,
-                  id.kind == KL_VERBS_WR_SEND ? "write" : "receive", kl_verbs_gid_format(&l->gid, mine),
-                  kl_verbs_gid_format(&far, theirs), l->mine.qpn[q], l->theirs.qpn[q],
-                  kl_verbs_status_cause(wc->status), counters_of(l->device, counters, sizeof counters));
+    kl_verbs_fail(
+        l, ncclRemoteError,
+        "rank %d has lost its connection with rank %d at %s: %s port %d: status %d (%s), vendor code %u, of a "
+        "%s; GID %s to %s, queue pair %u to %u; likely: %s%s",
+        l->rank, l->peer, l->where, l->device->name, l->device->port, wc->status, kl_verbs()->wc_status_str(wc->status),
+        wc->vendor_err, id.kind == KL_VERBS_WR_SEND ? "write" : "receive", kl_verbs_gid_format(&l->gid, mine),
+        kl_verbs_gid_format(&far, theirs), l->mine.qpn[q], l->theirs.qpn[q], kl_verbs_status_cause(wc->status),
+        counters_of(l->device, counters, sizeof counters));
 }
 
 static void closed(struct kl_verbs_link *l)
@@ -131,7 +131,7 @@ static void told(struct kl_verbs_link *l, const struct kl_verbs_record *r)
                       l->peer, l->where, r->reason);
 }
 
-/* The TCP connection shows at once that a peer has died; the card would try for half a minute. */
+/* The TCP connection shows at once that a peer has died; the device would try for half a minute. */
 static void look(struct kl_verbs_link *l, uint64_t now)
 {
     struct kl_verbs_record r;

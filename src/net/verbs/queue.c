@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    INLINE_BYTES = 220, /* a slot of a usual line; fewer where the card has not so many */
+    INLINE_BYTES = 220, /* a slot of a usual line; fewer where the device has not so many */
     RNR_TIMER = 12,     /* 0.64 ms; 0 would be 655 ms */
     RNR_RETRIES = 3,    /* none is needed: a receive request is always posted */
     HOPS = 255,
@@ -66,8 +66,7 @@ static int initialise(const struct kl_verbs_link *l, struct kl_ibv_qp *qp)
                                   .port_num = l->device->port,
                                   .access_flags = KL_IBV_REMOTE_WRITE};
 
-    return kl_verbs()->modify_qp(qp, &attr,
-                                 KL_IBV_QP_STATE | KL_IBV_QP_ACCESS | KL_IBV_QP_PKEY | KL_IBV_QP_PORT);
+    return kl_verbs()->modify_qp(qp, &attr, KL_IBV_QP_STATE | KL_IBV_QP_ACCESS | KL_IBV_QP_PKEY | KL_IBV_QP_PORT);
 }
 
 static ncclResult_t create_queue(struct kl_verbs_link *l, int i)
@@ -139,7 +138,7 @@ static struct kl_ibv_ah_attr path_of(const struct kl_verbs_link *l)
     return (struct kl_ibv_ah_attr){.dgid = l->theirs.gid,
                                    .sgid_index = (uint8_t)l->gid.index,
                                    .hop_limit = HOPS,
-                                   .traffic_class = (uint8_t)class,
+                                   .traffic_class = (uint8_t) class,
                                    .dlid = l->theirs.lid,
                                    .sl = (uint8_t)level,
                                    .is_global = needs_route(l),
@@ -157,8 +156,8 @@ static int to_receive(const struct kl_verbs_link *l, int i)
                                   .min_rnr_timer = RNR_TIMER};
 
     return kl_verbs()->modify_qp(l->queue[i].qp, &attr,
-                                 KL_IBV_QP_STATE | KL_IBV_QP_AV | KL_IBV_QP_MTU | KL_IBV_QP_RQ_PSN |
-                                     KL_IBV_QP_MIN_RNR | KL_IBV_QP_MAX_DEST_RD | KL_IBV_QP_DEST_QPN);
+                                 KL_IBV_QP_STATE | KL_IBV_QP_AV | KL_IBV_QP_MTU | KL_IBV_QP_RQ_PSN | KL_IBV_QP_MIN_RNR |
+                                     KL_IBV_QP_MAX_DEST_RD | KL_IBV_QP_DEST_QPN);
 }
 
 static int to_send(const struct kl_verbs_link *l, int i)
@@ -182,12 +181,13 @@ static ncclResult_t cannot_connect(const struct kl_verbs_link *l, const char *st
     const struct kl_verbs_gid far = {
         .gid = l->theirs.gid, .index = l->theirs.gid_index, .version = l->theirs.gid_version};
 
-    return KL_FAIL(ncclSystemError,
-                   "rank %d cannot connect %s port %d with rank %d at %s, %s port %d (to %s: %s); GID %s to %s; likely: "
-                   "%s",
-                   l->rank, l->device->name, l->device->port, l->peer, l->where, l->theirs.device, l->theirs.port,
-                   state, strerror_r(err, reason, sizeof reason), kl_verbs_gid_format(&l->gid, mine),
-                   kl_verbs_gid_format(&far, theirs), kl_verbs_connect_cause(err));
+    return KL_FAIL(
+        ncclSystemError,
+        "rank %d cannot connect %s port %d with rank %d at %s, %s port %d (to %s: %s); GID %s to %s; likely: "
+        "%s",
+        l->rank, l->device->name, l->device->port, l->peer, l->where, l->theirs.device, l->theirs.port, state,
+        strerror_r(err, reason, sizeof reason), kl_verbs_gid_format(&l->gid, mine), kl_verbs_gid_format(&far, theirs),
+        kl_verbs_connect_cause(err));
 }
 
 static ncclResult_t check_layers(const struct kl_verbs_link *l)
@@ -235,8 +235,9 @@ bool kl_verbs_queue_write(struct kl_verbs_link *l, int queue, const struct kl_ve
     if (w->bytes && w->bytes <= q->inline_bytes) wr.send_flags |= KL_IBV_SEND_INLINE;
     int err = q->qp->context->post_send(q->qp, &wr, &bad);
     if (err) {
-        kl_verbs_fail(l, ncclSystemError, "rank %d cannot send to rank %d at %s: %s refuses a request of %zu bytes (%d)",
-                      l->rank, l->peer, l->where, l->device->name, w->bytes, err);
+        kl_verbs_fail(l, ncclSystemError,
+                      "rank %d cannot send to rank %d at %s: %s refuses a request of %zu bytes (%d)", l->rank, l->peer,
+                      l->where, l->device->name, w->bytes, err);
         return false;
     }
     q->wr[q->posted++ % KL_VERBS_SQ] = w->what;

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-static const char kolo_fault[] = "a fault of Kolo, or of the card's driver";
+static const char kolo_fault[] = "a fault of Kolo, or of the device's driver";
 
 static const char *const causes[KL_IBV_WC_STATUSES] = {
     [KL_IBV_WC_SUCCESS] = "none",
@@ -14,10 +14,10 @@ static const char *const causes[KL_IBV_WC_STATUSES] = {
     [KL_IBV_WC_LOC_EEC_OP] = kolo_fault,
     [KL_IBV_WC_LOC_PROT] = "memory was freed or unmapped while it was sent, or the IOMMU or ACS is in the way of the "
                            "card",
-    [KL_IBV_WC_FLUSHED] = "the queue pair had failed before; the card's events and the peer's log have the reason",
+    [KL_IBV_WC_FLUSHED] = "the queue pair had failed before; the device's events and the peer's log have the reason",
     [KL_IBV_WC_MW_BIND] = kolo_fault,
     [KL_IBV_WC_BAD_RESP] = "the peer's card or a device between both answers wrongly; compare firmware versions",
-    [KL_IBV_WC_LOC_ACCESS] = "the card may not write the memory that was posted: an IOMMU, ACS, or memory that was "
+    [KL_IBV_WC_LOC_ACCESS] = "the device may not write the memory that was posted: an IOMMU, ACS, or memory that was "
                              "unmapped",
     [KL_IBV_WC_REM_INV_REQ] = "the peer's card refused the request; its log has the reason",
     [KL_IBV_WC_REM_ACCESS] = "the peer has freed the memory that was written, or the IOMMU or ACS is in the way there",
@@ -32,9 +32,9 @@ static const char *const causes[KL_IBV_WC_STATUSES] = {
     [KL_IBV_WC_REM_ABORT] = "the peer aborted the request; its log has the reason",
     [KL_IBV_WC_INV_EECN] = kolo_fault,
     [KL_IBV_WC_INV_EEC_STATE] = kolo_fault,
-    [KL_IBV_WC_FATAL] = "the card has failed; see dmesg",
+    [KL_IBV_WC_FATAL] = "the device has failed; see dmesg",
     [KL_IBV_WC_RESP_TIMEOUT] = "the peer's card does not answer; see its link (ibstat) and the switch",
-    [KL_IBV_WC_GENERAL] = "the card reports no reason; see dmesg",
+    [KL_IBV_WC_GENERAL] = "the device reports no reason; see dmesg",
 };
 
 const char *kl_verbs_status_cause(int status)
@@ -54,11 +54,11 @@ const char *kl_verbs_connect_cause(int err)
         return "the GID has gone from the port's table (the interface changed its address?), or the MTU is larger than "
                "the port's";
     case ENOMEM:
-        return "the card or the limit of locked memory is exhausted";
+        return "the device or the limit of locked memory is exhausted";
     case EPERM:
     case EACCES:
         return "the process may not use the device; see /dev/infiniband";
     default:
-        return "see dmesg, and the card's state (ibstat)";
+        return "see dmesg, and the device's state (ibstat)";
     }
 }

@@ -138,20 +138,19 @@ static bool request_piece(struct kl_verbs_link *l, struct kl_verbs_recv *of, str
         if (most > KL_VERBS_STAGE_BYTES) most = KL_VERBS_STAGE_BYTES;
     }
     if (bytes > most) bytes = most;
-    l->rings->cts_out[at] =
-        (struct kl_verbs_cts){.addr = (uint64_t)(uintptr_t)to,
-                              .bytes = bytes,
-                              .rkey = m->memory ? m->memory->mr->rkey : l->stage_in.mr->rkey,
-                              .number = (uint32_t)l->cts_out};
-    const struct kl_verbs_write w = {
-        .data = &l->rings->cts_out[at],
-        .bytes = sizeof l->rings->cts_out[at],
-        .lkey = l->mr->lkey,
-        .rkey = l->theirs.rkey,
-        .to = l->theirs.memory + offsetof(struct kl_verbs_rings, cts_in) + at * sizeof l->rings->cts_in[0],
-        .opcode = KL_IBV_WRITE_IMM,
-        .imm = kl_verbs_imm(KL_VERBS_CTS, l->taken),
-        .what = {.stage = -1}};
+    l->rings->cts_out[at] = (struct kl_verbs_cts){.addr = (uint64_t)(uintptr_t)to,
+                                                  .bytes = bytes,
+                                                  .rkey = m->memory ? m->memory->mr->rkey : l->stage_in.mr->rkey,
+                                                  .number = (uint32_t)l->cts_out};
+    const struct kl_verbs_write w = {.data = &l->rings->cts_out[at],
+                                     .bytes = sizeof l->rings->cts_out[at],
+                                     .lkey = l->mr->lkey,
+                                     .rkey = l->theirs.rkey,
+                                     .to = l->theirs.memory + offsetof(struct kl_verbs_rings, cts_in) +
+                                           at * sizeof l->rings->cts_in[0],
+                                     .opcode = KL_IBV_WRITE_IMM,
+                                     .imm = kl_verbs_imm(KL_VERBS_CTS, l->taken),
+                                     .what = {.stage = -1}};
     if (!kl_verbs_queue_write(l, 0, &w)) {
         if (stage >= 0) l->stage_in.used &= ~(1u << stage);
         return false;
@@ -202,6 +201,7 @@ void kl_verbs_recv_work(struct kl_verbs_link *l)
     if (l->failed) return;
     request_data(l);
     if (is_over(l))
-        kl_verbs_fail(l, ncclRemoteError, "rank %d has lost its connection with rank %d at %s: the other side closed it",
-                      l->rank, l->peer, l->where);
+        kl_verbs_fail(l, ncclRemoteError,
+                      "rank %d has lost its connection with rank %d at %s: the other side closed it", l->rank, l->peer,
+                      l->where);
 }

@@ -28,8 +28,8 @@ enum {
     KL_VERBS_SQ = 256, /* send requests of a queue pair */
     KL_VERBS_RQ = 192, /* more than slots + 2 * requested + credits on their way + a batch that is not posted again */
 };
-_Static_assert(KL_VERBS_RQ > KL_VERBS_SLOTS + 2 * KL_VERBS_REQUESTED + KL_VERBS_SLOTS / KL_VERBS_CREDITS + 2 +
-                                 KL_VERBS_RQ_BATCH,
+_Static_assert(KL_VERBS_RQ >
+                   KL_VERBS_SLOTS + 2 * KL_VERBS_REQUESTED + KL_VERBS_SLOTS / KL_VERBS_CREDITS + 2 + KL_VERBS_RQ_BATCH,
                "otherwise a write could find no receive request");
 
 enum kl_verbs_slot_kind { KL_VERBS_HAS_DATA = 1, KL_VERBS_ANNOUNCES, KL_VERBS_GOES_BACK, KL_VERBS_LEAVES };

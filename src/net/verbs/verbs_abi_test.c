@@ -9,7 +9,7 @@
 #if __has_include(<infiniband/verbs.h>)
 #include <infiniband/verbs.h>
 
-#define SIZE(ours, theirs)                   assert_int_equal(sizeof(struct ours), sizeof(struct theirs))
+#define SIZE(ours, theirs) assert_int_equal(sizeof(struct ours), sizeof(struct theirs))
 #define PLACE(ours, member, theirs, reals)                                                                             \
     assert_int_equal(offsetof(struct ours, member), offsetof(struct theirs, reals));                                   \
     assert_int_equal(sizeof(((struct ours *)0)->member), sizeof(((struct theirs *)0)->reals))

@@ -33,26 +33,24 @@ static void the_best_gid_is_chosen(void **state)
         const char *near, *far;
         int version, family, best;
     } rows[] = {
-        {"10.1.0.5:1", "10.2.0.5:1", 2, KL_VERBS_IPV4, 3},      /* the address of the connection */
-        {"192.168.0.1:1", "10.9.8.7:1", 2, KL_VERBS_IPV4, 5},   /* the peer's subnet */
-        {"192.168.0.1:1", "10.3.8.7:1", 2, KL_VERBS_IPV4, 3},   /* the first that can be routed */
-        {NULL, NULL, 2, KL_VERBS_IPV6, 6},                      /* of the other family */
-        {NULL, NULL, 1, KL_VERBS_IPV4, 2},                      /* of the other version */
+        {"10.1.0.5:1", "10.2.0.5:1", 2, KL_VERBS_IPV4, 3},    /* the address of the connection */
+        {"192.168.0.1:1", "10.9.8.7:1", 2, KL_VERBS_IPV4, 5}, /* the peer's subnet */
+        {"192.168.0.1:1", "10.3.8.7:1", 2, KL_VERBS_IPV4, 3}, /* the first that can be routed */
+        {NULL, NULL, 2, KL_VERBS_IPV6, 6},                    /* of the other family */
+        {NULL, NULL, 1, KL_VERBS_IPV4, 2},                    /* of the other version */
         {"[2001:db8::77]:1", NULL, 2, KL_VERBS_IPV4, 6},
     };
     const struct kl_verbs_gid gids[] = {
-        gid_of(0, "fe80::1", 1),           gid_of(1, "fe80::1", 2),           gid_of(2, "::ffff:10.1.0.5", 1),
-        gid_of(3, "::ffff:10.1.0.5", 2),   gid_of(4, "::ffff:10.9.8.1", 1),   gid_of(5, "::ffff:10.9.8.1", 2),
+        gid_of(0, "fe80::1", 1),         gid_of(1, "fe80::1", 2),         gid_of(2, "::ffff:10.1.0.5", 1),
+        gid_of(3, "::ffff:10.1.0.5", 2), gid_of(4, "::ffff:10.9.8.1", 1), gid_of(5, "::ffff:10.9.8.1", 2),
         gid_of(6, "2001:db8::77", 2),
     };
 
     (void)state;
     FOR_EACH_CASE(row, rows)
     {
-        const struct kl_verbs_gid_wish wish = {.version = row->version,
-                                               .family = row->family,
-                                               .near = address_of(row->near),
-                                               .far = address_of(row->far)};
+        const struct kl_verbs_gid_wish wish = {
+            .version = row->version, .family = row->family, .near = address_of(row->near), .far = address_of(row->far)};
         assert_int_equal(kl_verbs_gid_choose(gids, 7, &wish)->index, row->best);
     }
     const struct kl_verbs_gid_wish wish = {.version = 2};
@@ -151,8 +149,8 @@ static void nonsense_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_best_gid_is_chosen),     cmocka_unit_test(gids_have_texts),
-        cmocka_unit_test(records_arrive_as_sent),     cmocka_unit_test(forged_records_are_refused),
+        cmocka_unit_test(the_best_gid_is_chosen), cmocka_unit_test(gids_have_texts),
+        cmocka_unit_test(records_arrive_as_sent), cmocka_unit_test(forged_records_are_refused),
         cmocka_unit_test(nonsense_is_refused),
     };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The RDMA net over the stand-in of compat/verbs: the behaviour of every net, faults of the card, and what is said about them. */
+/* The RDMA net over the stand-in of compat/verbs: the behaviour of every net, faults of the device, and what is said about them. */
 #include "net/test_own_nets.h"
 
 #include "net/verbs/device.h"
@@ -146,8 +146,8 @@ static void registered_memory_is_used_in_place(void **state)
 
 static int conformance(void)
 {
-    const struct CMUnitTest tests[] = {CONFORMANCE_TESTS, OWN_NETS_TESTS,
-                                       T(both_directions_of_one_link), T(registered_memory_is_used_in_place)};
+    const struct CMUnitTest tests[] = {CONFORMANCE_TESTS, OWN_NETS_TESTS, T(both_directions_of_one_link),
+                                       T(registered_memory_is_used_in_place)};
 
     if (net->init()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
@@ -159,7 +159,7 @@ static void it_conforms(void **state)
     expect_tests_under(NULL, conformance);
 }
 
-/* Small limits of a card: several writes for one message, no inline data; and several queue pairs. */
+/* Small limits of a device: several writes for one message, no inline data; and several queue pairs. */
 static int messages(void)
 {
     const struct CMUnitTest tests[] = {T(every_size_arrives), T(many_are_outstanding), T(both_directions_of_one_link),
@@ -243,7 +243,7 @@ static int other_faults(void)
 {
     if (net->init()) return 1;
     a_receive_that_fails();
-    a_card_that_fails(); /* the last: the card stays so */
+    a_card_that_fails(); /* the last: the device stays so */
     return 0;
 }
 
@@ -373,7 +373,7 @@ static int absent_gid(void)
     return 0;
 }
 
-/* A link-local GID: the peer is not reached, which the card notices after its retries. */
+/* A link-local GID: the peer is not reached, which the device notices after its retries. */
 static int wrong_gid(void)
 {
     ncclResult_t sent, received;
@@ -415,12 +415,11 @@ static void wrong_gids_are_explained(void **state)
 
     (void)state;
     make_ports(root);
-    const struct with absent[] = {{"NCCL_IB_GID_INDEX", "6"}, {NULL, NULL}},
-                      wrong[] = {{"NCCL_IB_GID_INDEX", "1"},
-                                 {"NCCL_IB_TIMEOUT", "8"},
-                                 {"NCCL_IB_RETRY_CNT", "1"},
-                                 {"KOLO_VERBS_SYSFS", root},
-                                 {NULL, NULL}};
+    const struct with absent[] = {{"NCCL_IB_GID_INDEX", "6"}, {NULL, NULL}}, wrong[] = {{"NCCL_IB_GID_INDEX", "1"},
+                                                                                        {"NCCL_IB_TIMEOUT", "8"},
+                                                                                        {"NCCL_IB_RETRY_CNT", "1"},
+                                                                                        {"KOLO_VERBS_SYSFS", root},
+                                                                                        {NULL, NULL}};
     expect_under(absent, absent_gid);
     expect_under(wrong, wrong_gid);
     sysfs_tree_remove(root);
@@ -465,15 +464,20 @@ static int is_selected(void)
 
 static void devices_and_why_not(void **state)
 {
-    static const struct with three[] = {{"KOLO_VERBS_DEVICES", "3"}, {NULL, NULL}},
-                             none[] = {{"KOLO_VERBS_DEVICES", "0"}, {"EXPECTED", "no RDMA device"}, {NULL, NULL}},
-                             others[] = {{"NCCL_IB_HCA", "mlx5"}, {"EXPECTED", "kolo0:1 is not in NCCL_IB_HCA"}, {NULL, NULL}},
-                             down[] = {{"KOLO_VERBS_FAULT", "port_down:1"}, {"EXPECTED", "kolo0:1 is not active"}, {NULL, NULL}},
-                             off[] = {{"NCCL_IB_DISABLE", "1"}, {"EXPECTED", "NCCL_IB_DISABLE=1"}, {NULL, NULL}},
-                             shut[] = {{"KOLO_VERBS_FAULT", "open:13"}, {"EXPECTED", "kolo0:1 cannot be opened"}, {NULL, NULL}},
-                             crypt[] = {{"KOLO_NET_CRYPT", "1"}, {"EXPECTED", "KOLO_NET_CRYPT=1 asks for encryption, which RDMA does not have"}, {NULL, NULL}},
-                             missing[] = {{"NCCL_IBVERBS_LIB", "/nowhere/x.so"}, {"EXPECTED", "NCCL_IBVERBS_LIB=/nowhere/x.so cannot be loaded"}, {NULL, NULL}},
-                             stranger[] = {{"NCCL_IBVERBS_LIB", "libm.so.6"}, {"EXPECTED", "has no function ibv_"}, {NULL, NULL}};
+    static const struct with
+        three[] = {{"KOLO_VERBS_DEVICES", "3"}, {NULL, NULL}},
+        none[] = {{"KOLO_VERBS_DEVICES", "0"}, {"EXPECTED", "no RDMA device"}, {NULL, NULL}},
+        others[] = {{"NCCL_IB_HCA", "mlx5"}, {"EXPECTED", "kolo0:1 is not in NCCL_IB_HCA"}, {NULL, NULL}},
+        down[] = {{"KOLO_VERBS_FAULT", "port_down:1"}, {"EXPECTED", "kolo0:1 is not active"}, {NULL, NULL}},
+        off[] = {{"NCCL_IB_DISABLE", "1"}, {"EXPECTED", "NCCL_IB_DISABLE=1"}, {NULL, NULL}},
+        shut[] = {{"KOLO_VERBS_FAULT", "open:13"}, {"EXPECTED", "kolo0:1 cannot be opened"}, {NULL, NULL}},
+        crypt[] = {{"KOLO_NET_CRYPT", "1"},
+                   {"EXPECTED", "KOLO_NET_CRYPT=1 asks for encryption, which RDMA does not have"},
+                   {NULL, NULL}},
+        missing[] = {{"NCCL_IBVERBS_LIB", "/nowhere/x.so"},
+                     {"EXPECTED", "NCCL_IBVERBS_LIB=/nowhere/x.so cannot be loaded"},
+                     {NULL, NULL}},
+        stranger[] = {{"NCCL_IBVERBS_LIB", "libm.so.6"}, {"EXPECTED", "has no function ibv_"}, {NULL, NULL}};
 
     (void)state;
     expect_under(NULL, starts);
@@ -491,7 +495,8 @@ static void devices_and_why_not(void **state)
 static void selection_is_as_of_nccl(void **state)
 {
     static const struct with any[] = {{"WANTED", ""}, {NULL, NULL}}, ib[] = {{"WANTED", "ib"}, {NULL, NULL}},
-                             verbs[] = {{"WANTED", "verbs"}, {NULL, NULL}}, socket[] = {{"WANTED", "Socket"}, {NULL, NULL}},
+                             verbs[] = {{"WANTED", "verbs"}, {NULL, NULL}},
+                             socket[] = {{"WANTED", "Socket"}, {NULL, NULL}},
                              none[] = {{"WANTED", ""}, {"KOLO_VERBS_DEVICES", "0"}, {NULL, NULL}},
                              refused[] = {{"WANTED", "IB"}, {"KOLO_VERBS_DEVICES", "0"}, {NULL, NULL}},
                              crypt[] = {{"WANTED", "IB"}, {"KOLO_NET_CRYPT", "1"}, {NULL, NULL}};
