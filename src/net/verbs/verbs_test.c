@@ -511,7 +511,22 @@ static void selection_is_as_of_nccl(void **state)
     assert_int_equal(in_child(crypt, is_selected), 10);
 }
 
-int main(void)
+/* Over libibverbs as it is, and the first port: without processes that are forked with an open device, and with short messages. */
+static int on_hardware(void)
+{
+    const struct CMUnitTest tests[] = {T(every_size_arrives),         T(many_are_outstanding), T(threads_at_both_ends),
+                                       T(a_sender_that_closes),       OWN_NETS_TESTS,          T(both_directions_of_one_link),
+                                       T(registered_memory_is_used_in_place)};
+
+    kl_error_quiet(1);
+    if (net->init()) {
+        printf("skipped: %s\n", kl_error_text());
+        return KOLO_TEST_SKIP;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_and_why_not),
@@ -525,5 +540,6 @@ int main(void)
     };
 
     net = &kl_net_verbs;
+    if (argc > 1 && !strcmp(argv[1], "--hardware")) return on_hardware();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,7 +132,7 @@ static ncclResult_t ask_data(struct kl_net_link *l, struct kl_net_step *s, const
 {
     if (!s->data) find_place(l, s, rx);
     if (!s->data || s->state == KL_NET_COMPLETE) return ncclSuccess;
-    const struct kl_net_recv recv = {.data = s->data, .bytes = s->bytes};
+    const struct kl_net_recv recv = {.data = s->data, .bytes = s->bytes, .mr = kl_net_link_mr(l, s->data)};
     KL_TRY(l->net->irecv(l->connection, 1, &recv, &s->second));
     if (s->second) s->state = KL_NET_ASKED_DATA;
     return ncclSuccess;
