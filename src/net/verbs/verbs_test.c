@@ -514,8 +514,12 @@ static void selection_is_as_of_nccl(void **state)
 /* Over libibverbs as it is, and the first port: without processes that are forked with an open device, and with short messages. */
 static int on_hardware(void)
 {
-    const struct CMUnitTest tests[] = {T(every_size_arrives),         T(many_are_outstanding), T(threads_at_both_ends),
-                                       T(a_sender_that_closes),       OWN_NETS_TESTS,          T(both_directions_of_one_link),
+    const struct CMUnitTest tests[] = {T(every_size_arrives),
+                                       T(many_are_outstanding),
+                                       T(threads_at_both_ends),
+                                       T(a_sender_that_closes),
+                                       OWN_NETS_TESTS,
+                                       T(both_directions_of_one_link),
                                        T(registered_memory_is_used_in_place)};
 
     kl_error_quiet(1);
