@@ -2,63 +2,14 @@
 /* Devices, ports, GIDs and asynchronous events of the stand-in. */
 #include "compat/verbs/standin.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-enum { MAX_DEVICES = 8, MAX_QP = 65536, MAX_WR = 16384, MAX_CQE = 32767, MAX_MR = 65536 };
+enum { MAX_DEVICES = VS_MAX_DEVICES, MAX_QP = 65536, MAX_WR = 16384, MAX_CQE = 32767, MAX_MR = 65536 };
 enum { ACTIVE_4X = 2, SPEED_EDR = 32, MTU_4096 = 5 };
-
-pthread_mutex_t vs_lock = PTHREAD_MUTEX_INITIALIZER;
-
-void vs_enter(void)
-{
-    pthread_mutex_lock(&vs_lock);
-}
-
-void vs_leave(void)
-{
-    pthread_mutex_unlock(&vs_lock);
-}
-
-/* ---- settings ---- */
-
-static int number(const char *name, int otherwise, int most)
-{
-    const char *text = getenv(name);
-    int value = text && *text ? atoi(text) : otherwise;
-
-    return value < 0 || value > most ? otherwise : value;
-}
-
-static struct vs_settings read_settings(void)
-{
-    const char *address = getenv("KOLO_VERBS_ADDRESS"), *sysfs = getenv("KOLO_VERBS_SYSFS"),
-               *link = getenv("KOLO_VERBS_LINK");
-    struct vs_settings s = {.devices = number("KOLO_VERBS_DEVICES", 1, MAX_DEVICES),
-                            .mtu = number("KOLO_VERBS_MTU", MTU_4096, MTU_4096),
-                            .inline_bytes = number("KOLO_VERBS_INLINE", 220, VS_MAX_INLINE),
-                            .max_msg = (uint32_t)number("KOLO_VERBS_MAX_MSG", 1 << 30, 1 << 30),
-                            .infiniband = link && !strcmp(link, "IB"),
-                            .sysfs = sysfs ? sysfs : ""};
-
-    if (!address || inet_pton(AF_INET, address, &s.address) != 1) s.address.s_addr = htonl(INADDR_LOOPBACK);
-    return s;
-}
-
-const struct vs_settings *vs_settings(void)
-{
-    static struct vs_settings settings;
-    static bool known;
-
-    if (!known) settings = read_settings();
-    known = true;
-    return &settings;
-}
 
 /* ---- the list ---- */
 
@@ -198,34 +149,7 @@ VS_EXPORT int ibv_query_port(struct kl_ibv_context *context, uint8_t port, struc
     return 0;
 }
 
-/* As mlx5 fills its table: 0 and 1 are link local, 2 and 3 map the address; even ones RoCE v1, odd ones v2. */
-VS_EXPORT int ibv_query_gid(struct kl_ibv_context *context, uint8_t port, int index, union kl_ibv_gid *gid)
-{
-    if (port != 1 || index < 0 || index >= VS_GIDS) {
-        errno = EINVAL;
-        return -1;
-    }
-    memset(gid, 0, sizeof *gid);
-    if (index < 2) {
-        gid->raw[0] = 0xfe;
-        gid->raw[1] = 0x80;
-        gid->raw[15] = (uint8_t)(context->device->name[4] - '0' + 1);
-    } else if (index < 4) {
-        gid->raw[10] = gid->raw[11] = 0xff;
-        memcpy(gid->raw + 12, &vs_settings()->address, 4);
-    }
-    return 0;
-}
-
 /* ---- events ---- */
-
-void vs_device_event(struct kl_ibv_context *context, int type, void *element)
-{
-    const struct kl_ibv_async_event e = {.element.qp = element, .event_type = type};
-
-    if (write(((struct vs_context *)context)->events, &e, sizeof e) != sizeof e)
-        fprintf(stderr, "libibverbs (Kolo's stand-in): an event is lost\n");
-}
 
 VS_EXPORT int ibv_get_async_event(struct kl_ibv_context *context, struct kl_ibv_async_event *event);
 VS_EXPORT int ibv_get_async_event(struct kl_ibv_context *context, struct kl_ibv_async_event *event)

@@ -9,7 +9,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MAX_PORTS = 16, PORT_SHIFT = 8, BACKLOG = 1024 };
@@ -18,42 +17,11 @@ static struct {
     bool runs, ends;
     pthread_t thread;
     pthread_cond_t ended;
-    int epoll, wake;
+    int wake;
     int nports, listener[MAX_PORTS], port[MAX_PORTS];
-    struct vs_qp *qps;
-    struct vs_wire *incoming;
 } engine = {.ended = PTHREAD_COND_INITIALIZER};
 
-uint64_t vs_now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* ---- wires ---- */
-
-void vs_engine_watch(struct vs_wire *w, uint32_t events)
-{
-    struct epoll_event e = {.events = events, .data.fd = w->fd};
-
-    if (events == w->events) return;
-    if (epoll_ctl(engine.epoll, EPOLL_CTL_MOD, w->fd, &e) && errno == ENOENT)
-        epoll_ctl(engine.epoll, EPOLL_CTL_ADD, w->fd, &e);
-    w->events = events;
-}
-
-void vs_engine_close(struct vs_wire *w)
-{
-    struct vs_wire **link = &engine.incoming;
-
-    while (w->incoming && *link && *link != w) link = &(*link)->next;
-    if (w->incoming && *link) *link = w->next;
-    close(w->fd);
-    w->fd = -1;
-    w->events = 0;
-}
 
 static void accept_from(int listener)
 {
@@ -66,9 +34,9 @@ static void accept_from(int listener)
             continue;
         }
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        *w = (struct vs_wire){.fd = fd, .incoming = true, .next = engine.incoming};
-        engine.incoming = w;
-        vs_engine_watch(w, EPOLLIN);
+        *w = (struct vs_wire){.fd = fd, .incoming = true, .next = vs_wires.incoming};
+        vs_wires.incoming = w;
+        vs_wire_watch(w, EPOLLIN);
     }
 }
 
@@ -85,7 +53,7 @@ static int next_timer(void)
 {
     int soonest = -1;
 
-    for (const struct vs_qp *q = engine.qps; q; q = q->next) {
+    for (const struct vs_qp *q = vs_wires.qps; q; q = q->next) {
         int ms = q->rnr_until ? 1 : vs_requester_timer(q);
         if (ms >= 0 && (soonest < 0 || ms < soonest)) soonest = ms;
     }
@@ -94,7 +62,7 @@ static int next_timer(void)
 
 static void progress_timers(void)
 {
-    for (struct vs_qp *q = engine.qps, *next; q; q = next) {
+    for (struct vs_qp *q = vs_wires.qps, *next; q; q = next) {
         next = q->next;
         vs_responder_timer(q);
         if (vs_requester_timer(q) >= 0) vs_requester_progress(q);
@@ -103,7 +71,7 @@ static void progress_timers(void)
 
 void vs_engine_help(const struct kl_ibv_cq *cq)
 {
-    for (struct vs_qp *q = engine.qps; q; q = q->next) {
+    for (struct vs_qp *q = vs_wires.qps; q; q = q->next) {
         if (q->ib.send_cq != cq && q->ib.recv_cq != cq) continue;
         vs_requester_progress(q);
         if (q->in) (void)vs_responder_progress(q->in);
@@ -119,12 +87,12 @@ static void progress_fd(int fd)
     }
     for (int i = 0; i < engine.nports; i++)
         if (fd == engine.listener[i]) accept_from(fd);
-    for (struct vs_wire *w = engine.incoming; w; w = w->next) {
+    for (struct vs_wire *w = vs_wires.incoming; w; w = w->next) {
         if (w->fd != fd) continue;
         (void)vs_responder_progress(w);
         return;
     }
-    for (struct vs_qp *q = engine.qps; q; q = q->next)
+    for (struct vs_qp *q = vs_wires.qps; q; q = q->next)
         if (q->out.fd == fd) vs_requester_progress(q);
 }
 
@@ -137,7 +105,7 @@ static void *run(void *unused)
     while (!engine.ends) {
         int timer = next_timer();
         vs_leave();
-        int n = epoll_wait(engine.epoll, &e, 1, timer);
+        int n = epoll_wait(vs_wires.epoll, &e, 1, timer);
         vs_enter();
         if (n > 0) progress_fd(e.data.fd);
         progress_timers();
@@ -164,7 +132,7 @@ static int listen_once_more(void)
         return error;
     }
     struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
-    epoll_ctl(engine.epoll, EPOLL_CTL_ADD, fd, &e);
+    epoll_ctl(vs_wires.epoll, EPOLL_CTL_ADD, fd, &e);
     engine.port[engine.nports] = ntohs(at.sin_port);
     engine.listener[engine.nports++] = fd;
     return 0;
@@ -172,35 +140,27 @@ static int listen_once_more(void)
 
 static void close_all(void)
 {
-    while (engine.incoming) {
-        struct vs_wire *w = engine.incoming;
-        vs_engine_close(w);
+    while (vs_wires.incoming) {
+        struct vs_wire *w = vs_wires.incoming;
+        vs_wire_close(w);
         free(w);
     }
     for (int i = 0; i < engine.nports; i++) close(engine.listener[i]);
     engine.nports = 0;
     close(engine.wake);
-    close(engine.epoll);
+    close(vs_wires.epoll);
 }
 
 static int start(void)
 {
-    engine.epoll = epoll_create1(EPOLL_CLOEXEC);
+    vs_wires.epoll = epoll_create1(EPOLL_CLOEXEC);
     engine.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     struct epoll_event e = {.events = EPOLLIN, .data.fd = engine.wake};
-    epoll_ctl(engine.epoll, EPOLL_CTL_ADD, engine.wake, &e);
+    epoll_ctl(vs_wires.epoll, EPOLL_CTL_ADD, engine.wake, &e);
     int error = pthread_create(&engine.thread, NULL, run, NULL);
     engine.runs = !error;
     if (error) close_all();
     return error;
-}
-
-struct vs_qp *vs_engine_find(uint32_t number)
-{
-    struct vs_qp *q = engine.qps;
-
-    while (q && q->ib.qp_num != number) q = q->next;
-    return q;
 }
 
 /* 0: none is free. Numbers are used in turn, so that late connections of an old one do not reach a new one. */
@@ -211,7 +171,7 @@ static uint32_t free_number(void)
     for (unsigned i = 0; i < (unsigned)engine.nports * VS_QPS_OF_PORT; i++) {
         unsigned at = ++last % ((unsigned)engine.nports * VS_QPS_OF_PORT);
         uint32_t number = (uint32_t)engine.port[at / VS_QPS_OF_PORT] << PORT_SHIFT | at % VS_QPS_OF_PORT;
-        if (!vs_engine_find(number)) return number;
+        if (!vs_wire_find(number)) return number;
     }
     return 0;
 }
@@ -228,8 +188,8 @@ int vs_engine_add(struct vs_qp *q)
         if (!error) q->ib.qp_num = free_number();
     }
     if (error) return error;
-    q->next = engine.qps;
-    engine.qps = q;
+    q->next = vs_wires.qps;
+    vs_wires.qps = q;
     return 0;
 }
 
@@ -247,10 +207,10 @@ static void stop(void)
 
 void vs_engine_remove(struct vs_qp *q)
 {
-    struct vs_qp **link = &engine.qps;
+    struct vs_qp **link = &vs_wires.qps;
 
     while (*link && *link != q) link = &(*link)->next;
     if (!*link) return; /* it was never added */
     *link = q->next;
-    if (!engine.qps && engine.runs && !engine.ends) stop();
+    if (!vs_wires.qps && engine.runs && !engine.ends) stop();
 }

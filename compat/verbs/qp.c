@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 enum { MAX_WR = 16384 };
 
@@ -68,24 +67,13 @@ VS_EXPORT struct kl_ibv_qp *ibv_create_qp(struct kl_ibv_pd *pd, struct kl_ibv_qp
     return NULL;
 }
 
-static void leave_wires(struct vs_qp *q)
-{
-    if (q->out.fd >= 0) vs_engine_close(&q->out);
-    if (q->in) {
-        shutdown(q->in->fd, SHUT_RDWR); /* the engine frees it */
-        q->in->qp = NULL;
-        vs_engine_wake();
-    }
-    q->in = NULL;
-}
-
 VS_EXPORT int ibv_destroy_qp(struct kl_ibv_qp *qp);
 VS_EXPORT int ibv_destroy_qp(struct kl_ibv_qp *qp)
 {
     struct vs_qp *q = (struct vs_qp *)qp;
 
     vs_enter();
-    leave_wires(q);
+    vs_qp_leave_wires(q);
     vs_engine_remove(q);
     vs_leave();
     free_qp(q);
@@ -93,23 +81,6 @@ VS_EXPORT int ibv_destroy_qp(struct kl_ibv_qp *qp)
 }
 
 /* ---- states ---- */
-
-static void flush(const struct vs_qp *q, struct kl_ibv_cq *cq, uint64_t id, int opcode)
-{
-    vs_cq_push(cq,
-               &(struct kl_ibv_wc){.wr_id = id, .status = KL_IBV_WC_FLUSHED, .opcode = opcode, .qp_num = q->ib.qp_num});
-}
-
-void vs_qp_fail(struct vs_qp *q)
-{
-    if (q->ib.state == KL_IBV_QPS_ERR) return;
-    q->ib.state = KL_IBV_QPS_ERR;
-    for (; q->acked < q->posted; q->acked++)
-        flush(q, q->ib.send_cq, q->sq[q->acked % q->cap.max_send_wr].id, KL_IBV_WC_RDMA_WRITE);
-    for (; q->recv_used < q->recv_posted; q->recv_used++)
-        flush(q, q->ib.recv_cq, q->rq[q->recv_used % q->cap.max_recv_wr].id, KL_IBV_WC_RECV);
-    leave_wires(q);
-}
 
 enum {
     TO_INIT = KL_IBV_QP_STATE | KL_IBV_QP_ACCESS | KL_IBV_QP_PKEY | KL_IBV_QP_PORT,
@@ -218,7 +189,7 @@ static int take_send(struct vs_qp *q, const struct kl_ibv_send_wr *wr)
     if (is_inline && bytes) memcpy(s->data, (const void *)(uintptr_t)wr->sg_list->addr, bytes);
     q->posted++;
     if (q->ib.state != KL_IBV_QPS_ERR) return 0;
-    flush(q, q->ib.send_cq, s->id, KL_IBV_WC_RDMA_WRITE);
+    vs_qp_flush(q, q->ib.send_cq, s->id, KL_IBV_WC_RDMA_WRITE);
     q->acked++;
     return 0;
 }
@@ -246,7 +217,7 @@ static int take_recv(struct vs_qp *q, const struct kl_ibv_recv_wr *wr)
     if (wr->num_sge) r->sge = *wr->sg_list;
     q->recv_posted++;
     if (q->ib.state != KL_IBV_QPS_ERR) return 0;
-    flush(q, q->ib.recv_cq, r->id, KL_IBV_WC_RECV);
+    vs_qp_flush(q, q->ib.recv_cq, r->id, KL_IBV_WC_RECV);
     q->recv_used++;
     return 0;
 }

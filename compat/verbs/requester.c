@@ -54,7 +54,7 @@ static bool address_of(const struct vs_qp *q, struct sockaddr_in *to)
 /* Nobody answers, or not any more: all unanswered requests are sent again after a pause. */
 static void lose(struct vs_qp *q)
 {
-    if (q->out.fd >= 0) vs_engine_close(&q->out);
+    if (q->out.fd >= 0) vs_wire_close(&q->out);
     q->sent = q->acked;
     q->part = q->answered = 0;
     q->connecting = q->greeted = false;
@@ -77,7 +77,7 @@ static void begin_connect(struct vs_qp *q)
     }
     setsockopt(q->out.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     q->connecting = true;
-    vs_engine_watch(&q->out, EPOLLOUT);
+    vs_wire_watch(&q->out, EPOLLOUT);
 }
 
 static bool is_connected(struct vs_qp *q)
@@ -206,7 +206,7 @@ void vs_requester_progress(struct vs_qp *q)
     if (!q->greeted) return;
     while (q->sent < q->posted && send_piece(q))
         ;
-    if (q->out.fd >= 0) vs_engine_watch(&q->out, q->sent < q->posted ? EPOLLIN | EPOLLOUT : EPOLLIN);
+    if (q->out.fd >= 0) vs_wire_watch(&q->out, q->sent < q->posted ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 int vs_requester_timer(const struct vs_qp *q)

@@ -15,7 +15,7 @@ static bool close_wire(struct vs_wire *w)
         w->qp->in = NULL;
         w->qp->taken = 0;
     }
-    vs_engine_close(w);
+    vs_wire_close(w);
     free(w);
     return false;
 }
@@ -49,7 +49,7 @@ static int be_greeted(struct vs_wire *w)
 
     if (got <= 0) return got;
     memcpy(&hello, w->head, sizeof hello);
-    struct vs_qp *q = hello.magic == VS_MAGIC ? vs_engine_find(hello.to) : NULL;
+    struct vs_qp *q = hello.magic == VS_MAGIC ? vs_wire_find(hello.to) : NULL;
     if (!is_for(q, &hello)) return -1;
     w->qp = q;
     w->have = 0;
@@ -116,7 +116,7 @@ static int wait_for_recv(struct vs_wire *w, const struct vs_request *r)
     struct vs_qp *q = w->qp;
 
     if (!q->rnr_until) q->rnr_until = r->rnr_ms == UINT32_MAX ? UINT64_MAX : vs_now_ms() + r->rnr_ms;
-    vs_engine_watch(w, 0);
+    vs_wire_watch(w, 0);
     if (vs_now_ms() < q->rnr_until) return 0;
     (void)answer(w, KL_IBV_WC_RNR_RETRY_EXC);
     return -1;
@@ -130,7 +130,7 @@ static int execute(struct vs_wire *w)
 
     memcpy(&r, w->head, sizeof r);
     if (needs_recv(&r) && q->recv_used == q->recv_posted) return wait_for_recv(w, &r);
-    if (q->rnr_until) vs_engine_watch(w, EPOLLIN);
+    if (q->rnr_until) vs_wire_watch(w, EPOLLIN);
     q->rnr_until = 0;
     if (r.length) {
         unsigned char *to = target_of(q, &r);

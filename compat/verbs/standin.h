@@ -5,10 +5,12 @@
  * A queue pair's number has the TCP port of its process in the upper 16 of 24 bits, so a GID that maps an IPv4 address,
  * and a number, are all that is needed to reach it: a wrong GID is unreachable, as in reality.
  *
- *      device.c     devices, ports, GIDs, events            engine.c      the thread that plays the NIC
+ *      device.c     devices, ports                          engine.c      the thread that plays the NIC
  *      memory.c     protection domains, memory regions      requester.c   sends work requests of a queue pair
- *      cq.c         completions, channels                   responder.c   executes them at the other end
- *      qp.c         queue pairs and their states            fault.c       faults on request
+ *      cq.c         completion queues, channels             responder.c   executes them at the other end
+ *      qp.c         queue pairs and their states            wire.c        the TCP connections of both
+ *      state.c      lock, settings, GIDs, events            completion.c, flush.c   how requests end
+ *      fault.c      faults on request
  *
  * Threads:  all state is under one lock; functions of other files are called with it held, unless they say otherwise.
  */
@@ -25,7 +27,7 @@
 
 #define VS_EXPORT __attribute__((visibility("default")))
 
-enum { VS_MAX_INLINE = 512, VS_GIDS = 8, VS_QPS_OF_PORT = 256 };
+enum { VS_MAX_DEVICES = 8, VS_MAX_INLINE = 512, VS_GIDS = 8, VS_QPS_OF_PORT = 256 };
 
 extern pthread_mutex_t vs_lock;
 void vs_enter(void);
@@ -155,12 +157,19 @@ void vs_engine_help(const struct kl_ibv_cq *cq);
 /** The thread has something new to look at. */
 void vs_engine_wake(void);
 
-/** Watch a wire for these events; or not at all any more, and close it. */
-void vs_engine_watch(struct vs_wire *w, uint32_t events);
-void vs_engine_close(struct vs_wire *w);
+/* ---- wire.c ---- */
 
-struct vs_qp *vs_engine_find(uint32_t number);
-uint64_t vs_now_ms(void);
+extern struct vs_wires {
+    int epoll;
+    struct vs_wire *incoming;
+    struct vs_qp *qps;
+} vs_wires;
+
+/** Watch a wire for these events; or not at all any more, and close it. */
+void vs_wire_watch(struct vs_wire *w, uint32_t events);
+void vs_wire_close(struct vs_wire *w);
+
+struct vs_qp *vs_wire_find(uint32_t number);
 
 /* ---- requester.c, responder.c ---- */
 
@@ -174,10 +183,14 @@ int vs_requester_timer(const struct vs_qp *qp);
 bool vs_responder_progress(struct vs_wire *w);
 void vs_responder_timer(struct vs_qp *qp);
 
-/* ---- qp.c, cq.c, device.c, memory.c ---- */
+/* ---- flush.c, completion.c, state.c, memory.c ---- */
+
+uint64_t vs_now_ms(void);
 
 /** To the error state: all requests are flushed. */
 void vs_qp_fail(struct vs_qp *qp);
+void vs_qp_leave_wires(struct vs_qp *qp);
+void vs_qp_flush(const struct vs_qp *qp, struct kl_ibv_cq *cq, uint64_t id, int opcode);
 
 VS_EXPORT int ibv_query_gid(struct kl_ibv_context *context, uint8_t port, int index, union kl_ibv_gid *gid);
 

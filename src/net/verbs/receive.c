@@ -2,7 +2,6 @@
 #include "net/verbs/receive.h"
 
 #include "net/verbs/queue.h"
-#include "net/verbs/send.h"
 
 #include <inttypes.h>
 #include <string.h>
