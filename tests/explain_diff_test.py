@@ -123,7 +123,7 @@ class Diff(tool.Case):
         for args, why in (
             (["--topo", "dgx1v-hcm-4nic", "--topo", "dgx1v-hcm-4nic"], "same_input"),
             (["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_P2P_DISABLE=0"], "same_value"),
-            (["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_IB_TIMEOUT=x"], "no_parameter"),
+            (["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_IB_ECE_ENABLE=x"], "no_parameter"),
             (["--topo", "pcie-2cpu-4gpu", "--with", "NCCL_CONF_FILE_X=1"], None),
             (["--topo", "dgx1v-hcm-0nic", "--with", "NCCL_CROSS_NIC=0"], "no_rule"),
             (["--topo", "h100-rail-8nic-400g", "--without", "NET/3"], "no_network"),

@@ -121,6 +121,21 @@ class Topo(tool.Case):
             self.good("--record", d)
             self.assertEqual(self.good("--format", "xml"), self.good("--sysfs", d, "--format", "xml"))
 
+    def test_rdma_ports_have_their_facts(self):
+        with tool.recorded("two-sockets") as d:
+            port = os.path.join(d, "class/infiniband/mlx5_0/ports/1")
+            for name, text in (("gids/0", "fe80:0000:0000:0000:0000:0000:0000:0001"), ("gids/1", "0000:" * 7 + "0000"),
+                               ("gids/3", "0000:0000:0000:0000:0000:ffff:0a00:0001"), ("gid_attrs/types/3", "RoCE v2"),
+                               ("gid_attrs/ndevs/0", "eth9"), (os.path.join(d, "class/net/eth9/mtu"), "9000")):
+                path = os.path.join(port, name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "w", encoding="utf-8") as f:
+                    f.write(text + "\n")
+            text = self.good("--sysfs", d)
+        self.assertRegex(text, r"RDMA ports\n  mlx5_0:1  active, .*, 200 Gb/sec.*, MTU 4096 \(eth9: 9000\)")
+        self.assertIn("    GID [0] fe80::1\n    GID [3] ::ffff:10.0.0.1  RoCE v2\n", text)
+        self.assertNotIn("GID [1]", text)
+
     def test_ports_of_a_card_are_one_nic(self):
         with tool.recorded("two-sockets") as d:
             tool.second_port(d, "mlx5_0")

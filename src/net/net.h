@@ -161,6 +161,7 @@ struct kl_net {
 };
 
 extern const struct kl_net kl_net_socket;
+extern const struct kl_net kl_net_verbs; /* RDMA: InfiniBand and RoCE */
 
 /** The plugin that this process uses, once kl_net_hold has found one. Its data are neither encrypted nor authenticated. */
 extern struct kl_net kl_net_plugin;
@@ -177,6 +178,7 @@ void kl_net_drop(const struct kl_net *net);
 void *kl_net_plugin_library(char *file);
 
 extern const struct kl_param_set kl_net_param_set;
+extern const struct kl_param_set kl_verbs_param_set;
 extern const struct kl_param_set kl_net_plugin_param_set;
 
 #endif

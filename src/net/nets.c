@@ -10,15 +10,21 @@
 #include <strings.h>
 
 /* Kolo's own nets, best first. A new one is a file and a line here. */
-static const struct kl_net *const own_nets[] = {&kl_net_socket, NULL};
+static const struct kl_net *const own_nets[] = {&kl_net_verbs, &kl_net_socket, NULL};
 const struct kl_collnet *const kl_collnets[] = {&kl_collnet_software, NULL};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the process's plugin */
 
+/* The RDMA net has NCCL's name, and that of its library. */
+static bool has_name(const struct kl_net *net, const char *name)
+{
+    return !strcasecmp(name, net->name) || (net == &kl_net_verbs && !strcasecmp(name, "verbs"));
+}
+
 static bool is_own(const char *name)
 {
     for (const struct kl_net *const *n = own_nets; *n; n++)
-        if (!strcasecmp(name, (*n)->name)) return true;
+        if (has_name(*n, name)) return true;
     return false;
 }
 
@@ -47,17 +53,20 @@ static ncclResult_t hold_own(const char *wanted, const struct kl_net **net)
     int named = 0;
 
     for (const struct kl_net *const *n = own_nets; *n; n++) {
-        if (*wanted && strcasecmp(wanted, (*n)->name)) continue;
+        if (*wanted && !has_name(*n, wanted)) continue;
         named++;
-        if ((rc = (*n)->init())) continue;
+        int quiet = kl_error_quiet(!*wanted && n[1]); /* the next one is tried */
+        rc = (*n)->init();
+        kl_error_quiet(quiet);
+        if (rc) continue;
         *net = *n;
         return ncclSuccess;
     }
     if (named) return rc;
     return KL_FAIL(ncclInvalidUsage,
                    "there is no network \"%s\" (netName of the configuration, NCCL_NET): no plugin of this name was "
-                   "found (NCCL_NET_PLUGIN), and Kolo's own is %s",
-                   wanted, kl_net_socket.name);
+                   "found (NCCL_NET_PLUGIN), and Kolo's own are %s and %s",
+                   wanted, kl_net_verbs.name, kl_net_socket.name);
 }
 
 ncclResult_t kl_net_hold(const char *wanted, const struct kl_net **net)

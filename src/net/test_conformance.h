@@ -180,6 +180,19 @@ static void a_sender_that_closes(void **state)
     pair_close(&p);
 }
 
+/* Of a message that is sent without the receiver's help as far as possible; `other` is a receive behind it. */
+static ncclResult_t outcome_of_sending(void *send, void *other)
+{
+    enum { ALONE = 1000 };
+    bool done = false;
+
+    for (int i = 0; i < ALONE; i++) {
+        ncclResult_t rc = net->test(send, &done, NULL);
+        if (rc || done) return rc;
+    }
+    return outcome_beside(send, other);
+}
+
 /* The first socket has ended before the others were read. */
 static void a_sender_that_closes_when_all_is_on_its_way(void **state)
 {
@@ -191,7 +204,7 @@ static void a_sender_that_closes_when_all_is_on_its_way(void **state)
     pair_open(&p);
     fill(from, BYTES, 1);
     void *first = post_recv(p.recv, to, BYTES, 0), *second = post_recv(p.recv, to + BYTES, BYTES, 0);
-    assert_int_equal(outcome_of(post_send(p.send, from, BYTES, 0)), ncclSuccess);
+    assert_int_equal(outcome_of_sending(post_send(p.send, from, BYTES, 0), second), ncclSuccess);
     net->close_send(p.send);
     p.send = NULL;
     assert_int_equal(outcome_of(first), ncclSuccess);

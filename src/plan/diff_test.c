@@ -51,7 +51,7 @@ static void a_lost_link_is_the_cause(void **state)
 
 static void nothing_changes_for_a_reason(void **state)
 {
-    static const char *const same[] = {"NCCL_P2P_DISABLE=0"}, *const other[] = {"NCCL_IB_TIMEOUT=x"},
+    static const char *const same[] = {"NCCL_P2P_DISABLE=0"}, *const other[] = {"NCCL_IB_ECE_ENABLE=x"},
                              *const net[] = {"NET/0"};
     struct kl_cluster_request a = request_for(SYNTHETIC "dgx1v-hcm-4nic.xml"), b = a;
     struct kl_diff d = diff_of(&a, &b);

@@ -75,11 +75,6 @@ static const struct kl_param rows[] = {
         "NICs that may be used as one: ALL, or RAIL, those that the network says are on one rail (from 2.30.7 on)"),
     KL_PARAM_STRING(struct kl_topo_config, force_merge, "NCCL_NET_FORCE_MERGE", KL_HOST_ALIKE, "",
                     "NICs to use as one, as in \"mlx5_0,mlx5_1;mlx5_2:1,mlx5_3:1\""),
-    KL_PARAM_STRING(
-        struct kl_topo_config, ib_hca, "NCCL_IB_HCA", KL_HOST_ALIKE, "",
-        "RDMA ports to plan with: prefixes \"mlx5_0:1,mlx5_2\", all others \"^mlx5_3\", exact names \"=mlx5_0\""),
-    KL_PARAM_BOOL(struct kl_topo_config, ib_disable, "NCCL_IB_DISABLE", KL_HOST_ALIKE, "0",
-                  "plan with sockets, even where a machine has InfiniBand or RoCE"),
     KL_PARAM_BOOL(struct kl_topo_config, ib_merge, "NCCL_IB_MERGE_NICS", KL_HOST_ALIKE, "1",
                   "let InfiniBand and RoCE ports be used as one, in plans for machines that are looked at"),
     KL_PARAM_INT(struct kl_topo_config, ignore_disabled_p2p, "NCCL_IGNORE_DISABLED_P2P", KL_HOST_ALIKE, "0", 0, 2,
@@ -167,9 +162,24 @@ static struct kl_topo_options options_of(const struct kl_topo_config *c)
     return o;
 }
 
+/* Of net/verbs, which declares and reports them: plans follow the RDMA net's choice of ports. */
+static const struct kl_param of_rdma[] = {
+    KL_PARAM_STRING(struct kl_topo_config, ib_hca, "NCCL_IB_HCA", KL_HOST_ALIKE, "", ""),
+    KL_PARAM_BOOL(struct kl_topo_config, ib_disable, "NCCL_IB_DISABLE", KL_HOST_ALIKE, "0", ""),
+};
+
+static void select_ports(struct kl_topo_config *config, const struct kl_settings *from)
+{
+    struct kl_setting setting;
+
+    for (size_t i = 0; i < sizeof of_rdma / sizeof of_rdma[0]; i++)
+        kl_param_load_row(&of_rdma[i], config, from, &setting);
+}
+
 void kl_topo_config_load(struct kl_topo_config *config, struct kl_topo_options *options)
 {
     kl_param_load(&kl_topo_param_set, config);
+    select_ports(config, kl_settings_process());
     *options = options_of(config);
 }
 
@@ -177,6 +187,7 @@ void kl_topo_config_load_from(struct kl_topo_config *config, const struct kl_set
                               struct kl_topo_options *options)
 {
     kl_param_load_from(&kl_topo_param_set, config, from);
+    select_ports(config, from);
     *options = options_of(config);
 }
 

@@ -19,8 +19,9 @@ struct kl_topo_config {
     int64_t gdr_c2c, pxn_c2c;
     int64_t gdr_read, cross_nic, p2p_pxn_level, ignore_disabled_p2p;
     char nccl[KL_NCCL_TEXT], netdevs[KL_NCCL_TEXT];
-    bool ib_disable, ib_merge;
-    char ib_hca[KL_PARAM_TEXT]; /* "": all */
+    bool ib_merge;
+    bool ib_disable;            /* of net/verbs/config.h */
+    char ib_hca[KL_PARAM_TEXT]; /* the same; "": all */
     char force_merge[KL_PARAM_TEXT];
     char machine[KL_PARAM_TEXT];                                  /* name of a known machine; "": none */
     char topo_file[KL_PARAM_TEXT], topo_dump_file[KL_PARAM_TEXT]; /* "": none */

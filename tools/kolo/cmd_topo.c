@@ -9,6 +9,7 @@
 #include "tools/kolo/cluster_options.h"
 #include "tools/kolo/machines.h"
 #include "tools/kolo/nic_skips.h"
+#include "tools/kolo/rdma_text.h"
 #include "tools/kolo/topo_text.h"
 
 #include <stdio.h>
@@ -79,6 +80,7 @@ static ncclResult_t print_text(const struct view *v)
     kl_assumed_print(c, "", stdout);
     kl_uncertain_print(c, "", stdout);
     kl_nic_skips_text(c->skip, c->nskips, stdout);
+    if (c->nskips || c->facts.nnets) kl_rdma_text(c->machine.sysfs, stdout);
     return ncclSuccess;
 }
 

@@ -135,7 +135,7 @@ static ncclResult_t ask_data(struct kl_net_link *l, struct kl_net_step *s, const
 {
     if (!s->data) find_place(l, s, rx);
     if (!s->data || s->state == KL_NET_COMPLETE) return ncclSuccess;
-    const struct kl_net_recv recv = {.data = s->data, .bytes = s->bytes};
+    const struct kl_net_recv recv = {.data = s->data, .bytes = s->bytes, .mr = kl_net_link_mr(l, s->data)};
     if (l->profile) kl_net_profile_hand_over(l);
     ncclResult_t rc = l->net->irecv(l->connection, 1, &recv, &s->second);
     if (l->profile) kl_net_profile_handed_over();

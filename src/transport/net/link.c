@@ -71,6 +71,20 @@ void *kl_net_link_whole(const struct kl_net_link *l, uint64_t step)
     return l->whole + step % KL_NET_IN_FLIGHT * KL_LL_BYTES;
 }
 
+ncclResult_t kl_net_link_opened(struct kl_net_link *l)
+{
+    l->connected = true;
+    if (!l->memory) return ncclSuccess;
+    return l->net->reg_mr(l->connection, l->memory, l->mapped, KL_NET_HOST, &l->mr);
+}
+
+void *kl_net_link_mr(const struct kl_net_link *l, const void *data)
+{
+    uintptr_t at = (uintptr_t)data, start = (uintptr_t)l->memory;
+
+    return l->mr && at >= start && at - start < l->mapped ? l->mr : NULL;
+}
+
 void kl_net_link_cancel(struct kl_net_link *l)
 {
     if (!l) return;
@@ -81,6 +95,7 @@ void kl_net_link_cancel(struct kl_net_link *l)
 void kl_net_link_free(struct kl_net_link *l, bool sends)
 {
     if (!l) return;
+    if (l->mr) (void)l->net->dereg_mr(l->connection, l->mr);
     if (l->connection) (sends ? l->net->close_send : l->net->close_recv)(l->connection);
     kl_net_profile_free(l->profile);
     if (l->memory) munmap(l->memory, l->mapped);

@@ -51,6 +51,7 @@ struct kl_net_link {
     struct kl_fifo *fifo; /* in own memory, or in memory of others */
     void *memory;         /* own */
     size_t mapped;        /* bytes of the fifo and its copy of flagged lines */
+    void *mr;             /* the net's registration of it; NULL: not open yet, or the net needs none */
     unsigned char *whole; /* the data of steps in flagged lines, on their way: a slot may be smaller */
     struct kl_net_step step[KL_NET_IN_FLIGHT];
 
@@ -82,6 +83,12 @@ ncclResult_t kl_net_link_over(const struct kl_net *net, const struct kl_fifo_rx 
 
 /** Add the place to the thread's last error, which is `rc`: "...; channel 3, step 17". Returns `rc`. */
 ncclResult_t kl_net_link_describe(const struct kl_net_link *link, ncclResult_t rc, uint64_t step);
+
+/** The connection is open: register the link's own memory with the net. */
+ncclResult_t kl_net_link_opened(struct kl_net_link *link);
+
+/** The registration that `data` belongs to; NULL: none, as for memory of the program. */
+void *kl_net_link_mr(const struct kl_net_link *link, const void *data);
 
 /** The buffer for a step in flagged lines, in one piece: KL_LL_BYTES. */
 void *kl_net_link_whole(const struct kl_net_link *link, uint64_t step);

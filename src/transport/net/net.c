@@ -92,7 +92,7 @@ static ncclResult_t net_connect(struct kl_connector *c, const struct kl_address_
     c->link->number = c->number;
     if (!c->deadline) c->deadline = deadline;
     KL_TRY(connect_link(c, card));
-    c->link->connected = true;
+    KL_TRY(kl_net_link_opened(c->link));
     KL_TRY(kl_fifo_attach_tx(&c->tx, c->link->fifo, c->link->mapped, true));
     c->tx.zcopy_all = true;
     return ncclSuccess;
@@ -103,8 +103,7 @@ static ncclResult_t net_settle(struct kl_connector *c, uint64_t deadline, const 
     (void)reply;
     if (!c->deadline) c->deadline = deadline;
     KL_TRY(accept_link(c));
-    c->link->connected = true;
-    return ncclSuccess;
+    return kl_net_link_opened(c->link);
 }
 
 static enum kl_progress net_progress(struct kl_connector *c, ncclResult_t *rc)

@@ -76,7 +76,7 @@ static ncclResult_t send_first(struct kl_net_link *l, struct kl_net_step *s)
 static ncclResult_t send_second(struct kl_net_link *l, struct kl_net_step *s)
 {
     if (!s->first || !s->data) return ncclSuccess;
-    return l->net->isend(l->connection, s->data, s->bytes, 0, NULL, &s->second);
+    return l->net->isend(l->connection, s->data, s->bytes, 0, kl_net_link_mr(l, s->data), &s->second);
 }
 
 static ncclResult_t hand_over(struct kl_net_link *l, struct kl_net_step *s)

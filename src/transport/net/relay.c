@@ -121,8 +121,7 @@ static ncclResult_t connect_on(struct relay *r)
     KL_TRY(settle(r));
     if (r->link->connected) return ncclSuccess;
     KL_TRY(c->net->connect(r->ask.device, &me, &r->ask.handle, &r->link->connection));
-    r->link->connected = true;
-    return ncclSuccess;
+    return kl_net_link_opened(r->link);
 }
 
 /* All is sent, and no more steps will come. */
