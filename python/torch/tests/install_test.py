@@ -31,7 +31,7 @@ def package(tmp_path):
     shutil.copytree(built, to, ignore=shutil.ignore_patterns("_c10d_*", "__pycache__"))
     (to / "lib").mkdir()
     shutil.copy(built.parents[1] / "libkolo.so.0", to / "lib")
-    shutil.copytree(ROOT / "include", to / "include")
+    shutil.copytree(ROOT / "include", to / "include/kolo")
     (to / "_torch_source").mkdir()
     for name in SOURCES:
         shutil.copy(ROOT / "python/torch" / name, to / "_torch_source")
