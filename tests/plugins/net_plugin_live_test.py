@@ -55,6 +55,30 @@ class Topology(unittest.TestCase):
         self.assertIn('guid="0x1"', text)
 
 
+class Record(unittest.TestCase):
+    def test_each_call_returns(self):
+        for version in (6, 12):
+            with self.subTest(version=version), tempfile.TemporaryDirectory() as folder:
+                tool.good("perf", "all_reduce", "--np", "2", "--hosts", "2", "-b", "8", "-e", "256K", "-f", "32768",
+                          NCCL_NET_PLUGIN=os.path.join(PLUGINS, f"libnccl-net-record{version}.so"), NET_RECORD_PLUGIN=plugin(version),
+                          NET_RECORD_FILE=folder + "/calls")
+                names = set()
+                for file in pathlib.Path(folder).iterdir():
+                    under_way = {}
+                    for line in file.read_text(encoding="utf-8").splitlines():
+                        word, thread, time, name, *_ = line.split(" ")
+                        if word == "call":
+                            self.assertNotIn(thread, under_way)
+                            under_way[thread] = (name, int(time))
+                            continue
+                        begun = under_way.pop(thread)
+                        self.assertEqual(begun[0], name)
+                        self.assertLessEqual(begun[1], int(time))
+                        names.add(name)
+                    self.assertFalse(under_way)
+                self.assertLessEqual({"init", "listen", "connect", "accept", "regMr", "isend", "irecv", "test", "closeSend"}, names)
+
+
 class Differences(unittest.TestCase):
     def test_hosts_with_different_networks(self):
         one = 'case $KOLO_RANK in 0) export NCCL_NET_PLUGIN=none;; esac; exec "$0" perf all_reduce -b 8 -e 8'
