@@ -6,7 +6,7 @@
  *      queue.c      queue pairs               receive.c   messages in
  *      progress.c   completions, sleep        establish.c  how it is made
  *
- * A direction is what net.h calls a connection: struct kl_verbs_end. A link has one, or one each way (both_ways).
+ * A direction is a connection of net.h: struct kl_verbs_end. A link has one, or one each way (both_ways).
  *
  * Threads:  one at a time per link.
  */
@@ -76,7 +76,7 @@ struct kl_verbs_stage {
     unsigned used; /* bits */
 };
 
-/** What a send request of a queue pair was for. */
+/** The message that a send request of a queue pair belongs to. */
 struct kl_verbs_wr {
     struct kl_verbs_send *of; /* NULL: no request */
     int8_t stage;             /* -1: none */

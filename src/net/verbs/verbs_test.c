@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The RDMA net over the stand-in of compat/verbs: the behaviour of every net, faults of the device, and what is said about them. */
+/* The RDMA net over the stand-in of compat/verbs: the behaviour of every net, faults of the device, and their sentences. */
 #include "net/test_own_nets.h"
 
 #include "net/verbs/device.h"
