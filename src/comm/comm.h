@@ -53,7 +53,10 @@
 /** A task and the stream it was issued on, collected between group start and end. */
 struct kl_queued {
     struct kl_task task;
-    struct kl_stream *stream;
+    union {
+        struct kl_stream *stream;
+        cudaStream_t handle; /* on GPUs */
+    };
     uint32_t number; /* of the stream, when the call was made */
 };
 
@@ -224,6 +227,7 @@ struct ncclComm {
     bool blocking;
     struct kl_bootstrap *bootstrap;
     int local_ranks;                     /* on this host */
+    struct kl_comm_gpus *gpus;           /* queue/gpus.h; NULL on host devices */
     bool one_memory;                     /* all ranks share memory, and may use it */
     const struct kl_comm_params *params; /* while it is being made */
     struct kl_init init;

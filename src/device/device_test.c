@@ -568,8 +568,8 @@ static void *import_in_a_thread(void *arg)
     unsigned char *p;
 
     for (int round = 0; round < 20; round++) {
-        if (import(kl_devices(), ticket, &i, (void **)&p) || p[1] != PATTERN) return arg;
-        kl_devices()->unimport(i);
+        if (import(&kl_host_devices, ticket, &i, (void **)&p) || p[1] != PATTERN) return arg;
+        kl_host_devices.unimport(i);
     }
     return NULL;
 }

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All kernels, and for the CUDA stand-in the image that its driver loads: a table of their names. */
+#include "copy.cuh"
+#include "kernels.h"
+
+#define REDUCTION(format, operation)                                                                                   \
+    extern "C" __global__ void __launch_bounds__(KL_JOB_THREADS)                                                       \
+        kolo_##format##_##operation(const __grid_constant__ struct kl_gpu_job job)                                         \
+    {                                                                                                                  \
+        reduce<format, op_##operation<format>>(job);                                                                       \
+    }
+KL_REDUCTION_KERNELS(REDUCTION)
+
+#define COPY(format, operation)                                                                                        \
+    extern "C" __global__ void __launch_bounds__(KL_JOB_THREADS)                                                       \
+        kolo_##format##_##operation(const __grid_constant__ struct kl_gpu_job job)                                         \
+    {                                                                                                                  \
+        operation(job);                                                                                                \
+    }
+KL_COPY_KERNELS(COPY)
+
+#ifdef KL_FOR_STAND_IN
+#define ENTRY(format, operation) {"kolo_" #format "_" #operation, (const void *)kolo_##format##_##operation},
+extern "C" __attribute__((visibility("default"))) const struct kl_stand_in_image kolo_cuda_image = {
+    KL_STAND_IN_IMAGE, {KL_KERNELS(ENTRY){0, 0}}};
+#endif
