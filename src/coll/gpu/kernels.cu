@@ -20,7 +20,9 @@ KL_REDUCTION_KERNELS(REDUCTION)
 KL_COPY_KERNELS(COPY)
 
 #ifdef KL_FOR_STAND_IN
+#include "kolo_cuda/image.h"
+
 #define ENTRY(format, operation) {"kolo_" #format "_" #operation, (const void *)kolo_##format##_##operation},
-extern "C" __attribute__((visibility("default"))) const struct kl_stand_in_image kolo_cuda_image = {
-    KL_STAND_IN_IMAGE, {KL_KERNELS(ENTRY){0, 0}}};
+static const struct kolo_cuda_kernel table[] = {KL_KERNELS(ENTRY){0, 0}};
+extern "C" __attribute__((visibility("default"))) const struct kolo_cuda_image kolo_cuda_image = {KOLO_CUDA_IMAGE, table};
 #endif

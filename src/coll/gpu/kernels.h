@@ -62,17 +62,4 @@
 enum kl_kernel { KL_KERNELS(KL_KERNEL_NUMBER) KL_KERNEL_COUNT };
 #undef KL_KERNEL_NUMBER
 
-/* An image for the CUDA stand-in: begins with this text of 16 bytes, its final zero included. */
-#define KL_STAND_IN_IMAGE "kolo kernels v1"
-
-struct kl_stand_in_kernel {
-    const char *name; /* NULL: behind the last one */
-    const void *function;
-};
-
-struct kl_stand_in_image {
-    char magic[16];
-    struct kl_stand_in_kernel kernel[KL_KERNEL_COUNT + 1];
-};
-
 #endif
