@@ -212,7 +212,7 @@ struct rank {
     ncclComm_t comm;
     kl_cu_stream stream;
     uint64_t send, recv, scalar; /* on the GPU */
-    unsigned char before[ARENA], after[ARENA];
+    unsigned char before[ARENA], after[ARENA], factor[8];
     pthread_t thread;
 };
 
@@ -291,7 +291,6 @@ static uint64_t host(const void *ptr)
 static void prepare(struct rank *r, const struct tcase *c)
 {
     const size_t size = kl_type_bytes(c->type);
-    unsigned char scalar[8];
 
     enter(r);
     memset(r->before, 0xa5, sizeof r->before);
@@ -301,9 +300,8 @@ static void prepare(struct rank *r, const struct tcase *c)
     fill(r->before + GUARD, send_elements(c, r->job->n) * size, c->seed, r->rank);
     copy(r, base_of(r, c, false) + send_behind(c, r->rank) * size * has_place(c), host(r->before + GUARD),
          send_elements(c, r->job->n) * size);
-    scalar_of(c, r->rank, scalar);
-    copy(r, r->scalar, host(scalar), 8);
-    assert_int_equal(cu->cuStreamSynchronize(r->stream), 0);
+    scalar_of(c, r->rank, r->factor);
+    copy(r, r->scalar, host(r->factor), 8); /* the operation comes behind it on the stream */
     leave(r);
 }
 
