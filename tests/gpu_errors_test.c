@@ -99,7 +99,7 @@ static void different_calls_are_named(void **state)
     (void)state;
     start(&p, 1);
     assert_int_equal(both_reduce(&p, 8, 9), ncclInvalidUsage);
-    expect_text(p.comm[0], "AllReduce #1");
+    expect_text(p.comm[0], "rank 1 called AllReduce(9 elements) as #1");
     assert_int_equal(both_reduce(&p, 8, 8), ncclInvalidUsage);
     end(&p, true);
 }

@@ -83,6 +83,16 @@ ncclResult_t kl_cuda_context_of(int device, const char *const *names, int nnames
     return rc;
 }
 
+int kl_cuda_current(void)
+{
+    const struct kl_cuda_driver *driver;
+    kl_cu_context context = NULL;
+    int device = 0;
+
+    if (kl_cuda_driver(&driver) || driver->cuCtxGetCurrent(&context) || !context) return 0;
+    return driver->cuCtxGetDevice(&device) ? 0 : device;
+}
+
 static ncclResult_t enable(const struct kl_cuda_context *c, const struct kl_cuda_context *peer)
 {
     int can = 0;

@@ -17,21 +17,10 @@ static int count(const struct kl_device_hints *hints)
     return kl_cuda_driver(&driver) ? 0 : driver->devices;
 }
 
-/* The device of the thread's context; without one 0, as in CUDA's runtime. */
-static int current(void)
-{
-    const struct kl_cuda_driver *driver;
-    kl_cu_context context = NULL;
-    int device = 0;
-
-    if (kl_cuda_driver(&driver) || driver->cuCtxGetCurrent(&context) || !context) return 0;
-    return driver->cuCtxGetDevice(&device) ? 0 : device;
-}
-
 static int chosen(bool selected_only)
 {
     (void)selected_only; /* a context is current, or device 0 is */
-    return current();
+    return kl_cuda_current();
 }
 
 /* Programs choose by CUDA. */
@@ -65,7 +54,7 @@ const struct kl_device_kind kl_cuda_devices = {
     .count = count,
     .node = kl_host_node, /* of the emulated machine */
     .select = keep_current,
-    .current = current,
+    .current = kl_cuda_current,
     .chosen = chosen,
     .adopt = keep_current,
 

@@ -39,6 +39,13 @@ struct facts {
     void *pool;
 };
 
+/* Questions need a context, whichever it is: no further one is made. */
+static ncclResult_t enter_any(const struct kl_cuda_context **c)
+{
+    KL_TRY(kl_cuda_context_of(kl_cuda_current(), NULL, 0, c));
+    return kl_cuda_enter(*c);
+}
+
 /* Of any address. */
 static struct facts ask(const struct kl_cuda_driver *driver, const void *ptr)
 {
@@ -54,14 +61,10 @@ static struct facts ask(const struct kl_cuda_driver *driver, const void *ptr)
     return f;
 }
 
-void kl_cuda_lookup(const void *ptr, struct kl_memory *memory)
+static void look_up(const struct kl_cuda_driver *driver, const void *ptr, struct kl_memory *memory)
 {
-    const struct kl_cuda_driver *driver;
     uint64_t base = 0;
     size_t bytes = 0;
-
-    *memory = (struct kl_memory){.kind = KL_MEMORY_FOREIGN, .device = -1};
-    if (kl_cuda_driver(&driver)) return;
     const struct facts f = ask(driver, ptr);
     if (f.type != KL_CU_MEMORY_DEVICE || driver->cuMemGetAddressRange(&base, &bytes, address(ptr))) return;
     *memory = (struct kl_memory){.kind = f.legacy ? KL_MEMORY_SHAREABLE : KL_MEMORY_PRIVATE,
@@ -70,14 +73,26 @@ void kl_cuda_lookup(const void *ptr, struct kl_memory *memory)
                                  .bytes = bytes};
 }
 
+void kl_cuda_lookup(const void *ptr, struct kl_memory *memory)
+{
+    const struct kl_cuda_context *c;
+
+    *memory = (struct kl_memory){.kind = KL_MEMORY_FOREIGN, .device = -1};
+    if (enter_any(&c)) return;
+    look_up(c->driver, ptr, memory);
+    kl_cuda_leave(c);
+}
+
 ncclResult_t kl_cuda_free(void *ptr)
 {
     const struct kl_cuda_driver *driver;
     const struct kl_cuda_context *c;
 
     if (!ptr) return ncclSuccess;
-    KL_TRY(kl_cuda_driver(&driver));
+    KL_TRY(enter_any(&c));
+    driver = c->driver;
     const struct facts f = ask(driver, ptr);
+    kl_cuda_leave(c);
     if (f.type != KL_CU_MEMORY_DEVICE)
         return KL_FAIL(ncclInvalidArgument, "ncclMemFree: %p is no memory of a CUDA device", ptr);
     KL_TRY(kl_cuda_context_of(f.ordinal, NULL, 0, &c));
@@ -91,13 +106,15 @@ ncclResult_t kl_cuda_free(void *ptr)
 
 /* ---- checks ---- */
 
-/* A range of addresses may consist of several allocations. */
-static ncclResult_t check_range(const struct kl_cuda_driver *driver, const char *name, const void *ptr, size_t bytes)
+/* A reserved range of addresses (cuMemAddressReserve) may consist of several allocations; others only happen to be adjacent. */
+static ncclResult_t check_range(const struct kl_cuda_driver *driver, const struct facts *f, const char *name,
+                                const void *ptr, size_t bytes)
 {
     const uint64_t end = address(ptr) + bytes;
+    const bool several = !f->legacy && !f->pool;
 
     for (uint64_t at = address(ptr), base; at < end; at = base + bytes)
-        if (driver->cuMemGetAddressRange(&base, &bytes, at))
+        if ((at != address(ptr) && !several) || driver->cuMemGetAddressRange(&base, &bytes, at))
             return KL_FAIL(ncclInvalidArgument, "%s at %p, %zu bytes: the allocation ends %zu bytes before", name, ptr,
                            (size_t)(end - address(ptr)), (size_t)(end - at));
     return ncclSuccess;
@@ -126,7 +143,7 @@ ncclResult_t kl_cuda_check(const struct kl_cuda_context *const *devices, int n, 
                        "%s at %p is no memory of CUDA: use cudaMalloc or ncclMemAlloc, or set KOLO_DEVICES=host", name,
                        ptr);
     if (f.type == KL_CU_MEMORY_HOST || f.managed) return ncclSuccess; /* pinned or managed: mapped by all devices */
-    KL_TRY(check_range(driver, name, ptr, bytes));
+    KL_TRY(check_range(driver, &f, name, ptr, bytes));
     for (int i = 0; i < n && !f.legacy; i++)
         if (f.ordinal != devices[i]->device && !is_mapped(devices[i], &f, ptr))
             return KL_FAIL(ncclInvalidArgument,
