@@ -14,7 +14,7 @@ find_program(KOLO_CXX NAMES c++ g++ clang++)
 if(KOLO_CUDA AND KOLO_CXX)
     set(kolo_gpu_stand_in ${PROJECT_BINARY_DIR}/libkolo-cuda-standin.so.0)
     add_custom_command(OUTPUT ${kolo_gpu_stand_in}
-        COMMAND $<TARGET_FILE:kolo_nvcc> -std=c++17 -O2 -shared -Xcompiler -fPIC -DKL_FOR_STAND_IN -o ${kolo_gpu_stand_in} ${kolo_gpu_folder}/kernels.cu
+        COMMAND $<TARGET_FILE:kolo_nvcc> -std=c++17 -O2 -shared -Xcompiler -fPIC -DKL_FOR_STAND_IN -I${PROJECT_SOURCE_DIR}/src -o ${kolo_gpu_stand_in} ${kolo_gpu_folder}/kernels.cu
         DEPENDS kolo_nvcc kolo_cudart ${kolo_gpu_sources} VERBATIM)
     add_custom_target(kolo_gpu_stand_in ALL DEPENDS ${kolo_gpu_stand_in})
     add_dependencies(kolo_products kolo_gpu_stand_in)
@@ -52,7 +52,7 @@ foreach(sm 80 90 100 120)
     list(APPEND kolo_gpu_architectures -gencode arch=compute_${sm},code=sm_${sm})
 endforeach()
 add_custom_command(OUTPUT ${kolo_gpu_fatbin} BYPRODUCTS ${PROJECT_BINARY_DIR}/gpu-kernels.txt
-    COMMAND ${KOLO_NVCC} -std=c++17 -O3 -fatbin -Xptxas -v -Werror all-warnings ${kolo_gpu_architectures} -gencode arch=compute_90,code=compute_90
+    COMMAND ${KOLO_NVCC} -std=c++17 -I${PROJECT_SOURCE_DIR}/src -O3 -fatbin -Xptxas -v -Werror all-warnings ${kolo_gpu_architectures} -gencode arch=compute_90,code=compute_90
             ${kolo_gpu_folder}/kernels.cu -o ${kolo_gpu_fatbin} 2>${PROJECT_BINARY_DIR}/gpu-kernels.txt || cat ${PROJECT_BINARY_DIR}/gpu-kernels.txt && test -s ${kolo_gpu_fatbin}
     DEPENDS ${kolo_gpu_sources})
 add_library(kolo_gpu SHARED ${kolo_gpu_folder}/image.c ${kolo_gpu_fatbin})

@@ -112,7 +112,8 @@ static void a_late_rank_is_named(void **state)
     setenv("KOLO_TIMEOUT", "1", 1);
     start(&p, 1);
     unsetenv("KOLO_TIMEOUT");
-    assert_int_equal(ncclAllReduce(at(&p, 0, 0), at(&p, 0, 64), 4, ncclFloat, ncclSum, p.comm[0], NULL), ncclSystemError);
+    assert_int_equal(ncclAllReduce(at(&p, 0, 0), at(&p, 0, 64), 4, ncclFloat, ncclSum, p.comm[0], NULL),
+                     ncclSystemError);
     expect_text(p.comm[0], "the call of rank 1");
     expect_text(p.comm[0], "ncclGroupStart");
     end(&p, true);
@@ -162,10 +163,12 @@ static void captures_and_windows_are_refused(void **state)
     *(void **)&finish = dlsym(library, "cuStreamEndCapture");
     assert_int_equal(cu->cuStreamCreateWithPriority(&stream, KL_CU_STREAM_NON_BLOCKING, 0), 0);
     assert_int_equal(begin(stream, 0), 0);
-    assert_int_equal(ncclAllReduce(at(&p, 0, 0), at(&p, 0, 64), 4, ncclFloat, ncclSum, p.comm[0], stream), ncclInvalidUsage);
+    assert_int_equal(ncclAllReduce(at(&p, 0, 0), at(&p, 0, 64), 4, ncclFloat, ncclSum, p.comm[0], stream),
+                     ncclInvalidUsage);
     expect_text(p.comm[0], "captures");
     assert_int_equal(finish(stream, &graph), 0);
-    assert_int_equal(ncclCommWindowRegister(p.comm[0], at(&p, 0, 0), 4096, (ncclWindow_t *)&window, 0), ncclInvalidUsage);
+    assert_int_equal(ncclCommWindowRegister(p.comm[0], at(&p, 0, 0), 4096, (ncclWindow_t *)&window, 0),
+                     ncclInvalidUsage);
     expect_text(p.comm[0], "windows");
     assert_int_equal(cu->cuStreamDestroy(stream), 0);
     end(&p, false);
@@ -186,7 +189,8 @@ static void check(struct pair *p, int rank, size_t from, float value, size_t cou
 {
     float *data = malloc(count * sizeof *data);
 
-    assert_int_equal(cu->cuMemcpyAsync((uint64_t)(uintptr_t)data, p->memory[rank] + from, count * sizeof *data, NULL), 0);
+    assert_int_equal(cu->cuMemcpyAsync((uint64_t)(uintptr_t)data, p->memory[rank] + from, count * sizeof *data, NULL),
+                     0);
     assert_int_equal(cu->cuStreamSynchronize(NULL), 0);
     for (size_t i = 0; i < count; i++)
         if (data[i] != value) fail_msg("rank %d element %zu is %g, not %g", rank, i, (double)data[i], (double)value);

@@ -142,7 +142,8 @@ static ncclResult_t check_devices(int ndev, const int *devlist)
     for (int i = 0; i < ndev; i++) {
         int device = devlist ? devlist[i] : i;
         if (device < 0 || device >= count)
-            return KL_FAIL(ncclInvalidArgument, "ncclCommInitAll: device %d; there are %d (%s)", device, count, setting);
+            return KL_FAIL(ncclInvalidArgument, "ncclCommInitAll: device %d; there are %d (%s)", device, count,
+                           setting);
         for (int k = 0; k < i; k++)
             if ((devlist ? devlist[k] : k) == device)
                 return KL_FAIL(ncclInvalidUsage, "ncclCommInitAll: device %d is listed twice", device);

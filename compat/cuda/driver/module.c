@@ -55,11 +55,11 @@ REFUSED_CODE(cuLinkAddFile_v2)
 
 static const struct kolo_cuda_image *image_of(const void *image)
 {
-    return memcmp(image, KOLO_CUDA_IMAGE, sizeof KOLO_CUDA_IMAGE) ? NULL : image;
+    return strncmp(image, KOLO_CUDA_IMAGE, sizeof KOLO_CUDA_IMAGE) ? NULL : image;
 }
 
-CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *jit, void **jit_values, unsigned int njit,
-                           CUlibraryOption *options, void **values, unsigned int noptions)
+CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *jit, void **jit_values,
+                           unsigned int njit, CUlibraryOption *options, void **values, unsigned int noptions)
 {
     (void)jit, (void)jit_values, (void)njit, (void)options, (void)values, (void)noptions;
     if (!library || !image) return CUDA_ERROR_INVALID_VALUE;

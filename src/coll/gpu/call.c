@@ -16,8 +16,8 @@ static const struct kl_gpu_worker *worker_of(const struct kl_gpu_team *team, int
 
 /* ---- checks ---- */
 
-static ncclResult_t check_buffer(const struct kl_gpu_team *team, const struct kl_gpu_call *call, const struct kl_task *t,
-                                 const char *which, const void *ptr, size_t bytes)
+static ncclResult_t check_buffer(const struct kl_gpu_team *team, const struct kl_gpu_call *call,
+                                 const struct kl_task *t, const char *which, const void *ptr, size_t bytes)
 {
     const struct kl_cuda_context *devices[KL_CUDA_DEVICES];
     char name[96];
@@ -28,7 +28,8 @@ static ncclResult_t check_buffer(const struct kl_gpu_team *team, const struct kl
     return kl_cuda_check(devices, team->nworkers, name, ptr, bytes);
 }
 
-static ncclResult_t check_buffers(const struct kl_gpu_team *team, const struct kl_gpu_call *call, const struct kl_task *t)
+static ncclResult_t check_buffers(const struct kl_gpu_team *team, const struct kl_gpu_call *call,
+                                  const struct kl_task *t)
 {
     const struct kl_func_info *info = &kl_func_info[t->func];
     const size_t one = t->count * kl_type_bytes(t->type), n = (size_t)team->nranks;
@@ -40,7 +41,8 @@ static ncclResult_t check_buffers(const struct kl_gpu_team *team, const struct k
     return t->scalar ? check_buffer(team, call, t, "factor", t->scalar, kl_type_bytes(t->type)) : ncclSuccess;
 }
 
-static ncclResult_t check_stream(const struct kl_cuda_driver *driver, const struct kl_gpu_call *call, kl_cu_stream stream)
+static ncclResult_t check_stream(const struct kl_cuda_driver *driver, const struct kl_gpu_call *call,
+                                 kl_cu_stream stream)
 {
     int capturing = 0;
 
@@ -96,7 +98,8 @@ static ncclResult_t mark(const struct kl_gpu_call *call, const struct kl_cuda_co
                     call->rank, c->device);
         KL_CUDA_TRY(c->driver, cuStreamWaitEvent(first, call->ready, 0), "rank %d: its stream", call->rank);
     }
-    KL_CUDA_TRY(c->driver, cuEventRecord(call->ready, first), "rank %d: its stream on device %d", call->rank, c->device);
+    KL_CUDA_TRY(c->driver, cuEventRecord(call->ready, first), "rank %d: its stream on device %d", call->rank,
+                c->device);
     return ncclSuccess;
 }
 

@@ -6,8 +6,9 @@
  *     reduction        out[*] = all inputs, merged in the order of ranks, `count` elements
  *     scattered one    part p is `stride` bytes behind part p - 1 in every input, and only out[p] gets it
  *     gather           in[p], `count` bytes, to every out + p * stride
- *     exchange         in[p] + d * stride, `count` bytes, to out[d] + p * stride
- * An output may be an input exactly, or the same part of one; other overlap is not allowed.
+ *     exchange         in[p] + d * stride, `count` bytes, to out[d] + p * stride, and the same in the other direction
+ * An output may be an input exactly, or the same part of one; other overlap is not allowed. The two directions of an
+ * exchange are one thread's, which reads before it writes.
  */
 #ifndef KL_COLL_GPU_JOB_H
 #define KL_COLL_GPU_JOB_H
@@ -23,6 +24,7 @@ struct kl_gpu_job {
     uint64_t in[KL_JOB_RANKS], out[KL_JOB_RANKS];
     uint64_t scale[KL_JOB_RANKS]; /* factor of an input: bits of a float, a double or an integer, or its address */
     uint64_t scale_there[KL_JOB_RANKS / 64]; /* bit r: scale[r] is the address of an element */
+    uint64_t own[KL_JOB_RANKS / 64];         /* of an exchange, bit r: rank r is this GPU's */
     uint64_t count, stride;
     uint32_t ranks;
     uint32_t divisor;   /* of a mean of integers */

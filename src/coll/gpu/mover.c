@@ -2,6 +2,7 @@
 #include "coll/gpu/mover.h"
 
 const struct kl_gpu_mover *const kl_gpu_movers[] = {
+    [KL_CUDA_MOVER_AUTO] = &kl_gpu_mover_direct,
     [KL_CUDA_MOVER_DIRECT] = &kl_gpu_mover_direct,
     [KL_CUDA_MOVER_COPY] = &kl_gpu_mover_copy,
     NULL,
@@ -14,11 +15,11 @@ static enum kl_cuda_mover choose(int func)
     return kl_func_is_message(func) ? KL_CUDA_MOVER_COPY : KL_CUDA_MOVER_DIRECT;
 }
 
-const struct kl_gpu_mover *kl_gpu_mover_of(enum kl_cuda_mover wanted, int func)
+const struct kl_gpu_mover *kl_gpu_mover_of(enum kl_cuda_mover wanted, const struct kl_gpu_share *s)
 {
-    const enum kl_cuda_mover mover = wanted == KL_CUDA_MOVER_AUTO ? choose(func) : wanted;
+    const enum kl_cuda_mover mover = wanted == KL_CUDA_MOVER_AUTO ? choose(s->task->func) : wanted;
 
-    return kl_gpu_movers[mover]->serves(func) ? kl_gpu_movers[mover] : &kl_gpu_mover_direct;
+    return kl_gpu_movers[mover]->serves(s) ? kl_gpu_movers[mover] : &kl_gpu_mover_direct;
 }
 
 bool kl_gpu_is_own(const struct kl_gpu_share *s, int rank)

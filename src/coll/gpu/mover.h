@@ -20,23 +20,23 @@ struct kl_gpu_share {
     size_t bytes;                /* of an element */
     const struct kl_gpu_worker *worker;
     kl_cu_stream stream;
-    int number, of;              /* of the workers that take part; a slice is this one's */
+    int number, of; /* of the workers that take part; a slice is this one's */
 };
 
 struct kl_gpu_mover {
     const char *name;
-    bool (*serves)(int func);
+    bool (*serves)(const struct kl_gpu_share *share); /* its worker and stream are not set yet */
     ncclResult_t (*move)(const struct kl_gpu_share *share);
 };
 
 extern const struct kl_gpu_mover kl_gpu_mover_direct; /* kernels that read and write the buffers of all ranks */
 extern const struct kl_gpu_mover kl_gpu_mover_copy;   /* copy engines */
 
-/** All, by enum kl_cuda_mover; KL_CUDA_MOVER_AUTO has none. NULL ends them. */
+/** All, by enum kl_cuda_mover. NULL ends them. */
 extern const struct kl_gpu_mover *const kl_gpu_movers[];
 
-/** The mover of a function: the wanted one, if it serves the function. */
-const struct kl_gpu_mover *kl_gpu_mover_of(enum kl_cuda_mover wanted, int func);
+/** The wanted mover, if it serves the operation; else the direct one. */
+const struct kl_gpu_mover *kl_gpu_mover_of(enum kl_cuda_mover wanted, const struct kl_gpu_share *share);
 
 /** Does the share's worker belong to `rank`? */
 bool kl_gpu_is_own(const struct kl_gpu_share *share, int rank);

@@ -4,9 +4,13 @@
 
 #include <stdio.h>
 
-static bool serves(int func)
+/* In place, two ranks exchange their parts at once. */
+static bool serves(const struct kl_gpu_share *s)
 {
-    return !kl_func_info[func].reduces;
+    if (s->task->func == KL_FUNC_ALL_TO_ALL)
+        for (int r = 0; r < s->ranks; r++)
+            if (s->op[r]->task->send == s->op[r]->task->recv) return false;
+    return !kl_func_info[s->task->func].reduces;
 }
 
 static ncclResult_t copy(const struct kl_gpu_share *s, const void *from, void *to, size_t bytes)

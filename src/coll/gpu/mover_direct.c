@@ -9,9 +9,9 @@
 
 enum { UNIT = 16, BLOCKS_PER_PROCESSOR = 4 };
 
-static bool serves(int func)
+static bool serves(const struct kl_gpu_share *s)
 {
-    (void)func;
+    (void)s;
     return true;
 }
 
@@ -34,7 +34,8 @@ static uint32_t unit_of(const struct kl_gpu_job *j, int ranks)
 /* Enough blocks for the work, and no more than fill the GPU. */
 static unsigned blocks_of(const struct kl_gpu_share *s, uint64_t bytes, unsigned parts)
 {
-    const unsigned limit = s->team->blocks ? s->team->blocks : BLOCKS_PER_PROCESSOR * (unsigned)s->worker->context->processors;
+    const unsigned limit =
+        s->team->blocks ? s->team->blocks : BLOCKS_PER_PROCESSOR * (unsigned)s->worker->context->processors;
     const uint64_t units = (bytes + s->team->job.unit - 1) / s->team->job.unit;
     const uint64_t wanted = (units + KL_JOB_THREADS - 1) / KL_JOB_THREADS, most = limit / parts ? limit / parts : 1;
 
@@ -169,7 +170,8 @@ static ncclResult_t exchange(const struct kl_gpu_share *s)
 
     j->count = j->stride = s->task->count * s->bytes;
     for (int r = 0; r < s->ranks; r++) {
-        if (kl_gpu_is_own(s, r)) j->in[r] = address(s->op[r]->task->send);
+        if (kl_gpu_is_own(s, r)) j->own[r / 64] |= (uint64_t)1 << r % 64;
+        j->in[r] = address(s->op[r]->task->send);
         j->out[r] = address(s->op[r]->task->recv);
     }
     return launch(s, KL_KERNEL_copy_exchange, 1, (unsigned)s->ranks, (unsigned)s->ranks);

@@ -25,16 +25,18 @@ enum { SCALED = ncclNumOps, BITS, OPERATIONS = BITS + KL_BITS_OPS };
         [ncclMin] = KERNEL(format, min), [ncclAvg] = KERNEL(format, scaled), [SCALED] = KERNEL(format, scaled),        \
     }
 static const uint8_t kernels[ncclNumTypes][OPERATIONS] = {
-    [ncclInt8] = INTEGER(u8, i8),        [ncclUint8] = INTEGER(u8, u8),       [ncclInt32] = INTEGER(u32, i32),
-    [ncclUint32] = INTEGER(u32, u32),    [ncclInt64] = INTEGER(u64, i64),     [ncclUint64] = INTEGER(u64, u64),
-    [ncclFloat16] = FLOATING(f16),       [ncclFloat32] = FLOATING(f32),       [ncclFloat64] = FLOATING(f64),
-    [ncclBfloat16] = FLOATING(bf16),     [ncclFloat8e4m3] = FLOATING(e4m3),   [ncclFloat8e5m2] = FLOATING(e5m2),
+    [ncclInt8] = INTEGER(u8, i8),     [ncclUint8] = INTEGER(u8, u8),     [ncclInt32] = INTEGER(u32, i32),
+    [ncclUint32] = INTEGER(u32, u32), [ncclInt64] = INTEGER(u64, i64),   [ncclUint64] = INTEGER(u64, u64),
+    [ncclFloat16] = FLOATING(f16),    [ncclFloat32] = FLOATING(f32),     [ncclFloat64] = FLOATING(f64),
+    [ncclBfloat16] = FLOATING(bf16),  [ncclFloat8e4m3] = FLOATING(e4m3), [ncclFloat8e5m2] = FLOATING(e5m2),
 };
 
 enum kl_kernel kl_kernel_of(const struct kl_task *t)
 {
     const unsigned code = kl_task_op_code(t);
-    const unsigned operation = code == KL_CALL_USER_OP ? SCALED : code >= KL_CALL_BITS_OP ? BITS + code - KL_CALL_BITS_OP : code;
+    const unsigned operation = code == KL_CALL_USER_OP   ? SCALED
+                               : code >= KL_CALL_BITS_OP ? BITS + code - KL_CALL_BITS_OP
+                                                         : code;
 
     return (enum kl_kernel)kernels[t->type][operation];
 }

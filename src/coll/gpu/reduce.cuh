@@ -7,8 +7,8 @@
 #ifndef KL_COLL_GPU_REDUCE_CUH
 #define KL_COLL_GPU_REDUCE_CUH
 
-#include "job.h"
-#include "operation.cuh"
+#include "coll/gpu/job.h"
+#include "coll/gpu/operation.cuh"
 
 template <class Code> union pack {
     uint4 whole;

@@ -81,7 +81,8 @@ static ncclResult_t record_end(struct kl_gpu_team *team, struct kl_gpu_worker *w
 
 /* ---- a worker's share ---- */
 
-static ncclResult_t move_in_order(const struct kl_gpu_mover *mover, const struct kl_gpu_share *s, struct kl_gpu_worker *w)
+static ncclResult_t move_in_order(const struct kl_gpu_mover *mover, const struct kl_gpu_share *s,
+                                  struct kl_gpu_worker *w)
 {
     if (is_alone(s->team)) return mover->move(s);
     KL_TRY(wait_for_all(s->team, w, s->op, s->ranks));
@@ -91,7 +92,7 @@ static ncclResult_t move_in_order(const struct kl_gpu_mover *mover, const struct
 
 static ncclResult_t run_on(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_share s)
 {
-    const struct kl_gpu_mover *mover = kl_gpu_mover_of(team->mover, s.task->func);
+    const struct kl_gpu_mover *mover = kl_gpu_mover_of(team->mover, &s);
 
     s.worker = w;
     s.stream = is_alone(team) ? s.op[0]->stream : w->stream;
@@ -103,12 +104,8 @@ static ncclResult_t run_on(struct kl_gpu_team *team, struct kl_gpu_worker *w, st
 
 static struct kl_gpu_share share_of(struct kl_gpu_team *team, struct kl_gpu_op *const *op, int n)
 {
-    return (struct kl_gpu_share){.team = team,
-                                 .op = op,
-                                 .task = op[0]->task,
-                                 .ranks = n,
-                                 .bytes = kl_type_bytes(op[0]->task->type),
-                                 .of = 1};
+    return (struct kl_gpu_share){
+        .team = team, .op = op, .task = op[0]->task, .ranks = n, .bytes = kl_type_bytes(op[0]->task->type), .of = 1};
 }
 
 /* ---- collectives ---- */

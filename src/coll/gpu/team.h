@@ -48,11 +48,11 @@ struct kl_gpu_call {
     int rank;
     struct kl_gpu_op *op; /* collectives first */
     size_t nops, ncollectives;
-    size_t left;                      /* linked, not submitted yet; under the team's lock */
-    kl_cu_event ready;                /* the program's streams have come to the call */
-    uint64_t waited;                  /* bit w: worker w waits for `ready` already */
-    uint64_t used;                    /* bit w: worker w works for it */
-    uint64_t end[KL_CUDA_DEVICES];    /* of each used worker: its last end for this call */
+    size_t left;                   /* linked, not submitted yet; under the team's lock */
+    kl_cu_event ready;             /* the program's streams have come to the call */
+    uint64_t waited;               /* bit w: worker w waits for `ready` already */
+    uint64_t used;                 /* bit w: worker w works for it */
+    uint64_t end[KL_CUDA_DEVICES]; /* of each used worker: its last end for this call */
 };
 
 struct kl_gpu_team {
@@ -61,7 +61,7 @@ struct kl_gpu_team {
     int nranks, refs;
     int nworkers;
     enum kl_cuda_mover mover;
-    unsigned blocks;                  /* the most of a kernel; 0: by the GPU's size */
+    unsigned blocks; /* the most of a kernel; 0: by the GPU's size */
     struct kl_gpu_worker worker[KL_CUDA_DEVICES];
     int32_t *worker_of;               /* by rank */
     kl_cu_event *ready;               /* by rank */
@@ -70,7 +70,7 @@ struct kl_gpu_team {
     int arrived;                      /* ranks with a waiting collective */
     ncclResult_t failed;
     char text[KL_ERROR_TEXT];
-    struct kl_gpu_job job;                /* being filled */
+    struct kl_gpu_job job; /* being filled */
 };
 
 /** The team of ranks on these devices, held once; more than KL_JOB_RANKS ranks: ncclInvalidUsage. */

@@ -145,10 +145,11 @@ static ncclResult_t check_kind(ncclComm_t comm, const struct kl_peer *me, const 
                        p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, kl_device_kinds[p->kind]->name, comm->rank,
                        comm->devices->name);
     if (comm->devices == &kl_host_devices || p->process == me->process) return ncclSuccess;
-    return KL_FAIL(ncclInvalidUsage,
-                   "rank %d (host %.*s, pid %d) is in another process than rank %d: so far, all ranks of a communicator "
-                   "on GPUs are of one process; KOLO_DEVICES=host has no such limit",
-                   p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
+    return KL_FAIL(
+        ncclInvalidUsage,
+        "rank %d (host %.*s, pid %d) is in another process than rank %d: so far, all ranks of a communicator "
+        "on GPUs are of one process; KOLO_DEVICES=host has no such limit",
+        p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
 }
 
 static ncclResult_t check_peers(ncclComm_t comm, const struct kl_peer *peers)

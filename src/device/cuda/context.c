@@ -29,7 +29,8 @@ static ncclResult_t find_kernels(const struct kl_cuda_context *c, kl_cu_library 
     for (int i = 0; i < nnames; i++) {
         kl_cu_kernel kernel;
         KL_CUDA_TRY(c->driver, cuLibraryGetKernel(&kernel, library, names[i]), "kernel %s", names[i]);
-        KL_CUDA_TRY(c->driver, cuKernelGetFunction(&function[i], kernel), "kernel %s on device %d", names[i], c->device);
+        KL_CUDA_TRY(c->driver, cuKernelGetFunction(&function[i], kernel), "kernel %s on device %d", names[i],
+                    c->device);
     }
     return ncclSuccess;
 }

@@ -21,7 +21,8 @@ struct kl_cuda_context {
 };
 
 /** The device's, kept until the process ends. The first call of a process loads the kernels that `names` lists. */
-ncclResult_t kl_cuda_context_of(int device, const char *const *names, int nnames, const struct kl_cuda_context **context);
+ncclResult_t kl_cuda_context_of(int device, const char *const *names, int nnames,
+                                const struct kl_cuda_context **context);
 
 /** The device of the thread's current context; without one 0, as in CUDA's runtime. */
 int kl_cuda_current(void);

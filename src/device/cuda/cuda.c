@@ -7,7 +7,6 @@
 #include "device/cuda/driver.h"
 #include "device/cuda/memory.h"
 #include "device/device.h"
-#include "device/host/current.h"
 
 static int count(const struct kl_device_hints *hints)
 {
@@ -23,6 +22,12 @@ static int chosen(bool selected_only)
     return kl_cuda_current();
 }
 
+/* Of the emulated machine: devices are spread over the nodes in blocks. */
+static int node(int device, int devices, const int *nodes, int nnodes)
+{
+    return nnodes > 0 && devices > 0 ? nodes[device % devices * nnodes / devices] : 0;
+}
+
 /* Programs choose by CUDA. */
 static void keep_current(int device)
 {
@@ -36,7 +41,8 @@ static ncclResult_t pin(const void *ptr, size_t bytes, uint64_t *number)
 
     kl_cuda_lookup(ptr, &memory);
     if (memory.kind == KL_MEMORY_FOREIGN || (const char *)ptr + bytes > (const char *)memory.base + memory.bytes)
-        return KL_FAIL(ncclInvalidArgument, "%zu bytes at %p are not within one allocation of a CUDA device", bytes, ptr);
+        return KL_FAIL(ncclInvalidArgument, "%zu bytes at %p are not within one allocation of a CUDA device", bytes,
+                       ptr);
     *number = (uint64_t)(uintptr_t)ptr;
     return ncclSuccess;
 }
@@ -52,7 +58,7 @@ const struct kl_device_kind kl_cuda_devices = {
     .mappable = false,
 
     .count = count,
-    .node = kl_host_node, /* of the emulated machine */
+    .node = node,
     .select = keep_current,
     .current = kl_cuda_current,
     .chosen = chosen,

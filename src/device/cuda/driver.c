@@ -41,8 +41,9 @@ static ncclResult_t find_functions(void *handle)
     void *symbol = dlsym(handle, "cuGetProcAddress_v2");
 
     if (!symbol)
-        return KL_FAIL(ncclUnhandledCudaError, "%s is older than CUDA 12: install a newer driver, or set "
-                                               "KOLO_DEVICES=host",
+        return KL_FAIL(ncclUnhandledCudaError,
+                       "%s is older than CUDA 12: install a newer driver, or set "
+                       "KOLO_DEVICES=host",
                        library);
     keep(&lookup, symbol);
 #define FIND(name, version, parameters) KL_TRY(find(lookup, #name, version, &driver.name));

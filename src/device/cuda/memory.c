@@ -146,9 +146,10 @@ ncclResult_t kl_cuda_check(const struct kl_cuda_context *const *devices, int n, 
     KL_TRY(check_range(driver, &f, name, ptr, bytes));
     for (int i = 0; i < n && !f.legacy; i++)
         if (f.ordinal != devices[i]->device && !is_mapped(devices[i], &f, ptr))
-            return KL_FAIL(ncclInvalidArgument,
-                           "%s at %p: device %d, which other ranks use, has no access to it: use cudaMalloc, or let the "
-                           "device access it (cuMemSetAccess, cudaMemPoolSetAccess)",
-                           name, ptr, devices[i]->device);
+            return KL_FAIL(
+                ncclInvalidArgument,
+                "%s at %p: device %d, which other ranks use, has no access to it: use cudaMalloc, or let the "
+                "device access it (cuMemSetAccess, cudaMemPoolSetAccess)",
+                name, ptr, devices[i]->device);
     return ncclSuccess;
 }
