@@ -119,6 +119,21 @@ static void a_late_rank_is_named(void **state)
     end(&p, true);
 }
 
+/* Two calls of one thread without a group, where no other thread calls. */
+static void a_thread_that_waits_for_itself_is_told(void **state)
+{
+    struct pair p;
+
+    (void)state;
+    setenv("KOLO_BOOTSTRAP_TIMEOUT", "2", 1);
+    start(&p, 1);
+    unsetenv("KOLO_BOOTSTRAP_TIMEOUT");
+    assert_int_equal(ncclAllReduce(at(&p, 0, 0), at(&p, 0, 64), 4, ncclFloat, ncclSum, p.comm[0], NULL),
+                     ncclInvalidUsage);
+    expect_text(p.comm[0], "rank 1, which is this thread's as well");
+    end(&p, true);
+}
+
 struct waiting {
     struct pair *pair;
     ncclResult_t rc;
@@ -263,6 +278,7 @@ int main(void)
         cmocka_unit_test(bad_buffers_are_refused),
         cmocka_unit_test(different_calls_are_named),
         cmocka_unit_test(a_late_rank_is_named),
+        cmocka_unit_test(a_thread_that_waits_for_itself_is_told),
         cmocka_unit_test(an_abort_ends_the_wait),
         cmocka_unit_test(captures_and_windows_are_refused),
         cmocka_unit_test(operations_of_a_group_are_in_order),

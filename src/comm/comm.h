@@ -228,6 +228,7 @@ struct ncclComm {
     struct kl_bootstrap *bootstrap;
     int local_ranks;                     /* on this host */
     struct kl_comm_gpus *gpus;           /* queue/gpus.h; NULL on host devices */
+    const void *creator;                 /* the thread that began it (kl_thread_self) */
     bool one_memory;                     /* all ranks share memory, and may use it */
     const struct kl_comm_params *params; /* while it is being made */
     struct kl_init init;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "coll/gpu/submit.h"
 #include "device/cuda/memory.h"
+#include "os/thread.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -221,6 +222,7 @@ void kl_gpu_arrive(struct kl_gpu_team *team, struct kl_gpu_call *call, bool mess
     if (from == to) return;
     pthread_mutex_lock(&team->lock);
     call->left += to - from;
+    team->caller[call->rank] = kl_thread_self();
     for (size_t i = from; i < to && !team->failed; i++) {
         call->op[i].call = call;
         if (messages)
@@ -300,12 +302,35 @@ static ncclResult_t late(const struct kl_gpu_team *team, const struct kl_gpu_cal
                    kl_func_info[first_waiting(team, call)->func].name, call->rank, missing);
 }
 
+/* Does a call of this thread have to come first? Ranks that another thread speaks for may still call. */
+static bool waits_for_itself(const struct kl_gpu_team *team, const struct kl_gpu_call *call)
+{
+    const struct kl_gpu_op *message = team->messages[call->rank];
+
+    if (!team->first[call->rank]) return message && team->caller[message->task->peer] == kl_thread_self();
+    for (int r = 0; r < team->nranks; r++)
+        if (!team->first[r] && team->caller[r] != kl_thread_self()) return false;
+    return true;
+}
+
+static ncclResult_t alone(const struct kl_gpu_team *team, const struct kl_gpu_call *call)
+{
+    char missing[256];
+
+    list_missing(team, call, missing, sizeof missing);
+    return KL_FAIL(ncclInvalidUsage,
+                   "%s of rank %d waits for the call of rank %s, which is this thread's as well: put the calls of a "
+                   "thread's ranks between ncclGroupStart and ncclGroupEnd",
+                   kl_func_info[first_waiting(team, call)->func].name, call->rank, missing);
+}
+
 /* Under lock. */
 static ncclResult_t wait_for_others(struct kl_gpu_team *team, struct kl_gpu_call *call, _Atomic uint32_t *stop,
-                                    uint64_t deadline)
+                                    const struct kl_gpu_limits *limits)
 {
     while (call->left && !team->failed && !kl_load_acquire(stop)) { /* pairs with kl_comm_fail */
-        if (kl_deadline_passed(deadline)) return late(team, call);
+        if (kl_deadline_passed(limits->deadline)) return late(team, call);
+        if (kl_deadline_passed(limits->alone) && waits_for_itself(team, call)) return alone(team, call);
         wait_a_moment(team);
     }
     if (team->failed) {
@@ -315,10 +340,11 @@ static ncclResult_t wait_for_others(struct kl_gpu_team *team, struct kl_gpu_call
     return call->left ? ncclInternalError : ncclSuccess;
 }
 
-ncclResult_t kl_gpu_wait(struct kl_gpu_team *team, struct kl_gpu_call *call, _Atomic uint32_t *stop, uint64_t deadline)
+ncclResult_t kl_gpu_wait(struct kl_gpu_team *team, struct kl_gpu_call *call, _Atomic uint32_t *stop,
+                         const struct kl_gpu_limits *limits)
 {
     pthread_mutex_lock(&team->lock);
-    ncclResult_t rc = wait_for_others(team, call, stop, deadline);
+    ncclResult_t rc = wait_for_others(team, call, stop, limits);
     if (rc) withdraw(team, call);
     pthread_mutex_unlock(&team->lock);
     return rc;

@@ -30,6 +30,7 @@ static void free_team(struct kl_gpu_team *team)
     free(team->first);
     free(team->last);
     free(team->messages);
+    free(team->caller);
     pthread_cond_destroy(&team->changed);
     pthread_mutex_destroy(&team->lock);
     free(team);
@@ -103,7 +104,8 @@ static ncclResult_t fill(struct kl_gpu_team *team, const int *device_of)
     team->first = calloc(n, sizeof(void *));
     team->last = calloc(n, sizeof(void *));
     team->messages = calloc(n, sizeof(void *));
-    if (!team->worker_of || !team->ready || !team->first || !team->last || !team->messages)
+    team->caller = calloc(n, sizeof *team->caller);
+    if (!team->worker_of || !team->ready || !team->first || !team->last || !team->messages || !team->caller)
         return KL_NOMEM("the ranks on GPUs");
     for (int r = 0; r < team->nranks; r++) KL_TRY(add_rank(team, r, device_of[r]));
     return ncclSuccess;
@@ -143,6 +145,13 @@ void kl_gpu_team_hold(struct kl_gpu_team *team)
 {
     pthread_mutex_lock(&team->lock);
     team->refs++;
+    pthread_mutex_unlock(&team->lock);
+}
+
+void kl_gpu_team_note_caller(struct kl_gpu_team *team, int rank, const void *thread)
+{
+    pthread_mutex_lock(&team->lock);
+    team->caller[rank] = thread;
     pthread_mutex_unlock(&team->lock);
 }
 

@@ -67,6 +67,7 @@ struct kl_gpu_team {
     kl_cu_event *ready;               /* by rank */
     struct kl_gpu_op **first, **last; /* by rank: collectives that wait for other ranks */
     struct kl_gpu_op **messages;      /* by rank: messages that wait for their other side, in order */
+    const void **caller;              /* by rank: the thread that called for it last (kl_thread_self) */
     int arrived;                      /* ranks with a waiting collective */
     ncclResult_t failed;
     char text[KL_ERROR_TEXT];
@@ -78,6 +79,9 @@ ncclResult_t kl_gpu_team_create(const int *device_of, int nranks, const struct k
                                 struct kl_gpu_team **team);
 
 void kl_gpu_team_hold(struct kl_gpu_team *team);
+
+/** A thread speaks for a rank, until another one calls for it. */
+void kl_gpu_team_note_caller(struct kl_gpu_team *team, int rank, const void *thread);
 
 /** Give it up; the last one waits for its GPUs, unless a rank had `failed`, and frees it: then true. */
 bool kl_gpu_team_leave(struct kl_gpu_team *team, ncclResult_t failed);
@@ -97,11 +101,18 @@ ncclResult_t kl_gpu_begin(struct kl_gpu_team *team, struct kl_gpu_call *call);
 /** Its collectives, or its messages, meet those of the other ranks; what is complete is submitted. */
 void kl_gpu_arrive(struct kl_gpu_team *team, struct kl_gpu_call *call, bool messages);
 
+/** When a wait ends at the latest; KL_NO_DEADLINE: never. */
+struct kl_gpu_limits {
+    uint64_t deadline;
+    uint64_t alone; /* if only ranks are missing for which this thread called last */
+};
+
 /**
- * Wait until they are submitted. Ends also with `*stop`, which other threads set: ncclInternalError, and at the
- * deadline: ncclSystemError. In both cases they are withdrawn.
+ * Wait until they are submitted. Ends also with `*stop`, which other threads set: ncclInternalError; at the deadline:
+ * ncclSystemError; when the thread waits for itself: ncclInvalidUsage. Then they are withdrawn.
  */
-ncclResult_t kl_gpu_wait(struct kl_gpu_team *team, struct kl_gpu_call *call, _Atomic uint32_t *stop, uint64_t deadline);
+ncclResult_t kl_gpu_wait(struct kl_gpu_team *team, struct kl_gpu_call *call, _Atomic uint32_t *stop,
+                         const struct kl_gpu_limits *limits);
 
 /** The program's streams go on when the call's operations have ended. */
 ncclResult_t kl_gpu_end(struct kl_gpu_team *team, struct kl_gpu_call *call);

@@ -53,6 +53,7 @@ ncclResult_t kl_comm_join_gpus(ncclComm_t comm)
     pthread_mutex_lock(&comm->shared->lock);
     ncclResult_t rc = join_team(comm, &g->team);
     pthread_mutex_unlock(&comm->shared->lock);
+    if (!rc) kl_gpu_team_note_caller(g->team, comm->rank, comm->creator);
     return rc;
 }
 
@@ -157,10 +158,13 @@ static ncclResult_t begin(ncclComm_t comm)
 
 static ncclResult_t wait_for_others(ncclComm_t comm)
 {
-    const uint64_t limit = comm->timeout_ns, deadline = limit ? kl_now_ns() + limit : KL_NO_DEADLINE;
+    const struct kl_gpu_limits limits = {
+        .deadline = comm->timeout_ns ? kl_now_ns() + comm->timeout_ns : KL_NO_DEADLINE,
+        .alone = kl_deadline_in_ms((uint64_t)comm->config.bootstrap_timeout_s * 1000),
+    };
 
     if (kl_load_acquire(&comm->failed)) return kl_comm_failure(comm);
-    return fail(comm, kl_gpu_wait(comm->gpus->team, &comm->gpus->call, &comm->failed, deadline));
+    return fail(comm, kl_gpu_wait(comm->gpus->team, &comm->gpus->call, &comm->failed, &limits));
 }
 
 static ncclResult_t end(ncclComm_t comm)

@@ -297,6 +297,7 @@ static ncclComm_t allocate(const struct kl_comm_params *params, const struct kl_
     comm->device = params->device;
     comm->nccl_config = params->nccl_config;
     comm->devices = devices;
+    comm->creator = kl_thread_self();
     comm->busy = KL_BUSY_INIT;
     kl_store_relaxed(&comm->phase, "begin");
     if (kl_flight_create(&comm->flight)) {
