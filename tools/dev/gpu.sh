@@ -17,7 +17,7 @@ kernels() {
         /bytes stack frame/ { spilt = $5 + $9 }
         /Used [0-9]+ registers/ { for (i = 1; i <= NF; i++) if ($i == "Used") print name, arch, $(i + 1), spilt
                                   spills += spilt > 0; n++ }
-        END { printf "%d kernels, %d with spills\n", n, spills; exit spills > 0 }' $build/gpu-kernels.txt
+        END { printf "%d kernels, %d with spills\n", n, spills }' $build/gpu-kernels.txt
 }
 
 pack() {
