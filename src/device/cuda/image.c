@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char symbol[] = "kolo_cuda_image";
 
@@ -16,15 +17,19 @@ static const char *file_of(bool stand_in)
     return stand_in ? "libkolo-cuda-standin.so.0" : "libkolo-cuda.so.0";
 }
 
-/* The folder of the object that this code is in, with its final slash; "" if unknown. */
+/* The folder of the object that this code is in, with its final slash; "" if unknown. A program is named as it was started. */
 static void own_folder(char *folder, size_t size)
 {
+    char program[1024];
     Dl_info me;
+    const char *path = dladdr((const void *)symbol, &me) ? me.dli_fname : NULL;
+    const ssize_t n = path && strchr(path, '/') ? -1 : readlink("/proc/self/exe", program, sizeof program - 1);
 
     *folder = '\0';
-    if (!dladdr((const void *)symbol, &me) || !me.dli_fname) return;
-    const char *slash = strrchr(me.dli_fname, '/');
-    if (slash) snprintf(folder, size, "%.*s", (int)(slash + 1 - me.dli_fname), me.dli_fname);
+    if (n >= 0) program[n] = '\0';
+    if (n >= 0) path = program;
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    if (slash) snprintf(folder, size, "%.*s", (int)(slash + 1 - path), path);
 }
 
 static void *open_at(const char *folder, const char *below, const char *file)
