@@ -19,9 +19,7 @@
  * one per device. */
 static inline ncclResult_t kl_api_stream(koloStream_t handle, struct kl_stream **stream)
 {
-    const struct kl_device_kind *devices = kl_devices();
-
-    return kl_device_stream_of(devices, handle, kl_user_stream_is_devices(handle) ? devices->current() : 0, stream);
+    return kl_user_stream_of(handle, kl_user_stream_is_devices(handle) ? kl_host_devices.current() : 0, stream);
 }
 
 #endif

@@ -67,10 +67,12 @@ static ncclResult_t create(ncclComm_t *user, const struct kl_comm_params *params
 }
 
 /* Several ranks that a thread creates in a group without choosing get a device each, whatever its current device
- * was. */
+ * was. Without devices the creation fails. */
 static int chosen_device(void)
 {
-    return kl_devices()->chosen(kl_group_open());
+    const struct kl_device_kind *devices;
+
+    return kl_devices(&devices) ? -1 : devices->chosen(kl_group_open());
 }
 
 /* ---- one rank ---- */
@@ -129,17 +131,19 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myran
 
 static ncclResult_t check_devices(int ndev, const int *devlist)
 {
+    const struct kl_device_kind *devices;
     int count;
 
-    KL_TRY(kl_devices_count_now(&count));
+    KL_TRY(kl_devices(&devices));
+    KL_TRY(kl_devices_count_of_kind(devices, &count));
+    const char *setting = devices == &kl_host_devices ? "KOLO_HOST_DEVICES" : "CUDA_VISIBLE_DEVICES";
     if (!devlist && ndev > count)
-        return KL_FAIL(ncclUnhandledCudaError, "ncclCommInitAll: %d devices; there are %d (KOLO_HOST_DEVICES)", ndev,
-                       count);
+        return KL_FAIL(ncclUnhandledCudaError, "ncclCommInitAll: %d devices; there are %d (%s)", ndev, count, setting);
     for (int i = 0; i < ndev; i++) {
         int device = devlist ? devlist[i] : i;
         if (device < 0 || device >= count)
-            return KL_FAIL(ncclInvalidArgument, "ncclCommInitAll: device %d; there are %d (KOLO_HOST_DEVICES)", device,
-                           count);
+            return KL_FAIL(ncclInvalidArgument, "ncclCommInitAll: device %d; there are %d (%s)", device, count,
+                           setting);
         for (int k = 0; k < i; k++)
             if ((devlist ? devlist[k] : k) == device)
                 return KL_FAIL(ncclInvalidUsage, "ncclCommInitAll: device %d is listed twice", device);

@@ -108,7 +108,7 @@ static ncclResult_t is_whole(const struct call *c, size_t count, bool *whole)
     struct ncclComm *comm;
 
     KL_TRY(kl_comm_enter(c->comm, c->function, &comm));
-    *whole = kl_exec_is_all_to_all(comm->exec, count, c->type);
+    *whole = comm->gpus || kl_exec_is_all_to_all(comm->exec, count, c->type);
     kl_handle_leave(comm);
     return ncclSuccess;
 }

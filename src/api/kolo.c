@@ -31,7 +31,7 @@ ncclResult_t koloSetDevice(int device)
     if (device < 0 || device >= count)
         return KL_FAIL(ncclInvalidArgument, "koloSetDevice: device %d; there are %d (KOLO_HOST_DEVICES)", device,
                        count);
-    kl_devices()->select(device);
+    kl_host_devices.select(device);
     return ncclSuccess;
 }
 
@@ -50,32 +50,38 @@ ncclResult_t koloGetDeviceOrdinal(int device, int *ordinal)
 ncclResult_t koloGetDevice(int *device)
 {
     if (!device) return KL_FAIL(ncclInvalidArgument, "koloGetDevice: the result pointer is NULL");
-    *device = kl_devices()->current();
+    *device = kl_host_devices.current();
     return ncclSuccess;
 }
 
 ncclResult_t koloMalloc(void **ptr, size_t bytes)
 {
     if (!ptr) return KL_FAIL(ncclInvalidArgument, "koloMalloc: the result pointer is NULL");
-    return kl_devices()->alloc(kl_devices()->current(), KL_MEMORY_PRIVATE, bytes, ptr);
+    return kl_host_devices.alloc(kl_host_devices.current(), KL_MEMORY_PRIVATE, bytes, ptr);
 }
 
 ncclResult_t koloFree(void *ptr)
 {
-    return kl_devices()->free(ptr);
+    return kl_host_devices.free(ptr);
 }
 
 KL_PNCCL(ncclMemAlloc);
 ncclResult_t ncclMemAlloc(void **ptr, size_t size)
 {
+    const struct kl_device_kind *devices;
+
     if (!ptr) return KL_FAIL(ncclInvalidArgument, "ncclMemAlloc: the result pointer is NULL");
-    return kl_devices()->alloc(kl_devices()->current(), KL_MEMORY_SHAREABLE, size, ptr);
+    KL_TRY(kl_devices(&devices));
+    return devices->alloc(devices->current(), KL_MEMORY_SHAREABLE, size, ptr);
 }
 
 KL_PNCCL(ncclMemFree);
 ncclResult_t ncclMemFree(void *ptr)
 {
-    return kl_devices()->free(ptr);
+    const struct kl_device_kind *devices;
+
+    KL_TRY(kl_devices(&devices));
+    return devices->free(ptr);
 }
 
 /* ---- streams ---- */
@@ -92,7 +98,7 @@ ncclResult_t koloStreamCreate(koloStream_t *stream, unsigned flags)
     struct kl_stream *s;
 
     if (!stream) return KL_FAIL(ncclInvalidArgument, "koloStreamCreate: the result pointer is NULL");
-    KL_TRY(kl_devices()->stream_create(flags, &s));
+    KL_TRY(kl_host_devices.stream_create(flags, &s));
     *stream = (koloStream_t)(void *)kl_user_stream_handle(s);
     return ncclSuccess;
 }
@@ -102,7 +108,7 @@ ncclResult_t koloStreamSynchronize(koloStream_t stream)
     struct kl_stream *s;
 
     KL_TRY(kl_api_stream(stream, &s));
-    return kl_device_synchronize(kl_devices(), s);
+    return kl_device_synchronize(&kl_host_devices, s);
 }
 
 ncclResult_t koloStreamQuery(koloStream_t stream)
@@ -110,7 +116,7 @@ ncclResult_t koloStreamQuery(koloStream_t stream)
     struct kl_stream *s;
 
     KL_TRY(kl_api_stream(stream, &s));
-    return kl_devices()->stream_query(s);
+    return kl_host_devices.stream_query(s);
 }
 
 ncclResult_t koloStreamDestroy(koloStream_t stream)
@@ -118,7 +124,7 @@ ncclResult_t koloStreamDestroy(koloStream_t stream)
     struct kl_stream *s;
 
     KL_TRY(find_to_end(stream, &s, "koloStreamDestroy"));
-    return kl_devices()->stream_destroy(s);
+    return kl_host_devices.stream_destroy(s);
 }
 
 ncclResult_t koloStreamRelease(koloStream_t stream)
@@ -126,13 +132,13 @@ ncclResult_t koloStreamRelease(koloStream_t stream)
     struct kl_stream *s;
 
     KL_TRY(find_to_end(stream, &s, "koloStreamRelease"));
-    kl_devices()->stream_release(s);
+    kl_host_devices.stream_release(s);
     return ncclSuccess;
 }
 
 ncclResult_t koloDeviceSynchronize(void)
 {
-    return kl_devices()->synchronize(kl_devices()->current());
+    return kl_host_devices.synchronize(kl_host_devices.current());
 }
 
 ncclResult_t koloStreamGetInfo(koloStream_t stream, int *device, unsigned *flags)
@@ -153,7 +159,7 @@ ncclResult_t koloStreamLaunch(koloStream_t stream, void (*fn)(void *arg), void *
 
     if (!fn) return KL_FAIL(ncclInvalidArgument, "koloStreamLaunch: the function is NULL");
     KL_TRY(kl_api_stream(stream, &s));
-    return kl_devices()->stream_call(s, fn, arg);
+    return kl_host_devices.stream_call(s, fn, arg);
 }
 
 ncclResult_t koloMemcpyAsync(void *dst, const void *src, size_t bytes, koloStream_t stream)
@@ -165,7 +171,7 @@ ncclResult_t koloMemcpyAsync(void *dst, const void *src, size_t bytes, koloStrea
     KL_TRY(kl_check_reach("koloMemcpyAsync", "bytes", "source", src, bytes, 1, 1));
     KL_TRY(kl_check_reach("koloMemcpyAsync", "bytes", "destination", dst, bytes, 1, 1));
     KL_TRY(kl_api_stream(stream, &s));
-    return kl_devices()->copy_on(s, dst, src, bytes);
+    return kl_host_devices.copy_on(s, dst, src, bytes);
 }
 
 ncclResult_t koloMemsetAsync(void *dst, int value, size_t bytes, koloStream_t stream)
@@ -175,7 +181,7 @@ ncclResult_t koloMemsetAsync(void *dst, int value, size_t bytes, koloStream_t st
     if (bytes && !dst) return KL_FAIL(ncclInvalidArgument, "koloMemsetAsync: the destination is NULL");
     KL_TRY(kl_check_reach("koloMemsetAsync", "bytes", "destination", dst, bytes, 1, 1));
     KL_TRY(kl_api_stream(stream, &s));
-    return kl_devices()->fill_on(s, dst, value, bytes);
+    return kl_host_devices.fill_on(s, dst, value, bytes);
 }
 
 /* ---- events ---- */
@@ -195,7 +201,7 @@ ncclResult_t koloEventCreateWithFlags(koloEvent_t *event, unsigned flags)
     struct kl_event *e;
 
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventCreate: the result pointer is NULL");
-    KL_TRY(kl_devices()->event_create(flags, &e));
+    KL_TRY(kl_host_devices.event_create(flags, &e));
     *event = (koloEvent_t)(void *)e;
     return ncclSuccess;
 }
@@ -213,7 +219,7 @@ ncclResult_t koloEventRecord(koloEvent_t event, koloStream_t stream)
 
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventRecord: the event is NULL");
     KL_TRY(kl_api_stream(stream, &s));
-    return kl_devices()->event_record(event_of(event), s);
+    return kl_host_devices.event_record(event_of(event), s);
 }
 
 ncclResult_t koloEventRecordWithFlags(koloEvent_t event, koloStream_t stream, unsigned flags)
@@ -224,7 +230,7 @@ ncclResult_t koloEventRecordWithFlags(koloEvent_t event, koloStream_t stream, un
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventRecordWithFlags: the event is NULL");
     KL_TRY(check_flags("koloEventRecordWithFlags", flags));
     KL_TRY(kl_api_stream(stream, &s));
-    return kl_devices()->event_record_outside(event_of(event), s);
+    return kl_host_devices.event_record_outside(event_of(event), s);
 }
 
 ncclResult_t koloStreamWaitEvent(koloStream_t stream, koloEvent_t event, unsigned flags)
@@ -234,31 +240,31 @@ ncclResult_t koloStreamWaitEvent(koloStream_t stream, koloEvent_t event, unsigne
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloStreamWaitEvent: the event is NULL");
     KL_TRY(check_flags("koloStreamWaitEvent", flags));
     KL_TRY(kl_api_stream(stream, &s));
-    return flags ? kl_devices()->event_order_outside(event_of(event), s)
-                 : kl_devices()->event_order(event_of(event), s);
+    return flags ? kl_host_devices.event_order_outside(event_of(event), s)
+                 : kl_host_devices.event_order(event_of(event), s);
 }
 
 ncclResult_t koloEventElapsedTime(int64_t *ns, koloEvent_t start, koloEvent_t end)
 {
     if (!ns) return KL_FAIL(ncclInvalidArgument, "koloEventElapsedTime: the result pointer is NULL");
     if (!start || !end) return KL_FAIL(ncclInvalidArgument, "koloEventElapsedTime: an event is NULL");
-    return kl_devices()->event_elapsed(event_of(start), event_of(end), ns);
+    return kl_host_devices.event_elapsed(event_of(start), event_of(end), ns);
 }
 
 ncclResult_t koloEventQuery(koloEvent_t event)
 {
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventQuery: the event is NULL");
-    return kl_devices()->event_query(event_of(event));
+    return kl_host_devices.event_query(event_of(event));
 }
 
 ncclResult_t koloEventSynchronize(koloEvent_t event)
 {
     if (!event) return KL_FAIL(ncclInvalidArgument, "koloEventSynchronize: the event is NULL");
-    return kl_devices()->event_synchronize(event_of(event));
+    return kl_host_devices.event_synchronize(event_of(event));
 }
 
 ncclResult_t koloEventDestroy(koloEvent_t event)
 {
-    if (event) kl_devices()->event_destroy(event_of(event));
+    if (event) kl_host_devices.event_destroy(event_of(event));
     return ncclSuccess;
 }

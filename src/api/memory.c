@@ -105,6 +105,9 @@ static ncclResult_t open_window(ncclComm_t handle, void *buff, size_t size, nccl
     *win = NULL;
     KL_TRY(kl_job_begin(handle, KL_BUSY_WINDOW, "ncclCommWindowRegister", &comm));
     ncclResult_t rc = kl_comm_failure(comm);
+    if (!rc && comm->gpus)
+        rc = KL_FAIL(ncclInvalidUsage,
+                     "ncclCommWindowRegister: so far, communicators on GPUs have no windows; KOLO_DEVICES=host has");
     struct opening *o = rc ? NULL : calloc(1, sizeof *o);
     if (!o) {
         kl_job_cancel(comm);

@@ -16,7 +16,9 @@ static ncclResult_t enter(ncclComm_t handle, const char *function, cudaStream_t 
     ncclResult_t rc = kl_comm_failure(*comm);
     if (!rc && kl_load_relaxed(&(*comm)->finalized))
         rc = KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
-    if (!rc) rc = kl_device_stream_of((*comm)->devices, stream, (*comm)->device, s);
+    if (!rc && (*comm)->devices != &kl_host_devices)
+        rc = KL_FAIL(ncclInvalidUsage, "%s: so far, communicators on GPUs have no one-sided operations", function);
+    if (!rc) rc = kl_user_stream_of(stream, (*comm)->device, s);
     if (!rc) rc = kl_group_enter_issuer(*comm, function);
     if (rc) kl_handle_leave_as_issuer(*comm);
     return rc;

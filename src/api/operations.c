@@ -6,6 +6,7 @@
 #include "api/call_config.h"
 #include "api/check.h"
 #include "api/issue.h"
+#include "comm/queue/gpus.h"
 #include "comm/queue/group.h"
 #include "comm/queue/issue.h"
 #include "comm/job.h"
@@ -22,6 +23,20 @@ static ncclResult_t check(ncclComm_t comm, struct kl_task *task, const char *fun
     return ncclSuccess;
 }
 
+static ncclResult_t issue_on_gpus(ncclComm_t comm, const struct kl_op_args *args, cudaStream_t stream,
+                                  const char *function)
+{
+    struct kl_task *task;
+
+    KL_TRY(kl_group_enter_issuer(comm, function));
+    KL_TRY(kl_comm_next_queued(comm, &task));
+    kl_task_init(task, args);
+    KL_TRY(check(comm, task, function));
+    if (!task->count && task->func < KL_FUNC_SEND) return kl_comm_record_empty(comm, task);
+    if (task->send == &comm->barrier) task->count = 0; /* a barrier: the ranks meet, and no data move */
+    return kl_comm_issue_on_gpus(comm, stream);
+}
+
 /* A task is built in place: nothing is copied. */
 static ncclResult_t issue(ncclComm_t comm, const struct kl_op_args *args, cudaStream_t stream, const char *function)
 {
@@ -31,7 +46,8 @@ static ncclResult_t issue(ncclComm_t comm, const struct kl_op_args *args, cudaSt
     KL_TRY(kl_comm_failure(comm));
     if (kl_load_relaxed(&comm->finalized))
         return KL_FAIL(ncclInvalidArgument, "%s: the communicator was finalized", function);
-    KL_TRY(kl_device_stream_of(comm->devices, stream, comm->device, &s));
+    if (comm->devices != &kl_host_devices) return issue_on_gpus(comm, args, stream, function);
+    KL_TRY(kl_user_stream_of(stream, comm->device, &s));
     KL_TRY(kl_group_enter_issuer(comm, function));
     KL_TRY(kl_comm_next_task(comm, s, &task));
     kl_task_init(task, args);

@@ -1,7 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/config.h"
 
+static const char *const kinds[] = {"auto", "host", "cuda", NULL};
+static const char *const movers[] = {"auto", "direct", "copy", NULL};
+
 static const struct kl_param rows[] = {
+    KL_PARAM_ENUM(struct kl_device_config, devices, "KOLO_DEVICES", KL_OWN, "auto", kinds,
+                  "devices of this process: host, CPUs; cuda, GPUs; auto, GPUs if the program uses CUDA already"),
+    KL_PARAM_ENUM(struct kl_device_config, cuda_mover, "KOLO_CUDA_MOVER", KL_OWN, "auto", movers,
+                  "what moves data on GPUs: direct, kernels; copy, copy engines, except for reductions; auto, copy "
+                  "engines for messages"),
+    KL_PARAM_INT(struct kl_device_config, cuda_blocks, "KOLO_CUDA_BLOCKS", KL_OWN, "0", 1, 65535,
+                 "thread blocks of a kernel on a GPU, at most; 0: four for each of its processors"),
+    KL_PARAM_STRING(struct kl_device_config, cuda_library, "KOLO_CUDA_LIBRARY", KL_OWN, "",
+                    "file with the code for GPUs; unset: libkolo-cuda.so.0 beside libkolo.so"),
     KL_PARAM_INT(
         struct kl_device_config, host_devices, "KOLO_HOST_DEVICES", KL_OWN, "0", 1, 4096,
         "CPU devices of this process; 0: the topology file's, else the job's ranks here, else the CPUs (at least 8)"),

@@ -5,7 +5,14 @@
 
 #include "base/param.h"
 
+enum kl_devices_wanted { KL_DEVICES_AUTO, KL_DEVICES_HOST, KL_DEVICES_CUDA };
+enum kl_cuda_mover { KL_CUDA_MOVER_AUTO, KL_CUDA_MOVER_DIRECT, KL_CUDA_MOVER_COPY };
+
 struct kl_device_config {
+    int devices;         /* enum kl_devices_wanted */
+    int cuda_mover;      /* enum kl_cuda_mover */
+    int64_t cuda_blocks; /* of a kernel, at most; 0: by the GPU's size */
+    char cuda_library[KL_PARAM_TEXT];
     bool nvml;            /* do plans use the GPUs that NVML lists? */
     int64_t host_devices; /* 0: derived from the topology, the job or the CPUs */
     /* emulated memory of each device, bytes; 0: the machine's, divided by the number of devices */

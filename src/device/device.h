@@ -7,6 +7,9 @@
  * withdraws and fails queued work without the table. A kind decides which queue a user's handle names, how work is
  * ordered against the device's other work, and how a thread waits for it.
  *
+ * Only host devices have streams, events and copies here: those of kolo.h. Programs on CUDA devices use CUDA's, and the
+ * functions are NULL (cuda/cuda.c, coll/gpu/team.h).
+ *
  * Ranges:   a pinned range stays mapped, even if it is freed, until it is unpinned as often as it was pinned. An
  *           exported one is pinned, and any process of this user and host with its handle may import it until it is
  *           unexported. An imported range stays mapped until it is unimported, also after its exporter has ended.
@@ -149,38 +152,32 @@ struct kl_device_kind {
 };
 
 extern const struct kl_device_kind kl_host_devices; /* CPUs that emulate GPUs */
+extern const struct kl_device_kind kl_cuda_devices; /* GPUs of CUDA */
 
 /** All kinds; NULL ends them. */
 extern const struct kl_device_kind *const kl_device_kinds[];
 
-/** The kind that this process uses: the first. */
-static inline const struct kl_device_kind *kl_devices(void)
-{
-    return kl_device_kinds[0];
-}
+/**
+ * The kind of this process's communicators and of ncclMemAlloc's memory: KOLO_DEVICES when it was first needed. A kind
+ * that is wanted and cannot be used: ncclUnhandledCudaError or ncclSystemError, and the next call tries again.
+ */
+ncclResult_t kl_devices(const struct kl_device_kind **kind);
 
 /**
- * The number of devices of this process; `file_gpus` of its topology file, 0 without one. The only place that decides
- * it.
+ * The number of host devices of this process; `file_gpus` of its topology file, 0 without one. The only place that
+ * decides it.
  */
 static inline int kl_device_count(const struct kl_device_config *config, int file_gpus)
 {
     struct kl_device_hints hints = {.setting = (int)config->host_devices, .file_gpus = file_gpus};
 
-    return kl_devices()->count(&hints);
+    return kl_host_devices.count(&hints);
 }
 
 /* ---- on the path of every operation ---- */
 
 /* Small operations take a quarter of a microsecond. For host devices these call the row's functions directly: a
  * well-predicted comparison instead of an indirect call. */
-
-static inline ncclResult_t kl_device_stream_of(const struct kl_device_kind *kind, cudaStream_t handle, int device,
-                                               struct kl_stream **stream)
-{
-    return kind == &kl_host_devices ? kl_user_stream_of(handle, device, stream)
-                                    : kind->stream_of(handle, device, stream);
-}
 
 static inline uint64_t kl_device_push(const struct kl_device_kind *kind, struct kl_stream *stream,
                                       const struct kl_work *work)

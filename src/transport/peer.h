@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { KL_PEER_VERSION = 8, KL_PEER_HOST_TEXT = 48, KL_PEER_CPU_WORDS = 16 };
+enum { KL_PEER_VERSION = 9, KL_PEER_HOST_TEXT = 48, KL_PEER_CPU_WORDS = 16 };
 
 struct kl_peer {
     uint64_t version; /* KL_PEER_VERSION and the NCCL API level, see comm/setup/peers.c */
@@ -19,6 +19,8 @@ struct kl_peer {
     int32_t device;   /* ordinal on its host; -1: it gets the next free one */
     int32_t pid;      /* for texts only: it means nothing across pid namespaces */
     int32_t replica;  /* k: the k-th further rank on the same device of the same host */
+    int32_t kind;     /* of its device, its place in kl_device_kinds */
+    int32_t unused;   /* 0 */
     uint64_t host;    /* equal on ranks that share a machine (or an emulated host) */
     uint64_t fabric;  /* equal on ranks of hosts in one NVLink domain */
     uint64_t machine; /* equal on ranks that share a machine and its cores, whatever hosts it emulates */
@@ -32,7 +34,7 @@ struct kl_peer {
     uint64_t cpus[KL_PEER_CPU_WORDS]; /* affinity mask of the process, lowest CPUs first */
     char host_name[KL_PEER_HOST_TEXT];
 };
-_Static_assert(sizeof(struct kl_peer) == 264, "record of the all-gather");
+_Static_assert(sizeof(struct kl_peer) == 272, "record of the all-gather");
 
 /** Can each map memory of the other? */
 static inline bool kl_peers_share_memory(const struct kl_peer *a, const struct kl_peer *b)

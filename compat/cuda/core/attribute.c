@@ -130,7 +130,7 @@ static const struct row rows[] = {
     {119, CONSTANT, cudaMemHandleTypePosixFileDescriptor},
     {120, CONSTANT, 0},
     {121, CONSTANT, 0},
-    {122, CONSTANT, 0},
+    {122, CONSTANT, 1},
     {123, CONSTANT, 0},
     {124, CONSTANT, 0},
     {125, CONSTANT, 1},

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** module.c - machine code of GPUs, and NVIDIA's static runtime: both are refused, with a remedy. */
+/**
+ * module.c - machine code of GPUs, and NVIDIA's static runtime: both are refused, with a remedy. Images of kernels that kolo-nvcc
+ * compiled (kolo_cuda/image.h) are loaded: a library is its image, a kernel the address of its host function.
+ */
 #include "compat/cuda/driver/driver.h"
+#include "compat/cuda/include/kolo_cuda/image.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 static void say_no_code(void)
 {
@@ -41,11 +46,45 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 
 REFUSED_CODE(cuModuleLoadDataEx)
 REFUSED_CODE(cuModuleLoadFatBinary)
-REFUSED_CODE(cuLibraryLoadData)
 REFUSED_CODE(cuLibraryLoadFromFile)
 REFUSED_CODE(cuLinkCreate_v2)
 REFUSED_CODE(cuLinkAddData_v2)
 REFUSED_CODE(cuLinkAddFile_v2)
+
+/* ---- libraries ---- */
+
+static const struct kolo_cuda_image *image_of(const void *image)
+{
+    return strncmp(image, KOLO_CUDA_IMAGE, sizeof KOLO_CUDA_IMAGE) ? NULL : image;
+}
+
+CUresult cuLibraryLoadData(CUlibrary *library, const void *image, CUjit_option *jit, void **jit_values,
+                           unsigned int njit, CUlibraryOption *options, void **values, unsigned int noptions)
+{
+    (void)jit, (void)jit_values, (void)njit, (void)options, (void)values, (void)noptions;
+    if (!library || !image) return CUDA_ERROR_INVALID_VALUE;
+    KL_CU_TRY(kl_cu_ready());
+    if (!image_of(image)) return kl_cu_refuse_code();
+    *library = (CUlibrary)(uintptr_t)image;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryUnload(CUlibrary library)
+{
+    return library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
+{
+    if (!kernel || !name) return CUDA_ERROR_INVALID_VALUE;
+    if (!library || !image_of(library)) return CUDA_ERROR_INVALID_HANDLE;
+    for (const struct kolo_cuda_kernel *k = image_of(library)->kernel; k->name; k++) {
+        if (strcmp(k->name, name) != 0) continue;
+        *kernel = (CUkernel)(uintptr_t)k->function;
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_NOT_FOUND;
+}
 
 CUresult cuModuleUnload(CUmodule module)
 {
@@ -60,6 +99,10 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 }
 
 /* ---- private tables ---- */
+
+/** Marks this as no real driver: its devices are CPUs. */
+extern const int cuKoloStandIn;
+__attribute__((visibility("default"))) const int cuKoloStandIn = 1;
 
 static void say_static(void)
 {

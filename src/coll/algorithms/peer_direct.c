@@ -24,7 +24,7 @@ static ncclResult_t link_board(const struct kl_connect *graph, struct kl_connect
     if (!m) return KL_NOMEM("a board");
     links->own = m;
     kl_shm_exchange_init(&m->mapped.board, n, graph->rank, graph->crowded);
-    KL_TRY(kl_peer_buffers_init(&m->mapped.lent, kl_devices(), n, graph->rank));
+    KL_TRY(kl_peer_buffers_init(&m->mapped.lent, &kl_host_devices, n, graph->rank));
     m->mapped.scratch = kl_inject_aligned_alloc(KL_LINE, kl_read_scratch_bytes(n));
     if (!m->mapped.scratch) return KL_NOMEM("scratch for kernel copies");
     return kl_edges_get_arena(links, graph, cs, m->ranks, kl_shm_exchange_bytes(n));

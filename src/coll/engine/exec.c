@@ -539,7 +539,7 @@ static bool are_exported(const struct kl_exec *e, const struct kl_task *t)
 
     for (int i = 0; i < 2 && e->config.processes; i++) {
         if (!buffers[i]) continue;
-        kl_devices()->lookup(buffers[i], &memory);
+        kl_host_devices.lookup(buffers[i], &memory);
         if (memory.kind != KL_MEMORY_SHAREABLE) return false;
     }
     return true;

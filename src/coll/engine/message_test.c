@@ -366,7 +366,7 @@ static char *shareable(size_t bytes)
 {
     void *memory;
 
-    assert_int_equal(kl_devices()->alloc(0, KL_MEMORY_SHAREABLE, bytes, &memory), ncclSuccess);
+    assert_int_equal(kl_host_devices.alloc(0, KL_MEMORY_SHAREABLE, bytes, &memory), ncclSuccess);
     return memory;
 }
 
@@ -389,7 +389,7 @@ static void begin_loan(struct loaned *p)
 static void end_loan(struct loaned *p)
 {
     free_link(&p->l);
-    assert_int_equal(kl_devices()->free(p->from), ncclSuccess);
+    assert_int_equal(kl_host_devices.free(p->from), ncclSuccess);
     free(p->to);
     kl_zcopy_offers_fini(&lender);
     kl_zcopy_offers_fini(&borrower);
@@ -683,7 +683,7 @@ static void *send_all(void *arg)
         memset(data, i, bytes_of(i));
         while (kl_message_send(&out, &l->tx, &lender) != KL_DONE) sched_yield();
     }
-    assert_int_equal(kl_devices()->free(data), ncclSuccess);
+    assert_int_equal(kl_host_devices.free(data), ncclSuccess);
     return NULL;
 }
 

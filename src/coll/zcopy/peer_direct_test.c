@@ -65,7 +65,7 @@ static void open_mapped(struct world *w, int n, size_t buffer, bool small_cache)
         mapped[r] = (struct kl_mapped){.mark = w->mark};
         kl_shm_exchange_init(&mapped[r].board, n, r, crowded);
         kl_shm_exchange_attach(&mapped[r].board, w->memory, w->mark);
-        assert_int_equal(kl_peer_buffers_init(&mapped[r].lent, kl_devices(), n, r), ncclSuccess);
+        assert_int_equal(kl_peer_buffers_init(&mapped[r].lent, &kl_host_devices, n, r), ncclSuccess);
         mapped[r].scratch = zeroed(kl_read_scratch_bytes(n));
         mark[r] = 1000 + (uint64_t)r;
     }
@@ -170,7 +170,7 @@ static char *shareable(size_t bytes)
 {
     void *memory;
 
-    assert_int_equal(kl_devices()->alloc(0, KL_MEMORY_SHAREABLE, bytes, &memory), ncclSuccess);
+    assert_int_equal(kl_host_devices.alloc(0, KL_MEMORY_SHAREABLE, bytes, &memory), ncclSuccess);
     return memory;
 }
 
@@ -186,8 +186,8 @@ static void allocate(struct world *w, size_t buffer, char *own[2][MAX_RANKS])
 static void give_back(struct world *w, char *own[2][MAX_RANKS])
 {
     for (int r = 0; r < w->n; r++) {
-        assert_int_equal(kl_devices()->free(w->send[r]), ncclSuccess);
-        assert_int_equal(kl_devices()->free(w->recv[r]), ncclSuccess);
+        assert_int_equal(kl_host_devices.free(w->send[r]), ncclSuccess);
+        assert_int_equal(kl_host_devices.free(w->recv[r]), ncclSuccess);
         w->send[r] = own[0][r], w->recv[r] = own[1][r];
     }
 }
@@ -210,7 +210,7 @@ static void processes_map_what_they_are_told_of(void **state)
             run_call(&w, &engine, &c, &seed);
             assert_declined(n, false);
             if (i % 3) continue; /* now and then one takes another buffer: more of them than the list has room for */
-            assert_int_equal(kl_devices()->free(w.send[changed]), ncclSuccess);
+            assert_int_equal(kl_host_devices.free(w.send[changed]), ncclSuccess);
             w.send[changed] = shareable(BUFFER + GUARD + (size_t)i * 4096);
         }
         give_back(&w, own);

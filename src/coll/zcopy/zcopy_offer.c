@@ -46,7 +46,7 @@ static bool begin(struct kl_zcopy_offers *l)
     struct kl_peer_buffers *lent = kl_inject_calloc(1, sizeof *lent);
 
     l->peers = kl_inject_calloc((size_t)l->nranks, sizeof *l->peers);
-    if (!lent || !l->peers || kl_peer_buffers_init(lent, kl_devices(), l->nranks, l->rank)) {
+    if (!lent || !l->peers || kl_peer_buffers_init(lent, &kl_host_devices, l->nranks, l->rank)) {
         free(lent);
         free(l->peers);
         l->peers = NULL;

@@ -3,6 +3,7 @@
 
 #include "base/threadtext.h"
 #include "comm/queue/captured.h"
+#include "comm/queue/gpus.h"
 #include "os/thread.h"
 
 #include <errno.h>
@@ -335,6 +336,7 @@ static ncclResult_t launch_all(ncclComm_t comms)
         KL_TRY(kl_comm_failure(c));
         KL_TRY(kl_comm_check_queued(c));
     }
+    if (comms && comms->gpus) return kl_comm_run_on_gpus(comms);
     KL_TRY(kl_captured_group(comms, &captured));
     if (captured) return ncclSuccess;
     for (ncclComm_t c = comms; c; c = c->group_next) KL_TRY(kl_comm_make_room(c, c->nqueued));

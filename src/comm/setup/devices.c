@@ -146,6 +146,15 @@ ncclResult_t kl_devices_count_now(int *count)
     return ncclSuccess;
 }
 
+ncclResult_t kl_devices_count_of_kind(const struct kl_device_kind *devices, int *count)
+{
+    const struct kl_device_hints none = {0};
+
+    if (devices == &kl_host_devices) return kl_devices_count_now(count);
+    *count = devices->count(&none);
+    return ncclSuccess;
+}
+
 ncclResult_t kl_devices_ordinal(int device, int *ordinal)
 {
     int *list, n;

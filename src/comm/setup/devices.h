@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+struct kl_device_kind;
 struct kl_xml;
 
 /** The number of devices of this host; `file` is its topology file, NULL without one. */
@@ -22,6 +23,9 @@ int kl_devices_count(const struct kl_xml *file);
 
 /** The number that this process sees, with the current topology file, which is read once for each name. */
 ncclResult_t kl_devices_count_now(int *count);
+
+/** The number of devices of a kind that this process sees. */
+ncclResult_t kl_devices_count_of_kind(const struct kl_device_kind *devices, int *count);
 
 /** The number of this host's devices, with the same file. */
 ncclResult_t kl_devices_count_of_host(int *count);

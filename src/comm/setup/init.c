@@ -9,6 +9,7 @@
 #include "comm/diagnosis/gather.h"
 #include "comm/diagnosis/ras.h"
 #include "comm/diagnosis/trace_file.h"
+#include "comm/queue/gpus.h"
 
 #include "base/clock.h"
 #include "base/env_plugin.h"
@@ -173,7 +174,8 @@ static ncclResult_t prepare_operations(ncclComm_t comm)
     KL_TRY(create_exec(comm));
     KL_TRY(kl_comm_init_pages(comm));
     kl_prepost_init(comm);
-    KL_TRY(comm->devices->stream_of(NULL, comm->device, &stream)); /* created now: operations need not */
+    if (comm->devices == &kl_host_devices)
+        KL_TRY(kl_user_stream_of(NULL, comm->device, &stream)); /* created now: operations need not */
     return kl_comm_connect_early(comm);
 }
 
@@ -221,6 +223,7 @@ static const struct phase {
     {"agreement", kl_comm_agree_plan, kl_comm_free_plan},
     {"connections", kl_comm_connect, kl_comm_disconnect},
     {"operations", prepare_operations, drop_operations},
+    {"gpus", kl_comm_join_gpus, kl_comm_leave_gpus},
     {"clocks", compare_clocks, NULL},
     {"barrier", wait_for_all, NULL},
 };
@@ -286,7 +289,7 @@ static void notify_peers(ncclComm_t comm, ncclResult_t rc)
     kl_bootstrap_report(comm->bootstrap, comm->rank, rc == ncclRemoteError ? rc : ncclRemoteError, text);
 }
 
-static ncclComm_t allocate(const struct kl_comm_params *params)
+static ncclComm_t allocate(const struct kl_comm_params *params, const struct kl_device_kind *devices)
 {
     ncclComm_t comm = aligned_alloc(KL_LINE, (sizeof *comm + KL_LINE - 1) / KL_LINE * KL_LINE);
 
@@ -297,7 +300,8 @@ static ncclComm_t allocate(const struct kl_comm_params *params)
     comm->nranks = params->nranks;
     comm->device = params->device;
     comm->nccl_config = params->nccl_config;
-    comm->devices = kl_devices();
+    comm->devices = devices;
+    comm->creator = kl_thread_self();
     comm->busy = KL_BUSY_INIT;
     kl_store_relaxed(&comm->phase, "begin");
     if (kl_flight_create(&comm->flight)) {
@@ -334,9 +338,11 @@ static void free_comm(ncclComm_t comm)
 
 ncclResult_t kl_comm_begin(const struct kl_comm_params *params, ncclComm_t *user, struct ncclComm **comm)
 {
-    struct ncclComm *c = allocate(params);
+    const struct kl_device_kind *devices;
 
     kl_comm_publish(user, NULL);
+    KL_TRY(kl_devices(&devices));
+    struct ncclComm *c = allocate(params, devices);
     if (!c) return KL_NOMEM("a communicator");
     ncclResult_t rc = kl_thread_check_stack();
     if (!rc) rc = kl_handle_open(c);
@@ -410,6 +416,7 @@ ncclResult_t kl_comm_complete(struct ncclComm *c, const struct kl_comm_params *p
 ncclResult_t kl_comm_finalize(ncclComm_t comm)
 {
     kl_comm_quiesce(comm);
+    KL_TRY(kl_comm_synchronize_gpus(comm));
     kl_store_relaxed(&comm->finalized, true);
     return kl_comm_failure_unless_revoked(comm);
 }

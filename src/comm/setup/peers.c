@@ -83,10 +83,18 @@ static ncclResult_t choose_device(ncclComm_t comm, int32_t *ordinal)
     int count;
 
     *ordinal = comm->device;
-    if (!kl_devices_selected()) return ncclSuccess;
+    if (comm->devices != &kl_host_devices || !kl_devices_selected()) return ncclSuccess;
     KL_TRY(kl_devices_count_now(&count));
     if (comm->device < 0 && count) comm->device = 0;
     return comm->device < 0 ? ncclSuccess : kl_devices_ordinal(comm->device, ordinal);
+}
+
+static int32_t kind_of(const struct ncclComm *comm)
+{
+    int32_t kind = 0;
+
+    while (kl_device_kinds[kind] != comm->devices) kind++;
+    return kind;
 }
 
 static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
@@ -98,6 +106,7 @@ static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
         .version = KL_PEER_VERSION << 16 | NCCL_MINOR << 8 | NCCL_PATCH,
         .rank = comm->rank,
         .pid = getpid(),
+        .kind = kind_of(comm),
         .process = process_number(),
         .job = random_number(),
         .settings = kl_comm_settings_hash(&comm->nccl_config, KL_ALIKE),
@@ -127,9 +136,27 @@ static ncclResult_t check_peer(ncclComm_t comm, const struct kl_peer *me, const 
     return ncclSuccess;
 }
 
+/* All ranks use one kind of devices; on GPUs they are of one process. */
+static ncclResult_t check_kind(ncclComm_t comm, const struct kl_peer *me, const struct kl_peer *p)
+{
+    if (p->kind != me->kind)
+        return KL_FAIL(ncclInvalidUsage,
+                       "rank %d (host %.*s, pid %d) uses %s devices, rank %d %s devices: set KOLO_DEVICES to the same "
+                       "for all",
+                       p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, kl_device_kinds[p->kind]->name, comm->rank,
+                       comm->devices->name);
+    if (comm->devices == &kl_host_devices || p->process == me->process) return ncclSuccess;
+    return KL_FAIL(
+        ncclInvalidUsage,
+        "rank %d (host %.*s, pid %d) is in another process than rank %d: so far, all ranks of a communicator "
+        "on GPUs are of one process; KOLO_DEVICES=host has no such limit",
+        p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
+}
+
 static ncclResult_t check_peers(ncclComm_t comm, const struct kl_peer *peers)
 {
     for (int r = 0; r < comm->nranks; r++) KL_TRY(check_peer(comm, &peers[comm->rank], &peers[r]));
+    for (int r = 0; r < comm->nranks; r++) KL_TRY(check_kind(comm, &peers[comm->rank], &peers[r]));
     return kl_comm_check_settings(comm, peers);
 }
 

@@ -25,6 +25,7 @@
 #include <stdbool.h>
 
 struct ncclComm;
+struct kl_gpu_team;
 
 /** Ranks of a host that reach each other without the network; usually all of them. It is searched once, by its first rank. */
 struct kl_domain {
@@ -66,8 +67,9 @@ struct kl_process_shared {
     pthread_cond_t changed;
     /* under lock: */
     int members, joined, left;
-    int arrived; /* ranks that have written their records */
-    int done;    /* stages */
+    int arrived;              /* ranks that have written their records */
+    struct kl_gpu_team *team; /* held by each rank that joined it; NULL: none has, or all have left */
+    int done;                 /* stages */
     ncclResult_t failed;
     char text[KL_ERROR_TEXT];
     uint64_t forgotten;             /* until when it waits for ranks that have not joined; 0: a rank is here */

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A rank's call: its streams and buffers, and its operations among those of the other ranks. */
+#include "base/clock.h"
+#include "coll/gpu/submit.h"
+#include "device/cuda/memory.h"
+#include "os/thread.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LOOK_NS = 1000000 }; /* between looks at what other threads stop without a signal */
+
+static const struct kl_gpu_worker *worker_of(const struct kl_gpu_team *team, int rank)
+{
+    return &team->worker[team->worker_of[rank]];
+}
+
+/* ---- checks ---- */
+
+static ncclResult_t check_buffer(const struct kl_gpu_team *team, const struct kl_gpu_call *call,
+                                 const struct kl_task *t, const char *which, const void *ptr, size_t bytes)
+{
+    const struct kl_cuda_context *devices[KL_CUDA_DEVICES];
+    char name[96];
+
+    if (!bytes) return ncclSuccess;
+    for (int i = 0; i < team->nworkers; i++) devices[i] = team->worker[i].context;
+    snprintf(name, sizeof name, "%s of rank %d: the %s", kl_func_info[t->func].name, call->rank, which);
+    return kl_cuda_check(devices, team->nworkers, name, ptr, bytes);
+}
+
+static ncclResult_t check_buffers(const struct kl_gpu_team *team, const struct kl_gpu_call *call,
+                                  const struct kl_task *t)
+{
+    const struct kl_func_info *info = &kl_func_info[t->func];
+    const size_t one = t->count * kl_type_bytes(t->type), n = (size_t)team->nranks;
+
+    if (kl_task_reads(t, call->rank))
+        KL_TRY(check_buffer(team, call, t, "send buffer", t->send, info->send_parts ? n * one : one));
+    if (kl_task_writes(t, call->rank))
+        KL_TRY(check_buffer(team, call, t, "receive buffer", t->recv, info->recv_parts ? n * one : one));
+    return t->scalar ? check_buffer(team, call, t, "factor", t->scalar, kl_type_bytes(t->type)) : ncclSuccess;
+}
+
+static ncclResult_t check_stream(const struct kl_cuda_driver *driver, const struct kl_gpu_call *call,
+                                 kl_cu_stream stream)
+{
+    int capturing = 0;
+
+    int rc = driver->cuStreamIsCapturing(stream, &capturing);
+    if (rc)
+        return KL_FAIL(ncclInvalidArgument, "rank %d: %p is no stream of CUDA: %s (%d)", call->rank, (void *)stream,
+                       kl_cuda_error_name(driver, rc), rc);
+    if (!capturing) return ncclSuccess;
+    return KL_FAIL(ncclInvalidUsage,
+                   "rank %d: the stream captures a graph: operations on GPUs cannot be captured so far", call->rank);
+}
+
+static ncclResult_t check_all(const struct kl_gpu_team *team, const struct kl_gpu_call *call)
+{
+    const struct kl_cuda_driver *driver = team->worker[0].context->driver;
+
+    for (size_t i = 0; i < call->nops; i++) {
+        if (!i || call->op[i].stream != call->op[i - 1].stream) KL_TRY(check_stream(driver, call, call->op[i].stream));
+        KL_TRY(check_buffers(team, call, call->op[i].task));
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t kl_gpu_check(struct kl_gpu_team *team, struct kl_gpu_call *call)
+{
+    const struct kl_cuda_context *c = worker_of(team, call->rank)->context;
+
+    KL_TRY(kl_cuda_enter(c));
+    ncclResult_t rc = check_all(team, call);
+    kl_cuda_leave(c);
+    return rc;
+}
+
+/* ---- the program's streams ---- */
+
+/* Is it the first operation of the call on its stream? */
+static bool is_first_on_stream(const struct kl_gpu_call *call, size_t i)
+{
+    size_t j = 0;
+
+    while (j < i && call->op[j].stream != call->op[i].stream) j++;
+    return j == i;
+}
+
+/* The first stream waits for the others, so that its event stands for all. */
+static ncclResult_t mark(const struct kl_gpu_call *call, const struct kl_cuda_context *c)
+{
+    kl_cu_stream first = call->op[0].stream;
+
+    for (size_t i = 1; i < call->nops; i++) {
+        if (!is_first_on_stream(call, i)) continue;
+        KL_CUDA_TRY(c->driver, cuEventRecord(call->ready, call->op[i].stream), "rank %d: its stream on device %d",
+                    call->rank, c->device);
+        KL_CUDA_TRY(c->driver, cuStreamWaitEvent(first, call->ready, 0), "rank %d: its stream", call->rank);
+    }
+    KL_CUDA_TRY(c->driver, cuEventRecord(call->ready, first), "rank %d: its stream on device %d", call->rank,
+                c->device);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_gpu_begin(struct kl_gpu_team *team, struct kl_gpu_call *call)
+{
+    const struct kl_cuda_context *c = worker_of(team, call->rank)->context;
+
+    call->left = 0;
+    call->waited = call->used = 0;
+    call->ready = team->ready[call->rank];
+    if (team->nranks == 1) return ncclSuccess; /* submitted on the program's stream */
+    KL_TRY(kl_cuda_enter(c));
+    ncclResult_t rc = mark(call, c);
+    kl_cuda_leave(c);
+    return rc;
+}
+
+static ncclResult_t follow(const struct kl_gpu_team *team, const struct kl_gpu_call *call, kl_cu_stream stream)
+{
+    for (int i = 0; i < team->nworkers; i++) {
+        const struct kl_gpu_worker *w = &team->worker[i];
+        if (!(call->used >> i & 1)) continue;
+        KL_CUDA_TRY(w->context->driver, cuStreamWaitEvent(stream, w->end[call->end[i] % KL_GPU_ENDS], 0),
+                    "rank %d: its stream", call->rank);
+    }
+    return ncclSuccess;
+}
+
+/* An event that was recorded again meanwhile ends later, with operations of other ranks. */
+ncclResult_t kl_gpu_end(struct kl_gpu_team *team, struct kl_gpu_call *call)
+{
+    const struct kl_cuda_context *c = worker_of(team, call->rank)->context;
+    ncclResult_t rc = ncclSuccess;
+
+    if (!call->used) return ncclSuccess;
+    KL_TRY(kl_cuda_enter(c));
+    for (size_t i = 0; !rc && i < call->nops; i++)
+        if (is_first_on_stream(call, i)) rc = follow(team, call, call->op[i].stream);
+    kl_cuda_leave(c);
+    return rc;
+}
+
+/* ---- meeting: under lock ---- */
+
+static void fail(struct kl_gpu_team *team, ncclResult_t rc)
+{
+    if (!rc || team->failed) return;
+    team->failed = rc;
+    snprintf(team->text, sizeof team->text, "%s", kl_error_text());
+}
+
+static void note_submitted(struct kl_gpu_op *op)
+{
+    op->call->left--;
+}
+
+/* All ranks have come to the next collective. */
+static void take_collective(struct kl_gpu_team *team)
+{
+    struct kl_gpu_op *op[KL_JOB_RANKS];
+
+    team->arrived = 0;
+    for (int r = 0; r < team->nranks; r++) {
+        op[r] = team->first[r];
+        team->first[r] = op[r]->next;
+        if (!team->first[r]) team->last[r] = NULL;
+        team->arrived += team->first[r] != NULL;
+    }
+    fail(team, kl_gpu_submit_collective(team, op));
+    for (int r = 0; r < team->nranks; r++) note_submitted(op[r]);
+}
+
+static void link_collective(struct kl_gpu_team *team, struct kl_gpu_op *op)
+{
+    const int rank = op->call->rank;
+
+    op->next = NULL;
+    if (team->last[rank])
+        team->last[rank]->next = op;
+    else
+        team->first[rank] = op;
+    team->arrived += !team->last[rank];
+    team->last[rank] = op;
+    while (!team->failed && team->arrived == team->nranks) take_collective(team);
+}
+
+/* The link to the first waiting message of the peer that is the other side of `op`; NULL: none. */
+static struct kl_gpu_op **find_other_side(struct kl_gpu_team *team, const struct kl_gpu_op *op)
+{
+    const int wanted = op->task->func == KL_FUNC_SEND ? KL_FUNC_RECV : KL_FUNC_SEND;
+
+    for (struct kl_gpu_op **link = &team->messages[op->task->peer]; *link; link = &(*link)->next)
+        if ((*link)->task->func == wanted && (*link)->task->peer == op->call->rank) return link;
+    return NULL;
+}
+
+static void link_message(struct kl_gpu_team *team, struct kl_gpu_op *op)
+{
+    struct kl_gpu_op **link = find_other_side(team, op), *other = link ? *link : NULL;
+
+    if (!other) {
+        for (link = &team->messages[op->call->rank]; *link; link = &(*link)->next) {
+        }
+        op->next = NULL;
+        *link = op;
+        return;
+    }
+    *link = other->next;
+    fail(team, op->task->func == KL_FUNC_SEND ? kl_gpu_submit_message(team, op, other)
+                                              : kl_gpu_submit_message(team, other, op));
+    note_submitted(op);
+    note_submitted(other);
+}
+
+void kl_gpu_arrive(struct kl_gpu_team *team, struct kl_gpu_call *call, bool messages)
+{
+    const size_t from = messages ? call->ncollectives : 0, to = messages ? call->nops : call->ncollectives;
+
+    if (from == to) return;
+    pthread_mutex_lock(&team->lock);
+    call->left += to - from;
+    team->caller[call->rank] = kl_thread_self();
+    for (size_t i = from; i < to && !team->failed; i++) {
+        call->op[i].call = call;
+        if (messages)
+            link_message(team, &call->op[i]);
+        else
+            link_collective(team, &call->op[i]);
+    }
+    pthread_cond_broadcast(&team->changed);
+    pthread_mutex_unlock(&team->lock);
+}
+
+/* ---- waiting ---- */
+
+static void unlink_messages(struct kl_gpu_team *team, const struct kl_gpu_call *call)
+{
+    for (struct kl_gpu_op **link = &team->messages[call->rank]; *link;) {
+        if ((*link)->call == call)
+            *link = (*link)->next;
+        else
+            link = &(*link)->next;
+    }
+}
+
+/* A rank has one call at a time: what is linked is this one's. Under lock. */
+static void withdraw(struct kl_gpu_team *team, struct kl_gpu_call *call)
+{
+    team->arrived -= team->first[call->rank] != NULL;
+    team->first[call->rank] = team->last[call->rank] = NULL;
+    unlink_messages(team, call);
+    call->left = 0;
+}
+
+/* Wait for a signal, or a moment. Under lock. */
+static void wait_a_moment(struct kl_gpu_team *team)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LOOK_NS;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    (void)pthread_cond_timedwait(&team->changed, &team->lock, &until);
+}
+
+/* The ranks that an operation waits for, as "1, 2, 3". */
+static void list_missing(const struct kl_gpu_team *team, const struct kl_gpu_call *call, char *text, size_t size)
+{
+    size_t used = 0;
+
+    *text = '\0';
+    if (!team->first[call->rank]) {
+        const struct kl_gpu_op *m = team->messages[call->rank];
+        if (m) snprintf(text, size, "%d", m->task->peer);
+        return;
+    }
+    for (int r = 0; r < team->nranks && used + 16 < size; r++)
+        if (!team->first[r]) used += (size_t)snprintf(text + used, size - used, "%s%d", used ? ", " : "", r);
+}
+
+static const struct kl_task *first_waiting(const struct kl_gpu_team *team, const struct kl_gpu_call *call)
+{
+    const struct kl_gpu_op *op = team->first[call->rank] ? team->first[call->rank] : team->messages[call->rank];
+
+    return op ? op->task : call->op[0].task;
+}
+
+static ncclResult_t late(const struct kl_gpu_team *team, const struct kl_gpu_call *call)
+{
+    char missing[256];
+
+    list_missing(team, call, missing, sizeof missing);
+    return KL_FAIL(ncclSystemError,
+                   "%s of rank %d has waited KOLO_TIMEOUT for the call of rank %s: ranks of one thread need "
+                   "ncclGroupStart and ncclGroupEnd around their calls",
+                   kl_func_info[first_waiting(team, call)->func].name, call->rank, missing);
+}
+
+/* Does a call of this thread have to come first? Ranks that another thread speaks for may still call. */
+static bool waits_for_itself(const struct kl_gpu_team *team, const struct kl_gpu_call *call)
+{
+    const struct kl_gpu_op *message = team->messages[call->rank];
+
+    if (!team->first[call->rank]) return message && team->caller[message->task->peer] == kl_thread_self();
+    for (int r = 0; r < team->nranks; r++)
+        if (!team->first[r] && team->caller[r] != kl_thread_self()) return false;
+    return true;
+}
+
+static ncclResult_t alone(const struct kl_gpu_team *team, const struct kl_gpu_call *call)
+{
+    char missing[256];
+
+    list_missing(team, call, missing, sizeof missing);
+    return KL_FAIL(ncclInvalidUsage,
+                   "%s of rank %d waits for the call of rank %s, which is this thread's as well: put the calls of a "
+                   "thread's ranks between ncclGroupStart and ncclGroupEnd",
+                   kl_func_info[first_waiting(team, call)->func].name, call->rank, missing);
+}
+
+/* Under lock. */
+static ncclResult_t wait_for_others(struct kl_gpu_team *team, struct kl_gpu_call *call, _Atomic uint32_t *stop,
+                                    const struct kl_gpu_limits *limits)
+{
+    while (call->left && !team->failed && !kl_load_acquire(stop)) { /* pairs with kl_comm_fail */
+        if (kl_deadline_passed(limits->deadline)) return late(team, call);
+        if (kl_deadline_passed(limits->alone) && waits_for_itself(team, call)) return alone(team, call);
+        wait_a_moment(team);
+    }
+    if (team->failed) {
+        kl_error_adopt(team->text);
+        return team->failed;
+    }
+    return call->left ? ncclInternalError : ncclSuccess;
+}
+
+ncclResult_t kl_gpu_wait(struct kl_gpu_team *team, struct kl_gpu_call *call, _Atomic uint32_t *stop,
+                         const struct kl_gpu_limits *limits)
+{
+    pthread_mutex_lock(&team->lock);
+    ncclResult_t rc = wait_for_others(team, call, stop, limits);
+    if (rc) withdraw(team, call);
+    pthread_mutex_unlock(&team->lock);
+    return rc;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * kernels.h - the list of the kernels, for C and CUDA: reductions by element format and operation, and copies. A
+ * kernel's name is kolo_FORMAT_OPERATION; its only parameter is a job (job.h).
+ *
+ * Formats: unsigned and signed integers by bits, and floats. Sums, products and operations on bits of signed integers
+ *          are those of unsigned ones.
+ */
+#ifndef KL_COLL_GPU_KERNELS_H
+#define KL_COLL_GPU_KERNELS_H
+
+#define KL_WRAPPING_KERNELS(X, format)                                                                                 \
+    X(format, sum)                                                                                                     \
+    X(format, prod)                                                                                                    \
+    X(format, scaled)                                                                                                  \
+    X(format, bits_and)                                                                                                \
+    X(format, bits_or)                                                                                                 \
+    X(format, bits_xor)                                                                                                \
+    X(format, truth_and)                                                                                               \
+    X(format, truth_or)                                                                                                \
+    X(format, truth_xor)
+
+#define KL_SIGNED_KERNELS(X, format)                                                                                   \
+    X(format, max)                                                                                                     \
+    X(format, min)                                                                                                     \
+    X(format, mean)
+
+#define KL_FLOAT_KERNELS(X, format)                                                                                    \
+    X(format, sum)                                                                                                     \
+    X(format, prod)                                                                                                    \
+    X(format, max)                                                                                                     \
+    X(format, min)                                                                                                     \
+    X(format, scaled)
+
+#define KL_REDUCTION_KERNELS(X)                                                                                        \
+    KL_WRAPPING_KERNELS(X, u8)                                                                                         \
+    KL_WRAPPING_KERNELS(X, u32)                                                                                        \
+    KL_WRAPPING_KERNELS(X, u64)                                                                                        \
+    KL_SIGNED_KERNELS(X, i8)                                                                                           \
+    KL_SIGNED_KERNELS(X, u8)                                                                                           \
+    KL_SIGNED_KERNELS(X, i32)                                                                                          \
+    KL_SIGNED_KERNELS(X, u32)                                                                                          \
+    KL_SIGNED_KERNELS(X, i64)                                                                                          \
+    KL_SIGNED_KERNELS(X, u64)                                                                                          \
+    KL_FLOAT_KERNELS(X, f16)                                                                                           \
+    KL_FLOAT_KERNELS(X, f32)                                                                                           \
+    KL_FLOAT_KERNELS(X, f64)                                                                                           \
+    KL_FLOAT_KERNELS(X, bf16)                                                                                          \
+    KL_FLOAT_KERNELS(X, e4m3)                                                                                          \
+    KL_FLOAT_KERNELS(X, e5m2)
+
+/* Every rank's part to all ranks; parts of every rank, one to each rank. */
+#define KL_COPY_KERNELS(X)                                                                                             \
+    X(copy, gather)                                                                                                    \
+    X(copy, exchange)
+
+#define KL_KERNELS(X)                                                                                                  \
+    KL_REDUCTION_KERNELS(X)                                                                                            \
+    KL_COPY_KERNELS(X)
+
+#define KL_KERNEL_NUMBER(format, operation) KL_KERNEL_##format##_##operation,
+enum kl_kernel { KL_KERNELS(KL_KERNEL_NUMBER) KL_KERNEL_COUNT };
+#undef KL_KERNEL_NUMBER
+
+#endif

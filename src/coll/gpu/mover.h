@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * mover.h - ways to move the data of an operation on a GPU; a new one is a file and a line in kl_gpu_movers.
+ *
+ * A mover puts a worker's share on a stream, and waits for nothing: all buffers may be used when the stream comes to it.
+ *
+ * Threads: under the team's lock.
+ */
+#ifndef KL_COLL_GPU_MOVER_H
+#define KL_COLL_GPU_MOVER_H
+
+#include "coll/gpu/team.h"
+
+/** A worker's share of an operation. */
+struct kl_gpu_share {
+    struct kl_gpu_team *team;
+    struct kl_gpu_op *const *op; /* by rank; of a message: the send and the receive */
+    const struct kl_task *task;  /* the first of them, for the arguments that all have alike */
+    int ranks;                   /* 2 for a message */
+    size_t bytes;                /* of an element */
+    const struct kl_gpu_worker *worker;
+    kl_cu_stream stream;
+    int number, of; /* of the workers that take part; a slice is this one's */
+};
+
+struct kl_gpu_mover {
+    const char *name;
+    bool (*serves)(const struct kl_gpu_share *share); /* its worker and stream are not set yet */
+    ncclResult_t (*move)(const struct kl_gpu_share *share);
+};
+
+extern const struct kl_gpu_mover kl_gpu_mover_direct; /* kernels that read and write the buffers of all ranks */
+extern const struct kl_gpu_mover kl_gpu_mover_copy;   /* copy engines */
+
+/** All, by enum kl_cuda_mover. NULL ends them. */
+extern const struct kl_gpu_mover *const kl_gpu_movers[];
+
+/** The wanted mover, if it serves the operation; else the direct one. */
+const struct kl_gpu_mover *kl_gpu_mover_of(enum kl_cuda_mover wanted, const struct kl_gpu_share *share);
+
+/** Does the share's worker belong to `rank`? */
+bool kl_gpu_is_own(const struct kl_gpu_share *share, int rank);
+
+#endif

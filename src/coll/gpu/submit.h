@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * submit.h - one complete operation as work of the GPUs: which workers take part, what they wait for, and the movers.
+ *
+ * Threads: under the team's lock.
+ */
+#ifndef KL_COLL_GPU_SUBMIT_H
+#define KL_COLL_GPU_SUBMIT_H
+
+#include "coll/gpu/team.h"
+
+/** A collective of all ranks, by rank. */
+ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op *const *op);
+
+/** A message. */
+ncclResult_t kl_gpu_submit_message(struct kl_gpu_team *team, struct kl_gpu_op *send, struct kl_gpu_op *recv);
+
+#endif

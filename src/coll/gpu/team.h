@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * team.h - the ranks of a communicator on GPUs, all of one process, and how their calls become work of the GPUs.
+ *
+ * A call leaves an event on the program's stream. The last rank of an operation submits it for all: the streams of the
+ * GPUs wait for the events of all ranks, a kernel or copies do the work, and the programs' streams wait for its end. No
+ * kernel waits for another, so ranks may share a GPU and a stream.
+ *
+ * Order:    collectives of a rank run in the order of its calls; those of a call, then its messages.
+ * Blocking: kl_gpu_wait waits for the calls of other ranks, not for GPUs.
+ * Errors:   a failure of CUDA, or calls that differ, fail the team: all calls that wait, and later ones.
+ * Threads:  one for each rank at a time.
+ */
+#ifndef KL_COLL_GPU_TEAM_H
+#define KL_COLL_GPU_TEAM_H
+
+#include "base/atomic.h"
+#include "coll/engine/task.h"
+#include "coll/gpu/job.h"
+#include "coll/gpu/kernels.h"
+#include "device/cuda/context.h"
+#include "device/config.h"
+
+#include <pthread.h>
+
+enum { KL_GPU_ENDS = 64 };
+
+/** A GPU, the stream on which it works for the team, and events of the ends of its last operations, used in turn. */
+struct kl_gpu_worker {
+    const struct kl_cuda_context *context;
+    kl_cu_stream stream;
+    kl_cu_event end[KL_GPU_ENDS];
+    uint64_t ends;                  /* recorded so far */
+    uint64_t collective;            /* of them, the last collective's */
+    uint64_t seen[KL_CUDA_DEVICES]; /* the last end of each other worker that this one's stream waits for */
+};
+
+/** An operation of a rank; until it is submitted it is linked into the team. */
+struct kl_gpu_op {
+    const struct kl_task *task;
+    kl_cu_stream stream; /* the program's */
+    struct kl_gpu_call *call;
+    struct kl_gpu_op *next;
+};
+
+/** The operations of a rank that are issued together. */
+struct kl_gpu_call {
+    int rank;
+    struct kl_gpu_op *op; /* collectives first */
+    size_t nops, ncollectives;
+    size_t left;                   /* linked, not submitted yet; under the team's lock */
+    kl_cu_event ready;             /* the program's streams have come to the call */
+    uint64_t waited;               /* bit w: worker w waits for `ready` already */
+    uint64_t used;                 /* bit w: worker w works for it */
+    uint64_t end[KL_CUDA_DEVICES]; /* of each used worker: its last end for this call */
+};
+
+struct kl_gpu_team {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int nranks, refs;
+    int nworkers;
+    enum kl_cuda_mover mover;
+    unsigned blocks; /* the most of a kernel; 0: by the GPU's size */
+    struct kl_gpu_worker worker[KL_CUDA_DEVICES];
+    int32_t *worker_of;               /* by rank */
+    kl_cu_event *ready;               /* by rank */
+    struct kl_gpu_op **first, **last; /* by rank: collectives that wait for other ranks */
+    struct kl_gpu_op **messages;      /* by rank: messages that wait for their other side, in order */
+    const void **caller;              /* by rank: the thread that called for it last (kl_thread_self) */
+    int arrived;                      /* ranks with a waiting collective */
+    ncclResult_t failed;
+    char text[KL_ERROR_TEXT];
+    struct kl_gpu_job job; /* being filled */
+};
+
+/** The team of ranks on these devices, held once; more than KL_JOB_RANKS ranks: ncclInvalidUsage. */
+ncclResult_t kl_gpu_team_create(const int *device_of, int nranks, const struct kl_device_config *config,
+                                struct kl_gpu_team **team);
+
+void kl_gpu_team_hold(struct kl_gpu_team *team);
+
+/** A thread speaks for a rank, until another one calls for it. */
+void kl_gpu_team_note_caller(struct kl_gpu_team *team, int rank, const void *thread);
+
+/** Give it up; the last one waits for its GPUs, unless a rank had `failed`, and frees it: then true. */
+bool kl_gpu_team_leave(struct kl_gpu_team *team, ncclResult_t failed);
+
+/** Wait for the rank's GPUs. */
+ncclResult_t kl_gpu_team_synchronize(struct kl_gpu_team *team);
+
+/**
+ * Check the streams and buffers of a call, whose rank and operations are set. ncclInvalidUsage while a stream captures.
+ * Nothing has changed yet.
+ */
+ncclResult_t kl_gpu_check(struct kl_gpu_team *team, struct kl_gpu_call *call);
+
+/** Mark the call's place on the program's streams. */
+ncclResult_t kl_gpu_begin(struct kl_gpu_team *team, struct kl_gpu_call *call);
+
+/** Its collectives, or its messages, meet those of the other ranks; what is complete is submitted. */
+void kl_gpu_arrive(struct kl_gpu_team *team, struct kl_gpu_call *call, bool messages);
+
+/** When a wait ends at the latest; KL_NO_DEADLINE: never. */
+struct kl_gpu_limits {
+    uint64_t deadline;
+    uint64_t alone; /* if only ranks are missing for which this thread called last */
+};
+
+/**
+ * Wait until they are submitted. Ends also with `*stop`, which other threads set: ncclInternalError; at the deadline:
+ * ncclSystemError; when the thread waits for itself: ncclInvalidUsage. Then they are withdrawn.
+ */
+ncclResult_t kl_gpu_wait(struct kl_gpu_team *team, struct kl_gpu_call *call, _Atomic uint32_t *stop,
+                         const struct kl_gpu_limits *limits);
+
+/** The program's streams go on when the call's operations have ended. */
+ncclResult_t kl_gpu_end(struct kl_gpu_team *team, struct kl_gpu_call *call);
+
+#endif

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * gpu_test.c - communicators on GPUs: all functions, types and operators give the bits of host devices.
+ *
+ * It uses CUDA's driver as the library does, so it runs on GPUs and on the stand-in, which ctest gives it. The oracle is
+ * device/host/redop.h, rank after rank.
+ */
+#include "device/cuda/driver.h"
+#include "device/cuda/context.h"
+#include "device/device.h"
+#include "device/host/redop.h"
+#include "include/kolo.h"
+#include "include/nccl.h"
+#include "tests/hang.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { RANKS = 8, COUNT = 1021, GUARD = 64, ARENA = RANKS * COUNT * 8 + 2 * GUARD };
+
+static const struct kl_cuda_driver *cu;
+static unsigned long operations, comparisons;
+
+/* ---- cases ---- */
+
+enum func { ALL_REDUCE, REDUCE, REDUCE_SCATTER, BROADCAST, ALL_GATHER, ALL_TO_ALL, GATHER, SCATTER, MESSAGES, FUNCS };
+enum { BUILT_IN = ncclNumOps, PREMUL_HOST = BUILT_IN, PREMUL_DEVICE, BITS, OPS = BITS + KL_BITS_OPS };
+
+struct tcase {
+    enum func func;
+    ncclDataType_t type;
+    int op;
+    size_t count;
+    size_t offset; /* bytes of the buffers from 256-byte alignment */
+    bool in_place;
+    int root;
+    unsigned seed;
+};
+
+static bool reduces(enum func f)
+{
+    return f <= REDUCE_SCATTER;
+}
+
+static bool exists(const struct tcase *c)
+{
+    if (!reduces(c->func)) return c->op == 0 && c->type % 4 == 0;
+    return c->op < BITS || c->type < ncclFloat16;
+}
+
+/* The cases of one function, type and operator: variants of size and place that take turns. */
+static struct tcase case_of(unsigned i, int nranks)
+{
+    static const size_t counts[] = {COUNT, 1, 64, 7, COUNT - 13};
+    struct tcase c = {.func = (enum func)(i % FUNCS),
+                      .type = (ncclDataType_t)(i / FUNCS % ncclNumTypes),
+                      .op = (int)(i / FUNCS / ncclNumTypes % OPS),
+                      .seed = i};
+    const size_t size = kl_type_bytes(c.type);
+
+    c.count = counts[(i + i / FUNCS) % 5];
+    c.offset = i % 3 == 0 ? 0 : i % 3 == 1 ? size : 1; /* aligned, by an element, by a byte */
+    c.in_place = i / 7 % 2;
+    c.root = (int)(i % (unsigned)nranks);
+    return c;
+}
+
+enum { CASES = FUNCS * ncclNumTypes * OPS };
+
+/* ---- data ---- */
+
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 31;
+    x *= 0x9e3779b97f4a7c15u;
+    return x ^ x >> 29;
+}
+
+/* Elements of a rank: random bits, among them NaNs, infinities and denormals, or small numbers. */
+static void fill(unsigned char *to, size_t bytes, unsigned seed, int rank)
+{
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = (unsigned char)(mix(seed * 977u + (unsigned)rank * 131u + i * 7919u + 1) >> 13);
+}
+
+static void scalar_of(const struct tcase *c, int rank, unsigned char scalar[8])
+{
+    fill(scalar, 8, c->seed + 5, rank);
+    if (c->type == ncclFloat32) memcpy(scalar, &(float){0.75f + (float)rank}, 4);
+    if (c->type == ncclFloat64) memcpy(scalar, &(double){0.1 + rank}, 8);
+    if (c->type == ncclFloat16) memcpy(scalar, &(uint16_t){0x3800 + (uint16_t)rank}, 2);
+    if (c->type == ncclBfloat16) memcpy(scalar, &(uint16_t){0x3f00 + (uint16_t)rank}, 2);
+    if (c->type == ncclFloat8e4m3 || c->type == ncclFloat8e5m2) scalar[0] = (unsigned char)(0x38 + rank);
+}
+
+/* The buffers of a rank, in elements. */
+static size_t send_elements(const struct tcase *c, int n)
+{
+    return c->func == REDUCE_SCATTER || c->func == ALL_TO_ALL || c->func == SCATTER ? c->count * (size_t)n : c->count;
+}
+
+static size_t recv_elements(const struct tcase *c, int n)
+{
+    return c->func == ALL_GATHER || c->func == ALL_TO_ALL || c->func == GATHER ? c->count * (size_t)n : c->count;
+}
+
+static bool has_place(const struct tcase *c)
+{
+    return c->in_place && c->func <= ALL_TO_ALL;
+}
+
+/* In place, where a buffer lies in the other. */
+static size_t send_behind(const struct tcase *c, int rank)
+{
+    return c->func == ALL_GATHER ? c->count * (size_t)rank : 0;
+}
+
+static size_t recv_behind(const struct tcase *c, int rank)
+{
+    return c->func == REDUCE_SCATTER ? c->count * (size_t)rank : 0;
+}
+
+static void redop_of(const struct tcase *c, int rank, int n, struct kl_redop *op)
+{
+    unsigned char scalar[8];
+
+    scalar_of(c, rank, scalar);
+    if (c->op < BUILT_IN)
+        assert_int_equal(kl_redop_init(op, c->type, (ncclRedOp_t)c->op, n), ncclSuccess);
+    else if (c->op < BITS)
+        assert_int_equal(kl_redop_init_scaled(op, c->type, scalar), ncclSuccess);
+    else
+        assert_int_equal(kl_redop_init_bits(op, c->type, (enum kl_bits_op)(c->op - BITS)), ncclSuccess);
+}
+
+/* Elements [from, from + count) of the reduction. */
+static void reduce_on_host(const struct tcase *c, int n, size_t from, unsigned char *to)
+{
+    static _Thread_local unsigned char in[ARENA];
+    const size_t size = kl_type_bytes(c->type);
+    struct kl_redop op;
+
+    for (int r = 0; r < n; r++) {
+        fill(in, send_elements(c, n) * size, c->seed, r);
+        redop_of(c, r, n, &op);
+        if (!r && op.first)
+            op.first(&op, to, in + from * size, c->count);
+        else if (!r)
+            memcpy(to, in + from * size, c->count * size);
+        else
+            op.combine(&op, to, to, in + from * size, c->count);
+    }
+    if (op.last) op.last(&op, to, c->count);
+}
+
+/* Part `part` of rank `from`'s send buffer. */
+static void part_on_host(const struct tcase *c, int n, int from, int part, unsigned char *to)
+{
+    static _Thread_local unsigned char in[ARENA];
+    const size_t size = kl_type_bytes(c->type);
+
+    fill(in, send_elements(c, n) * size, c->seed, from);
+    memcpy(to, in + (size_t)part * c->count * size, c->count * size);
+}
+
+/* The rank's receive buffer, as it should be; false: it gets no result. */
+static bool result_on_host(const struct tcase *c, int n, int rank, unsigned char *to)
+{
+    const size_t bytes = c->count * kl_type_bytes(c->type);
+
+    switch (c->func) {
+    case ALL_REDUCE:
+    case REDUCE:
+        reduce_on_host(c, n, 0, to);
+        return c->func == ALL_REDUCE || rank == c->root;
+    case REDUCE_SCATTER:
+        reduce_on_host(c, n, c->count * (size_t)rank, to);
+        return true;
+    case BROADCAST:
+        part_on_host(c, n, c->root, 0, to);
+        return true;
+    case GATHER:
+    case ALL_GATHER:
+        for (int r = 0; r < n; r++) part_on_host(c, n, r, 0, to + (size_t)r * bytes);
+        return c->func == ALL_GATHER || rank == c->root;
+    case ALL_TO_ALL:
+        for (int r = 0; r < n; r++) part_on_host(c, n, r, rank, to + (size_t)r * bytes);
+        return true;
+    case SCATTER:
+        part_on_host(c, n, c->root, rank, to);
+        return true;
+    default:
+        part_on_host(c, n, (rank + n - 1) % n, 0, to);
+        return true;
+    }
+}
+
+/* ---- ranks ---- */
+
+struct job;
+
+struct rank {
+    struct job *job;
+    int rank, device;
+    const struct kl_cuda_context *context;
+    ncclComm_t comm;
+    kl_cu_stream stream;
+    uint64_t send, recv, scalar; /* on the GPU */
+    unsigned char before[ARENA], after[ARENA], factor[8];
+    pthread_t thread;
+};
+
+struct job {
+    int n, gpus;
+    bool threads;
+    unsigned first, step; /* of the cases */
+    ncclUniqueId id;
+    struct rank rank[RANKS];
+};
+
+static void enter(const struct rank *r)
+{
+    assert_int_equal(kl_cuda_enter(r->context), ncclSuccess);
+}
+
+static void leave(const struct rank *r)
+{
+    kl_cuda_leave(r->context);
+}
+
+static void start_rank(struct rank *r)
+{
+    uint64_t *memory[] = {&r->send, &r->recv, &r->scalar};
+
+    assert_int_equal(kl_cuda_context_of(r->device, NULL, 0, &r->context), ncclSuccess);
+    enter(r);
+    for (int i = 0; i < 3; i++) assert_int_equal(cu->cuMemAlloc(memory[i], ARENA + 256), 0);
+    if (r->job->n % 4) /* others use the NULL stream, which ranks of a GPU share */
+        assert_int_equal(cu->cuStreamCreateWithPriority(&r->stream, KL_CU_STREAM_NON_BLOCKING, 0), 0);
+    leave(r);
+}
+
+static void end_rank(struct rank *r)
+{
+    enter(r);
+    assert_int_equal(ncclCommFinalize(r->comm), ncclSuccess);
+    assert_int_equal(ncclCommDestroy(r->comm), ncclSuccess);
+    if (r->stream) assert_int_equal(cu->cuStreamDestroy(r->stream), 0);
+    assert_int_equal(cu->cuMemFree(r->send) | cu->cuMemFree(r->recv) | cu->cuMemFree(r->scalar), 0);
+    leave(r);
+}
+
+static void join(struct rank *r)
+{
+    enter(r);
+    ncclResult_t rc = ncclCommInitRank(&r->comm, r->job->n, r->job->id, r->rank);
+    if (rc) fail_msg("rank %d: %s", r->rank, ncclGetLastError(NULL));
+    leave(r);
+}
+
+/* ---- one operation of a rank ---- */
+
+static uint64_t base_of(const struct rank *r, const struct tcase *c, bool recv)
+{
+    const bool in_recv = has_place(c) ? c->func == ALL_GATHER : recv;
+
+    return (in_recv ? r->recv : r->send) + GUARD + c->offset;
+}
+
+static void *address(uint64_t at)
+{
+    return (void *)(uintptr_t)at;
+}
+
+static void copy(struct rank *r, uint64_t to, uint64_t from, size_t bytes)
+{
+    assert_int_equal(cu->cuMemcpyAsync(to, from, bytes, r->stream), 0);
+}
+
+static uint64_t host(const void *ptr)
+{
+    return (uint64_t)(uintptr_t)ptr;
+}
+
+static void prepare(struct rank *r, const struct tcase *c)
+{
+    const size_t size = kl_type_bytes(c->type);
+
+    enter(r);
+    memset(r->before, 0xa5, sizeof r->before);
+    copy(r, r->recv, host(r->before), sizeof r->before);
+    copy(r, r->send, host(r->before), sizeof r->before);
+    assert_int_equal(cu->cuStreamSynchronize(r->stream), 0);
+    fill(r->before + GUARD, send_elements(c, r->job->n) * size, c->seed, r->rank);
+    copy(r, base_of(r, c, false) + send_behind(c, r->rank) * size * has_place(c), host(r->before + GUARD),
+         send_elements(c, r->job->n) * size);
+    scalar_of(c, r->rank, r->factor);
+    copy(r, r->scalar, host(r->factor), 8); /* the operation comes behind it on the stream */
+    leave(r);
+}
+
+static ncclRedOp_t op_of(struct rank *r, const struct tcase *c)
+{
+    unsigned char scalar[8];
+    ncclRedOp_t op = (ncclRedOp_t)c->op;
+
+    scalar_of(c, r->rank, scalar);
+    if (c->op >= BITS) return (ncclRedOp_t)(koloBitAnd + c->op - BITS);
+    if (c->op == PREMUL_HOST)
+        assert_int_equal(ncclRedOpCreatePreMulSum(&op, scalar, c->type, ncclScalarHostImmediate, r->comm), ncclSuccess);
+    if (c->op == PREMUL_DEVICE)
+        assert_int_equal(ncclRedOpCreatePreMulSum(&op, address(r->scalar), c->type, ncclScalarDevice, r->comm),
+                         ncclSuccess);
+    return op;
+}
+
+static ncclResult_t exchange_messages(struct rank *r, const struct tcase *c, const void *send, void *recv)
+{
+    const int n = r->job->n;
+
+    ncclGroupStart();
+    ncclSend(send, c->count, c->type, (r->rank + 1) % n, r->comm, r->stream);
+    ncclRecv(recv, c->count, c->type, (r->rank + n - 1) % n, r->comm, r->stream);
+    return ncclGroupEnd();
+}
+
+static ncclResult_t call(struct rank *r, const struct tcase *c, ncclRedOp_t op)
+{
+    const size_t size = kl_type_bytes(c->type);
+    const void *send = address(base_of(r, c, false) + send_behind(c, r->rank) * size * has_place(c));
+    void *recv = address(base_of(r, c, true) + recv_behind(c, r->rank) * size * has_place(c));
+
+    switch (c->func) {
+    case ALL_REDUCE:
+        return ncclAllReduce(send, recv, c->count, c->type, op, r->comm, r->stream);
+    case REDUCE:
+        return ncclReduce(send, recv, c->count, c->type, op, c->root, r->comm, r->stream);
+    case REDUCE_SCATTER:
+        return ncclReduceScatter(send, recv, c->count, c->type, op, r->comm, r->stream);
+    case BROADCAST:
+        return ncclBroadcast(send, recv, c->count, c->type, c->root, r->comm, r->stream);
+    case ALL_GATHER:
+        return ncclAllGather(send, recv, c->count, c->type, r->comm, r->stream);
+    case ALL_TO_ALL:
+        return ncclAlltoAll(send, recv, c->count, c->type, r->comm, r->stream);
+    case GATHER:
+        return ncclGather(send, recv, c->count, c->type, c->root, r->comm, r->stream);
+    case SCATTER:
+        return ncclScatter(send, recv, c->count, c->type, c->root, r->comm, r->stream);
+    default:
+        return exchange_messages(r, c, send, recv);
+    }
+}
+
+static void issue(struct rank *r, const struct tcase *c)
+{
+    enter(r);
+    const ncclRedOp_t op = op_of(r, c);
+    const ncclResult_t rc = call(r, c, op);
+    if (rc) fail_msg("function %d of rank %d: %s", (int)c->func, r->rank, ncclGetLastError(r->comm));
+    if (c->op == PREMUL_HOST || c->op == PREMUL_DEVICE) assert_int_equal(ncclRedOpDestroy(op, r->comm), ncclSuccess);
+    leave(r);
+}
+
+static void verify(struct rank *r, const struct tcase *c)
+{
+    static _Thread_local unsigned char want[ARENA];
+    const size_t size = kl_type_bytes(c->type), bytes = recv_elements(c, r->job->n) * size;
+    const uint64_t recv = base_of(r, c, true) + recv_behind(c, r->rank) * size * has_place(c);
+
+    enter(r);
+    copy(r, host(r->after), recv - GUARD / 2, bytes + GUARD);
+    assert_int_equal(cu->cuStreamSynchronize(r->stream), 0);
+    leave(r);
+    __atomic_fetch_add(&operations, 1, __ATOMIC_RELAXED);
+    if (!result_on_host(c, r->job->n, r->rank, want)) return;
+    __atomic_fetch_add(&comparisons, 1, __ATOMIC_RELAXED);
+    if (!memcmp(r->after + GUARD / 2, want, bytes)) {
+        if (has_place(c)) return;
+        for (int i = 0; i < GUARD / 2; i++)
+            if (r->after[i] != 0xa5 || r->after[GUARD / 2 + bytes + (size_t)i] != 0xa5)
+                fail_msg("function %d type %d: rank %d wrote outside of its buffer", (int)c->func, (int)c->type,
+                         r->rank);
+        return;
+    }
+    size_t at = 0;
+    while (r->after[GUARD / 2 + at] == want[at]) at++;
+    fail_msg(
+        "%d ranks on %d GPUs, %s: function %d type %s op %d count %zu offset %zu%s root %d: rank %d byte %zu is %02x, "
+        "not %02x",
+        r->job->n, r->job->gpus, r->job->threads ? "threads" : "one thread", (int)c->func, kl_type_name(c->type), c->op,
+        c->count, c->offset, has_place(c) ? " in place" : "", c->root, r->rank, at, r->after[GUARD / 2 + at], want[at]);
+}
+
+/* ---- jobs ---- */
+
+static bool next_case(const struct job *j, unsigned *i, struct tcase *c)
+{
+    for (; *i < CASES; *i += j->step) {
+        *c = case_of(*i, j->n);
+        if (!exists(c)) continue;
+        *i += j->step;
+        return true;
+    }
+    return false;
+}
+
+static void *run_thread(void *arg)
+{
+    struct rank *r = arg;
+    struct tcase c;
+
+    start_rank(r);
+    join(r);
+    for (unsigned i = r->job->first; next_case(r->job, &i, &c);) {
+        prepare(r, &c);
+        issue(r, &c);
+        verify(r, &c);
+    }
+    end_rank(r);
+    return NULL;
+}
+
+static void run_one_thread(struct job *j)
+{
+    struct tcase c;
+
+    for (int r = 0; r < j->n; r++) start_rank(&j->rank[r]);
+    ncclGroupStart();
+    for (int r = 0; r < j->n; r++) join(&j->rank[r]);
+    assert_int_equal(ncclGroupEnd(), ncclSuccess);
+    for (unsigned i = j->first; next_case(j, &i, &c);) {
+        for (int r = 0; r < j->n; r++) prepare(&j->rank[r], &c);
+        ncclGroupStart();
+        for (int r = 0; r < j->n; r++) issue(&j->rank[r], &c);
+        if (ncclGroupEnd()) fail_msg("%s", ncclGetLastError(NULL));
+        for (int r = 0; r < j->n; r++) verify(&j->rank[r], &c);
+    }
+    for (int r = 0; r < j->n; r++) end_rank(&j->rank[r]);
+}
+
+static void run_threads(struct job *j)
+{
+    for (int r = 0; r < j->n; r++)
+        assert_int_equal(pthread_create(&j->rank[r].thread, NULL, run_thread, &j->rank[r]), 0);
+    for (int r = 0; r < j->n; r++) pthread_join(j->rank[r].thread, NULL);
+}
+
+static void run_job(int n, int gpus, bool threads, unsigned first, unsigned step)
+{
+    struct job *j = calloc(1, sizeof *j);
+
+    assert_non_null(j);
+    j->n = n;
+    j->gpus = gpus;
+    j->threads = threads;
+    j->first = first;
+    j->step = step;
+    assert_int_equal(ncclGetUniqueId(&j->id), ncclSuccess);
+    for (int r = 0; r < n; r++) {
+        j->rank[r].job = j;
+        j->rank[r].rank = r;
+        j->rank[r].device = r % gpus;
+    }
+    if (threads)
+        run_threads(j);
+    else
+        run_one_thread(j);
+    free(j);
+}
+
+/* One GPU, two, and a GPU for each rank; together they have every case, and each has a share of all of them. */
+static void bits_are_those_of_hosts(void **state)
+{
+    static const int ranks[] = {1, 2, 4, 8};
+    unsigned turn = 0;
+    const char *all = getenv("GPU_TEST_ALL"), *most = getenv("GPU_TEST_RANKS");
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        for (int g = 0; g < 3; g++) {
+            const int n = ranks[i], gpus = g == 0 ? 1 : g == 1 ? 2 : n;
+            if (gpus > cu->devices || (g == 1 && n <= 2) || (g == 2 && n == 1) || (most && n > atoi(most))) continue;
+            for (int threads = 0; threads < 2; threads++, turn++)
+                run_job(n, gpus, threads, all ? 0 : turn % 3, all ? 1 : 3);
+        }
+    printf("%lu operations of ranks, %lu results compared, 0 wrong\n", operations, comparisons);
+}
+
+static int setup(void **state)
+{
+    const struct kl_device_kind *kind;
+
+    (void)state;
+    setenv("KOLO_DEVICES", "cuda", 1);
+    if (kl_cuda_driver(&cu) || kl_devices(&kind)) {
+        printf("%s\n", kl_error_text());
+        return 77;
+    }
+    return kind == &kl_cuda_devices ? 0 : 1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bits_are_those_of_hosts)};
+    void *none = NULL;
+
+    alarm(kolo_test_hang_s());
+    const int rc = setup(&none);
+    return rc ? rc : cmocka_run_group_tests(tests, NULL, NULL);
+}
