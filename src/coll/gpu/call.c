@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LOOK_NS = 1000000 }; /* between looks at what other threads stop without a signal */
+enum { LOOK_NS = 1000000 }; /* between looks at flags that other threads set without a signal */
 
 static const struct kl_gpu_worker *worker_of(const struct kl_gpu_team *team, int rank)
 {
@@ -246,7 +246,7 @@ static void unlink_messages(struct kl_gpu_team *team, const struct kl_gpu_call *
     }
 }
 
-/* A rank has one call at a time: what is linked is this one's. Under lock. */
+/* A rank has one call at a time: all its linked operations are of this one. Under lock. */
 static void withdraw(struct kl_gpu_team *team, struct kl_gpu_call *call)
 {
     team->arrived -= team->first[call->rank] != NULL;

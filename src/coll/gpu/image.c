@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The only content of libkolo-cuda.so.0: what nvcc made of kernels.cu, as bytes. */
+/* The only content of libkolo-cuda.so.0: the output of nvcc for kernels.cu, as bytes. */
 __asm__(".pushsection .rodata\n"
         ".globl kolo_cuda_image\n"
         ".type kolo_cuda_image, %object\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies between the buffers of ranks by copy engines: a worker copies what its own ranks send. */
+/* Copies between the buffers of ranks by copy engines: a worker copies the data that its own ranks send. */
 #include "coll/gpu/mover.h"
 
 #include <stdio.h>

@@ -42,7 +42,7 @@ static ncclResult_t create_event(const struct kl_cuda_context *c, kl_cu_event *e
     return ncclSuccess;
 }
 
-/* With the highest priority: what others wait for comes first. */
+/* With the highest priority: other ranks wait for this work. */
 static ncclResult_t create_queue(struct kl_gpu_worker *w)
 {
     const struct kl_cuda_context *c = w->context;

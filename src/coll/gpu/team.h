@@ -98,7 +98,7 @@ ncclResult_t kl_gpu_check(struct kl_gpu_team *team, struct kl_gpu_call *call);
 /** Mark the call's place on the program's streams. */
 ncclResult_t kl_gpu_begin(struct kl_gpu_team *team, struct kl_gpu_call *call);
 
-/** Its collectives, or its messages, meet those of the other ranks; what is complete is submitted. */
+/** Its collectives, or its messages, meet those of the other ranks; complete ones are submitted. */
 void kl_gpu_arrive(struct kl_gpu_team *team, struct kl_gpu_call *call, bool messages);
 
 /** When a wait ends at the latest; KL_NO_DEADLINE: never. */
