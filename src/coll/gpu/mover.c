@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/gpu/mover.h"
 
-const struct kl_gpu_mover *const kl_gpu_movers[] = {
+/* By enum kl_cuda_mover. */
+static const struct kl_gpu_mover *const movers[] = {
     [KL_CUDA_MOVER_AUTO] = &kl_gpu_mover_direct,
     [KL_CUDA_MOVER_DIRECT] = &kl_gpu_mover_direct,
     [KL_CUDA_MOVER_COPY] = &kl_gpu_mover_copy,
-    NULL,
 };
 
 /* A copy engine moves a message as fast as a kernel and leaves the processors to the program; collectives read each buffer
@@ -19,10 +19,5 @@ const struct kl_gpu_mover *kl_gpu_mover_of(enum kl_cuda_mover wanted, const stru
 {
     const enum kl_cuda_mover mover = wanted == KL_CUDA_MOVER_AUTO ? choose(s->task->func) : wanted;
 
-    return kl_gpu_movers[mover]->serves(s) ? kl_gpu_movers[mover] : &kl_gpu_mover_direct;
-}
-
-bool kl_gpu_is_own(const struct kl_gpu_share *s, int rank)
-{
-    return s->worker == &s->team->worker[s->team->worker_of[rank]];
+    return movers[mover]->serves(s) ? movers[mover] : &kl_gpu_mover_direct;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * mover.h - ways to move the data of an operation on a GPU; a new one is a file and a line in kl_gpu_movers.
+ * mover.h - ways to move the data of an operation on a GPU; a new one is a file and a line in mover.c.
  *
  * A mover puts a worker's share on a stream, and waits for nothing: all buffers may be used when the stream comes to it.
  *
@@ -32,13 +32,13 @@ struct kl_gpu_mover {
 extern const struct kl_gpu_mover kl_gpu_mover_direct; /* kernels that read and write the buffers of all ranks */
 extern const struct kl_gpu_mover kl_gpu_mover_copy;   /* copy engines */
 
-/** All, by enum kl_cuda_mover. NULL ends them. */
-extern const struct kl_gpu_mover *const kl_gpu_movers[];
-
 /** The wanted mover, if it serves the operation; else the direct one. */
 const struct kl_gpu_mover *kl_gpu_mover_of(enum kl_cuda_mover wanted, const struct kl_gpu_share *share);
 
 /** Does the share's worker belong to `rank`? */
-bool kl_gpu_is_own(const struct kl_gpu_share *share, int rank);
+static inline bool kl_gpu_is_own(const struct kl_gpu_share *s, int rank)
+{
+    return s->worker == &s->team->worker[s->team->worker_of[rank]];
+}
 
 #endif

@@ -294,3 +294,19 @@ void kl_record_fini(struct kl_record *r)
     free_names(r->names);
     kl_record_init(r);
 }
+
+static int by_weight(const void *a, const void *b)
+{
+    const struct kl_record_finding *x = a, *y = b;
+
+    if (x->weight != y->weight) return x->weight < y->weight ? -1 : 1;
+    if (x->code != y->code) return x->code < y->code ? -1 : 1;
+    if (x->group != y->group) return x->group < y->group ? -1 : 1;
+    if (x->call != y->call) return x->call < y->call ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+void kl_record_sort(struct kl_record *r)
+{
+    if (r->nfinding) qsort(r->finding, (size_t)r->nfinding, sizeof *r->finding, by_weight);
+}

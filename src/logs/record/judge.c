@@ -112,22 +112,6 @@ static ncclResult_t find_guessed(struct kl_record *r)
 
 /* ---- all ---- */
 
-static int by_weight(const void *a, const void *b)
-{
-    const struct kl_record_finding *x = a, *y = b;
-
-    if (x->weight != y->weight) return x->weight < y->weight ? -1 : 1;
-    if (x->code != y->code) return x->code < y->code ? -1 : 1;
-    if (x->group != y->group) return x->group < y->group ? -1 : 1;
-    if (x->call != y->call) return x->call < y->call ? -1 : 1;
-    return x->first < y->first ? -1 : x->first > y->first;
-}
-
-void kl_record_sort(struct kl_record *r)
-{
-    if (r->nfinding) qsort(r->finding, (size_t)r->nfinding, sizeof *r->finding, by_weight);
-}
-
 static ncclResult_t run_rules(struct kl_record *r, const int *sorted, int n, bool *mismatch)
 {
     KL_TRY(kl_record_find_groups(r));

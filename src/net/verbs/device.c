@@ -54,7 +54,8 @@ ncclResult_t kl_verbs_device_find(int i, struct kl_verbs_device **device)
 
 /* ---- arithmetic of ports ---- */
 
-int kl_verbs_speed(const struct kl_ibv_port_attr *attr)
+/* Mb/s. */
+static int speed_of(const struct kl_ibv_port_attr *attr)
 {
     static const int lane[] = {2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000, 200000};
     static const int lanes[] = {1, 4, 8, 12, 2};
@@ -98,7 +99,7 @@ static void describe(struct kl_verbs_device *d, const char *card_path, int port)
     snprintf(link, sizeof link, "%.*s/device", PATH_MAX - 16, card_path);
     if (*card_path && realpath(link, path)) d->pci_path = strdup(path); /* for the life of the process */
     d->port = (uint8_t)port;
-    d->speed_mbps = kl_verbs_speed(&d->attr);
+    d->speed_mbps = speed_of(&d->attr);
     kl_verbs_counters_read(d->sysfs, &d->before);
 }
 
@@ -239,7 +240,8 @@ static int version_of(const struct kl_verbs_device *d, int index)
     return strstr(text, "RoCE v2") ? 2 : strstr(text, "RoCE v1") ? 1 : 0;
 }
 
-int kl_verbs_device_gids(const struct kl_verbs_device *d, struct kl_verbs_gid gids[KL_VERBS_GIDS])
+/* The port's table as it is now: entries that are not zero. Returns how many. */
+static int read_gids(const struct kl_verbs_device *d, struct kl_verbs_gid gids[KL_VERBS_GIDS])
 {
     int n = 0, entries = d->attr.gid_tbl_len < KL_VERBS_GIDS ? d->attr.gid_tbl_len : KL_VERBS_GIDS;
 
@@ -286,7 +288,7 @@ ncclResult_t kl_verbs_device_gid(const struct kl_verbs_device *d, const union kl
     const struct kl_verbs_gid_wish wish = {
         .version = (int)p->roce_version, .family = p->family, .near = *near, .far = *far};
     struct kl_verbs_gid gids[KL_VERBS_GIDS];
-    int n = kl_verbs_device_gids(d, gids);
+    int n = read_gids(d, gids);
 
     if (d->attr.link_layer == KL_IBV_LINK_INFINIBAND) return wanted_gid(d, gids, n, 0, gid);
     if (p->gid_index >= 0) return wanted_gid(d, gids, n, (int)p->gid_index, gid);

@@ -53,9 +53,6 @@ int kl_verbs_devices(void);
 /** Device `i`, or ncclInvalidArgument. */
 ncclResult_t kl_verbs_device_find(int i, struct kl_verbs_device **device);
 
-/** The port's table as it is now: entries that are not zero. Returns how many. */
-int kl_verbs_device_gids(const struct kl_verbs_device *d, struct kl_verbs_gid gids[KL_VERBS_GIDS]);
-
 /** The GID for a connection between these addresses; NCCL_IB_GID_INDEX counts first. ncclSystemError: there is none. */
 ncclResult_t kl_verbs_device_gid(const struct kl_verbs_device *d, const union kl_address *near,
                                  const union kl_address *far, struct kl_verbs_gid *gid);
@@ -65,9 +62,6 @@ void kl_verbs_device_events(const struct kl_verbs_device *d);
 
 /** "; the limit of locked memory is 8192 KiB (ulimit -l): ..." where that may be the cause of `err`, or "". */
 const char *kl_verbs_memlock_hint(int err, char *text, size_t bytes);
-
-/** Mb/s by the port's attributes. */
-int kl_verbs_speed(const struct kl_ibv_port_attr *attr);
 
 /** Bytes of an MTU, 256 to 4096. */
 int kl_verbs_mtu_bytes(int mtu);

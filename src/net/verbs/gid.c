@@ -12,12 +12,12 @@ bool kl_verbs_gid_is_zero(const union kl_ibv_gid *gid)
     return !gid->half[0] && !gid->half[1];
 }
 
-bool kl_verbs_gid_is_link_local(const union kl_ibv_gid *gid)
+static bool is_link_local(const union kl_ibv_gid *gid)
 {
     return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
 }
 
-bool kl_verbs_gid_is_ipv4(const union kl_ibv_gid *gid)
+static bool is_ipv4(const union kl_ibv_gid *gid)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
@@ -44,9 +44,9 @@ static bool is_alike(const union kl_ibv_gid *a, const union kl_ibv_gid *b, int b
 static bool is_in_subnet_of(const union kl_ibv_gid *gid, const union kl_address *address)
 {
     union kl_ibv_gid other;
-    int bits = kl_verbs_gid_is_ipv4(gid) ? BITS_BEFORE_IPV4 + SUBNET_4 : SUBNET_6;
+    int bits = is_ipv4(gid) ? BITS_BEFORE_IPV4 + SUBNET_4 : SUBNET_6;
 
-    return as_gid(address, &other) && !kl_verbs_gid_is_link_local(gid) && is_alike(gid, &other, bits);
+    return as_gid(address, &other) && !is_link_local(gid) && is_alike(gid, &other, bits);
 }
 
 static bool is_address(const union kl_ibv_gid *gid, const union kl_address *address)
@@ -60,12 +60,12 @@ static bool is_address(const union kl_ibv_gid *gid, const union kl_address *addr
 static int rank_of(const struct kl_verbs_gid *g, const struct kl_verbs_gid_wish *wish)
 {
     enum { LINK_LOCAL = 1, OTHER_FAMILY, ROUTABLE, SUBNET, NEAR, VERSION = 10 };
-    int family = kl_verbs_gid_is_ipv4(&g->gid) ? KL_VERBS_IPV4 : KL_VERBS_IPV6;
+    int family = is_ipv4(&g->gid) ? KL_VERBS_IPV4 : KL_VERBS_IPV6;
     int version = g->version == wish->version ? 2 * VERSION : g->version ? 0 : VERSION;
 
     if (is_address(&g->gid, &wish->near)) return version + NEAR;
     if (is_in_subnet_of(&g->gid, &wish->far)) return version + SUBNET;
-    if (kl_verbs_gid_is_link_local(&g->gid)) return version + LINK_LOCAL;
+    if (is_link_local(&g->gid)) return version + LINK_LOCAL;
     return version + (family == wish->family ? ROUTABLE : OTHER_FAMILY);
 }
 

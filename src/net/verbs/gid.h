@@ -36,8 +36,6 @@ struct kl_verbs_gid_wish {
 };
 
 bool kl_verbs_gid_is_zero(const union kl_ibv_gid *gid);
-bool kl_verbs_gid_is_link_local(const union kl_ibv_gid *gid);
-bool kl_verbs_gid_is_ipv4(const union kl_ibv_gid *gid);
 
 /** The best of them, NULL if there is none. Entries are not zero. */
 const struct kl_verbs_gid *kl_verbs_gid_choose(const struct kl_verbs_gid *gids, int n,
