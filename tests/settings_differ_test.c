@@ -450,6 +450,9 @@ static const struct {
     {"KOLO_FLIGHT_RECORDER", {"/dev/null"}},
     {"NCCL_RAS_ADDR", {"localhost:1"}},
     {"KOLO_TRACE", {"/dev/null"}},
+    {"KOLO_CUDA_LIBRARY", {"/nonexistent.so"}},
+    {"NCCL_IBVERBS_LIB", {"/nonexistent.so"}},
+    {"KOLO_DEVICES", {"host"}}, /* a rank that shall have GPUs, and has none, fails before it meets the others */
     {"NCCL_HOSTID", {"west", "north", "south"}},
 };
 
@@ -472,21 +475,22 @@ static void add_number(struct values *v, const struct kl_param *p, int64_t numbe
     if (number >= p->min && number <= p->max && strcmp(text, p->dfl)) add(v, text);
 }
 
-static void add_texts(struct values *v, const char *name)
+static bool add_texts(struct values *v, const char *name)
 {
     FOR_EACH_CASE(t, texts)
     {
         if (strcmp(t->name, name)) continue;
         for (int i = 0; i < MOST_VALUES && t->value[i]; i++) add(v, t->value[i]);
-        return;
+        return true;
     }
-    fail_msg("%s is text, and new: `texts` needs a value of it", name);
+    return false;
 }
 
 static struct values values_of(const struct kl_param *p)
 {
     struct values v = {0};
 
+    if (add_texts(&v, p->name)) return v;
     switch (p->type) {
     case KL_PARAM_TYPE_INT:
     case KL_PARAM_TYPE_SIZE:
@@ -502,7 +506,7 @@ static struct values values_of(const struct kl_param *p)
             if (strcmp(p->choices[i], p->dfl)) add(&v, p->choices[i]);
         break;
     case KL_PARAM_TYPE_STRING:
-        add_texts(&v, p->name);
+        fail_msg("%s is text, and new: `texts` needs a value of it", p->name);
     }
     return v;
 }
