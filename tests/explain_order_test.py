@@ -67,7 +67,8 @@ class Order(tool.Case):
 
     def test_refusals(self):
         for words in (["allgather", "1M"], ["alltoall", "1M"], ["nothing"], ["allreduce", "1M", "--vs", "x"],
-                      ["allreduce", "1M", "--element", "a"], ["reduce", "1M", "--root", "99"]):
+                      ["allreduce", "1M", "--element", "a"], ["reduce", "1M", "--root", "99"],
+                      ["allreduce", str(2**63 - 1)]):
             with self.subTest(words):
                 p = tool.run("explain", "order", *words, "--topo", H100)
                 self.assertIn(p.returncode, (1, 2))
@@ -83,6 +84,10 @@ class Traffic(tool.Case):
         self.assertEqual(sum(n["wire_bytes"]["out"] for n in a["nics"]), a["across_hosts"])
         self.assertEqual(sum(h["wire_bytes"]["in"] for h in a["by_host"]), a["across_hosts"])
         self.assertEqual(sum(r["wire_bytes"] for r in a["rails"]), a["across_hosts"])
+
+    def test_a_size_beyond_the_most(self):
+        p = tool.run("explain", "traffic", "allreduce", str(2**63 - 1), "--topo", H100)
+        self.assertEqual((p.returncode, "up to 1024 GiB" in p.stderr), (2, True), p.stderr)
 
     def test_pods(self):
         words = ("allreduce", "64M", "--topo", H100, "--hosts", "8", "--nccl", "2.30.7", "--with", "NCCL_ALGO=ring", "--pod")

@@ -32,10 +32,10 @@ NCCL = "2.31.2"  # the release that is followed where nobody asks for another
 NO_SHARED = "no machines of others (KOLO_SHARED)"
 
 
-def run(*words, stdin="", stdout=subprocess.PIPE, **env):
+def run(*words, stdin="", stdout=subprocess.PIPE, cwd=None, **env):
     """Run the tool with no settings but `env`, and as if this machine had no GPUs."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
-    return subprocess.run([KOLO, *words], input=stdin, stdout=stdout, stderr=subprocess.PIPE, encoding="utf-8", timeout=HANG_S,
+    return subprocess.run([KOLO, *words], input=stdin, stdout=stdout, stderr=subprocess.PIPE, encoding="utf-8", timeout=HANG_S, cwd=cwd,
                           env={**clean, "HOME": "/nonexistent", "KOLO_NVML": "0", **env}, check=False)
 
 

@@ -273,6 +273,41 @@ static void put_communicator(const json_t *c, struct faults f, bool first, FILE 
     fprintf(to, "    }");
 }
 
+/* ---- ranks of faults ---- */
+
+static bool lists(const json_t *ranks, int rank)
+{
+    size_t i;
+    json_t *o;
+
+    json_array_foreach(ranks, i, o)
+    {
+        if (number(o, "rank", -1) == rank) return true;
+    }
+    return false;
+}
+
+static bool has_rank(const json_t *report, int rank)
+{
+    size_t i;
+    json_t *c;
+
+    json_array_foreach(json_object_get(report, "communicators"), i, c)
+    {
+        if (lists(json_object_get(c, "ranks"), rank) || lists(json_object_get(c, "missing_ranks"), rank)) return true;
+    }
+    return false;
+}
+
+ncclResult_t kl_ras_faults_check(const json_t *report, const struct kl_ras_fault *fault, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!has_rank(report, fault[i].rank))
+            return KL_FAIL(ncclInvalidArgument, "a fault of rank %d: no communicator of this status has that rank",
+                           fault[i].rank);
+    return ncclSuccess;
+}
+
 /* ---- the report ---- */
 
 static void put_head(const json_t *report, time_t now, FILE *to)

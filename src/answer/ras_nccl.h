@@ -38,6 +38,9 @@ struct kl_ras_fault {
 /** "3=dead", "2=behind:5", "0=error:6". ncclInvalidArgument, with the kinds there are. */
 ncclResult_t kl_ras_fault_read(const char *text, struct kl_ras_fault *fault);
 
+/** Is each fault of a rank that a communicator of the report has? ncclInvalidArgument, with the rank. */
+ncclResult_t kl_ras_faults_check(const json_t *report, const struct kl_ras_fault *fault, int n);
+
 /** Write the report; `now` is its time stamp. ncclInvalidUsage: it is none. */
 ncclResult_t kl_ras_nccl_print(const json_t *report, const struct kl_ras_fault *fault, int n, time_t now, FILE *to);
 

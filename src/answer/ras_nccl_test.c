@@ -105,6 +105,18 @@ static void wrong_faults_are_refused(void **state)
     }
 }
 
+static void faults_are_of_ranks_that_exist(void **state)
+{
+    const struct kl_ras_fault fault[] = {{1, KL_RAS_DEAD, 0}, {2, KL_RAS_DEAD, 0}};
+    json_t *o = json_loads(report, 0, NULL);
+
+    (void)state;
+    assert_int_equal(kl_ras_faults_check(o, fault, 1), ncclSuccess);
+    assert_int_equal(kl_ras_faults_check(o, fault, 2), ncclInvalidArgument);
+    assert_non_null(strstr(kl_error_text(), "rank 2"));
+    json_decref(o);
+}
+
 static void another_document_is_refused(void **state)
 {
     json_t *o = json_object();
@@ -120,6 +132,7 @@ int main(void)
         cmocka_unit_test(bytes_are_those_of_nccl),
         cmocka_unit_test(faults_show),
         cmocka_unit_test(wrong_faults_are_refused),
+        cmocka_unit_test(faults_are_of_ranks_that_exist),
         cmocka_unit_test(another_document_is_refused),
     };
 

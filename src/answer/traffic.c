@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "plan/order.h"
 #include "plan/topo_name.h"
 
 #include <limits.h>
@@ -53,6 +54,9 @@ static ncclResult_t check(const struct kl_traffic_question *q, const struct kl_c
     if (a->first != a->last)
         return KL_FAIL(ncclInvalidArgument, "traffic of %s: expected one size, as in traffic %s 64M", a->title,
                        a->coll->name);
+    if (a->last > KL_ORDER_BYTES)
+        return KL_FAIL(ncclInvalidArgument, "traffic of %lld bytes: operations are cut for up to 1024 GiB",
+                       (long long)a->last);
     if (q->npods < 0) return KL_FAIL(ncclInvalidArgument, "%d pods: expected a number, or one for each host", q->npods);
     return ncclSuccess;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { OLDEST = 2, NEWEST = 6, NAME = 63, NONE = -1, KEEP = 0 };
 
@@ -198,18 +199,27 @@ static int ask_plugin(struct kl_tuner *t, const struct kl_tuning_op *op, tuner_t
 
 /* ---- files ---- */
 
+/* A folder has no lines, a pipe may never have one, and those of a device may never end. */
+static bool is_regular(const char *file)
+{
+    struct stat s;
+
+    return !stat(file, &s) && S_ISREG(s.st_mode);
+}
+
 static ncclResult_t open_file(struct kl_tuner *t, const char *file)
 {
-    FILE *from = fopen(file, "re");
+    FILE *from = is_regular(file) ? fopen(file, "re") : NULL;
 
     if (!from) {
-        KL_WARN("NCCL_TUNER_CONFIG_FILE=%s cannot be read, and has no effect", file);
+        KL_WARN("NCCL_TUNER_CONFIG_FILE=%s is no file that can be read, and has no effect", file);
         return ncclSuccess;
     }
     const bool good = kl_tuner_rules_read(from, file, &t->rules);
     fclose(from);
     snprintf(t->name, sizeof t->name, "%s", file);
     if (!good) return KL_NOMEM("the rules of a tuner");
+    if (!t->rules.n) KL_WARN("NCCL_TUNER_CONFIG_FILE=%s has no rule, and has no effect", file);
     KL_INFO(KL_INIT | KL_TUNING, "TUNER: using %d rules of %s", t->rules.n, file);
     return ncclSuccess;
 }
@@ -258,7 +268,7 @@ ncclResult_t kl_tuner_open(const struct kl_tuner_place *place, const struct kl_t
 static bool is_text_file(const char *file)
 {
     unsigned char first = 0;
-    FILE *from = fopen(file, "re");
+    FILE *from = is_regular(file) ? fopen(file, "re") : NULL;
 
     if (!from) return false;
     const bool read = fread(&first, 1, 1, from) == 1;

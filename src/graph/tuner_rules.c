@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NEEDED = 8, FIELDS = 10, LINE = 1024 };
+enum { NEEDED = 8, FIELDS = 10, LINE = 1024, MOST = 4096 }; /* MOST: rules of a file */
 
 static const char *const field_name[FIELDS] = {"function", "minBytes", "maxBytes", "algorithm",  "protocol",
                                                "channels", "nNodes",   "nRanks",   "numPipeOps", "regBuff"};
@@ -21,12 +21,13 @@ static const char *const protos[] = {"ll", "ll128", "simple", NULL};
 
 /* ---- a line ---- */
 
-/* Cut at commas, without blanks around; the number of fields. */
+/* Cut at commas, without blanks around; the number of fields, FIELDS + 1 for any more. */
 static int split(char *line, char *field[FIELDS])
 {
+    char *at = line, *comma;
     int n = 0;
 
-    for (char *at = line, *comma; at && n < FIELDS; at = comma) {
+    for (; at && n < FIELDS; at = comma) {
         comma = strchr(at, ',');
         if (comma) *comma++ = 0;
         while (isspace((unsigned char)*at)) at++;
@@ -34,7 +35,7 @@ static int split(char *line, char *field[FIELDS])
         while (bytes && isspace((unsigned char)at[bytes - 1])) at[--bytes] = 0;
         field[n++] = at;
     }
-    return n;
+    return n + (at != NULL);
 }
 
 static bool read_name(const char *text, const char *const *names, int *value)
@@ -83,6 +84,10 @@ static bool read_line(char *line, const char *name, int number, struct kl_tuner_
     *r = (struct kl_tuner_rule){.line = number};
     if (n < NEEDED) {
         KL_WARN("%s:%d: a rule has at least %d fields, not %d; it is left out", name, number, NEEDED, n);
+        return false;
+    }
+    if (n > FIELDS) {
+        KL_WARN("%s:%d: a rule has at most %d fields; it is left out", name, number, FIELDS);
         return false;
     }
     const int bad = read_fields(field, n, r);
@@ -137,16 +142,35 @@ static bool is_head(const char *line)
     return !strncasecmp(line, "coll", 4) || !strncasecmp(line, "func", 4);
 }
 
+/* The next line, without its comment; of one that is too long, nothing. False: there is none. */
+static bool next_line(FILE *from, const char *name, int number, char line[LINE])
+{
+    if (!fgets(line, LINE, from)) return false;
+    const bool whole = strchr(line, '\n') || feof(from), comment = strchr(line, '#');
+    int c = 0;
+
+    while (!whole && c != '\n' && c != EOF) c = fgetc(from);
+    if (!whole && !comment) {
+        KL_WARN("%s:%d: a line of more than %d characters; it is left out", name, number, LINE - 2);
+        *line = 0;
+    }
+    line[strcspn(line, "#\r\n")] = 0;
+    return true;
+}
+
 bool kl_tuner_rules_read(FILE *from, const char *name, struct kl_tuner_rules *rules)
 {
     char line[LINE];
     bool good = true;
 
     *rules = (struct kl_tuner_rules){.rule = NULL};
-    for (int number = 1; good && fgets(line, sizeof line, from); number++) {
+    for (int number = 1; good && next_line(from, name, number, line); number++) {
         struct kl_tuner_rule r;
-        line[strcspn(line, "#\r\n")] = 0;
         if (!line[strspn(line, " \t")] || (!rules->n && is_head(line)) || !read_line(line, name, number, &r)) continue;
+        if (rules->n == MOST) {
+            KL_WARN("%s:%d: more than %d rules; this one and those behind it are left out", name, number, MOST);
+            break;
+        }
         look_at(rules, &r, name);
         good = add(rules, &r);
     }

@@ -9,7 +9,7 @@
  *     order_words.c     names and texts
  *
  * Units:   bytes of the whole (nccl-tests' size), elements.
- * Errors:  ncclInvalidUsage for functions that add nothing, more than KL_ORDER_RANKS ranks.
+ * Errors:  ncclInvalidUsage for functions that add nothing, more than KL_ORDER_RANKS ranks or KL_ORDER_BYTES.
  * Threads: one at a time.
  * Source:  the specification of the order of summation.
  */
@@ -20,6 +20,7 @@
 #include "plan/order_ranges.h"
 #include "plan/planned.h"
 
+#define KL_ORDER_BYTES (INT64_C(1) << 40) /* the largest operation that is cut */
 enum { KL_ORDER_RANKS = 512, KL_ORDER_TEXT = 400, KL_ORDER_SETTINGS = 8, KL_ORDER_LINTS = 20 };
 
 struct kl_order_request {

@@ -5,6 +5,7 @@
 #include "plan/order_rules.h"
 #include "topo/paths.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 /* ---- sums that never depend on the order ---- */
@@ -135,6 +136,9 @@ static ncclResult_t check(const struct kl_order_request *q, const struct kl_plan
     if (p->nranks > KL_ORDER_RANKS)
         return KL_FAIL(ncclInvalidUsage, "%d ranks: orders of summation are listed for up to %d; use fewer --hosts",
                        p->nranks, KL_ORDER_RANKS);
+    if (q->bytes > KL_ORDER_BYTES)
+        return KL_FAIL(ncclInvalidUsage, "%" PRId64 " bytes: orders of summation are listed for up to 1024 GiB",
+                       q->bytes);
     if (q->root < 0 || q->root >= p->nranks)
         return KL_FAIL(ncclInvalidUsage, "root %d: there are ranks 0 to %d", q->root, p->nranks - 1);
     return ncclSuccess;

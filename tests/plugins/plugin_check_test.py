@@ -2,7 +2,10 @@
 """`kolo plugin check`: the example plugins of all kinds and versions pass, and each faulty plugin makes exactly its check fail."""
 import json
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, "tests")
@@ -62,6 +65,26 @@ class Checks(unittest.TestCase):
 
     def test_a_missing_file(self):
         self.assertEqual(self.failed(self.verdicts("/nowhere/plugin.so")), [1])
+        self.assertIn("/nowhere/plugin.so: cannot open shared object file", self.answer)
+
+    def test_a_file_in_the_current_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in (("text.so", b"no library"), ("libnccl-env-here.so", None)):
+                if content is None:
+                    shutil.copy(plugin("env-example2"), os.path.join(folder, name))
+                else:
+                    with open(os.path.join(folder, name), "wb") as f:
+                        f.write(content)
+            p = tool.run("plugin", "check", "text.so", "--check", "1", cwd=folder)
+            self.assertIn("./text.so cannot be opened: ./text.so: file too short", p.stdout)
+            p = tool.run("plugin", "check", "libnccl-env-here.so", "--check", "1", cwd=folder)
+            self.assertEqual((p.returncode, "env v2" in p.stdout), (0, True), p.stdout)
+
+    def test_the_sources_build_with_the_command_in_their_heads(self):
+        for source in ("net/tcp.c", "tuner.c", "profiler.c", "env.c"):
+            with self.subTest(source=source), tempfile.TemporaryDirectory() as folder:
+                subprocess.run(["cc", "-Werror=implicit-function-declaration", "-shared", "-fPIC", "-o", folder + "/plugin.so",
+                                "examples/plugins/" + source], check=True)
 
 
 if __name__ == "__main__":

@@ -104,11 +104,27 @@ class Rules(unittest.TestCase):
 
     def test_mistakes_are_named(self):
         log, name = self.log_with("allreduce,0,-1,ring,simple,1,-1,-1\nallreduce,8,64,tree,ll,1,-1,-1\n"
-                                  "allreduce,0,9,star,ll,1,-1,-1\nbroadcast,9,8,ring,ll,1,-1,-1\nreduce,1\n")
+                                  "allreduce,0,9,star,ll,1,-1,-1\nbroadcast,9,8,ring,ll,1,-1,-1\nreduce,1\n"
+                                  "reduce,0,-1,ring,ll,1,-1,-1,-1,-1,7\n" + 1500 * " " + "reduce,0,-1,ring,ll,1,-1,-1\n#" + 1022 * "x" +
+                                  "reduce,0,-1,ring,ll,1,-1,-1\nreduce,2\n")
         self.assertIn(f"{name}:2: line 1 takes all of it: the rule is never used", log)
         self.assertIn(f'{name}:3: "star" is no algorithm; the rule is left out', log)
         self.assertIn(f"{name}:4: minBytes is above maxBytes", log)
         self.assertIn(f"{name}:5: a rule has at least 8 fields, not 2", log)
+        self.assertIn(f"{name}:6: a rule has at most 10 fields; it is left out", log)
+        self.assertIn(f"{name}:7: a line of more than 1022 characters; it is left out", log)
+        self.assertIn(f"{name}:9: a rule has at least 8 fields, not 2", log)
+        self.assertIn(f"TUNER: using 3 rules of {name}", log)
+
+    def test_rules_beyond_the_most_are_left_out(self):
+        log, name = self.log_with("".join(f"reduce,{i},{i},ring,ll,1,-1,-1\n" for i in range(100000)))
+        self.assertIn(f"{name}:4097: more than 4096 rules; this one and those behind it are left out", log)
+
+    def test_places_without_lines_are_named(self):
+        for place in ("/", "/dev/zero"):
+            self.assertIn(f"NCCL_TUNER_CONFIG_FILE={place} is no file that can be read, and has no effect", log_of(NCCL_TUNER_CONFIG_FILE=place))
+        log, name = self.log_with("# nothing\n")
+        self.assertIn(f"NCCL_TUNER_CONFIG_FILE={name} has no rule, and has no effect", log)
 
 
 if __name__ == "__main__":

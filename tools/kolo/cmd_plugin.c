@@ -5,8 +5,10 @@
 #include "tools/kolo/options.h"
 #include "tools/kolo/plugin/check.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SECONDS = 60 };
 
@@ -84,6 +86,13 @@ static int check(const struct asked *a, const char *file)
     return failures ? EXIT_PROBLEM : EXIT_OK;
 }
 
+/* The dynamic linker looks for a name without a slash in its own folders only. */
+static const char *in_folder(const char *file, char here[PATH_MAX])
+{
+    if (strchr(file, '/') || access(file, F_OK) || snprintf(here, PATH_MAX, "./%s", file) >= PATH_MAX) return file;
+    return here;
+}
+
 /* Options may stand before, between and behind the words, which are moved to the front. */
 static int command(int argc, char **argv)
 {
@@ -99,8 +108,10 @@ static int command(int argc, char **argv)
     }
     if (a.help) return usage(stdout);
     if (n < 1 || strcmp(argv[1], "check") != 0) return usage(stderr);
-    if (n != 2) return refuse("name one file");
-    return check(&a, argv[2]);
+    if (n != 2 || !*argv[2]) return refuse("name one file");
+    char here[PATH_MAX];
+
+    return check(&a, in_folder(argv[2], here));
 }
 
 static const char *operand(int i)

@@ -317,6 +317,7 @@ static int print_nccl(const struct asked *a)
 
     for (int i = 0; i < a->faults.n && !rc; i++) rc = kl_ras_fault_read(a->faults.text[i], &fault[i]);
     if (!rc) rc = find_report(a, &report);
+    if (!rc) rc = kl_ras_faults_check(report, fault, a->faults.n);
     if (!rc && a->serve)
         rc = kl_ras_nccl_serve(a->serve, report, fault, a->faults.n);
     else if (!rc)

@@ -8,6 +8,9 @@
  * EXAMPLE_NET_ADDRESS is the IPv4 address of this host (127.0.0.1). A message is its size, 8 bytes, and its data. Nothing blocks:
  * isend and irecv queue a request, and test moves the oldest one that is not done.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* accept4 */
+#endif
 #include "net_abi.h"
 
 #include <arpa/inet.h>

@@ -28,7 +28,7 @@ char *kl_size_text(int64_t bytes, char text[KL_SIZE_TEXT])
     int unit = 0;
 
     for (; bytes % 1024 == 0 && unit < 3; bytes /= 1024) unit++;
-    snprintf(text, KL_SIZE_TEXT, "%.20s %s", kl_grouped(bytes, number), units[unit]);
+    snprintf(text, KL_SIZE_TEXT, "%.26s %s", kl_grouped(bytes, number), units[unit]);
     return text;
 }
 

@@ -64,13 +64,22 @@ static void check_net_table(const char *file, struct kl_check_result *r)
     kl_net_library_close(&l);
 }
 
+/* Of the file itself: the search under other names has overwritten it. */
+static const char *why_not_opened(const char *file)
+{
+    (void)dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    const char *why = dlerror();
+
+    return why ? why : "it can be opened, but is no name of a plugin";
+}
+
 void kl_check_symbols(const char *file, struct kl_check_result *r)
 {
     char taken[KL_PLUGIN_FILE], list[KL_CHECK_FIGURE];
     void *library = kl_plugin_open("net", file, taken);
 
     if (!library) {
-        kl_check_fails(r, "%s cannot be opened: %s", file, dlerror());
+        kl_check_fails(r, "%s cannot be opened: %s", file, why_not_opened(file));
         return;
     }
     if (!has_any(library, list, sizeof list)) {
