@@ -235,7 +235,7 @@ class Records(tool.Case):
             report = f.read()
         with socket.create_server(("127.0.0.1", 0)) as server:
             p = subprocess.Popen([tool.KOLO, "ras", "-t", "600", "--nccl", f"127.0.0.1:{server.getsockname()[1]}"], stdout=subprocess.PIPE, text=True)
-            for _ in range(2): # the first connection ends at the word that it does not know
+            for _ in range(4): # each question ends at the word that the service does not know, and is put anew; rank 3 is behind, so there are two
                 client, _ = server.accept()
                 with client, client.makefile("rw", encoding="utf-8") as c:
                     while True:
