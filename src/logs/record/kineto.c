@@ -197,7 +197,7 @@ static ncclResult_t add_call(struct trace *t, const json_t *e, const char *name,
     c->number = kl_json_get_int(args, "Seq", kl_json_get_int(args, "collective", -1));
     if (c->number < 0 && c->kind == KL_CALL_COLLECTIVE) {
         t->r->file[t->file].numbers = KL_NUMBERS_OF_FILE;
-        c->number = t->r->member[member].called + 1;
+        c->number = kl_record_next_number(t->r, member);
     }
     if (c->kind == KL_CALL_COLLECTIVE && c->number > t->r->member[member].called)
         t->r->member[member].called = c->number;

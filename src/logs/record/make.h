@@ -32,6 +32,14 @@ int kl_record_member_of(const struct kl_record *record, int group, int rank, int
 /** Make room for one more element at *list; the new one is zeroed. */
 ncclResult_t kl_record_grow(void **list, int *n, int *max, size_t size);
 
+/** The number of a member's next collective, where the record has no numbers. */
+static inline int64_t kl_record_next_number(const struct kl_record *r, int member)
+{
+    const int64_t called = r->member[member].called;
+
+    return called < INT64_MAX ? called + 1 : called;
+}
+
 /* ---- lines ---- */
 
 /** At *at: blanks and a number, exactly `word`, blanks and a word; *at moves behind it. False, and nothing moves: it is not there. */

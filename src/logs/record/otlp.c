@@ -86,7 +86,7 @@ static ncclResult_t add_point(struct kl_record *r, int file, const json_t *point
     const int64_t number = int_of(LABEL(l, "coll_sn", "sequence", "seq", "sn"));
 
     c->name = kl_record_name(r, text_of(LABEL(l, "collective", "coll", "collective_type", "operation")));
-    c->number = number >= 0 ? number : ++r->member[member].called;
+    c->number = number >= 0 ? number : (r->member[member].called = kl_record_next_number(r, member));
     c->bytes = int_of(LABEL(l, "message_size", "msg_size_bytes", "coll_msg_size_bytes", "bytes"));
     c->algorithm = kl_record_name(r, text_of(LABEL(l, "algorithm", "algo")));
     c->protocol = kl_record_name(r, text_of(LABEL(l, "protocol", "proto")));

@@ -83,6 +83,10 @@ static ncclResult_t push(struct pickle *p, json_t *value)
 static ncclResult_t push_container(struct pickle *p, json_t *value)
 {
     if (!value) return KL_NOMEM("a pickle");
+    if (p->nbox >= KL_PICKLE_CONTAINERS) {
+        json_decref(value);
+        return bad(p, "more lists and dictionaries than 2^20");
+    }
     ncclResult_t rc = reserve((void **)&p->box, &p->maxbox, p->nbox + 1, sizeof *p->box);
 
     if (rc) {

@@ -161,6 +161,24 @@ static void depth_is_bounded(void **state)
     }
 }
 
+/* Dictionaries one after the other, each dropped, as many as are allowed, and one more. */
+static void containers_are_bounded(void **state)
+{
+    const size_t most = KL_PICKLE_CONTAINERS;
+    char *bytes = malloc(2 * most + 2);
+    json_t *value;
+
+    (void)state;
+    for (size_t i = 0; i < most; i++) memcpy(bytes + 2 * i, "}0", 2);
+    bytes[2 * most - 1] = '.';
+    assert_int_equal(kl_pickle_read("p", bytes, 2 * most, &value), ncclSuccess);
+    json_decref(value);
+    memcpy(bytes + 2 * most - 1, "0}.", 3);
+    assert_int_equal(kl_pickle_read("p", bytes, 2 * most + 2, &value), ncclInvalidUsage);
+    assert_non_null(strstr(kl_error_text(), "more lists and dictionaries than 2^20"));
+    free(bytes);
+}
+
 /* Every beginning of a pickle is refused, not read beyond. */
 static void beginnings_are_refused(void **state)
 {
@@ -185,9 +203,8 @@ static void beginnings_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_data_are_read),
-        cmocka_unit_test(others_are_refused),
-        cmocka_unit_test(depth_is_bounded),
+        cmocka_unit_test(plain_data_are_read),    cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(depth_is_bounded),       cmocka_unit_test(containers_are_bounded),
         cmocka_unit_test(beginnings_are_refused),
     };
 

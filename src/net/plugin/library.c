@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/log.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -127,6 +128,14 @@ static bool is_overrun(const struct kl_net_library *l, const unsigned char *p)
     return false;
 }
 
+/* NULL: there is none, or it is no text. */
+static const char *path_at(const unsigned char *p)
+{
+    const char *path = text_at(p, KL_NET_ABI_PCI_PATH);
+
+    return kl_plugin_is_text(path, PATH_MAX) ? path : NULL;
+}
+
 static bool read_properties(const struct kl_net_library *l, const unsigned char *p, struct kl_net_properties *q)
 {
     const struct kl_net_abi_layout *at = &l->adapter->layout;
@@ -134,7 +143,7 @@ static bool read_properties(const struct kl_net_library *l, const unsigned char 
 
     *q = (struct kl_net_properties){
         .name = text_at(p, KL_NET_ABI_NAME),
-        .pci_path = text_at(p, KL_NET_ABI_PCI_PATH),
+        .pci_path = path_at(p),
         .memory = (unsigned)memory,
         .speed_mbps = speed > 0 ? speed : UNKNOWN_MBPS,
         .port = int_at(p, at->port, 0),
