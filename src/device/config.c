@@ -8,7 +8,7 @@ static const struct kl_param rows[] = {
     KL_PARAM_ENUM(struct kl_device_config, devices, "KOLO_DEVICES", KL_OWN, "auto", kinds,
                   "devices of this process: host, CPUs; cuda, GPUs; auto, GPUs if the program uses CUDA already"),
     KL_PARAM_ENUM(struct kl_device_config, cuda_mover, "KOLO_CUDA_MOVER", KL_OWN, "auto", movers,
-                  "mover of data on GPUs: direct, kernels; copy, copy engines, except for reductions; auto, copy "
+                  "how data move on GPUs: direct, kernels; copy, copy engines, except for reductions; auto, copy "
                   "engines for messages"),
     KL_PARAM_INT(struct kl_device_config, cuda_blocks, "KOLO_CUDA_BLOCKS", KL_OWN, "0", 1, 65535,
                  "thread blocks of a kernel on a GPU, at most; 0: four for each of its processors"),
