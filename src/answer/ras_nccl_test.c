@@ -129,10 +129,8 @@ static void another_document_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_are_those_of_nccl),
-        cmocka_unit_test(faults_show),
-        cmocka_unit_test(wrong_faults_are_refused),
-        cmocka_unit_test(faults_are_of_ranks_that_exist),
+        cmocka_unit_test(bytes_are_those_of_nccl),     cmocka_unit_test(faults_show),
+        cmocka_unit_test(wrong_faults_are_refused),    cmocka_unit_test(faults_are_of_ranks_that_exist),
         cmocka_unit_test(another_document_is_refused),
     };
 

@@ -7,9 +7,9 @@ static const char *const movers[] = {"auto", "direct", "copy", NULL};
 static const struct kl_param rows[] = {
     KL_PARAM_ENUM(struct kl_device_config, devices, "KOLO_DEVICES", KL_OWN, "auto", kinds,
                   "devices of this process: host, CPUs; cuda, GPUs; auto, GPUs if the program uses CUDA already"),
-    KL_PARAM_ENUM(struct kl_device_config, cuda_mover, "KOLO_CUDA_MOVER", KL_OWN, "auto", movers,
-                  "how data move on GPUs: direct, kernels; copy, copy engines, except for reductions; auto, copy "
-                  "engines for messages"),
+    KL_PARAM_ENUM(
+        struct kl_device_config, cuda_mover, "KOLO_CUDA_MOVER", KL_OWN, "auto", movers,
+        "data on GPUs move by kernels (direct), copy engines but for reductions (copy), engines for messages (auto)"),
     KL_PARAM_INT(struct kl_device_config, cuda_blocks, "KOLO_CUDA_BLOCKS", KL_OWN, "0", 1, 65535,
                  "thread blocks of a kernel on a GPU, at most; 0: four for each of its processors"),
     KL_PARAM_STRING(struct kl_device_config, cuda_library, "KOLO_CUDA_LIBRARY", KL_OWN, "",

@@ -61,10 +61,10 @@ no NCCL_DEBUG
 
 run 1 "--set" NCCL_BUFFSIZE=lots
 out '  NCCL_BUFFSIZE = -2 (default; refused: "lots" from environment)'
-run 1 "--set" NCCL_BUFSIZE=4M KOLO_ELEPHANTS=3 NCCL_IB_TIMEOUT=mlx5 KOLO_RANK=0 NCCL_TESTS_DEVICE=1
+run 1 "--set" NCCL_BUFSIZE=4M KOLO_ELEPHANTS=3 NCCL_IB_ECE_ENABLE=mlx5 KOLO_RANK=0 NCCL_TESTS_DEVICE=1
 out "NCCL_BUFSIZE (environment): unknown, no effect; did you mean NCCL_BUFFSIZE?"
 out "KOLO_ELEPHANTS (environment): unknown, no effect"
-out "NCCL_IB_TIMEOUT (environment): known to NCCL, no effect in Kolo"
+out "NCCL_IB_ECE_ENABLE (environment): known to NCCL, no effect in Kolo"
 out "KOLO_RANK (environment): rank of this process, for koloInitFromEnv"
 out "NCCL_TESTS_DEVICE (environment): for the benchmark programs"
 run 1 "NCCL_BUFSIZE" NCCL_BUFSIZE=4M
@@ -72,10 +72,10 @@ out "NCCL_BUFSIZE (environment): unknown, no effect; did you mean NCCL_BUFFSIZE?
 run 0 "NCCL_ALGO" NCCL_BUFSIZE=4M
 no NCCL_BUFSIZE
 
-run 0 "NCCL_IB_TIMEOUT"
-out "NCCL_IB_TIMEOUT: known to NCCL, no effect in Kolo"
-run 2 "NCCL_IB_TIMEOUTK"
-err 'kolo env: no module or parameter "NCCL_IB_TIMEOUTK"; did you mean NCCL_IB_TIMEOUT?'
+run 0 "NCCL_IB_ECE_ENABLE"
+out "NCCL_IB_ECE_ENABLE: known to NCCL, no effect in Kolo"
+run 2 "NCCL_IB_ECE_ENABLEK"
+err 'kolo env: no module or parameter "NCCL_IB_ECE_ENABLEK"; did you mean NCCL_IB_ECE_ENABLE?'
 silent out
 run 2 "elephants --json"
 err 'kolo env: no module or parameter "elephants"; `kolo env` lists all'
@@ -116,7 +116,7 @@ done
 run 0 "NCCL_ALGO" NCCL_ALGO="$(printf 'a\033[2Jb')"
 out "  NCCL_ALGO = a?[2Jb (environment)"
 
-run 1 "--json" NCCL_ALGO="$(printf 'a\377')" NCCL_BUFSIZE=1 NCCL_DEBUG=LOUD NCCL_IB_TIMEOUT=x
+run 1 "--json" NCCL_ALGO="$(printf 'a\377')" NCCL_BUFSIZE=1 NCCL_DEBUG=LOUD NCCL_IB_ECE_ENABLE=x
 if command -v python3 >/dev/null; then
     python3 - "$dir/out" >"$dir/err" 2>&1 <<'PY' || fail "wrong JSON"
 import json, sys
@@ -128,7 +128,7 @@ assert row["NCCL_DEBUG"]["value"] == "NONE" and row["NCCL_DEBUG"]["choices"][2] 
 assert row["NCCL_BUFFSIZE"]["max"] == 1 << 30 and row["NCCL_BUFFSIZE"]["source"] is None
 assert row["NCCL_BUFFSIZE"]["module"] == "comm" and row["NCCL_BUFFSIZE"]["type"] == "size"
 assert d["unknown"] == [{"name": "NCCL_BUFSIZE", "source": "environment", "nearest": "NCCL_BUFFSIZE"}]
-assert d["others"] == [{"name": "NCCL_IB_TIMEOUT", "source": "environment", "note": None}]
+assert d["others"] == [{"name": "NCCL_IB_ECE_ENABLE", "source": "environment", "note": None}]
 assert d["problems"] == []
 PY
 fi
