@@ -10,7 +10,7 @@ static void notify(struct vs_cq *q)
     struct kl_ibv_cq *self = &q->ib;
 
     q->armed = false;
-    if (write(((struct vs_channel *)q->ib.channel)->in, &self, sizeof self) != sizeof self)
+    if (write(((struct vs_channel *)q->ib.channel)->in, &self, sizeof(void *)) != sizeof(void *))
         fprintf(stderr, "libibverbs (Kolo's stand-in): a wake-up is lost\n");
 }
 

@@ -127,7 +127,7 @@ VS_EXPORT int ibv_get_cq_event(struct kl_ibv_comp_channel *channel, struct kl_ib
 {
     struct kl_ibv_cq *of;
 
-    if (read(channel->fd, &of, sizeof of) != sizeof of) return -1;
+    if (read(channel->fd, &of, sizeof(void *)) != sizeof(void *)) return -1;
     vs_enter();
     ((struct vs_cq *)of)->events++;
     vs_leave();

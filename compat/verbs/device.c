@@ -29,7 +29,7 @@ static void describe(int i)
 VS_EXPORT struct kl_ibv_device **ibv_get_device_list(int *n);
 VS_EXPORT struct kl_ibv_device **ibv_get_device_list(int *n)
 {
-    struct kl_ibv_device **list = calloc(MAX_DEVICES + 1, sizeof *list);
+    struct kl_ibv_device **list = calloc(MAX_DEVICES + 1, sizeof(void *));
 
     if (!list) return NULL;
     vs_enter();

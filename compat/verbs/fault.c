@@ -19,9 +19,16 @@ static bool is_read;
 static void add(const char *entry)
 {
     struct fault f = {.at = 0};
-    int fields = sscanf(entry, "%23[a-z_]:%d@%u", f.place, &f.number, &f.at);
+    const size_t n = strspn(entry, "abcdefghijklmnopqrstuvwxyz_");
+    const char *number = entry + n + 1;
+    char *end = NULL;
 
-    if (fields >= 2 && nfaults < MAX_FAULTS)
+    if (n && n < sizeof f.place && entry[n] == ':') {
+        memcpy(f.place, entry, n);
+        f.number = (int)strtol(number, &end, 10);
+        if (end != number && *end == '@') f.at = (unsigned)strtoul(end + 1, &end, 10);
+    }
+    if (end && end != number && !*end && nfaults < MAX_FAULTS)
         faults[nfaults++] = f;
     else
         fprintf(stderr, "libibverbs (Kolo's stand-in): KOLO_VERBS_FAULT: \"%s\" is not PLACE:NUMBER@N\n", entry);
@@ -79,15 +86,15 @@ void vs_fault_count(const struct kl_ibv_device *device, int status)
 {
     const char *counter = counter_of(status);
     char path[PATH_MAX];
-    unsigned long value = 0;
+    char text[32];
 
     if (!counter || !*device->ibdev_path) return;
     snprintf(path, sizeof path, "%s/ports/1/%s", device->ibdev_path, counter);
     FILE *f = fopen(path, "r+");
     if (!f) return;
-    if (fscanf(f, "%lu", &value) == 1) {
+    if (fgets(text, sizeof text, f)) {
         rewind(f);
-        fprintf(f, "%lu\n", value + 1);
+        fprintf(f, "%lu\n", strtoul(text, NULL, 10) + 1);
     }
     fclose(f);
 }

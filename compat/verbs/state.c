@@ -29,7 +29,7 @@ void vs_leave(void)
 static int number(const char *name, int otherwise, int most)
 {
     const char *text = getenv(name);
-    int value = text && *text ? atoi(text) : otherwise;
+    int value = text && *text ? (int)strtol(text, NULL, 10) : otherwise;
 
     return value < 0 || value > most ? otherwise : value;
 }

@@ -28,7 +28,7 @@ static double cost_of(const struct kl_order *o, const struct kl_order *with)
 static ncclResult_t plan_with(struct finder *f, const char *const *set, int n, struct kl_order_setting *s)
 {
     struct kl_cluster_request request = *f->cluster;
-    const char **all = calloc((size_t)(request.edits.with.n + n), sizeof *all);
+    const char **all = calloc((size_t)request.edits.with.n + (size_t)n, sizeof *all);
     struct kl_cluster cluster;
     struct kl_planned planned;
     struct kl_order order = {.request = {0}};

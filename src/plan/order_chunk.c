@@ -88,13 +88,21 @@ static void nvls_tree(const struct kl_order_rules *r, int64_t bytes, int n, int6
     lower(chunk, bytes, nloop, 1, 32768);
 }
 
+/* NCCL divides whole numbers. */
+static float loops_of(int64_t bytes, int64_t loop)
+{
+    const int64_t loops = bytes / loop;
+
+    return (float)loops;
+}
+
 static void tree_ll128(const struct kl_order_rules *r, int64_t bytes, int n, int64_t *chunk)
 {
     float ppn = (float)r->nranks / (float)r->nnodes;
     float steps = 1 + (float)kl_log2((unsigned)r->nnodes) + 0.1f * ppn;
 
-    while ((float)(bytes / (n * *chunk)) < steps * 64 / ppn && *chunk > 131072) *chunk /= 2;
-    while ((float)(bytes / (n * *chunk)) < steps * 16 / ppn && *chunk > 32768) *chunk /= 2;
+    while (loops_of(bytes, n * *chunk) < steps * 64 / ppn && *chunk > 131072) *chunk /= 2;
+    while (loops_of(bytes, n * *chunk) < steps * 16 / ppn && *chunk > 32768) *chunk /= 2;
 }
 
 static void pat(int func, int64_t bytes, int n, int64_t *chunk)

@@ -94,7 +94,7 @@ static void about_channels(struct linter *l)
         lint(l, "nothing_needed", "%s=%s costs bandwidth only: all %d channels and all protocols add alike",
              most ? "NCCL_MAX_NCHANNELS" : "NCCL_PROTO", most ? most : set(l, "NCCL_PROTO"), o->rules.nchannels);
     if (most && o->rules.nvls_channels && !kl_nccl_has(o->rules.nccl, KL_CHANGE_NVLS_APART) &&
-        o->rules.nchannels > atoi(most))
+        o->rules.nchannels > strtol(most, NULL, 10))
         lint(l, "nvls_grows", "NCCL_MAX_NCHANNELS=%s does not hold: NVLS makes it %d channels; NCCL_NVLS_ENABLE=0",
              most, o->rules.nchannels);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** faulty_net.c - a net plugin (v12) with one fault, which FAULTY_NET names. Without a fault it would be the example. */
 #define NET_SYMBOL_OF(version) example
-#include "examples/plugins/net/tcp.c"
+#include "examples/plugins/net/tcp.c" /* NOLINT(bugprone-suspicious-include): the example, with other functions */
 
 #include <sched.h>
 #include <stdio.h>

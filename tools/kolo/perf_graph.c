@@ -40,7 +40,7 @@ ncclResult_t kl_perf_graphs_capture(struct kl_perf_graphs *g, const struct kl_pe
 {
     int begun;
 
-    *g = (struct kl_perf_graphs){.n = n, .exec = calloc((size_t)n, sizeof *g->exec)};
+    *g = (struct kl_perf_graphs){.n = n, .exec = calloc((size_t)n, sizeof(void *))};
     if (!g->exec) return KL_NOMEM("graphs");
     ncclResult_t rc = begin_all(ranks, n, &begun);
     if (!rc) rc = issue(context, count);

@@ -38,7 +38,7 @@ static ncclResult_t find_kernels(const struct kl_cuda_context *c, kl_cu_library 
 /* Now: where the driver loads lazily, a first launch may allocate, which waits for kernels that run. */
 static ncclResult_t load_kernels(struct kl_cuda_context *c, const char *const *names, int nnames)
 {
-    kl_cu_function *function = calloc((size_t)nnames, sizeof *function);
+    kl_cu_function *function = calloc((size_t)nnames, sizeof(void *));
     kl_cu_library library;
 
     if (!function) return KL_NOMEM("the kernels of a device");

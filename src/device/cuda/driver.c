@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,6 +36,17 @@ static ncclResult_t find(find_function lookup, const char *name, int version, vo
     return ncclSuccess;
 }
 
+/* The functions of KL_CUDA_FUNCTIONS, and where `driver` keeps them. */
+static const struct {
+    const char *name;
+    int version;
+    size_t place;
+} wanted[] = {
+#define ROW(name, version, parameters) {#name, version, offsetof(struct kl_cuda_driver, name)},
+    KL_CUDA_FUNCTIONS(ROW)
+#undef ROW
+};
+
 static ncclResult_t find_functions(void *handle)
 {
     find_function lookup;
@@ -46,9 +58,8 @@ static ncclResult_t find_functions(void *handle)
                        "KOLO_DEVICES=host",
                        library);
     keep(&lookup, symbol);
-#define FIND(name, version, parameters) KL_TRY(find(lookup, #name, version, &driver.name));
-    KL_CUDA_FUNCTIONS(FIND)
-#undef FIND
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        KL_TRY(find(lookup, wanted[i].name, wanted[i].version, (char *)&driver + wanted[i].place));
     return ncclSuccess;
 }
 

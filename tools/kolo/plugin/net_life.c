@@ -292,8 +292,6 @@ static bool use(const char *file, struct kl_check_result *r)
     return true;
 }
 
-extern char **environ;
-
 void kl_check_environment(const char *file, struct kl_check_result *r)
 {
     int before = 0, after = 0;

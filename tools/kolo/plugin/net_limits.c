@@ -20,13 +20,13 @@ enum { OPERATIONS = 20000, WARM_UP = 2000, ROOM_KB = 2048, THREADS = 4, ROUNDS =
 
 static long resident_kb(void)
 {
-    long pages = 0;
+    char text[128], *size = NULL;
     FILE *f = fopen("/proc/self/statm", "re");
 
     if (!f) return 0;
-    if (fscanf(f, "%*s %ld", &pages) != 1) pages = 0;
+    if (fgets(text, sizeof text, f)) size = strchr(text, ' '); /* the second number */
     fclose(f);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+    return (size ? strtol(size, NULL, 10) : 0) * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
 static int descriptors(void)
