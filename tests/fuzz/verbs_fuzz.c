@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a record of the RDMA net: one that is accepted has sensible terms, and is the same when it is written and read again. */
-#include "net/verbs/record.c" /* NOLINT(bugprone-suspicious-include): for parse() */
+#include "net/verbs/record.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct kl_verbs_record r, again;
 
     memcpy(body, data, size < sizeof body ? size : sizeof body);
-    if (!parse(body, &r)) return 0;
+    if (!kl_verbs_record_parse(body, &r)) return 0;
     if (r.type == KL_VERBS_TERMS) CHECK(r.terms.qps >= 1 && r.terms.qps <= KL_VERBS_QPS_MAX && r.terms.max_message);
     CHECK(memchr(r.reason, 0, sizeof r.reason) && memchr(r.terms.device, 0, sizeof r.terms.device));
     kl_verbs_record_encode(&r, &key, KL_CALLER, 7, wire);

@@ -33,6 +33,7 @@ FOR_TESTS = {
     "kl_patterns": "the same",
     "kl_settings_open": "another environment than the process's",
     "kl_settings_close": "the same",
+    "kl_verbs_record_parse": "a record without its proof",
     "kl_smi_check": "a text without the file",
     "kl_smi_init": "texts without the files",
     "kl_smi_parse": "the same",

@@ -104,8 +104,7 @@ void kl_verbs_record_encode(const struct kl_verbs_record *r, const struct kl_key
     sign(wire, key, side, number, wire + KL_VERBS_RECORD_BODY);
 }
 
-/* Without the proof. */
-static bool parse(const unsigned char body[KL_VERBS_RECORD_BODY], struct kl_verbs_record *r)
+bool kl_verbs_record_parse(const unsigned char body[KL_VERBS_RECORD_BODY], struct kl_verbs_record *r)
 {
     struct kl_reader from = kl_reader_on(body, KL_VERBS_RECORD_BODY);
     unsigned version = kl_get_u8(&from), type = kl_get_u8(&from);
@@ -130,5 +129,5 @@ bool kl_verbs_record_decode(const unsigned char wire[KL_VERBS_RECORD], const str
     unsigned char right[KL_PROOF_BYTES];
 
     sign(wire, key, side, number, right);
-    return kl_key_proof_equal(wire + KL_VERBS_RECORD_BODY, right) && parse(wire, r);
+    return kl_key_proof_equal(wire + KL_VERBS_RECORD_BODY, right) && kl_verbs_record_parse(wire, r);
 }

@@ -61,4 +61,7 @@ void kl_verbs_record_encode(const struct kl_verbs_record *r, const struct kl_key
 bool kl_verbs_record_decode(const unsigned char wire[KL_VERBS_RECORD], const struct kl_key *key, enum kl_side side,
                             uint32_t number, struct kl_verbs_record *r);
 
+/** Without the proof. */
+bool kl_verbs_record_parse(const unsigned char body[KL_VERBS_RECORD_BODY], struct kl_verbs_record *r);
+
 #endif
