@@ -1,43 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * shm_exchange.h - memory that all ranks of a host map, in which each posts what it has to say and all read it: an exchange of everybody
- * with everybody takes one flag, however many they are.
+ * shm_exchange.h - memory that all ranks of a host map. Each rank posts data there and reads the posts of the others, so that an
+ * all-to-all exchange takes one flag, for any number of ranks.
  *
- * Time is counted in *turns*, which all ranks go through alike, in order. In a turn every rank says which call it makes, and those who have data post
- * them: a few with the flag that says that they are there, more in one of the areas.
+ * Time is counted in *turns*, which all ranks go through in the same order. In each turn a rank writes the signature of its call;
+ * ranks with data post them: small ones beside their flag, larger ones in an area.
  *
- *      by rank:                         written by that rank
- *          done                         so many turns are behind it, or a few more
- *          notice[number % 2]           rank 0's: how collectives are done from now on; heard: so many of them (select/agreement.h)
- *          call[turn % KL_SHM_EXCHANGE_POSTS]  which call it makes
- *          brief[turn % KL_SHM_EXCHANGE_POSTS] a flag, and up to KL_SHM_EXCHANGE_BRIEF bytes, of operations that pack posts
- *          line[how][by turn]           a flag, and up to KL_SHM_EXCHANGE_INLINE bytes: of `nlines`, in order or scattered
- *      by rank, in the smallest area for such a post (enum kl_shm_exchange_areas) that has room for it:
- *          place[]                      more; their flag, and the number of the place, are in `brief` or in `line`
+ *      written by each rank:
+ *          done                                all turns below this number are complete for the rank
+ *          notice[number % 2]                  by rank 0: the selection for later collectives (select/agreement.h)
+ *          call[turn % KL_SHM_EXCHANGE_POSTS]  the signature of its call
+ *          brief[turn % KL_SHM_EXCHANGE_POSTS] a flag and up to KL_SHM_EXCHANGE_BRIEF bytes, for operations that pack posts
+ *          line[how][by turn]                  a flag and up to KL_SHM_EXCHANGE_INLINE bytes; `nlines` of them, in order or scattered
+ *          place[]                             larger posts, in the smallest area with room (enum kl_shm_exchange_areas); the flag
+ *                                              and the place's number are in `brief` or `line`
  *
- * A rank takes its places in turn, a few at first and more the longer it does: memory that is touched for the first time takes longer to write than a small operation.
- * So writers block only on wrap-around: a broadcast's root runs ahead of its readers. Where ranks share cores, a round
- * takes a switch of each: the more there is in it, the better, as long as the caches hold it (kl_cache_cycle): places for a rank that posts alone, as a
- * root does, are more than where all do. Who reads has many turns before it then, and hardware prefetching helps: they lie in order. Between caches go lines, and several brief
- * posts, or flags of large ones, are in one, as are many calls of ranks that post nothing.
- * Where posts are read while the next ones are written, as between ranks with cores of their own, and by the root of a reduce if they are small, prefetchers
- * and other posts in the line are in the way: each goes alone, and lines are scattered (base/slot_permutation.h). For the same reason a reader that keeps finding new posts
- * pauses at times (kl_shm_exchange_has_come).
- *
- * That all ranks make the same call shows in the signatures of their posts. Who takes data of some only compares with its neighbour for the
- * rest, up to KL_SHM_EXCHANGE_LAG turns later: so readers need not keep step with each other. Calls of other kinds or sizes may be posted elsewhere: who waits in vain looks
- * at the other's call now and then.
- *
- * Invariant:    who posts in turn t knows that all ranks are done with turn t - KL_SHM_EXCHANGE_AHEAD, for a line t - nlines, for a place t - the
- *               places of its area that are in use (kl_shm_exchange_may_post).
- *               It knows so from their own posts, or else from `done`: who posts in turn t is done with those before; but where all wait for all
- *               a rank may post early, so that this is known only of turns before t - kl_shm_exchange_early.
- *               Who is done with turn t has compared all before t - KL_SHM_EXCHANGE_LAG: what they said may be written anew.
- * Memory order: ready is stored with release after the data, loaded with acquire before them; a call after both; done is stored with release after
- *               the turn's last look at others, loaded with acquire before what they looked at is overwritten.
- * Trust:        the memory was attached over an authenticated connection; the signature says that both sides make the same call,
- *               from which all sizes follow.
- * Threads:      one thread at a time per rank.
+ * Invariant:    a rank posts in turn t only when all ranks have completed turn t - KL_SHM_EXCHANGE_AHEAD; in a line, turn
+ *               t - nlines; in a place, the last turn that used it (kl_shm_exchange_may_post).
+ * Memory order: a flag is stored with release after its data and loaded with acquire before them; `done` is stored with release
+ *               after the turn's last read of other posts, and loaded with acquire before these are overwritten.
+ * Trust:        the memory was attached over an authenticated connection. Signatures say that both sides make the same call, from
+ *               which all sizes follow.
+ * Threads:      one at a time per rank.
  */
 #ifndef KL_COLL_SHM_SHM_EXCHANGE_H
 #define KL_COLL_SHM_SHM_EXCHANGE_H
@@ -46,6 +30,26 @@
 #include "channel/arena.h"
 #include "device/host/copy_out.h"
 #include "include/nccl.h"
+
+/*
+ * Places and prefetching. A rank cycles through few places at first and through more the longer it posts, as the first write to a page
+ * takes longer than a small operation; so a writer waits only when it comes to a place again, and the root of a broadcast runs ahead
+ * of its readers. Where ranks share cores, each round costs a switch of each rank, so a round should be long, as long as the caches
+ * hold it (kl_cache_cycle); a rank that posts alone, such as a root, has more places than where all ranks post. Its readers then find
+ * many turns, in order, which hardware prefetches. Caches exchange lines, so several brief posts, flags of large ones, or signatures
+ * of ranks without data share a line. Where posts are read while the next ones are written (ranks with a core each; the root of a small
+ * reduce), prefetching and neighbours in the line slow the writer: each post has a line of its own, and lines are scattered
+ * (base/slot_permutation.h). A reader that keeps finding new posts pauses at times for the same reason (kl_shm_exchange_has_come).
+ *
+ * Comparison of calls. A post carries the signature of its call. A rank that reads the data of some ranks only compares with its
+ * neighbour for the others, up to KL_SHM_EXCHANGE_LAG turns later, so that readers need not keep step. Calls of another kind or size
+ * may be posted elsewhere: a rank that waits in vain reads the other rank's signature now and then.
+ *
+ * Reuse. A rank learns that others have completed a turn from their own posts or from `done`: a post in turn t implies that the turns
+ * before t are complete; where all ranks wait for all, a rank may post early, and it implies only the turns before
+ * t - kl_shm_exchange_early. A rank that has completed turn t has compared all turns before t - KL_SHM_EXCHANGE_LAG, so that their
+ * signatures may be overwritten.
+ */
 
 enum {
     KL_SHM_EXCHANGE_BRIEF = 16,   /* bytes of data behind a flag */
@@ -71,7 +75,7 @@ enum kl_shm_exchange_areas {
 };
 enum { KL_SHM_EXCHANGE_LAG = KL_SHM_EXCHANGE_POSTS - KL_SHM_EXCHANGE_AHEAD };
 _Static_assert((int)KL_SHM_EXCHANGE_MOST_LINES <= (int)KL_SHM_EXCHANGE_AHEAD,
-               "who is a round behind has compared what is overwritten");
+               "a rank that is a round behind has compared the overwritten posts");
 enum {
     KL_SHM_EXCHANGE_HINTED = 4,         /* turns ahead of which lines are prefetched, */
     KL_SHM_EXCHANGE_HINTED_OWN = 2048,  /* of posts of so many bytes, at most, to be written, */
@@ -86,9 +90,9 @@ _Static_assert(2 * (int)KL_SHM_EXCHANGE_EARLY <= (int)KL_SHM_EXCHANGE_LEAST_CELL
                "not more than half");
 enum {
     KL_SHM_EXCHANGE_ANNOUNCED = 4
-}; /* small turns that `done` is told of at a time: others wait for none of the last ones */
+}; /* small turns after which `done` is stored: other ranks wait for none of the last ones */
 _Static_assert((int)KL_SHM_EXCHANGE_ANNOUNCED < (int)KL_SHM_EXCHANGE_FIRST_PLACES,
-               "who posts in a slot waits for turns that were told");
+               "a rank that posts in a slot waits for turns that `done` covers");
 /* At a post that is not there, before anything else is done; and so many times these, before the rank's call is looked at. */
 enum { KL_SHM_EXCHANGE_LOOKS = 64, KL_SHM_EXCHANGE_MISSES = 512 };
 /* Pauses before the second look, at most, and for each post that was there at once since the wait before. On x86 one takes 25 to 50 ns, elsewhere less: however
@@ -116,9 +120,9 @@ _Static_assert(sizeof(struct kl_shm_exchange_line) == KL_LINE, "none lies in two
  * the lowest bits of turn + 1. As one is written in every turn, they tell turns apart. */
 enum { KL_SHM_EXCHANGE_CALL_BITS = 48 };
 _Static_assert(KL_SHM_EXCHANGE_POSTS < 1 << (64 - KL_SHM_EXCHANGE_CALL_BITS),
-               "what is left of a round before is not of this turn");
+               "a flag of the round before differs from this turn's");
 
-/* What one rank writes and all read. */
+/* Written by one rank, read by all. */
 struct kl_shm_exchange_posts {
     alignas(KL_LINE) _Atomic uint64_t done;
     alignas(KL_LINE) _Atomic uint64_t notice[2]; /* by number: kl_shm_exchange_give_notice */
@@ -151,7 +155,7 @@ struct kl_shm_exchange {
     struct kl_shm_exchange_posts *posts; /* by rank: where it begins */
     struct kl_shm_exchange_area area[KL_SHM_EXCHANGE_AREAS];
     struct kl_shm_exchange_posts *own, *neighbours; /* this rank's, and its neighbour's */
-    const struct kl_arena_mark *mark;               /* by rank: who has left */
+    const struct kl_arena_mark *mark;               /* by rank: has it left? */
     int nranks, rank;
     struct kl_shm_exchange_groups groups;
     struct kl_copy_out out; /* of this rank's posts; */
@@ -163,7 +167,7 @@ struct kl_shm_exchange {
     bool crowded;       /* ranks share cores */
     bool solo;          /* of the operation that is under way one rank alone posts data; */
     bool rooted;        /* in it ranks run ahead of others; */
-    bool packs;         /* what is brief goes to `brief`; */
+    bool packs;         /* brief posts go to `brief`; */
     bool scatters;      /* lines are scattered; */
     size_t packed_from; /* of posts of so many bytes the flags are in `brief` */
     unsigned there;     /* posts of others that were there at the first look, since one was not, if ranks run ahead */
@@ -203,7 +207,7 @@ __attribute__((noinline)) void kl_shm_exchange_copies(struct kl_shm_exchange *bo
 /** Is everybody done with all turns before this one? If not, *blocker is a rank that is not. */
 bool kl_shm_exchange_all_done(struct kl_shm_exchange *board, int *blocker);
 
-/** A rank's neighbour: what all ranks compare with theirs is compared everywhere. */
+/** A rank's neighbour: if each rank compares with its own, all calls are compared. */
 static inline int kl_shm_exchange_neighbour(const struct kl_shm_exchange *b)
 {
     return (b->rank ? b->rank : b->nranks) - 1;
@@ -215,7 +219,7 @@ enum kl_comparison { KL_SAME, KL_OTHER, KL_NOT_YET };
 enum kl_comparison kl_shm_exchange_compare(struct kl_shm_exchange *board);
 
 /**
- * Is the neighbour at this turn or the one before? If not, this rank is ahead, and need not compare. Who has taken nothing for some turns looks only once in
+ * Is the neighbour at this turn or the one before? If not, this rank is ahead, and need not compare. A rank that has read nothing for some turns looks only once in
  * so many, as all calls of a line are there then: the neighbour writes it in each turn, and would be held up. False also if it was not looked at.
  */
 bool kl_shm_exchange_neighbour_is_near(const struct kl_shm_exchange *board);
@@ -223,7 +227,7 @@ bool kl_shm_exchange_neighbour_is_near(const struct kl_shm_exchange *board);
 /** May this rank post `bytes` in this turn? If not, *blocker is a rank that has not read enough. */
 bool kl_shm_exchange_may_post(struct kl_shm_exchange *board, size_t bytes, int *blocker);
 
-/** What a rank that makes this call says in this turn. */
+/** The signature word of this call in this turn. */
 static inline uint64_t kl_shm_exchange_call_of(const struct kl_shm_exchange *b, uint64_t signature)
 {
     const uint64_t kept = ((uint64_t)1 << KL_SHM_EXCHANGE_CALL_BITS) - 1;
