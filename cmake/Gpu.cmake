@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Kernels for GPUs: libraries that libkolo.so opens at run time and that hold one symbol, an image for CUDA's driver. libkolo.so itself has nothing of CUDA.
 set(KOLO_GPU AUTO CACHE STRING "code for NVIDIA GPUs, by nvcc 13: ON, OFF, or AUTO: in release builds, where nvcc is installed")
-set(KOLO_NVCC "" CACHE FILEPATH "nvcc; empty: that of the search path or of /usr/local/cuda")
+set(KOLO_NVCC "" CACHE FILEPATH "nvcc; empty: from the search path, else from /usr/local/cuda")
 
 set(kolo_gpu_folder ${PROJECT_SOURCE_DIR}/src/coll/gpu)
 set(kolo_gpu_sources)

@@ -57,7 +57,7 @@ int vs_fault(const char *place)
     return 0;
 }
 
-/** For tests: replace the faults by those of this text. */
+/** For tests: replace the faults by the faults in this text. */
 VS_EXPORT void kolo_verbs_fault(const char *text);
 VS_EXPORT void kolo_verbs_fault(const char *text)
 {

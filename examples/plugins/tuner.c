@@ -72,7 +72,7 @@ static int get(void *context, int func, size_t bytes, int collnet, int nvls, int
 static int get(void *context, int func, size_t bytes, int npipe, float **table, int nalgo, int nproto,
                REGISTERED int *nchannels)
 {
-    float(*cost)[3] = (float(*)[3])table; /* rows of times, whatever the type says */
+    float(*cost)[3] = (float(*)[3])table; /* rows of times; the type is ABI-compatible only */
 
 #if TUNER_VERSION > 3
     (void)registered;

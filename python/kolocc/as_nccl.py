@@ -2,7 +2,7 @@
 """The backend "nccl" of PyTorch, answered by Kolo on CPU tensors: for tests of programs that run with NCCL elsewhere.
 
 KOLO_AS_NCCL=1 and `import kolocc.torch` (which the wheel does whenever PyTorch is imported) install it, also in a PyTorch that has NCCL. A group is as
-that of ProcessGroupNCCL: named "nccl", 10 minutes until a timeout, messages in order and without tags, and errors in the same words for tensors and
+ProcessGroupNCCL: named "nccl", 10 minutes until a timeout, messages in order and without tags, and errors in the same words for tensors and
 operators that NCCL has not. Tensors are on the CPU: the program takes its device from a variable, and uses no torch.cuda.
 """
 

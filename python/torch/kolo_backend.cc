@@ -1020,7 +1020,7 @@ WorkPtr KoloBackend::barrier(const c10d::BarrierOptions &opts)
     return submit(call, {}, {}, staging, [](Scope &s) { return koloBarrier(s.comm, s.stream); });
 }
 
-/** A barrier through the store, which works whatever became of the others: rank 0 says which ones did not come. */
+/** A barrier through the store, which works also when other ranks have failed: rank 0 names the missing ranks. */
 struct MonitoredBarrier {
     const intrusive_ptr<Store> &store;
     const int rank, size;

@@ -2,7 +2,7 @@
 /**
  * work.hpp - a communicator as several threads share it, and the operations under way on it.
  *
- * `Link` owns the communicator, its streams and what is pending; works keep it, so that they outlive the backend. `KoloWork` is over when its event
+ * `Link` owns the communicator, its streams and pending work; works keep it, so that they outlive the backend. `KoloWork` is over when its event
  * is: whoever looks first settles it, which brings staged results back, keeps the failure, and completes the future.
  */
 #pragma once
@@ -72,7 +72,7 @@ struct Link {
     void forget_settled();
     /** Settle the oldest ones, as far as they are over. */
     void settle_oldest();
-    /** Settle all that are over, or, with `all`, every one: what is not over fails, if the group was aborted. */
+    /** Settle all that are over, or, with `all`, every one: pending ones fail if the group was aborted. */
     void settle_pending(bool all);
 
     std::string last_error() const
@@ -130,7 +130,7 @@ class KoloWork : public c10d::Work
     Staging staging;
     std::vector<c10::intrusive_ptr<c10d::Work>> parts; // of other backends: over when these are, too
 
-    /** The event behind what was queued so far. Without one it is over when its parts are. */
+    /** The event behind all work queued so far. Without one it is over when its parts are. */
     ncclResult_t mark(koloStream_t stream)
     {
         event_ = link_->take_event();

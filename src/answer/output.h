@@ -22,7 +22,7 @@ ncclResult_t kl_output_end(FILE *to);
 ncclResult_t kl_output_json(json_t *document, FILE *to);
 ncclResult_t kl_output_xml(const struct kl_xml *document, FILE *to);
 
-/** A text out of a file, whatever its bytes: those that are not UTF-8 become "?". NULL becomes null. */
+/** A text out of a file with any bytes: invalid UTF-8 becomes "?". NULL becomes null. */
 json_t *kl_output_text(const char *text);
 
 /** Print an answer and let go of it: an object, whose first key becomes "schema" (schema.h). `format`: flags of json_dumpf. */

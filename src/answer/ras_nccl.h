@@ -3,7 +3,7 @@
  * ras_nccl.h - a status of RAS in exactly the bytes of NCCL's service (JSON, releases 2.28.7 to 2.32), with faults that a script names:
  * a double of the service for programs that read it.
  *
- * The report is NCCL's own or that of `kolo ras --json`. Only keys that NCCL has are written. A fault applies to the ranks of this
+ * The report is NCCL's own or comes from `kolo ras --json`. Only keys that NCCL has are written. A fault applies to the ranks of this
  * number in every communicator.
  *
  * Source: the format strings of libnccl 2.32.3.

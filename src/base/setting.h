@@ -36,7 +36,7 @@ struct kl_settings {
     const struct kl_setting *over; /* take precedence over all others */
     size_t nover;
     bool program; /* kl_settings_program counts, after all others */
-    bool plugin;  /* the environment is that of env_plugin.h */
+    bool plugin;  /* the environment comes from a plugin (env_plugin.h) */
 };
 
 /** This process's settings. */

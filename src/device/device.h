@@ -7,7 +7,7 @@
  * withdraws and fails queued work without the table. A kind decides which queue a user's handle names, how work is
  * ordered against the device's other work, and how a thread waits for it.
  *
- * Only host devices have streams, events and copies here: those of kolo.h. Programs on CUDA devices use CUDA's, and the
+ * Only host devices have streams, events and copies here (kolo.h). Programs on CUDA devices use CUDA's, and the
  * functions are NULL (cuda/cuda.c, coll/gpu/team.h).
  *
  * Ranges:   a pinned range stays mapped, even if it is freed, until it is unpinned as often as it was pinned. An

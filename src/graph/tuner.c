@@ -199,7 +199,7 @@ static int ask_plugin(struct kl_tuner *t, const struct kl_tuning_op *op, tuner_t
 
 /* ---- files ---- */
 
-/* A folder has no lines, a pipe may never have one, and those of a device may never end. */
+/* A folder has no lines, a pipe may never have one, and a device's lines may never end. */
 static bool is_regular(const char *file)
 {
     struct stat s;

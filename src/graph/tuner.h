@@ -5,7 +5,7 @@
  * A tuner gets the times of the model for an operation, and may change them and the number of channels. One that fails, or
  * forbids everything, has no say in this operation; the first failure is a warning. All ranks need tuners that answer alike.
  *
- * Files:   lines "function,minBytes,maxBytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]", as those of NVIDIA's example:
+ * Files:   lines "function,minBytes,maxBytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]", as in NVIDIA's example:
  *          -1 or nothing is any (of channels: as the model says), "#" begins a comment, and the first line that fits counts.
  * Threads: one at a time per tuner.
  * Source:  the specification of plugins, A9.
@@ -38,7 +38,7 @@ ncclResult_t kl_tuner_open_file(const struct kl_tuner_place *place, const struct
                                 const char *file, struct kl_tuner **tuner);
 void kl_tuner_close(struct kl_tuner *tuner);
 
-/** The constants for the model: those of kl_tuner_open, or its own, which a plugin of v5 or later has changed. */
+/** The constants for the model: as given to kl_tuner_open, or as changed by a plugin of v5 or later. */
 const struct kl_tuning_constants *kl_tuner_constants(const struct kl_tuner *tuner);
 
 /** The plugin's name, or the file's. */

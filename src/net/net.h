@@ -168,7 +168,7 @@ extern struct kl_net kl_net_plugin;
 
 /**
  * The net for a communicator, initialised: the first plugin of NCCL_NET_PLUGIN that can be used, else the first of Kolo's own (nets.c). `wanted`, unless
- * "", is the name that it must have, whatever the case. ncclInvalidUsage: there is none of this name. Give it back with
+ * "", is the name that it must have, in upper or lower case. ncclInvalidUsage: there is none of this name. Give it back with
  * kl_net_drop; NULL is fine there. Any thread.
  */
 ncclResult_t kl_net_hold(const char *wanted, const struct kl_net **net);

@@ -15,7 +15,7 @@ const struct kl_collnet *const kl_collnets[] = {&kl_collnet_software, NULL};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the process's plugin */
 
-/* The RDMA net has NCCL's name, and that of its library. */
+/* The RDMA net has NCCL's name and its library's. */
 static bool has_name(const struct kl_net *net, const char *name)
 {
     return !strcasecmp(name, net->name) || (net == &kl_net_verbs && !strcasecmp(name, "verbs"));

@@ -210,7 +210,7 @@ static int start_net_event(void **handle, const struct kl_profile_event *parent,
     return 0;
 }
 
-/* The process's plugin, whatever the context: handles are its own. */
+/* The process's plugin; contexts share its handles. */
 int kl_profile_net_event(void **handle, int type, void *parent, int64_t plugin, void *data)
 {
     const struct kl_profiler_table *t = kl_load_acquire(&process.table);

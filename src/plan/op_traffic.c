@@ -15,7 +15,7 @@ struct counter {
     struct kl_op_traffic *load;
     int graph;
     int64_t *wire; /* by host and link of all domains of a host */
-    int *first;    /* by domain: its first link among those of a host */
+    int *first;    /* by domain: its first link in the host's list */
     int links_per_host;
 };
 

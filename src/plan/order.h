@@ -90,7 +90,7 @@ struct kl_order {
     int nchoices;
     int alike_rings, alike_trees; /* channels 0 ... that have equal sums */
     int most_used;                /* channels, at any of the sizes */
-    bool exact;                   /* whatever the order, the bits are the same */
+    bool exact;                   /* every order gives the same bits */
     bool fewer_registered;        /* registered or captured buffers, out of place, get fewer channels */
     struct kl_order_verdict verdict[KL_ORDER_SCOPES];
     struct kl_order_setting setting[KL_ORDER_SETTINGS];

@@ -2,7 +2,7 @@
 /**
  * order_ranges.h - the sum of each element of an operation, and the messages between ranks.
  *
- * Units:   elements, bytes. Elements of reduce-scatter are those of the block of a rank.
+ * Units:   elements, bytes. Elements of reduce-scatter count within a rank's block.
  * Errors:  ncclSystemError when memory is short.
  * Threads: one at a time: they share `sums`.
  * Source:  the specification of the order of summation, 1.2, 2 and 6.
@@ -26,7 +26,7 @@ struct kl_order_ranges {
 };
 
 /**
- * Ascending within a block. `root` is that of a reduce. Sums of switches and networks are leaves. Free `range` also after
+ * Ascending within a block. `root` is the root of a reduce. Sums of switches and networks are leaves. Free `range` also after
  * a failure.
  */
 ncclResult_t kl_order_ranges_of(const struct kl_order_rules *rules, const struct kl_order_wires *wires,

@@ -19,7 +19,7 @@ struct sender {
     const struct kl_order_op *op;
     int root, channel;
     int64_t size;              /* bytes of an element */
-    struct amount all, *chunk; /* of this part: all chunks, and those of a number together */
+    struct amount all, *chunk; /* of this part: all chunks, and all chunks of one number */
     struct kl_order_sents *to;
 };
 

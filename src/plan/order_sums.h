@@ -2,7 +2,7 @@
 /**
  * order_sums.h - sums of the contributions of ranks as bracketed expressions: which is added to which.
  *
- * Two sums are the same node if and only if they have the same bits whatever the contributions are: a + b is b + a.
+ * Two sums are the same node if and only if they have the same bits for all contributions: a + b is b + a.
  * An expression is written as it was first made.
  *
  * Errors:  ncclSystemError when memory is short: the node is -1, and so are sums of it.

@@ -195,7 +195,8 @@ static void judge_group(struct judge *j)
     bool same = j->algo == KL_ALGO_PAT || (tree && o->alike_trees == n) || (ring && o->alike_rings == n);
 
     if (same)
-        say(j, KL_ORDER_IN_GROUP, KL_ORDER_YES, "alike", "all channels add alike, whatever its neighbours take");
+        say(j, KL_ORDER_IN_GROUP, KL_ORDER_YES, "alike",
+            "all channels add alike, on any channels that its neighbours take");
     else
         say(j, KL_ORDER_IN_GROUP, KL_ORDER_NO, "group_shift",
             "an element's channel depends on the group's other operations");

@@ -15,7 +15,7 @@ source_tree() {
         tar -c --null -T - | tar -x -C "$place/new"
     cp -a packaging/debian "$place/new/debian"
     (cd "$tree" && find . -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +)
-    (cd "$place/new" && tar -c .) | tar -x -C "$tree" # times of files are those of the sources
+    (cd "$place/new" && tar -c .) | tar -x -C "$tree" # files keep the sources' times
     rm -rf "$place/new"
 }
 

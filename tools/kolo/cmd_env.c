@@ -22,7 +22,7 @@ static const struct kl_opt table[] = {
     {0, "set", KL_OPT_FLAG, offsetof(struct request, only_set), 0, 0, NULL, "only parameters that are set"},
     {0, "json", KL_OPT_FLAG, offsetof(struct request, json), 0, 0, NULL, "print JSON"},
     {0, "markdown", KL_OPT_FLAG, offsetof(struct request, markdown), 0, 0, NULL,
-     "print the reference page (docs/env.md), whatever is set"},
+     "print the reference page (docs/env.md), independently of the settings"},
     KL_OPT_HELP(struct request, help),
     KL_OPT_END,
 };

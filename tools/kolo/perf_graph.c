@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* `begun` counts the captures that have begun, whatever happens. */
+/* `begun` counts the captures that have begun, also after an error. */
 static ncclResult_t begin_all(const struct kl_perf_rank *ranks, int n, int *begun)
 {
     for (*begun = 0; *begun < n; ++*begun)

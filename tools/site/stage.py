@@ -4,7 +4,7 @@
 
 The pages are docs/, the documents of the project (README.md ...), and references made from the headers, the Python package and the sources. A link
 that leaves docs/ leads to the page made of its target: a header's reference, or the text of a file. The navigation is the list `nav` in mkdocs.yml:
-every page of docs/ has an entry there, but those of the folders that `not_in_nav` names. An entry with the comment `# to come` may lack its page.
+every page of docs/ has an entry there, except in folders that `not_in_nav` names. An entry with the comment `# to come` may lack its page.
 """
 import os
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""as_nccl_test.py - KOLO_AS_NCCL=1: a program for NCCL runs on CPU tensors, and is refused what NCCL refuses."""
+"""as_nccl_test.py - KOLO_AS_NCCL=1: a program for NCCL runs on CPU tensors; calls that NCCL refuses are refused."""
 
 import datetime
 import os

@@ -117,7 +117,7 @@ def test_a_rank_dies():
 
 
 def abort_ends_waits(rank, size):
-    """All that is pending fails: a wait in another thread, a future, a Work that nobody looked at."""
+    """All pending work fails: a wait in another thread, a future, a Work without a waiter."""
     caught = []
     if rank == 0:
         work, forgotten = (dist.all_reduce(torch.ones(3), async_op=True) for _ in range(2))

@@ -14,7 +14,7 @@ def value(n, rank):
 
 
 def both_ways(rank, size):
-    """Both send first, then receive: nobody waits for the other's order."""
+    """Both send first, then receive: neither send waits for a receive."""
     peer = 1 - rank
     sent = dist.isend(value(1000, rank), peer)
     got = torch.zeros(1000)

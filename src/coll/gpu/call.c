@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank's call: its streams and buffers, and its operations among those of the other ranks. */
+/* A rank's call: its streams and buffers, and its operations beside the other ranks' operations. */
 #include "base/clock.h"
 #include "coll/gpu/submit.h"
 #include "device/cuda/memory.h"

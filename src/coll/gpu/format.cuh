@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * format.cuh - formats of elements: `code` is an element in memory, `value` the type in which it is added and multiplied.
- * The bits of results are those of host devices (device/host/redop.h): one rounding after every step, the positive quiet NaN of
+ * Results have the same bits as on host devices (device/host/redop.h): one rounding after every step, the positive quiet NaN of
  * the format, fp8 saturates.
  */
 #ifndef KL_COLL_GPU_FORMAT_CUH

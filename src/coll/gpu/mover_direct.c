@@ -121,7 +121,7 @@ static void set_whole(const struct kl_gpu_share *s, struct kl_gpu_job *j)
     }
 }
 
-/* A part to each rank: those of this GPU's ranks. */
+/* A part to each rank; here the parts of this GPU's ranks. */
 static void set_scattered(const struct kl_gpu_share *s, struct kl_gpu_job *j)
 {
     j->scattered = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * submit.h - one complete operation as work of the GPUs: which workers take part, what they wait for, and the movers.
+ * submit.h - one complete operation as work of the GPUs: participating workers, their dependencies, and the movers.
  *
  * Threads: under the team's lock.
  */

@@ -6,7 +6,7 @@
  * GPUs wait for the events of all ranks, a kernel or copies do the work, and the programs' streams wait for its end. No
  * kernel waits for another, so ranks may share a GPU and a stream.
  *
- * Order:    collectives of a rank run in the order of its calls; those of a call, then its messages.
+ * Order:    a rank's calls run in order; of one call, first the collectives, then the messages.
  * Blocking: kl_gpu_wait waits for the calls of other ranks, not for GPUs.
  * Errors:   a failure of CUDA, or calls that differ, fail the team: all calls that wait, and later ones.
  * Threads:  one for each rank at a time.
@@ -98,7 +98,7 @@ ncclResult_t kl_gpu_check(struct kl_gpu_team *team, struct kl_gpu_call *call);
 /** Mark the call's place on the program's streams. */
 ncclResult_t kl_gpu_begin(struct kl_gpu_team *team, struct kl_gpu_call *call);
 
-/** Its collectives, or its messages, meet those of the other ranks; complete ones are submitted. */
+/** Match its collectives, or its messages, with the other ranks'; complete ones are submitted. */
 void kl_gpu_arrive(struct kl_gpu_team *team, struct kl_gpu_call *call, bool messages);
 
 /** When a wait ends at the latest; KL_NO_DEADLINE: never. */

@@ -217,7 +217,7 @@ static bool posts_alone(const struct kl_flat_op *op)
     return op->board->solo || (op->board->rooted && op->board->nranks == 2);
 }
 
-/* Does a copy of so many bytes to a post go past the caches? It is remembered (kl_shm_exchange_prefetch_own). What is there is lost. */
+/* Does a copy of so many bytes to a post go past the caches? The answer is remembered (kl_shm_exchange_prefetch_own). */
 static bool posts_past(const struct kl_flat_op *op, void *to, size_t bytes)
 {
     struct kl_shm_exchange *b = op->board;

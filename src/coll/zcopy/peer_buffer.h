@@ -5,9 +5,9 @@
  * In one process an address is good for all. Between processes it has to be memory that can be mapped (ncclMemAlloc): a rank keeps a
  * list of its allocations that it has told of, and others keep them mapped. An operation's card says where in them its buffers are:
  *
- *     kl_peer_buffer_info      what this rank says of its buffers; `fresh`: of an allocation that others do not know
+ *     kl_peer_buffer_info      the description of this rank's buffers; `fresh`: of an allocation unknown to others
  *     kl_peer_buffer_handles   of these, so that others can
- *     kl_peer_buffer_import    map what is fresh of a rank: again and again until it is no longer in progress
+ *     kl_peer_buffer_import    map a rank's fresh allocations; call again until it is no longer in progress
  *     kl_peer_buffers_announced      all have mapped all: cards with these allocations are not fresh any more
  *     kl_peer_buffer_find      a rank's buffer
  *

@@ -53,7 +53,7 @@ struct kl_mapped {
     struct kl_read_far far[KL_SHM_EXCHANGE_RANKS]; /* of the operation, by rank: where buffers are there, */
     char *send[KL_SHM_EXCHANGE_RANKS], *recv[KL_SHM_EXCHANGE_RANKS]; /* and here */
     struct kl_cma_cache seen[KL_SHM_EXCHANGE_RANKS];                 /* of their memory, by rank; */
-    struct kl_read_left left[KL_SHM_EXCHANGE_RANKS]; /* what the kernel has not copied, of the operation */
+    struct kl_read_left left[KL_SHM_EXCHANGE_RANKS]; /* parts of the operation that the kernel has not copied */
 };
 
 enum kl_mapped_stage {

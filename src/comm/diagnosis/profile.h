@@ -7,7 +7,7 @@
  *       launch      its hand-over to a stream
  *       group, collective or message: its hand-over; their children (coll/engine/profile.h) come later
  *
- * Threads: those of the calls; kl_comm_profile_event also the runner.
+ * Threads: the calling threads; kl_comm_profile_event also the runner.
  */
 #ifndef KL_COMM_DIAGNOSIS_PROFILE_H
 #define KL_COMM_DIAGNOSIS_PROFILE_H

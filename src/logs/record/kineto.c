@@ -40,7 +40,7 @@ static bool is_in(const char *word, size_t n, const char *const *words, size_t n
 }
 
 /*
- * "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(...)", "ncclKernel_AllReduce_RING_LL_Sum_float(...)". The kernel is that of a family:
+ * "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(...)", "ncclKernel_AllReduce_RING_LL_Sum_float(...)". One kernel serves a family:
  * RING also runs NVLS, CollNet and PAT, and LL in a name says nothing about the protocol, except for symmetric kernels.
  */
 static void read_kernel(struct kl_record *r, const char *name, struct kl_record_call *c)

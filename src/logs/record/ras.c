@@ -101,7 +101,7 @@ static ncclResult_t add_communicator(struct kl_record *r, int file, const json_t
              *kl_json_get_text(c, "secondary_hash") ? "-" : "", kl_json_get_text(c, "secondary_hash"));
     KL_TRY(kl_record_group_of(r, id, "", &group));
     r->group[group].size = (int)kl_json_get_int(c, "size", -1);
-    /* Kolo knows whether operations stand still; those of a job that moves were not looked at in the same moment */
+    /* Kolo knows whether operations stand still; in a job that moves, ranks were read at different moments */
     const bool moves = json_is_false(json_object_get(c, "stuck")) && !kl_json_get_true(c, "mismatch");
 
     json_array_foreach(json_object_get(c, "ranks"), i, o) KL_TRY(add_rank(r, file, group, o, moves));

@@ -67,7 +67,7 @@ struct kl_record_count {
 struct kl_record_group {
     const char *id, *desc, *listed; /* listed: the ranks as the file lists them; "" unknown */
     int size;                       /* ranks; -1 unknown */
-    int first_listed, nlisted;      /* ranks of the job that it has; nlisted 0: ranks are those of the group, from 0 */
+    int first_listed, nlisted;      /* ranks of the job that it has; nlisted 0: ranks count within the group, from 0 */
     int first, n;                   /* of `by_group`: its members, by rank */
 };
 
@@ -79,7 +79,7 @@ struct kl_record_proc {
     int stall;     /* that it waits in, while judging; -1 none */
 };
 
-/** The meaning of a call's number: its place among the collectives of the group, among those of its function, or in the file only. */
+/** The meaning of a call's number: its place among the group's collectives, among its function's calls, or in the file only. */
 enum kl_record_numbers { KL_NUMBERS_OF_GROUP, KL_NUMBERS_OF_FUNCTION, KL_NUMBERS_OF_FILE };
 
 struct kl_record_file {

@@ -209,7 +209,7 @@ static int stall_of(const struct waits *w, const struct one *o)
     return o->proc >= 0 ? w->r->proc[o->proc].stall : -1;
 }
 
-/* Does a rank that never came wait nowhere, or does nobody miss? */
+/* Does a missing rank wait nowhere, and does no rank wait for it? */
 static bool is_root(const struct waits *w, const struct stall *s)
 {
     for (int i = 0; i < s->absent.n; i++)

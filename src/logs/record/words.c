@@ -229,7 +229,7 @@ static void never_came_text(const struct kl_record *r, const struct kl_record_fi
     if (*last->where) kl_text_add(t, " (%s)", last->where);
 }
 
-/* With one record of a group, nobody knows about the others. */
+/* With one record of a group, the other ranks are unknown. */
 static void inside_text(const struct kl_record *r, const struct kl_record_finding *f, struct kl_text *t)
 {
     const bool alone = f->n == 1 && !f->nothers && r->group[f->group].size != 1;

@@ -2,7 +2,7 @@
 /**
  * abi.h - the layout of net plugins, ncclNetPlugin_v6 to v12, as their libraries export it.
  *
- * Functions return an int, whose values are those of ncclResult_t. Members keep their offsets in all versions; later versions
+ * Functions return an int, a value of ncclResult_t. Members keep their offsets in all versions; later versions
  * add members at the end. The types of the functions differ, so each is called through adapters.c only.
  *
  * Source: the specification of plugins, A1 to A3.

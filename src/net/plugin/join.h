@@ -9,7 +9,7 @@
  *        proof                         ~~~~~~~~~~~~~~~~~~~~~>      the connection is of this peer
  *
  * So each plugin's listener serves one connection, and a handle of a plugin goes only to a peer that knows the communicator's secret.
- * Nothing blocks; deadlines are those of struct kl_net_end.
+ * Nothing blocks; deadlines: see struct kl_net_end.
  */
 #ifndef KL_NET_PLUGIN_JOIN_H
 #define KL_NET_PLUGIN_JOIN_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The example net plugin in all versions of the ABI: it is found or refused by NCCL's rules, and its connections are as those of any net. */
+/* The example net plugin in all versions of the ABI: it is found or refused by NCCL's rules, and its connections work as in any net. */
 #include "net/test_conformance.h"
 
 #include "base/param.h"

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 /**
- * Take the first plugin of NCCL_NET_PLUGIN that can be used and is called `wanted` ("": whatever its name), or the one that was
+ * Take the first plugin of NCCL_NET_PLUGIN that can be used and is called `wanted` ("": any name), or the one that was
  * taken before. True: it is initialised, and counts one user more.
  */
 bool kl_net_plugin_hold(const char *wanted);

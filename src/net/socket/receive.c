@@ -30,7 +30,7 @@ static void wait_for_receive(struct kl_conn *c)
     if (!c->free)
         kl_conn_fail(c, ncclInvalidUsage,
                      "rank %d has sent a message with tag %d, and none of the %d receives that rank %d has posted is "
-                     "for that; the ranks disagree about what comes next",
+                     "for that; the ranks disagree about the next message",
                      c->peer, (int)c->head.tag, KL_NET_REQUESTS, c->rank);
 }
 

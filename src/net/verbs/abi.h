@@ -6,7 +6,7 @@
  * Members without a use here are left out as `unused`. verbs_abi_test compares everything with infiniband/verbs.h where
  * that is installed.
  *
- * Byte order: that of the CPU, but for GIDs and kl_ibv_send_wr.imm, kl_ibv_wc.imm (big endian).
+ * Byte order: the CPU's, but for GIDs and kl_ibv_send_wr.imm, kl_ibv_wc.imm (big endian).
  * Source:     rdma-core 44; the specification of plugins and RDMA, C1.
  */
 #ifndef KL_NET_VERBS_ABI_H

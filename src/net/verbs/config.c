@@ -24,7 +24,7 @@ static const struct kl_param rows[] = {
     KL_PARAM_INT(struct kl_verbs_params, retry_count, "NCCL_IB_RETRY_CNT", KL_OWN, "7", 0, 7,
                  "how often it is sent again before the connection fails"),
     KL_PARAM_INT(struct kl_verbs_params, service_level, "NCCL_IB_SL", KL_OWN, "-1", 0, 15,
-                 "InfiniBand service level; -1: that of NCCL_IB_TC, else 0"),
+                 "InfiniBand service level; -1: from NCCL_IB_TC, else 0"),
     KL_PARAM_INT(struct kl_verbs_params, traffic_class, "NCCL_IB_TC", KL_OWN, "-1", 0, 255,
                  "traffic class of RoCE packets (DSCP in the upper six bits); -1: 0"),
     KL_PARAM_INT(struct kl_verbs_params, pkey, "NCCL_IB_PKEY", KL_OWN, "0", 0, 65535,

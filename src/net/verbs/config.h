@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * config.h - parameters of the RDMA net: those of NCCL's net for InfiniBand and RoCE that have a meaning in Kolo.
+ * config.h - parameters of the RDMA net: the NCCL_IB_* settings that have an effect in Kolo.
  *
  * Source:   NCCL's documentation of NCCL_IB_*; the specification of plugins and RDMA, C6.
  */

@@ -57,7 +57,7 @@ ncclResult_t kl_verbs_device_find(int i, struct kl_verbs_device **device);
 ncclResult_t kl_verbs_device_gid(const struct kl_verbs_device *d, const union kl_address *near,
                                  const union kl_address *far, struct kl_verbs_gid *gid);
 
-/** Read asynchronous events: log those of ports, and note those that end the use of the device. Does not block. */
+/** Read asynchronous events: log port events, and note events that end the use of the device. Does not block. */
 void kl_verbs_device_events(const struct kl_verbs_device *d);
 
 /** "; the limit of locked memory is 8192 KiB (ulimit -l): ..." where that may be the cause of `err`, or "". */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * gid.h - GIDs, the addresses of RDMA ports, and the choice among those of a RoCE port. Pure.
+ * gid.h - GIDs, the addresses of RDMA ports, and the choice among a RoCE port's GIDs. Pure.
  *
  * Order of choice, within the wanted version of RoCE and then without it:
  *   1. the address that the connection's handshake has at this end

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the RDMA net. Its name is that of NCCL's, so that NCCL_NET=IB means the same. */
+/* The table of the RDMA net. It has NCCL's name, so that NCCL_NET=IB means the same. */
 #include "net/net.h"
 
 #include "net/socket/device.h"

@@ -41,7 +41,7 @@ static void wait_for_receive(struct kl_verbs_link *l, uint32_t tag)
     if (!l->free_recvs)
         kl_verbs_fail(l, ncclInvalidUsage,
                       "rank %d has sent a message with tag %d, and none of the %d receives that rank %d has posted is "
-                      "for that; the ranks disagree about what comes next",
+                      "for that; the ranks disagree about the next message",
                       l->peer, (int)tag, KL_NET_REQUESTS, l->rank);
 }
 

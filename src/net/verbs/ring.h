@@ -7,7 +7,7 @@
  *
  *      MESSAGE  a slot of the ring of messages: data of up to KL_VERBS_EAGER bytes, or the announcement of a larger one
  *      CTS      an entry of the ring of requests for data: "write so many bytes there"
- *      DATA     these bytes have been written; the number is that of the request
+ *      DATA     these bytes have been written; the number names the request
  *      CREDIT   nothing else
  *
  * The number of the others is how many messages this end has consumed, which frees as many slots at the peer. So a

@@ -116,7 +116,7 @@ static void forged_records_are_refused(void **state)
 
     (void)state;
     kl_verbs_record_encode(&r, &key, KL_CALLER, 1, wire);
-    assert_true(kl_verbs_record_parse(wire, &got));                         /* whose proof nobody looks at */
+    assert_true(kl_verbs_record_parse(wire, &got));                         /* the proof is ignored */
     assert_false(kl_verbs_record_decode(wire, &other, KL_CALLER, 1, &got)); /* another key */
     assert_false(kl_verbs_record_decode(wire, &key, KL_HOST, 1, &got));     /* reflected */
     assert_false(kl_verbs_record_decode(wire, &key, KL_CALLER, 2, &got));   /* replayed */

@@ -55,7 +55,7 @@ bool kl_coll_is_selected(const struct kl_coll_asked *asked);
 void kl_coll_selected_text(const struct kl_coll_asked *asked, FILE *to);
 json_t *kl_coll_selected_json(const struct kl_coll_asked *asked);
 
-/** The choices of the tuner in `file` (graph/tuner.h) for the sizes asked for, beside those of the model, which made `choice`. */
+/** The choices of the tuner in `file` (graph/tuner.h) for the given sizes, beside the model's choices in `choice`. */
 ncclResult_t kl_coll_tuner_find(const struct kl_coll_asked *asked, const struct kl_op_choice *choice, const char *file,
                                 struct kl_coll_tuned *tuned);
 void kl_coll_tuned_fini(struct kl_coll_tuned *tuned);
