@@ -163,6 +163,14 @@ class Records(tool.Case):
         self.assertEqual(p.returncode, 2)
         self.assertIn("by themselves", p.stderr)
 
+    def test_records_are_of_one_kind_and_one_of_each_rank(self):
+        folder = "tests/data/records/"
+        for files, said in ((["absent_0", "ras.json"], "give files of one kind together"), (["inspector_0.log", "absent_1"], "give files of one kind together"),
+                            (["absent_0", "absent_1", "absent_0"], "are both records of rank 0: give one of each rank")):
+            p = self.run_tool(*(folder + f for f in files))
+            self.assertEqual(p.returncode, 1)
+            self.assertIn(said, p.stderr)
+
     def test_the_option_for_logs_reads_them_too(self):
         files = fd.write(self.folder.name, [stuck(3), fd.many(2)])
         self.assertEqual(json.loads(self.good("--log", *files, "--json")), self.answer(files))

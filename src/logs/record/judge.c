@@ -18,6 +18,21 @@ static int by_rank(const void *a, const void *b, void *ctx)
     return *(const int *)a - *(const int *)b;
 }
 
+/* A rank has one flight record; other kinds may be split over files. */
+static ncclResult_t check_members(const struct kl_record *r)
+{
+    for (int i = 1; i < r->nmember; i++) {
+        const struct kl_record_member *m = &r->member[r->by_group[i - 1]], *next = &r->member[r->by_group[i]];
+        const struct kl_record_file *one = &r->file[m->file], *other = &r->file[next->file];
+
+        if (m->group != next->group || m->rank != next->rank || one == other) continue;
+        if (one->kind != KL_INPUT_FLIGHT && one->kind != KL_INPUT_KOLO_FLIGHT) continue;
+        return KL_FAIL(ncclInvalidUsage, "%s and %s are both records of rank %d: give one of each rank", one->name,
+                       other->name, m->rank);
+    }
+    return ncclSuccess;
+}
+
 static ncclResult_t sort_members(struct kl_record *r)
 {
     free(r->by_group);
@@ -30,7 +45,7 @@ static ncclResult_t sort_members(struct kl_record *r)
 
         if (!g->n++) g->first = i;
     }
-    return ncclSuccess;
+    return check_members(r);
 }
 
 /* ---- calls ---- */

@@ -39,6 +39,9 @@ ncclResult_t kl_record_add(struct kl_record *r, const char *name, const char *te
     if (reader < 0)
         return KL_FAIL(ncclInvalidUsage, "%s is %s, and no record of calls: give files of one kind together", name,
                        kl_input_name(kind));
+    if (r->nfile && r->file[0].kind != kind)
+        return KL_FAIL(ncclInvalidUsage, "%s is %s, but %s is %s: give files of one kind together", name,
+                       kl_input_name(kind), r->file[0].name, kl_input_name(r->file[0].kind));
     KL_TRY(kl_record_new_file(r, name, kind, &file));
     return readers[reader].add(r, file, text, bytes);
 }
