@@ -71,7 +71,7 @@ ncclResult_t kl_exec_reserve(struct kl_exec *exec, size_t messages);
  */
 enum kl_progress kl_exec_try_now(struct kl_exec *exec, const struct kl_task *task, ncclResult_t *rc);
 
-/** The program's tag of the calls that are chosen for now (struct kl_limits); 0: none. */
+/** The program's tag of the calls under way (struct kl_limits); 0: none. */
 uint64_t kl_exec_tag(const struct kl_exec *exec);
 
 /** NCCL's names of the algorithm and protocol that were chosen. Constant. */
