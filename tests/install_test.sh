@@ -173,4 +173,5 @@ cmake -D MANIFEST="$scratch/manifest.txt" -P "$root/cmake/Uninstall.cmake" >"$sc
 left=$(cd "$scratch/second" && find . ! -type d)
 [ "$left" = ./share/man/another ] || fail "after uninstalling there is $left"
 ! cmake -D MANIFEST="$scratch/manifest.txt" -P "$root/cmake/Uninstall.cmake" >"$scratch/log" 2>&1 || fail "uninstalled twice"
-grep -q "nothing was installed" "$scratch/log" || fail "uninstalled twice: $(cat "$scratch/log")"
+tr -s ' \n' ' ' <"$scratch/log" | grep -q "nothing was installed" || # CMake breaks lines by the length of the path
+    fail "uninstalled twice: $(cat "$scratch/log")"
