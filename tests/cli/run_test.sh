@@ -208,6 +208,13 @@ for mnnvl in 0 1; do
     grep -q -- "--netns: hosts of one NVLink domain .* share memory" "$dir/err" || fail "another reason"
 done
 
+# Ranks choose by the profile of the first one that they share memory with: the hosts of a domain by one, other hosts by one each.
+for mnnvl in 0 1; do
+    KOLO_MNNVL=$mnnvl NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT timeout "${TEST_HANG_S:-900}" "$kolo" perf all_reduce -b 8 -e 8 -n 1 -w 0 --np 4 --hosts 2 >"$dir/out" 2>&1 ||
+        fail "kolo perf --hosts 2: $(cat "$dir/out")"
+    [ "$(grep -c "machine profile: " "$dir/out")" -eq $((2 - mnnvl)) ] || fail "KOLO_MNNVL=$mnnvl: another number of profiles: $(cat "$dir/out")"
+done
+
 # Network namespaces, where they can be made.
 timeout "${TEST_HANG_S:-900}" "$kolo" run -n 2 --hosts 2 --netns --tag -- sh -c 'echo $(grep -c kolo0 /proc/net/dev) $MASTER_ADDR' \
     >"$dir/out" 2>"$dir/err"

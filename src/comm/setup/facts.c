@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * facts.c - the facts by which all ranks of a host derive how its operations are done (coll/select/model.h): the profile of the host's leader, and the settings of all.
+ * facts.c - the facts by which ranks that share memory derive how their operations are done (coll/select/model.h): the profile of their leader, and the settings of all.
  */
 #include "comm/setup/facts.h"
 
@@ -10,12 +10,13 @@
 #include "coll/select/measure.h"
 #include "os/hugepages.h"
 
-/* The lowest rank of the host of `rank`. */
+/* The lowest rank that shares memory with `rank`. One profile serves all hosts of an NVLink domain: with one per host, whose measurements differ, their ranks would do the same
+ * collective in different ways, and wait for each other without end. */
 static int leader_of(ncclComm_t comm, int rank)
 {
     int r = 0;
 
-    while (comm->peers[r].host != comm->peers[rank].host) r++;
+    while (!kl_peers_share_memory(&comm->peers[r], &comm->peers[rank])) r++;
     return r;
 }
 
