@@ -210,7 +210,7 @@ done
 
 # Ranks choose by the profile of the first one that they share memory with: the hosts of a domain by one, other hosts by one each.
 for mnnvl in 0 1; do
-    KOLO_MNNVL=$mnnvl NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT timeout "${TEST_HANG_S:-900}" "$kolo" perf all_reduce -b 8 -e 8 -n 1 -w 0 --np 4 --hosts 2 >"$dir/out" 2>&1 ||
+    KOLO_MNNVL=$mnnvl NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT timeout "${TEST_HANG_S:-900}" "$kolo" perf all_reduce -b 8 -e 8 -n 1 -w 0 --np 8 --hosts 2 --topo "$(dirname "$0")/../data/topologies/synthetic/gb200-4gpu-4nic.xml" >"$dir/out" 2>&1 ||
         fail "kolo perf --hosts 2: $(cat "$dir/out")"
     [ "$(grep -c "machine profile: " "$dir/out")" -eq $((2 - mnnvl)) ] || fail "KOLO_MNNVL=$mnnvl: another number of profiles: $(cat "$dir/out")"
 done
