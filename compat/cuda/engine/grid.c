@@ -105,9 +105,10 @@ static struct kl_grid *grid_with_blocks(void)
     return grid;
 }
 
-/* Under the lock. False: nothing has come for a while. */
-static bool wait_for_work(void)
+/* Under the lock, which does not keep others from taking the last block of a grid: it is looked for once. NULL: nothing has come for a while. */
+static struct kl_grid *wait_for_grid(void)
 {
+    struct kl_grid *grid;
     struct timespec until;
     int rc = 0;
 
@@ -116,18 +117,18 @@ static bool wait_for_work(void)
     until.tv_sec += until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
     pool.idle++;
-    while (rc != ETIMEDOUT && !grid_with_blocks()) rc = pthread_cond_timedwait(&pool.work, &pool.lock, &until);
+    while (!(grid = grid_with_blocks()) && rc != ETIMEDOUT) rc = pthread_cond_timedwait(&pool.work, &pool.lock, &until);
     pool.idle--;
-    return grid_with_blocks() != NULL;
+    return grid;
 }
 
 static void *help(void *nothing)
 {
+    struct kl_grid *grid;
+
     (void)prctl(PR_SET_NAME, "kolo-kernels");
     (void)pthread_mutex_lock(&pool.lock);
-    while (wait_for_work()) {
-        struct kl_grid *grid = grid_with_blocks();
-
+    while ((grid = wait_for_grid())) {
         grid->helpers++;
         (void)pthread_mutex_unlock(&pool.lock);
         run_blocks(grid);
