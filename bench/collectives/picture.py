@@ -74,7 +74,7 @@ def draw(rows, configs, machine):
            "<style>text{font:11px sans-serif;fill:#222}.title{font-weight:bold}.tick{font-size:9px;fill:#555}.axis{font-size:9.5px;fill:#333}"
            ".frame{fill:#fff;stroke:#999}.grid{stroke:#e4e4e4}.one{stroke:#222;stroke-dasharray:4 2}.stroke{stroke:#999}</style>",
            f'<rect width="{width}" height="{height}" fill="#fafafa"/>',
-           '<text x="10" y="16" class="title">Time of the best peer over Kolo's: above 1 Kolo is faster</text>',
+           "<text x=\"10\" y=\"16\" class=\"title\">Time of the best peer over Kolo's: above 1 Kolo is faster</text>",
            f'<text x="10" y="32">{html.escape(machine)}</text>', *legend(configs)]
     for line, op in enumerate(ops):
         for column, np in enumerate(nps):

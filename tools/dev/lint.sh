@@ -8,6 +8,7 @@
 #   folders   includes point from high to low folders        license   every file names its license
 #   circles   no files need each other in a circle           static    nothing is known outside of its file in vain
 #   words     retired words stay out; documents name files, functions and headings that exist
+#   scripts   every script of Python and shell can be parsed
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -69,8 +70,14 @@ license)
     done
     exit $bad
     ;;
+scripts)
+    bad=0
+    for file in dev .ci/run $(sources '*.sh'); do bash -n "$file" || bad=1; done
+    sources '*.py' | python3 -c 'import ast, sys; [ast.parse(open(f, encoding="utf-8").read(), f) for f in sys.stdin.read().split()]' || bad=1
+    exit $bad
+    ;;
 *)
-    sed -n '3,10s/^# \{0,1\}//p' "$0"
+    sed -n '3,11s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac
