@@ -41,7 +41,7 @@ struct kl_profiler {
     struct kl_profiler_place place;
 };
 
-_Thread_local const struct kl_profile_event *kl_profile_parent;
+KL_THREAD_LOCAL const struct kl_profile_event *kl_profile_parent;
 
 /* ---- loading ---- */
 

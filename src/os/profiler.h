@@ -16,6 +16,7 @@
 
 #include "base/atomic.h"
 #include "base/param.h"
+#include "base/threadlocal.h"
 #include "os/profiler_event.h"
 
 #include <stdint.h>
@@ -42,7 +43,7 @@ void kl_profile_state(const struct kl_profile_event *event, enum kl_profile_stat
 void kl_profile_stop(struct kl_profile_event *event);
 
 /** The event whose work this thread hands to a net: the parent of events of net plugins. NULL: none. */
-extern _Thread_local const struct kl_profile_event *kl_profile_parent;
+extern KL_THREAD_LOCAL const struct kl_profile_event *kl_profile_parent;
 
 /**
  * The callback of net plugins (v10 and later): `parent` is a struct kl_profile_event; type 0 start, 1 stop, 2 update, 3 update

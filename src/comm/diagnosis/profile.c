@@ -28,6 +28,8 @@ static _Thread_local struct {
     struct kl_profile_call call;
 } thread;
 
+KL_THREAD_LOCAL bool kl_comm_profile_in_group;
+
 /* ---- life ---- */
 
 static const char *name_of(ncclComm_t comm)
@@ -94,17 +96,19 @@ static void begin_group(ncclComm_t comm, bool captured, int depth)
 
     if (thread.group.profiler) return;
     kl_profile_start(comm->profile->profiler, &d, &thread.group);
+    kl_comm_profile_in_group = thread.group.profiler != NULL;
     kl_profile_state(&thread.group, KL_PROFILE_GROUP_START_API_STOP, 0);
 }
 
-void kl_comm_profile_group_ends(void)
+void kl_comm_profile_end_group(void)
 {
     kl_profile_state(&thread.group, KL_PROFILE_GROUP_END_API_START, 0);
 }
 
-void kl_comm_profile_group_ended(void)
+void kl_comm_profile_stop_group(void)
 {
     kl_profile_stop(&thread.group);
+    kl_comm_profile_in_group = false;
     thread.group = (struct kl_profile_event){.profiler = NULL};
 }
 

@@ -12,6 +12,7 @@
 #ifndef KL_COMM_DIAGNOSIS_PROFILE_H
 #define KL_COMM_DIAGNOSIS_PROFILE_H
 
+#include "base/threadlocal.h"
 #include "coll/engine/task.h"
 #include "device/host/stream.h"
 #include "include/nccl.h"
@@ -54,8 +55,22 @@ void kl_comm_profile_launch_end(ncclComm_t comm, uint32_t ntasks);
 /** For struct kl_profiling: `comm`. */
 void *kl_comm_profile_event(void *comm, const struct kl_task *task);
 
-/** The thread's outermost group ends; and has ended. Also without a profiler. */
-void kl_comm_profile_group_ends(void);
-void kl_comm_profile_group_ended(void);
+/** Has the thread's outermost group an event? */
+extern KL_THREAD_LOCAL bool kl_comm_profile_in_group;
+
+/** Its group ends; and has ended. */
+void kl_comm_profile_end_group(void);
+void kl_comm_profile_stop_group(void);
+
+/** The same, also without a profiler. */
+static inline void kl_comm_profile_group_ends(void)
+{
+    if (kl_comm_profile_in_group) kl_comm_profile_end_group();
+}
+
+static inline void kl_comm_profile_group_ended(void)
+{
+    if (kl_comm_profile_in_group) kl_comm_profile_stop_group();
+}
 
 #endif
