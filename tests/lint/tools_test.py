@@ -246,9 +246,10 @@ class Words(unittest.TestCase):
             (root / "docs").mkdir()
             (root / "src/coll").mkdir(parents=True)
             (root / "src/coll/a.h").write_text("int kl_a(void);")
-            (root / "docs/glossary.md").write_text("| `coll/`, `coll/a.h`, `src/coll/a.h:kl_a` |\n| `coll/b.h` |\n| `src/coll/a.h:kl_b` |\n")
+            (root / "docs/glossary.md").write_text("| `coll/`, `coll/a.h`, `src/coll/a.h:kl_a` |\n| `coll/b.h` |\n| `src/coll/a.h:kl_b` |\n| `coll/old/`, `lib/old/` |\n")
             self.assertEqual(list(words.gone(root)), ["docs/glossary.md:2: there is no coll/b.h",
-                                                      "docs/glossary.md:3: there is no kl_b in src/coll/a.h"])
+                                                      "docs/glossary.md:3: there is no kl_b in src/coll/a.h",
+                                                      "docs/glossary.md:4: there is no folder coll/old/"])
 
 
     def test_links_lead_to_files_and_headings(self):
