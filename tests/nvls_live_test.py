@@ -36,20 +36,26 @@ def check_one_host():
     def forced(collective, *words, **settings):
         expect("NVLS", collective, "--topo", ONE, *SIZES, *words, NCCL_ALGO="NVLS", **settings)
 
-    for placement in (["--np", "4"], ["--np", "1", "-t", "5"], ["--np", "2", "-t", "4"]):
+    processes, threads, both = ["--np", "4"], ["--np", "1", "-t", "5"], ["--np", "2", "-t", "4"]
+    for placement in {"": (processes, threads, both), "thread": (both,)}.get(tool.SANITIZE, (processes, threads)):
         for collective in ("all_reduce", "all_gather", "reduce_scatter"):
             forced(collective, *placement, *TYPES)
             if OPERATORS and collective != "all_gather":
                 forced(collective, *placement, *OPERATORS)
-    forced("all_reduce", "--np", "3", NCCL_RUNTIME_CONNECT="0")
+    if not THREADS_ONLY:
+        forced("all_reduce", "--np", "3", NCCL_RUNTIME_CONNECT="0")
 
 
 def check_hosts():
     def forced(*words, **settings):
         expect("NVLS_TREE", "all_reduce", "--topo", RAILS, *words, NCCL_ALGO="NVLSTree", **settings)
 
-    forced(*SIZES, "--hosts", "2", "--np", "6", *TYPES, *OPERATORS)
     forced(*SIZES, "--hosts", "3", "--np", "3", "-t", "4", *TYPES)
+    if THREADS_ONLY:  # it sees each process by itself
+        return
+    forced(*SIZES, "--hosts", "2", "--np", "6", *TYPES, *OPERATORS)
+    if tool.SANITIZE:  # more ranks run the same code
+        return
     forced(*SIZES, "--hosts", "2", "--np", "16")
     forced(*SIZES, "--hosts", "5", "--np", "15", NCCL_BUFFSIZE="4096")
     forced("--hosts", "2", "--np", "2", "-t", "3", "-b", "8", "-e", "8M", "-f", "53", "-n", "3", NCCL_RUNTIME_CONNECT="0")
@@ -65,10 +71,13 @@ def check_network():
     def run_there(*words, **settings):
         return run("all_reduce", "--topo", REDUCING, *words, NCCL_COLLNET_ENABLE="1", **settings)
 
-    for words in (["--hosts", "2", "--np", "6", *TYPES, *OPERATORS], ["--hosts", "3", "--np", "3", "-t", "4"]):
+    jobs = (["--hosts", "3", "--np", "3", "-t", "4"], ["--hosts", "2", "--np", "6", *TYPES, *OPERATORS])
+    for words in jobs[:1] if THREADS_ONLY else jobs:
         got = run_there(*SIZES, *words, NCCL_ALGO="NVLS")
         if got != {"NVLS"}:
             sys.exit(f"{words}: forced to NVLS, it took {got}")
+    if tool.SANITIZE:  # the choice is the same
+        return
     unforced = run_there("--hosts", "2", "--np", "16", "-b", "4M", "-e", "4M", "-n", "1", "-w", "0")
     if unforced != {"NVLS"}:
         sys.exit(f"with a network that reduces, and nothing forced, it took {unforced}")
@@ -103,5 +112,6 @@ def check_fault(number, settings, words):
 check_one_host()
 check_hosts()
 check_network()
-check_fault(signal.SIGKILL, {}, "rank 5")
-check_fault(signal.SIGSTOP, {"KOLO_TIMEOUT": "10"}, r"nothing moved for \d+ s, waiting for rank 5 \(.*, which is silent")
+if not THREADS_ONLY:
+    check_fault(signal.SIGKILL, {}, "rank 5")
+    check_fault(signal.SIGSTOP, {"KOLO_TIMEOUT": "10"}, r"nothing moved for \d+ s, waiting for rank 5 \(.*, which is silent")

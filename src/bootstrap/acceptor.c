@@ -14,9 +14,8 @@
 #include <string.h>
 
 enum {
-    PATIENCE_MS = 5000, /* for a handshake */
-    SPARE_MS = 1000,    /* the same, while it occupies the reserve descriptor */
-    BUCKETS = 1024,     /* hash buckets of acceptors, by name and rank */
+    SPARE_MS = 1000, /* for a handshake, while it occupies the reserve descriptor */
+    BUCKETS = 1024,  /* hash buckets of acceptors, by name and rank */
 };
 
 struct kl_acceptor {
@@ -106,18 +105,12 @@ static void end_all_of(const struct kl_listener *listener)
 
 /* ---- answers ---- */
 
-/* At most a hello was sent on the socket before: there is room for an answer, or the connection is dead. */
-static bool say(struct kl_incoming *in, const void *bytes, size_t n)
-{
-    return send(in->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
-}
-
 static bool answer(struct kl_incoming *in, enum kl_handshake_outcome outcome)
 {
     unsigned char bytes[KL_ANSWER_BYTES];
 
     kl_handshake_answer(&in->handshake, outcome, bytes);
-    return say(in, bytes, sizeof bytes);
+    return !kl_handshake_say(in->fd, bytes, sizeof bytes);
 }
 
 int kl_incoming_fd(const struct kl_incoming *in)
@@ -229,7 +222,7 @@ static bool greet(struct kl_incoming *in)
     kl_hello_encode(a ? &a->me : &nobody, in->handshake.host); /* the same for all acceptors in question */
     in->stage = AWAITING_PROOF;
     in->have = 0;
-    return say(in, in->handshake.host, sizeof in->handshake.host);
+    return !kl_handshake_say(in->fd, in->handshake.host, sizeof in->handshake.host);
 }
 
 static void hand_over(struct kl_incoming *in, struct kl_acceptor *a)
@@ -266,20 +259,16 @@ static bool judge(struct kl_incoming *in)
 
 /* ---- reading ---- */
 
-/* Read the current message and no byte more: bytes after the proof are for the next owner. False: the connection is
- * done with. */
+/* False: the connection is done with. */
 static bool listen_to(struct kl_incoming *in)
 {
     while (in->stage != PROVED) {
         bool hello = in->stage == AWAITING_HELLO;
         unsigned char *to = hello ? in->handshake.caller : in->proof;
         size_t whole = hello ? sizeof in->handshake.caller : sizeof in->proof;
-        ssize_t n = kl_inject_recv(in->fd, to + in->have, whole - in->have, 0);
+        enum kl_io io = kl_handshake_hear(in->fd, to, &in->have, whole);
 
-        if (n < 0 && (errno == EAGAIN || errno == EINTR)) return true;
-        if (n <= 0) return false;
-        in->have += (size_t)n;
-        if (in->have < whole) continue;
+        if (io) return io == KL_IO_TIMEOUT;
         if (hello) {
             if (!greet(in)) return false;
             continue;
@@ -316,7 +305,7 @@ static void receive(struct kl_listener *listener, void *owner, int fd, bool spar
         end(in);
         return;
     }
-    kl_source_deadline(in->source, kl_deadline_in_ms(spare ? SPARE_MS : PATIENCE_MS));
+    kl_source_deadline(in->source, kl_deadline_in_ms(spare ? SPARE_MS : KL_HANDSHAKE_MS));
     if (process.nincoming > KL_INCOMING_MAX(process.nacceptors) + process.expected) end(process.oldest);
 }
 

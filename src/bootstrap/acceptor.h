@@ -18,11 +18,12 @@
 #define KL_BOOTSTRAP_ACCEPTOR_H
 
 #include "bootstrap/handshake.h"
+#include "bootstrap/handshake_io.h"
 #include "event/loop.h"
 #include "os/address.h"
 
 /** Limit of connections of the process in a handshake: room for strangers, and for each acceptor's early callers. */
-#define KL_INCOMING_MAX(acceptors) (256 + 32 * (acceptors))
+#define KL_INCOMING_MAX(acceptors) (KL_HANDSHAKES_MAX + 32 * (acceptors))
 
 struct kl_acceptor;
 struct kl_incoming;

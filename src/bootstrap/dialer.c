@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "bootstrap/handshake_io.h"
 #include "bootstrap/record.h"
 #include "os/fault_inject.h"
 
@@ -254,14 +255,6 @@ static void try_address(struct kl_dialer *c)
 
 /* ---- the handshake ---- */
 
-/* A new connection has room for these few bytes, or is dead. */
-static enum kl_io say(struct kl_dialer *c, const void *bytes, size_t n)
-{
-    const struct kl_io_wait at_once = {.deadline = 0};
-
-    return kl_socket_send(c->fd, bytes, n, &at_once);
-}
-
 static enum kl_io connected(struct kl_dialer *c)
 {
     enum kl_io io = kl_socket_connect_finish(c->fd);
@@ -272,7 +265,7 @@ static enum kl_io connected(struct kl_dialer *c)
     c->stage = AWAITING_HELLO;
     c->have = 0;
     kl_source_watch(c->source, EPOLLIN);
-    return say(c, c->handshake.caller, sizeof c->handshake.caller);
+    return kl_handshake_say(c->fd, c->handshake.caller, sizeof c->handshake.caller);
 }
 
 static enum kl_io greeted(struct kl_dialer *c)
@@ -288,7 +281,7 @@ static enum kl_io greeted(struct kl_dialer *c)
     c->have = 0;
     /* it may admit this caller: the time limit for an address no longer applies */
     kl_source_deadline(c->source, c->call.deadline);
-    return say(c, proof, sizeof proof);
+    return kl_handshake_say(c->fd, proof, sizeof proof);
 }
 
 static void answered(struct kl_dialer *c)
@@ -304,24 +297,12 @@ static void answered(struct kl_dialer *c)
     }
 }
 
-/* Read the current message and no byte more. KL_IO_TIMEOUT: incomplete so far. */
 static enum kl_io hear(struct kl_dialer *c)
 {
     unsigned char *to = c->stage == AWAITING_HELLO ? c->handshake.host : c->answer;
     size_t whole = c->stage == AWAITING_HELLO ? sizeof c->handshake.host : sizeof c->answer;
 
-    while (c->have < whole) {
-        ssize_t n = kl_inject_recv(c->fd, to + c->have, whole - c->have, 0);
-        if (n > 0)
-            c->have += (size_t)n;
-        else if (!n || errno == ECONNRESET)
-            return KL_IO_CLOSED;
-        else if (errno == EAGAIN)
-            return KL_IO_TIMEOUT;
-        else if (errno != EINTR)
-            return KL_IO_ERROR;
-    }
-    return KL_IO_DONE;
+    return kl_handshake_hear(c->fd, to, &c->have, whole);
 }
 
 static void listen_to(struct kl_dialer *c)

@@ -75,31 +75,42 @@ static void strangers_do_not_keep_ranks_away(void **state)
 
 /* ---- a missing rank ---- */
 
-static void who_never_comes_is_named_among_hundreds(void **state)
+/* All ranks but one come, and wait for so long. Returns the first that does not name the missing one; NULL: none. */
+static const struct rank *wait_for_the_absent(int seconds)
 {
+    const struct rank *wrong = NULL;
     ncclUniqueId id;
     char want[64];
 
-    (void)state;
     assert_int_equal(kl_bootstrap_id_create(&id), ncclSuccess);
     setup_ranks(ranks, CROWD, &id, NULL);
-    for (int r = 0; r < CROWD; r++) ranks[r].config.timeout_ms = 20000;
-    snprintf(want, sizeof want, "1 of %d ranks did not join within 20 s: rank %d;", CROWD, ABSENT);
+    for (int r = 0; r < CROWD; r++) ranks[r].config.timeout_ms = 1000 * seconds;
+    snprintf(want, sizeof want, "1 of %d ranks did not join within %d s: rank %d;", CROWD, seconds, ABSENT);
     for (int r = 0; r < CROWD; r++)
         if (r != ABSENT) assert_int_equal(pthread_create(&ranks[r].thread, NULL, rank_main, &ranks[r]), 0);
     for (int r = 0; r < CROWD; r++) {
         if (r == ABSENT) continue;
         pthread_join(ranks[r].thread, NULL);
         assert_int_equal(ranks[r].joined, ncclRemoteError);
-        if (!strstr(ranks[r].text, want)) fail_msg("rank %d: %s", r, ranks[r].text);
+        if (!wrong && !strstr(ranks[r].text, want)) wrong = &ranks[r];
     }
+    return wrong;
+}
+
+/* Where the machine is so busy that more of them are late, all wait longer. */
+static void the_missing_rank_is_named_among_hundreds(void **state)
+{
+    (void)state;
+    if (!wait_for_the_absent(4)) return;
+    const struct rank *wrong = wait_for_the_absent(30);
+    if (wrong) fail_msg("rank %d: %s", (int)(wrong - ranks), wrong->text);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         leak_test(strangers_do_not_keep_ranks_away),
-        leak_test(who_never_comes_is_named_among_hundreds),
+        leak_test(the_missing_rank_is_named_among_hundreds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,6 +81,9 @@ build/b.c.o: local t 0 8
         for source, want in (("src/os/socket.c", True), ("tools/kolo/main.c", True), ("src/os/socket_test.c", False),
                              ("tests/api_test.c", False), ("bench/redop_bench.c", False), ("tools/kolo/faulty_library.c", False)):
             self.assertEqual(objects.is_product(source), want, source)
+        for source, want in (("compat/cuda/core/copy.c", True), ("compat/verbs/cq.c", True), ("compat/cuda/nvcc/options_test.c", False),
+                             ("compat/cuda/tests/job_cuda_test.c", False), ("src/os/socket.c", False)):
+            self.assertEqual(objects.is_compat(source), want, source)
 
 
 def program(**files):
@@ -123,6 +126,15 @@ class Circles(unittest.TestCase):
 
     def test_tests_are_no_part_of_it(self):
         self.assertEqual(self.faults(program(a="a: a_check", a_test="a_check: a")), [])
+
+    def test_compat_uses_kolo_and_has_names_of_its_own(self):
+        files = program(a="a: b", b="b:")
+        stand_in = {"compat/x/a.c": objects.Symbols({"b"}, {"d"}), "compat/x/d.c": objects.Symbols({"d"}, {"a", "b"})}
+        needs = circles.arrows(pathlib.Path("/nonexistent"), files | stand_in)
+        self.assertEqual({k: dict(v) for k, v in needs.items()},
+                         {"src/base/a.c": {"src/base/b.c": ["b"]}, "src/base/b.c": {}, "compat/x/a.c": {"compat/x/d.c": ["d"]},
+                          "compat/x/d.c": {"src/base/a.c": ["a"], "compat/x/a.c": ["b"]}})
+        self.assertEqual(len(list(circles.faults(needs, []))), 1)
 
     def test_one_concept(self):
         files = program(a="a: b", b="b: a c", c="c: b")
@@ -234,9 +246,10 @@ class Words(unittest.TestCase):
             (root / "docs").mkdir()
             (root / "src/coll").mkdir(parents=True)
             (root / "src/coll/a.h").write_text("int kl_a(void);")
-            (root / "docs/glossary.md").write_text("| `coll/`, `coll/a.h`, `src/coll/a.h:kl_a` |\n| `coll/b.h` |\n| `src/coll/a.h:kl_b` |\n")
+            (root / "docs/glossary.md").write_text("| `coll/`, `coll/a.h`, `src/coll/a.h:kl_a` |\n| `coll/b.h` |\n| `src/coll/a.h:kl_b` |\n| `coll/old/`, `lib/old/` |\n")
             self.assertEqual(list(words.gone(root)), ["docs/glossary.md:2: there is no coll/b.h",
-                                                      "docs/glossary.md:3: there is no kl_b in src/coll/a.h"])
+                                                      "docs/glossary.md:3: there is no kl_b in src/coll/a.h",
+                                                      "docs/glossary.md:4: there is no folder coll/old/"])
 
 
     def test_links_lead_to_files_and_headings(self):

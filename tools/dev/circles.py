@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Check that no files of src/ and tools/kolo/ need each other in a circle.
+"""Check that no files of src/, tools/kolo/ and compat/ need each other in a circle.
 
 usage: circles.py BUILD      look at the objects of a build tree; one line per circle, exit 1 if there is one
 
@@ -28,6 +28,12 @@ ONE_CONCEPT = [
     {"src/device/host/stream.c", "src/device/host/executor.c"},
     # The log has parameters, and problems of parameters are logged.
     {"src/base/log.c", "src/base/log_config.c", "src/base/param.c", "src/base/param_report.c"},
+    # Threads of a block wait at barriers and in warps, which these end; and a thread that ends readies others there.
+    {"compat/cuda/engine/block.c", "compat/cuda/engine/barrier.c", "compat/cuda/engine/warp.c"},
+    # Graphs have nodes, nodes have work, and work may be graphs.
+    {"compat/cuda/runtime/graph.c", "compat/cuda/runtime/node.c", "compat/cuda/runtime/work.c"},
+    # The function that looks in the table of all functions is in it.
+    {"compat/cuda/driver/entry_point.c", "compat/cuda/driver/entry_points.c"},
 ]
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 
@@ -56,15 +62,22 @@ def headers_needed(root, source):
                 todo.append(other)
 
 
+def homes(symbols, files):
+    """{name: the file that defines it}."""
+    return {name: source for source in files for name in symbols[source].defines}
+
+
 def arrows(root, symbols):
-    """{file: {file that it needs: [names in it]}}."""
-    files = sorted(source for source in symbols if objects.is_product(source))
-    home = {name: source for source in files for name in symbols[source].defines}
-    needs = {source: collections.defaultdict(list) for source in files}
-    for source in files:
+    """{file: {file that it needs: [names in it]}}. Libraries of compat/ use Kolo, and have names of their own that may be the same."""
+    kolo = sorted(filter(objects.is_product, symbols))
+    compat = sorted(filter(objects.is_compat, symbols))
+    home = {True: homes(symbols, kolo + compat), False: homes(symbols, kolo)}
+    needs = {source: collections.defaultdict(list) for source in kolo + compat}
+    for source in needs:
+        known = home[objects.is_compat(source)]
         for name in sorted(symbols[source].uses):
-            if home.get(name, source) != source:
-                needs[source][home[name]].append(name)
+            if known.get(name, source) != source:
+                needs[source][known[name]].append(name)
         for other, why in headers_needed(root, source):
             if other != source and other in needs:
                 needs[source][other].append(why)

@@ -12,6 +12,8 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PRODUCT = ("src/", "tools/kolo/")
+COMPAT = ("compat/",)
+COMPAT_TESTS = ("compat/cuda/tests/",)
 ASIDE = {"tools/kolo/faulty_library.c"}  # makes the tool err on purpose, for its tests
 
 Symbols = collections.namedtuple("Symbols", "defines uses")  # sets of names with external linkage
@@ -19,6 +21,11 @@ Symbols = collections.namedtuple("Symbols", "defines uses")  # sets of names wit
 
 def is_product(source):
     return source.startswith(PRODUCT) and not source.endswith("_test.c") and source not in ASIDE
+
+
+def is_compat(source):
+    """Is it part of the stand-ins for other libraries, products of their own?"""
+    return source.startswith(COMPAT) and not source.startswith(COMPAT_TESTS) and not source.endswith("_test.c")
 
 
 def compiled(build):

@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md"]
 CODE = re.compile(r"`[^`]*`")
 PLACE = re.compile(r"`((?:[a-z]+/)+\w+\.(?:c|h|py|sh|txt))(?::(\w+))?`")
+FOLDER = re.compile(r"`((?:[a-z]+/){2,})`")
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 BELOW = ["src", "compat/cuda", "examples", "."]
 
@@ -78,6 +79,9 @@ def gone(root, globs=tuple(DOCUMENTS)):
                 why = missing(root, place, name)
                 if why:
                     yield f"{file}:{number}: {why}"
+            for place in FOLDER.findall(line):  # of the sources, by its first part
+                if (root / "src" / place.split("/")[0]).is_dir() and not (root / "src" / place).is_dir():
+                    yield f"{file}:{number}: there is no folder {place}"
 
 
 def headings(path):

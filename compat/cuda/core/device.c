@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/core/device.h"
 
+#include "base/atomic.h"
 #include "comm/config.h"
 #include "compat/cuda/core/limit.h"
 #include "compat/cuda/core/topology.h"
@@ -67,6 +68,30 @@ static cudaError_t ready(void)
 
     pthread_once(&once, read_all);
     return all.rc;
+}
+
+static _Atomic bool used, forked;
+
+static void in_child(void)
+{
+    if (kl_load_relaxed(&used)) kl_store_relaxed(&forked, true);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+cudaError_t kl_cuda_ready(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    if (kl_load_relaxed(&forked)) return cudaErrorInitializationError;
+    pthread_once(&once, watch_forks);
+    KL_CUDA_TRY(ready());
+    if (!all.nvisible) return cudaErrorNoDevice;
+    if (!kl_load_relaxed(&used)) kl_store_relaxed(&used, true);
+    return cudaSuccess;
 }
 
 /* ---- queries ---- */

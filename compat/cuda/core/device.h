@@ -12,8 +12,10 @@
 
 #include "compat/cuda/core/model.h"
 #include "compat/cuda/core/place.h"
-#include "compat/cuda/core/state.h"
+#include "compat/cuda/core/result.h"
+#include "include/kolo.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +49,9 @@ cudaError_t kl_cuda_host_devices(const struct kl_cuda_device **list, int *count)
 
 /** The number of visible devices of this process, at most KL_CUDA_DEVICES. */
 cudaError_t kl_cuda_device_count(int *count);
+
+/** May calls be made? 0, 3 in a forked child, 100 without devices. */
+cudaError_t kl_cuda_ready(void);
 
 /** A visible device; 101 if there is none with this number. */
 cudaError_t kl_cuda_device(int device, const struct kl_cuda_device **out);

@@ -5,7 +5,6 @@
 #include "compat/cuda/core/arena.h"
 #include "compat/cuda/core/device.h"
 #include "compat/cuda/core/ledger.h"
-#include "compat/cuda/core/pool.h"
 #include "compat/cuda/core/stream.h"
 
 #include <pthread.h>
@@ -158,38 +157,6 @@ void kl_cuda_release(const struct kl_cuda_range *range)
     case KL_CUDA_MEMORY_MAPPED:
         break; /* another's */
     }
-}
-
-cudaError_t kl_cuda_free(void *ptr)
-{
-    struct kl_cuda_range range;
-
-    KL_CUDA_TRY(kl_cuda_enter());
-    if (!ptr) return cudaSuccess;
-    KL_CUDA_TRY(kl_cuda_unsafe());
-    if (!kl_cuda_ranges_find(ptr, &range) || range.base != ptr) return cudaErrorInvalidValue;
-    KL_CUDA_TRY(kl_cuda_device_wait(range.device));
-    if (range.kind == KL_CUDA_MEMORY_POOL) return kl_cuda_pool_free_now(ptr);
-    if (!kl_cuda_ranges_remove(ptr, KIND(DEVICE) | KIND(MANAGED), &range)) return cudaErrorInvalidValue;
-    kl_cuda_release(&range);
-    return cudaSuccess;
-}
-
-void kl_cuda_memory_reset(int device)
-{
-    const unsigned kinds = KIND(DEVICE) | KIND(MANAGED) | KIND(PINNED) | KIND(REGISTERED);
-    struct kl_cuda_range range;
-    char *at = NULL;
-
-    while (kl_cuda_ranges_next(at, &range)) {
-        at = range.base;
-        if (range.device != device) continue;
-        if (range.kind == KL_CUDA_MEMORY_POOL)
-            kl_cuda_pool_free_now(range.base);
-        else if (kl_cuda_ranges_remove(range.base, kinds, &range))
-            kl_cuda_release(&range);
-    }
-    kl_cuda_pools_reset(device);
 }
 
 /* ---- of the host ---- */

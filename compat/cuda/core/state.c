@@ -2,7 +2,6 @@
 #include "compat/cuda/core/state.h"
 
 #include "base/atomic.h"
-#include "compat/cuda/core/device.h"
 
 #include <pthread.h>
 
@@ -10,7 +9,6 @@ enum { DEPTH = 64, UNKNOWN = -1 };
 
 static struct kl_cuda_context primary[KL_CUDA_DEVICES];
 static _Atomic int failure[KL_CUDA_DEVICES];
-static _Atomic bool used, forked;
 
 static _Thread_local struct {
     struct kl_cuda_context *stack[DEPTH];
@@ -19,32 +17,6 @@ static _Thread_local struct {
     int inside; /* functions of streams, one within the other */
 } thread;
 
-/* ---- the process ---- */
-
-static void in_child(void)
-{
-    if (kl_load_relaxed(&used)) kl_store_relaxed(&forked, true);
-}
-
-static void watch_forks(void)
-{
-    for (int i = 0; i < KL_CUDA_DEVICES; i++) primary[i] = (struct kl_cuda_context){.device = i, .primary = true};
-    pthread_atfork(NULL, NULL, in_child);
-}
-
-cudaError_t kl_cuda_ready(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    int count;
-
-    if (kl_load_relaxed(&forked)) return cudaErrorInitializationError;
-    pthread_once(&once, watch_forks);
-    KL_CUDA_TRY(kl_cuda_device_count(&count));
-    if (!count) return cudaErrorNoDevice;
-    if (!kl_load_relaxed(&used)) kl_store_relaxed(&used, true);
-    return cudaSuccess;
-}
-
 /* ---- the thread's context ---- */
 
 struct kl_cuda_context *kl_cuda_context(void)
@@ -52,8 +24,16 @@ struct kl_cuda_context *kl_cuda_context(void)
     return thread.depth ? thread.stack[thread.depth - 1] : NULL;
 }
 
+static void number_primary(void)
+{
+    for (int i = 0; i < KL_CUDA_DEVICES; i++) primary[i] = (struct kl_cuda_context){.device = i, .primary = true};
+}
+
 struct kl_cuda_context *kl_cuda_primary(int device)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, number_primary);
     return &primary[device];
 }
 
@@ -107,7 +87,7 @@ struct kl_cuda_context *kl_cuda_context_pop(void)
 
 void kl_cuda_activate(int device)
 {
-    struct kl_cuda_context *context = &primary[device];
+    struct kl_cuda_context *context = kl_cuda_primary(device);
 
     if (!__atomic_load_n(&context->alive, __ATOMIC_RELAXED)) __atomic_store_n(&context->alive, true, __ATOMIC_RELAXED);
 }
@@ -115,7 +95,7 @@ void kl_cuda_activate(int device)
 static void use_primary(int device)
 {
     kl_cuda_activate(device);
-    kl_cuda_context_set(&primary[device]);
+    kl_cuda_context_set(kl_cuda_primary(device));
 }
 
 void kl_cuda_set_in_callback(bool inside)

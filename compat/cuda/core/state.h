@@ -11,18 +11,11 @@
 #ifndef KL_CUDA_STATE_H
 #define KL_CUDA_STATE_H
 
-#include "compat/cuda/include/driver_types.h"
+#include "compat/cuda/core/device.h"
+#include "compat/cuda/core/result.h"
 #include "include/kolo.h"
 
 #include <stdbool.h>
-
-#define KL_CUDA_DEVICES 128 /* the most visible devices */
-
-#define KL_CUDA_TRY(expr)                                                                                              \
-    do {                                                                                                               \
-        cudaError_t kl_cuda_try_rc = (expr);                                                                           \
-        if (kl_cuda_try_rc) return kl_cuda_try_rc;                                                                     \
-    } while (0)
 
 /* ---- contexts ---- */
 
@@ -35,10 +28,7 @@ struct kl_cuda_context {
     unsigned flags;
 };
 
-/** May calls be made? 0, 3 in a forked child, 100 without devices. */
-cudaError_t kl_cuda_ready(void);
-
-/** The same, and the thread has a current device; returns its failure. Most calls begin with this. */
+/** May calls be made (kl_cuda_ready), and the thread has a current device; returns its failure. Most calls begin with this. */
 cudaError_t kl_cuda_enter(void);
 
 /** Enter or leave a function that a stream calls. It must not call CUDA: calls that would wait for themselves return 800. */

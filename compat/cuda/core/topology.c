@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/core/topology.h"
 
+#include "compat/cuda/core/device.h"
 #include "topo/config.h"
 #include "topo/machine.h"
 #include "topo/paths.h"
@@ -117,6 +118,8 @@ static void read_gpu(const struct kl_xml *xml, int gpu, struct kl_cuda_device *d
     for (int c = kl_xml_child(xml, gpu, "nvlink"); c != KL_XML_NONE; c = kl_xml_next_same(xml, c)) add_links(xml, c, d);
 }
 
+static int described; /* devices */
+
 ncclResult_t kl_cuda_topology_describe(struct kl_cuda_device *list, int count)
 {
     struct source s;
@@ -133,6 +136,7 @@ ncclResult_t kl_cuda_topology_describe(struct kl_cuda_device *list, int count)
     }
     kl_xml_free(document);
     close_source(&s);
+    if (!rc) described = count;
     return rc;
 }
 
@@ -142,12 +146,10 @@ static struct kl_topo *graph;
 
 static void find_paths(void)
 {
-    const struct kl_cuda_device *list;
     struct kl_xml *document = NULL;
     struct source s;
-    int count;
 
-    if (kl_cuda_host_devices(&list, &count) || !count || open_source(&s, count)) return;
+    if (!described || open_source(&s, described)) return;
     if (kl_machine_whole(&s.machine, &s.options, &graph, &document)) graph = NULL;
     kl_xml_free(document);
     close_source(&s);

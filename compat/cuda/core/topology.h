@@ -5,7 +5,9 @@
 #ifndef KL_CUDA_TOPOLOGY_H
 #define KL_CUDA_TOPOLOGY_H
 
-#include "compat/cuda/core/device.h"
+#include "include/nccl.h"
+
+struct kl_cuda_device;
 
 /** Fill in place, kind and NVLinks of `count` devices. Other fields stay. */
 ncclResult_t kl_cuda_topology_describe(struct kl_cuda_device *list, int count);

@@ -33,3 +33,11 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuui
     if (found) *found = status;
     return found || !status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
+
+#undef cuGetProcAddress
+__attribute__((visibility("default"))) CUresult cuGetProcAddress(const char *symbol, void **function, int version,
+                                                                 cuuint64_t flags);
+CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
+{
+    return cuGetProcAddress_v2(symbol, function, version, flags, NULL);
+}

@@ -19,7 +19,6 @@
 #undef cuStreamWaitValue64
 #undef cuStreamWriteValue64
 #undef cuCtxCreate
-#undef cuGetProcAddress
 
 #define OLDER(name, parameters, call)                                                                                  \
     __attribute__((visibility("default"))) CUresult name parameters;                                                   \
@@ -52,5 +51,3 @@ OLDER(cuStreamWaitValue64, (CUstream stream, CUdeviceptr ptr, cuuint64_t value, 
       cuStreamWaitValue64_v2(stream, ptr, value, flags))
 OLDER(cuStreamWriteValue64, (CUstream stream, CUdeviceptr ptr, cuuint64_t value, unsigned flags),
       cuStreamWriteValue64_v2(stream, ptr, value, flags))
-OLDER(cuGetProcAddress, (const char *symbol, void **function, int version, cuuint64_t flags),
-      cuGetProcAddress_v2(symbol, function, version, flags, NULL))

@@ -101,12 +101,8 @@ int __koloCooperative(void)
     return kl_worker_here && kl_grid_launch(kl_worker_here->grid)->cooperative;
 }
 
-void __koloGridBarrier(const char *file, int line)
+void kl_barrier_of_grid(struct kl_worker *w, const char *file, int line)
 {
-    struct kl_worker *w = kl_worker_here;
-
-    if (!__koloCooperative())
-        __koloTrap("grid-wide barrier in a kernel that was not launched with cudaLaunchCooperativeKernel");
     arrive(w, &w->barrier[KL_GRID_BARRIER], 0, 0);
     (void)wait_at(w, &w->barrier[KL_GRID_BARRIER], file, line);
 }

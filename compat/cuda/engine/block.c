@@ -9,26 +9,6 @@
 /* Polls of other threads' data before a thread yields: yields are rare enough to cost nothing if it does not wait. */
 enum { PATIENCE = 256, YIELDS_OF_BLOCK = 4096 };
 
-KL_ENGINE_EXPORT __thread struct kl_engine_dim __koloThreadIdx __attribute__((tls_model("initial-exec")));
-KL_ENGINE_EXPORT __thread struct kl_engine_dim __koloBlockIdx __attribute__((tls_model("initial-exec")));
-KL_ENGINE_EXPORT __thread struct kl_engine_dim __koloBlockDim __attribute__((tls_model("initial-exec")));
-KL_ENGINE_EXPORT __thread struct kl_engine_dim __koloGridDim __attribute__((tls_model("initial-exec")));
-KL_ENGINE_EXPORT __thread void *__koloShared;
-KL_ENGINE_EXPORT __thread int __koloImage;
-KL_ENGINE_EXPORT __thread int __koloPatience;
-
-__thread struct kl_worker *kl_worker_here;
-
-void kl_list_push(struct kl_worker *worker, struct kl_list *list, uint32_t thread)
-{
-    worker->fibre[thread].next = KL_NO_THREAD;
-    if (list->first == KL_NO_THREAD)
-        list->first = (uint16_t)thread;
-    else
-        worker->fibre[list->last].next = (uint16_t)thread;
-    list->last = (uint16_t)thread;
-}
-
 void kl_block_ready(struct kl_worker *worker, uint32_t thread)
 {
     worker->waiting--;

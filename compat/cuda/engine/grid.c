@@ -17,50 +17,12 @@
 
 enum { IDLE_MS = 200, HELPERS_MAX = 512, SHARED_MAX = 1 << 20 };
 
-struct kl_grid {
-    const struct kl_engine_launch *launch;
-    uint64_t blocks;
-    _Atomic uint64_t next; /* the next block to take */
-    _Atomic int error;
-    unsigned helpers; /* under the pool's lock, as the next two */
-    struct kl_grid *link;
-    bool starved;
-    /* of a cooperative grid */
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
-    uint64_t live, waiting, turn;
-    bool open; /* the threads of all blocks are there */
-};
-
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t work, done;
     struct kl_grid *grids;
     unsigned helpers, idle;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
-
-const struct kl_engine_launch *kl_grid_launch(const struct kl_grid *grid)
-{
-    return grid->launch;
-}
-
-bool kl_grid_failed(const struct kl_grid *grid)
-{
-    return kl_load_relaxed(&grid->error) != KL_CUDA_SUCCESS;
-}
-
-bool kl_grid_fail(struct kl_grid *grid, int error)
-{
-    int none = KL_CUDA_SUCCESS;
-    bool first = kl_cas_acq_rel(&grid->error, &none, error);
-
-    if (grid->launch->cooperative && grid->blocks > 1) {
-        (void)pthread_mutex_lock(&grid->lock);
-        (void)pthread_cond_broadcast(&grid->moved);
-        (void)pthread_mutex_unlock(&grid->lock);
-    }
-    return first;
-}
 
 /* ---- blocks ---- */
 
@@ -180,7 +142,7 @@ static void call_helpers(uint64_t wanted, unsigned limit)
     }
 }
 
-void kl_grid_add_worker(struct kl_grid *grid)
+static void add_worker(struct kl_grid *grid)
 {
     if (grid->launch->cooperative || !has_blocks(grid)) return;
     (void)pthread_mutex_lock(&pool.lock);
@@ -232,23 +194,6 @@ static void run_shared(struct kl_grid *grid)
 }
 
 /* ---- cooperative grids ---- */
-
-bool kl_grid_barrier(struct kl_grid *grid)
-{
-    uint64_t turn;
-
-    if (grid->blocks == 1) return true;
-    (void)pthread_mutex_lock(&grid->lock);
-    turn = grid->turn;
-    if (++grid->waiting >= grid->live) {
-        grid->waiting = 0;
-        grid->turn++;
-        (void)pthread_cond_broadcast(&grid->moved);
-    }
-    while (turn == grid->turn && !kl_grid_failed(grid)) (void)pthread_cond_wait(&grid->moved, &grid->lock);
-    (void)pthread_mutex_unlock(&grid->lock);
-    return !kl_grid_failed(grid);
-}
 
 /* Do not wait for a finished block. */
 static void leave_grid(struct kl_grid *grid)
@@ -337,7 +282,7 @@ static bool is_possible(const struct kl_engine_launch *l)
 int kl_engine_run(const struct kl_engine_launch *launch)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    struct kl_grid grid = {.launch = launch};
+    struct kl_grid grid = {.launch = launch, .add_worker = add_worker};
     int rc, pending = __koloPending;
 
     if (!is_possible(launch)) return KL_CUDA_CONFIGURATION;
@@ -356,9 +301,4 @@ int kl_engine_run(const struct kl_engine_launch *launch)
         run_shared(&grid);
     __koloPending = pending;
     return kl_load_acquire(&grid.error);
-}
-
-bool kl_engine_inside(void)
-{
-    return kl_worker_here != NULL;
 }

@@ -7,9 +7,24 @@
 
 #include "compat/cuda/engine/engine.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 
-struct kl_grid;
+struct kl_grid {
+    const struct kl_engine_launch *launch;
+    uint64_t blocks;
+    _Atomic uint64_t next; /* the next block to take */
+    _Atomic int error;
+    void (*add_worker)(struct kl_grid *grid);
+    unsigned helpers; /* under the pool's lock, as the next two */
+    struct kl_grid *link;
+    bool starved;
+    /* of a cooperative grid */
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    uint64_t live, waiting, turn;
+    bool open; /* the threads of all blocks are there */
+};
 
 const struct kl_engine_launch *kl_grid_launch(const struct kl_grid *grid);
 

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/engine/grid.h"
 #include "compat/cuda/engine/worker.h"
-#include "compat/cuda/include/kolo_cuda/abi.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-extern __thread struct kl_engine_dim __koloThreadIdx __attribute__((tls_model("initial-exec")));
 
 enum { TEXT = 4096 };
 
@@ -98,60 +93,14 @@ void kl_report_deadlock(const struct kl_worker *w)
     tell(text, n);
 }
 
-void __koloTrap(const char *why)
+void kl_report_assertion(const struct kl_worker *w, const char *expression, const char *file, unsigned line,
+                         const char *function)
 {
-    struct kl_worker *w = kl_worker_here;
-
-    if (!w) {
-        fprintf(stderr, "kolo: %s, outside of a kernel\n", why);
-        abort();
-    }
-    kl_report(w, "%s", why);
-    kl_block_abandon(w, KL_CUDA_LAUNCH);
-}
-
-void __koloExit(void)
-{
-    if (!kl_worker_here) exit(0);
-    kl_block_exit(kl_worker_here);
-}
-
-void __koloAssert(const char *expression, const char *file, unsigned line, const char *function)
-{
-    struct kl_worker *w = kl_worker_here;
     struct kl_engine_dim t = __koloThreadIdx;
     char text[TEXT];
 
-    if (!w) {
-        fprintf(stderr, "%s:%u: %s: Assertion `%s' failed.\n", file, line, function, expression);
-        abort();
-    }
     if (!kl_grid_failed(w->grid))
         tell(text,
              snprintf(text, sizeof text, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n",
                       file, line, function, w->block.x, w->block.y, w->block.z, t.x, t.y, t.z, expression));
-    kl_block_abandon(w, KL_CUDA_ASSERT);
-}
-
-void __koloYield(void)
-{
-    if (kl_worker_here) kl_block_yield(kl_worker_here);
-}
-
-static uint64_t nanoseconds(clockid_t clock)
-{
-    struct timespec t;
-
-    (void)clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
-}
-
-uint64_t __koloClock(void)
-{
-    return nanoseconds(CLOCK_MONOTONIC);
-}
-
-uint64_t __koloNanoseconds(void)
-{
-    return nanoseconds(CLOCK_REALTIME);
 }

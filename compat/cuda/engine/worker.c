@@ -2,12 +2,23 @@
 #include "compat/cuda/engine/worker.h"
 
 #include "compat/cuda/engine/fault.h"
+#include "compat/cuda/include/kolo_cuda/abi.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 enum { MORE = 64 << 10, STACK_MIN = 64 << 10, STACK_DEFAULT = 256 << 10, PAGE = 4096 };
+
+KL_ENGINE_EXPORT __thread struct kl_engine_dim __koloThreadIdx __attribute__((tls_model("initial-exec")));
+KL_ENGINE_EXPORT __thread struct kl_engine_dim __koloBlockIdx __attribute__((tls_model("initial-exec")));
+KL_ENGINE_EXPORT __thread struct kl_engine_dim __koloBlockDim __attribute__((tls_model("initial-exec")));
+KL_ENGINE_EXPORT __thread struct kl_engine_dim __koloGridDim __attribute__((tls_model("initial-exec")));
+KL_ENGINE_EXPORT __thread void *__koloShared;
+KL_ENGINE_EXPORT __thread int __koloImage;
+KL_ENGINE_EXPORT __thread int __koloPatience;
+
+__thread struct kl_worker *kl_worker_here;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kl_worker *store;
@@ -77,4 +88,9 @@ void kl_engine_set_stack_bytes(size_t bytes)
 {
     bytes = (bytes + PAGE - 1) / PAGE * PAGE;
     kl_store_relaxed(&stack_bytes, bytes < STACK_MIN ? STACK_MIN : bytes);
+}
+
+bool kl_engine_inside(void)
+{
+    return kl_worker_here != NULL;
 }

@@ -109,6 +109,12 @@ struct kl_worker {
     struct kl_fibre fibre[KL_BLOCK_THREADS];
 };
 
+/** Indices and extents of the running thread of a kernel, under the names that kernels use. */
+extern __thread struct kl_engine_dim __koloThreadIdx __attribute__((tls_model("initial-exec")));
+extern __thread struct kl_engine_dim __koloBlockIdx __attribute__((tls_model("initial-exec")));
+extern __thread struct kl_engine_dim __koloBlockDim __attribute__((tls_model("initial-exec")));
+extern __thread struct kl_engine_dim __koloGridDim __attribute__((tls_model("initial-exec")));
+
 /** The worker that runs a block in this thread, NULL outside of kernels. */
 extern __thread struct kl_worker *kl_worker_here __attribute__((tls_model("initial-exec")));
 
@@ -134,6 +140,9 @@ void kl_block_abandon(struct kl_worker *worker, int error) __attribute__((noretu
 /** End the running thread, from within it. */
 void kl_block_exit(struct kl_worker *worker) __attribute__((noreturn));
 
+/** The running thread waits for all threads of a cooperative grid. */
+void kl_barrier_of_grid(struct kl_worker *worker, const char *file, int line);
+
 /** A thread is gone: release the threads that wait for it. */
 void kl_barrier_leave(struct kl_worker *worker);
 void kl_warp_leave(struct kl_worker *worker, uint32_t thread);
@@ -143,10 +152,22 @@ void kl_warp_stop(struct kl_worker *worker, uint32_t thread);
 void kl_warp_resume(struct kl_worker *worker, uint32_t thread);
 
 /** The list of those that may run. */
-void kl_list_push(struct kl_worker *worker, struct kl_list *list, uint32_t thread);
+static inline void kl_list_push(struct kl_worker *worker, struct kl_list *list, uint32_t thread)
+{
+    worker->fibre[thread].next = KL_NO_THREAD;
+    if (list->first == KL_NO_THREAD)
+        list->first = (uint16_t)thread;
+    else
+        worker->fibre[list->last].next = (uint16_t)thread;
+    list->last = (uint16_t)thread;
+}
 
 /** Write to stderr why a block ended: kernel, block, thread and `what`. */
 void kl_report(const struct kl_worker *worker, const char *what, ...) __attribute__((format(printf, 2, 3)));
+
+/** Write to stderr which assertion failed, and in which thread, as CUDA does. */
+void kl_report_assertion(const struct kl_worker *worker, const char *expression, const char *file, unsigned line,
+                         const char *function);
 
 /** Write to stderr which threads wait where, if none can run. */
 void kl_report_deadlock(const struct kl_worker *worker);

@@ -4,7 +4,7 @@
 #define KL_CUDART_BRANCH_H
 
 #include "compat/cuda/runtime/condition.h"
-#include "compat/cuda/runtime/steps.h"
+#include "compat/cuda/runtime/step_list.h"
 
 struct kl_cudart_branch;
 

@@ -7,6 +7,7 @@
 #include "compat/cuda/core/copy.h"
 
 #include "compat/cuda/core/device.h"
+#include "compat/cuda/runtime/array.h"
 #include "compat/cuda/runtime/copy.h"
 #include "compat/cuda/runtime/entry.h"
 

@@ -23,9 +23,6 @@ cudaError_t kl_cudart_from_symbol(void *to, const void *symbol, size_t bytes, si
 /** Where `bytes` of a variable of the current device are, from `offset` on. Errors: 1 it is smaller, 13. */
 cudaError_t kl_cudart_symbol_part(const void *symbol, size_t offset, size_t bytes, char **address);
 
-/** Where a place in an array is, and the bytes of its texels. False: there is no array. */
-bool kl_cudart_array_volume(cudaArray_const_t array, struct cudaPos at, struct kl_cuda_volume *volume, size_t *texel);
-
 /** The box that the parameters of a copy describe; with an array its width is in texels. */
 cudaError_t kl_cudart_box(const struct cudaMemcpy3DParms *p, struct kl_cuda_box *box);
 

@@ -14,11 +14,6 @@
 
 /* ---- life ---- */
 
-struct kl_cudart_graph *kl_cudart_graph_begun(cudaGraph_t graph)
-{
-    return kl_cuda_handle_find(KL_CUDA_GRAPH, graph);
-}
-
 struct kl_cudart_graph *kl_cudart_graph(cudaGraph_t graph)
 {
     struct kl_cudart_graph *g = kl_cudart_graph_begun(graph);

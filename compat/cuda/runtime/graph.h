@@ -12,6 +12,7 @@
 
 #include "compat/cuda/runtime/work.h"
 
+#include "compat/cuda/core/handle.h"
 #include "compat/cuda/core/state.h"
 
 struct kl_cudart_node {
@@ -67,7 +68,10 @@ struct kl_cudart_graph {
 struct kl_cudart_graph *kl_cudart_graph(cudaGraph_t graph);
 
 /** Also one that is being captured. */
-struct kl_cudart_graph *kl_cudart_graph_begun(cudaGraph_t graph);
+static inline struct kl_cudart_graph *kl_cudart_graph_begun(cudaGraph_t graph)
+{
+    return kl_cuda_handle_find(KL_CUDA_GRAPH, graph);
+}
 
 struct kl_cudart_graph *kl_cudart_graph_make(void);
 void kl_cudart_graph_free(struct kl_cudart_graph *graph);

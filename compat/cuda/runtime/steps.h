@@ -8,17 +8,7 @@
 #define KL_CUDART_STEPS_H
 
 #include "compat/cuda/runtime/graph.h"
-
-struct kl_cudart_step {
-    koloGraphExec_t graph; /* NULL: an event */
-    cudaEvent_t event;
-    bool waits; /* for it; else it is recorded */
-};
-
-struct kl_cudart_steps {
-    struct kl_cudart_step *step;
-    size_t n;
-};
+#include "compat/cuda/runtime/step_list.h"
 
 /** On failure there is none. */
 cudaError_t kl_cudart_steps_build(struct kl_cudart_steps *steps, const struct kl_cudart_graph *graph);

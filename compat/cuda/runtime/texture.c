@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** texture.c - arrays, and texture and surface objects: descriptions that kernels read (kolo_cuda/texture.h). */
 #include "compat/cuda/core/memory.h"
-#include "compat/cuda/include/kolo_cuda/texture.h"
+#include "compat/cuda/runtime/array.h"
 #include "compat/cuda/runtime/copy.h"
 #include "compat/cuda/runtime/entry.h"
 
 #include <stdlib.h>
-
-struct cudaArray {
-    struct koloCudaTexture view;
-    struct cudaChannelFormatDesc format;
-    struct cudaExtent extent; /* as it was asked for */
-    unsigned flags;
-};
 
 /* ---- arrays ---- */
 
@@ -27,11 +20,6 @@ static bool read_format(const struct cudaChannelFormatDesc *f, struct koloCudaTe
     return (f->x == 8 || f->x == 16 || f->x == 32) && channels && channels != 3 && (channels < 2 || f->y == f->x) &&
            (channels < 4 || (f->z == f->x && f->w == f->x)) && f->f >= cudaChannelFormatKindSigned &&
            f->f <= cudaChannelFormatKindFloat && (f->f != cudaChannelFormatKindFloat || f->x > 8);
-}
-
-static size_t texel_bytes(const struct koloCudaTexture *view)
-{
-    return (size_t)view->bits / 8 * (size_t)view->channels;
 }
 
 static cudaError_t make_array(cudaArray_t *array, const struct cudaChannelFormatDesc *format, struct cudaExtent e,
@@ -53,7 +41,7 @@ static cudaError_t make_array(cudaArray_t *array, const struct cudaChannelFormat
     a->view.size[1] = e.height ? (int)e.height : 1;
     a->view.size[2] = e.depth ? (int)e.depth : 1;
     cudaError_t rc = read_format(format, &a->view) ? cudaSuccess : cudaErrorInvalidChannelDescriptor;
-    a->view.pitch = e.width * texel_bytes(&a->view);
+    a->view.pitch = e.width * kl_cudart_texel_bytes(&a->view);
     a->view.slice = a->view.pitch * (size_t)a->view.size[1];
     if (!rc)
         rc = kl_cuda_alloc(kl_cuda_current(), KL_CUDA_MEMORY_DEVICE, a->view.slice * (size_t)a->view.size[2], 0, NULL,
@@ -108,19 +96,6 @@ cudaError_t cudaGetChannelDesc(struct cudaChannelFormatDesc *format, cudaArray_c
     return cudaSuccess;
 }
 KL_CUDART_ENTRY(cudaGetChannelDesc);
-
-bool kl_cudart_array_volume(cudaArray_const_t array, struct cudaPos at, struct kl_cuda_volume *volume, size_t *texel)
-{
-    if (!array) return false;
-    *texel = texel_bytes(&array->view);
-    *volume = (struct kl_cuda_volume){.base = array->view.base,
-                                      .pitch = array->view.pitch,
-                                      .height = (size_t)array->view.size[1],
-                                      .x = at.x * *texel,
-                                      .y = at.y,
-                                      .z = at.z};
-    return true;
-}
 
 /* Rows of memory to or from an array, at x (bytes) and y. */
 static cudaError_t copy_rows(cudaArray_const_t array, size_t x, size_t y, void *to, const void *from, size_t pitch,
@@ -191,7 +166,7 @@ static cudaError_t read_resource(const struct cudaResourceDesc *r, struct koloCu
     case cudaResourceTypeLinear:
         if (!r->res.linear.devPtr || !read_format(&r->res.linear.desc, view)) return cudaErrorInvalidValue;
         view->base = r->res.linear.devPtr;
-        view->size[0] = (int)(r->res.linear.sizeInBytes / texel_bytes(view));
+        view->size[0] = (int)(r->res.linear.sizeInBytes / kl_cudart_texel_bytes(view));
         return cudaSuccess;
     case cudaResourceTypePitch2D:
         if (!r->res.pitch2D.devPtr || !read_format(&r->res.pitch2D.desc, view)) return cudaErrorInvalidValue;

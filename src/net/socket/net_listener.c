@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "bootstrap/handshake_io.h"
 #include "net/socket/watch.h"
 #include "os/fault_inject.h"
 
@@ -13,9 +14,7 @@
 #include <unistd.h>
 
 enum {
-    PATIENCE_MS = 5000,  /* for a handshake */
-    MAX_STRANGERS = 256, /* in a handshake */
-    AT_A_TIME = 64,      /* accepted before others are served */
+    AT_A_TIME = 64, /* accepted before others are served */
 };
 
 struct stranger {
@@ -188,10 +187,10 @@ static void receive(struct kl_net_listener *d, int fd)
         return;
     }
     kl_socket_handshake_host(&s->opening, fd, &d->me, &d->key, d->crypt);
-    s->deadline = kl_deadline_in_ms(PATIENCE_MS);
+    s->deadline = kl_deadline_in_ms(KL_HANDSHAKE_MS);
     while (*last) last = &(*last)->next;
     *last = s;
-    if (++d->nstrangers > MAX_STRANGERS) drop_oldest(d);
+    if (++d->nstrangers > KL_HANDSHAKES_MAX) drop_oldest(d);
 }
 
 ncclResult_t kl_net_listener_progress(struct kl_net_listener *d)

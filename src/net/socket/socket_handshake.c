@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/socket/socket_handshake.h"
 
+#include "bootstrap/handshake_io.h"
 #include "net/socket/cipher.h"
-#include "os/fault_inject.h"
 #include "os/socket.h"
 
 #include <errno.h>
@@ -38,25 +38,17 @@ uint32_t kl_socket_handshake_events(const struct kl_socket_handshake *o)
     return o->stage == KL_HANDSHAKE_CONNECTS ? EPOLLOUT : o->stage == KL_HANDSHAKE_DONE ? 0 : EPOLLIN;
 }
 
-/* A new socket has room for these few bytes, or is dead. */
 static bool say(const struct kl_socket_handshake *o, const void *bytes, size_t n)
 {
-    return send(o->fd, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n;
+    return !kl_handshake_say(o->fd, bytes, n);
 }
 
 /* Read until `whole` bytes of the current message are here. */
 static enum kl_socket_handshake_result hear(struct kl_socket_handshake *o, size_t whole)
 {
-    while (o->have < whole) {
-        ssize_t n = kl_inject_recv(o->fd, o->in + o->have, whole - o->have, MSG_DONTWAIT);
+    enum kl_io io = kl_handshake_hear(o->fd, o->in, &o->have, whole);
 
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? KL_HANDSHAKE_PENDING : KL_HANDSHAKE_LOST;
-        errno = 0;
-        if (!n) return KL_HANDSHAKE_LOST;
-        o->have += (size_t)n;
-    }
-    return KL_HANDSHAKE_OK;
+    return !io ? KL_HANDSHAKE_OK : io == KL_IO_TIMEOUT ? KL_HANDSHAKE_PENDING : KL_HANDSHAKE_LOST;
 }
 
 static void await(struct kl_socket_handshake *o, enum kl_socket_handshake_stage stage)
