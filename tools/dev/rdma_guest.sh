@@ -11,6 +11,8 @@ mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev; m
 mkdir -p /dev/shm; mount -t tmpfs shm /dev/shm
 me=$(sed 's/.*kolo=\([a-z]*\).*/\1/' /proc/cmdline)
 
+collectives="all_reduce all_gather reduce_scatter broadcast reduce alltoall alltoallv gather scatter sendrecv barrier"
+
 clock() { # now: hundredths of a second
     read -r now rest </proc/uptime
     now=${now%.*}${now#*.}
@@ -66,22 +68,20 @@ load_modules() {
 
 # ---- one machine: the ranks share its device ----
 
-collective() { # collective NAME RANKS HOSTS OPTIONS...: over RDMA, and over sockets beside it
-    local name=$1 ranks=$2 hosts=$3 net
-    shift 3
-    for net in IB Socket; do
-        check "$name, $ranks ranks, $hosts hosts, $net" env NCCL_NET=$net NCCL_DEBUG=WARN kolo perf "$name" --np "$ranks" --hosts "$hosts" "$@" -n 1 -w 0
-        echo "RDMA-TIME $name, $ranks ranks, $hosts hosts, $net: $(last_time) us"
-    done
+perf() { # perf NET NAME RANKS HOSTS SIZES...
+    local net=$1 name=$2 ranks=$3 hosts=$4
+    shift 4
+    check "$name, $ranks ranks, $hosts hosts, $net" env NCCL_NET=$net NCCL_DEBUG=WARN kolo perf "$name" --np "$ranks" --hosts "$hosts" "$@" -n 1 -w 0
+    echo "RDMA-TIME $name, $ranks ranks, $hosts hosts, $net: $(last_time) us"
 }
 
-every_collective() {
-    local name
-    for name in all_reduce all_gather reduce_scatter broadcast reduce alltoall alltoallv gather scatter sendrecv barrier; do
-        collective $name 2 2 -b 40 -e 300K -f 87
-        collective $name 3 3 -b 600K -e 600K
+every_collective() { # on two hosts over sockets as well, for the time beside
+    local name net
+    for name in $collectives; do
+        for net in IB Socket; do perf $net $name 2 2 -b 40 -e 300K -f 87; done
     done
-    collective hypercube 4 2 -b 40 -e 300K -f 87
+    for name in $collectives; do perf IB $name 3 3 -b 100K -e 100K; done
+    perf IB hypercube 4 2 -b 40 -e 300K -f 87
 }
 
 # Rank 1 is killed when operations run; its peer's device would give up after an hour.
@@ -96,14 +96,14 @@ killed_peer() {
         case $line in
         *"Rank  1 "*"Pid "*) set -- ${line#*Pid } && pid=$1 ;;
         65536*) rows=$((rows + 1)) ;;
-        *"rank 0 "*"rank 1 "*) clock && seen=${seen:-$now} ;;
+        *"rank 0"*"rank 1 "*"is gone"* | *"rank 0"*"rank 1 "*closed*) clock && seen=${seen:-$now} ;;
         esac
         if [ -z "$dead" ] && [ "$rows" -eq 3 ] && kill -9 "$pid"; then clock && dead=$now; fi
     done </tmp/lines >/tmp/out
     [ -n "$seen" ]
     result $? "a killed peer" "$began"
     [ -z "$seen" ] || echo "RDMA-TIME a killed peer is noticed after $((seen - dead))0 ms"
-    grep -m 1 'rank 0 .*rank 1 ' /tmp/out | sed 's/^/RDMA-SAID /'
+    grep -m 1 'rank 0.*rank 1 ' /tmp/out | sed 's/^/RDMA-SAID /'
 }
 
 counters() { # the device's, that are not zero
@@ -122,9 +122,9 @@ one() {
     rdma link add rxe0 type rxe netdev d0
     export NCCL_SOCKET_IFNAME=d0
     shows "the device" rxe0 kolo topo
-    every_collective
     killed_peer
     says "a GID that is absent" "has no GID there, but" env NCCL_NET=IB NCCL_IB_GID_INDEX=9 NCCL_DEBUG=WARN kolo perf all_reduce --np 2 --hosts 2 -b 8 -e 8 -n 1
+    every_collective
     check "conformance of nets" verbs_test --hardware
     counters
 }
@@ -133,9 +133,9 @@ one() {
 
 port=29500
 
-job() { # job COMMAND...: this machine's rank; each job has a port of its own
+job() { # job COMMAND...: this machine's rank; each job has a port of its own, and all have one secret
     port=$((port + 1))
-    env RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=10.8.0.1 MASTER_PORT=$port NCCL_NET=IB NCCL_DEBUG=WARN "$@"
+    env KOLO_SECRET=wire RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=10.8.0.1 MASTER_PORT=$port NCCL_NET=IB NCCL_DEBUG=WARN "$@"
 }
 
 two() {
@@ -146,7 +146,7 @@ two() {
     /bin/ip link set eth0 up
     rdma link add rxe0 type rxe netdev eth0
     export NCCL_SOCKET_IFNAME=eth0
-    for name in all_reduce all_gather reduce_scatter broadcast reduce alltoall alltoallv gather scatter sendrecv barrier; do
+    for name in $collectives; do
         check "$name, 2 machines" job kolo perf $name -b 40 -e 300K -f 87 -n 1 -w 0
     done
     /bin/ip addr add "10.77.$rank.1/24" dev eth0 # no route leads from one to the other

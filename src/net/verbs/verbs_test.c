@@ -452,6 +452,15 @@ static int is_described(void)
     return net->properties(3, &p) != ncclInvalidArgument;
 }
 
+/* libibverbs knows speeds that the attributes of a port have no number for. */
+static int is_of_800_gbps(void)
+{
+    struct kl_net_properties p;
+
+    if (net->init() || net->properties(0, &p)) return 1;
+    return p.speed_mbps != 800000;
+}
+
 static int is_not_there(void)
 {
     ncclResult_t rc = net->init();
@@ -472,6 +481,7 @@ static void devices_and_why_not(void **state)
 {
     static const struct with
         three[] = {{"KOLO_VERBS_DEVICES", "3"}, {NULL, NULL}},
+        fast[] = {{"KOLO_VERBS_SPEED", "800000"}, {NULL, NULL}},
         none[] = {{"KOLO_VERBS_DEVICES", "0"}, {"EXPECTED", "no RDMA device"}, {NULL, NULL}},
         others[] = {{"NCCL_IB_HCA", "mlx5"}, {"EXPECTED", "kolo0:1 is not in NCCL_IB_HCA"}, {NULL, NULL}},
         down[] = {{"KOLO_VERBS_FAULT", "port_down:1"}, {"EXPECTED", "kolo0:1 is not active"}, {NULL, NULL}},
@@ -488,6 +498,7 @@ static void devices_and_why_not(void **state)
     (void)state;
     expect_under(NULL, starts);
     expect_under(three, is_described);
+    expect_under(fast, is_of_800_gbps);
     expect_under(none, is_not_there);
     expect_under(others, is_not_there);
     expect_under(down, is_not_there);
