@@ -149,6 +149,16 @@ VS_EXPORT int ibv_query_port(struct kl_ibv_context *context, uint8_t port, struc
     return 0;
 }
 
+/* In hundreds of Mb/s. */
+VS_EXPORT int ibv_query_port_speed(struct kl_ibv_context *context, uint32_t port, uint64_t *speed);
+VS_EXPORT int ibv_query_port_speed(struct kl_ibv_context *context, uint32_t port, uint64_t *speed)
+{
+    (void)context;
+    if (port != 1) return EINVAL;
+    *speed = (uint64_t)vs_settings()->speed_mbps / 100;
+    return 0;
+}
+
 /* ---- events ---- */
 
 VS_EXPORT int ibv_get_async_event(struct kl_ibv_context *context, struct kl_ibv_async_event *event);

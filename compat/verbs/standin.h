@@ -36,7 +36,7 @@ void vs_leave(void);
 /* ---- settings ---- */
 
 struct vs_settings {
-    int devices, mtu, inline_bytes;
+    int devices, mtu, inline_bytes, speed_mbps;
     uint32_t max_msg;
     bool infiniband;
     struct in_addr address;

@@ -4,13 +4,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MTU_4096 = 5 };
+enum { MTU_4096 = 5, SPEED_MBPS = 100000 };
 
 pthread_mutex_t vs_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -41,6 +42,7 @@ static struct vs_settings read_settings(void)
     struct vs_settings s = {.devices = number("KOLO_VERBS_DEVICES", 1, VS_MAX_DEVICES),
                             .mtu = number("KOLO_VERBS_MTU", MTU_4096, MTU_4096),
                             .inline_bytes = number("KOLO_VERBS_INLINE", 220, VS_MAX_INLINE),
+                            .speed_mbps = number("KOLO_VERBS_SPEED", SPEED_MBPS, INT_MAX),
                             .max_msg = (uint32_t)number("KOLO_VERBS_MAX_MSG", 1 << 30, 1 << 30),
                             .infiniband = link && !strcmp(link, "IB"),
                             .sysfs = sysfs ? sysfs : ""};

@@ -2,6 +2,7 @@
 #include "topo/rdma_ports.h"
 
 #include "base/parse.h"
+#include "net/verbs/mtu.h"
 #include "os/sysfs.h"
 
 #include <arpa/inet.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { ROCE_HEADERS = 78, MTU_LEAST = 256, MTU_MOST = 4096, MAX_PORTS_OF_CARD = 8 };
+enum { MAX_PORTS_OF_CARD = 8 };
 
 static int number(const char *dir, const char *name)
 {
@@ -71,7 +72,7 @@ static void read_mtu(const char *sysfs, const char *dir, struct kl_rdma_port *p)
     if (!kl_sysfs_text(dir, "gid_attrs/ndevs/0", p->netdev, sizeof p->netdev)) return;
     snprintf(path, sizeof path, "%s/class/net/%s", sysfs, p->netdev);
     p->netdev_mtu = number(path, "mtu");
-    for (int mtu = MTU_LEAST; mtu <= MTU_MOST && mtu + ROCE_HEADERS <= p->netdev_mtu; mtu *= 2) p->mtu = mtu;
+    p->mtu = kl_verbs_mtu_fitting(p->netdev_mtu);
 }
 
 static bool read_port(const char *sysfs, const char *card, const char *name, int port, struct kl_rdma_port *p)

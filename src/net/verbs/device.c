@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "net/verbs/mtu.h"
 #include "os/netif.h"
 #include "os/sysfs.h"
 
@@ -15,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-
-enum { MTU_LEAST = 128 };
 
 static struct {
     bool asked;
@@ -54,8 +53,8 @@ ncclResult_t kl_verbs_device_find(int i, struct kl_verbs_device **device)
 
 /* ---- arithmetic of ports ---- */
 
-/* Mb/s. */
-static int speed_of(const struct kl_ibv_port_attr *attr)
+/* Mb/s, by lanes. */
+static int speed_of_lanes(const struct kl_ibv_port_attr *attr)
 {
     static const int lane[] = {2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000, 200000};
     static const int lanes[] = {1, 4, 8, 12, 2};
@@ -65,9 +64,16 @@ static int speed_of(const struct kl_ibv_port_attr *attr)
     return lane[speed] * (width < (int)(sizeof lanes / sizeof lanes[0]) ? lanes[width] : 1);
 }
 
-int kl_verbs_mtu_bytes(int mtu)
+/* The newest speeds have no number in the port's attributes. */
+static int speed_of(struct kl_verbs_card *card, int port, const struct kl_ibv_port_attr *attr)
 {
-    return mtu >= 1 && mtu <= 5 ? MTU_LEAST << mtu : 0;
+    const struct kl_verbs_library *v = process.library;
+    uint64_t hundreds = 0;
+
+    if (v->query_port_speed && !v->query_port_speed(card->context, (uint32_t)port, &hundreds) && hundreds &&
+        hundreds <= INT_MAX / 100)
+        return (int)hundreds * 100;
+    return speed_of_lanes(attr);
 }
 
 /* ---- finding them ---- */
@@ -99,7 +105,7 @@ static void describe(struct kl_verbs_device *d, const char *card_path, int port)
     snprintf(link, sizeof link, "%.*s/device", PATH_MAX - 16, card_path);
     if (*card_path && realpath(link, path)) d->pci_path = strdup(path); /* for the life of the process */
     d->port = (uint8_t)port;
-    d->speed_mbps = speed_of(&d->attr);
+    d->speed_mbps = speed_of(d->card, port, &d->attr);
     kl_verbs_counters_read(d->sysfs, &d->before);
 }
 
@@ -190,6 +196,7 @@ static void log_devices(void)
         KL_INFO(KL_INIT | KL_NET, "NET/IB : [%d]%s:%d/%s %d Mb/s, MTU %d", i, d->card->context->device->name, d->port,
                 d->attr.link_layer == KL_IBV_LINK_INFINIBAND ? "IB" : "RoCE", d->speed_mbps,
                 kl_verbs_mtu_bytes(d->attr.active_mtu));
+        kl_verbs_mtu_warn(d);
     }
 }
 

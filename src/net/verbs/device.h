@@ -63,7 +63,4 @@ void kl_verbs_device_events(const struct kl_verbs_device *d);
 /** "; the limit of locked memory is 8192 KiB (ulimit -l): ..." where that may be the cause of `err`, or "". */
 const char *kl_verbs_memlock_hint(int err, char *text, size_t bytes);
 
-/** Bytes of an MTU, 256 to 4096. */
-int kl_verbs_mtu_bytes(int mtu);
-
 #endif

@@ -6,6 +6,7 @@
 #include "bootstrap/wire.h"
 #include "net/socket/connect_request.h"
 #include "net/socket/net_listener.h"
+#include "net/verbs/mtu.h"
 #include "net/verbs/queue.h"
 #include "os/fault_inject.h"
 

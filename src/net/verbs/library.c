@@ -11,11 +11,16 @@
 struct row {
     const char *name;
     size_t offset;
+    bool may_lack;
 };
 
 #define ROW(f)                                                                                                         \
     {                                                                                                                  \
-        "ibv_" #f, offsetof(struct kl_verbs_library, f)                                                                \
+        "ibv_" #f, offsetof(struct kl_verbs_library, f), false                                                         \
+    }
+#define OPTIONAL_ROW(f)                                                                                                \
+    {                                                                                                                  \
+        "ibv_" #f, offsetof(struct kl_verbs_library, f), true                                                          \
     }
 
 static const struct row rows[] = {
@@ -44,6 +49,7 @@ static const struct row rows[] = {
     ROW(ack_async_event),
     ROW(wc_status_str),
     ROW(event_type_str),
+    OPTIONAL_ROW(query_port_speed),
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -73,7 +79,7 @@ static ncclResult_t fill(void *handle)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         void *symbol = dlsym(handle, rows[i].name);
-        if (!symbol)
+        if (!symbol && !rows[i].may_lack)
             return KL_FAIL(ncclSystemError, "libibverbs has no function %s; use one of rdma-core", rows[i].name);
         memcpy((char *)&loaded + rows[i].offset, &symbol, sizeof symbol);
     }

@@ -39,6 +39,7 @@ struct kl_verbs_library {
     void (*ack_async_event)(struct kl_ibv_async_event *event);
     const char *(*wc_status_str)(int status);
     const char *(*event_type_str)(int event);
+    int (*query_port_speed)(struct kl_ibv_context *context, uint32_t port, uint64_t *hundreds); /* NULL: an older one */
 };
 
 /** The table, loaded at the first call; `file` "": the usual names. ncclSystemError: the reason. */

@@ -47,7 +47,18 @@ static bool is_drained(const struct kl_verbs_link *l)
     return true;
 }
 
-/* In the error state every request completes, the device has then finished with its memory. */
+/* Behind all other requests, so that its completion means that the device has done with them: in the error state it is flushed at once.
+ * Requests without a signal that have succeeded never say so. */
+static void post_mark(struct kl_verbs_queue *q, int queue)
+{
+    struct kl_ibv_send_wr wr = {.wr_id = kl_verbs_wr_id_encode(KL_VERBS_WR_SEND, queue, q->posted),
+                                .opcode = KL_IBV_WRITE,
+                                .send_flags = KL_IBV_SEND_SIGNALED},
+                          *bad;
+
+    if (q->done < q->posted && !q->qp->context->post_send(q->qp, &wr, &bad)) q->posted++;
+}
+
 static void drain(struct kl_verbs_link *l)
 {
     uint64_t deadline = kl_deadline_in_ms(DRAIN_MS);
@@ -62,20 +73,30 @@ static void drain(struct kl_verbs_link *l)
     }
 }
 
+static void destroy_queues(struct kl_verbs_link *l)
+{
+    for (int i = 0; i < KL_VERBS_QPS_MAX; i++) {
+        if (l->queue[i].qp) kl_verbs()->destroy_qp(l->queue[i].qp);
+        l->queue[i].qp = NULL;
+    }
+}
+
+/* Afterwards the device accesses no memory of the link or of its requests: they are complete, or its queue pairs are gone. */
 static void stop_queues(struct kl_verbs_link *l)
 {
     struct kl_ibv_qp_attr attr = {.qp_state = KL_IBV_QPS_ERR};
 
     for (int i = 0; i < l->nqueues; i++) (void)kl_verbs()->modify_qp(l->queue[i].qp, &attr, KL_IBV_QP_STATE);
+    for (int i = 0; i < l->nqueues; i++) post_mark(&l->queue[i], i);
     if (l->cq) drain(l);
+    if (!is_drained(l)) destroy_queues(l);
 }
 
 static void free_queues(struct kl_verbs_link *l)
 {
     const struct kl_verbs_library *v = kl_verbs();
 
-    for (int i = 0; i < KL_VERBS_QPS_MAX; i++)
-        if (l->queue[i].qp) v->destroy_qp(l->queue[i].qp);
+    destroy_queues(l);
     if (l->events) v->ack_cq_events(l->cq, l->events);
     if (l->cq) v->destroy_cq(l->cq);
     if (l->channel) v->destroy_comp_channel(l->channel);
@@ -113,7 +134,7 @@ static void free_stage(struct kl_verbs_stage *s)
 void kl_verbs_link_free(struct kl_verbs_link *l)
 {
     if (!l) return;
-    stop_queues(l);
+    if (!l->failed) stop_queues(l);
     free_queues(l);
     free_stage(&l->stage_out);
     free_stage(&l->stage_in);

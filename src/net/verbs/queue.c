@@ -46,7 +46,7 @@ static int create_pair(const struct kl_verbs_link *l, struct kl_verbs_queue *q)
     for (uint32_t bytes = INLINE_BYTES;; bytes /= 2) {
         struct kl_ibv_qp_init_attr init = {.send_cq = l->cq,
                                            .recv_cq = l->cq,
-                                           .cap = {.max_send_wr = KL_VERBS_SQ,
+                                           .cap = {.max_send_wr = KL_VERBS_SQ + 1, /* and one when it ends */
                                                    .max_recv_wr = KL_VERBS_RQ,
                                                    .max_send_sge = 1,
                                                    .max_recv_sge = 1,
@@ -94,7 +94,7 @@ static ncclResult_t create_completions(struct kl_verbs_link *l, int n)
     if (!l->channel) return lacks(l, "a completion channel", errno);
     int flags = fcntl(l->channel->fd, F_GETFL);
     if (flags < 0 || fcntl(l->channel->fd, F_SETFL, flags | O_NONBLOCK)) return lacks(l, "a channel", errno);
-    l->cq = v->create_cq(context, n * (KL_VERBS_SQ + KL_VERBS_RQ), NULL, l->channel, 0);
+    l->cq = v->create_cq(context, n * (KL_VERBS_SQ + 1 + KL_VERBS_RQ), NULL, l->channel, 0);
     return l->cq ? ncclSuccess : lacks(l, "a completion queue", errno);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The choice of a GID, and the records between two ends. */
 #include "net/verbs/gid.h"
+#include "net/verbs/mtu.h"
 #include "net/verbs/record.h"
 
 #include "tests/kolo_test.h"
@@ -147,12 +148,27 @@ static void nonsense_is_refused(void **state)
     }
 }
 
+/* ---- MTU ---- */
+
+static void packets_fit_into_the_interfaces(void **state)
+{
+    static const struct {
+        int interface, fits;
+    } rows[] = {{0, 0}, {333, 0}, {334, 256}, {1500, 1024}, {4173, 2048}, {4174, 4096}, {4200, 4096}, {9000, 4096}};
+
+    (void)state;
+    FOR_EACH_CASE(r, rows) assert_int_equal(kl_verbs_mtu_fitting(r->interface), r->fits);
+    for (int mtu = 1, bytes = 256; mtu <= 5; mtu++, bytes *= 2) assert_int_equal(kl_verbs_mtu_bytes(mtu), bytes);
+    assert_int_equal(kl_verbs_mtu_bytes(0), 0);
+    assert_int_equal(kl_verbs_mtu_bytes(6), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_gid_is_chosen), cmocka_unit_test(gids_have_texts),
         cmocka_unit_test(records_arrive_as_sent), cmocka_unit_test(forged_records_are_refused),
-        cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(nonsense_is_refused),    cmocka_unit_test(packets_fit_into_the_interfaces),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "net/verbs/device.h"
 #include "net/verbs/reason.h"
 #include "net/verbs/ring.h"
+#include "tests/leftovers.h"
 #include "tests/sysfs_tree.h"
 
 #include <dlfcn.h>
@@ -153,10 +154,13 @@ static int conformance(void)
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
+/* With retries of days: a process that dies is noticed by other means, or not at all. */
 static void it_conforms(void **state)
 {
+    static const struct with patient[] = {{"NCCL_IB_TIMEOUT", "31"}, {"NCCL_IB_RETRY_CNT", "7"}, {NULL, NULL}};
+
     (void)state;
-    expect_tests_under(NULL, conformance);
+    expect_tests_under(patient, conformance);
 }
 
 /* Small limits of a device: several writes for one message, no inline data; and several queue pairs. */
@@ -448,6 +452,15 @@ static int is_described(void)
     return net->properties(3, &p) != ncclInvalidArgument;
 }
 
+/* libibverbs knows speeds that the attributes of a port have no number for. */
+static int is_of_800_gbps(void)
+{
+    struct kl_net_properties p;
+
+    if (net->init() || net->properties(0, &p)) return 1;
+    return p.speed_mbps != 800000;
+}
+
 static int is_not_there(void)
 {
     ncclResult_t rc = net->init();
@@ -468,6 +481,7 @@ static void devices_and_why_not(void **state)
 {
     static const struct with
         three[] = {{"KOLO_VERBS_DEVICES", "3"}, {NULL, NULL}},
+        fast[] = {{"KOLO_VERBS_SPEED", "800000"}, {NULL, NULL}},
         none[] = {{"KOLO_VERBS_DEVICES", "0"}, {"EXPECTED", "no RDMA device"}, {NULL, NULL}},
         others[] = {{"NCCL_IB_HCA", "mlx5"}, {"EXPECTED", "kolo0:1 is not in NCCL_IB_HCA"}, {NULL, NULL}},
         down[] = {{"KOLO_VERBS_FAULT", "port_down:1"}, {"EXPECTED", "kolo0:1 is not active"}, {NULL, NULL}},
@@ -484,6 +498,7 @@ static void devices_and_why_not(void **state)
     (void)state;
     expect_under(NULL, starts);
     expect_under(three, is_described);
+    expect_under(fast, is_of_800_gbps);
     expect_under(none, is_not_there);
     expect_under(others, is_not_there);
     expect_under(down, is_not_there);
@@ -513,15 +528,14 @@ static void selection_is_as_of_nccl(void **state)
     assert_int_equal(in_child(crypt, is_selected), 10);
 }
 
-/* Over libibverbs as it is, and the first port: without processes that are forked with an open device, and with short messages. */
+/* The devices stay open. */
+struct kolo_test_keep kolo_test_keeps[] = {
+    {"/dev/infiniband/", 1, 0}, {"anon_inode:[infinibandevent]", 1, 0}, {NULL, 0, 0}};
+
+/* Over libibverbs as it is, and the first port: without processes that are forked with an open device. */
 static int on_hardware(void)
 {
-    const struct CMUnitTest tests[] = {T(every_size_arrives),
-                                       T(many_are_outstanding),
-                                       T(threads_at_both_ends),
-                                       T(a_sender_that_closes),
-                                       OWN_NETS_TESTS,
-                                       T(both_directions_of_one_link),
+    const struct CMUnitTest tests[] = {CONFORMANCE_TESTS_ALONE, OWN_NETS_TESTS, T(both_directions_of_one_link),
                                        T(registered_memory_is_used_in_place)};
 
     kl_error_quiet(1);

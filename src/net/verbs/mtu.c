@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/verbs/mtu.h"
+
+#include "base/log.h"
+#include "base/parse.h"
+#include "os/sysfs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LEAST = 256, MOST = 4096, GOOD = 1024, ROCE_HEADERS = 78 };
+
+int kl_verbs_mtu_bytes(int mtu)
+{
+    return mtu >= 1 && mtu <= 5 ? LEAST >> 1 << mtu : 0;
+}
+
+int kl_verbs_mtu_fitting(int interface_mtu)
+{
+    int fits = 0;
+
+    for (int mtu = LEAST; mtu <= MOST && mtu + ROCE_HEADERS <= interface_mtu; mtu *= 2) fits = mtu;
+    return fits;
+}
+
+/* The MTU of the network interface of a RoCE port; 0: unknown. `name` has KL_VERBS_NAME bytes. */
+static int interface_of(const struct kl_verbs_device *d, char *name)
+{
+    const char *class = strstr(d->sysfs, "/class/infiniband/");
+    char folder[PATH_MAX], text[32];
+    int64_t mtu;
+
+    if (!class || !kl_sysfs_text(d->sysfs, "gid_attrs/ndevs/0", name, KL_VERBS_NAME)) return 0;
+    snprintf(folder, sizeof folder, "%.*s/class/net/%s", (int)(class - d->sysfs), d->sysfs, name);
+    if (!kl_sysfs_text(folder, "mtu", text, sizeof text) || !kl_parse_int(text, &mtu) || mtu <= 0) return 0;
+    return mtu < INT_MAX ? (int)mtu : INT_MAX;
+}
+
+void kl_verbs_mtu_warn(const struct kl_verbs_device *d)
+{
+    char name[KL_VERBS_NAME] = "";
+    int mtu = kl_verbs_mtu_bytes(d->attr.active_mtu), most = kl_verbs_mtu_bytes(d->attr.max_mtu),
+        interface = interface_of(d, name), fits = kl_verbs_mtu_fitting(interface);
+
+    if (fits > most) fits = most;
+    if (fits > mtu)
+        KL_WARN("NET/IB : %s port %d sends packets of %d bytes, and its interface %s (MTU %d) could carry %d: set the "
+                "MTU of the interface once more, or see the settings of the card",
+                d->card->context->device->name, d->port, mtu, name, interface, fits);
+    else if (mtu < GOOD)
+        KL_WARN("NET/IB : %s port %d sends packets of %d bytes, which makes it slow: raise the MTU of %s; packets of "
+                "4096 bytes need 4200",
+                d->card->context->device->name, d->port, mtu, *name ? name : "the port and of its switch");
+}
