@@ -1,190 +1,193 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench.py - PyTorch's collectives over several backends, in turn: times per call, and how many times faster kolo is than gloo."""
+"""bench.py - PyTorch's collectives and steps of small models over several backends, in turn: times per call, and how many times faster kolo is.
+
+Backends: kolo, gloo; kolocc (Kolo without torch.distributed), fake (torch.distributed without a backend: its own cost), shm-kernel (shm_kernel.c, an
+all-reduce as inference stacks for CPUs have it), mpi4py (over Open MPI; left out where it is missing).
+"""
 
 import argparse
 import json
+import multiprocessing
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
-SIZES = [1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20]
-OPS = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv"]
-BLOCK_S = 0.03  # a block of calls takes about this long
-
-
-# ---- one rank ----
-
-
-def call_of(op, n, rank, size):
-    """A function that makes the call once, and one that checks its result, for n float32 elements in the larger buffer."""
-    import torch
-    import torch.distributed as dist
-
-    small, whole = torch.ones(max(1, n // size)), torch.ones(max(1, n // size) * size)
-    if op == "all_reduce":
-        t = torch.zeros(n)
-        return lambda: dist.all_reduce(t), lambda: t.fill_(rank + 1) is None or dist.all_reduce(t) or t[-1] == size * (size + 1) / 2
-    if op == "all_gather":
-        return lambda: dist.all_gather_single(whole, small), lambda: whole[-1] == 1
-    if op == "reduce_scatter":
-        return lambda: dist.reduce_scatter_single(small, whole), lambda: small[-1] == size
-    if op == "all_to_all":
-        out = torch.zeros_like(whole)
-        return lambda: dist.all_to_all_single(out, whole), lambda: out[-1] == 1
-    if op == "broadcast":
-        t = torch.full((n,), float(rank))
-        return lambda: dist.broadcast(t, 0), lambda: t[-1] == 0
-    t = torch.full((n,), float(rank))
-    peer = rank ^ 1
-    if rank & 1:
-        return lambda: (dist.recv(t, peer), dist.send(t, peer)), lambda: t[-1] == rank - 1
-    return lambda: (dist.send(t, peer), dist.recv(t, peer)), lambda: t[-1] == rank
+CORES_APART = "cores apart"  # as rank.py
+OPS = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv", "batch"]
+SIZES = [1 << 10 << 2 * i for i in range(9)]  # 1 KiB to 64 MiB
+MODES = ["sync", "async", "flight"]
+BACKENDS = ["kolo", "gloo", "shm-kernel", "kolocc", "fake", "mpi4py"]
+ROUND_S = 1800  # a round that takes longer hangs
 
 
-def slowest(seconds):
-    import torch
-    import torch.distributed as dist
-
-    t = torch.tensor([seconds], dtype=torch.float64)
-    dist.all_reduce(t, dist.ReduceOp.MAX)
-    return float(t)
-
-
-def timed(call):
-    """Seconds per call, of the slowest rank."""
-    import torch.distributed as dist
-
-    for _ in range(3):
-        call()
-    begun = time.perf_counter()
-    call()
-    count = max(3, min(300, int(BLOCK_S / max(1e-7, slowest(time.perf_counter() - begun)))))
-    dist.barrier()
-    begun = time.perf_counter()
-    for _ in range(count):
-        call()
-    return slowest((time.perf_counter() - begun) / count)
+def rows_of(args):
+    """All operations synchronous with fp32; all_reduce in all modes and types, unless --all asks for that of each."""
+    return [
+        {"op": op, "dtype": dtype, "mode": mode, "bytes": size}
+        for op in args.ops
+        for dtype in args.dtypes
+        for mode in args.modes
+        for size in args.sizes
+        if (op == "all_reduce" or (dtype == args.dtypes[0] and mode == args.modes[0]) or args.all) and not (op in ("send_recv", "batch") and mode != "sync")
+    ]
 
 
-def ddp_step(rank, hidden=1024):
-    """A step of an MLP of 17 MB."""
-    import torch
-    from torch.nn.parallel import DistributedDataParallel as DDP
-
-    m = DDP(torch.nn.Sequential(*(torch.nn.Linear(hidden, hidden) for _ in range(4))))
-    x = torch.randn(4, hidden)
-
-    def step():
-        m.zero_grad()
-        m(x).sum().backward()
-
-    return step
+# ---- one round: fresh processes of one backend ----
 
 
-def decode_step(size, hidden=1024, layers=4):
-    """One token through layers whose two products are spread over ranks: eight all-reduces of 64 KiB, batch 16."""
-    import torch
-    import torch.distributed as dist
+def _rank(job, rank, results):
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(job["ranks"]))
+    if job["bind"]:
+        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank % len(os.sched_getaffinity(0))]})
+    import rank as measurement
 
-    up = torch.randn(hidden, hidden // size)
-    down = torch.randn(hidden // size, hidden)
-    x = torch.randn(16, hidden)
-
-    @torch.no_grad()
-    def step():
-        h = x
-        for _ in range(layers):
-            for _ in range(2):
-                h = (h @ up) @ down
-                dist.all_reduce(h)
-                h = h / h.norm()
-
-    return step
-
-
-def rank_main(args):
-    import torch
-    import torch.distributed as dist
-
-    torch.set_num_threads(1)
-    if args.backend == "kolo":
-        import kolocc.torch  # noqa: F401
-    rank, size = int(os.environ["RANK"]), args.ranks
-    dist.init_process_group(args.backend, init_method=f"file://{args.store}", rank=rank, world_size=size)
-    figures = {}
-    for op in args.ops:
-        for bytes_ in args.sizes:
-            call, check = call_of(op, bytes_ // 4, rank, size)
-            figures[f"{op} {bytes_}"] = timed(call)
-            if not check():
-                raise SystemExit(f"{args.backend}: {op} of {bytes_} bytes: wrong result at rank {rank}")
-    if args.steps:
-        figures["ddp step"] = timed(ddp_step(rank))
-        figures["decode step"] = timed(decode_step(size))
+    figures = measurement.measure(job, rank)
     if rank == 0:
-        print(json.dumps(figures))
-    dist.destroy_process_group()
+        results.put(figures)
 
 
-# ---- all of them ----
+def _spawned(job):
+    """Ranks are started as Python starts processes; each imports PyTorch by itself, so that no threads and no memory are inherited."""
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    ranks = [context.Process(target=_rank, args=(job, r, results)) for r in range(1 if job["backend"] == "fake" else job["ranks"])]
+    for p in ranks:
+        p.start()
+    try:
+        for p in ranks:
+            p.join(ROUND_S)
+            if p.exitcode != 0:
+                raise SystemExit(f"bench/torch: {job['backend']} with {job['ranks']} ranks: a rank ended with {p.exitcode}")
+        return results.get(timeout=10)
+    finally:
+        for p in ranks:
+            p.kill()
+
+
+def _under_mpirun(job):
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(job["ranks"]), "--bind-to", "none", sys.executable, __file__, "--job", json.dumps(job)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=ROUND_S)
+    if done.returncode:
+        raise SystemExit(f"bench/torch: mpirun: {done.stderr[-500:]}")
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def one_round(args, backend, ranks):
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, __file__, "--rank-of", backend, "--store", f"{folder}/store", "--ranks", str(ranks),
-                   "--sizes", *map(str, args.sizes), "--ops", *args.ops, *([] if args.steps else ["--no-steps"])]
-        children = [subprocess.Popen(command, env=dict(os.environ, RANK=str(r)), stdout=subprocess.PIPE if r == 0 else subprocess.DEVNULL)
-                    for r in range(ranks)]
-        out = children[0].communicate()[0]
-        if any(c.wait() for c in children):
-            raise SystemExit(f"bench/torch: {backend} with {ranks} ranks failed")
-    return json.loads(out.splitlines()[-1])
+    job = {"backend": backend, "ranks": ranks, "rows": rows_of(args), "steps": args.steps, "overlap": args.overlap, "threads": args.threads, "shm": args.shm,
+           "bind": args.bind}
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory(dir="/dev/shm") as shared:
+        job.update(folder=folder, shared=shared)
+        return _under_mpirun(job) if backend == "mpi4py" else _spawned(job)
 
 
-def text_of(seconds):
-    return f"{seconds * 1e6:9.1f}"
+def mpi_rank(job):
+    import rank as measurement
+    from mpi4py import MPI
+
+    figures = measurement.measure(job, MPI.COMM_WORLD.rank)
+    if MPI.COMM_WORLD.rank == 0:
+        print(json.dumps(figures))
 
 
-def table(args, ranks):
-    found = {b: [] for b in args.backends}
-    for _ in range(args.rounds):
-        for b in args.backends:
-            found[b].append(one_round(args, b, ranks))
-    print(f"\n{ranks} ranks, us per call, median of {args.rounds} (spread)")
-    print(f"{'':28}" + "".join(f"{b:>9} {'':8}" for b in args.backends) + "  gloo/kolo")
+# ---- tables ----
+
+
+def text_of(values):
+    if not values or min(values) < 0:
+        return f"{'-':>18}"
+    median = statistics.median(values)
+    return f"{median * 1e6:9.1f} ({(max(values) - min(values)) / median * 100:4.0f} %)"
+
+
+def ratio_of(figures, peer):
+    """By how much kolo is faster than `peer`; None where one of them has no such row."""
+    own, other = figures.get("kolo"), figures.get(peer)
+    if not own or not other or min(own) <= 0 or min(other) <= 0:
+        return None
+    return statistics.median(other) / statistics.median(own)
+
+
+def print_table(args, found, ranks):
+    print(f"\n{ranks} ranks, {args.threads or 'default'} threads each: us per call, median of {args.rounds} rounds (spread)")
+    print(f"{'':44}" + "".join(f"{b:>18}" for b in args.backends) + "   gloo/kolo")
     ratios = []
-    for name in found[args.backends[0]][0]:
-        row, medians = "", {}
-        for b in args.backends:
-            values = [r[name] for r in found[b]]
-            medians[b] = statistics.median(values)
-            row += f"{text_of(medians[b])} ({(max(values) - min(values)) / medians[b] * 100:4.0f} %)"
-        ratio = medians["gloo"] / medians["kolo"] if {"gloo", "kolo"} <= set(medians) else 0
-        ratios.append(ratio)
-        print(f"{name:28}{row}  {ratio:8.2f}", flush=True)
-    print(f"ratio: median {statistics.median(ratios):.2f}, least {min(ratios):.2f}")
+    names = dict.fromkeys(name for rounds in found.values() for figures in rounds for name in figures if name != CORES_APART)
+    for name in names:
+        of_backends = {b: [r[name] for r in rounds if name in r] for b, rounds in found.items()}
+        ratio = ratio_of(of_backends, "gloo")
+        ratios += [ratio] if ratio else []
+        print(f"{name:44}" + "".join(text_of(of_backends[b]) for b in args.backends) + (f"{ratio:12.2f}" if ratio else ""))
+    if ratios:
+        print(f"gloo/kolo: median {statistics.median(ratios):.2f}, least {min(ratios):.2f}, below 1 in {sum(r < 1 for r in ratios)} of {len(ratios)} rows")
+
+
+def present(backends, args):
+    """Without those that this machine lacks, which are named."""
+    left = []
+    for b in backends:
+        if b == "mpi4py" and not (shutil.which("mpirun") and subprocess.run([sys.executable, "-c", "import mpi4py"], capture_output=True).returncode == 0):
+            print("mpi4py: left out: mpi4py or mpirun is not installed")
+        elif b == "shm-kernel" and not args.shm:
+            print("shm-kernel: left out: it was not compiled (bench/torch.sh does that)")
+        else:
+            left.append(b)
+    return left
+
+
+def fits(backend, ranks):
+    """The kernel spins without ever yielding: with more ranks than cores its times are those of the scheduler."""
+    return backend != "shm-kernel" or ranks <= os.cpu_count()
+
+
+def print_cores(found):
+    """Times compare only where the host of a virtual machine did not move its cores."""
+    known = [ns for rounds in found.values() for figures in rounds if (ns := figures.get(CORES_APART))]
+    print(f"a cache line between cores 0 and 1: {min(known):.0f} to {max(known):.0f} ns" if known else "the distance of the cores is not known")
+
+
+def measure_all(args, ranks):
+    backends = [b for b in args.backends if fits(b, ranks)]
+    found = {b: [] for b in args.backends}
+    for number in range(args.rounds):
+        for b in backends[number % len(backends):] + backends[: number % len(backends)]:
+            found[b].append(one_round(args, b, ranks))
+            print(f"round {number + 1} of {args.rounds}, {ranks} ranks: {b}", file=sys.stderr, flush=True)
+    return found
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, nargs="*", default=[2, 4], help="numbers of processes")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="bytes of the larger buffer")
     parser.add_argument("--ops", nargs="*", default=OPS, choices=OPS)
-    parser.add_argument("--backends", nargs="*", default=["kolo", "gloo"])
-    parser.add_argument("--no-steps", dest="steps", action="store_false", help="without the DDP step and the decoding step")
-    parser.add_argument("--rank-of", dest="backend", help=argparse.SUPPRESS)
-    parser.add_argument("--store", help=argparse.SUPPRESS)
+    parser.add_argument("--dtypes", nargs="+", default=["fp32", "bf16"], choices=["fp32", "bf16"])
+    parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES, help="wait in the call; start and wait; start eight, then wait")
+    parser.add_argument("--all", action="store_true", help="all types and modes for each operation, not for all_reduce alone")
+    parser.add_argument("--threads", type=int, default=1, help="torch.set_num_threads in each rank; 0: PyTorch's default")
+    parser.add_argument("--backends", nargs="*", default=BACKENDS, choices=BACKENDS)
+    parser.add_argument("--bind", action="store_true", help="each rank to a core, in turn")
+    parser.add_argument("--no-steps", dest="steps", action="store_false", help="without steps of models")
+    parser.add_argument("--overlap", action="store_true", help="also progress beside products on all threads")
+    parser.add_argument("--json", metavar="FILE", help="all figures, in seconds")
+    parser.add_argument("--shm", help=argparse.SUPPRESS)
+    parser.add_argument("--job", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.backend:
-        args.ranks = args.ranks[0]
-        return rank_main(args)
-    print(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
+    if args.job:
+        return mpi_rank(json.loads(args.job))
+    args.backends = present(args.backends, args)
+    print(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}; backends in turn, ranks in fresh processes")
+    everything = {}
     for ranks in args.ranks:
-        table(args, ranks)
+        everything[ranks] = measure_all(args, ranks)
+        print_table(args, everything[ranks], ranks)
+        print_cores(everything[ranks])
+        if args.json:
+            with open(args.json, "w") as file:
+                json.dump({"cpus": os.cpu_count(), "load": os.getloadavg(), "threads": args.threads, "found": everything}, file)
 
 
 if __name__ == "__main__":

@@ -72,12 +72,12 @@ def _compiled() -> pathlib.Path:
 def compile_extension() -> str:
     """Compile the extension for the installed PyTorch, and return its file. Takes about a minute, and a C++20 compiler: $CXX, else c++.
 
-    RuntimeError: the compiler is missing or fails; the message has its words. FileNotFoundError: this package was not installed from a wheel.
+    RuntimeError: the compiler is missing or fails; the message has its words. FileNotFoundError: this package was not installed.
     """
     from torch.utils import cpp_extension
 
     if not _SOURCE.is_dir():
-        raise FileNotFoundError(f"kolocc.torch: {_SOURCE} is missing: this package was not installed from a wheel")
+        raise FileNotFoundError(f"kolocc.torch: {_SOURCE} is missing: in a clone, build the target kolo_torch instead")
     target, libraries = _compiled(), [get_library(), *cpp_extension.library_paths()]
     includes = [*cpp_extension.include_paths(), sysconfig.get_path("include")]
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# try_wheel.sh FOLDER - install the wheel of a folder into a fresh virtual environment, where no compiler can be found, and use it.
+# try_wheel.sh FOLDER [PYTHON] - install the wheel of a folder into a fresh virtual environment, where no compiler can be found, and use it. Where
+# PYTHON has PyTorch, another environment sees that, too, compiles the backend, and makes a step of DistributedDataParallel on two ranks.
 set -eu
 
 folder=$(cd "$1" && pwd)
@@ -55,3 +56,30 @@ devices = ctypes.c_int()
 assert ctypes.CDLL(None).cudaGetDeviceCount(ctypes.byref(devices)) == 0 and devices.value > 0
 END
 echo "$(basename "$wheel"): installed and used without a compiler"
+
+torch=${2-}
+[ -n "$torch" ] && [ -x "$torch" ] || { echo "PyTorch: not tried: ./dev setup --torch" && exit 0; }
+"$torch" -m venv "$scratch/ddp"
+ddp() { env -i PATH="$scratch/ddp/bin:/usr/bin:/bin" HOME="$scratch" OMP_NUM_THREADS=1 ${CXX:+"CXX=$CXX"} "$scratch/ddp/bin/python" "$@"; }
+"$torch" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))' >"$(ddp -c 'import site; print(site.getsitepackages()[0])')/torch.pth"
+cat >step.py <<'END'
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("kolo")  # which the wheel has registered
+rank, size = dist.get_rank(), dist.get_world_size()
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1, bias=False))
+model(torch.full((1, 4), rank + 1.0)).sum().backward()
+mean = (size + 1) / 2
+assert torch.equal(model.module.weight.grad, torch.full((1, 4), mean)), model.module.weight.grad
+print("step of rank", rank)
+dist.destroy_process_group()
+END
+begin=$(date +%s)
+ddp -m pip install -q --no-index --no-deps "$wheel"
+installed=$(date +%s)
+ddp -m kolocc.torch
+compiled=$(date +%s)
+ddp -m torch.distributed.run --standalone --nproc-per-node 2 step.py
+end=$(date +%s)
+echo "from pip install to the first DDP step: $((end - begin)) s, of which pip $((installed - begin)), the compiler $((compiled - installed))"
