@@ -84,7 +84,10 @@ OWN_CASES = (
     (GRAPH, "lspci-two-switches.txt", r"read as the tree of lspci: 2 GPUs \(A100 PCIe 80 GB\), 2 NICs", "matrix"),
     (TOPO, "matrix-markdown-cut.txt", r"a column GPU2, but no row", "1 GPU"),
     (TOPO, "nics-below-cpu.xml", r"nics-below-cpu\.xml:3: <net> stands directly in <cpu>; it belongs in a <nic> element$", "gpu"),
-    (("explain",), "topology.conf", r"Slurm's topology\.conf", "no problem"),
+    (("explain",), "topology.conf", r"read as Slurm's topology\.conf: 16 hosts in 2 pods.*already stand pod by pod", "crosses pods 4"),
+    (("explain",), "topology.yaml", r"read as Slurm's topology\.conf: 8 hosts in 2 pods .*2 switches in 1 level:", "no problem"),
+    (("explain",), "node-labels.txt", r"read as output of topograph: 4 hosts in 2 pods .*crosses pods 4 times, in the order below 2", "no problem"),
+    (TOPO, "topology.conf", r"topology\.conf is Slurm's topology\.conf, which describes no machine; use it with kolo explain FILE", "syntax"),
     (TOPO, "finished.log", r"is a log of NCCL, which describes no machine; use it with kolo explain --log", "syntax"),
 )
 

@@ -98,10 +98,21 @@ class Traffic(tool.Case):
         self.assertEqual(best["across_pods"], together["across_pods"])
         self.assertEqual(sorted(best["hosts"]), list(range(8)))
         self.assertEqual(len({h % 2 for h in best["hosts"][:4]}), 1)
-        self.assertEqual(together["best_order"], {"hosts": list(range(8)), "across_pods": together["across_pods"]})
+        self.assertEqual(together["best_order"], {"hosts": list(range(8)), "names": None, "across_pods": together["across_pods"]})
         for pods, code in (("0,1", 1), ("0", 2), ("x", 2)):
             p = tool.run("explain", "traffic", *words, pods)
             self.assertEqual((p.returncode, len(p.stderr.strip().split("\n"))), (code, 1), p.stderr)
+
+    def test_pods_of_a_file_of_switches(self):
+        words = ("allreduce", "64M", "--topo", H100, "--nccl", "2.30.7", "--with", "NCCL_ALGO=ring")
+        lists = traffic(*words, "--hosts", "8", "--pod", "0,1,0,1,0,1,0,1")
+        with tool.written("SwitchName=b Nodes=n[2,4,6,8]\nSwitchName=a Nodes=n[1,3,5,7]\nSwitchName=top Switches=a,b\n") as f:
+            for option in ("--pod", "--topo"):
+                x = traffic(*words, option, f.name)
+                self.assertEqual((x["hosts"], x["across_pods"]), (8, lists["across_pods"]))
+                self.assertEqual(x["best_order"]["names"], [f"n{h + 1}" for h in lists["best_order"]["hosts"]])
+            self.assertEqual(traffic(*words, "--pod", f.name, "--hosts", "2")["hosts"], 2)
+            self.check_refusal(tool.run("explain", "traffic", *words, "--pod", f.name, "--hosts", "9"), 1, "--hosts 9: .* names 8", "hosts")
 
     def test_missing_nic(self):
         a = traffic("allreduce", "64M", "--topo", H100, "--hosts", "2", "--without", "NET/3")

@@ -18,8 +18,9 @@
 struct kl_traffic_question {
     struct kl_coll_question op;
     int root;
-    const int64_t *pod; /* of each host; or one number: so many hosts are a pod */
-    int npods;          /* 0: there are no pods */
+    const int64_t *pod;           /* of each host; or one number: so many hosts are a pod */
+    int npods;                    /* 0: there are no pods */
+    const char *const *host_name; /* of each host; NULL: numbers name them */
 };
 
 struct kl_traffic_answer {

@@ -70,12 +70,17 @@ static json_t *rails_json(const struct kl_op_traffic *l)
 }
 
 /* Place by place the host that takes it. */
-static json_t *best_json(const struct kl_op_traffic *l)
+static json_t *best_json(const struct kl_traffic_answer *x)
 {
-    json_t *hosts = json_array();
+    const struct kl_op_traffic *l = &x->traffic;
+    const char *const *name = x->question.host_name;
+    json_t *hosts = json_array(), *names = name ? json_array() : json_null();
 
-    for (int h = 0; h < l->nhosts; h++) json_array_append_new(hosts, json_integer(l->best_order[h]));
-    return json_pack("{s:o,s:I}", "hosts", hosts, "across_pods", (json_int_t)l->best_across_pods);
+    for (int h = 0; h < l->nhosts; h++) {
+        json_array_append_new(hosts, json_integer(l->best_order[h]));
+        if (name) json_array_append_new(names, kl_output_text(name[l->best_order[h]]));
+    }
+    return json_pack("{s:o,s:o,s:I}", "hosts", hosts, "names", names, "across_pods", (json_int_t)l->best_across_pods);
 }
 
 ncclResult_t kl_traffic_json(const struct kl_traffic_answer *x, FILE *to)
@@ -95,7 +100,7 @@ ncclResult_t kl_traffic_json(const struct kl_traffic_answer *x, FILE *to)
                      (json_int_t)l->across_hosts, "across_rails", (json_int_t)l->across_rails, "across_pods",
                      x->pod ? json_integer(l->across_pods) : json_null(), "idle_nics", l->nidle, "busiest_nic",
                      l->busiest_nic < 0 ? json_null() : json_integer(l->busiest_nic)));
-    json_object_set_new(o, "best_order", x->pod ? best_json(l) : json_null());
+    json_object_set_new(o, "best_order", x->pod ? best_json(x) : json_null());
     json_object_set_new(o, "nics", nics_json(l));
     json_object_set_new(o, "links", links_json(x));
     json_object_set_new(o, "by_host", hosts_json(l));

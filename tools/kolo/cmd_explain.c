@@ -34,8 +34,9 @@ static const struct kl_opt table[] = {
     {0, "all", KL_OPT_FLAG, offsetof(struct kl_explain_request, all), 0, 0, NULL,
      "search: every attempt and every link, one by one; --log: every difference"},
     {0, "root", KL_OPT_TEXT, offsetof(struct kl_explain_request, root), 0, 0, "RANK", "order, traffic: the root"},
-    {0, "pod", KL_OPT_TEXT, offsetof(struct kl_explain_request, pod), 0, 0, "HOSTS|P,...",
-     "traffic: so many hosts are a pod, or the pod of each host: bytes that cross pods, and the best order of hosts"},
+    {0, "pod", KL_OPT_TEXT, offsetof(struct kl_explain_request, pod), 0, 0, "HOSTS|P,...|FILE",
+     "traffic: so many hosts are a pod, or the pod of each host, or a file of switches (Slurm's topology.conf, "
+     "topograph's output): bytes that cross pods, and the best order of hosts"},
     {0, "element", KL_OPT_TEXT, offsetof(struct kl_explain_request, element), 0, 0, "I,...",
      "order: the sums of these elements"},
     {0, "group", KL_OPT_TEXT, offsetof(struct kl_explain_request, group), 0, 0, "SIZE,...",
@@ -142,6 +143,20 @@ static int answer(const struct kl_explain_question *k, struct kl_explain_request
     return rc ? EXIT_PROBLEM : EXIT_OK;
 }
 
+/* A file of switches among the topologies: the pods of `traffic`, if those are not given otherwise. */
+static void take_switches(struct kl_explain_request *q)
+{
+    int n = 0;
+
+    for (int i = 0; i < q->topos.n; i++) {
+        if (!kl_explain_is_switches(q->topos.text[i]))
+            q->topos.text[n++] = q->topos.text[i];
+        else if (!q->pod)
+            q->pod = q->topos.text[i];
+    }
+    q->topos.n = n;
+}
+
 /* Only diff takes several machines. */
 static void use_last(struct kl_explain_request *q)
 {
@@ -245,6 +260,7 @@ static int command(int argc, char **argv)
         return refuse(why);
     }
     q.question = argv[0];
+    if (k->answer == kl_explain_traffic) take_switches(&q);
     use_last(&q);
     q.word = (const char *const *)argv + 1;
     q.nwords = n - 1;

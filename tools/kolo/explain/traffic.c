@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "answer/switches.h"
 #include "base/error.h"
 #include "tools/kolo/assumed.h"
 #include "tools/kolo/explain/explain.h"
 #include "tools/kolo/explain/inner.h"
 #include "tools/kolo/explain/traffic_print.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static void print_text(const struct kl_traffic_answer *x, FILE *to)
 {
@@ -13,26 +18,58 @@ static void print_text(const struct kl_traffic_answer *x, FILE *to)
     kl_uncertain_print(x->asked.cluster, "", to);
 }
 
-enum { MOST_PODS = 256 };
+enum { MOST_PODS = 4096 };
 
-static ncclResult_t read_question(const struct kl_explain_request *q, struct kl_traffic_question *u,
-                                  int64_t pod[MOST_PODS])
+/* Pods out of a list, or of a file of switches. */
+struct pods {
+    int64_t number[MOST_PODS];
+    const char *name[MOST_PODS];
+    struct kl_switches switches;
+};
+
+/* Hosts are those of the file, by name: all, or as many as --hosts says. */
+static ncclResult_t read_switches(const char *file, struct kl_cluster_request *cluster, struct kl_traffic_question *u,
+                                  struct pods *p)
 {
-    *u = (struct kl_traffic_question){.pod = pod};
-    KL_TRY(kl_inner_operation(q, &u->op));
-    KL_TRY(kl_inner_number("--root", q->root, &u->root));
-    return kl_inner_list("--pod", q->pod, pod, MOST_PODS, &u->npods);
+    KL_TRY(kl_switches_open(file, &p->switches));
+    const int all = p->switches.nhosts < MOST_PODS ? p->switches.nhosts : MOST_PODS;
+
+    if (!cluster->hosts && p->switches.nhosts > all)
+        return KL_FAIL(ncclInvalidUsage, "%s names %d hosts: choose up to %d with --hosts", file, p->switches.nhosts,
+                       MOST_PODS);
+    if (!cluster->hosts) cluster->hosts = all;
+    if (cluster->hosts > all)
+        return KL_FAIL(ncclInvalidUsage, "--hosts %d: %s names %d", cluster->hosts, file, p->switches.nhosts);
+    for (int h = 0; h < cluster->hosts; h++) {
+        p->number[h] = p->switches.host[h].pod;
+        p->name[h] = p->switches.host[h].name;
+    }
+    u->npods = cluster->hosts > 1 ? cluster->hosts : 0;
+    u->host_name = p->name;
+    return ncclSuccess;
 }
 
-ncclResult_t kl_explain_traffic(const struct kl_explain_request *q, FILE *to)
+static ncclResult_t read_question(const struct kl_explain_request *q, struct kl_cluster_request *cluster,
+                                  struct kl_traffic_question *u, struct pods *p)
 {
+    *u = (struct kl_traffic_question){.pod = p->number};
+    KL_TRY(kl_inner_operation(q, &u->op));
+    KL_TRY(kl_inner_number("--root", q->root, &u->root));
+    if (q->pod && q->pod[strspn(q->pod, "0123456789,")] && access(q->pod, F_OK))
+        return KL_FAIL(ncclInvalidArgument, "--pod %s: neither a file nor numbers separated by commas", q->pod);
+    if (q->pod && q->pod[strspn(q->pod, "0123456789,")]) return read_switches(q->pod, cluster, u, p);
+    return kl_inner_list("--pod", q->pod, p->number, MOST_PODS, &u->npods);
+}
+
+static ncclResult_t answer(const struct kl_explain_request *q, struct pods *p, FILE *to)
+{
+    struct kl_cluster_request cluster = q->cluster;
     struct kl_traffic_question question;
     struct kl_traffic_answer x;
-    int64_t pod[MOST_PODS];
     struct kl_opened opened;
 
-    KL_TRY(read_question(q, &question, pod));
-    KL_TRY(kl_cluster_options_open(&q->cluster, &opened));
+    KL_TRY(read_question(q, &cluster, &question, p));
+    KL_TRY(kl_cluster_options_open(&cluster, &opened));
     ncclResult_t rc = kl_traffic_answer_make(&question, &opened, &x);
 
     if (!rc && q->json)
@@ -41,5 +78,15 @@ ncclResult_t kl_explain_traffic(const struct kl_explain_request *q, FILE *to)
         print_text(&x, to);
     kl_traffic_answer_fini(&x);
     kl_opened_fini(&opened);
+    return rc;
+}
+
+ncclResult_t kl_explain_traffic(const struct kl_explain_request *q, FILE *to)
+{
+    struct pods *p = calloc(1, sizeof *p);
+    ncclResult_t rc = p ? answer(q, p, to) : KL_NOMEM("pods");
+
+    if (p) kl_switches_fini(&p->switches);
+    free(p);
     return rc;
 }

@@ -5,14 +5,22 @@
 
 enum { ROWS = 16, MOST_HOSTS = 64 };
 
-static void print_best(const struct kl_op_traffic *l, FILE *to)
+static void print_best(const struct kl_traffic_answer *x, FILE *to)
 {
+    const struct kl_op_traffic *l = &x->traffic;
+    const char *const *name = x->question.host_name;
+
     if (l->best_across_pods == l->across_pods) {
         fprintf(to, "  no order of hosts was found that crosses pods less\n");
         return;
     }
     fprintf(to, "  %.1f MB cross pods with the hosts in this order:", kl_megabytes(l->best_across_pods));
-    for (int h = 0; h < l->nhosts && h < MOST_HOSTS; h++) fprintf(to, " %d", l->best_order[h]);
+    for (int h = 0; h < l->nhosts && h < MOST_HOSTS; h++) {
+        if (name)
+            fprintf(to, " %s", name[l->best_order[h]]);
+        else
+            fprintf(to, " %d", l->best_order[h]);
+    }
     fprintf(to, l->nhosts > MOST_HOSTS ? " ...; --json has all\n" : "\n");
 }
 
@@ -25,7 +33,7 @@ static void print_network(const struct kl_traffic_answer *x, FILE *to)
             kl_megabytes(l->across_rails));
     if (x->pod) fprintf(to, ", %.1f pods", kl_megabytes(l->across_pods));
     fprintf(to, "\n");
-    if (x->pod) print_best(l, to);
+    if (x->pod) print_best(x, to);
     fprintf(to, "\n  %-6s %-8s %9s %9s %9s %9s\n", "host", "NIC", "GB/s", "MB out", "MB in", "us");
     for (int i = 0; i < l->nnics && i < ROWS; i++) {
         const struct kl_op_traffic_nic *n = &l->nic[i];
