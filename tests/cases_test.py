@@ -206,6 +206,29 @@ class Cases(tool.Case):
         first = tool.good("explain", tool.machine("h100-rail-8nic-400g"), "tests/data/logs/all-reduce-2x8h100.txt").split("\n")[0]
         self.assertRegex(first, r"read as a table of nccl-tests: .*instead of the predicted")
 
+    def test_options_of_other_questions_are_refused(self):
+        machine = tool.machine("h100-rail-8nic-400g")
+        for words, want in ((("order", "allreduce", "1M", "--pod", "2"), r"order has no --pod, which belongs to traffic"),
+                            (("search", "--type", "half"), r"search has no --type, which belongs to collectives, order, traffic"),
+                            (("allreduce", "1M", "--lint"), r"a collective has no --lint, which belongs to order"),
+                            (("nics", "--captured"), r"nics has no --captured"), (("traffic", "allreduce", "1M", "--all"), r"traffic has no --all")):
+            with self.subTest(words):
+                self.check_refusal(tool.run("explain", *words, "--topo", machine), 2, want, words)
+        self.check_refusal(tool.run("explain", f"{OWN}/finished.log", "--root", "1"), 2, r"no --root, which belongs to order, traffic", "file")
+
+    def test_missing_files_are_named(self):
+        for words, want in ((("absent_0", "nothere"), "absent_0: there is no such file, question or collective"),
+                            ((f"{OWN}/finished.log", "nothere"), "nothere: there is no such file; "), (("a.log",), "a.log: there is no such file"),
+                            (("bogus",), "no question, collective or file \"bogus\"")):
+            with self.subTest(words):
+                self.check_refusal(tool.run("explain", *words), 2, re.escape(want), words)
+
+    def test_control_characters_are_shown(self):
+        with tool.written("h:1:2 [0] NCCL INFO NCCL version 2.27.5\nh:1:2 [0] new.cc:3 NCCL WARN a \x1b]0;title\x07 b\nh:1:2 [0] NCCL INFO new.cc:4 -> 3\n") as f:
+            p = tool.run("explain", f.name)
+        self.assertNotRegex(p.stdout, r"[\x00-\x08\x0b-\x1f\x7f]")
+        self.check_refusal(tool.run("explain", "no\x1b[31mthing"), 2, re.escape("no\\x1b[31mthing"), "a word")
+
     def test_what_is_nothing_is_refused(self):
         for text, want in (("hello\n", "no kind that is known"), ("", "is empty"), ('{"a": 1}', "JSON of no kind"),
                            ('{"traceEvents": []}', "a trace"), ("<graphs/>", "a graph file")):

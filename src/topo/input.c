@@ -95,7 +95,7 @@ static enum kl_input_kind json_kind(const char *text, size_t bytes)
                 {{"\"p2p_perf\"", "\"header\""}, KL_INPUT_INSPECTOR},
                 {{"\"record_id\"", "\"pg_config\""}, KL_INPUT_FLIGHT},
                 {{"\"collective_seq_id\"", NULL}, KL_INPUT_FLIGHT},
-                {{"\"pg_config\"", "\"entries\""}, KL_INPUT_FLIGHT},
+                {{"\"pg_config\"", NULL}, KL_INPUT_FLIGHT},
                 {{"\"communicators\"", "\"collective_counts\""}, KL_INPUT_RAS},
                 {{"\"missing_ranks\"", NULL}, KL_INPUT_RAS},
                 {{"network.topology.nvidia.com/", NULL}, KL_INPUT_TOPOGRAPH},
