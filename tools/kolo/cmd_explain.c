@@ -72,7 +72,9 @@ static const struct kl_explain_question questions[] = {
      kl_explain_diff},
     {"order", 1, 3, "COLLECTIVE [SIZE[-SIZE]]",
      "in which order each element is added, and at which counts, places and settings that changes", kl_explain_order},
-    {"traffic", 2, 2, "COLLECTIVE SIZE", "bytes over each link, NIC, host and rail", kl_explain_traffic},
+    {"traffic", 1, INT_MAX, "COLLECTIVE SIZE|FILE...",
+     "bytes over each link, NIC, host and rail: of an operation, or of all in traces and flight records",
+     kl_explain_traffic},
     {NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -330,7 +332,7 @@ static int command(int argc, char **argv)
     const struct kl_explain_question *k = question_named(argv[0]);
 
     if (!k && are_files(argv, n)) return answer_files(argv, n, &q);
-    const char *file = k ? file_among(n, argv) : NULL;
+    const char *file = k && k->answer != kl_explain_traffic ? file_among(n, argv) : NULL;
 
     if (file) return refuse_file(file);
     if (!k) return refuse_unknown(argv, n);

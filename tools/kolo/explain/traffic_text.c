@@ -28,6 +28,11 @@ static void print_network(const struct kl_traffic_answer *x, FILE *to)
 {
     const struct kl_op_traffic *l = &x->traffic;
 
+    if (x->is_trace && x->trace.skipped)
+        fprintf(to,
+                "  not counted: %lld call%s, the first is %s: messages, unknown sizes, and groups whose hosts use "
+                "different GPUs\n",
+                (long long)x->trace.skipped, kl_plural(x->trace.skipped), x->trace.first_skipped);
     if (l->nhosts < 2) return;
     fprintf(to, "  %.1f MB cross hosts, %.1f of them rails", kl_megabytes(l->across_hosts),
             kl_megabytes(l->across_rails));
@@ -63,7 +68,11 @@ void kl_traffic_text(const struct kl_traffic_answer *x, FILE *to)
     struct kl_text text = kl_text_in(line, sizeof line);
 
     kl_traffic_summary(x, &text);
-    kl_coll_headline(&x->asked, to);
+    if (x->is_trace)
+        fprintf(to, "%d file%s of calls over %d rank%s", x->trace.files, kl_plural(x->trace.files), x->asked.ranks,
+                kl_plural(x->asked.ranks));
+    else
+        kl_coll_headline(&x->asked, to);
     fprintf(to, ": %s\n", line);
     kl_explain_place(x->asked.cluster, "", to);
     fprintf(to, "  %.1f MB in all, on the wire (%.1f MB of data); times: bytes by bandwidth, nothing else counted\n",
