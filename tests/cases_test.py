@@ -30,6 +30,7 @@ OWN_CASES = (
     (LOG, "plugin-lines-only.log", r"aws-ofi-nccl 1\.13\.2", "no problem|Not a log"),
     (LOG, "efa-unresponsive.log", r"EFA endpoint is gone or not addressable.*w3:77 \[1\]", "more problem"),
     (LOG, "efa-unreachable.log", r"security group", "no problem"),
+    (LOG, "efa-unreachable-newer.log", r"security group.*ip-10-0-1-5:2100 \[2\]", "no problem|more problem"),
     (LOG, "tcpx-manager.log", r"TCPX.*manager.*/run/tcpx", "no problem"),
     (LOG, "fastsocket-gives-up.log", r"cannot be reached", "harmless|no problem"),
     (LOG, "sharp-missing.log", r"SHARP could not be used", "a call failed"),
@@ -54,6 +55,7 @@ OWN_CASES = (
     (LOG, "function-names.log", r"GPU memory is used up, on cn13:11 \[1\]", "no problem"),
     # calls
     (LOG, "counts-differ.log", r"rank 1 called AllReduce of 4000 elements as opCount 1f where rank 3 called AllReduce of 4096", "no problem"),
+    (LOG, "data-types-differ.log", r"n5:9 \[0\] called ReduceScatter of data type 7 as opCount 3f where n4:9 \[0\] called ReduceScatter of data type 9", "no problem"),
     (LOG, "roots-differ.log", r"rank 1 called Broadcast with root 1 as opCount 3 where rank 0 called Broadcast with root 0", "no problem"),
     (LOG, "calls-alike.log", r"Nothing here failed", "called|no problem"),
     (LOG, "pairs-of-four-ranks.log", r"Nothing here failed", "called|no problem"),
@@ -69,6 +71,8 @@ OWN_CASES = (
     (BENCH, "really-alone.txt", r"bus bandwidth is 0 throughout", "no problem"),
     (BENCH, "tags-with-bars.txt", r"no problem", "alone|communicator"),
     (BENCH, "tags-that-touch.txt", r"falls from 16\.78 GB/s at 32 MiB to 4\.47 GB/s, from 128 MiB on", "alone"),
+    (BENCH, "tags-of-mpirun.txt", r"falls from 19\.17 GB/s at 64 MiB to 3\.35 GB/s, from 128 MiB on", "alone|no problem"),
+    (BENCH, "time-falls-all-gather.txt", r"time falls from 309 us at 128 KiB to 90\.0 us at 256 KiB.*NCCL_PROTO=\^LL", "no problem"),
     (BENCH, "bandwidth-falls.txt", r"falls from 41 GB/s at 64 MiB to 22 GB/s, from 256 MiB on", "no problem"),
     (BENCH, "time-falls-twice.txt", r"time falls from 900 us at 256 KiB to 200 us at 512 KiB.*NCCL_PROTO=\^LL", "no problem"),
     (BENCH, "noise-is-no-fall.txt", r"no problem", "falls"),
@@ -80,11 +84,16 @@ OWN_CASES = (
     (BENCH, "hip-failure.txt", r"^RCCL 2\.27\.7: the run failed before its first row: Test HIP failure.*no kernels of a program", "one of the program"),
     # machines
     (GRAPH, "matrix-glued.txt", r"4 GPUs \(H100 SXM5, sm 90, PCIe 5\), 18 NVLinks of each lead to NVSwitches", "mesh"),
+    (GRAPH, "matrix-pairs-nv18.txt", r"4 GPUs \(H100 NVL, .*NVLinks between 2 of 6 pairs only \(GPU/0-GPU/1 18, GPU/2-GPU/3 18\), no switch", "NVSwitches"),
+    (GRAPH, "matrix-names-alone.txt", r"2 GPUs \(A100 SXM4 40 GB, .*12 NVLinks of each lead to NVSwitches", "between the two"),
     (GRAPH, "matrix-v100-cube.txt", r"1 to 2 NVLinks between all pairs: a mesh, no switch", "NVSwitches"),
     (GRAPH, "lspci-two-switches.txt", r"read as the tree of lspci: 2 GPUs \(A100 PCIe 80 GB\), 2 NICs", "matrix"),
     (TOPO, "matrix-markdown-cut.txt", r"a column GPU2, but no row", "1 GPU"),
     (TOPO, "nics-below-cpu.xml", r"nics-below-cpu\.xml:3: <net> stands directly in <cpu>; it belongs in a <nic> element$", "gpu"),
-    (("explain",), "topology.conf", r"Slurm's topology\.conf", "no problem"),
+    (("explain",), "topology.conf", r"read as Slurm's topology\.conf: 16 hosts in 2 pods.*already stand pod by pod", "crosses pods 4"),
+    (("explain",), "topology.yaml", r"read as Slurm's topology\.conf: 8 hosts in 2 pods .*2 switches in 1 level:", "no problem"),
+    (("explain",), "node-labels.txt", r"read as output of topograph: 4 hosts in 2 pods .*crosses pods 4 times, in the order below 2", "no problem"),
+    (TOPO, "topology.conf", r"topology\.conf is Slurm's topology\.conf, which describes no machine; use it with kolo explain FILE", "syntax"),
     (TOPO, "finished.log", r"is a log of NCCL, which describes no machine; use it with kolo explain --log", "syntax"),
 )
 
@@ -202,6 +211,29 @@ class Cases(tool.Case):
     def test_a_machine_beside_a_table_is_its_machine(self):
         first = tool.good("explain", tool.machine("h100-rail-8nic-400g"), "tests/data/logs/all-reduce-2x8h100.txt").split("\n")[0]
         self.assertRegex(first, r"read as a table of nccl-tests: .*instead of the predicted")
+
+    def test_options_of_other_questions_are_refused(self):
+        machine = tool.machine("h100-rail-8nic-400g")
+        for words, want in ((("order", "allreduce", "1M", "--pod", "2"), r"order has no --pod, which belongs to traffic"),
+                            (("search", "--type", "half"), r"search has no --type, which belongs to collectives, order, traffic"),
+                            (("allreduce", "1M", "--lint"), r"a collective has no --lint, which belongs to order"),
+                            (("nics", "--captured"), r"nics has no --captured"), (("traffic", "allreduce", "1M", "--all"), r"traffic has no --all")):
+            with self.subTest(words):
+                self.check_refusal(tool.run("explain", *words, "--topo", machine), 2, want, words)
+        self.check_refusal(tool.run("explain", f"{OWN}/finished.log", "--root", "1"), 2, r"no --root, which belongs to order, traffic", "file")
+
+    def test_missing_files_are_named(self):
+        for words, want in ((("absent_0", "nothere"), "absent_0: there is no such file, question or collective"),
+                            ((f"{OWN}/finished.log", "nothere"), "nothere: there is no such file; "), (("a.log",), "a.log: there is no such file"),
+                            (("bogus",), "no question, collective or file \"bogus\"")):
+            with self.subTest(words):
+                self.check_refusal(tool.run("explain", *words), 2, re.escape(want), words)
+
+    def test_control_characters_are_shown(self):
+        with tool.written("h:1:2 [0] NCCL INFO NCCL version 2.27.5\nh:1:2 [0] new.cc:3 NCCL WARN a \x1b]0;title\x07 b\nh:1:2 [0] NCCL INFO new.cc:4 -> 3\n") as f:
+            p = tool.run("explain", f.name)
+        self.assertNotRegex(p.stdout, r"[\x00-\x08\x0b-\x1f\x7f]")
+        self.check_refusal(tool.run("explain", "no\x1b[31mthing"), 2, re.escape("no\\x1b[31mthing"), "a word")
 
     def test_what_is_nothing_is_refused(self):
         for text, want in (("hello\n", "no kind that is known"), ("", "is empty"), ('{"a": 1}', "JSON of no kind"),

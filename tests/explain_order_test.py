@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shlex
+import tempfile
 import unittest
 
+import flight_dumps as fd
 import tool
 
 PAGE = "docs/order.md"
@@ -98,14 +100,87 @@ class Traffic(tool.Case):
         self.assertEqual(best["across_pods"], together["across_pods"])
         self.assertEqual(sorted(best["hosts"]), list(range(8)))
         self.assertEqual(len({h % 2 for h in best["hosts"][:4]}), 1)
-        self.assertEqual(together["best_order"], {"hosts": list(range(8)), "across_pods": together["across_pods"]})
+        self.assertEqual(together["best_order"], {"hosts": list(range(8)), "names": None, "across_pods": together["across_pods"]})
         for pods, code in (("0,1", 1), ("0", 2), ("x", 2)):
             p = tool.run("explain", "traffic", *words, pods)
             self.assertEqual((p.returncode, len(p.stderr.strip().split("\n"))), (code, 1), p.stderr)
 
+    def test_pods_of_a_file_of_switches(self):
+        words = ("allreduce", "64M", "--topo", H100, "--nccl", "2.30.7", "--with", "NCCL_ALGO=ring")
+        lists = traffic(*words, "--hosts", "8", "--pod", "0,1,0,1,0,1,0,1")
+        with tool.written("SwitchName=b Nodes=n[2,4,6,8]\nSwitchName=a Nodes=n[1,3,5,7]\nSwitchName=top Switches=a,b\n") as f:
+            for option in ("--pod", "--topo"):
+                x = traffic(*words, option, f.name)
+                self.assertEqual((x["hosts"], x["across_pods"]), (8, lists["across_pods"]))
+                self.assertEqual(x["best_order"]["names"], [f"n{h + 1}" for h in lists["best_order"]["hosts"]])
+            self.assertEqual(traffic(*words, "--pod", f.name, "--hosts", "2")["hosts"], 2)
+            self.check_refusal(tool.run("explain", "traffic", *words, "--pod", f.name, "--hosts", "9"), 1, "--hosts 9: .* names 8", "hosts")
+
     def test_missing_nic(self):
         a = traffic("allreduce", "64M", "--topo", H100, "--hosts", "2", "--without", "NET/3")
         self.assertNotIn(3, [n["net"] for n in a["nics"]])
+
+
+class Trace(tool.Case):
+    """Traffic of all collectives of flight records: 16 ranks on two hosts, some in groups."""
+    words = ("explain", "traffic")
+    setting = ("--topo", H100, "--nccl", "2.30.7", "--with", "NCCL_ALGO=ring")
+
+    def records(self, *entries, groups=None):
+        """The same entries of each rank, without those of groups that it is not in."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        groups = {"0": range(16), **(groups or {})}
+        return fd.write(folder.name, [[e for e in entries if r in groups[e["process_group"][0]]] for r in range(16)], groups)
+
+    def test_a_sum_is_the_sum_of_its_operations(self):
+        files = self.records(*fd.many(3, sizes=((16 << 20,),)), fd.call("_all_gather_base", seq=4, sizes=((1 << 16,),), out=((1 << 20,),), dtype="BFloat16"))
+        x = self.json(*files, *self.setting)
+        reduce = traffic("allreduce", "64M", "--hosts", "2", *self.setting)
+        gather = traffic("allgather", "2M", "--hosts", "2", "--type", "bfloat16", *self.setting)
+        self.assertEqual(x["trace"], {"files": 16, "groups": 1, "kinds": 2, "operations": 4, "skipped": 0, "first_skipped": None})
+        self.assertEqual((x["hosts"], x["ranks"]), (2, 16))
+        for key in ("payload_bytes", "wire_bytes", "messages", "across_hosts", "across_rails"):
+            self.assertEqual(x[key], 3 * reduce[key] + gather[key], key)
+        links = {}
+        for times, one in ((3, reduce), (1, gather)):
+            for link in one["links"]:
+                key = link["host"], link["link"]
+                links[key] = links.get(key, 0) + times * link["wire_bytes"]
+        self.assertEqual({(i["host"], i["link"]): i["wire_bytes"] for i in x["links"]}, links)
+        for n, a, b in zip(x["nics"], reduce["nics"], gather["nics"]):
+            self.assertEqual(n["wire_bytes"]["out"], 3 * a["wire_bytes"]["out"] + b["wire_bytes"]["out"])
+
+    def test_groups_use_their_own_links(self):
+        groups = {"tp": range(8, 16), "dp": (3, 11), "odd": (0, 9)}
+        call = {"sizes": ((1 << 20,),)}
+        inside = self.json(*self.records(fd.call(group="tp", **call), groups=groups), *self.setting)
+        self.assertEqual((inside["across_hosts"], {i["host"] for i in inside["links"]}, inside["idle_nics"]), (0, {1}, 16))
+        self.assertEqual(inside["wire_bytes"], traffic("allreduce", "4M", *self.setting)["wire_bytes"])
+        pair = self.json(*self.records(fd.call(group="dp", **call), groups=groups), *self.setting)
+        self.assertEqual(pair["across_hosts"], pair["wire_bytes"])
+        self.assertEqual({i["link"].split("GPU/")[1][0] for i in pair["links"] if "GPU/" in i["link"]}, {"3"})
+        both = self.json(*self.records(fd.call(group="dp", **call), fd.call(group="odd", **call), groups=groups), *self.setting)
+        self.assertEqual((both["wire_bytes"], both["trace"]["skipped"], both["trace"]["first_skipped"]), (pair["wire_bytes"], 1, "all_reduce"))
+        self.assertIn("not counted: 1 call, the first is all_reduce", self.good(*self.records(fd.call(group="dp", **call), fd.call(group="odd", **call), groups=groups), *self.setting))
+
+    def test_missing_nics_and_pods(self):
+        files = self.records(*fd.many(2, sizes=((1 << 20,),)))
+        x = self.json(*files, *self.setting, "--without", "NET/3")
+        self.assertEqual({n["net"] for n in x["nics"]}, {0, 1, 2, 4, 5, 6, 7})
+        x = self.json(*files, *self.setting, "--pod", "1")
+        self.assertEqual((x["across_pods"], x["best_order"]["across_pods"]), (x["across_hosts"], x["across_hosts"]))
+
+    def test_traces_of_the_profiler(self):
+        x = self.json("tests/data/records/kineto_0.json", "tests/data/records/kineto_1.json", "--topo", H100)
+        self.assertEqual((x["trace"]["operations"], x["hosts"]), (6, 1))
+
+    def test_refusals(self):
+        files = self.records(*fd.many(2, sizes=((1 << 20,),)))
+        for words, code, want in ((("--gpus", "0,1"), 1, "leave --gpus out"), (("--type", "half"), 2, "--type, --op and --root"),
+                                  (("--pod", "0,1,2"), 1, "pods of 3 hosts are listed for a cluster of 2")):
+            self.refused(code, want, *files, *self.setting, *words)
+        self.refused(1, "no collective whose bytes and ranks are told", *self.records(fd.send(0, 1)), *self.setting)
 
 
 class Page(tool.Case):

@@ -238,6 +238,35 @@ class Records(tool.Case):
         self.assertEqual(p.returncode, 1)
         self.assertIn("cannot connect to", p.stderr)
 
+    def test_idle_clients_keep_nobody_out(self):
+        command = [tool.KOLO, "ras", "--serve", "127.0.0.1:0", "--from", "tests/data/records/ras.json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as double:
+            idle = []
+            try:
+                address = double.stdout.readline().split()[-1]
+                host, port = address.rsplit(":", 1)
+                for i in range(200):
+                    idle.append(socket.create_connection((host, int(port))))
+                    if i % 2:
+                        idle[-1].sendall(b"client pro")  # and then nothing
+                with socket.create_connection((host, int(port))) as s:
+                    s.settimeout(9)  # less than the double waits for one client
+                    s.sendall(b"client protocol 2\nset format json\nverbose status\n")
+                    said = b"".join(iter(lambda: s.recv(65536), b"")).decode()
+                self.assertIn("communicators", json.loads(said[said.index("{"):]))
+            finally:
+                double.terminate()
+                for s in idle:
+                    s.close()
+
+    def test_many_groups(self):
+        """A file of 4 MiB and more, whose kind shows in its first bytes. Finding groups one by one in lists took minutes."""
+        groups = {f"g{i}": range(2) for i in range(40000)}
+        entries = [fd.call(seq=1, group=f"g{i}", desc="d") for i in range(0, 40000, 7)]
+        for protocol in (2, None):
+            file = fd.write(self.folder.name, [entries], groups, protocol=protocol)
+            self.assertEqual([f["code"] for f in self.answer(file)["findings"]], ["few"])
+
     def test_services_without_json_are_asked_for_text(self):
         with open("tests/data/records/ras.txt", encoding="utf-8") as f:
             report = f.read()

@@ -23,5 +23,6 @@
 #define KL_SCHEMA_ORDER      "kolo.order/1"
 #define KL_SCHEMA_ORDER_LINT "kolo.order_lint/1"
 #define KL_SCHEMA_TRAFFIC    "kolo.traffic/1"
+#define KL_SCHEMA_SWITCHES   "kolo.switches/1"
 
 #endif

@@ -26,10 +26,15 @@ const char *kl_traffic_link_text(const struct kl_traffic_answer *x, const struct
 void kl_traffic_summary(const struct kl_traffic_answer *x, struct kl_text *to)
 {
     const struct kl_op_traffic *l = &x->traffic;
-    const struct kl_tuning_choice *c = &l->group.ops[0].choice;
     char text[KL_LINK_TEXT];
 
-    kl_text_add(to, "%s %s", kl_algo_name[c->algo], kl_proto_name[c->proto]);
+    if (x->is_trace)
+        kl_text_add(to, "%lld collective%s of %d kind%s in %d group%s", (long long)x->trace.operations,
+                    kl_plural(x->trace.operations), x->trace.kinds, kl_plural(x->trace.kinds), x->trace.groups,
+                    kl_plural(x->trace.groups));
+    else
+        kl_text_add(to, "%s %s", kl_algo_name[l->group.ops[0].choice.algo],
+                    kl_proto_name[l->group.ops[0].choice.proto]);
     if (l->busiest_nic >= 0) {
         const struct kl_op_traffic_nic *n = &l->nic[l->busiest_nic];
 
@@ -41,6 +46,8 @@ void kl_traffic_summary(const struct kl_traffic_answer *x, struct kl_text *to)
         kl_text_add(to, "; busiest link %s of host %d: %.1f MB, %.0f us at %g GB/s",
                     kl_traffic_link_text(x, &l->link[0], text), l->link[0].host, kl_megabytes(l->link[0].wire),
                     kl_op_traffic_us(l->link[0].wire, l->link[0].bw), (double)l->link[0].bw);
+    if (x->is_trace && x->trace.skipped)
+        kl_text_add(to, "; %lld call%s not counted", (long long)x->trace.skipped, kl_plural(x->trace.skipped));
     if (l->nhosts > 1 && l->nidle) kl_text_add(to, "; %d of %d NICs idle", l->nidle, l->nnics);
 }
 
@@ -61,7 +68,7 @@ static ncclResult_t check(const struct kl_traffic_question *q, const struct kl_c
     return ncclSuccess;
 }
 
-static ncclResult_t make_pods(struct kl_traffic_answer *x)
+ncclResult_t kl_traffic_make_pods(struct kl_traffic_answer *x)
 {
     const struct kl_traffic_question *q = &x->question;
     const int nhosts = x->plan->nranks / x->plan->ranks_per_host;
@@ -93,7 +100,7 @@ ncclResult_t kl_traffic_answer_make(const struct kl_traffic_question *q, struct 
     KL_TRY(kl_coll_place(&x->asked, o));
     KL_TRY(kl_coll_check_type(&x->asked, &o->planned.plan->tuning));
     x->plan = o->planned.plan;
-    KL_TRY(make_pods(x));
+    KL_TRY(kl_traffic_make_pods(x));
     const struct kl_tuning_op op = kl_tuning_op_of(x->asked.func, x->asked.last, x->asked.type, x->asked.op);
     const struct kl_op_traffic_request asked = {.func = x->asked.func,
                                                 .type = x->asked.type,

@@ -4,6 +4,7 @@
  *
  *     traffic.c        the question, understood and answered; in one sentence
  *     traffic_json.c   all of it as JSON
+ *     trace_traffic.c  the same for all collectives of a trace
  *
  * Units:  bytes of the whole (nccl-tests' size), MB (1e6 bytes), microseconds, GB/s.
  * Errors: ncclInvalidArgument for a question that is not understood; ncclInvalidUsage for one that the cluster cannot answer.
@@ -12,19 +13,30 @@
 #define KL_ANSWER_TRAFFIC_H
 
 #include "answer/coll.h"
+#include "logs/record/record.h"
 #include "plan/op_traffic.h"
 
 /** The question as names: one size. */
 struct kl_traffic_question {
     struct kl_coll_question op;
     int root;
-    const int64_t *pod; /* of each host; or one number: so many hosts are a pod */
-    int npods;          /* 0: there are no pods */
+    const int64_t *pod;           /* of each host; or one number: so many hosts are a pod */
+    int npods;                    /* 0: there are no pods */
+    const char *const *host_name; /* of each host; NULL: numbers name them */
+};
+
+/** The operations of a trace: of how many groups, and calls that are not counted (messages, groups of irregular GPUs). */
+struct kl_traffic_trace {
+    int files, groups, kinds;
+    int64_t operations, skipped;
+    char first_skipped[64];
 };
 
 struct kl_traffic_answer {
     struct kl_traffic_question question;
-    struct kl_coll_asked asked;
+    struct kl_coll_asked asked; /* of a trace: its place only */
+    bool is_trace;
+    struct kl_traffic_trace trace;
     struct kl_op_traffic traffic;
     const struct kl_plan *plan;
     int *pod; /* of each host, NULL without */
@@ -33,6 +45,20 @@ struct kl_traffic_answer {
 /** Answer for a cluster, which must outlive the answer. Free with kl_traffic_answer_fini, also after a failure. */
 ncclResult_t kl_traffic_answer_make(const struct kl_traffic_question *question, struct kl_opened *opened,
                                     struct kl_traffic_answer *answer);
+
+/**
+ * The same for the collectives of records, which are judged: rank r is GPU r mod G of host r / G. `opened` is a cluster of
+ * `request`, which is planned again for groups of some ranks. `question`: pods only.
+ */
+ncclResult_t kl_traffic_trace_make(const struct kl_traffic_question *question, const struct kl_record *record,
+                                   const struct kl_cluster_request *request, struct kl_opened *opened,
+                                   struct kl_traffic_answer *answer);
+
+/** Hosts of so many GPUs for the ranks of records. */
+int kl_traffic_trace_hosts(const struct kl_record *record, int gpus);
+
+/** The pod of each host, as the question asks. */
+ncclResult_t kl_traffic_make_pods(struct kl_traffic_answer *answer);
 void kl_traffic_answer_fini(struct kl_traffic_answer *answer);
 ncclResult_t kl_traffic_json(const struct kl_traffic_answer *answer, FILE *to);
 

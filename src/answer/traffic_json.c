@@ -70,32 +70,56 @@ static json_t *rails_json(const struct kl_op_traffic *l)
 }
 
 /* Place by place the host that takes it. */
-static json_t *best_json(const struct kl_op_traffic *l)
+static json_t *best_json(const struct kl_traffic_answer *x)
 {
-    json_t *hosts = json_array();
+    const struct kl_op_traffic *l = &x->traffic;
+    const char *const *name = x->question.host_name;
+    json_t *hosts = json_array(), *names = name ? json_array() : json_null();
 
-    for (int h = 0; h < l->nhosts; h++) json_array_append_new(hosts, json_integer(l->best_order[h]));
-    return json_pack("{s:o,s:I}", "hosts", hosts, "across_pods", (json_int_t)l->best_across_pods);
+    for (int h = 0; h < l->nhosts; h++) {
+        json_array_append_new(hosts, json_integer(l->best_order[h]));
+        if (name) json_array_append_new(names, kl_output_text(name[l->best_order[h]]));
+    }
+    return json_pack("{s:o,s:o,s:I}", "hosts", hosts, "names", names, "across_pods", (json_int_t)l->best_across_pods);
+}
+
+static json_t *operation_json(const struct kl_traffic_answer *x)
+{
+    const struct kl_tuning_choice *c = &x->traffic.group.ops[0].choice;
+
+    return json_pack("{s:i,s:I,s:s,s:s}", "root", x->question.root, "bytes", (json_int_t)x->asked.last, "algorithm",
+                     kl_algo_name[c->algo], "protocol", kl_proto_name[c->proto]);
+}
+
+static json_t *trace_json(const struct kl_traffic_answer *x)
+{
+    const struct kl_traffic_trace *t = &x->trace;
+    json_t *o = json_pack("{s:s,s:i,s:i,s:i}", "topology", x->asked.cluster->name, "hosts", x->asked.cluster->hosts,
+                          "nodes", x->asked.nodes, "ranks", x->asked.ranks);
+
+    json_object_set_new(o, "trace",
+                        json_pack("{s:i,s:i,s:i,s:I,s:I,s:o}", "files", t->files, "groups", t->groups, "kinds",
+                                  t->kinds, "operations", (json_int_t)t->operations, "skipped", (json_int_t)t->skipped,
+                                  "first_skipped", *t->first_skipped ? kl_output_text(t->first_skipped) : json_null()));
+    return o;
 }
 
 ncclResult_t kl_traffic_json(const struct kl_traffic_answer *x, FILE *to)
 {
     const struct kl_op_traffic *l = &x->traffic;
-    const struct kl_tuning_choice *c = &l->group.ops[0].choice;
     char line[512];
     struct kl_text text = kl_text_in(line, sizeof line);
-    json_t *o = kl_coll_question_json(&x->asked);
+    json_t *o = x->is_trace ? trace_json(x) : kl_coll_question_json(&x->asked);
 
     kl_traffic_summary(x, &text);
     json_object_update_new(
-        o, json_pack("{s:s,s:i,s:I,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:o,s:i,s:o}", "summary", line, "root", x->question.root,
-                     "bytes", (json_int_t)x->asked.last, "algorithm", kl_algo_name[c->algo], "protocol",
-                     kl_proto_name[c->proto], "payload_bytes", (json_int_t)l->payload, "wire_bytes",
-                     (json_int_t)l->wire, "messages", (json_int_t)l->messages, "across_hosts",
+        o, json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:o,s:i,s:o}", "summary", line, "payload_bytes", (json_int_t)l->payload,
+                     "wire_bytes", (json_int_t)l->wire, "messages", (json_int_t)l->messages, "across_hosts",
                      (json_int_t)l->across_hosts, "across_rails", (json_int_t)l->across_rails, "across_pods",
                      x->pod ? json_integer(l->across_pods) : json_null(), "idle_nics", l->nidle, "busiest_nic",
                      l->busiest_nic < 0 ? json_null() : json_integer(l->busiest_nic)));
-    json_object_set_new(o, "best_order", x->pod ? best_json(l) : json_null());
+    if (!x->is_trace) json_object_update_new(o, operation_json(x));
+    json_object_set_new(o, "best_order", x->pod ? best_json(x) : json_null());
     json_object_set_new(o, "nics", nics_json(l));
     json_object_set_new(o, "links", links_json(x));
     json_object_set_new(o, "by_host", hosts_json(l));

@@ -282,7 +282,7 @@ ncclResult_t koloplanLintOrder(koloplanCluster_t cluster, const koloplanOrder_t 
 static ncclResult_t answer_traffic(const struct question *q, struct kl_opened *o, FILE *to)
 {
     const struct kl_traffic_question question = {
-        {q->collective, q->type, q->op, q->first, q->last}, q->root, q->pod, q->npods};
+        {q->collective, q->type, q->op, q->first, q->last}, q->root, q->pod, q->npods, NULL};
     struct kl_traffic_answer a;
 
     KL_TRY(need(q->collective, q->function, "collective"));

@@ -46,10 +46,10 @@ static int gpu_of(const struct counter *c, int rank)
 
 /* ---- NICs ---- */
 
-static struct kl_op_traffic_nic *nic_at(const struct counter *c, int host, int dev)
+struct kl_op_traffic_nic *kl_op_traffic_nic_at(const struct kl_op_traffic *l, int host, int dev)
 {
-    for (int i = 0; i < c->load->nnics; i++)
-        if (c->load->nic[i].host == host && c->load->nic[i].dev == dev) return &c->load->nic[i];
+    for (int i = 0; i < l->nnics; i++)
+        if (l->nic[i].host == host && l->nic[i].dev == dev) return &l->nic[i];
     return NULL;
 }
 
@@ -73,8 +73,8 @@ static struct kl_op_traffic_nic *end_nic(struct counter *c, int rank, const stru
                           local, &nic);
     kl_error_quiet(quiet);
     if (rc) return NULL;
-    struct kl_op_traffic_nic *x =
-        nic_at(c, host_of(c, rank), d->topo->node[kl_topo_at(d->topo, KL_NODE_NET, nic.net)].net.dev);
+    struct kl_op_traffic_nic *x = kl_op_traffic_nic_at(
+        c->load, host_of(c, rank), d->topo->node[kl_topo_at(d->topo, KL_NODE_NET, nic.net)].net.dev);
     int gpu = gpu_of(c, rank);
 
     add_path(c, rank,
@@ -85,7 +85,7 @@ static struct kl_op_traffic_nic *end_nic(struct counter *c, int rank, const stru
     return x;
 }
 
-static ncclResult_t add_rail(struct kl_op_traffic *l, int from, int to, int64_t wire)
+ncclResult_t kl_op_traffic_add_rail(struct kl_op_traffic *l, int from, int to, int64_t wire)
 {
     for (int i = 0; i < l->nrails; i++)
         if (l->rail[i].from == from && l->rail[i].to == to) return l->rail[i].wire += wire, ncclSuccess;
@@ -111,7 +111,7 @@ static ncclResult_t through_network(struct counter *c, const struct kl_order_sen
     if (l->flight) l->flight[l->nflights++] = (struct kl_op_traffic_flight){from, to, s->wire};
     if (!a || !b) return ncclSuccess;
     if (a->dev != b->dev) l->across_rails += s->wire;
-    return add_rail(l, a->dev, b->dev, s->wire);
+    return kl_op_traffic_add_rail(l, a->dev, b->dev, s->wire);
 }
 
 static ncclResult_t add_sent(struct counter *c, const struct kl_order_sent *s)
@@ -174,7 +174,7 @@ static ncclResult_t prepare(struct counter *c)
             for (int i = 0; i < t->count[KL_NODE_NET]; i++) {
                 const struct kl_node *net = &t->node[kl_topo_at(t, KL_NODE_NET, i)];
 
-                if (!nic_at(c, h, net->net.dev))
+                if (!kl_op_traffic_nic_at(l, h, net->net.dev))
                     l->nic[l->nnics++] = (struct kl_op_traffic_nic){.host = h, .dev = net->net.dev, .bw = net->net.bw};
             }
         }
@@ -196,6 +196,18 @@ double kl_op_traffic_nic_us(const struct kl_op_traffic_nic *x)
     return kl_op_traffic_us(x->flow.wire[0] > x->flow.wire[1] ? x->flow.wire[0] : x->flow.wire[1], x->bw);
 }
 
+void kl_op_traffic_rank(struct kl_op_traffic *l)
+{
+    if (l->nlinks) qsort(l->link, (size_t)l->nlinks, sizeof *l->link, busier);
+    l->busiest_nic = -1;
+    for (int i = 0; i < l->nnics; i++) {
+        if (!l->nic[i].flow.wire[0] && !l->nic[i].flow.wire[1])
+            l->nidle++;
+        else if (l->busiest_nic < 0 || kl_op_traffic_nic_us(&l->nic[i]) > kl_op_traffic_nic_us(&l->nic[l->busiest_nic]))
+            l->busiest_nic = i;
+    }
+}
+
 /* Links with load, and NICs without. */
 static ncclResult_t finish(struct counter *c)
 {
@@ -213,14 +225,7 @@ static ncclResult_t finish(struct counter *c)
                 if (wire && link->type != KL_PATH_LOC)
                     l->link[l->nlinks++] = (struct kl_op_traffic_link){h, d, i, link->bw, wire};
             }
-    qsort(l->link, (size_t)l->nlinks, sizeof *l->link, busier);
-    l->busiest_nic = -1;
-    for (int i = 0; i < l->nnics; i++) {
-        if (!l->nic[i].flow.wire[0] && !l->nic[i].flow.wire[1])
-            l->nidle++;
-        else if (l->busiest_nic < 0 || kl_op_traffic_nic_us(&l->nic[i]) > kl_op_traffic_nic_us(&l->nic[l->busiest_nic]))
-            l->busiest_nic = i;
-    }
+    kl_op_traffic_rank(l);
     return ncclSuccess;
 }
 

@@ -82,6 +82,33 @@ static inline double kl_op_traffic_us(int64_t wire, float bw)
     return bw > 0 ? (double)wire / (1e3 * (double)bw) : 0;
 }
 
+/* ---- many operations ---- */
+
+enum { KL_OP_TRAFFIC_NAME = 160 };
+
+/** A sum over operations of groups of a cluster's GPUs. */
+struct kl_op_traffic_sum {
+    struct kl_op_traffic all; /* without rules and group */
+    const int *pod;           /* of each host; NULL: there are no pods */
+    int per_host;             /* links */
+    char (*name)[KL_OP_TRAFFIC_NAME];
+};
+
+/**
+ * Begin with the plan of all GPUs, add operations `times`, end. `host`: the host of the whole for each host of an operation's
+ * plan; with pods the operation has flights (any `pod` in its request). Free with kl_op_traffic_sum_fini, also after a failure.
+ */
+ncclResult_t kl_op_traffic_sum_begin(const struct kl_plan *whole, const int *pod, struct kl_op_traffic_sum *sum);
+ncclResult_t kl_op_traffic_sum_add(struct kl_op_traffic_sum *sum, const struct kl_plan *plan,
+                                   const struct kl_op_traffic *one, const int *host, int64_t times);
+ncclResult_t kl_op_traffic_sum_end(const struct kl_plan *whole, struct kl_op_traffic_sum *sum);
+void kl_op_traffic_sum_fini(struct kl_op_traffic_sum *sum);
+
+/** Parts of both: a NIC by its number, NULL if there is none; bytes between rails; links busiest first, idle NICs. */
+struct kl_op_traffic_nic *kl_op_traffic_nic_at(const struct kl_op_traffic *traffic, int host, int dev);
+ncclResult_t kl_op_traffic_add_rail(struct kl_op_traffic *traffic, int from, int to, int64_t wire);
+void kl_op_traffic_rank(struct kl_op_traffic *traffic);
+
 /** Look for the order of hosts that keeps the most bytes inside pods: `pod` of each host. With flights that are made. */
 ncclResult_t kl_op_traffic_order(struct kl_op_traffic *traffic, const int *pod);
 

@@ -33,8 +33,10 @@ static const struct {
     [KL_INPUT_OTLP] = {"metrics of OpenTelemetry", "kolo explain FILE..., one for each rank"},
     [KL_INPUT_TRACE] = {"a trace", "kolo explain FILE..., one for each rank"},
     [KL_INPUT_JSON] = {"JSON of no kind that is known here", NULL},
-    [KL_INPUT_SLURM] = {"Slurm's topology.conf", NULL},
-    [KL_INPUT_TOPOGRAPH] = {"output of topograph", NULL},
+    [KL_INPUT_SLURM] = {"Slurm's topology.conf",
+                        "kolo explain FILE, or kolo explain traffic all_reduce 64M --pod FILE"},
+    [KL_INPUT_TOPOGRAPH] = {"output of topograph",
+                            "kolo explain FILE, or kolo explain traffic all_reduce 64M --pod FILE"},
 };
 
 const char *kl_input_name(enum kl_input_kind kind)
@@ -93,9 +95,11 @@ static enum kl_input_kind json_kind(const char *text, size_t bytes)
                 {{"\"p2p_perf\"", "\"header\""}, KL_INPUT_INSPECTOR},
                 {{"\"record_id\"", "\"pg_config\""}, KL_INPUT_FLIGHT},
                 {{"\"collective_seq_id\"", NULL}, KL_INPUT_FLIGHT},
-                {{"\"pg_config\"", "\"entries\""}, KL_INPUT_FLIGHT},
+                {{"\"pg_config\"", NULL}, KL_INPUT_FLIGHT},
                 {{"\"communicators\"", "\"collective_counts\""}, KL_INPUT_RAS},
                 {{"\"missing_ranks\"", NULL}, KL_INPUT_RAS},
+                {{"network.topology.nvidia.com/", NULL}, KL_INPUT_TOPOGRAPH},
+                {{"network.topology.kubernetes.io/", NULL}, KL_INPUT_TOPOGRAPH},
                 {{"busbw", NULL}, KL_INPUT_TABLE_JSON},
                 {{"bus_bw", NULL}, KL_INPUT_TABLE_JSON},
                 {{"busBw", NULL}, KL_INPUT_TABLE_JSON}};
@@ -192,8 +196,11 @@ static void count_line(const char *line, struct counts *c)
     c->lspci += is_lspci_line(line);
     c->ras += !strncmp(at, "Job summary", 11) || !strncmp(at, "Communicators...", 16);
     c->ras_json += !strncmp(at, "\"communicators\": [", 18);
-    c->slurm += HAS_ANY(at, "SwitchName=", "BlockName=") && !strchr(at, '{');
-    c->topograph += strstr(at, "network.topology.nvidia.com/") || strstr(at, "topograph");
+    c->slurm += (strcasestr(at, "SwitchName=") || strcasestr(at, "BlockName=") || !strncmp(at, "- switch: ", 10) ||
+                 !strncmp(at, "- block: ", 9)) &&
+                !strchr(at, '{');
+    c->topograph +=
+        HAS_ANY(at, "network.topology.nvidia.com/", "network.topology.kubernetes.io/", "topograph", "capacity_blocks:");
     count_matrix(line, c);
 }
 

@@ -37,7 +37,7 @@ enum kl_input_kind {
     KL_INPUT_OTLP,      /* metrics of OpenTelemetry: JSON */
     KL_INPUT_TRACE,     /* a trace: {"traceEvents": ...} */
     KL_INPUT_JSON,      /* any other */
-    KL_INPUT_SLURM,     /* topology.conf */
+    KL_INPUT_SLURM,     /* topology.conf, topology.yaml */
     KL_INPUT_TOPOGRAPH, /* labels or YAML of topograph */
     KL_INPUT_KINDS
 };
@@ -54,6 +54,12 @@ const char *kl_input_name(enum kl_input_kind kind);
 
 /** How to use a text of this kind, a sentence without its full stop; NULL: it is of no use here. */
 const char *kl_input_use(enum kl_input_kind kind);
+
+/** Does it name switches between hosts (plan/switches.h)? */
+static inline bool kl_input_is_switches(enum kl_input_kind kind)
+{
+    return kind == KL_INPUT_SLURM || kind == KL_INPUT_TOPOGRAPH;
+}
 
 /** Does it describe a machine? */
 static inline bool kl_input_is_machine(enum kl_input_kind kind)

@@ -19,6 +19,7 @@ struct reader {
     int gpu;               /* the GPU of the links that follow; -1 */
     int column[MAX_WORDS]; /* device of each column */
     int ncolumns;
+    bool one_column;  /* a list of names alone */
     int name_column;  /* of a CSV list: where the product's name stands; -1: not in a list */
     int index_column; /* where the GPU's number stands; -1: GPUs come in their order */
     int listed;       /* GPUs of the list so far */
@@ -273,7 +274,7 @@ static bool read_overview(struct reader *r, const char *line)
 
 /* ---- lists with commas ---- */
 
-/* Cell `i` of a line with commas; its length in *n. NULL if there are fewer. */
+/* Cell `i` of a line with commas, without quotes; its length in *n. NULL if there are fewer. */
 static const char *csv_cell(const char *line, int i, size_t *n)
 {
     for (; i > 0; i--) {
@@ -281,8 +282,8 @@ static const char *csv_cell(const char *line, int i, size_t *n)
         if (!line) return NULL;
         line++;
     }
-    line += strspn(line, " \t");
-    *n = strcspn(line, ",\n");
+    line += strspn(line, " \t\"");
+    *n = strcspn(line, ",\"\n");
     return line;
 }
 
@@ -298,17 +299,36 @@ static int csv_column(const char *line, const char *name)
     return -1;
 }
 
-/* "index, name, memory.total [MiB]": the head of a list; lines below have as many cells. */
+/* "index, name, memory.total [MiB]": the head of a list; lines below have as many cells. "name" alone: names alone. */
 static bool read_csv_head(struct reader *r, const char *line)
 {
     int name = csv_column(line, "name");
 
     if (name < 0) name = csv_column(line, "gpu_name");
-    if (name < 0 || !strchr(line, ',')) return false;
+    if (name < 0) return false;
+    r->one_column = !strchr(line, ',');
     r->name_column = name;
     r->index_column = csv_column(line, "index");
     r->listed = 0;
     return true;
+}
+
+/* Without a head: the first cell that begins as a name; 1 if there is none. */
+static int csv_name(const char *line)
+{
+    size_t n;
+    const char *cell;
+
+    for (int i = 1; (cell = csv_cell(line, i, &n)); i++)
+        if (!strncmp(cell, "NVIDIA", 6)) return i;
+    return 1;
+}
+
+/* A product as nvidia-smi names it, by itself in its line. */
+static bool is_name(const char *line)
+{
+    return !strncmp(line, "NVIDIA ", 7) || !strncmp(line, "Tesla ", 6) || !strncmp(line, "Quadro ", 7) ||
+           !strncmp(line, "GeForce ", 8);
 }
 
 /* "0, NVIDIA H200, 143771 MiB"; without a head the number comes first. */
@@ -316,11 +336,12 @@ static bool read_csv_row(struct reader *r, const char *line)
 {
     const bool headed = r->name_column >= 0;
     size_t n, m = 0;
-    const char *name = csv_cell(line, headed ? r->name_column : 1, &n),
+    const char *name = csv_cell(line, headed ? r->name_column : csv_name(line), &n),
                *index = csv_cell(line, headed && r->index_column >= 0 ? r->index_column : 0, &m);
     int gpu = r->listed;
 
-    if (!name || !index || !strchr(line, ',') || !isalpha((unsigned char)*name)) return false;
+    if (!name || !index || !isalpha((unsigned char)*name)) return false;
+    if (headed && r->one_column ? !is_name(name) : !strchr(line, ',')) return false;
     if (!headed && (strspn(index, "0123456789") != m || strncmp(name, "NVIDIA", 6))) return false;
     if (!headed || r->index_column >= 0) {
         if (!isdigit((unsigned char)*index)) return false;

@@ -78,13 +78,15 @@ static int sum_of_links(const struct kl_smi *s, int gpu)
     return sum;
 }
 
-/* NVLinks of one GPU: those that are up, those of the product, or the most that any GPU has. */
+/* NVLinks of one GPU: those that are up, those of the product, or the most that any GPU has; as many at least as one peer shows, for a
+ * single peer is no sign of a switch. */
 static int links_of(const struct making *m, int gpu)
 {
     enum { MOST_LINKS = 18 };
+    int links = m->product && m->product->links ? m->product->links : MOST_LINKS;
 
-    if (m->smi->active[gpu] > 0) return m->smi->active[gpu];
-    return m->product && m->product->links ? m->product->links : MOST_LINKS;
+    if (m->smi->active[gpu] > 0) links = m->smi->active[gpu];
+    return links > most_links(m->smi, gpu) ? links : most_links(m->smi, gpu);
 }
 
 /* The matrix decides. Links lead to switches where a GPU shows more of them than it has, as each pair shows them all; or where all

@@ -110,6 +110,20 @@ static const struct form {
      "4 GPUs (A100 SXM4 40 GB, sm 80, PCIe 4), NVLinks between 2 of 6 pairs only (GPU/0-GPU/1 12, GPU/2-GPU/3 12), no "
      "switch",
      0, 4, 0, 80, 12},
+    /* pairs that show more than the table of products says: one peer is no switch */
+    {"index, name\n0, NVIDIA H100 NVL\n1, NVIDIA H100 NVL\n2, NVIDIA H100 NVL\n3, NVIDIA H100 NVL\n"
+     "        GPU0    GPU1    GPU2    GPU3\nGPU0     X      NV18    SYS     SYS\nGPU1    NV18     X      SYS     SYS\n"
+     "GPU2    SYS     SYS      X      NV18\nGPU3    SYS     SYS     NV18     X\n",
+     "4 GPUs (H100 NVL, sm 90, PCIe 5), NVLinks between 2 of 6 pairs only (GPU/0-GPU/1 18, GPU/2-GPU/3 18), no switch",
+     0, 4, 0, 90, 18},
+    /* names alone, and names in quotes behind other columns, with and without a head */
+    {"name\nNVIDIA A100-SXM4-40GB\nNVIDIA A100-SXM4-40GB\nGPU0 GPU1\nGPU0 X NV12\nGPU1 NV12 X\n",
+     "2 GPUs (A100 SXM4 40 GB, sm 80, PCIe 4), 12 NVLinks of each lead to NVSwitches", 1, 2, 0, 80, 12},
+    {"index, uuid, name, driver_version\n0, GPU-aa, \"NVIDIA H200\", 550.54\n1, GPU-bb, \"NVIDIA H200\", 550.54\n"
+     "GPU0 GPU1\nGPU0 X SYS\nGPU1 SYS X\n",
+     "2 GPUs (H200 SXM5, sm 90, PCIe 5), no NVLink", 0, 2, 0, 90, 0},
+    {"0, GPU-aa, NVIDIA H200\n1, GPU-bb, NVIDIA H200\nGPU0 GPU1\nGPU0 X SYS\nGPU1 SYS X\n",
+     "2 GPUs (H200 SXM5, sm 90, PCIe 5), no NVLink", 0, 2, 0, 90, 0},
     /* a mesh: the links of all pairs add up to the product's */
     {"\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\nGPU0\tX\tNV4\tNV4\tNV4\t0-7\nGPU1\tNV4\tX\tNV4\tNV4\t0-7\n"
      "GPU2\tNV4\tNV4\tX\tNV4\t8-15\nGPU3\tNV4\tNV4\tNV4\tX\t8-15\nindex, name\n0, NVIDIA A100-SXM4-80GB\n",

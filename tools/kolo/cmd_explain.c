@@ -3,6 +3,7 @@
 
 #include "answer/coll.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "plan/collective.h"
 #include "tools/kolo/explain/explain.h"
 
@@ -34,8 +35,9 @@ static const struct kl_opt table[] = {
     {0, "all", KL_OPT_FLAG, offsetof(struct kl_explain_request, all), 0, 0, NULL,
      "search: every attempt and every link, one by one; --log: every difference"},
     {0, "root", KL_OPT_TEXT, offsetof(struct kl_explain_request, root), 0, 0, "RANK", "order, traffic: the root"},
-    {0, "pod", KL_OPT_TEXT, offsetof(struct kl_explain_request, pod), 0, 0, "HOSTS|P,...",
-     "traffic: so many hosts are a pod, or the pod of each host: bytes that cross pods, and the best order of hosts"},
+    {0, "pod", KL_OPT_TEXT, offsetof(struct kl_explain_request, pod), 0, 0, "HOSTS|P,...|FILE",
+     "traffic: so many hosts are a pod, or the pod of each host, or a file of switches (Slurm's topology.conf, "
+     "topograph's output): bytes that cross pods, and the best order of hosts"},
     {0, "element", KL_OPT_TEXT, offsetof(struct kl_explain_request, element), 0, 0, "I,...",
      "order: the sums of these elements"},
     {0, "group", KL_OPT_TEXT, offsetof(struct kl_explain_request, group), 0, 0, "SIZE,...",
@@ -70,7 +72,9 @@ static const struct kl_explain_question questions[] = {
      kl_explain_diff},
     {"order", 1, 3, "COLLECTIVE [SIZE[-SIZE]]",
      "in which order each element is added, and at which counts, places and settings that changes", kl_explain_order},
-    {"traffic", 2, 2, "COLLECTIVE SIZE", "bytes over each link, NIC, host and rail", kl_explain_traffic},
+    {"traffic", 1, INT_MAX, "COLLECTIVE SIZE|FILE...",
+     "bytes over each link, NIC, host and rail: of an operation, or of all in traces and flight records",
+     kl_explain_traffic},
     {NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -131,6 +135,59 @@ static int refuse(const char *why)
     return EXIT_USAGE;
 }
 
+/* ---- options of some questions only ---- */
+
+/* The questions that take an option; `collective` stands for COLLECTIVE. "log" and "bench" are also files by themselves. */
+static const struct {
+    const char *option;
+    size_t field;
+    bool is_flag;
+    const char *of[5];
+} owned[] = {
+    {"type", offsetof(struct kl_explain_request, type), false, {collective, "order", "traffic"}},
+    {"op", offsetof(struct kl_explain_request, op), false, {collective, "order", "traffic"}},
+    {"tuner", offsetof(struct kl_explain_request, tuner), false, {collective}},
+    {"all", offsetof(struct kl_explain_request, all), true, {"search", "diff", "log", "bench"}},
+    {"root", offsetof(struct kl_explain_request, root), false, {"order", "traffic"}},
+    {"pod", offsetof(struct kl_explain_request, pod), false, {"traffic"}},
+    {"element", offsetof(struct kl_explain_request, element), false, {"order"}},
+    {"group", offsetof(struct kl_explain_request, group), false, {"order"}},
+    {"registered", offsetof(struct kl_explain_request, registered), true, {"order"}},
+    {"captured", offsetof(struct kl_explain_request, captured), true, {"order"}},
+    {"vs", offsetof(struct kl_explain_request, vs), false, {"order"}},
+    {"lint", offsetof(struct kl_explain_request, lint), true, {"order"}},
+};
+
+static bool is_given(const struct kl_explain_request *q, size_t i)
+{
+    const char *field = (const char *)q + owned[i].field;
+
+    return owned[i].is_flag ? *(const int *)field != 0 : *(const char *const *)field != NULL;
+}
+
+static bool is_owner(const char *question, size_t i)
+{
+    for (int k = 0; owned[i].of[k]; k++)
+        if (!strcmp(owned[i].of[k], question)) return true;
+    return false;
+}
+
+/* Is an option given that the question does not have? Its name and its questions are in `why`. */
+static bool has_strange_option(const struct kl_explain_request *q, const char *question, char *why, size_t why_size)
+{
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) {
+        if (!is_given(q, i) || is_owner(question, i)) continue;
+        struct kl_text t = kl_text_in(why, why_size);
+
+        kl_text_add(&t, "%s has no --%s, which belongs to", question == collective ? "a collective" : question,
+                    owned[i].option);
+        for (int k = 0; owned[i].of[k]; k++)
+            kl_text_add(&t, "%s%s", k ? ", " : " ", owned[i].of[k] == collective ? "collectives" : owned[i].of[k]);
+        return true;
+    }
+    return false;
+}
+
 static int answer(const struct kl_explain_question *k, struct kl_explain_request *q)
 {
     if (q->releases.n) q->options.nccl = q->releases.text[q->releases.n - 1];
@@ -140,6 +197,20 @@ static int answer(const struct kl_explain_question *k, struct kl_explain_request
     if (rc == ncclInvalidArgument) return refuse(kl_error_text());
     if (rc) fprintf(stderr, "%s\n", kl_error_text());
     return rc ? EXIT_PROBLEM : EXIT_OK;
+}
+
+/* A file of switches among the topologies: the pods of `traffic`, if those are not given otherwise. */
+static void take_switches(struct kl_explain_request *q)
+{
+    int n = 0;
+
+    for (int i = 0; i < q->topos.n; i++) {
+        if (!kl_explain_is_switches(q->topos.text[i]))
+            q->topos.text[n++] = q->topos.text[i];
+        else if (!q->pod)
+            q->pod = q->topos.text[i];
+    }
+    q->topos.n = n;
 }
 
 /* Only diff takes several machines. */
@@ -173,7 +244,10 @@ static int refuse_words(const struct kl_explain_question *k)
 /* `files` are those given as words. */
 static int answer_file(const struct kl_explain_question *k, char **files, int n, struct kl_explain_request *q)
 {
+    char why[256];
+
     if (q->logs.n && q->benches.n) return refuse("--log and --bench are two questions");
+    if (has_strange_option(q, k->name, why, sizeof why)) return refuse(why);
     if (!n && !q->logs.n && !q->benches.n) return refuse_words(k);
     use_last(q);
     q->word = (const char *const *)files;
@@ -211,8 +285,30 @@ static int refuse_file(const char *file)
     return refuse(why);
 }
 
+/* The first word is no question: files, some of which are missing, or a question that is not known. */
+static int refuse_unknown(char **word, int n)
+{
+    int found = 0, missing = 0;
+    char why[512];
+
+    for (int i = n - 1; i >= 0; i--)
+        if (is_readable(word[i]))
+            found++;
+        else
+            missing = i;
+    if (!found && !strpbrk(word[0], "./") && n == 1)
+        snprintf(why, sizeof why, "no question, collective or file \"%s\"", word[0]);
+    else
+        snprintf(why, sizeof why, "%s: there is no such file%s", word[missing],
+                 found || strpbrk(word[missing], "./") ? "" : ", question or collective");
+    return refuse(why);
+}
+
 static int answer_files(char **files, int n, struct kl_explain_request *q)
 {
+    char why[256];
+
+    if (has_strange_option(q, "log", why, sizeof why)) return refuse(why);
     if (q->releases.n) q->options.nccl = q->releases.text[q->releases.n - 1];
     use_last(q);
     q->word = (const char *const *)files;
@@ -236,19 +332,17 @@ static int command(int argc, char **argv)
     const struct kl_explain_question *k = question_named(argv[0]);
 
     if (!k && are_files(argv, n)) return answer_files(argv, n, &q);
-    const char *file = file_among(n, argv);
+    const char *file = k && k->answer != kl_explain_traffic ? file_among(n, argv) : NULL;
 
     if (file) return refuse_file(file);
-
-    if (!k) {
-        snprintf(why, sizeof why, "no question or collective \"%s\"", argv[0]);
-        return refuse(why);
-    }
+    if (!k) return refuse_unknown(argv, n);
     q.question = argv[0];
+    if (k->answer == kl_explain_traffic) take_switches(&q);
     use_last(&q);
     q.word = (const char *const *)argv + 1;
     q.nwords = n - 1;
     if (q.nwords < k->min_words || q.nwords > k->max_words) return refuse_words(k);
+    if (has_strange_option(&q, k->name, why, sizeof why)) return refuse(why);
     return answer(k, &q);
 }
 

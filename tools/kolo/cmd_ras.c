@@ -342,6 +342,14 @@ static const char *wrong_of(const struct asked *a)
     return NULL;
 }
 
+/* stdout escapes control characters; these are meant. */
+static void begin_page(void)
+{
+    static const char home_and_clear[] = "\x1b[H\x1b[J";
+
+    if (!isatty(STDOUT_FILENO) || write(STDOUT_FILENO, home_and_clear, sizeof home_and_clear - 1) < 0) printf("\n");
+}
+
 static int watch(const struct asked *a)
 {
     int there = 0, status = look(a, &there);
@@ -349,7 +357,7 @@ static int watch(const struct asked *a)
     while (a->watch != ONCE && there) {
         fflush(stdout);
         usleep((useconds_t)(a->watch * 1000));
-        printf(isatty(STDOUT_FILENO) ? "\x1b[H\x1b[J" : "\n");
+        begin_page();
         status = look(a, &there);
     }
     return status;

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "include/nccl.h"
 #include "answer/output.h"
+#include "tools/kolo/escaped.h"
 #include "tools/kolo/help_json.h"
 #include "tools/kolo/spawn.h"
 
@@ -39,10 +40,23 @@ static int finish(int status)
     return EXIT_PROBLEM;
 }
 
+/* These pass on the output of programs, byte by byte. All others print texts of inputs. */
+static int passes_output(const struct kl_command *c)
+{
+    return c == &kl_command_run || c == &kl_command_perf || c == &kl_command_perf_rank;
+}
+
 static int run_command(int argc, char **argv)
 {
-    for (const struct kl_command *const *c = commands; *c; c++)
-        if (!strcmp(argv[0], (*c)->name)) return finish((*c)->run(argc, argv));
+    for (const struct kl_command *const *c = commands; *c; c++) {
+        if (strcmp(argv[0], (*c)->name) != 0) continue;
+        if (!passes_output(*c)) {
+            stdout = kl_escaped(stdout);
+            stderr = kl_escaped(stderr);
+            setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
+        }
+        return finish((*c)->run(argc, argv));
+    }
 
     fprintf(stderr, "kolo: no command \"%s\"; `kolo --help` lists them\n", argv[0]);
     return EXIT_USAGE;

@@ -7,9 +7,12 @@
 #include "os/socket.h"
 #include "tools/kolo/ras_client.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 enum { PORT = 28028, CLIENT_MS = 10000, QUESTION = 128 };
 
@@ -129,60 +132,145 @@ struct service {
     int n;
 };
 
-static ncclResult_t send_report(int fd, const struct service *s, const struct kl_io_wait *wait)
+/* Clients are served side by side: one that is silent, or does not read, holds up nobody. */
+enum {
+    GUESTS = 64,
+    UNREAD = 4096, /* bytes of replies that a client may leave unread */
+    TICK_MS = 250  /* between two looks at deadlines */
+};
+
+struct guest {
+    int fd;
+    uint64_t deadline;
+    struct kl_ras_session session;
+    char *out; /* output; `sent` of `bytes` have gone */
+    size_t bytes, sent;
+    bool last; /* read nothing more; close when all is sent */
+};
+
+struct guests {
+    struct guest guest[GUESTS]; /* oldest first */
+    int n;
+};
+
+static bool add_output(struct guest *g, const char *text, size_t bytes)
 {
+    char *grown = bytes ? realloc(g->out, g->bytes + bytes) : NULL;
+
+    if (!grown) return !bytes;
+    memcpy(grown + g->bytes, text, bytes);
+    g->out = grown;
+    g->bytes += bytes;
+    return true;
+}
+
+static bool add_report(struct guest *g, const struct service *s)
+{
+    static const char no_text[] = "ERROR: this double has no text; SET FORMAT json first\n";
     char *text = NULL;
     size_t bytes = 0;
-    FILE *to = open_memstream(&text, &bytes);
-    ncclResult_t rc = to ? kl_ras_nccl_print(s->report, s->fault, s->n, time(NULL), to) : KL_NOMEM("a report");
+    FILE *to = g->session.json ? open_memstream(&text, &bytes) : NULL;
+
+    if (!g->session.json) return add_output(g, no_text, sizeof no_text - 1);
+    bool made = to && !kl_ras_nccl_print(s->report, s->fault, s->n, time(NULL), to);
 
     if (to) fclose(to);
-    if (!rc && kl_socket_send(fd, text, bytes, wait)) rc = KL_FAIL(ncclRemoteError, "a client left early");
+    made = made && add_output(g, text, bytes);
     free(text);
-    return rc;
+    return made;
 }
 
-/* False: the client is done. */
-static bool obey(int fd, const struct service *s, struct kl_ras_session *session, char c, const struct kl_io_wait *wait)
+/* False: the guest goes. */
+static bool hear_guest(struct guest *g, const struct service *s)
 {
-    char reply[KL_RAS_REPLY];
-    size_t taken;
-    const enum kl_ras_result turn = kl_ras_parse(session, &c, 1, &taken, reply);
+    char line[QUESTION], reply[KL_RAS_REPLY];
+    const ssize_t n = recv(g->fd, line, sizeof line, MSG_DONTWAIT);
 
-    if (*reply && kl_socket_send(fd, reply, strlen(reply), wait)) return false;
-    if (turn == KL_RAS_REPORT && session->json) (void)send_report(fd, s, wait);
-    if (turn == KL_RAS_REPORT && !session->json)
-        (void)send_line(fd, "ERROR: this double has no text; SET FORMAT json first\n", wait);
-    return turn == KL_RAS_MORE || turn == KL_RAS_ANSWER;
-}
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (n <= 0) return false;
+    for (size_t at = 0, taken; at < (size_t)n && !g->last; at += taken) {
+        const enum kl_ras_result turn = kl_ras_parse(&g->session, line + at, (size_t)n - at, &taken, reply);
 
-static void serve_client(int fd, const struct service *s)
-{
-    const struct kl_io_wait wait = {.deadline = kl_deadline_in_ms(CLIENT_MS)};
-    struct kl_ras_session session = {.have = 0};
-    char c;
-
-    while (!kl_socket_recv(fd, &c, 1, &wait) && obey(fd, s, &session, c, &wait)) {
+        if (!add_output(g, reply, strlen(reply))) return false;
+        if (turn == KL_RAS_REPORT && !add_report(g, s)) return false;
+        g->last = turn != KL_RAS_MORE && turn != KL_RAS_ANSWER;
     }
+    return g->bytes - g->sent <= UNREAD || g->last;
+}
+
+static bool tell_guest(struct guest *g)
+{
+    while (g->sent < g->bytes) {
+        const ssize_t n = send(g->fd, g->out + g->sent, g->bytes - g->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) return true;
+        if (n <= 0) return false;
+        g->sent += (size_t)n;
+    }
+    return !g->last;
+}
+
+static void end_guest(struct guests *all, int i)
+{
+    kl_socket_close(all->guest[i].fd);
+    free(all->guest[i].out);
+    memmove(&all->guest[i], &all->guest[i + 1], (size_t)(--all->n - i) * sizeof all->guest[0]);
+}
+
+/* The oldest that has not asked for a report makes room, else the oldest. */
+static void let_in(struct guests *all, int listener)
+{
+    const int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int idle = 0;
+
+    if (fd < 0) return;
+    while (all->n == GUESTS && idle < GUESTS && all->guest[idle].last) idle++;
+    if (all->n == GUESTS) end_guest(all, idle < GUESTS ? idle : 0);
+    all->guest[all->n++] = (struct guest){.fd = fd, .deadline = kl_deadline_in_ms(CLIENT_MS)};
+}
+
+static void serve_guests(struct guests *all, const struct service *s, const struct pollfd *p)
+{
+    for (int i = all->n - 1; i >= 0; i--) {
+        struct guest *g = &all->guest[i];
+        bool stays = kl_now_ns() < g->deadline;
+
+        if (stays && !g->last && p[i].revents & (POLLIN | POLLERR | POLLHUP)) stays = hear_guest(g, s);
+        if (stays && g->bytes) stays = tell_guest(g);
+        if (!stays) end_guest(all, i);
+    }
+}
+
+static void serve_once(int listener, struct guests *all, const struct service *s)
+{
+    struct pollfd p[GUESTS + 1];
+
+    for (int i = 0; i < all->n; i++) {
+        const struct guest *g = &all->guest[i];
+
+        p[i] = (struct pollfd){.fd = g->fd,
+                               .events = (short)((g->last ? 0 : POLLIN) | (g->sent < g->bytes ? POLLOUT : 0))};
+    }
+    p[all->n] = (struct pollfd){.fd = listener, .events = POLLIN};
+    const int n = all->n;
+
+    if (poll(p, (nfds_t)n + 1, n ? TICK_MS : -1) < 0) return;
+    serve_guests(all, s, p);
+    if (p[n].revents) let_in(all, listener);
 }
 
 ncclResult_t kl_ras_nccl_serve(const char *text, const json_t *report, const struct kl_ras_fault *fault, int n)
 {
     const struct service s = {report, fault, n};
+    struct guests guests = {.n = 0};
     union kl_address address;
     char name[KL_ADDRESS_TEXT];
-    int listener, fd;
+    int listener;
 
     KL_TRY(address_of(text, &address));
     KL_TRY(kl_socket_listen(&address, &listener));
     printf("a double of NCCL's RAS service listens at %s\n", kl_address_format(&address, name));
     fflush(stdout);
-    for (;;) {
-        struct pollfd p = {.fd = listener, .events = POLLIN};
-        const struct kl_io_wait wait = {.deadline = kl_deadline_in_ms(CLIENT_MS)};
-
-        if (poll(&p, 1, -1) != 1 || kl_socket_accept(listener, &wait, &fd)) continue;
-        serve_client(fd, &s);
-        kl_socket_close(fd);
-    }
+    for (;;) serve_once(listener, &guests, &s);
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- calls ---- */
@@ -211,15 +212,38 @@ static ncclResult_t add_group(struct kl_record *r, int odd, int usual)
     return ncclSuccess;
 }
 
+static ncclResult_t compare_groups(struct kl_record *r, int g, int o)
+{
+    if (rank_elsewhere(r, g, o) < 0 && rank_elsewhere(r, o, g) < 0) return ncclSuccess;
+    const bool fewer = r->group[g].n <= r->group[o].n;
+
+    return add_group(r, fewer ? g : o, fewer ? o : g);
+}
+
+struct named {
+    const char *id;
+    int group;
+};
+
+/* Names are kept once each: equal ids are one pointer. */
+static int by_id(const void *a, const void *b)
+{
+    const struct named *x = a, *y = b;
+
+    if (x->id != y->id) return (uintptr_t)x->id < (uintptr_t)y->id ? -1 : 1;
+    return x->group - y->group;
+}
+
 ncclResult_t kl_record_find_groups(struct kl_record *r)
 {
-    for (int g = 0; g < r->ngroup; g++)
-        for (int o = 0; o < g; o++) {
-            if (r->group[g].id != r->group[o].id) continue;
-            if (rank_elsewhere(r, g, o) < 0 && rank_elsewhere(r, o, g) < 0) continue;
-            const bool fewer = r->group[g].n <= r->group[o].n;
+    struct named *named = calloc((size_t)r->ngroup + 1, sizeof *named);
+    ncclResult_t rc = named ? ncclSuccess : KL_NOMEM("groups");
 
-            KL_TRY(add_group(r, fewer ? g : o, fewer ? o : g));
-        }
-    return ncclSuccess;
+    for (int g = 0; named && g < r->ngroup; g++) named[g] = (struct named){r->group[g].id, g};
+    if (named && r->ngroup) qsort(named, (size_t)r->ngroup, sizeof *named, by_id);
+    for (int g = 0; !rc && g < r->ngroup; g++)
+        for (int o = g - 1; !rc && o >= 0 && named[o].id == named[g].id; o--)
+            rc = compare_groups(r, named[g].group, named[o].group);
+    free(named);
+    return rc;
 }

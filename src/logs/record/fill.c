@@ -141,24 +141,6 @@ ncclResult_t kl_record_new_file(struct kl_record *r, const char *name, enum kl_i
     return ncclSuccess;
 }
 
-ncclResult_t kl_record_new_member(struct kl_record *r, int group, int rank, int file, int *index)
-{
-    KL_TRY(NEW(r, member));
-    *index = r->nmember - 1;
-    r->member[*index] = (struct kl_record_member){.group = group,
-                                                  .rank = rank,
-                                                  .proc = -1,
-                                                  .file = file,
-                                                  .failure = "",
-                                                  .waits_for = -1,
-                                                  .called = -1,
-                                                  .ended = -1,
-                                                  .oldest = -1,
-                                                  .open = -1,
-                                                  .last = -1};
-    return ncclSuccess;
-}
-
 ncclResult_t kl_record_new_call(struct kl_record *r, int member, int *index)
 {
     KL_TRY(NEW(r, call));
@@ -200,35 +182,67 @@ ncclResult_t kl_record_add_rank(struct kl_record *r, int rank)
 
 /* ---- groups and participants ---- */
 
+static uint64_t key_of(const char *name)
+{
+    return (uint64_t)(uintptr_t)name;
+}
+
 ncclResult_t kl_record_group_of(struct kl_record *r, const char *id, const char *listed, int *index)
 {
     const char *a = kl_record_name(r, id), *b = kl_record_name(r, listed);
 
-    for (*index = r->ngroup - 1; *index >= 0; --*index)
-        if (r->group[*index].id == a && r->group[*index].listed == b) return ncclSuccess;
+    *index = kl_record_map_get(r, KL_KEY_GROUP, key_of(a), key_of(b));
+    if (*index >= 0) return ncclSuccess;
     KL_TRY(NEW(r, group));
     *index = r->ngroup - 1;
     r->group[*index] = (struct kl_record_group){.id = a, .desc = "", .listed = b, .size = -1};
-    return ncclSuccess;
+    return kl_record_map_put(r, KL_KEY_GROUP, key_of(a), key_of(b), *index);
 }
 
 ncclResult_t kl_record_proc_of(struct kl_record *r, const char *key, int *index)
 {
     const char *kept = kl_record_name(r, key);
 
-    for (*index = r->nproc - 1; *index >= 0; --*index)
-        if (r->proc[*index].key == kept) return ncclSuccess;
+    *index = kl_record_map_get(r, KL_KEY_PROC, key_of(kept), 0);
+    if (*index >= 0) return ncclSuccess;
     KL_TRY(NEW(r, proc));
     *index = r->nproc - 1;
     r->proc[*index] = (struct kl_record_proc){.key = kept, .host = "", .rank = -1, .pid = -1, .stall = -1};
-    return ncclSuccess;
+    return kl_record_map_put(r, KL_KEY_PROC, key_of(kept), 0, *index);
+}
+
+static uint64_t place_of(int group, int file)
+{
+    return (uint64_t)(uint32_t)group << 32 | (uint32_t)file;
 }
 
 int kl_record_member_of(const struct kl_record *r, int group, int rank, int file)
 {
-    for (int i = r->nmember - 1; i >= 0 && r->member[i].file == file; i--)
-        if (r->member[i].group == group && r->member[i].rank == rank) return i;
-    return -1;
+    return kl_record_map_get(r, KL_KEY_MEMBER, place_of(group, file), (uint64_t)(uint32_t)rank);
+}
+
+int kl_record_member_of_id(struct kl_record *r, int file, const char *id)
+{
+    return kl_record_map_get(r, KL_KEY_ID, (uint64_t)file, key_of(kl_record_name(r, id)));
+}
+
+ncclResult_t kl_record_new_member(struct kl_record *r, int group, int rank, int file, int *index)
+{
+    KL_TRY(NEW(r, member));
+    *index = r->nmember - 1;
+    r->member[*index] = (struct kl_record_member){.group = group,
+                                                  .rank = rank,
+                                                  .proc = -1,
+                                                  .file = file,
+                                                  .failure = "",
+                                                  .waits_for = -1,
+                                                  .called = -1,
+                                                  .ended = -1,
+                                                  .oldest = -1,
+                                                  .open = -1,
+                                                  .last = -1};
+    KL_TRY(kl_record_map_put(r, KL_KEY_ID, (uint64_t)file, key_of(r->group[group].id), *index));
+    return kl_record_map_put(r, KL_KEY_MEMBER, place_of(group, file), (uint64_t)(uint32_t)rank, *index);
 }
 
 ncclResult_t kl_record_new_finding(struct kl_record *r, enum kl_record_code code, enum kl_log_weight weight, int *index)
@@ -292,6 +306,7 @@ void kl_record_fini(struct kl_record *r)
 
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) free(lists[i]);
     free_names(r->names);
+    kl_record_map_free(r->map);
     kl_record_init(r);
 }
 

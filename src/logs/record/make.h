@@ -26,8 +26,19 @@ ncclResult_t kl_record_add_rank(struct kl_record *record, int rank);
 ncclResult_t kl_record_group_of(struct kl_record *record, const char *id, const char *listed, int *index);
 ncclResult_t kl_record_proc_of(struct kl_record *record, const char *key, int *index);
 
-/** The member of a file's rank in a group, -1: none so far. Looks at the file's members, the last first. */
+/** The member of a file's rank in a group, the last of several, -1: none so far. */
 int kl_record_member_of(const struct kl_record *record, int group, int rank, int file);
+
+/** Elements by their keys. Groups: id, list of ranks; participants: key; members: group and file, rank; and of a file by the group's id. */
+enum kl_record_key { KL_KEY_GROUP, KL_KEY_PROC, KL_KEY_MEMBER, KL_KEY_ID };
+
+/** The value that was put last for a key (texts by their pointers: names are kept once); -1: none. */
+int kl_record_map_get(const struct kl_record *record, enum kl_record_key kind, uint64_t a, uint64_t b);
+ncclResult_t kl_record_map_put(struct kl_record *record, enum kl_record_key kind, uint64_t a, uint64_t b, int value);
+void kl_record_map_free(struct kl_record_map *map);
+
+/** The last member of a file in a group with this id, -1: none. */
+int kl_record_member_of_id(struct kl_record *record, int file, const char *id);
 
 /** Make room for one more element at *list; the new one is zeroed. */
 ncclResult_t kl_record_grow(void **list, int *n, int *max, size_t size);

@@ -140,6 +140,7 @@ struct kl_record {
     int nfile, ngroup, nmember, ncall, nproc, ncount, nfinding, nlist;
     int maxfile, maxgroup, maxmember, maxcall, maxproc, maxcount, maxfinding, maxlist;
     struct kl_record_names *names;
+    struct kl_record_map *map;
 };
 
 void kl_record_init(struct kl_record *record);

@@ -67,16 +67,6 @@ static ncclResult_t find_group(struct kl_record *r, const json_t *document, cons
     return list_ranks(r, *group);
 }
 
-/* A file lists the ranks of a group once, and these may be many: each is looked up by its name. */
-static int member_of_id(struct kl_record *r, int file, const char *id)
-{
-    const char *name = kl_record_name(r, id);
-
-    for (int i = r->nmember - 1; i >= 0 && r->member[i].file == file; i--)
-        if (r->group[r->member[i].group].id == name) return i;
-    return -1;
-}
-
 static ncclResult_t find_member(struct kl_record *r, int file, const json_t *document, const char *id, const char *desc,
                                 int *member)
 {
@@ -84,7 +74,7 @@ static ncclResult_t find_member(struct kl_record *r, int file, const json_t *doc
     char key[32];
     int group;
 
-    *member = member_of_id(r, file, id);
+    *member = kl_record_member_of_id(r, file, id); /* a file lists the ranks of a group once, and these may be many */
     if (*member >= 0) return ncclSuccess;
     KL_TRY(find_group(r, document, id, desc, &group));
     *member = kl_record_member_of(r, group, rank, file);

@@ -76,6 +76,10 @@ ncclResult_t kl_explain_traffic(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_log(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_bench(const struct kl_explain_request *q, FILE *to);
 ncclResult_t kl_explain_record(const struct kl_explain_request *q, FILE *to);
+ncclResult_t kl_explain_switches(const struct kl_explain_request *q, FILE *to);
+
+/** Does a file name switches between hosts? False for standard input, and for one that cannot be read. */
+bool kl_explain_is_switches(const char *file);
 
 /** Tell the kind of each file, say it, and answer the question that suits: `word` are files. */
 ncclResult_t kl_explain_files(const struct kl_explain_request *q, FILE *to);

@@ -18,9 +18,9 @@ static const char LOG[] = "a log of NCCL", TABLE[] = "a table of nccl-tests",
 
 /* Files by their kind; a text may be a log and a table. */
 struct sorted {
-    const char *machine[FILES], *log[FILES], *table[FILES], *record[FILES];
+    const char *machine[FILES], *log[FILES], *table[FILES], *record[FILES], *switches;
     int machines, logs, tables, records;
-    enum kl_input_kind kind, kind_of_record; /* of the first */
+    enum kl_input_kind kind, kind_of_record, kind_of_switches; /* of the first */
 };
 
 /* Standard input is read twice: to tell its kind, and to answer. Its text goes to memory that takes its place. */
@@ -55,15 +55,11 @@ static ncclResult_t refuse(const char *file, enum kl_input_kind kind)
 {
     const char *use = kl_input_use(kind);
 
-    if (kind == KL_INPUT_SLURM || kind == KL_INPUT_TOPOGRAPH)
-        return KL_FAIL(ncclInvalidUsage,
-                       "%s is %s: it names switches between hosts, which NCCL does not read; give hosts of one switch "
-                       "neighbouring ranks (Slurm: --switches, the topology plugin), and a topology file here",
-                       file, kl_input_name(kind));
-    return KL_FAIL(ncclInvalidUsage,
-                   "%s is %s%s%s; kolo explain reads topology files, text of nvidia-smi and lspci, logs, "
-                   "tables, flight records, status of RAS, reports of Inspector and traces",
-                   file, kl_input_name(kind), use ? "; " : "", use ? use : "");
+    return KL_FAIL(
+        ncclInvalidUsage,
+        "%s is %s%s%s; kolo explain reads topology files, text of nvidia-smi and lspci, trees of switches, logs, "
+        "tables, flight records, status of RAS, reports of Inspector and traces",
+        file, kl_input_name(kind), use ? "; " : "", use ? use : "");
 }
 
 static void add_record(struct sorted *s, const char *file, enum kl_input_kind kind)
@@ -86,6 +82,8 @@ static ncclResult_t sort(const struct kl_explain_request *q, struct sorted *s)
             s->log[s->logs++] = q->word[i];
         else if (kl_record_reads(in.kind))
             add_record(s, q->word[i], in.kind);
+        else if (kl_input_is_switches(in.kind))
+            s->switches = q->word[i], s->kind_of_switches = in.kind;
         else if (in.kind != KL_INPUT_TABLE && in.kind != KL_INPUT_TABLE_JSON)
             return refuse(q->word[i], in.kind);
         if (in.kind == KL_INPUT_TABLE || in.kind == KL_INPUT_TABLE_JSON || in.table) s->table[s->tables++] = q->word[i];
@@ -100,6 +98,20 @@ static ncclResult_t check_records(const struct sorted *s)
     return KL_FAIL(ncclInvalidArgument,
                    "%s is %s: give records of calls by themselves, without logs, tables and topologies", s->record[0],
                    kl_input_name(s->kind_of_record));
+}
+
+static ncclResult_t ask_files(struct kl_explain_request *r, const char *const *file, int n, const char *kind,
+                              ncclResult_t (*answer)(const struct kl_explain_request *, FILE *), FILE *to);
+
+/* Alone: pods of hosts. Beside a machine they belong to a question. */
+static ncclResult_t ask_switches(struct kl_explain_request *r, const struct sorted *s, FILE *to)
+{
+    if (r->nwords == 1)
+        return ask_files(r, &s->switches, 1, kl_input_name(s->kind_of_switches), kl_explain_switches, to);
+    return KL_FAIL(ncclInvalidArgument,
+                   "%s is %s: give it by itself, or to a question: kolo explain traffic all_reduce 64M --topo MACHINE "
+                   "--pod %s",
+                   s->switches, kl_input_name(s->kind_of_switches), s->switches);
 }
 
 /* The beginning of the first line. */
@@ -152,6 +164,7 @@ static ncclResult_t ask_machines(struct kl_explain_request *r, const struct sort
 
 static ncclResult_t answer(struct kl_explain_request *r, const struct sorted *s, bool json, FILE *to)
 {
+    if (s->switches) return ask_switches(r, s, to);
     KL_TRY(check_records(s));
     if (s->records) return ask_files(r, s->record, s->records, kl_input_name(s->kind_of_record), kl_explain_record, to);
     if (!s->logs && !s->tables) return ask_machines(r, s, to);

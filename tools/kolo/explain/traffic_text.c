@@ -5,14 +5,22 @@
 
 enum { ROWS = 16, MOST_HOSTS = 64 };
 
-static void print_best(const struct kl_op_traffic *l, FILE *to)
+static void print_best(const struct kl_traffic_answer *x, FILE *to)
 {
+    const struct kl_op_traffic *l = &x->traffic;
+    const char *const *name = x->question.host_name;
+
     if (l->best_across_pods == l->across_pods) {
         fprintf(to, "  no order of hosts was found that crosses pods less\n");
         return;
     }
     fprintf(to, "  %.1f MB cross pods with the hosts in this order:", kl_megabytes(l->best_across_pods));
-    for (int h = 0; h < l->nhosts && h < MOST_HOSTS; h++) fprintf(to, " %d", l->best_order[h]);
+    for (int h = 0; h < l->nhosts && h < MOST_HOSTS; h++) {
+        if (name)
+            fprintf(to, " %s", name[l->best_order[h]]);
+        else
+            fprintf(to, " %d", l->best_order[h]);
+    }
     fprintf(to, l->nhosts > MOST_HOSTS ? " ...; --json has all\n" : "\n");
 }
 
@@ -20,12 +28,17 @@ static void print_network(const struct kl_traffic_answer *x, FILE *to)
 {
     const struct kl_op_traffic *l = &x->traffic;
 
+    if (x->is_trace && x->trace.skipped)
+        fprintf(to,
+                "  not counted: %lld call%s, the first is %s: messages, unknown sizes, and groups whose hosts use "
+                "different GPUs\n",
+                (long long)x->trace.skipped, kl_plural(x->trace.skipped), x->trace.first_skipped);
     if (l->nhosts < 2) return;
     fprintf(to, "  %.1f MB cross hosts, %.1f of them rails", kl_megabytes(l->across_hosts),
             kl_megabytes(l->across_rails));
     if (x->pod) fprintf(to, ", %.1f pods", kl_megabytes(l->across_pods));
     fprintf(to, "\n");
-    if (x->pod) print_best(l, to);
+    if (x->pod) print_best(x, to);
     fprintf(to, "\n  %-6s %-8s %9s %9s %9s %9s\n", "host", "NIC", "GB/s", "MB out", "MB in", "us");
     for (int i = 0; i < l->nnics && i < ROWS; i++) {
         const struct kl_op_traffic_nic *n = &l->nic[i];
@@ -55,7 +68,11 @@ void kl_traffic_text(const struct kl_traffic_answer *x, FILE *to)
     struct kl_text text = kl_text_in(line, sizeof line);
 
     kl_traffic_summary(x, &text);
-    kl_coll_headline(&x->asked, to);
+    if (x->is_trace)
+        fprintf(to, "%d file%s of calls over %d rank%s", x->trace.files, kl_plural(x->trace.files), x->asked.ranks,
+                kl_plural(x->asked.ranks));
+    else
+        kl_coll_headline(&x->asked, to);
     fprintf(to, ": %s\n", line);
     kl_explain_place(x->asked.cluster, "", to);
     fprintf(to, "  %.1f MB in all, on the wire (%.1f MB of data); times: bytes by bandwidth, nothing else counted\n",
