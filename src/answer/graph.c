@@ -11,7 +11,7 @@ ncclResult_t kl_graph_answer_make(struct kl_opened *o, unsigned graphs, struct k
 
     if (rc) return rc;
     kl_opened_about_tuning(o, NULL);
-    *view = (struct kl_plan_view){&o->cluster, o->planned.plan, graphs, o->search_ms};
+    *view = (struct kl_plan_view){&o->cluster, o->planned.plan, graphs, o->search_ms, NULL};
     return ncclSuccess;
 }
 

@@ -404,6 +404,7 @@ ncclResult_t kl_plan_json(const struct kl_plan_view *v, json_t *warnings, FILE *
     write_tuning(&w, &p->tuning);
     write_why(&w, p, v->graphs);
     member(&w, "search_ms", json_real(v->search_ms));
+    if (v->tuner) member(&w, "tuner", json_incref(v->tuner));
     member(&w, "warnings", warnings);
     fputs("}\n", to);
     KL_TRY(kl_output_end(to));

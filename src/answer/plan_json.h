@@ -14,6 +14,7 @@ struct kl_plan_view {
     const struct kl_plan *plan;
     unsigned graphs;  /* bit enum kl_graph_id: those to show */
     double search_ms; /* wall time of the searches on one host */
+    json_t *tuner;    /* the choices of a tuner, added to the JSON; NULL: none. The caller's */
 };
 
 /**

@@ -207,6 +207,13 @@ static bool is_regular(const char *file)
     return !stat(file, &s) && S_ISREG(s.st_mode);
 }
 
+/* That rules overlap is legal, and no news for a job. */
+static void tell(void *ctx, bool mistake, const char *text)
+{
+    (void)ctx;
+    if (mistake) KL_WARN("%s", text);
+}
+
 static ncclResult_t open_file(struct kl_tuner *t, const char *file)
 {
     FILE *from = is_regular(file) ? fopen(file, "re") : NULL;
@@ -215,7 +222,7 @@ static ncclResult_t open_file(struct kl_tuner *t, const char *file)
         KL_WARN("NCCL_TUNER_CONFIG_FILE=%s is no file that can be read, and has no effect", file);
         return ncclSuccess;
     }
-    const bool good = kl_tuner_rules_read(from, file, &t->rules);
+    const bool good = kl_tuner_rules_read(from, file, tell, NULL, &t->rules);
     fclose(from);
     snprintf(t->name, sizeof t->name, "%s", file);
     if (!good) return KL_NOMEM("the rules of a tuner");

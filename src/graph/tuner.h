@@ -6,7 +6,8 @@
  * forbids everything, has no say in this operation; the first failure is a warning. All ranks need tuners that answer alike.
  *
  * Files:   lines "function,minBytes,maxBytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]", as in NVIDIA's example:
- *          -1 or nothing is any (of channels: as the model says), "#" begins a comment, and the first line that fits counts.
+ *          -1 or nothing is any (of channels: as the model says), "#" begins a comment, and the first line that fits counts. Or JSON
+ *          with the same fields (tuner_rules.h).
  * Threads: one at a time per tuner.
  * Source:  the specification of plugins, A9.
  */

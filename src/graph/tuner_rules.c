@@ -1,23 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/tuner_rules.h"
 
-#include "base/log.h"
 #include "base/parse.h"
+#include "graph/tuner_json.h"
 #include "graph/tuning.h"
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-enum { NEEDED = 8, FIELDS = 10, LINE = 1024, MOST = 4096 }; /* MOST: rules of a file */
+enum { NEEDED = 8, FIELDS = KL_TUNER_FIELDS, LINE = 1024, TEXT = 1400, MOST = 4096 }; /* MOST: rules of a file */
 
-static const char *const field_name[FIELDS] = {"function", "minBytes", "maxBytes", "algorithm",  "protocol",
-                                               "channels", "nNodes",   "nRanks",   "numPipeOps", "regBuff"};
 static const char *const funcs[] = {"broadcast", "reduce", "allgather", "reducescatter", "allreduce", NULL};
 static const char *const algos[] = {"tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree",
                                     "pat",  NULL};
 static const char *const protos[] = {"ll", "ll128", "simple", NULL};
+
+/* ---- a file that is read ---- */
+
+struct source {
+    const char *name;
+    bool is_json; /* its numbers are those of rules, not of lines */
+    kl_tuner_say *say;
+    void *ctx;
+    struct kl_tuner_rules *rules;
+    bool no_memory;
+};
+
+__attribute__((format(printf, 4, 5))) static void say(const struct source *s, int number, bool mistake,
+                                                      const char *format, ...)
+{
+    char text[TEXT];
+    const int n = number && s->is_json ? snprintf(text, sizeof text, "%.300s, rule %d: ", s->name, number)
+                  : number             ? snprintf(text, sizeof text, "%.300s:%d: ", s->name, number)
+                                       : snprintf(text, sizeof text, "%.300s: ", s->name);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text + n, sizeof text - (size_t)n, format, args);
+    va_end(args);
+    s->say(s->ctx, mistake, text);
+}
 
 /* ---- a line ---- */
 
@@ -76,24 +101,29 @@ static int read_fields(char *const field[FIELDS], int n, struct kl_tuner_rule *r
     return FIELDS;
 }
 
-static bool read_line(char *line, const char *name, int number, struct kl_tuner_rule *r)
+static bool read_texts(char *const field[FIELDS], int n, const struct source *s, int number, struct kl_tuner_rule *r)
+{
+    *r = (struct kl_tuner_rule){.line = number};
+    const int bad = read_fields(field, n, r);
+    if (bad == FIELDS) return true;
+    say(s, number, true, "\"%s\" is no %s; the rule is left out", field[bad], kl_tuner_field_name[bad]);
+    return false;
+}
+
+static bool read_line(char *line, const struct source *s, int number, struct kl_tuner_rule *r)
 {
     char *field[FIELDS];
     const int n = split(line, field);
 
-    *r = (struct kl_tuner_rule){.line = number};
     if (n < NEEDED) {
-        KL_WARN("%s:%d: a rule has at least %d fields, not %d; it is left out", name, number, NEEDED, n);
+        say(s, number, true, "a rule has at least %d fields, not %d; it is left out", NEEDED, n);
         return false;
     }
     if (n > FIELDS) {
-        KL_WARN("%s:%d: a rule has at most %d fields; it is left out", name, number, FIELDS);
+        say(s, number, true, "a rule has at most %d fields; it is left out", FIELDS);
         return false;
     }
-    const int bad = read_fields(field, n, r);
-    if (bad == FIELDS) return true;
-    KL_WARN("%s:%d: \"%s\" is no %s; the rule is left out", name, number, field[bad], field_name[bad]);
-    return false;
+    return read_texts(field, n, s, number, r);
 }
 
 /* ---- files ---- */
@@ -126,14 +156,49 @@ static const struct kl_tuner_rule *find_cover(const struct kl_tuner_rules *rules
     return NULL;
 }
 
-static void look_at(const struct kl_tuner_rules *rules, const struct kl_tuner_rule *r, const char *name)
+static bool meets(int a, int b)
 {
-    const struct kl_tuner_rule *cover = find_cover(rules, r);
+    return a == KL_TUNER_ANY || b == KL_TUNER_ANY || a == b;
+}
+
+/* The first earlier rule that takes a part of it. */
+static const struct kl_tuner_rule *find_overlap(const struct kl_tuner_rules *rules, const struct kl_tuner_rule *r)
+{
+    for (int i = 0; i < rules->n; i++) {
+        const struct kl_tuner_rule *e = &rules->rule[i];
+        if (meets(r->func, e->func) && meets(r->nnodes, e->nnodes) && meets(r->nranks, e->nranks) &&
+            meets(r->npipe, e->npipe) && meets(r->registered, e->registered) && r->least <= e->most &&
+            e->least <= r->most)
+            return e;
+    }
+    return NULL;
+}
+
+static void look_at(const struct source *s, const struct kl_tuner_rule *r)
+{
+    const struct kl_tuner_rule *cover = find_cover(s->rules, r), *overlap = find_overlap(s->rules, r);
+    const char *unit = s->is_json ? "rule" : "line";
 
     if (r->least > r->most)
-        KL_WARN("%s:%d: minBytes is above maxBytes: the rule is never used", name, r->line);
+        say(s, r->line, true, "minBytes is above maxBytes: the rule is never used");
     else if (cover)
-        KL_WARN("%s:%d: line %d takes all of it: the rule is never used", name, r->line, cover->line);
+        say(s, r->line, true, "%s %d takes all of it: the rule is never used", unit, cover->line);
+    else if (overlap)
+        say(s, r->line, false, "%s %d takes a part of it, %lld to %lld bytes", unit, overlap->line,
+            (long long)(r->least > overlap->least ? r->least : overlap->least),
+            (long long)(r->most < overlap->most ? r->most : overlap->most));
+}
+
+/* False: no more are taken. */
+static bool take(struct source *s, const struct kl_tuner_rule *r)
+{
+    if (s->rules->n == MOST) {
+        say(s, r->line, true, "more than %d rules; this one and those behind it are left out", MOST);
+        return false;
+    }
+    look_at(s, r);
+    s->no_memory = !add(s->rules, r);
+    return !s->no_memory;
 }
 
 /* Of the head line of a table. */
@@ -143,7 +208,7 @@ static bool is_head(const char *line)
 }
 
 /* The next line, without its comment; of one that is too long, nothing. False: there is none. */
-static bool next_line(FILE *from, const char *name, int number, char line[LINE])
+static bool next_line(FILE *from, const struct source *s, int number, char line[LINE])
 {
     if (!fgets(line, LINE, from)) return false;
     const bool whole = strchr(line, '\n') || feof(from), comment = strchr(line, '#');
@@ -151,31 +216,60 @@ static bool next_line(FILE *from, const char *name, int number, char line[LINE])
 
     while (!whole && c != '\n' && c != EOF) c = fgetc(from);
     if (!whole && !comment) {
-        KL_WARN("%s:%d: a line of more than %d characters; it is left out", name, number, LINE - 2);
+        say(s, number, true, "a line of more than %d characters; it is left out", LINE - 2);
         *line = 0;
     }
     line[strcspn(line, "#\r\n")] = 0;
     return true;
 }
 
-bool kl_tuner_rules_read(FILE *from, const char *name, struct kl_tuner_rules *rules)
+static void read_csv(FILE *from, struct source *s)
 {
     char line[LINE];
-    bool good = true;
+
+    for (int number = 1; next_line(from, s, number, line); number++) {
+        struct kl_tuner_rule r;
+        if (!line[strspn(line, " \t")] || (!s->rules->n && is_head(line)) || !read_line(line, s, number, &r)) continue;
+        if (!take(s, &r)) return;
+    }
+}
+
+static bool take_json(void *ctx, int number, char *const field[FIELDS])
+{
+    struct source *s = ctx;
+    struct kl_tuner_rule r;
+
+    return !read_texts(field, FIELDS, s, number, &r) || take(s, &r);
+}
+
+static void say_json(void *ctx, int number, const char *text)
+{
+    say(ctx, number, true, "%s", text);
+}
+
+/* Does it begin as JSON does? No rule of CSV begins so. */
+static bool looks_like_json(FILE *from)
+{
+    int c;
+
+    do c = fgetc(from);
+    while (c != EOF && isspace(c));
+    rewind(from);
+    return c == '[' || c == '{';
+}
+
+bool kl_tuner_rules_read(FILE *from, const char *name, kl_tuner_say *told, void *ctx, struct kl_tuner_rules *rules)
+{
+    struct source s = {.name = name, .is_json = looks_like_json(from), .say = told, .ctx = ctx, .rules = rules};
+    const struct kl_tuner_json_reader reader = {.ctx = &s, .rule = take_json, .mistake = say_json};
 
     *rules = (struct kl_tuner_rules){.rule = NULL};
-    for (int number = 1; good && next_line(from, name, number, line); number++) {
-        struct kl_tuner_rule r;
-        if (!line[strspn(line, " \t")] || (!rules->n && is_head(line)) || !read_line(line, name, number, &r)) continue;
-        if (rules->n == MOST) {
-            KL_WARN("%s:%d: more than %d rules; this one and those behind it are left out", name, number, MOST);
-            break;
-        }
-        look_at(rules, &r, name);
-        good = add(rules, &r);
-    }
-    if (!good) kl_tuner_rules_free(rules);
-    return good;
+    if (s.is_json)
+        kl_tuner_json_read(from, &reader);
+    else
+        read_csv(from, &s);
+    if (s.no_memory) kl_tuner_rules_free(rules);
+    return !s.no_memory;
 }
 
 void kl_tuner_rules_free(struct kl_tuner_rules *rules)
@@ -195,4 +289,43 @@ const struct kl_tuner_rule *kl_tuner_rules_find(const struct kl_tuner_rules *rul
             return r;
     }
     return NULL;
+}
+
+/* ---- writing ---- */
+
+static const char *name_of(const char *const *names, int value)
+{
+    return value < 0 ? "-1" : names[value];
+}
+
+static long long last_of(const struct kl_tuner_rule *r)
+{
+    return r->most == INT64_MAX ? KL_TUNER_ANY : (long long)r->most;
+}
+
+void kl_tuner_rules_csv(const struct kl_tuner_rules *rules, FILE *to)
+{
+    for (int i = 0; i < FIELDS; i++) fprintf(to, "%s%s", i ? "," : "# ", kl_tuner_field_name[i]);
+    fputc('\n', to);
+    for (int i = 0; i < rules->n; i++) {
+        const struct kl_tuner_rule *r = &rules->rule[i];
+        fprintf(to, "%s,%lld,%lld,%s,%s,%d,%d,%d,%d,%d\n", name_of(funcs, r->func), (long long)r->least, last_of(r),
+                name_of(algos, r->algo), name_of(protos, r->proto), r->nchannels, r->nnodes, r->nranks, r->npipe,
+                r->registered);
+    }
+}
+
+void kl_tuner_rules_json(const struct kl_tuner_rules *rules, FILE *to)
+{
+    fprintf(to, "{\"rules\": [");
+    for (int i = 0; i < rules->n; i++) {
+        const struct kl_tuner_rule *r = &rules->rule[i];
+        fprintf(
+            to,
+            "%s\n {\"function\": \"%s\", \"minBytes\": %lld, \"maxBytes\": %lld, \"algorithm\": \"%s\", \"protocol\": "
+            "\"%s\", \"channels\": %d, \"nNodes\": %d, \"nRanks\": %d, \"numPipeOps\": %d, \"regBuff\": %d}",
+            i ? "," : "", name_of(funcs, r->func), (long long)r->least, last_of(r), name_of(algos, r->algo),
+            name_of(protos, r->proto), r->nchannels, r->nnodes, r->nranks, r->npipe, r->registered);
+    }
+    fprintf(to, "\n]}\n");
 }

@@ -113,7 +113,10 @@ struct kl_collnet {
 /** Reductions done by the members themselves, over any net. */
 extern const struct kl_collnet kl_collnet_software;
 
-/** All of them, best first; ends with NULL. A new one is a folder and a line in nets.c. */
-extern const struct kl_collnet *const kl_collnets[];
+/** Of the net plugin in use (kl_net_plugin), if its library has one; see kl_collnet_of. */
+extern struct kl_collnet kl_collnet_plugin;
+
+/** The network that reduces for a communicator with this net: the plugin's own, else reductions over sockets. */
+const struct kl_collnet *kl_collnet_of(const struct kl_net *net);
 
 #endif

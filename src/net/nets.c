@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "net/plugin/collnet.h"
 #include "net/plugin/plugin.h"
 #include "net/socket/device.h"
 
@@ -11,7 +12,6 @@
 
 /* Kolo's own nets, best first. A new one is a file and a line here. */
 static const struct kl_net *const own_nets[] = {&kl_net_verbs, &kl_net_socket, NULL};
-const struct kl_collnet *const kl_collnets[] = {&kl_collnet_software, NULL};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the process's plugin */
 
@@ -84,6 +84,11 @@ void kl_net_drop(const struct kl_net *net)
     pthread_mutex_lock(&lock);
     kl_net_plugin_drop();
     pthread_mutex_unlock(&lock);
+}
+
+const struct kl_collnet *kl_collnet_of(const struct kl_net *net)
+{
+    return net == &kl_net_plugin && kl_collnet_plugin_name() ? &kl_collnet_plugin : &kl_collnet_software;
 }
 
 void *kl_net_plugin_library(char *file)

@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "device/config.h"
 #include "device/device.h"
-#include "net/collnet.h"
 #include "topo/smi.h"
 
 #include <ctype.h>
@@ -136,8 +135,7 @@ static ncclResult_t open_machine(struct kl_cluster *c, const struct kl_cluster_r
     KL_TRY(look_for_gpus(c, q));
     if (!c->facts.nnets) KL_TRY(look_at_nics(c, q->sysfs));
     for (int i = 0; i < c->facts.nnets; i++)
-        c->facts.net[i].coll = kl_collnets[0] != NULL; /* regardless of their
-                                                                                             * kind */
+        c->facts.net[i].coll = true; /* of any kind: their hosts can reduce (net/collnet.h) */
     if (!c->facts.has_cpu) kl_cpu_facts_read(&c->facts.cpu);
     c->machine.cpu = &c->facts.cpu;
     c->machine.net = c->facts.net;

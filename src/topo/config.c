@@ -2,6 +2,7 @@
 #include "topo/config.h"
 
 #include "base/log.h"
+#include "os/rdma_param.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -164,8 +165,7 @@ static struct kl_topo_options options_of(const struct kl_topo_config *c)
 
 /* Of net/verbs, which declares and reports them: plans follow the RDMA net's choice of ports. */
 static const struct kl_param of_rdma[] = {
-    KL_PARAM_STRING(struct kl_topo_config, ib_hca, "NCCL_IB_HCA", KL_HOST_ALIKE, "", ""),
-    KL_PARAM_BOOL(struct kl_topo_config, ib_disable, "NCCL_IB_DISABLE", KL_HOST_ALIKE, "0", ""),
+    KL_RDMA_PORT_ROWS(struct kl_topo_config, ib_hca, ib_disable),
 };
 
 static void select_ports(struct kl_topo_config *config, const struct kl_settings *from)

@@ -4,6 +4,7 @@
 #include "examples/plugins/net/tcp.c" /* NOLINT(bugprone-suspicious-include): the example, with other functions */
 
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 
 #undef NET_SYMBOL
@@ -26,6 +27,7 @@ static int faulty_init(NET_INIT_ARGS)
     if (has("init") || (has("cycles") && inits++)) return NET_SYSTEM;
     if (has("environment")) setenv("NCCL_PROTO", "LL", 1);
     if (has("remains") && open("/dev/null", O_RDONLY) < 0) return NET_SYSTEM;
+    if (has("handler")) signal(SIGUSR2, SIG_IGN);
     return init(context, comm, config, log, profile);
 }
 
@@ -37,11 +39,14 @@ static int faulty_devices(int *n)
 
 static int faulty_properties(int device, struct net_properties *p)
 {
+    static int reads;
+
     properties(device, p);
     if (has("device")) p->name = NULL;
     if (has("limit")) p->max_p2p_bytes = 0;
     if (has("memory")) p->memory = 2;
     if (has("speed")) p->speed_mbps = 0;
+    if (has("unstable")) p->speed_mbps += reads++;
     if (has("overrun")) ((char *)p)[sizeof *p] = 1;
     return NET_OK;
 }
@@ -123,6 +128,7 @@ static void spoil(struct request *r)
 {
     if (has("buffers") && r->size < r->posted) r->data[r->size] = 1;
     if (has("threads")) share(r->data, r->size);
+    if (has("contents") && r->size) r->data[0] ^= 1;
 }
 
 static int faulty_test(void *request, int *done, int *sizes)
@@ -130,6 +136,11 @@ static int faulty_test(void *request, int *done, int *sizes)
     static int waits;
     struct request *r = request, before = *r;
     int unwritten = 0;
+
+    if (has("silent")) {
+        *done = 0;
+        return NET_OK;
+    }
     const int rc = test(request, done, has("sizes") ? &unwritten : sizes);
 
     before.size = r->size;
@@ -157,4 +168,5 @@ __attribute__((constructor)) static void choose_fault(void)
     ncclNetPlugin_v12.irecv = faulty_irecv;
     ncclNetPlugin_v12.test = faulty_test;
     ncclNetPlugin_v12.close_send = ncclNetPlugin_v12.close_recv = faulty_close;
+    if (has("data")) memcpy(&ncclNetPlugin_v12.iflush, &(const void *){&ncclNetPlugin_v12}, sizeof(void *));
 }

@@ -56,16 +56,20 @@ class Topology(unittest.TestCase):
 
 
 class Record(unittest.TestCase):
+    """`kolo plugin record` and `replay`."""
+
+    def record(self, folder, version, collective="all_reduce", hosts="2"):
+        tool.good("plugin", "record", plugin(version), "-o", folder + "/calls", "--", tool.KOLO, "perf", collective, "--np", hosts, "--hosts",
+                  hosts, "-b", "8", "-e", "256K", "-f", "32768")
+        return sorted(str(f) for f in pathlib.Path(folder).iterdir())
+
     def test_each_call_returns(self):
-        for version in (6, 12):
+        for version in range(6, 13):
             with self.subTest(version=version), tempfile.TemporaryDirectory() as folder:
-                tool.good("perf", "all_reduce", "--np", "2", "--hosts", "2", "-b", "8", "-e", "256K", "-f", "32768",
-                          NCCL_NET_PLUGIN=os.path.join(PLUGINS, f"libnccl-net-record{version}.so"), NET_RECORD_PLUGIN=plugin(version),
-                          NET_RECORD_FILE=folder + "/calls")
                 names = set()
-                for file in pathlib.Path(folder).iterdir():
+                for file in self.record(folder, version):
                     under_way = {}
-                    for line in file.read_text(encoding="utf-8").splitlines():
+                    for line in pathlib.Path(file).read_text(encoding="utf-8").splitlines():
                         word, thread, time, name, *_ = line.split(" ")
                         if word == "call":
                             self.assertNotIn(thread, under_way)
@@ -77,6 +81,42 @@ class Record(unittest.TestCase):
                         names.add(name)
                     self.assertFalse(under_way)
                 self.assertLessEqual({"init", "listen", "connect", "accept", "regMr", "isend", "irecv", "test", "closeSend"}, names)
+
+    def test_calls_are_summed_up_and_made_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = self.record(folder, 12, "alltoall", "3")
+            self.assertEqual(len(files), 3)
+            text = tool.good("plugin", "replay", *files)
+            self.assertEqual(text.count(" isend "), 3)
+            self.assertNotIn("has not returned", text)
+            for version in (6, 12):
+                text = tool.good("plugin", "replay", *files, "--net", plugin(version))
+                self.assertRegex(text, rf"^[0-9]+ calls of 3 processes, made again in .* with ExampleTCP \(ncclNetPlugin_v{version} of ")
+            # Without the other end, a call does not come to its result, and is named.
+            p = tool.run("plugin", "replay", files[0], "--net", plugin(12), "--seconds", "1")
+            self.assertEqual(p.returncode, 1)
+            self.assertRegex(p.stderr, rf"no call came to its result for 1 s:\n  {files[0]} waits in call [0-9]+, (connect|accept|test)")
+
+    def test_failures_are_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = folder + "/calls"
+            for text, said in (("call 1 5 test 10 0 0\nback 1 9 test 6 0 0 0\ncall 2 7 connect 0 0 ab\n", "thread 2 has not returned from connect"),
+                               ("call 1 5 test 10 0 0\nback 1 4 test 6 0 0 0\n", "calls:2: no call of a net plugin"),
+                               ("nothing\n", "calls:1: no call of a net plugin"), ("", "it has no call")):
+                pathlib.Path(file).write_text(text, encoding="utf-8")
+                p = tool.run("plugin", "replay", file)
+                self.assertEqual((p.returncode, said in p.stdout + p.stderr), (1, True), p.stdout + p.stderr)
+
+    def test_variables_for_other_libraries(self):
+        text = tool.good("plugin", "record", plugin(8), "-o", "/tmp/c")
+        self.assertRegex(text, r"^export NCCL_NET_PLUGIN=/.*libnccl-net-record8.so\nexport NET_RECORD_PLUGIN=/.*example8.so\n"
+                         r"export NET_RECORD_FILE=/tmp/c\n$")
+
+    def test_refusals(self):
+        p = tool.run("plugin", "record", "/nowhere/x.so", "--", "true")
+        self.assertEqual((p.returncode, "no net plugin that can be used" in p.stderr), (1, True), p.stderr)
+        p = tool.run("plugin", "record", plugin(8), "--", "/nowhere/program")
+        self.assertEqual((p.returncode, "/nowhere/program: No such file" in p.stderr), (1, True), p.stderr)
 
 
 class Differences(unittest.TestCase):

@@ -63,6 +63,20 @@ class Checks(unittest.TestCase):
                     self.skipTest("sanitizers keep freed memory")
                 self.assertEqual(self.failed(self.verdicts(plugin("net-faulty"), FAULTY_NET=fault)), [check], self.answer)
 
+    def test_more_faults_of_a_check(self):
+        for check, fault in ((1, "data"), (3, "unstable"), (16, "handler")):
+            with self.subTest(fault=fault):
+                self.assertEqual(self.failed(self.verdicts(plugin("net-faulty"), FAULTY_NET=fault)), [check], self.answer)
+
+    def test_networks_that_reduce(self):
+        for version in range(6, 13):
+            with self.subTest(version=version):
+                found = self.verdicts(plugin(f"net-collnet{version}"))
+                self.assertEqual((self.failed(found), found[17]), ([], "ok"), self.answer)
+        for fault in ("sum", "support", "lost", "late"):
+            with self.subTest(fault=fault):
+                self.assertEqual(self.failed(self.verdicts(plugin("collnet-faulty"), FAULTY_COLLNET=fault)), [17], self.answer)
+
     def test_faults_of_other_kinds(self):
         for check in range(17, 22):
             with self.subTest(check=check):

@@ -82,6 +82,25 @@ class Reasons(unittest.TestCase):
         self.assertEqual(tuner["name"], f.name)
         self.assertEqual(tuner["ranges"][0]["choice"]["algorithm"], "Tree")
 
+    def test_graph_asks_for_every_function(self):
+        words = ("graph", "--topo", tool.machine("a100-nvsw-8nic-200g"), "--hosts", "2", "--tuner", plugin(4))
+        answer = json.loads(tool.good(*words, "--json", EXAMPLE_TUNER_BYTES="2048"))["tuner"]
+        self.assertEqual(answer["name"], "ExampleRing")
+        self.assertEqual(sorted(answer["functions"]), ["AllGather", "AllReduce", "Broadcast", "Reduce", "ReduceScatter"])
+        for function, ranges in answer["functions"].items():
+            self.assertEqual((ranges[0]["first_bytes"], ranges[-1]["last_bytes"]), (1, 16 << 30))
+            chosen = [(r["first_bytes"], r["last_bytes"], r["choice"]["algorithm"]) for r in ranges if r["by_tuner"]]
+            self.assertEqual({last for _, last, _ in chosen}, {2048} if function == "AllReduce" else set())
+        text = tool.good(*words, EXAMPLE_TUNER_BYTES="2048")
+        self.assertIn("with the tuner ExampleRing", text)
+        self.assertIn("chosen by ExampleRing; the model chooses", text)
+
+    def test_graph_refuses_pictures_and_files_without_a_tuner(self):
+        p = tool.run("graph", "--machine", "dgx-h100", "--tuner", "/nowhere/tuner.so")
+        self.assertEqual((p.returncode, '"/nowhere/tuner.so" is no tuner' in p.stderr), (2, True), p.stderr)
+        p = tool.run("graph", "--machine", "dgx-h100", "--tuner", plugin(4), "--format", "svg")
+        self.assertEqual((p.returncode, "--tuner is for" in p.stderr), (2, True), p.stderr)
+
     def test_explain_refuses_a_file_without_a_tuner(self):
         p = tool.run("explain", "all_reduce", "1K", "--ranks", "4", "--tuner", "/nowhere/tuner.so")
         self.assertEqual(p.returncode, 2)
@@ -119,6 +138,47 @@ class Rules(unittest.TestCase):
     def test_rules_beyond_the_most_are_left_out(self):
         log, name = self.log_with("".join(f"reduce,{i},{i},ring,ll,1,-1,-1\n" for i in range(100000)))
         self.assertIn(f"{name}:4097: more than 4096 rules; this one and those behind it are left out", log)
+
+    def test_json_chooses_as_csv(self):
+        rules = [{"function": "allreduce", "minBytes": 0, "maxBytes": 2048, "algorithm": "ring", "protocol": "simple", "channels": 1},
+                 {"collType": "allreduce", "maxBytes": 1024}]
+        for text in (json.dumps(rules), json.dumps({"rules": rules})):
+            log, name = self.log_with(text)
+            self.assertIn(f"TUNER: using 2 rules of {name}", log)
+            self.assertIn(f"{name}, rule 2: rule 1 takes all of it: the rule is never used", log)
+            self.assertIn(f"AllReduce of 1024 bytes: Ring Simple, 1 channels: chosen by the tuner {name}", log)
+            self.assertNotIn("AllReduce of 1048576 bytes: Ring Simple, 1 channels: chosen", log)
+
+    def test_mistakes_in_json_are_named(self):
+        log, name = self.log_with('[{"function": "allreduce", "algorithm": "star"}, {"size": 1}, 7, {"channels": 1.5}, {"channels": 2}]')
+        for number, why in ((1, '"star" is no algorithm; the rule is left out'), (2, 'there is no field "size"; the rule is left out'),
+                            (3, "it is no object; it is left out"), (4, '"channels" is neither a short text nor a whole number')):
+            self.assertIn(f"{name}, rule {number}: {why}", log)
+        self.assertIn(f"TUNER: using 1 rules of {name}", log)
+        log, name = self.log_with("[{]")
+        self.assertIn(f"{name}: line 1, column ", log)
+        log, name = self.log_with('{"rule": []}')
+        self.assertIn(f'{name}: it has neither an array of rules nor an object with the array "rules"', log)
+
+    def test_forms_are_converted_and_looked_at(self):
+        with tempfile.TemporaryDirectory() as folder:
+            csv, other, again = folder + "/a.csv", folder + "/b.json", folder + "/c.csv"
+            pathlib.Path(csv).write_text("allreduce,0,65536,tree,ll,-1,-1,-1\nallreduce,1024,-1,ring,simple,4,2,16,1,0\n,,,nvls_tree,,,,\n",
+                                         encoding="utf-8")
+            p = tool.run("plugin", "rules", csv, "--to", "json")
+            self.assertEqual((p.returncode, p.stderr), (0, f"note: {csv}:2: line 1 takes a part of it, 1024 to 65536 bytes\n"
+                                                           f"note: {csv}:3: line 1 takes a part of it, 0 to 65536 bytes\n"))
+            pathlib.Path(other).write_text(p.stdout, encoding="utf-8")
+            self.assertEqual(json.loads(p.stdout)["rules"][1], {
+                "function": "allreduce", "minBytes": 1024, "maxBytes": -1, "algorithm": "ring", "protocol": "simple", "channels": 4, "nNodes": 2,
+                "nRanks": 16, "numPipeOps": 1, "regBuff": 0})
+            to_csv = tool.run("plugin", "rules", other, "--to", "csv").stdout
+            pathlib.Path(again).write_text(to_csv, encoding="utf-8")
+            self.assertEqual(tool.run("plugin", "rules", again, "--to", "json").stdout, p.stdout)
+            pathlib.Path(csv).write_text("allreduce,0,-1,ring,ll,-1,-1,-1\nallreduce,0,9,star,ll,-1,-1,-1\nallreduce,5,9,,,,,\n", encoding="utf-8")
+            p = tool.run("plugin", "rules", csv)
+            self.assertEqual((p.returncode, p.stdout), (1, f"{csv}: 2 rules, 2 mistakes\n"), p.stderr)
+            self.assertIn(f"mistake: {csv}:3: line 1 takes all of it: the rule is never used", p.stderr)
 
     def test_places_without_lines_are_named(self):
         for place in ("/", "/dev/zero"):

@@ -31,7 +31,7 @@ static const struct kl_opt table[] = {
     {0, "op", KL_OPT_TEXT, offsetof(struct kl_explain_request, op), 0, 0, "OP",
      "reduction of a collective: sum prod max min avg (default: sum)"},
     {0, "tuner", KL_OPT_TEXT, offsetof(struct kl_explain_request, tuner), 0, 0, "FILE",
-     "a collective: the choices of a tuner plugin, or of a file of rules (CSV), beside the model's"},
+     "a collective: the choices of a tuner plugin, or of a file of rules (CSV, JSON), beside the model's"},
     {0, "all", KL_OPT_FLAG, offsetof(struct kl_explain_request, all), 0, 0, NULL,
      "search: every attempt and every link, one by one; --log: every difference"},
     {0, "root", KL_OPT_TEXT, offsetof(struct kl_explain_request, root), 0, 0, "RANK", "order, traffic: the root"},

@@ -9,6 +9,7 @@
 #include "tools/kolo/assumed.h"
 #include "tools/kolo/cluster_options.h"
 #include "tools/kolo/graph_text.h"
+#include "tools/kolo/graph_tuner.h"
 #include "tools/kolo/picture/picture.h"
 
 #include <stddef.h>
@@ -17,7 +18,7 @@
 
 struct asked {
     struct kl_cluster_options cluster;
-    const char *format, *graph;
+    const char *format, *graph, *tuner;
     int json, help, channel;
 };
 
@@ -33,6 +34,8 @@ static const struct kl_opt table[] = {
      "show only this kind of graph"},
     {0, "format", KL_OPT_TEXT, offsetof(struct asked, format), 0, 0, "NAME",
      "text, json, xml (a graph file), svg (a picture) or html (one to explore in a browser) (default: text)"},
+    {0, "tuner", KL_OPT_TEXT, offsetof(struct asked, tuner), 0, 0, "FILE",
+     "text and json: the choices of a tuner plugin, or of a file of rules (CSV, JSON), beside the model's"},
     {0, "channel", KL_OPT_INT, offsetof(struct asked, channel), 0, KL_MAX_CHANNELS - 1, "N",
      "channel: svg shows its route through the machine, html shows it first (default: 0)"},
     {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "the same as --format json"},
@@ -108,6 +111,20 @@ static bool is_format(const char *name)
     return !strcmp(name, "text") || !strcmp(name, "json") || !strcmp(name, "xml") || is_picture(name);
 }
 
+static ncclResult_t print_with_tuner(const struct asked *a, struct kl_plan_view *v)
+{
+    const char *format = a->json ? "json" : a->format;
+    struct kl_graph_tuner tuner = {.tuner = NULL};
+    ncclResult_t rc = a->tuner ? kl_graph_tuner_ask(v, a->tuner, &tuner) : ncclSuccess;
+
+    if (!rc && a->tuner) v->tuner = kl_graph_tuner_json(&tuner);
+    if (!rc) rc = print(format, a->channel < 0 ? 0 : a->channel, v);
+    if (!rc && a->tuner && !strcmp(format, "text")) kl_graph_tuner_text(&tuner, stdout);
+    json_decref(v->tuner);
+    kl_graph_tuner_fini(&tuner);
+    return rc;
+}
+
 static ncclResult_t run(const struct asked *a, unsigned graphs)
 {
     struct kl_cluster_request request;
@@ -118,7 +135,7 @@ static ncclResult_t run(const struct asked *a, unsigned graphs)
     KL_TRY(kl_cluster_options_read(&a->cluster, &request));
     KL_TRY(kl_cluster_options_open(&request, &opened));
     rc = kl_graph_answer_make(&opened, graphs, &view);
-    if (!rc) rc = print(a->json ? "json" : a->format, a->channel < 0 ? 0 : a->channel, &view);
+    if (!rc) rc = print_with_tuner(a, &view);
     kl_opened_fini(&opened);
     return rc;
 }
@@ -137,6 +154,8 @@ static int command(int argc, char **argv)
         snprintf(why, sizeof why, "no format \"%s\": text, json, xml, svg or html", a.format);
     if (next == argc && a.channel >= 0 && (a.json || !is_picture(a.format)))
         snprintf(why, sizeof why, "--channel is for --format svg and html");
+    if (next == argc && a.tuner && !a.json && strcmp(a.format, "text") && strcmp(a.format, "json"))
+        snprintf(why, sizeof why, "--tuner is for --format text and json");
     if (why[0]) {
         fprintf(stderr, "kolo graph: %s; see kolo graph --help\n", why);
         return EXIT_USAGE;

@@ -10,6 +10,7 @@
 #include "tools/kolo/machines.h"
 #include "tools/kolo/perf_config.h"
 #include "tools/kolo/perf_process.h"
+#include "tools/kolo/plugin/net_bench.h"
 #include "tools/kolo/spawn.h"
 
 #include <errno.h>
@@ -183,6 +184,7 @@ static int command(int argc, char **argv)
         kl_perf_print_help(stdout);
         return EXIT_OK;
     }
+    if (config.net_plugin) return kl_net_bench(&config);
     if (!kl_follow_release("perf", config.nccl)) return EXIT_USAGE;
     config.release = kl_topo_config_release();
     kl_checks_enable_by_default();

@@ -81,6 +81,8 @@ const struct kl_opt kl_perf_options[] = {
     TEXT(0, "nccl", nccl, "VERSION", KL_RELEASE_DOC),
     TEXT(0, "topo", topo, "FILE", KL_JOB_TOPO_DOC),
     TEXT(0, "machine", machine, "NAME", KL_JOB_MACHINE_DOC),
+    TEXT(0, "net-plugin", net_plugin, "FILE",
+         "instead of a collective: measure this net plugin by itself, beside Kolo's sockets (-b 8 -e 1M -f 8)"),
     FLAG(0, "inline", inline_streams, "run operations inside the call, as MPI does"),
     KL_OPT_HELP(struct kl_perf_config, help),
     REFUSED('x', "cta_policy", "host devices have no thread arrays"),
@@ -144,7 +146,7 @@ static int resolve_names(struct kl_perf_config *c, char *why, size_t why_size)
 
 static int check_sizes(const struct kl_perf_config *c, char *why, size_t why_size)
 {
-    if (c->coll->cut == KL_CUT_ONE) return 0;
+    if (c->coll && c->coll->cut == KL_CUT_ONE) return 0;
     if (c->min_bytes > c->max_bytes)
         return SAY("-b %llu is above -e %llu", (unsigned long long)c->min_bytes, (unsigned long long)c->max_bytes);
     if (c->max_bytes > SIZE_MAX / 4) return SAY("-e %llu is beyond any memory", (unsigned long long)c->max_bytes);
@@ -202,6 +204,18 @@ static const struct kl_perf_config defaults = {
     .average_text = "average",
 };
 
+/* With --net-plugin. */
+static struct kl_perf_config plugin_defaults(const char *file)
+{
+    struct kl_perf_config c = defaults;
+
+    c.net_plugin = file;
+    c.min_bytes = 8;
+    c.max_bytes = 1 << 20;
+    c.step_factor = 8;
+    return c;
+}
+
 /* Options may stand before and behind the name of the collective. */
 static int parse_words(int argc, char **argv, struct kl_perf_config *c, char *why, size_t why_size)
 {
@@ -219,6 +233,12 @@ static int parse_words(int argc, char **argv, struct kl_perf_config *c, char *wh
         name = argv[at];
     }
     if (c->help) return 0;
+    if (c->net_plugin)
+        return !name ? 0
+                     : SAY("--net-plugin measures a plugin without a collective; for one over it: NCCL_NET_PLUGIN=%s "
+                           "kolo "
+                           "perf %s --hosts 2",
+                           c->net_plugin, name);
     if (!name) return SAY("which collective? all_reduce, for example");
     c->coll = kl_coll_find(name);
     return c->coll ? 0 : SAY("no collective \"%s\"; `kolo perf --help` lists them", name);
@@ -229,6 +249,11 @@ int kl_perf_configure(int argc, char **argv, struct kl_perf_config *c, char *why
     *c = defaults;
     if (parse_words(argc, argv, c, why, why_size)) return -1;
     if (c->help) return 0;
+    if (c->net_plugin) { /* once more, over other defaults */
+        *c = plugin_defaults(c->net_plugin);
+        if (parse_words(argc, argv, c, why, why_size)) return -1;
+        return c->min_bytes ? check_sizes(c, why, why_size) : SAY("-b 0: a size is at least 1 byte");
+    }
     if (resolve_names(c, why, why_size) || check_sizes(c, why, why_size) || check_launch(c, why, why_size) ||
         check_graphs(c, why, why_size))
         return -1;
@@ -257,7 +282,7 @@ uint64_t kl_perf_next_size(const struct kl_perf_config *c, uint64_t bytes)
 
 void kl_perf_print_help(FILE *to)
 {
-    fputs("usage: kolo perf COLLECTIVE [options]\n\n"
+    fputs("usage: kolo perf COLLECTIVE [options]\n       kolo perf --net-plugin FILE [options]\n\n"
           "Measure a collective over a range of sizes and verify every element of its results. Starts its own "
           "processes on\n"
           "this machine; under mpirun, srun, torchrun or kolo run it joins the job instead (unless --np is given).\n\n",

@@ -35,7 +35,8 @@ struct kl_perf_config {
     int nhosts, netns, inline_streams, help;
     uint64_t link_rate; /* with netns: bits per second; 0: no limit */
     const char *topo, *machine, *nccl;
-    int release; /* that is followed: release.h */
+    const char *net_plugin; /* a plugin to be measured by itself, without a collective; NULL: none */
+    int release;            /* that is followed: release.h */
 
     ncclDataType_t types[ncclNumTypes];
     ncclRedOp_t ops[ncclNumOps];

@@ -8,8 +8,10 @@
  * It needs nothing of Kolo, and works in NCCL. A line is written when a call begins, so the last one of a thread
  * may be a call that has not returned:
  *
- *     call THREAD NANOSECONDS NAME ARGUMENT...
- *     back THREAD NANOSECONDS NAME RESULT VALUE      VALUE: not NULL, or done
+ *     call THREAD NANOSECONDS NAME OBJECT BYTES EXTRA           EXTRA: a registration, or a hash of a handle
+ *     back THREAD NANOSECONDS NAME RESULT VALUE OBJECT EXTRA    VALUE: not NULL, or done; OBJECT: made by the call
+ *
+ * `kolo plugin replay` reads such files.
  */
 #include "net_abi.h"
 
@@ -36,19 +38,39 @@ static unsigned long long now(void)
     return (unsigned long long)t.tv_sec * 1000000000u + (unsigned long long)t.tv_nsec;
 }
 
-static void begin(const char *name, const void *object, unsigned long long bytes)
+static void begin(const char *name, const void *object, unsigned long long bytes, unsigned long long extra)
 {
     pthread_mutex_lock(&lock);
-    if (to) fprintf(to, "call %ld %llu %s %p %llu\n", (long)syscall(SYS_gettid), now(), name, object, bytes);
+    if (to)
+        fprintf(to, "call %ld %llu %s %llx %llu %llx\n", (long)syscall(SYS_gettid), now(), name,
+                (unsigned long long)(uintptr_t)object, bytes, extra);
     pthread_mutex_unlock(&lock);
 }
 
-static int end(const char *name, int rc, int value)
+static int end(const char *name, int rc, int value, const void *object, unsigned long long extra)
 {
     pthread_mutex_lock(&lock);
-    if (to) fprintf(to, "back %ld %llu %s %d %d\n", (long)syscall(SYS_gettid), now(), name, rc, value);
+    if (to)
+        fprintf(to, "back %ld %llu %s %d %d %llx %llx\n", (long)syscall(SYS_gettid), now(), name, rc, value,
+                (unsigned long long)(uintptr_t)object, extra);
     pthread_mutex_unlock(&lock);
     return rc;
+}
+
+/* Of a call that makes an object, or not yet. */
+static int made(const char *name, int rc, const void *object)
+{
+    return end(name, rc, object != NULL, object, 0);
+}
+
+/* Handles pair the ends of a connection in the files of two processes (FNV-1a). */
+static unsigned long long hash(const void *handle)
+{
+    const unsigned char *byte = handle;
+    unsigned long long h = 14695981039346656037u;
+
+    for (int i = 0; i < NET_HANDLE; i++) h = (h ^ byte[i]) * 1099511628211u;
+    return h;
 }
 
 /* ---- the other plugin ---- */
@@ -80,27 +102,27 @@ static int load(void)
 static int init(NET_INIT_ARGS)
 {
     if (load()) return NET_SYSTEM;
-    begin("init", NULL, 0);
+    begin("init", NULL, 0, 0);
 #if NET_VERSION >= 11
-    return end("init", other->init(context, comm, config, log, profile), 0);
+    return end("init", other->init(context, comm, config, log, profile), 0, NULL, 0);
 #elif NET_VERSION == 10
-    return end("init", other->init(log, profile), 0);
+    return end("init", other->init(log, profile), 0, NULL, 0);
 #else
-    return end("init", other->init(log), 0);
+    return end("init", other->init(log), 0, NULL, 0);
 #endif
 }
 
 static int devices(int *n)
 {
-    begin("devices", NULL, 0);
+    begin("devices", NULL, 0, 0);
     const int rc = other->devices(n);
-    return end("devices", rc, rc ? 0 : *n);
+    return end("devices", rc, rc ? 0 : *n, NULL, 0);
 }
 
 static int properties(int device, struct net_properties *p)
 {
-    begin("getProperties", NULL, (unsigned)device);
-    return end("getProperties", other->properties(device, p), 0);
+    begin("getProperties", NULL, (unsigned)device, 0);
+    return end("getProperties", other->properties(device, p), 0, NULL, 0);
 }
 
 /* ---- connections ---- */
@@ -130,84 +152,91 @@ static int properties(int device, struct net_properties *p)
 
 static int listen_on(NET_CONTEXT int device, void *handle, void **listener)
 {
-    begin("listen", NULL, 0);
-    return end("listen", other->listen(CONTEXT device, handle, listener), *listener != NULL);
+    begin("listen", NULL, (unsigned)device, 0);
+    const int rc = other->listen(CONTEXT device, handle, listener);
+    return end("listen", rc, *listener != NULL, *listener, hash(handle));
 }
 
 static int connect_to(NET_CONNECT_ARGS void *handle, void **comm NET_OFFLOAD)
 {
-    begin("connect", NULL, 0);
-    return end("connect", other->connect(CONNECT handle, comm OFFLOAD), *comm != NULL);
+    begin("connect", NULL, (unsigned)device, hash(handle));
+    const int rc = other->connect(CONNECT handle, comm OFFLOAD);
+    return made("connect", rc, *comm);
 }
 
 static int accept_from(void *listener, void **comm NET_OFFLOAD)
 {
-    begin("accept", listener, 0);
-    return end("accept", other->accept(listener, comm OFFLOAD), *comm != NULL);
+    begin("accept", listener, 0, 0);
+    const int rc = other->accept(listener, comm OFFLOAD);
+    return made("accept", rc, *comm);
 }
 
 static int reg_mr(void *comm, void *data, net_mr_size bytes, int memory, void **mr)
 {
-    begin("regMr", comm, (unsigned long long)bytes);
-    return end("regMr", other->reg_mr(comm, data, bytes, memory, mr), *mr != NULL);
+    begin("regMr", comm, (unsigned long long)bytes, 0);
+    const int rc = other->reg_mr(comm, data, bytes, memory, mr);
+    return made("regMr", rc, *mr);
 }
 
 static int dereg_mr(void *comm, void *mr)
 {
-    begin("deregMr", comm, 0);
-    return end("deregMr", other->dereg_mr(comm, mr), 0);
+    begin("deregMr", comm, 0, (uintptr_t)mr);
+    return end("deregMr", other->dereg_mr(comm, mr), 0, NULL, 0);
 }
 
 /* ---- messages ---- */
 
 static int isend(void *comm, void *data, net_size bytes, int tag, void *mr, NET_PARENT void **request)
 {
-    begin("isend", comm, (unsigned long long)bytes);
-    return end("isend", other->isend(comm, data, bytes, tag, mr, PARENT request), *request != NULL);
+    begin("isend", comm, (unsigned long long)bytes, (uintptr_t)mr);
+    const int rc = other->isend(comm, data, bytes, tag, mr, PARENT request);
+    return made("isend", rc, *request);
 }
 
 static int irecv(void *comm, int n, void **data, net_size *bytes, int *tags, void **mr, NET_PARENTS void **request)
 {
-    begin("irecv", comm, n > 0 ? (unsigned long long)bytes[0] : 0);
-    return end("irecv", other->irecv(comm, n, data, bytes, tags, mr, PARENTS request), *request != NULL);
+    begin("irecv", comm, n > 0 ? (unsigned long long)bytes[0] : 0, n > 0 ? (uintptr_t)mr[0] : 0);
+    const int rc = other->irecv(comm, n, data, bytes, tags, mr, PARENTS request);
+    return made("irecv", rc, *request);
 }
 
 static int iflush(void *comm, int n, void **data, int *bytes, void **mr, void **request)
 {
-    begin("iflush", comm, 0);
-    return end("iflush", other->iflush(comm, n, data, bytes, mr, request), *request != NULL);
+    begin("iflush", comm, 0, 0);
+    const int rc = other->iflush(comm, n, data, bytes, mr, request);
+    return made("iflush", rc, *request);
 }
 
 static int test(void *request, int *done, int *sizes)
 {
-    begin("test", request, 0);
+    begin("test", request, 0, 0);
     const int rc = other->test(request, done, sizes);
-    return end("test", rc, *done);
+    return end("test", rc, *done, NULL, 0);
 }
 
 static int close_send(void *comm)
 {
-    begin("closeSend", comm, 0);
-    return end("closeSend", other->close_send(comm), 0);
+    begin("closeSend", comm, 0, 0);
+    return end("closeSend", other->close_send(comm), 0, NULL, 0);
 }
 
 static int close_recv(void *comm)
 {
-    begin("closeRecv", comm, 0);
-    return end("closeRecv", other->close_recv(comm), 0);
+    begin("closeRecv", comm, 0, 0);
+    return end("closeRecv", other->close_recv(comm), 0, NULL, 0);
 }
 
 static int close_listen(void *listener)
 {
-    begin("closeListen", listener, 0);
-    return end("closeListen", other->close_listen(listener), 0);
+    begin("closeListen", listener, 0, 0);
+    return end("closeListen", other->close_listen(listener), 0, NULL, 0);
 }
 
 #if NET_VERSION >= 11
 static int finalize(void *context)
 {
-    begin("finalize", context, 0);
-    return end("finalize", other->finalize(context), 0);
+    begin("finalize", context, 0, 0);
+    return end("finalize", other->finalize(context), 0, NULL, 0);
 }
 #endif
 

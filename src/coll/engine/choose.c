@@ -177,6 +177,15 @@ static ncclResult_t choose_all_to_all(const struct kl_chooser *c, const struct k
     return ncclSuccess;
 }
 
+/* A network knows built-in operations, and perhaps not all of them. Gathering is none. */
+static bool network_can(const struct kl_chooser *c, const struct kl_task *t)
+{
+    const struct kl_collnet_op op = {.type = t->type, .op = t->op};
+
+    if (t->redop) return false;
+    return t->func == KL_FUNC_ALL_GATHER || !c->collnet || c->collnet->reduces(op);
+}
+
 static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, size_t elem_bytes,
                            struct kl_choice *choice)
 {
@@ -186,7 +195,7 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
     struct kl_tuning_choice tuned;
     bool by_tuner = false;
 
-    op.collnet = !t->redop; /* a network knows the built-in operations */
+    op.collnet = network_can(c, t);
     if (is_ordered(c, t))
         choose_ordered(c, &op, &tuned);
     else

@@ -15,6 +15,7 @@
 #include "coll/schedule/limits.h"
 #include "coll/engine/task.h"
 #include "graph/tuner.h"
+#include "net/collnet.h"
 
 enum { KL_CHOICES = 64 };
 
@@ -23,7 +24,9 @@ struct kl_chooser {
     enum kl_peer_connect memory;    /* of the ranks */
     const struct kl_limits *limits; /* of the call under way; NULL: none */
     struct kl_tuner *tuner;         /* NULL: the model decides alone */
-    bool ordered;                   /* what depends on the order of a reduction is done in that of the ranks */
+    /* the network that reduces between nodes; NULL: none, or one that knows all operations */
+    const struct kl_collnet *collnet;
+    bool ordered; /* what depends on the order of a reduction is done in that of the ranks */
     struct kl_remembered {
         size_t count;
         uint32_t key; /* function, type and operation; 0: nothing is remembered */

@@ -101,6 +101,7 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     e->config = *config;
     e->chooser.tuning = config->tuning;
     e->chooser.tuner = config->tuner;
+    e->chooser.collnet = config->collnet;
     e->chooser.memory = config->memory;
     e->chooser.ordered = config->ordered;
     kl_agreement_init(&e->agreement, &config->facts);

@@ -27,6 +27,7 @@ struct kl_exec_config {
     const struct kl_connect *graph; /* pointers here outlive the exec */
     const struct kl_tuning *tuning;
     struct kl_tuner *tuner;                      /* NULL: none */
+    const struct kl_collnet *collnet;            /* reduces between nodes; NULL: none */
     const struct kl_p2p_round *rounds;           /* nranks */
     const struct kl_redop (*redops)[ncclNumOps]; /* by type, by operation */
     struct kl_connections *connections;

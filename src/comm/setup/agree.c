@@ -13,7 +13,7 @@
 #include "graph/config.h"
 #include "graph/tuner.h"
 #include "graph/tuning_file.h"
-#include "net/net.h"
+#include "net/collnet.h"
 #include "topo/host.h"
 
 #include <stdio.h>
@@ -29,6 +29,26 @@ static int own_sm(ncclComm_t comm)
     return comm->topo->node[kl_topo_at(comm->topo, KL_NODE_GPU, gpu)].gpu.sm;
 }
 
+enum { NET_NAME = 132 };
+
+/* "Fabric", or "Fabric+Reducer", if its plugin reduces as well. */
+static const char *name_of_net(const struct kl_net *net, char name[NET_NAME])
+{
+    const struct kl_collnet *collnet = kl_collnet_of(net);
+    const bool own = collnet == &kl_collnet_plugin;
+
+    snprintf(name, NET_NAME, "%s%s%s", net->name, own ? "+" : "", own ? collnet->name : "");
+    return name;
+}
+
+static uint32_t hash_of_net(const struct kl_net *net)
+{
+    char name[NET_NAME];
+
+    name_of_net(net, name);
+    return (uint32_t)kl_hash_add(KL_HASH_START, name, strlen(name));
+}
+
 static ncclResult_t describe_graphs(ncclComm_t comm, const struct kl_graph_config *config)
 {
     const struct kl_node *cpu = kl_topo_first_cpu(comm->topo);
@@ -40,7 +60,7 @@ static ncclResult_t describe_graphs(ncclComm_t comm, const struct kl_graph_confi
     me->measured = measured ? kl_tuning_measured_mark(measured) : 0;
     if (kl_comm_needs_net(comm)) {
         KL_TRY(kl_comm_find_net(comm));
-        me->net = (uint32_t)kl_hash_add(KL_HASH_START, comm->net->name, strlen(comm->net->name));
+        me->net = hash_of_net(comm->net);
     }
     kl_comm_describe_facts(comm, me);
     KL_TRY(kl_p2p_record(comm->topo, comm->rank, comm->nranks, &config->channels, me));
@@ -98,13 +118,11 @@ static ncclResult_t gather_records(ncclComm_t comm)
 
 /* ---- one network ---- */
 
-enum { NET_NAME = 64 };
-
 static ncclResult_t name_difference(ncclComm_t comm, char (*name)[NET_NAME], int other)
 {
     const struct kl_peer *p = comm->peers;
 
-    snprintf(name[comm->rank], NET_NAME, "%s", comm->net->name);
+    name_of_net(comm->net, name[comm->rank]);
     KL_TRY(kl_bootstrap_allgather(comm->bootstrap, name, NET_NAME));
     return KL_FAIL(ncclInvalidUsage,
                    "rank 0 (host %.*s) uses the network %.*s, but rank %d (host %.*s) %.*s: all need the same; see "

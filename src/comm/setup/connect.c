@@ -148,8 +148,8 @@ static ncclResult_t choose(void *ctx, const struct kl_edge *edge, struct kl_conn
 static void log_collnet(ncclComm_t comm, const struct kl_edge *edge, const struct kl_connector *c)
 {
     KL_INFO(KL_INIT | KL_NET, "CollNet %02d/%d : %d [%s] via COLLNET/%s/%d", edge->channel,
-            edge->use - KL_EDGE_COLLNET_CHAIN, comm->rank, edge->sends ? "send" : "receive", kl_collnets[0]->name,
-            c->planned < 0 ? c->device : c->planned);
+            edge->use - KL_EDGE_COLLNET_CHAIN, comm->rank, edge->sends ? "send" : "receive",
+            kl_collnet_of(comm->net)->name, c->planned < 0 ? c->device : c->planned);
 }
 
 static void log_network(ncclComm_t comm, const struct kl_edge *edge, const struct kl_connector *c)
@@ -200,7 +200,7 @@ static ncclResult_t use_net(ncclComm_t comm, struct kl_connections_config *confi
 {
     KL_TRY(kl_comm_find_net(comm));
     config->net = comm->net;
-    config->collnet = kl_collnets[0];
+    config->collnet = kl_collnet_of(comm->net);
     config->net_key = kl_bootstrap_key(comm->bootstrap, "kolo net");
     config->senders = senders;
     config->nsenders = list_senders(comm, senders);

@@ -134,6 +134,7 @@ static ncclResult_t create_exec(ncclComm_t comm)
         .graph = comm->connect,
         .tuning = &comm->tuning,
         .tuner = comm->tuner,
+        .collnet = comm->net ? kl_collnet_of(comm->net) : NULL,
         .rounds = comm->rounds,
         .redops = (const struct kl_redop(*)[ncclNumOps])comm->redops,
         .connections = comm->connections,

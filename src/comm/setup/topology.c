@@ -15,7 +15,6 @@
 #include "device/device.h"
 #include "os/fault_inject.h"
 #include "topo/config.h"
-#include "net/collnet.h"
 #include "net/net.h"
 #include "topo/machine.h"
 #include "topo/paths.h"
@@ -111,7 +110,7 @@ static ncclResult_t list_nics(ncclComm_t comm, struct kl_machine *machine, struc
                                    .guid = p.guid,
                                    .latency_us = p.latency_us,
                                    .max_comms = p.max_comms,
-                                   .coll = kl_collnets[0] != NULL};
+                                   .coll = true};
         snprintf(n->name, sizeof n->name, "%s", p.name);
         snprintf(n->pci_path, sizeof n->pci_path, "%s", p.pci_path ? p.pci_path : "");
     }

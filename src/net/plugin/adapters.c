@@ -20,8 +20,7 @@ static enum kl_log_level level_of(int level)
     return level < 0 || level > 5 ? KL_LOG_INFO : levels[level];
 }
 
-__attribute__((format(printf, 5, 6))) static void log_line(int level, unsigned long subsys, const char *file, int line,
-                                                           const char *fmt, ...)
+void kl_net_library_log(int level, unsigned long subsys, const char *file, int line, const char *fmt, ...)
 {
     const unsigned bits = subsys ? (unsigned)(subsys & KL_LOG_ALL) : KL_LOG_ALL;
     char text[2000];
@@ -41,19 +40,19 @@ static const struct kl_net_abi_config no_class = {.traffic_class = -1};
 static ncclResult_t init_v6(struct kl_net_library *l)
 {
     typedef int call(kl_plugin_logger *);
-    return (ncclResult_t)((call *)l->table->init)(log_line);
+    return (ncclResult_t)((call *)l->table->init)(kl_net_library_log);
 }
 
 static ncclResult_t init_v10(struct kl_net_library *l)
 {
     typedef int call(kl_plugin_logger *, kl_plugin_profile *);
-    return (ncclResult_t)((call *)l->table->init)(log_line, kl_profile_net_event);
+    return (ncclResult_t)((call *)l->table->init)(kl_net_library_log, kl_profile_net_event);
 }
 
 static ncclResult_t init_v11(struct kl_net_library *l)
 {
     typedef int call(void **, uint64_t, const struct kl_net_abi_config *, kl_plugin_logger *, kl_plugin_profile *);
-    return (ncclResult_t)((call *)l->table->init)(&l->context, (uint64_t)(uintptr_t)l, &no_class, log_line,
+    return (ncclResult_t)((call *)l->table->init)(&l->context, (uint64_t)(uintptr_t)l, &no_class, kl_net_library_log,
                                                   kl_profile_net_event);
 }
 

@@ -59,6 +59,10 @@ bool kl_net_library_init(struct kl_net_library *l);
 void kl_net_library_finalize(struct kl_net_library *l);
 void kl_net_library_close(struct kl_net_library *l);
 
+/** The logger that plugins get. */
+void kl_net_library_log(int level, unsigned long subsys, const char *file, int line, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
 /** Calls that are alike in all versions. */
 ncclResult_t kl_net_library_dereg_mr(const struct kl_net_library *l, void *comm, void *mr);
 ncclResult_t kl_net_library_test(const struct kl_net_library *l, void *request, int *done, int *sizes);

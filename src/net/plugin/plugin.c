@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "net/plugin/collnet.h"
 #include "net/plugin/join.h"
 
 #include <stdio.h>
@@ -96,6 +97,7 @@ static bool find(const char *wanted)
     if (process.taken) {
         kl_net_plugin.name = process.library.name;
         say_taken();
+        kl_collnet_plugin_open(&process.library);
     }
     process.none = !process.taken && !*wanted;
     return process.taken;
@@ -104,7 +106,9 @@ static bool find(const char *wanted)
 /* Versions without a context are initialised once in a process. */
 static bool initialise(void)
 {
-    if (!process.initialised) process.initialised = kl_net_library_init(&process.library);
+    if (process.initialised) return true;
+    process.initialised = kl_net_library_init(&process.library);
+    if (process.initialised) kl_collnet_plugin_open(&process.library);
     return process.initialised;
 }
 
@@ -119,6 +123,7 @@ bool kl_net_plugin_hold(const char *wanted)
 void kl_net_plugin_drop(void)
 {
     if (--process.users || process.library.adapter->version < 11) return;
+    kl_collnet_plugin_close();
     kl_net_library_finalize(&process.library);
     process.initialised = false;
 }

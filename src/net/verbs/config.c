@@ -2,15 +2,13 @@
 #include "net/verbs/config.h"
 
 #include "net/net.h"
+#include "os/rdma_param.h"
 
 static const char *const families[] = {"AF_INET", "AF_INET6", NULL};
 
 /* KL_OWN: each end chooses for itself, and both use the lower number of queue pairs. GID tables differ between hosts. */
 static const struct kl_param rows[] = {
-    KL_PARAM_STRING(struct kl_verbs_params, hca, "NCCL_IB_HCA", KL_HOST_ALIKE, "",
-                    "RDMA ports to use: prefixes \"mlx5_0:1,mlx5_2\", all others \"^mlx5_3\", exact names \"=mlx5_0\""),
-    KL_PARAM_BOOL(struct kl_verbs_params, disable, "NCCL_IB_DISABLE", KL_HOST_ALIKE, "0",
-                  "use sockets, even where a machine has InfiniBand or RoCE"),
+    KL_RDMA_PORT_ROWS(struct kl_verbs_params, hca, disable),
     KL_PARAM_STRING(struct kl_verbs_params, library, "NCCL_IBVERBS_LIB", KL_OWN, "",
                     "file of libibverbs; without it libibverbs.so and libibverbs.so.1 are tried"),
     KL_PARAM_INT(struct kl_verbs_params, gid_index, "NCCL_IB_GID_INDEX", KL_OWN, "-1", 0, 255,

@@ -40,7 +40,25 @@ ncclResult_t kl_coll_read_sizes(const struct kl_explain_request *q, struct kl_co
 
 /* ---- the answer ---- */
 
-static void print_text(const struct kl_coll_answer *answer, const struct kl_coll_tuned *tuned, FILE *to)
+struct with_tuner {
+    const char *file;
+    struct kl_tuner *tuner; /* NULL: none is asked */
+    struct kl_coll_tuned tuned;
+};
+
+static void print_tuner(const struct with_tuner *w, FILE *to)
+{
+    fprintf(to, "\nwith the tuner %s (%s), asked for powers of two\n", kl_tuner_name(w->tuner), w->file);
+    kl_coll_tuned_text(&w->tuned, w->tuner, to);
+}
+
+static json_t *tuner_json(const struct with_tuner *w)
+{
+    return json_pack("{s:s,s:s,s:o}", "name", kl_tuner_name(w->tuner), "file", w->file, "ranges",
+                     kl_coll_tuned_json(&w->tuned));
+}
+
+static void print_text(const struct kl_coll_answer *answer, const struct with_tuner *tuner, FILE *to)
 {
     const struct kl_coll_asked *a = &answer->asked;
 
@@ -49,7 +67,7 @@ static void print_text(const struct kl_coll_answer *answer, const struct kl_coll
         kl_coll_rounds_text(a, &answer->rounds, to);
     else
         kl_coll_text(a, &answer->choice, to);
-    if (tuned) kl_coll_tuned_text(tuned, to);
+    if (tuner->tuner) print_tuner(tuner, to);
     kl_assumed_print(a->cluster, "", to);
     kl_uncertain_print(a->cluster, "", to);
 }
@@ -59,7 +77,7 @@ ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to)
     struct kl_coll_question question = {.coll = q->question, .type = q->type, .op = q->op};
     struct kl_coll_asked asked;
     struct kl_coll_answer answer;
-    struct kl_coll_tuned tuned = {.tuner = NULL};
+    struct with_tuner tuner = {.file = q->tuner};
     struct kl_opened opened;
     ncclResult_t rc;
 
@@ -67,16 +85,17 @@ ncclResult_t kl_explain_coll(const struct kl_explain_request *q, FILE *to)
     KL_TRY(kl_coll_ask(&question, &asked));
     KL_TRY(kl_cluster_options_open(&q->cluster, &opened));
     rc = kl_coll_answer_make(&asked, &opened, &answer);
-    if (!rc && q->tuner) rc = kl_coll_tuner_find(&answer.asked, &answer.choice, q->tuner, &tuned);
+    if (!rc && q->tuner)
+        rc = kl_coll_tuner_ask(&answer.asked, answer.choice.tuning, q->tuner, &tuner.tuner, &tuner.tuned);
     if (!rc && q->json) {
         if (kl_coll_is_selected(&answer.asked)) answer.selected = kl_coll_selected_json(&answer.asked);
-        if (q->tuner) answer.tuner = kl_coll_tuned_json(&tuned);
+        if (q->tuner) answer.tuner = tuner_json(&tuner);
         rc = kl_coll_json(&answer, to);
         json_decref(answer.selected);
         json_decref(answer.tuner);
     }
-    if (!rc && !q->json) print_text(&answer, q->tuner ? &tuned : NULL, to);
-    kl_coll_tuned_fini(&tuned);
+    if (!rc && !q->json) print_text(&answer, &tuner, to);
+    kl_tuner_close(tuner.tuner);
     kl_coll_answer_fini(&answer);
     kl_opened_fini(&opened);
     return rc;

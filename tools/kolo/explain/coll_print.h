@@ -28,10 +28,8 @@ struct kl_coll_tuned_range {
     struct kl_tuning_choice choice, model; /* `choice`: with the tuner */
 };
 
-/** The choices with a tuner. */
+/** The choices with a tuner for a function. */
 struct kl_coll_tuned {
-    struct kl_tuner *tuner;
-    const char *file;
     int n;
     struct kl_coll_tuned_range range[KL_COLL_TUNED];
 };
@@ -55,12 +53,15 @@ bool kl_coll_is_selected(const struct kl_coll_asked *asked);
 void kl_coll_selected_text(const struct kl_coll_asked *asked, FILE *to);
 json_t *kl_coll_selected_json(const struct kl_coll_asked *asked);
 
-/** The choices of the tuner in `file` (graph/tuner.h) for the given sizes, beside the model's choices in `choice`. */
-ncclResult_t kl_coll_tuner_find(const struct kl_coll_asked *asked, const struct kl_op_choice *choice, const char *file,
-                                struct kl_coll_tuned *tuned);
-void kl_coll_tuned_fini(struct kl_coll_tuned *tuned);
-void kl_coll_tuned_text(const struct kl_coll_tuned *tuned, FILE *to);
+/** The choices of a tuner (graph/tuner.h) for the sizes from `first` to `last` of a function, beside those of the model. */
+ncclResult_t kl_coll_tuner_find(const struct kl_coll_asked *asked, const struct kl_tuning *tuning,
+                                struct kl_tuner *tuner, struct kl_coll_tuned *tuned);
+void kl_coll_tuned_text(const struct kl_coll_tuned *tuned, const struct kl_tuner *tuner, FILE *to);
 json_t *kl_coll_tuned_json(const struct kl_coll_tuned *tuned);
+
+/** For one collective: open the tuner of `file` for its ranks, and ask. The caller closes the tuner, also after a failure. */
+ncclResult_t kl_coll_tuner_ask(const struct kl_coll_asked *asked, const struct kl_tuning *tuning, const char *file,
+                               struct kl_tuner **tuner, struct kl_coll_tuned *tuned);
 
 void kl_coll_text(const struct kl_coll_asked *asked, const struct kl_op_choice *choice, FILE *to);
 void kl_coll_ranges_text(const struct kl_coll_asked *asked, const struct kl_op_choice *choice, FILE *to);

@@ -43,42 +43,37 @@ static int64_t next_size(int64_t bytes, int64_t last)
     return bytes < last && next > last ? last : next;
 }
 
-static ncclResult_t ask_all(const struct kl_coll_asked *a, const struct kl_tuning *t, struct kl_coll_tuned *tuned)
+ncclResult_t kl_coll_tuner_find(const struct kl_coll_asked *a, const struct kl_tuning *t, struct kl_tuner *tuner,
+                                struct kl_coll_tuned *tuned)
 {
+    tuned->n = 0;
     for (int64_t bytes = a->first; bytes <= a->last; bytes = next_size(bytes, a->last)) {
         struct kl_coll_tuned_range r;
-        KL_TRY(ask(a, t, tuned->tuner, bytes, &r));
+        KL_TRY(ask(a, t, tuner, bytes, &r));
         add(tuned, &r);
     }
     return ncclSuccess;
 }
 
-ncclResult_t kl_coll_tuner_find(const struct kl_coll_asked *a, const struct kl_op_choice *choice, const char *file,
-                                struct kl_coll_tuned *tuned)
+ncclResult_t kl_coll_tuner_ask(const struct kl_coll_asked *a, const struct kl_tuning *t, const char *file,
+                               struct kl_tuner **tuner, struct kl_coll_tuned *tuned)
 {
     const struct kl_tuner_place place = {.nranks = a->ranks, .nnodes = a->nodes};
 
-    *tuned = (struct kl_coll_tuned){.file = file};
+    *tuned = (struct kl_coll_tuned){.n = 0};
     if (a->func < 0)
         return KL_FAIL(ncclInvalidArgument, "tuners choose for collectives with an algorithm, not for %s",
                        a->coll->name);
-    KL_TRY(kl_tuner_open_file(&place, choice->tuning->constants, file, &tuned->tuner));
-    return a->ranks > 1 ? ask_all(a, choice->tuning, tuned) : ncclSuccess;
-}
-
-void kl_coll_tuned_fini(struct kl_coll_tuned *tuned)
-{
-    kl_tuner_close(tuned->tuner);
-    tuned->tuner = NULL;
+    KL_TRY(kl_tuner_open_file(&place, t->constants, file, tuner));
+    return a->ranks > 1 ? kl_coll_tuner_find(a, t, *tuner, tuned) : ncclSuccess;
 }
 
 /* ---- output ---- */
 
-void kl_coll_tuned_text(const struct kl_coll_tuned *tuned, FILE *to)
+void kl_coll_tuned_text(const struct kl_coll_tuned *tuned, const struct kl_tuner *tuner, FILE *to)
 {
     char first[KL_SIZE_TEXT], last[KL_SIZE_TEXT];
 
-    fprintf(to, "\nwith the tuner %s (%s), asked for powers of two\n", kl_tuner_name(tuned->tuner), tuned->file);
     for (int i = 0; i < tuned->n; i++) {
         const struct kl_coll_tuned_range *r = &tuned->range[i];
 
@@ -86,8 +81,8 @@ void kl_coll_tuned_text(const struct kl_coll_tuned *tuned, FILE *to)
                 kl_algo_name[r->choice.algo], kl_proto_name[r->choice.proto], r->choice.nchannels,
                 kl_plural(r->choice.nchannels));
         if (r->by_tuner)
-            fprintf(to, "chosen by %s; the model chooses %s %s\n", kl_tuner_name(tuned->tuner),
-                    kl_algo_name[r->model.algo], kl_proto_name[r->model.proto]);
+            fprintf(to, "chosen by %s; the model chooses %s %s\n", kl_tuner_name(tuner), kl_algo_name[r->model.algo],
+                    kl_proto_name[r->model.proto]);
         else
             fprintf(to, "the model's choice\n");
     }
@@ -109,5 +104,5 @@ json_t *kl_coll_tuned_json(const struct kl_coll_tuned *tuned)
                                                 "last_bytes", (json_int_t)r->last, "by_tuner", r->by_tuner, "choice",
                                                 choice_json(&r->choice), "model", choice_json(&r->model)));
     }
-    return json_pack("{s:s,s:s,s:o}", "name", kl_tuner_name(tuned->tuner), "file", tuned->file, "ranges", ranges);
+    return ranges;
 }

@@ -8,6 +8,7 @@
  *     net_life.c     tables, properties, connections, ends
  *     net_data.c     messages
  *     net_limits.c   leaks, memory, threads, a peer that dies
+ *     collnet.c      two members of a network that reduces
  *     others.c       tuners, profilers, environment plugins
  *
  * A check fails with the measured figure; the contract's sentence stands in the table.

@@ -5,11 +5,12 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { CANARY = 0x5a, ROOM = 512, POLLS = 2000 };
+enum { CANARY = 0x5a, ROOM = 512, POLLS = 2000, MANY = 16 };
 
 /* ---- 1: symbols ---- */
 
@@ -38,14 +39,37 @@ static bool has_any(void *library, char *list, size_t room)
     return used;
 }
 
-/* Functions of a table lie in a library. */
+/* Is the address in memory of this process that can be executed? */
+static bool is_executable(const void *address)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512];
+    bool found = false;
+
+    while (maps && !found && fgets(line, sizeof line, maps)) {
+        unsigned long long first, last;
+        char mode[8];
+        found = sscanf(line, "%llx-%llx %7s", &first, &last, mode) == 3 && (uintptr_t)address >= first &&
+                (uintptr_t)address < last && mode[2] == 'x';
+    }
+    if (maps) fclose(maps);
+    return found;
+}
+
+/* A function of a table is code of a library: its own, or one that it is linked with. */
 static bool points_to_code(kl_plugin_fn *fn)
 {
     Dl_info info;
     void *address;
 
     memcpy(&address, &fn, sizeof address);
-    return dladdr(address, &info) != 0;
+    return dladdr(address, &info) && is_executable(address);
+}
+
+/* The last function of a version's table, counted from the name. */
+static int last_function(int version)
+{
+    return version < 7 ? 16 : version < 9 ? 18 : version < 11 ? 19 : 21;
 }
 
 static void check_net_table(const char *file, struct kl_check_result *r)
@@ -56,11 +80,13 @@ static void check_net_table(const char *file, struct kl_check_result *r)
         kl_check_fails(r, "the net table has no printable name or lacks a function; NCCL_DEBUG=INFO says which");
         return;
     }
-    kl_plugin_fn *const fns[] = {l.table->init,    l.table->devices,   l.table->properties, l.table->listen,
-                                 l.table->connect, l.table->accept,    l.table->isend,      l.table->irecv,
-                                 l.table->test,    l.table->close_send};
-    for (size_t i = 0; i < sizeof fns / sizeof fns[0]; i++)
-        if (!points_to_code(fns[i])) kl_check_fails(r, "function %zu of the net table is no address of a library", i);
+    const int functions = last_function(l.adapter->version);
+    for (int i = 1; i <= functions; i++) {
+        kl_plugin_fn *fn;
+        memcpy(&fn, (const char *)l.table + (size_t)i * sizeof fn, sizeof fn);
+        if (fn && !points_to_code(fn))
+            kl_check_fails(r, "byte %zu of the net table: the function is no code", (size_t)i * sizeof fn);
+    }
     kl_net_library_close(&l);
 }
 
@@ -157,6 +183,8 @@ static bool check_device(struct kl_trial *b, int device)
     if (!read_properties(b, device, q)) return false;
     if (strcmp(name, name_at(p)) || strcmp(name, name_at(q)))
         return kl_check_fails(b->result, "the name of device %d changes", device);
+    if (memcmp(p, q, (size_t)b->library.adapter->layout.bytes) != 0)
+        return kl_check_fails(b->result, "the properties of device %d change from call to call", device);
     if (int_at(p, at->speed) <= 0)
         return kl_check_fails(b->result, "device %d has a speed of %d Mb/s", device, int_at(p, at->speed));
     if (at->max_recvs >= 0 && int_at(p, at->max_recvs) < 1)
@@ -181,6 +209,25 @@ void kl_check_properties(const char *file, struct kl_check_result *r)
 
 /* ---- 4 and 5: connecting ---- */
 
+/* All connections at once: nothing is accepted before each has been begun. */
+static bool connect_many(struct kl_trial *b)
+{
+    struct kl_trial_pair p[MANY];
+    int missing;
+
+    for (int i = 0; i < MANY; i++)
+        if (!kl_trial_listen(b, &p[i]) || !kl_trial_connect_once(b, &p[i], p[i].handle)) return false;
+    do {
+        missing = 0;
+        for (int i = MANY - 1; i >= 0; i--) { /* in another order than they were begun */
+            if (!kl_trial_accept_once(b, &p[i]) || !kl_trial_connect_once(b, &p[i], p[i].handle)) return false;
+            missing += !p[i].send || !p[i].recv;
+        }
+    } while (missing);
+    for (int i = 0; i < MANY; i++) kl_trial_unpair(b, &p[i]);
+    return true;
+}
+
 /* connect is polled before the peer accepts, then both in turn. The slowest call of the best of some tries: others may have kept the
  * core in one of them. */
 void kl_check_connecting(const char *file, struct kl_check_result *r)
@@ -200,8 +247,10 @@ void kl_check_connecting(const char *file, struct kl_check_result *r)
         kl_trial_unpair(&b, &p);
         if (b.connecting.most_ns < best) best = b.connecting.most_ns;
     }
+    if (!connect_many(&b)) return;
     if (best > KL_TRIAL_SLOW_MS * 1000000u) kl_check_fails(r, "the slowest call took %.1f ms", (double)best / 1e6);
-    kl_check_notes(r, "%llu calls, the slowest %.2f ms", (unsigned long long)b.connecting.calls, (double)best / 1e6);
+    kl_check_notes(r, "%llu calls, the slowest %.2f ms; %d connections at once", (unsigned long long)b.connecting.calls,
+                   (double)best / 1e6, MANY);
     kl_trial_close(&b);
 }
 
@@ -269,6 +318,20 @@ void kl_check_closing(const char *file, struct kl_check_result *r)
 
 /* ---- 15 and 16: changes and remains ---- */
 
+/* The handlers of all signals. */
+static void read_handlers(struct sigaction handler[NSIG])
+{
+    for (int i = 1; i < NSIG; i++)
+        if (sigaction(i, NULL, &handler[i])) handler[i].sa_handler = SIG_DFL;
+}
+
+static int changed_handler(const struct sigaction before[NSIG], const struct sigaction after[NSIG])
+{
+    for (int i = 1; i < NSIG; i++)
+        if (before[i].sa_handler != after[i].sa_handler) return i;
+    return 0;
+}
+
 static int entries(const char *folder)
 {
     DIR *d = opendir(folder);
@@ -311,11 +374,16 @@ void kl_check_environment(const char *file, struct kl_check_result *r)
 void kl_check_remains(const char *file, struct kl_check_result *r)
 {
     const int fds = entries("/proc/self/fd"), threads = entries("/proc/self/task");
+    static struct sigaction before[NSIG], after[NSIG];
 
+    read_handlers(before);
     if (!use(file, r)) return;
+    read_handlers(after);
+    const int signal = changed_handler(before, after);
+    if (signal) kl_check_fails(r, "the handler of signal %d (%s) has changed", signal, strsignal(signal));
     for (int i = 0; i < 200 && entries("/proc/self/task") > threads; i++) usleep(5000); /* threads that are ending */
     const int fds_now = entries("/proc/self/fd"), threads_now = entries("/proc/self/task");
     if (threads_now > threads) kl_check_fails(r, "%d threads remain", threads_now - threads);
     if (fds_now > fds) kl_check_fails(r, "%d descriptors remain", fds_now - fds);
-    kl_check_notes(r, "no thread and no descriptor remains");
+    kl_check_notes(r, "no thread, signal handler or descriptor remains");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** others.c - checks 17 to 21: CollNet, tuners, profilers, environment plugins, one-sided operations. */
+/** others.c - checks 18 to 21: tuners, profilers, environment plugins, one-sided operations. */
 #include "tools/kolo/plugin/check.h"
 
 #include "graph/tuning.h"
@@ -47,23 +47,7 @@ static bool has_all(const void *table, int from, int to, struct kl_check_result 
     return true;
 }
 
-/* ---- 17 and 21: tables whose calls need several ranks ---- */
-
-void kl_check_collnet(const char *file, struct kl_check_result *r)
-{
-    typedef int supports(int, int, int *);
-    int version, yes = -1;
-    const void *table = table_of(file, "ncclCollNetPlugin_v", 12, 6, &version, r);
-    supports *fn;
-
-    if (!table || !has_all(table, 8, 80, r)) return;
-    memcpy(&fn, (const char *)table + 48, sizeof fn);
-    note(r, "reduceSupport");
-    if (fn(ncclFloat32, ncclSum, &yes) || (yes != 0 && yes != 1))
-        kl_check_fails(r, "reduceSupport of a sum of floats answers %d", yes);
-    note(r, "");
-    kl_check_notes(r, "v%d; sums of floats: %s", version, yes ? "yes" : "no");
-}
+/* ---- 21: a table whose calls need several ranks ---- */
 
 void kl_check_rma(const char *file, struct kl_check_result *r)
 {

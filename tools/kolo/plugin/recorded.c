@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/kolo/plugin/recorded.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE = 512, WORD = 32, THREADS = 1024 };
+
+const char *const kl_recorded_names[KL_REC_NAMES] = {
+    "init",  "devices", "getProperties", "listen", "connect",   "accept",    "regMr",       "deregMr",
+    "isend", "irecv",   "iflush",        "test",   "closeSend", "closeRecv", "closeListen", "finalize"};
+
+/* The call of each thread that has not returned. */
+struct open_calls {
+    struct {
+        long thread;
+        size_t call;
+        bool open;
+    } of[THREADS];
+    int n;
+};
+
+static int find_thread(struct open_calls *o, long thread)
+{
+    for (int i = 0; i < o->n; i++)
+        if (o->of[i].thread == thread) return i;
+    if (o->n == THREADS) return -1;
+    o->of[o->n].thread = thread;
+    o->of[o->n].open = false;
+    return o->n++;
+}
+
+static int find_name(const char *word)
+{
+    for (int i = 0; i < KL_REC_NAMES; i++)
+        if (!strcmp(word, kl_recorded_names[i])) return i;
+    return -1;
+}
+
+static struct kl_recorded_call *add(struct kl_recorded *r)
+{
+    if (!(r->n & (r->n + 1))) { /* 2^k - 1: room for twice as many */
+        struct kl_recorded_call *more = realloc(r->call, 2 * (r->n + 1) * sizeof *more);
+        if (!more) return NULL;
+        r->call = more;
+    }
+    r->call[r->n] = (struct kl_recorded_call){.name = KL_REC_NAMES};
+    return &r->call[r->n++];
+}
+
+static bool begin(struct kl_recorded *r, struct open_calls *open, const char *line)
+{
+    char word[WORD];
+    struct kl_recorded_call c = {.name = KL_REC_NAMES};
+
+    if (sscanf(line, "call %ld %" SCNu64 " %31s %" SCNx64 " %" SCNu64 " %" SCNx64, &c.thread, &c.begun, word, &c.object,
+               &c.bytes, &c.extra) != 6)
+        return false;
+    const int name = find_name(word), at = find_thread(open, c.thread);
+    struct kl_recorded_call *new = name >= 0 && at >= 0 && !open->of[at].open ? add(r) : NULL;
+    if (!new) return false;
+    c.name = (enum kl_recorded_name)name;
+    *new = c;
+    open->of[at].call = r->n - 1;
+    open->of[at].open = true;
+    return true;
+}
+
+static bool end(struct kl_recorded *r, struct open_calls *open, const char *line)
+{
+    char word[WORD];
+    long thread;
+    struct kl_recorded_call back;
+
+    if (sscanf(line, "back %ld %" SCNu64 " %31s %d %d %" SCNx64 " %" SCNx64, &thread, &back.ended, word, &back.result,
+               &back.value, &back.out, &back.out_extra) != 7)
+        return false;
+    const int at = find_thread(open, thread);
+    if (at < 0 || !open->of[at].open) return false;
+    struct kl_recorded_call *c = &r->call[open->of[at].call];
+    open->of[at].open = false;
+    if ((int)c->name != find_name(word) || back.ended < c->begun) return false;
+    c->ended = back.ended;
+    c->result = back.result;
+    c->value = back.value;
+    c->out = back.out;
+    c->out_extra = back.out_extra;
+    return true;
+}
+
+bool kl_recorded_read(const char *file, struct kl_recorded *r, char *why, size_t why_size)
+{
+    struct open_calls *open = calloc(1, sizeof *open);
+    FILE *from = fopen(file, "re");
+    char line[LINE];
+    bool good = open && from;
+
+    *r = (struct kl_recorded){.file = file};
+    if (!good) snprintf(why, why_size, "%s: %s", file, strerror(errno));
+    for (int number = 1; good && fgets(line, sizeof line, from); number++) {
+        if (!strchr(line, '\n')) break; /* the process was killed while it wrote */
+        good = !strncmp(line, "call ", 5) ? begin(r, open, line) : !strncmp(line, "back ", 5) && end(r, open, line);
+        if (!good) snprintf(why, why_size, "%s:%d: no call of a net plugin", file, number);
+    }
+    if (good && !r->n) good = false, snprintf(why, why_size, "%s: it has no call", file);
+    if (from) fclose(from);
+    free(open);
+    if (!good) kl_recorded_free(r);
+    return good;
+}
+
+void kl_recorded_free(struct kl_recorded *r)
+{
+    free(r->call);
+    *r = (struct kl_recorded){.file = r->file};
+}
