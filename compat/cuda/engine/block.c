@@ -19,22 +19,15 @@ KL_ENGINE_EXPORT __thread int __koloPatience;
 
 __thread struct kl_worker *kl_worker_here;
 
-void kl_list_push(struct kl_worker *worker, struct kl_list *list, uint32_t thread)
+/* The stacks of a block's threads fill more than the fastest cache: fetch the next one meanwhile. */
+static void fetch(const struct kl_fibre *fibre)
 {
-    worker->fibre[thread].next = KL_NO_THREAD;
-    if (list->first == KL_NO_THREAD)
-        list->first = (uint16_t)thread;
-    else
-        worker->fibre[list->last].next = (uint16_t)thread;
-    list->last = (uint16_t)thread;
-}
-
-void kl_block_ready(struct kl_worker *worker, uint32_t thread)
-{
-    worker->waiting--;
-    worker->yields = 0;
-    kl_warp_resume(worker, thread);
-    kl_list_push(worker, &worker->ready, thread);
+#if defined(__x86_64__) || defined(__aarch64__)
+    __builtin_prefetch(fibre->context.machine.sp);
+    __builtin_prefetch((const char *)fibre->context.machine.sp + 64);
+#else
+    (void)fibre;
+#endif
 }
 
 static struct kl_fibre *pop_ready(struct kl_worker *w)
@@ -42,6 +35,7 @@ static struct kl_fibre *pop_ready(struct kl_worker *w)
     uint32_t thread = w->ready.first;
 
     w->ready.first = w->fibre[thread].next;
+    if (w->ready.first != KL_NO_THREAD) fetch(&w->fibre[w->ready.first]);
     return &w->fibre[thread];
 }
 
@@ -132,7 +126,7 @@ static void give_way(struct kl_worker *w, struct kl_context *other)
     w->stack = me->stack;
     me->stack = NULL;
     __koloThreadIdx = me->index;
-    __koloPatience = me->patience;
+    __koloPatience = PATIENCE;
 }
 
 static void keep_place(struct kl_worker *w)
@@ -140,10 +134,10 @@ static void keep_place(struct kl_worker *w)
     struct kl_fibre *me = &w->fibre[w->current];
 
     me->stack = w->stack;
-    me->context.low = w->stack->low;
-    me->context.bytes = w->stack->bytes;
+#ifdef KL_ENGINE_ASAN /* does not look at the stack's description otherwise, a line of the cache */
+    kl_context_place(&me->context, w->stack->low, w->stack->bytes);
+#endif
     me->index = __koloThreadIdx;
-    me->patience = PATIENCE;
 }
 
 static void give_way_to_another(struct kl_worker *w)
@@ -164,7 +158,7 @@ static void give_way_to_another(struct kl_worker *w)
     }
 }
 
-void kl_block_wait(struct kl_worker *w, enum kl_io_wait what, const char *file, int line)
+int kl_block_wait(struct kl_worker *w, enum kl_io_wait what, const char *file, int line)
 {
     struct kl_fibre *me = &w->fibre[w->current];
 
@@ -173,6 +167,7 @@ void kl_block_wait(struct kl_worker *w, enum kl_io_wait what, const char *file, 
     me->line = line;
     give_way_to_another(w);
     me->wait = KL_WAIT_NOTHING;
+    return 0;
 }
 
 void kl_block_yield(struct kl_worker *w)
