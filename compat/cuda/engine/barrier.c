@@ -7,16 +7,16 @@ static bool complete(const struct kl_worker *w, const struct kl_barrier *b)
     return b->tally.arrived && b->tally.arrived >= (b->expected ? b->expected : w->live);
 }
 
-/* Writes before the barrier are visible behind it, also on other CPUs that the block's threads notify. */
-static void open_barrier(struct kl_worker *w, struct kl_barrier *b)
+/* No thread waits anywhere else: all of them at once. They find the tally in the barrier. */
+static void ready_all(struct kl_worker *w, struct kl_list list)
 {
-    struct kl_tally tally = b->tally;
-    uint32_t thread = b->first;
+    w->waiting = w->yields = 0;
+    for (uint32_t i = 0; i * KL_WARP_LANES < w->threads; i++) w->warp[i].stopped = 0;
+    kl_list_append(w, &w->ready, list);
+}
 
-    if (b == &w->barrier[KL_GRID_BARRIER] && !kl_grid_barrier(w->grid)) kl_block_abandon(w, KL_CUDA_LAUNCH);
-    __atomic_thread_fence(__ATOMIC_ACQ_REL);
-    *b = (struct kl_barrier){.first = KL_NO_THREAD};
-    w->arrived &= ~(1ULL << (b - w->barrier));
+static void ready_each(struct kl_worker *w, uint32_t thread, struct kl_tally tally)
+{
     while (thread != KL_NO_THREAD) {
         uint32_t next = w->fibre[thread].next; /* pushing it to another list changes it */
 
@@ -24,6 +24,23 @@ static void open_barrier(struct kl_worker *w, struct kl_barrier *b)
         kl_block_ready(w, thread);
         thread = next;
     }
+}
+
+/* Writes before the barrier are visible behind it, also on other CPUs that the block's threads notify. */
+static void open_barrier(struct kl_worker *w, struct kl_barrier *b)
+{
+    struct kl_tally tally = b->tally;
+    struct kl_list list = {b->first, b->last};
+    bool all = !b->expected && b->waiting == w->waiting;
+
+    if (b == &w->barrier[KL_GRID_BARRIER] && !kl_grid_barrier(w->grid)) kl_block_abandon(w, KL_CUDA_LAUNCH);
+    __atomic_thread_fence(__ATOMIC_ACQ_REL);
+    *b = (struct kl_barrier){.first = KL_NO_THREAD, .opened = tally};
+    w->arrived &= ~(1ULL << (b - w->barrier));
+    if (all && list.first != KL_NO_THREAD)
+        ready_all(w, list);
+    else
+        ready_each(w, list.first, tally);
 }
 
 static void arrive(struct kl_worker *w, struct kl_barrier *b, unsigned count, int predicate)
@@ -34,22 +51,29 @@ static void arrive(struct kl_worker *w, struct kl_barrier *b, unsigned count, in
     if (count) b->expected = (uint16_t)count;
 }
 
-static struct kl_tally wait_at(struct kl_worker *w, struct kl_barrier *b, const char *file, int line)
+static void join(struct kl_worker *w, struct kl_barrier *b)
+{
+    struct kl_list list = {b->first, b->last};
+
+    w->fibre[w->current].barrier = (uint8_t)(b - w->barrier);
+    kl_list_push(w, &list, w->current);
+    b->first = list.first;
+    b->last = list.last;
+    b->waiting++;
+}
+
+static struct kl_tally wait_at(struct kl_worker *w, struct kl_barrier *b, unsigned count, const char *file, int line)
 {
     struct kl_fibre *me = &w->fibre[w->current];
-    struct kl_list list = {b->first, b->last};
     struct kl_tally tally = b->tally;
 
     if (complete(w, b)) {
         open_barrier(w, b);
         return tally;
     }
-    me->barrier = (uint8_t)(b - w->barrier);
-    kl_list_push(w, &list, w->current);
-    b->first = list.first;
-    b->last = list.last;
+    join(w, b);
     kl_block_wait(w, KL_WAIT_BARRIER, file, line);
-    return me->tally;
+    return count ? me->tally : b->opened;
 }
 
 int __koloBarrier(unsigned id, unsigned count, int kind, int predicate, const char *file, int line)
@@ -61,7 +85,11 @@ int __koloBarrier(unsigned id, unsigned count, int kind, int predicate, const ch
     if (!w) return predicate != 0;
     b = &w->barrier[id % KL_GRID_BARRIER];
     arrive(w, b, count, predicate);
-    tally = wait_at(w, b, file, line);
+    if (kind == KOLO_BARRIER_PLAIN && !complete(w, b)) { /* the common case has no frame of its own on the stack that is left */
+        join(w, b);
+        return kl_block_wait(w, KL_WAIT_BARRIER, file, line);
+    }
+    tally = wait_at(w, b, count, file, line);
     switch (kind) {
     case KOLO_BARRIER_COUNT:
         return tally.positive;
@@ -93,7 +121,7 @@ void __koloTileBarrier(unsigned which, unsigned count, const char *file, int lin
     if (!w) return;
     b = &w->barrier[KL_TILE_BARRIERS + which % KOLO_TILE_BARRIERS];
     arrive(w, b, count, 0);
-    (void)wait_at(w, b, file, line);
+    (void)wait_at(w, b, count, file, line);
 }
 
 int __koloCooperative(void)
@@ -104,7 +132,7 @@ int __koloCooperative(void)
 void kl_barrier_of_grid(struct kl_worker *w, const char *file, int line)
 {
     arrive(w, &w->barrier[KL_GRID_BARRIER], 0, 0);
-    (void)wait_at(w, &w->barrier[KL_GRID_BARRIER], file, line);
+    (void)wait_at(w, &w->barrier[KL_GRID_BARRIER], 0, file, line);
 }
 
 void kl_barrier_leave(struct kl_worker *w)

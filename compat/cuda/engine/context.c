@@ -39,18 +39,21 @@ static void arrived(void *fake)
 
 void kl_context_prepare(struct kl_context *c, void *low, size_t bytes, void (*entry)(void))
 {
-    c->low = low;
-    c->bytes = bytes;
+    kl_context_place(c, low, bytes);
+#ifdef KL_ENGINE_ASAN
     c->fake = NULL;
+#endif
     kl_machine_prepare(&c->machine, low, bytes, entry);
 }
 
+#ifdef KL_ENGINE_ASAN
 void kl_context_switch(struct kl_context *from, struct kl_context *to)
 {
     announce(from, &from->fake, to);
     kl_machine_switch(&from->machine, &to->machine);
     arrived(from->fake);
 }
+#endif
 
 void kl_context_leave(struct kl_context *to)
 {

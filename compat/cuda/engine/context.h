@@ -23,16 +23,38 @@
 /** Where to continue. `low` and `bytes` are the stack, for sanitizers; NULL and 0 until a thread's own is known. */
 struct kl_context {
     struct kl_machine_context machine;
+#ifdef KL_ENGINE_ASAN
     const void *low;
     size_t bytes;
     void *fake;
+#endif
 };
+
+/** The running context, which is to be saved in `c`, has this stack. */
+static inline void kl_context_place(struct kl_context *c, const void *low, size_t bytes)
+{
+#ifdef KL_ENGINE_ASAN
+    c->low = low;
+    c->bytes = bytes;
+#else
+    (void)c;
+    (void)low;
+    (void)bytes;
+#endif
+}
 
 /** Let `c` begin with `entry`, which never returns, on a stack of `bytes` at `low`. */
 void kl_context_prepare(struct kl_context *c, void *low, size_t bytes, void (*entry)(void));
 
 /** Save the context in `from` and continue in `to`; returns when a later switch continues `from`. */
+#ifdef KL_ENGINE_ASAN
 void kl_context_switch(struct kl_context *from, struct kl_context *to);
+#else
+static inline void kl_context_switch(struct kl_context *from, struct kl_context *to)
+{
+    kl_machine_switch(&from->machine, &to->machine);
+}
+#endif
 
 /** Continue in `to`, and never come back. */
 void kl_context_leave(struct kl_context *to) __attribute__((noreturn));

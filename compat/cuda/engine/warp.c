@@ -156,7 +156,7 @@ static uint32_t asking_together(const struct kl_fibre *lane, uint32_t asking)
 }
 
 /* If no lane can run, answer the lanes that ask for the active ones: no others will come. */
-static void answer(struct kl_worker *w, uint32_t thread)
+void kl_warp_answer(struct kl_worker *w, uint32_t thread)
 {
     struct kl_warp *warp = &w->warp[thread / KL_WARP_LANES];
     uint32_t first_thread = thread - thread % KL_WARP_LANES, group;
@@ -169,17 +169,6 @@ static void answer(struct kl_worker *w, uint32_t thread)
         lane[__builtin_ctz(rest)].result = group;
         kl_block_ready(w, first_thread + (uint32_t)__builtin_ctz(rest));
     }
-}
-
-void kl_warp_stop(struct kl_worker *w, uint32_t thread)
-{
-    w->warp[thread / KL_WARP_LANES].stopped |= 1U << thread % KL_WARP_LANES;
-    answer(w, thread);
-}
-
-void kl_warp_resume(struct kl_worker *w, uint32_t thread)
-{
-    w->warp[thread / KL_WARP_LANES].stopped &= ~(1U << thread % KL_WARP_LANES);
 }
 
 unsigned __koloActiveMask(const char *file, int line)
@@ -204,7 +193,7 @@ void kl_warp_leave(struct kl_worker *w, uint32_t thread)
     struct kl_warp *warp = &w->warp[thread / KL_WARP_LANES];
     uint32_t first_thread = thread - thread % KL_WARP_LANES;
 
-    answer(w, thread);
+    kl_warp_answer(w, thread);
 
     for (uint32_t rest = warp->waiting; rest; rest &= rest - 1) {
         struct group g = {&w->fibre[first_thread], 0};

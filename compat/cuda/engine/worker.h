@@ -51,22 +51,21 @@ struct kl_tally {
     uint16_t arrived, positive;
 };
 
-/** A thread of the block that has had to wait: a fibre. */
+/** A thread of the block that has had to wait: a fibre. A barrier uses its first line of the cache only. */
 struct kl_fibre {
     struct kl_context context;
     struct kl_stack *stack;
+    const char *file; /* where it waits */
     struct kl_engine_dim index;
-    int patience;
+    int line;
     uint16_t next; /* in the list of those that are ready, or that wait at a barrier */
     uint8_t wait;
-    uint8_t operation;
-    uint8_t barrier, lane_source;
+    uint8_t barrier;
+    struct kl_tally tally;
+    uint8_t operation, lane_source;
     uint32_t mask;
     uint64_t value, result;
-    struct kl_tally tally;
-    const char *file; /* where it waits */
-    int line;
-};
+} __attribute__((aligned(64)));
 
 /** Lanes of a warp that wait for each other, and lanes that are gone or never existed. `stopped`: all lanes that wait or yield;
  * `asking`: lanes that ask for the active ones. */
@@ -76,8 +75,10 @@ struct kl_warp {
 
 struct kl_barrier {
     uint16_t first, last; /* waiting threads, in the order of arrival */
+    uint16_t waiting;     /* how many they are */
+    uint16_t expected;    /* with a count; 0: all that live */
     struct kl_tally tally;
-    uint16_t expected; /* with a count; 0: all that live */
+    struct kl_tally opened; /* its tally when it was opened last for all that live */
 };
 
 struct kl_list {
@@ -125,11 +126,8 @@ void kl_worker_give(struct kl_worker *worker);
 /** Run one block of the worker's grid to its end; 0 or the error that ended it, which was reported. */
 int kl_block_run(struct kl_worker *worker, uint64_t block);
 
-/** The running thread waits for this, at this line, until another thread readies it. */
-void kl_block_wait(struct kl_worker *worker, enum kl_io_wait what, const char *file, int line);
-
-/** A thread that waited may go on. */
-void kl_block_ready(struct kl_worker *worker, uint32_t thread);
+/** The running thread waits for this, at this line, until another thread readies it. Returns 0. */
+int kl_block_wait(struct kl_worker *worker, enum kl_io_wait what, const char *file, int line);
 
 /** The running thread lets all others that can run go first. */
 void kl_block_yield(struct kl_worker *worker);
@@ -147,11 +145,24 @@ void kl_barrier_of_grid(struct kl_worker *worker, const char *file, int line);
 void kl_barrier_leave(struct kl_worker *worker);
 void kl_warp_leave(struct kl_worker *worker, uint32_t thread);
 
-/** The running thread will not run for a while, and when it does again. */
-void kl_warp_stop(struct kl_worker *worker, uint32_t thread);
-void kl_warp_resume(struct kl_worker *worker, uint32_t thread);
+/** If no lane of the thread's warp can run, answer the lanes that ask for the active ones. */
+void kl_warp_answer(struct kl_worker *worker, uint32_t thread);
 
-/** The list of those that may run. */
+/** The running thread will not run for a while, and when it does again. */
+static inline void kl_warp_stop(struct kl_worker *worker, uint32_t thread)
+{
+    struct kl_warp *warp = &worker->warp[thread / KL_WARP_LANES];
+
+    warp->stopped |= 1U << thread % KL_WARP_LANES;
+    if (warp->asking) kl_warp_answer(worker, thread);
+}
+
+static inline void kl_warp_resume(struct kl_worker *worker, uint32_t thread)
+{
+    worker->warp[thread / KL_WARP_LANES].stopped &= ~(1U << thread % KL_WARP_LANES);
+}
+
+/** Put a thread at the end of a list. */
 static inline void kl_list_push(struct kl_worker *worker, struct kl_list *list, uint32_t thread)
 {
     worker->fibre[thread].next = KL_NO_THREAD;
@@ -160,6 +171,25 @@ static inline void kl_list_push(struct kl_worker *worker, struct kl_list *list, 
     else
         worker->fibre[list->last].next = (uint16_t)thread;
     list->last = (uint16_t)thread;
+}
+
+/** Put another list, which is not empty, behind a list. */
+static inline void kl_list_append(struct kl_worker *worker, struct kl_list *list, struct kl_list other)
+{
+    if (list->first == KL_NO_THREAD)
+        list->first = other.first;
+    else
+        worker->fibre[list->last].next = other.first;
+    list->last = other.last;
+}
+
+/** A thread that waited may go on. */
+static inline void kl_block_ready(struct kl_worker *worker, uint32_t thread)
+{
+    worker->waiting--;
+    worker->yields = 0;
+    kl_warp_resume(worker, thread);
+    kl_list_push(worker, &worker->ready, thread);
 }
 
 /** Write to stderr why a block ended: kernel, block, thread and `what`. */

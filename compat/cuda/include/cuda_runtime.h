@@ -7,6 +7,7 @@
 
 #include "cuda_runtime_api.h"
 #include "vector_functions.h"
+#include "library_types.h"
 #include "vector_types.h"
 
 /* CUDA's words for ordinary compilers. __noinline__ is not defined: libstdc++ uses it as an attribute. */

@@ -25,6 +25,7 @@ class Kolo(CMakePackage):
     depends_on("expat")
     depends_on("jansson")
     depends_on("libsodium")
+    depends_on("openblas", when="+cuda_standin")  # its libcublas
 
     extends("python", when="+python")
     generator("ninja")

@@ -10,6 +10,12 @@ if [ ! -x "$nvcc" ]; then
 fi
 name=$1
 shift
+for header in cublas_v2.h curand_kernel.h; do # packages of their own
+    if grep -q "<$header>" "$here/$name.cu" && [ ! -f "$(dirname "$nvcc")/../include/$header" ]; then
+        echo "skipped: the toolkit of $nvcc has no $header"
+        exit 77
+    fi
+done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 for source in "$here/$name.cu" "$here/${name}_more.cu"; do
