@@ -61,7 +61,8 @@ static void add_register(struct ptx_block *b, char *name, const char *type)
 
     b->registers = must_grow(b->registers, (b->register_count + 1) * sizeof *b->registers);
     b->registers[b->register_count++] = (struct ptx_register){name, type, number, b->scope};
-    text_print(&b->out, "%s __kolo_r%u; __kolo_r%u = 0; ", type, number, number); /* a goto may pass a declaration, not a value */
+    text_print(&b->out, "__attribute__((unused)) %s __kolo_r%u; __kolo_r%u = 0; ", type, number,
+               number); /* a goto may pass a declaration, not one with a value */
 }
 
 static bool is_register_name(const char *name)
