@@ -51,7 +51,8 @@ static int check(struct kl_worker *w, const struct kl_engine_launch *l, void *co
 {
     if (kl_grid_depth(w->grid) >= DEPTH_MAX)
         return refuse(w, ERROR_DEPTH, "kernels that launch kernels go 24 levels deep, and this is one more");
-    if (!kl_engine_possible(l)) return refuse(w, KL_CUDA_CONFIGURATION, "no device has such extents, or so much shared memory");
+    if (!kl_engine_possible(l))
+        return refuse(w, KL_CUDA_CONFIGURATION, "no device has such extents, or so much shared memory");
     if (l->kernel->max_threads && l->block.x * l->block.y * l->block.z > l->kernel->max_threads)
         return refuse(w, ERROR_RESOURCES, "a block has more threads than __launch_bounds__ allows");
     if (l->cooperative) return refuse(w, ERROR_INVALID, "cooperative grids are launched from the host");

@@ -106,7 +106,7 @@ struct kl_worker {
     const void *fault_address;
     struct kl_children children; /* that the block launched */
     int last_error;              /* of functions of the runtime that it called */
-    uint64_t arrived; /* barriers with arrivals: bits */
+    uint64_t arrived;            /* barriers with arrivals: bits */
     struct kl_barrier barrier[KL_BLOCK_BARRIERS];
     struct kl_warp warp[KL_BLOCK_WARPS];
     struct kl_fibre fibre[KL_BLOCK_THREADS];

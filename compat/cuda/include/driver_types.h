@@ -192,8 +192,8 @@ typedef struct CUuuid_st cudaUUID_t;
 /* For launches from kernels: behind the grid that launches, or at any time before its end. */
 #define cudaStreamTailLaunch    ((cudaStream_t)0x3)
 #define cudaStreamFireAndForget ((cudaStream_t)0x4)
-#define cudaCpuDeviceId     ((int)-1)
-#define cudaInvalidDeviceId ((int)-2)
+#define cudaCpuDeviceId         ((int)-1)
+#define cudaInvalidDeviceId     ((int)-2)
 
 /* ---- flags ---- */
 

@@ -102,7 +102,7 @@ static void put_includes(const struct driver *d, struct words *to)
     }
 }
 
-/* Whatever architecture is asked for: templates choose what kernels of compute capability 8.0 do, as nv/target does. The runtime reports
+/* For any architecture: templates choose the code of compute capability 8.0, as nv/target does. The runtime reports
  * this as the version of their PTX. */
 static void put_macros(const struct driver *d, struct words *to)
 {

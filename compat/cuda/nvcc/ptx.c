@@ -29,7 +29,8 @@ static void put_literals(const struct tokens *k, uint32_t from, uint32_t to, str
         const char *c = k->text + k->at[i].start, *end = k->text + k->at[i].end - 1;
         bool raw = *c == 'R';
 
-        while (c < end && *c++ != '"') {}
+        while (c < end && *c++ != '"') {
+        }
         if (raw) {
             size_t delimiter = strcspn(c, "(");
 
@@ -62,7 +63,8 @@ static bool read_operand(struct statement *s, struct piece p)
     o->expression = must_copy(expression.at ? expression.at : "", expression.bytes);
     o->written = memchr(k->text + k->at[open - 1].start, '=', k->at[open - 1].end - k->at[open - 1].start);
     o->read = !o->written;
-    if (memchr(k->text + k->at[open - 1].start, '+', k->at[open - 1].end - k->at[open - 1].start)) o->written = o->read = true;
+    if (memchr(k->text + k->at[open - 1].start, '+', k->at[open - 1].end - k->at[open - 1].start))
+        o->written = o->read = true;
     s->operands++;
     text_drop(&expression);
     return true;
@@ -98,7 +100,8 @@ static bool read_operands(struct statement *s, uint32_t from, uint32_t end)
 /* Variables hold the operands: the statement reads all before it writes any. */
 static void put_variables(const struct statement *s, struct text *out)
 {
-    text_put(out, "__attribute__((unused)) uint32_t __kolo_carry = 0; __attribute__((unused)) uint64_t __kolo_none = 0; ");
+    text_put(out,
+             "__attribute__((unused)) uint32_t __kolo_carry = 0; __attribute__((unused)) uint64_t __kolo_none = 0; ");
     for (unsigned n = 0; n < s->operands; n++) {
         const struct operand *o = &s->operand[n];
 

@@ -10,7 +10,7 @@
  *     ptx_text.c     the statement: scopes, declarations, labels, guards
  *     ptx.c          the tokens of the asm statement
  *
- * Functions that translate return false for an instruction that they do not know, whatever they wrote by then.
+ * Functions that translate return false for an instruction that they do not know; the caller drops the text that they wrote.
  */
 #ifndef KL_NVCC_PTX_H
 #define KL_NVCC_PTX_H

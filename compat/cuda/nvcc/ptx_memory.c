@@ -5,7 +5,8 @@
 #include <string.h>
 
 static const char access_words[] =
-    " global shared shared::cta shared::cluster local const volatile relaxed acquire release weak mmio cta cluster gpu sys "
+    " global shared shared::cta shared::cluster local const volatile relaxed acquire release weak mmio cta cluster gpu "
+    "sys "
     "ca cg cs cv lu wb wt nc v2 v4 v8 add min max and or xor inc dec exch cas acq_rel noftz sc ";
 
 static bool is_shared(const struct ptx_instruction *i)
@@ -137,9 +138,10 @@ static bool copy_async(struct ptx_block *b, const struct ptx_instruction *i)
     valid = ptx_value(b, &i->operand[i->operands - 1], "uint32_t");
     good = to && from && size && valid;
     if (good)
-        text_print(&b->out,
-                   "__kolo::ptx::copy(__kolo::ptx::shared<char>(%s, %ld), __kolo::ptx::global<char>(%s, %ld), %s, %s); ",
-                   to, i->operand[0].offset, from, i->operand[1].offset, size, valid);
+        text_print(
+            &b->out,
+            "__kolo::ptx::copy(__kolo::ptx::shared<char>(%s, %ld), __kolo::ptx::global<char>(%s, %ld), %s, %s); ", to,
+            i->operand[0].offset, from, i->operand[1].offset, size, valid);
     free(to);
     free(from);
     free(size);
@@ -243,7 +245,11 @@ static bool is_number(const char *word)
 /* The rounding to an integer, or "" for the nearest number. */
 static const char *rounding(const struct ptx_instruction *i)
 {
-    return ptx_has(i, "rni") ? "nearest" : ptx_has(i, "rzi") ? "zero" : ptx_has(i, "rmi") ? "minus" : ptx_has(i, "rpi") ? "plus" : "";
+    return ptx_has(i, "rni")   ? "nearest"
+           : ptx_has(i, "rzi") ? "zero"
+           : ptx_has(i, "rmi") ? "minus"
+           : ptx_has(i, "rpi") ? "plus"
+                               : "";
 }
 
 static bool do_convert(struct ptx_block *b, const struct ptx_instruction *i)
@@ -251,7 +257,8 @@ static bool do_convert(struct ptx_block *b, const struct ptx_instruction *i)
     const char *to = type_word(i, 0), *from = type_word(i, 1), *round = rounding(i);
     char *value, *converted;
 
-    if (i->operands != 2 || i->operand[0].count != 1 || !*from || !ptx_only(i, " rn rni rzi rmi rpi sat ftz ")) return false;
+    if (i->operands != 2 || i->operand[0].count != 1 || !*from || !ptx_only(i, " rn rni rzi rmi rpi sat ftz "))
+        return false;
     if (!is_number(from) || !is_number(to) || (is_real(from) && !is_real(to) && !*round)) return false;
     value = ptx_value(b, &i->operand[1], ptx_type_of_word(from));
     if (!value) return false;

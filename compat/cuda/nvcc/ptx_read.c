@@ -92,12 +92,14 @@ static char *read_guard(struct ptx_instruction *i, char *c)
 {
     size_t n;
 
-    for (c++; isspace((unsigned char)*c); c++) {}
+    for (c++; isspace((unsigned char)*c); c++) {
+    }
     i->guard_negated = *c == '!';
     c += i->guard_negated;
     n = strcspn(c, " \t\n");
     i->guard = trimmed(c, n);
-    for (c += n; isspace((unsigned char)*c); c++) {}
+    for (c += n; isspace((unsigned char)*c); c++) {
+    }
     return c;
 }
 
@@ -137,10 +139,11 @@ void ptx_drop(struct ptx_instruction *i)
 
 static const struct {
     const char *ptx, *type;
-} types[] = {{"u8", "uint8_t"},   {"s8", "int8_t"},    {"b8", "uint8_t"},   {"u16", "uint16_t"}, {"s16", "int16_t"},
-             {"b16", "uint16_t"}, {"u32", "uint32_t"}, {"s32", "int32_t"},  {"b32", "uint32_t"}, {"u64", "uint64_t"},
-             {"s64", "int64_t"},  {"b64", "uint64_t"}, {"f32", "float"},    {"f64", "double"},   {"pred", "bool"},
-             {"f16", "uint16_t"}, {"bf16", "uint16_t"}, {"f16x2", "uint32_t"}, {"bf16x2", "uint32_t"}};
+} types[] = {{"u8", "uint8_t"},    {"s8", "int8_t"},      {"b8", "uint8_t"},     {"u16", "uint16_t"},
+             {"s16", "int16_t"},   {"b16", "uint16_t"},   {"u32", "uint32_t"},   {"s32", "int32_t"},
+             {"b32", "uint32_t"},  {"u64", "uint64_t"},   {"s64", "int64_t"},    {"b64", "uint64_t"},
+             {"f32", "float"},     {"f64", "double"},     {"pred", "bool"},      {"f16", "uint16_t"},
+             {"bf16", "uint16_t"}, {"f16x2", "uint32_t"}, {"bf16x2", "uint32_t"}};
 
 const char *ptx_type_of_word(const char *word)
 {

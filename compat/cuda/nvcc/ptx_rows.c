@@ -154,8 +154,8 @@ static char *call(struct ptx_block *b, const struct row *row, const struct ptx_i
     text_print(&out, "%s__kolo::ptx::%s<%s>(", flush ? "__kolo::ptx::flushed(" : "", row->function, type);
     for (unsigned n = 1; row->operands[n] && good; n++) {
         bool carry = row->operands[n] == 'c';
-        char *value = carry ? must_copy("__kolo_carry", 12)
-                            : ptx_value(b, &i->operand[n], operand_type(i, row->operands[n]));
+        char *value =
+            carry ? must_copy("__kolo_carry", 12) : ptx_value(b, &i->operand[n], operand_type(i, row->operands[n]));
 
         good = value != NULL;
         if (good) text_print(&out, flush ? "%s__kolo::ptx::flushed(%s)" : "%s%s", n > 1 ? ", " : "", value);

@@ -113,7 +113,8 @@ static void refuse(struct ptx_block *b, const char *text, size_t bytes)
     char *message = quoted(text, bytes);
 
     text_print(&b->out,
-               "void __kolo_refused%u() __attribute__((error(\"no translation to CPUs for the PTX instruction \\\"%s\\\"\"))); "
+               "void __kolo_refused%u() __attribute__((error(\"no translation to CPUs for the PTX instruction "
+               "\\\"%s\\\"\"))); "
                "__kolo_refused%u(); ",
                b->id, message, b->id);
     free(message);
@@ -174,7 +175,8 @@ static bool do_instruction(struct ptx_block *b, const char *text, size_t bytes)
 static bool do_declaration(struct ptx_block *b, const char *text, size_t bytes)
 {
     char *copy = must_copy(text, bytes);
-    bool good = !strncmp(copy, ".reg", 4) && isspace((unsigned char)copy[4]) && ptx_declare(b, copy + 5 + strspn(copy + 5, " \t\n"));
+    bool good = !strncmp(copy, ".reg", 4) && isspace((unsigned char)copy[4]) &&
+                ptx_declare(b, copy + 5 + strspn(copy + 5, " \t\n"));
 
     free(copy);
     if (!good) {
@@ -198,8 +200,7 @@ static void do_scope(struct ptx_block *b, enum part part)
 
 static bool do_part(struct ptx_block *b, enum part part, const char *c, size_t bytes)
 {
-    if (part == PART_INSTRUCTION)
-        return *c == '.' ? do_declaration(b, c, bytes) : do_instruction(b, c, bytes);
+    if (part == PART_INSTRUCTION) return *c == '.' ? do_declaration(b, c, bytes) : do_instruction(b, c, bytes);
     if (part == PART_LABEL)
         text_print(&b->out, "__kolo_l%u_%zu: __attribute__((unused)); ", b->id, find_label(b, c, bytes));
     else if (part != PART_EMPTY)

@@ -56,8 +56,7 @@ static bool vote(struct ptx_block *b, const struct ptx_instruction *i)
         return false;
     predicate = ptx_value(b, &i->operand[1], "bool");
     mask = ptx_value(b, &i->operand[2], "uint32_t");
-    if (predicate && mask)
-        call = must_print("__%s_sync(%s, %s)", mode, mask, predicate);
+    if (predicate && mask) call = must_print("__%s_sync(%s, %s)", mode, mask, predicate);
     free(predicate);
     free(mask);
     return ptx_put(b, ptx_target(b, i->operand[0].element[0]), call);

@@ -11,7 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARED_WITHOUT_ASKING = 48 << 10, MAX_THREADS = 1024, REGISTERS = 32, PTX_VERSION = 80 /* what kolo-nvcc says to templates */ };
+enum {
+    SHARED_WITHOUT_ASKING = 48 << 10,
+    MAX_THREADS = 1024,
+    REGISTERS = 32,
+    PTX_VERSION = 80 /* what kolo-nvcc says to templates */
+};
 
 /* ---- programs' settings of functions ---- */
 

@@ -41,8 +41,7 @@ KL_CUDART_ENTRY(cudaStreamCreateWithPriority);
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-    if (kl_engine_inside())
-        return kl_cudart_done(stream == OF_KERNEL ? cudaSuccess : cudaErrorInvalidResourceHandle);
+    if (kl_engine_inside()) return kl_cudart_done(stream == OF_KERNEL ? cudaSuccess : cudaErrorInvalidResourceHandle);
     return kl_cudart_done(kl_cuda_stream_destroy(stream));
 }
 KL_CUDART_ENTRY(cudaStreamDestroy);
@@ -52,7 +51,7 @@ KL_CUDART_ENTRY(cudaStreamDestroy);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     int device;
-    cudaError_t rc = kl_cuda_stream_synchronize(stream);
+    cudaError_t rc = kl_engine_inside() ? cudaErrorNotPermitted : kl_cuda_stream_synchronize(stream);
 
     if (!rc && !koloStreamGetInfo(stream, &device, NULL)) kl_cuda_pool_trim_to_threshold(device);
     return kl_cudart_done(rc);

@@ -178,7 +178,8 @@ static void test_device()
     std::sort(expected.begin(), expected.end());
     for (int i = 0; i < n; i++) EXPECT(out[i] == expected[i] && in[values_out[i]] == out[i]);
 
-    with_room([&](void *room, size_t &bytes) { return cub::DeviceSelect::If(room, bytes, in, out, count, n, is_odd()); });
+    with_room(
+        [&](void *room, size_t &bytes) { return cub::DeviceSelect::If(room, bytes, in, out, count, n, is_odd()); });
     EXPECT(*count == (int)odd.size());
     for (int i = 0; i < *count; i++) EXPECT(out[i] == odd[i]);
 
@@ -188,7 +189,8 @@ static void test_device()
     for (int b = 0; b < 16; b++)
         EXPECT(bins[b] == std::count_if(in, in + n, [b](unsigned x) { return x >> 16 == (unsigned)b; }));
 
-    for (void *p : {(void *)in, (void *)out, (void *)values, (void *)values_out, (void *)one, (void *)count, (void *)bins})
+    for (void *p :
+         {(void *)in, (void *)out, (void *)values, (void *)values_out, (void *)one, (void *)count, (void *)bins})
         CUDA(cudaFree(p));
 }
 

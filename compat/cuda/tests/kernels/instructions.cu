@@ -88,7 +88,9 @@ __device__ void carries(int *bad)
     WRONG(lo != 0 || hi != 0 || top != 1);
     asm("sub.cc.u32 %0, %2, %3; subc.u32 %1, %4, %5;" : "=r"(lo), "=r"(hi) : "r"(1), "r"(2), "r"(7), "r"(3));
     WRONG(lo != 0xffffffffu || hi != 3);
-    asm("mad.lo.cc.u32 %0, %2, %3, %4; madc.hi.u32 %1, %2, %3, 0;" : "=r"(lo), "=r"(hi) : "r"(0x80000000u), "r"(3), "r"(0x80000000u));
+    asm("mad.lo.cc.u32 %0, %2, %3, %4; madc.hi.u32 %1, %2, %3, 0;"
+        : "=r"(lo), "=r"(hi)
+        : "r"(0x80000000u), "r"(3), "r"(0x80000000u));
     WRONG(lo != 0 || hi != 2);
 }
 
@@ -131,10 +133,13 @@ __device__ void choices(int *bad)
     THREE("{ .reg .pred p; setp.ne.u32 p, %3, 0; selp.b32 %0, %1, %2, p; }", 7, 8, 0, 8);
     THREE("slct.b32.s32 %0, %1, %2, %3;", 7, 8, -1, 8);
     TWO("{ .reg .pred p, q; setp.lt.s32 p|q, %1, %2; selp.u32 %0, 1, 2, q; }", -1, 1, 2);
-    TWO("{\n  .reg .pred %%p<3>;\n  setp.lt.u32 %%p0, %1, %2; // not for unsigned\n  setp.eq.or.u32 %%p1, %1, %2, !%%p0;\n"
+    TWO("{\n  .reg .pred %%p<3>;\n  setp.lt.u32 %%p0, %1, %2; // not for unsigned\n  setp.eq.or.u32 %%p1, %1, %2, "
+        "!%%p0;\n"
         "  mov.u32 %0, 5;\n  @%%p1 add.u32 %0, %0, 1;\n  @!%%p1 sub.u32 %0, %0, 1;\n}",
         -1, 1, 6);
-    TWO("{ .reg .pred p, q; setp.gt.u32 p, %1, 0; setp.gt.u32 q, %2, 9; and.pred p, p, q; not.pred p, p; selp.u32 %0, 1, 0, p; }", 1, 9, 1);
+    TWO("{ .reg .pred p, q; setp.gt.u32 p, %1, 0; setp.gt.u32 q, %2, 9; and.pred p, p, q; not.pred p, p; selp.u32 %0, "
+        "1, 0, p; }",
+        1, 9, 1);
     TWO("set.lt.u32.s32 %0, %1, %2;", -1, 1, -1);
     TWO("{ .reg .u32 n; mov.u32 n, 0; mov.u32 %0, 0; again: add.u32 %0, %0, %1; add.u32 n, n, 1; { .reg .pred n1; "
         "setp.lt.u32 n1, n, %2; @n1 bra again; } }",
@@ -144,7 +149,8 @@ __device__ void choices(int *bad)
 
 __device__ void moves(int *bad)
 {
-    TWO("{ .reg .b64 w; mov.b64 w, {%1, %2}; shr.u64 w, w, 16; mov.b64 {%0, _}, w; }", 0xaaaa0000u, 0xbbbb, 0xbbbbaaaau);
+    TWO("{ .reg .b64 w; mov.b64 w, {%1, %2}; shr.u64 w, w, 16; mov.b64 {%0, _}, w; }", 0xaaaa0000u, 0xbbbb,
+        0xbbbbaaaau);
     ONE("{ .reg .b16 a, b; mov.b32 {a, b}, %1; mov.b32 %0, {b, a}; }", 0x12345678, 0x56781234);
     ONE("cvt.u32.u8 %0, %1;", 0x1ff, 0xff);
     ONE("cvt.s32.s8 %0, %1;", 0x80, -128);
@@ -190,8 +196,10 @@ __device__ void reals(int *bad)
     REAL("rcp.rn.f32 %0, %1;", 4.0f, 0.0f, 0.25f);
     REAL("sqrt.rn.f32 %0, %1;", 9.0f, 0.0f, 3.0f);
     REAL("rsqrt.approx.f32 %0, %1;", 4.0f, 0.0f, 0.5f);
-    TWO("{ .reg .pred p; .reg .f32 a, b; mov.b32 a, %1; mov.b32 b, %2; setp.ltu.f32 p, a, b; selp.u32 %0, 1, 0, p; }", 0x7fc00000, 0, 1);
-    TWO("{ .reg .pred p; .reg .f32 a, b; mov.b32 a, %1; mov.b32 b, %2; setp.lt.f32 p, a, b; selp.u32 %0, 1, 0, p; }", 0x7fc00000, 0, 0);
+    TWO("{ .reg .pred p; .reg .f32 a, b; mov.b32 a, %1; mov.b32 b, %2; setp.ltu.f32 p, a, b; selp.u32 %0, 1, 0, p; }",
+        0x7fc00000, 0, 1);
+    TWO("{ .reg .pred p; .reg .f32 a, b; mov.b32 a, %1; mov.b32 b, %2; setp.lt.f32 p, a, b; selp.u32 %0, 1, 0, p; }",
+        0x7fc00000, 0, 0);
 }
 
 __device__ void lanes(int *bad)
@@ -201,23 +209,30 @@ __device__ void lanes(int *bad)
 
     asm volatile("shfl.sync.up.b32 %0, %1, 3, 0, 0xffffffff;" : "=r"(r) : "r"(lane));
     WRONG(r != (lane < 3 ? lane : lane - 3));
-    asm volatile("{ .reg .pred p; shfl.sync.down.b32 %0|p, %2, 1, 0x1c1f, 0xffffffff; selp.u32 %1, 1, 0, p; }" : "=r"(r), "=r"(p) : "r"(lane));
+    asm volatile("{ .reg .pred p; shfl.sync.down.b32 %0|p, %2, 1, 0x1c1f, 0xffffffff; selp.u32 %1, 1, 0, p; }"
+                 : "=r"(r), "=r"(p)
+                 : "r"(lane));
     WRONG(r != (lane % 4 == 3 ? lane : lane + 1) || p != (lane % 4 != 3));
     asm volatile("shfl.sync.bfly.b32 %0, %1, 5, 0x1f, -1;" : "=r"(r) : "r"(lane));
     WRONG(r != (lane ^ 5));
     asm volatile("shfl.sync.idx.b32 %0, %1, 2, 0x181f, -1;" : "=r"(r) : "r"(lane));
     WRONG(r != (lane & 24) + 2);
-    asm volatile("{ .reg .s32 r0; .reg .pred p; shfl.sync.up.b32 r0|p, %0, 1, 0, -1; @p add.s32 %0, r0, %0; }" : "+r"(sum));
+    asm volatile("{ .reg .s32 r0; .reg .pred p; shfl.sync.up.b32 r0|p, %0, 1, 0, -1; @p add.s32 %0, r0, %0; }"
+                 : "+r"(sum));
     WRONG(sum != (int)(lane ? 2 * lane - 1 : 0));
     asm volatile("{ .reg .pred p; setp.lt.u32 p, %1, 5; vote.sync.ballot.b32 %0, p, -1; }" : "=r"(r) : "r"(lane));
     WRONG(r != 31);
-    asm volatile("{ .reg .pred p; setp.lt.u32 p, %1, 5; vote.sync.all.pred p, p, -1; selp.u32 %0, 1, 0, p; }" : "=r"(r) : "r"(lane));
+    asm volatile("{ .reg .pred p; setp.lt.u32 p, %1, 5; vote.sync.all.pred p, p, -1; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(r)
+                 : "r"(lane));
     WRONG(r != 0);
     asm volatile("match.any.sync.b32 %0, %1, -1;" : "=r"(r) : "r"(lane / 8));
     WRONG(r != 0xffu << lane / 8 * 8);
     asm volatile("redux.sync.max.u32 %0, %1, -1;" : "=r"(r) : "r"(lane));
     WRONG(r != 31);
-    asm volatile("{ .reg .pred p; setp.eq.u32 p, %1, 9; barrier.cta.red.popc.aligned.u32 %0, 2, p; }" : "=r"(r) : "r"(lane));
+    asm volatile("{ .reg .pred p; setp.eq.u32 p, %1, 9; barrier.cta.red.popc.aligned.u32 %0, 2, p; }"
+                 : "=r"(r)
+                 : "r"(lane));
     WRONG(r != blockDim.x / 32);
 }
 
@@ -231,7 +246,10 @@ __device__ void memory(int *bad, unsigned char *bytes)
     WRONG(h != 200);
     asm volatile("ld.s8 %0, [%1+1];" : "=h"(h) : "l"(bytes));
     WRONG(h != (unsigned short)-56);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, 8;\n cp.async.commit_group;\n cp.async.wait_group 0;" ::"r"(at), "l"(bytes) : "memory");
+    asm volatile(
+        "cp.async.ca.shared.global [%0], [%1], 16, 8;\n cp.async.commit_group;\n cp.async.wait_group 0;" ::"r"(at),
+        "l"(bytes)
+        : "memory");
     WRONG(tile[1] != 0x08070605u || tile[2] != 0);
 }
 

@@ -118,11 +118,19 @@ __global__ void append(int *log, int value)
 
 __global__ void in_streams(int *log)
 {
-    cudaStream_t stream;
+    cudaStream_t first, second;
+    cudaEvent_t event;
 
-    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) return;
-    for (int i = 0; i < 5; i++) append<<<1, 1, 0, stream>>>(log, i);
-    cudaStreamDestroy(stream);
+    if (cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking) != cudaSuccess) return;
+    if (cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking) != cudaSuccess) return;
+    if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess) return;
+    for (int i = 0; i < 3; i++) append<<<1, 1, 0, first>>>(log, i);
+    cudaEventRecord(event, first);
+    cudaStreamWaitEvent(second, event, 0);
+    for (int i = 3; i < 5; i++) append<<<1, 1, 0, second>>>(log, i);
+    cudaStreamDestroy(first);
+    cudaStreamDestroy(second);
+    cudaEventDestroy(event);
 }
 
 static void streams()
@@ -173,6 +181,22 @@ __global__ void wrong(int *codes)
     codes[2] = (int)cudaGetLastError();
 }
 
+/* The grid of the host is level 0, and 24 more are below it. */
+__global__ void deeper(int *codes)
+{
+    codes[0]++;
+    deeper<<<1, 1>>>(codes);
+    codes[1] = (int)cudaGetLastError();
+}
+
+#if defined(__KOLO_NVCC__) /* nvcc knows no such functions for devices */
+__global__ void waits_for_itself(int *codes)
+{
+    codes[0] = (int)cudaDeviceSynchronize();
+    codes[1] = (int)cudaStreamSynchronize(0);
+}
+#endif
+
 static void errors()
 {
     int *codes = managed<int>(4);
@@ -180,6 +204,15 @@ static void errors()
     wrong<<<1, 1>>>(codes);
     DONE();
     EXPECT(codes[0] == cudaErrorInvalidConfiguration && codes[1] == codes[0] && codes[2] == cudaSuccess);
+    codes[0] = codes[1] = 0;
+    deeper<<<1, 1>>>(codes);
+    DONE();
+    EXPECT(codes[0] == 25 && codes[1] == cudaErrorLaunchMaxDepthExceeded);
+#if defined(__KOLO_NVCC__)
+    waits_for_itself<<<2, 1>>>(codes);
+    DONE();
+    EXPECT(codes[0] == cudaErrorNotPermitted && codes[1] == cudaErrorNotPermitted);
+#endif
     CUDA(cudaFree(codes));
 }
 
