@@ -130,7 +130,7 @@ static bool do_statement(struct statement *s, uint32_t i, uint32_t open, struct 
     put_literals(k, open + 1, text_end, &text);
     text_put(out, "do { ");
     put_variables(s, out);
-    (void)ptx_translate(text.at, s->operands, i, out); /* what it refuses the compiler reports */
+    (void)ptx_translate(text.at, s->operands, i, out); /* the compiler reports an instruction that is refused */
     put_results(s, out);
     text_put(out, "} while (0)");
     text_drop(&text);

@@ -13,6 +13,11 @@ bool in_device_code(const struct translation *t)
     return in_code(t) && t->scopes[t->depth - 1].device;
 }
 
+bool in_device_code_only(const struct translation *t)
+{
+    return in_device_code(t) && !t->scopes[t->depth - 1].host;
+}
+
 static enum scope_kind kind_here(const struct translation *t)
 {
     return t->depth ? t->scopes[t->depth - 1].kind : SCOPE_NAMESPACE;

@@ -61,9 +61,10 @@ struct translation {
 /** Translate `text`, with errors told to `errors`. False: there were some, and `out` is not to be used. */
 bool translate(const char *text, size_t bytes, struct text *out, FILE *errors);
 
-/** Is the walk in code, and is it for the device? */
+/** Is the walk in code, is it for the device, and for nothing else? */
 bool in_code(const struct translation *t);
 bool in_device_code(const struct translation *t);
+bool in_device_code_only(const struct translation *t);
 
 /** Translate the launch with its first `<` at token `i`; returns the token to continue with. */
 uint32_t translate_launch(struct translation *t, uint32_t i);

@@ -15,7 +15,7 @@ enum {
     SHARED_WITHOUT_ASKING = 48 << 10,
     MAX_THREADS = 1024,
     REGISTERS = 32,
-    PTX_VERSION = 80 /* what kolo-nvcc says to templates */
+    PTX_VERSION = 80 /* as kolo-nvcc tells templates */
 };
 
 /* ---- programs' settings of functions ---- */

@@ -24,7 +24,7 @@ template <class T> struct unsigned_type<T, true> {
 template <bool Real> struct unsigned_type<bool, Real> {
     using type = bool;
 };
-/** Sums of these wrap; real numbers stay what they are. */
+/** Sums of these wrap; real numbers stay as they are. */
 template <class T> using wrapping = typename unsigned_type<T>::type;
 
 template <class T>

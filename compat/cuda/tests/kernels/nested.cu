@@ -2,7 +2,7 @@
 /* Kernels that launch kernels: children of blocks, recursion, tails, streams and errors. */
 #include "check.h"
 
-/* ---- children see what their block wrote, and are done with their parent ---- */
+/* ---- children see their block's writes, and are done with their parent ---- */
 
 __global__ void add(int *sums, const int *values, int n)
 {
