@@ -213,7 +213,7 @@ static void set_out(struct kl_worker *w, uint64_t block)
                                       (uint32_t)(row / launch->grid.y)};
     w->threads = w->live = launch->block.x * launch->block.y * launch->block.z;
     w->begun = w->waiting = w->current = w->yields = 0;
-    w->fault = KL_CUDA_SUCCESS;
+    w->fault = w->last_error = KL_CUDA_SUCCESS;
     w->ready.first = KL_NO_THREAD;
     for (; w->arrived; w->arrived &= w->arrived - 1)
         w->barrier[__builtin_ctzll(w->arrived)] = (struct kl_barrier){.first = KL_NO_THREAD};

@@ -62,6 +62,16 @@ struct kl_engine_launch {
  */
 int kl_engine_run(const struct kl_engine_launch *launch);
 
+/**
+ * Called in a kernel: run this grid, on the kernel's device, when the block of the calling thread has ended; with `tail` when its grid has,
+ * and all that it launched. The grid of the caller is done when these are. Arguments are copied.
+ * Errors, of which the first of a block is written to stderr: 0; 1; 2; 9; 65 launches nest deeper than 24; 701.
+ */
+int kl_engine_launch_child(const struct kl_engine_launch *launch, void *const *arguments, bool tail);
+
+/** The last error of functions that the running block called, which they keep here; NULL outside of kernels. */
+int *kl_engine_last_error(void);
+
 /** The kernel behind the address of a host function, NULL if there is none. */
 const struct kl_engine_kernel *kl_engine_find_kernel(const void *host_function);
 

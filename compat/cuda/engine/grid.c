@@ -2,6 +2,7 @@
 /* The caller of kl_engine_run takes blocks itself, and helpers take blocks of whatever grids run: as many as there are cores, made when
  * they are needed, gone when for a while they are not. A cooperative grid has a thread for each block instead. */
 #include "compat/cuda/engine/grid.h"
+#include "compat/cuda/engine/child.h"
 #include "compat/cuda/engine/fault.h"
 #include "compat/cuda/engine/variables.h"
 #include "compat/cuda/engine/worker.h"
@@ -24,7 +25,28 @@ static struct {
     unsigned helpers, idle;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
 
+void kl_grid_add_tail(struct kl_grid *grid, struct kl_child *child)
+{
+    (void)pthread_mutex_lock(&pool.lock);
+    kl_children_add(&grid->tails, child);
+    (void)pthread_mutex_unlock(&pool.lock);
+}
+
 /* ---- blocks ---- */
+
+static int run_with_tails(const struct kl_engine_launch *launch, unsigned depth);
+
+static int run_children(struct kl_worker *w, const struct kl_grid *grid)
+{
+    struct kl_child *child;
+    int error = KL_CUDA_SUCCESS;
+
+    while (!error && (child = kl_children_take(&w->children))) {
+        error = run_with_tails(&child->launch, grid->depth + 1);
+        free(child);
+    }
+    return error;
+}
 
 static void run_block(struct kl_worker *w, struct kl_grid *grid, uint64_t block)
 {
@@ -32,7 +54,9 @@ static void run_block(struct kl_worker *w, struct kl_grid *grid, uint64_t block)
 
     w->grid = grid;
     error = kl_block_run(w, block);
+    if (!error) error = run_children(w, grid);
     if (error) (void)kl_grid_fail(grid, error);
+    kl_children_drop(&w->children);
 }
 
 static void run_blocks(struct kl_grid *grid)
@@ -272,26 +296,18 @@ static bool within(struct kl_engine_dim d, uint64_t x, uint64_t y, uint64_t z)
     return d.x && d.y && d.z && d.x <= x && d.y <= y && d.z <= z;
 }
 
-static bool is_possible(const struct kl_engine_launch *l)
+bool kl_engine_possible(const struct kl_engine_launch *l)
 {
     return within(l->grid, INT32_MAX, 65535, 65535) && within(l->block, 1024, 1024, 64) &&
            (uint64_t)l->block.x * l->block.y * l->block.z <= KL_BLOCK_THREADS && l->shared_bytes <= SHARED_MAX &&
            l->device >= 0 && l->device < KL_ENGINE_DEVICES;
 }
 
-int kl_engine_run(const struct kl_engine_launch *launch)
+/* The grid with all that its blocks launch, but for those that come behind it: these are in *tails then. */
+static int run_grid(const struct kl_engine_launch *launch, unsigned depth, struct kl_children *tails)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    struct kl_grid grid = {.launch = launch, .add_worker = add_worker};
-    int rc, pending = __koloPending;
+    struct kl_grid grid = {.launch = launch, .add_worker = add_worker, .depth = depth};
 
-    if (!is_possible(launch)) return KL_CUDA_CONFIGURATION;
-    (void)pthread_once(&once, watch_forks);
-    rc = kl_variables_prepare(launch->device);
-    if (rc) return rc;
-    kl_fault_watch();
-    __koloPending =
-        0; /* a thread that waits for a stream may be about to launch: the kernels that run meanwhile are no part of it */
     grid.blocks = (uint64_t)launch->grid.x * launch->grid.y * launch->grid.z;
     if (grid.blocks == 1)
         run_blocks(&grid);
@@ -299,6 +315,44 @@ int kl_engine_run(const struct kl_engine_launch *launch)
         run_together(&grid);
     else
         run_shared(&grid);
-    __koloPending = pending;
+    *tails = grid.tails;
     return kl_load_acquire(&grid.error);
+}
+
+/* A grid has ended when those that it launched behind it have: theirs come before its next one. */
+static int run_with_tails(const struct kl_engine_launch *launch, unsigned depth)
+{
+    struct kl_children queue, tails;
+    struct kl_child *child;
+    int error = run_grid(launch, depth, &queue);
+
+    while (!error && (child = kl_children_take(&queue))) {
+        error = run_grid(&child->launch, depth, &tails);
+        kl_children_put_first(&queue, &tails);
+        free(child);
+    }
+    kl_children_drop(&queue);
+    return error;
+}
+
+int kl_engine_run(const struct kl_engine_launch *launch)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int rc, pending = __koloPending;
+
+    if (!kl_engine_possible(launch)) return KL_CUDA_CONFIGURATION;
+    (void)pthread_once(&once, watch_forks);
+    rc = kl_variables_prepare(launch->device);
+    if (rc) return rc;
+    kl_fault_watch();
+    __koloPending =
+        0; /* a thread that waits for a stream may be about to launch: the kernels that run meanwhile are no part of it */
+    rc = run_with_tails(launch, 0);
+    __koloPending = pending;
+    return rc;
+}
+
+bool kl_engine_inside(void)
+{
+    return kl_worker_here != NULL;
 }

@@ -5,6 +5,7 @@
 #ifndef KL_ENGINE_GRID_H
 #define KL_ENGINE_GRID_H
 
+#include "compat/cuda/engine/child.h"
 #include "compat/cuda/engine/engine.h"
 
 #include <pthread.h>
@@ -19,6 +20,8 @@ struct kl_grid {
     unsigned helpers; /* under the pool's lock, as the next two */
     struct kl_grid *link;
     bool starved;
+    unsigned depth;
+    struct kl_children tails; /* under the pool's lock */
     /* of a cooperative grid */
     pthread_mutex_t lock;
     pthread_cond_t moved;
@@ -36,6 +39,15 @@ void kl_grid_add_worker(struct kl_grid *grid);
 
 /** A block has failed with `error`; only the first counts. Returns whether it is the first. */
 bool kl_grid_fail(struct kl_grid *grid, int error);
+
+/** How many grids launched each other until this one was: 0 for one of the host's. */
+unsigned kl_grid_depth(const struct kl_grid *grid);
+
+/** Run it when the grid has ended. It belongs to the grid then. */
+void kl_grid_add_tail(struct kl_grid *grid, struct kl_child *child);
+
+/** Are these extents and shared memory that a device has? */
+bool kl_engine_possible(const struct kl_engine_launch *launch);
 
 /** One block has come to the grid's barrier: wait for the others. False: the grid has failed. */
 bool kl_grid_barrier(struct kl_grid *grid);

@@ -7,6 +7,11 @@ const struct kl_engine_launch *kl_grid_launch(const struct kl_grid *grid)
     return grid->launch;
 }
 
+unsigned kl_grid_depth(const struct kl_grid *grid)
+{
+    return grid->depth;
+}
+
 bool kl_grid_failed(const struct kl_grid *grid)
 {
     return kl_load_relaxed(&grid->error) != KL_CUDA_SUCCESS;

@@ -11,6 +11,7 @@
 #ifndef KL_ENGINE_WORKER_H
 #define KL_ENGINE_WORKER_H
 
+#include "compat/cuda/engine/child.h"
 #include "compat/cuda/engine/context.h"
 #include "compat/cuda/engine/engine.h"
 #include "compat/cuda/engine/stacks.h"
@@ -104,7 +105,9 @@ struct kl_worker {
     int fault;        /* the error that ended the block early, 0 none */
     int fault_signal; /* that raised it, 0 none */
     const void *fault_address;
-    uint64_t arrived; /* barriers with arrivals: bits */
+    struct kl_children children; /* that the block launched */
+    int last_error;              /* of functions of the runtime that it called */
+    uint64_t arrived;            /* barriers with arrivals: bits */
     struct kl_barrier barrier[KL_BLOCK_BARRIERS];
     struct kl_warp warp[KL_BLOCK_WARPS];
     struct kl_fibre fibre[KL_BLOCK_THREADS];

@@ -188,8 +188,12 @@ typedef struct CUuuid_st cudaUUID_t;
 
 #define cudaStreamLegacy    ((cudaStream_t)0x1)
 #define cudaStreamPerThread ((cudaStream_t)0x2)
-#define cudaCpuDeviceId     ((int)-1)
-#define cudaInvalidDeviceId ((int)-2)
+
+/* For launches from kernels: behind the grid that launches, or at any time before its end. */
+#define cudaStreamTailLaunch    ((cudaStream_t)0x3)
+#define cudaStreamFireAndForget ((cudaStream_t)0x4)
+#define cudaCpuDeviceId         ((int)-1)
+#define cudaInvalidDeviceId     ((int)-2)
 
 /* ---- flags ---- */
 

@@ -16,6 +16,7 @@ struct driver {
     const struct places *p;
     const char *compiler;
     char *folder; /* of intermediate files */
+    bool has_cub; /* the source that was translated last includes it */
     struct words scratch;
 };
 
@@ -95,18 +96,23 @@ static void put_includes(const struct driver *d, struct words *to)
         words_add(to, "-isystem");
         words_add(to, d->p->nccl_include);
     }
+    if (d->p->cccl) {
+        words_add(to, "-isystem");
+        words_add(to, d->p->cccl);
+    }
 }
 
+/* For any architecture: templates choose the code of compute capability 8.0, as nv/target does. The runtime reports
+ * this as the version of their PTX. */
 static void put_macros(const struct driver *d, struct words *to)
 {
     static const char *const macros[] = {"-D__CUDACC__=1",           "-D__NVCC__=1",
                                          "-D__KOLO_NVCC__=1",        "-D__CUDACC_VER_MAJOR__=13",
                                          "-D__CUDACC_VER_MINOR__=0", "-D__CUDACC_VER_BUILD__=88",
+                                         "-D__CUDA_ARCH_LIST__=800", "-DCUB_PTX_ARCH=800",
                                          "-Wno-unknown-pragmas"};
-    const char *architecture = d->o->architecture ? d->o->architecture : "90";
 
     for (size_t i = 0; i < sizeof macros / sizeof macros[0]; i++) words_add(to, macros[i]);
-    put_print(to, "-D__CUDA_ARCH_LIST__=%s0", architecture);
     if (d->o->per_thread) words_add(to, "-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1");
     if (d->o->fast_math) words_add(to, "-D__USE_FAST_MATH__=1");
     if (d->o->debug_device) words_add(to, "-D__CUDACC_DEBUG__=1");
@@ -241,7 +247,7 @@ static int preprocess(struct driver *d, const char *source, const char *object, 
     return rc;
 }
 
-static int translate_file(const struct driver *d, const char *from, const char *to)
+static int translate_file(struct driver *d, const char *from, const char *to)
 {
     struct text out = {0};
     size_t bytes;
@@ -254,6 +260,7 @@ static int translate_file(const struct driver *d, const char *from, const char *
         fprintf(stderr, "kolo-nvcc: cannot read %s: %s\n", from, strerror(errno));
         return 1;
     }
+    d->has_cub = memmem(text, bytes, "/cub/", 5) != NULL;
     good = translate(text, bytes, &out, stderr);
     if (good && to) good = write_all(to, &out);
     if (good && !to) good = fwrite(out.at ? out.at : "", 1, out.bytes, stdout) == out.bytes;
@@ -270,6 +277,7 @@ static int compile_translated(struct driver *d, const char *source, const char *
     words_add(&c, d->compiler);
     put_standard(d, &c);
     words_add(&c, "-Wno-unknown-pragmas");
+    if (d->has_cub) words_add(&c, "-fpermissive"); /* classes of it have members of the names of types that they use */
     words_add_all(&c, &d->o->compile);
     put_code_options(d, &c);
     words_add(&c, "-x");

@@ -68,11 +68,6 @@ uint32_t translate_launch(struct translation *t, uint32_t i)
     const struct tokens *k = &t->source.tokens;
     uint32_t start = i ? callee_start(k, i - 1) : NO_TOKEN, end = configuration_end(k, i + 3), close;
 
-    if (in_device_code_only(t)) {
-        source_error(&t->source, i,
-                     "a kernel launches no kernels here (dynamic parallelism needs a GPU): launch from the host");
-        return i + 2;
-    }
     if (start == NO_TOKEN) {
         source_error(&t->source, i,
                      "the operand before <<<...>>> must be a kernel's name, or an expression in parentheses");

@@ -37,6 +37,7 @@ bool places_find(struct places *p)
                                        NULL};
     static const char *const nccl[] = {("../" KOLO_LIBDIR "/kolo/nccl"), "../lib/kolo/nccl", "lib/kolo/nccl", NULL};
     static const char *const include[] = {"../include/kolo", "include", NULL};
+    static const char *const cccl[] = {"usr/local/cuda/include/cccl", "opt/cuda/include/cccl", NULL};
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     char *slash;
@@ -50,6 +51,8 @@ bool places_find(struct places *p)
     if (p->cuda && !p->libraries) p->libraries = must_print("%s", p->cuda);
     p->nccl = first_below(self, nccl, "libnccl.so");
     p->nccl_include = first_below(self, include, "nccl.h");
+    if (p->cuda) p->cccl = below(p->cuda, "include/cccl", "cub/cub.cuh");
+    if (!p->cccl) p->cccl = first_below("/", cccl, "cub/cub.cuh");
     if (p->cuda) return true;
     fprintf(stderr, "kolo-nvcc: no headers for kernels near %s; it must stay in the folder that it was installed in\n",
             self);
@@ -62,4 +65,5 @@ void places_drop(struct places *p)
     free(p->libraries);
     free(p->nccl);
     free(p->nccl_include);
+    free(p->cccl);
 }

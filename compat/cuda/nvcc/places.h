@@ -17,6 +17,7 @@ struct places {
     char *libraries;    /* the folder of libcudart.so */
     char *nccl;         /* the folder of libnccl.so; NULL: not found */
     char *nccl_include; /* the folder of nccl.h; NULL: not found, or found by any compiler */
+    char *cccl;         /* the folder of cub/ and thrust/; NULL: not found, -I is needed */
 };
 
 /** Find them. False: the headers for kernels are not where they should be, and that has been told. */

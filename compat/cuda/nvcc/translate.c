@@ -65,10 +65,14 @@ static struct scope opened_by(const struct translation *t, uint32_t brace)
     struct scope code = {SCOPE_CODE, device, host, NO_TOKEN}, data = {.kind = SCOPE_DATA, .name = NO_TOKEN},
                  class = {.kind = SCOPE_CLASS, .name = NO_TOKEN};
 
+    uint32_t open = parameters_of(k, from, brace);
+
+    if (open != NO_TOKEN && k->at[open].partner != NO_TOKEN && k->at[open].partner > brace)
+        return data; /* void f(T x = {}) */
     if (token_is(k, from, "namespace") || (token_is(k, from, "inline") && token_is(k, from + 1, "namespace")) ||
         (token_is(k, from, "extern") && brace == from + 2))
         return (struct scope){.kind = SCOPE_NAMESPACE, .name = NO_TOKEN};
-    if (parameters_of(k, from, brace) == NO_TOKEN || token_is(k, from, "enum")) {
+    if (open == NO_TOKEN || token_is(k, from, "enum")) {
         if (defines_type(k, from, brace)) return find_outside(k, from, brace, " enum ") == NO_TOKEN ? class : data;
         if (find_outside(k, from, brace, " [ ") != NO_TOKEN && token_is(k, brace - 1, ")"))
             return code; /* a lambda that a variable is made of */

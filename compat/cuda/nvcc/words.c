@@ -63,6 +63,10 @@ void translate_word(struct translation *t, uint32_t i)
         if (in_code(t) && token_is(k, i, "__host__")) t->lambda_host = true;
     } else if (token_among(k, i, bounds)) {
         drop_with_arguments(t, i);
+    } else if (token_is(k, i, "__CUDA_ARCH__")) {
+        source_replace(&t->source, i, "800"); /* not defined for the preprocessor: this is in a branch for devices */
+    } else if (token_is(k, i, "__kolo_for_device")) { /* of nv/target */
+        source_replace(&t->source, i, in_device_code_only(t) ? "true" : "__kolo::in_kernel()");
     } else if (token_is(k, i, "__shared__")) {
         translate_shared(t, i);
     } else if (token_is(k, i, "__forceinline__")) {

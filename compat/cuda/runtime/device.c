@@ -85,7 +85,7 @@ KL_CUDART_ENTRY(cudaGetDeviceFlags);
 
 cudaError_t cudaDeviceSynchronize(void)
 {
-    cudaError_t rc = kl_cuda_device_synchronize();
+    cudaError_t rc = kl_engine_inside() ? cudaErrorNotPermitted : kl_cuda_device_synchronize(); /* not for itself */
 
     if (!rc) kl_cuda_pool_trim_to_threshold(kl_cuda_current());
     return kl_cudart_done(rc);

@@ -2,6 +2,7 @@
 /** event.c - events. */
 #include "compat/cuda/core/event.h"
 
+#include "compat/cuda/engine/engine.h"
 #include "compat/cuda/runtime/entry.h"
 
 cudaError_t cudaEventCreate(cudaEvent_t *event)
@@ -10,20 +11,29 @@ cudaError_t cudaEventCreate(cudaEvent_t *event)
 }
 KL_CUDART_ENTRY(cudaEventCreate);
 
+/* Events of a kernel's own: its launches run in the order in which they were made, so there is nothing to wait for. */
+#define OF_KERNEL ((cudaEvent_t)0x5)
+
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
 {
+    if (kl_engine_inside()) {
+        if (event) *event = OF_KERNEL;
+        return kl_cudart_done(event && flags == cudaEventDisableTiming ? cudaSuccess : cudaErrorInvalidValue);
+    }
     return kl_cudart_done(kl_cuda_event_create(event, flags));
 }
 KL_CUDART_ENTRY(cudaEventCreateWithFlags);
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
+    if (kl_engine_inside()) return kl_cudart_done(event == OF_KERNEL ? cudaSuccess : cudaErrorInvalidResourceHandle);
     return kl_cudart_done(kl_cuda_event_destroy(event));
 }
 KL_CUDART_ENTRY(cudaEventDestroy);
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
+    if (kl_engine_inside()) return kl_cudart_done(event == OF_KERNEL ? cudaSuccess : cudaErrorInvalidResourceHandle);
     return kl_cudart_done(kl_cuda_event_record(event, stream, 0));
 }
 KL_CUDART_ENTRY(cudaEventRecord);
@@ -42,6 +52,7 @@ KL_CUDART_ENTRY(cudaEventQuery);
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
+    if (kl_engine_inside()) return kl_cudart_done(cudaErrorNotPermitted);
     return kl_cudart_done(kl_cuda_event_synchronize(event));
 }
 KL_CUDART_ENTRY(cudaEventSynchronize);

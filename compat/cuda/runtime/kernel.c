@@ -11,7 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARED_WITHOUT_ASKING = 48 << 10, MAX_THREADS = 1024, REGISTERS = 32 };
+enum {
+    SHARED_WITHOUT_ASKING = 48 << 10,
+    MAX_THREADS = 1024,
+    REGISTERS = 32,
+    PTX_VERSION = 80 /* as kolo-nvcc tells templates */
+};
 
 /* ---- programs' settings of functions ---- */
 
@@ -153,11 +158,25 @@ static cudaError_t queue(const struct kl_cudart_launch *l, const struct kl_engin
     return kl_cuda_stream_call(stream, run_grid, free, g);
 }
 
+/* From a kernel: the streams of a block are one, but for the tail stream. */
+static cudaError_t launch_child(const struct kl_cudart_launch *l, cudaStream_t stream)
+{
+    const struct kl_engine_launch launch = {.kernel = kl_engine_find_kernel(l->function),
+                                            .grid = dim(l->grid),
+                                            .block = dim(l->block),
+                                            .shared_bytes = l->shared_bytes,
+                                            .cooperative = l->cooperative};
+
+    if (!launch.kernel) return cudaErrorInvalidDeviceFunction;
+    return (cudaError_t)kl_engine_launch_child(&launch, l->arguments, stream == cudaStreamTailLaunch);
+}
+
 cudaError_t kl_cudart_launch(const struct kl_cudart_launch *l, cudaStream_t stream)
 {
     const struct kl_engine_kernel *kernel;
     int device;
 
+    if (kl_engine_inside()) return launch_child(l, stream);
     KL_CUDA_TRY(kl_cuda_enter());
     KL_CUDA_TRY(find(l->function, &kernel));
     if (!kernel) return kl_cudart_refuse_kernel(kl_cudart_foreign_kernel(l->function));
@@ -236,7 +255,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
     *attributes = (struct cudaFuncAttributes){.sharedSizeBytes = static_shared(kernel),
                                               .maxThreadsPerBlock = threads_of(kernel),
                                               .numRegs = REGISTERS,
-                                              .ptxVersion = d->sm,
+                                              .ptxVersion = PTX_VERSION,
                                               .binaryVersion = d->sm,
                                               .maxDynamicSharedSizeBytes = asked.shared_bytes,
                                               .preferredShmemCarveout = asked.carveout};

@@ -6,6 +6,7 @@
 
 #include "compat/cuda/core/event.h"
 #include "compat/cuda/core/pool.h"
+#include "compat/cuda/engine/engine.h"
 #include "compat/cuda/runtime/entry.h"
 
 #include <stdlib.h>
@@ -19,8 +20,15 @@ cudaError_t cudaStreamCreate(cudaStream_t *stream)
 }
 KL_CUDART_ENTRY(cudaStreamCreate);
 
+/* Streams of a kernel's own: its launches run in the order in which they were made, whatever stream they are in. */
+#define OF_KERNEL ((cudaStream_t)0x5)
+
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
 {
+    if (kl_engine_inside()) {
+        if (stream) *stream = OF_KERNEL;
+        return kl_cudart_done(stream && flags == cudaStreamNonBlocking ? cudaSuccess : cudaErrorInvalidValue);
+    }
     return kl_cudart_done(kl_cuda_stream_create(stream, flags, 0));
 }
 KL_CUDART_ENTRY(cudaStreamCreateWithFlags);
@@ -33,6 +41,7 @@ KL_CUDART_ENTRY(cudaStreamCreateWithPriority);
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
+    if (kl_engine_inside()) return kl_cudart_done(stream == OF_KERNEL ? cudaSuccess : cudaErrorInvalidResourceHandle);
     return kl_cudart_done(kl_cuda_stream_destroy(stream));
 }
 KL_CUDART_ENTRY(cudaStreamDestroy);
@@ -42,7 +51,7 @@ KL_CUDART_ENTRY(cudaStreamDestroy);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     int device;
-    cudaError_t rc = kl_cuda_stream_synchronize(stream);
+    cudaError_t rc = kl_engine_inside() ? cudaErrorNotPermitted : kl_cuda_stream_synchronize(stream);
 
     if (!rc && !koloStreamGetInfo(stream, &device, NULL)) kl_cuda_pool_trim_to_threshold(device);
     return kl_cudart_done(rc);
@@ -57,6 +66,7 @@ KL_CUDART_ENTRY(cudaStreamQuery);
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
 {
+    if (kl_engine_inside()) return cudaSuccess; /* behind all launches that were made before */
     return kl_cudart_done(kl_cuda_event_order(stream, event, flags));
 }
 KL_CUDART_ENTRY(cudaStreamWaitEvent);

@@ -36,6 +36,11 @@ template <class... A> static inline int __kolo_printf(const char *format, A... a
     return (int)sizeof...(A);
 }
 
+/* Lambdas of the device are ordinary ones here, whose types and results every compiler knows. */
+#define __nv_is_extended_device_lambda_closure_type(type)               false
+#define __nv_is_extended_host_device_lambda_closure_type(type)          false
+#define __nv_is_extended_device_lambda_with_preserved_return_type(type) false
+
 #if !defined(__clang__)
 #define __builtin_assume(condition) ((void)0)
 #endif

@@ -31,9 +31,14 @@ template <class D, class T> inline void put(D &to, T value)
         to = (D)value;
 }
 
+/** The type of the variable that holds an operand. */
+template <class T> using variable = std::remove_cv_t<std::remove_reference_t<T>>;
+
 template <class T, class S> inline T take(const S &from)
 {
-    if constexpr (sizeof(S) == sizeof(T)) {
+    if constexpr (std::is_same<T, bool>::value) {
+        return from != 0;
+    } else if constexpr (sizeof(S) == sizeof(T)) {
         T value;
 
         memcpy(&value, &from, sizeof value);
@@ -98,7 +103,17 @@ template <class T> inline T atomic_exch(T *p, T v) { return exchange(p, v); }
 template <class T> inline T atomic_cas(T *p, T expected, T v) { return compare_and_swap(p, expected, v); }
 /* clang-format on */
 
+/** cp.async: `valid` bytes, and zeros up to `bytes`. Done when it returns. */
+inline void copy(char *to, const char *from, uint32_t bytes, uint32_t valid)
+{
+    memcpy(to, from, valid < bytes ? valid : bytes);
+    if (valid < bytes) memset(to + valid, 0, bytes - valid);
+}
+
 } // namespace ptx
 } // namespace __kolo
+
+#include "ptx_arithmetic.h"
+#include "ptx_lanes.h"
 
 #endif

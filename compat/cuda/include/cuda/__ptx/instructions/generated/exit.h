@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** exit.h - CCCL's own, with its functions for compute capability 8.0: see nv/target. It includes nothing. */
+#pragma once
+#pragma GCC system_header
+#define __CUDA_ARCH__ 800
+#include_next <cuda/__ptx/instructions/generated/exit.h>
+#undef __CUDA_ARCH__
