@@ -5,8 +5,11 @@
 #include "comm/comm.h"
 
 #include "base/log.h"
+#include "coll/gpu/names.h"
 #include "comm/setup/devices.h"
 #include "comm/setup/settings.h"
+#include "comm/setup/together.h"
+#include "device/cuda/context.h"
 #include "device/host/wait.h"
 #include "device/host/executor.h"
 #include "net/net.h"
@@ -97,6 +100,17 @@ static int32_t kind_of(const struct ncclComm *comm)
     return kind;
 }
 
+/* Its GPU, with Kolo's kernels; the kind of devices is not decided where they cannot be used. */
+static ncclResult_t try_device(const struct ncclComm *comm)
+{
+    const struct kl_device_kind *devices;
+    const struct kl_cuda_context *context;
+
+    KL_TRY(kl_devices(&devices));
+    if (devices == &kl_host_devices) return ncclSuccess;
+    return kl_cuda_context_of(comm->device, kl_kernel_names, KL_KERNEL_COUNT, &context);
+}
+
 static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
 {
     char name[KL_HOSTNAME];
@@ -162,14 +176,25 @@ static ncclResult_t check_peers(ncclComm_t comm, const struct kl_peer *peers)
 
 /* ---- the phase ---- */
 
+/* All ranks answer alike. */
+static bool any_lacks(const struct ncclComm *comm, const struct kl_peer *peers)
+{
+    int r = 0;
+
+    while (r < comm->nranks && !peers[r].lacks) r++;
+    return r < comm->nranks;
+}
+
 static ncclResult_t join_world(ncclComm_t comm)
 {
     struct kl_records *peers;
     struct kl_peer me;
 
     KL_TRY(describe_myself(comm, &me));
+    const ncclResult_t tried = try_device(comm);
+    me.lacks = tried != ncclSuccess;
     KL_TRY(kl_bootstrap_gather(comm->bootstrap, &me, sizeof me, &peers));
-    ncclResult_t rc = check_peers(comm, peers->all);
+    ncclResult_t rc = any_lacks(comm, peers->all) ? kl_comm_fail_together(comm, tried) : check_peers(comm, peers->all);
     if (!rc) rc = kl_process_shared_join(peers->all, comm->nranks, comm->rank, &comm->shared);
     kl_records_unref(peers);
     return rc;
