@@ -13,7 +13,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 build=${2:-build/release}
 bundle=build/gpu
-programs='gpu_test gpu_errors_test gpu_speed'
+programs='gpu_test gpu_errors_test gpu_processes_test gpu_speed'
 libraries='expat|jansson|sodium|cmocka' # that a machine may not have
 
 kernels() {
@@ -84,12 +84,13 @@ run() {
     export LD_LIBRARY_PATH="$PWD/$bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" KOLO_DEVICES=cuda
     facts
     part errors 60 $bundle/bin/gpu_errors_test
+    part processes 60 $bundle/bin/gpu_processes_test
     for mover in auto direct copy; do part "bits-$mover" 60 env KOLO_CUDA_MOVER=$mover $bundle/bin/gpu_test; done
     part speed 90 env GPU_SPEED_JSON="$out/speed.json" $bundle/bin/gpu_speed "${GPU_BYTES:-256M}" 60
     if [ -s "$out/speed.json" ]; then cat "$out/speed.json" >>"$out/report.json"; fi
     part all-bits 90 env GPU_TEST_ALL=1 $bundle/bin/gpu_test
     if command -v compute-sanitizer >/dev/null; then
-        part memcheck 90 env GPU_TEST_RANKS=2 compute-sanitizer --error-exitcode 9 $bundle/bin/gpu_test
+        part memcheck 90 env GPU_TEST_RANKS=2 GPU_TEST_ONE_PROCESS=1 compute-sanitizer --error-exitcode 9 $bundle/bin/gpu_test
     fi
     echo "$passed passed, $failed failed, $skipped skipped" | tee -a "$out/report.txt"
     if [ $failed -gt 0 ]; then exit 1; fi

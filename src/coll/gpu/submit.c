@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/gpu/submit.h"
 
+#include "coll/gpu/far.h"
 #include "coll/gpu/mover.h"
 #include "coll/schedule/signature.h"
 
@@ -37,6 +38,7 @@ static ncclResult_t wait_for_call(struct kl_gpu_team *team, const struct kl_gpu_
 {
     const uint64_t bit = (uint64_t)1 << number_of(team, w);
 
+    if (!call) return ncclSuccess;
     if (call->waited & bit) return ncclSuccess;
     call->waited |= bit;
     return wait_for(w, call->ready);
@@ -47,7 +49,7 @@ static ncclResult_t wait_for_workers(struct kl_gpu_team *team, struct kl_gpu_wor
 {
     for (int i = 0; i < team->nworkers; i++) {
         struct kl_gpu_worker *other = &team->worker[i];
-        if (other == w || w->seen[i] == other->collective) continue;
+        if (other == w || !other->context || w->seen[i] == other->collective) continue;
         w->seen[i] = other->collective;
         KL_TRY(wait_for(w, other->end[other->collective % KL_GPU_ENDS]));
     }
@@ -56,10 +58,10 @@ static ncclResult_t wait_for_workers(struct kl_gpu_team *team, struct kl_gpu_wor
 
 static ncclResult_t wait_for_all(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_op *const *op, int n)
 {
-    bool several = false;
+    bool several = team->far != NULL;
 
     for (int r = 0; r < n; r++) {
-        several |= op[r]->call->nops > 1;
+        several |= op[r]->call && op[r]->call->nops > 1;
         KL_TRY(wait_for_call(team, w, op[r]->call));
     }
     return several ? wait_for_workers(team, w) : ncclSuccess;
@@ -73,10 +75,37 @@ static ncclResult_t record_end(struct kl_gpu_team *team, struct kl_gpu_worker *w
     w->ends = end;
     if (!kl_func_is_message(op[0]->task->func)) w->collective = end;
     for (int r = 0; r < n; r++) {
+        if (!op[r]->call) continue;
         op[r]->call->used |= (uint64_t)1 << number_of(team, w);
         op[r]->call->end[number_of(team, w)] = end;
     }
     return ncclSuccess;
+}
+
+/* ---- other processes ---- */
+
+static bool is_collective_of_several(const struct kl_gpu_share *s)
+{
+    return s->team->far && !kl_func_is_message(s->task->func);
+}
+
+/* The worker reads and writes the buffers of all. */
+static ncclResult_t wait_for_processes(const struct kl_gpu_share *s)
+{
+    const struct kl_gpu_far *far = s->team->far;
+
+    if (!is_collective_of_several(s)) return ncclSuccess;
+    for (int p = 0; p < far->nprocesses; p++)
+        if (p != far->own) KL_TRY(kl_gpu_far_wait(far, s->worker, kl_gpu_word_arrived(far, p), far->number + 1));
+    return ncclSuccess;
+}
+
+static ncclResult_t tell_processes(const struct kl_gpu_share *s)
+{
+    const struct kl_gpu_far *far = s->team->far;
+
+    if (!is_collective_of_several(s)) return ncclSuccess;
+    return kl_gpu_far_write(far, s->worker, kl_gpu_word_done(far, number_of(s->team, s->worker)), far->number + 1);
 }
 
 /* ---- a worker's share ---- */
@@ -86,18 +115,28 @@ static ncclResult_t move_in_order(const struct kl_gpu_mover *mover, const struct
 {
     if (is_alone(s->team)) return mover->move(s);
     KL_TRY(wait_for_all(s->team, w, s->op, s->ranks));
+    KL_TRY(wait_for_processes(s));
     KL_TRY(mover->move(s));
+    KL_TRY(tell_processes(s));
     return record_end(s->team, w, s->op, s->ranks);
+}
+
+/* With the buffers as this worker sees them. */
+static ncclResult_t look_and_move(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_share *s)
+{
+    if (is_collective_of_several(s)) KL_TRY(kl_gpu_far_look(team, w, (struct kl_gpu_op **)s->op));
+    s->task = s->op[0]->task;
+    return move_in_order(kl_gpu_mover_of(team->mover, s), s, w);
 }
 
 static ncclResult_t run_on(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_share s)
 {
-    const struct kl_gpu_mover *mover = kl_gpu_mover_of(team->mover, &s);
-
+    team->works |= (uint64_t)1 << number_of(team, w);
+    if (!w->submits && !kl_func_is_message(s.task->func)) return ncclSuccess;
     s.worker = w;
     s.stream = is_alone(team) ? s.op[0]->stream : w->stream;
     KL_TRY(kl_cuda_enter(w->context));
-    ncclResult_t rc = move_in_order(mover, &s, w);
+    ncclResult_t rc = look_and_move(team, w, &s);
     kl_cuda_leave(w->context);
     return rc;
 }
@@ -142,6 +181,10 @@ static ncclResult_t compare(const struct kl_gpu_team *team, struct kl_gpu_op *co
     for (int r = 0; r < team->nranks; r++) {
         const struct kl_task *t = op[r]->task;
         call[r].known = true;
+        if (kl_gpu_is_far(team, r)) {
+            call[r].call = team->far->told[r]->call;
+            continue;
+        }
         call[r].call = kl_call_of(t->func, t->type, kl_task_op_code(t), t->peer, t->count, t->number);
         if (t->limits) call[r].call = kl_call_configured(call[r].call, t->limits);
     }
@@ -149,13 +192,61 @@ static ncclResult_t compare(const struct kl_gpu_team *team, struct kl_gpu_op *co
     return KL_FAIL(ncclInvalidUsage, "%s", text);
 }
 
-ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
+/* For other processes: when this one's streams have come to the operation. */
+static ncclResult_t say_arrived(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
+{
+    struct kl_gpu_worker *seat = &team->worker[team->seat];
+
+    KL_TRY(wait_for_all(team, seat, op, team->nranks));
+    return kl_gpu_far_write(team->far, seat, kl_gpu_word_arrived(team->far, team->far->own), team->far->number + 1);
+}
+
+/* This process's streams go on when the GPUs of the others are done, too. */
+static ncclResult_t await_processes(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
+{
+    struct kl_gpu_worker *seat = &team->worker[team->seat];
+
+    for (int i = 0; i < team->nworkers; i++)
+        if (team->works >> i & 1 && !team->worker[i].submits)
+            KL_TRY(kl_gpu_far_wait(team->far, seat, kl_gpu_word_done(team->far, i), team->far->number + 1));
+    return record_end(team, seat, op, team->nranks);
+}
+
+static ncclResult_t on_seat(struct kl_gpu_team *team, struct kl_gpu_op *const *op,
+                            ncclResult_t (*step)(struct kl_gpu_team *team, struct kl_gpu_op *const *op))
+{
+    const struct kl_cuda_context *c = team->worker[team->seat].context;
+
+    KL_TRY(kl_cuda_enter(c));
+    ncclResult_t rc = step(team, op);
+    kl_cuda_leave(c);
+    return rc;
+}
+
+static ncclResult_t run(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
 {
     const struct kl_gpu_share s = share_of(team, op, team->nranks);
     const struct kl_func_info *info = &kl_func_info[s.task->func];
 
-    KL_TRY(compare(team, op));
+    team->works = 0;
     return info->reduces && !info->send_parts ? run_slices(team, s) : run_parts(team, s);
+}
+
+/* All processes say that they have arrived before any waits for the others. */
+ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op **op)
+{
+    if (!team->far) {
+        KL_TRY(compare(team, op));
+        return run(team, op);
+    }
+    KL_TRY(kl_gpu_far_look(team, NULL, op));
+    KL_TRY(compare(team, op));
+    KL_TRY(on_seat(team, op, say_arrived));
+    KL_TRY(run(team, op));
+    KL_TRY(on_seat(team, op, await_processes));
+    team->far->number++;
+    team->far->published = false;
+    return ncclSuccess;
 }
 
 /* ---- messages ---- */
@@ -170,4 +261,96 @@ ncclResult_t kl_gpu_submit_message(struct kl_gpu_team *team, struct kl_gpu_op *s
                        kl_message_differs(kl_message_signature(send->task->type, send->task->count), send->call->rank,
                                           kl_message_signature(recv->task->type, recv->task->count), text));
     return run_on(team, &team->worker[team->worker_of[recv->call->rank]], share_of(team, op, 2));
+}
+
+/* ---- messages to other processes ---- */
+
+static struct kl_gpu_worker *own_worker(struct kl_gpu_team *team, const struct kl_gpu_op *op)
+{
+    return &team->worker[team->worker_of[op->call->rank]];
+}
+
+static ncclResult_t post(struct kl_gpu_team *team, struct kl_gpu_op *op, struct kl_gpu_mail *mail)
+{
+    struct kl_gpu_worker *w = own_worker(team, op);
+    const struct kl_task *t = op->task;
+    const uint64_t number = kl_load_relaxed(&mail->posted) + 1;
+
+    mail->buffer.base = 0;
+    if (t->count) KL_TRY(kl_gpu_far_ticket(w->context, "the send buffer", t->send, &mail->buffer));
+    mail->signature = kl_message_signature(t->type, t->count);
+    KL_TRY(wait_for_all(team, w, &op, 1));
+    KL_TRY(kl_gpu_far_write(team->far, w, kl_gpu_word_message(team->far, op->call->rank, t->peer, false), number));
+    op->posted = number;
+    kl_store_release(&mail->posted, number); /* pairs with kl_gpu_submit_far_message of the receiver */
+    return ncclSuccess;
+}
+
+static ncclResult_t await_taken(struct kl_gpu_team *team, struct kl_gpu_op *op)
+{
+    struct kl_gpu_worker *w = own_worker(team, op);
+
+    KL_TRY(kl_gpu_far_wait(team->far, w, kl_gpu_word_message(team->far, op->call->rank, op->task->peer, true),
+                           op->posted));
+    return record_end(team, w, &op, 1);
+}
+
+static ncclResult_t take(struct kl_gpu_team *team, struct kl_gpu_op *op, struct kl_gpu_mail *mail)
+{
+    const struct kl_gpu_far *far = team->far;
+    const int from = op->task->peer, to = op->call->rank;
+    const uint64_t number = kl_load_relaxed(&mail->taken) + 1;
+    struct kl_gpu_worker *w = own_worker(team, op);
+    struct kl_task task = *op->task;
+    struct kl_gpu_op send = {.task = &task}, *both[] = {&send, op};
+    struct kl_gpu_share s = share_of(team, both, 2);
+    const uint64_t mine = kl_message_signature(task.type, task.count);
+    char text[KL_CALL_TEXT];
+    void *at;
+
+    if (mail->signature != mine)
+        return KL_FAIL(ncclInvalidUsage, "rank %d: %s", to, kl_message_differs(mail->signature, from, mine, text));
+    KL_TRY(kl_gpu_far_import(team, w, from, &mail->buffer, &at));
+    task.func = KL_FUNC_SEND;
+    task.send = at;
+    s.worker = w;
+    s.stream = w->stream;
+    KL_TRY(wait_for_all(team, w, &op, 1));
+    KL_TRY(kl_gpu_far_wait(far, w, kl_gpu_word_message(far, from, to, false), number));
+    KL_TRY(kl_gpu_mover_of(team->mover, &s)->move(&s));
+    KL_TRY(kl_gpu_far_write(far, w, kl_gpu_word_message(far, from, to, true), number));
+    KL_TRY(record_end(team, w, &op, 1));
+    kl_store_release(&mail->taken, number); /* pairs with kl_gpu_submit_far_message of the sender */
+    return ncclSuccess;
+}
+
+static ncclResult_t send_step(struct kl_gpu_team *team, struct kl_gpu_op *op, bool *over)
+{
+    struct kl_gpu_mail *mail = kl_gpu_mail_of(team->far, op->call->rank, op->task->peer);
+    const uint64_t taken = kl_load_acquire(&mail->taken); /* pairs with take */
+
+    if (!op->posted && taken == kl_load_relaxed(&mail->posted)) return post(team, op, mail);
+    if (!op->posted || taken < op->posted) return ncclSuccess;
+    *over = true;
+    return await_taken(team, op);
+}
+
+static ncclResult_t recv_step(struct kl_gpu_team *team, struct kl_gpu_op *op, bool *over)
+{
+    struct kl_gpu_mail *mail = kl_gpu_mail_of(team->far, op->task->peer, op->call->rank);
+
+    if (kl_load_acquire(&mail->posted) == kl_load_relaxed(&mail->taken)) return ncclSuccess; /* pairs with post */
+    *over = true;
+    return take(team, op, mail);
+}
+
+ncclResult_t kl_gpu_submit_far_message(struct kl_gpu_team *team, struct kl_gpu_op *op, bool *over)
+{
+    const struct kl_cuda_context *c = own_worker(team, op)->context;
+
+    *over = false;
+    KL_TRY(kl_cuda_enter(c));
+    ncclResult_t rc = op->task->func == KL_FUNC_SEND ? send_step(team, op, over) : recv_step(team, op, over);
+    kl_cuda_leave(c);
+    return rc;
 }

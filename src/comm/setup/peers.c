@@ -150,7 +150,7 @@ static ncclResult_t check_peer(ncclComm_t comm, const struct kl_peer *me, const 
     return ncclSuccess;
 }
 
-/* All ranks use one kind of devices; on GPUs they are of one process. */
+/* All ranks use one kind of devices; on GPUs they are on one host. */
 static ncclResult_t check_kind(ncclComm_t comm, const struct kl_peer *me, const struct kl_peer *p)
 {
     if (p->kind != me->kind)
@@ -159,12 +159,11 @@ static ncclResult_t check_kind(ncclComm_t comm, const struct kl_peer *me, const 
                        "for all",
                        p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, kl_device_kinds[p->kind]->name, comm->rank,
                        comm->devices->name);
-    if (comm->devices == &kl_host_devices || p->process == me->process) return ncclSuccess;
-    return KL_FAIL(
-        ncclInvalidUsage,
-        "rank %d (host %.*s, pid %d) is in another process than rank %d: so far, all ranks of a communicator "
-        "on GPUs are of one process; KOLO_DEVICES=host has no such limit",
-        p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
+    if (comm->devices == &kl_host_devices || (p->host == me->host && kl_peers_share_memory(me, p))) return ncclSuccess;
+    return KL_FAIL(ncclInvalidUsage,
+                   "rank %d (host %.*s, pid %d) is on another host than rank %d, or may not share memory with it: so "
+                   "far, all ranks of a communicator on GPUs are on one host; KOLO_DEVICES=host has no such limit",
+                   p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
 }
 
 static ncclResult_t check_peers(ncclComm_t comm, const struct kl_peer *peers)
