@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * gpu_processes_test.c - two processes with a rank each on one GPU, of which one is killed, aborts, differs, comes late, or has
- * no GPU: the other gets one clear sentence that names it, and no stream waits for ever. The second process is this program
- * again, with the name of its part.
+ * no GPU: the other gets one clear sentence that names it, and no stream waits for ever. And graphs of both, which are
+ * replayed. The second process is this program again, with the name of its part.
  */
 #include "bootstrap/bootstrap.h"
 #include "device/cuda/context.h"
 #include "device/device.h"
 #include "include/nccl.h"
+#include "tests/gpu_graphs.h"
 #include "tests/hang.h"
 
 #include <setjmp.h>
@@ -55,6 +56,78 @@ static void leave(struct side *s, bool failed)
 static ncclResult_t reduce(struct side *s, size_t count)
 {
     return ncclAllReduce(at(s, 0), at(s, BYTES / 2), count, ncclFloat, ncclSum, s->comm, NULL);
+}
+
+/* ---- graphs ---- */
+
+enum { REPLAYS = 5 };
+
+static void set(const struct side *s, float value)
+{
+    float data[COUNT];
+
+    for (int i = 0; i < COUNT; i++) data[i] = value;
+    if (cu->cuMemcpyAsync(s->memory, (uint64_t)(uintptr_t)data, sizeof data, NULL) || cu->cuStreamSynchronize(NULL))
+        exit(3);
+}
+
+static bool is_set(const struct side *s, size_t from, float value)
+{
+    float data[COUNT];
+
+    if (cu->cuMemcpyAsync((uint64_t)(uintptr_t)data, s->memory + from, sizeof data, NULL) ||
+        cu->cuStreamSynchronize(NULL))
+        exit(3);
+    for (int i = 0; i < COUNT; i++)
+        if (data[i] != value) {
+            fprintf(stderr, "element %d is %g, not %g\n", i, (double)data[i], (double)value);
+            return false;
+        }
+    return true;
+}
+
+static ncclResult_t exchange(struct side *s, int rank, size_t from, size_t to, kl_cu_stream stream)
+{
+    ncclGroupStart();
+    ncclSend(at(s, from), COUNT, ncclFloat, 1 - rank, s->comm, stream);
+    ncclRecv(at(s, to), COUNT, ncclFloat, 1 - rank, s->comm, stream);
+    return ncclGroupEnd();
+}
+
+/* Two collectives and messages, of which each uses the results of the one before. */
+static void *capture(const struct gpu_graphs *graphs, struct side *s, int rank, kl_cu_stream stream)
+{
+    const size_t step = COUNT * sizeof(float);
+
+    if (graphs->begin(stream, 0)) return NULL;
+    ncclResult_t rc = ncclAllReduce(at(s, 0), at(s, step), COUNT, ncclFloat, ncclSum, s->comm, stream);
+    if (!rc) rc = ncclBroadcast(at(s, step), at(s, 2 * step), COUNT, ncclFloat, 1, s->comm, stream);
+    if (!rc) rc = exchange(s, rank, 2 * step, 3 * step, stream);
+    if (rc) fprintf(stderr, "rank %d captures: %s\n", rank, ncclGetLastError(s->comm));
+    return gpu_graphs_finish(graphs, stream);
+}
+
+/* Other operations come in between, and the replays of the two processes meet only on the GPU. */
+static int replay(struct side *s, int rank)
+{
+    struct gpu_graphs graphs;
+    kl_cu_stream stream;
+    bool right = true;
+
+    gpu_graphs_find(&graphs);
+    if (reduce(s, COUNT) || cu->cuStreamCreateWithPriority(&stream, KL_CU_STREAM_NON_BLOCKING, 0)) return 1;
+    void *executable = capture(&graphs, s, rank, stream);
+    if (!executable) return 1;
+    for (int i = 0; i < REPLAYS && right; i++) {
+        set(s, (float)(i + rank));
+        if (graphs.launch(executable, stream) || cu->cuStreamSynchronize(stream)) return 1;
+        right = is_set(s, 3 * COUNT * sizeof(float), (float)(2 * i + 1));
+        if (i % 2 && (exchange(s, rank, 0, BYTES / 2, NULL) || cu->cuStreamSynchronize(NULL))) return 1;
+    }
+    for (int i = 0; i < REPLAYS; i++)
+        if (graphs.launch(executable, stream)) return 1;
+    if (cu->cuStreamSynchronize(stream) || graphs.destroy(executable) || cu->cuStreamDestroy(stream)) return 1;
+    return !right;
 }
 
 /* ---- the second process ---- */
@@ -105,13 +178,37 @@ static int free_and_allocate(struct side *s)
     return ncclCommDestroy(s->comm);
 }
 
+static int replay_and_leave(struct side *s)
+{
+    return replay(s, 1) || ncclCommDestroy(s->comm);
+}
+
+/* Its graph is launched, but never gets to the operation. */
+static int die_in_a_graph(struct side *s)
+{
+    struct gpu_graphs graphs;
+    kl_cu_stream stream;
+
+    gpu_graphs_find(&graphs);
+    if (reduce(s, COUNT) || cu->cuStreamCreateWithPriority(&stream, KL_CU_STREAM_NON_BLOCKING, 0)) return 1;
+    return capture(&graphs, s, 1, stream) ? raise(SIGKILL) : 1;
+}
+
+static int capture_alone(struct side *s)
+{
+    ncclResult_t rc = reduce(s, COUNT);
+
+    return ncclCommAbort(s->comm) || rc != ncclInvalidUsage;
+}
+
 static const struct part {
     const char *name;
     int (*play)(struct side *s);
 } parts[] = {
     {"in-flight", die_with_work_in_flight}, {"between", die_between_calls}, {"aborts", abort_between_calls},
     {"differs", differ},                    {"message", differ_in_a_message}, {"frees", free_and_allocate},
-    {"lacks", NULL},
+    {"lacks", NULL},                        {"replays", replay_and_leave},
+    {"dies-in-graph", die_in_a_graph},      {"not-captured", capture_alone},
 };
 
 static int play(const char *name, const char *hex)
@@ -271,6 +368,59 @@ static void memory_that_cannot_be_shared_is_refused(void **state)
     end(child, true);
 }
 
+static void captured_operations_are_replayed(void **state)
+{
+    struct side s;
+    pid_t child = begin(&s, "replays");
+
+    (void)state;
+    assert_int_equal(replay(&s, 0), 0);
+    leave(&s, false);
+    end(child, false);
+}
+
+static void graphs_do_not_wait_for_a_killed_process(void **state)
+{
+    struct gpu_graphs graphs;
+    kl_cu_stream stream;
+    struct side s;
+    pid_t child = begin(&s, "dies-in-graph");
+
+    (void)state;
+    gpu_graphs_find(&graphs);
+    assert_int_equal(reduce(&s, COUNT), ncclSuccess);
+    assert_int_equal(cu->cuStreamCreateWithPriority(&stream, KL_CU_STREAM_NON_BLOCKING, 0), 0);
+    void *executable = capture(&graphs, &s, 0, stream);
+    assert_non_null(executable);
+    assert_int_equal(graphs.launch(executable, stream), 0);
+    assert_int_equal(cu->cuStreamSynchronize(stream), 0); /* ends when the death is known */
+    expect_failure(&s);
+    assert_int_equal(graphs.destroy(executable) | cu->cuStreamDestroy(stream), 0);
+    leave(&s, true);
+    end(child, true);
+}
+
+static void a_capture_of_one_process_is_named(void **state)
+{
+    struct gpu_graphs graphs;
+    kl_cu_stream stream;
+    void *graph;
+    struct side s;
+    pid_t child = begin(&s, "not-captured");
+
+    (void)state;
+    gpu_graphs_find(&graphs);
+    assert_int_equal(cu->cuStreamCreateWithPriority(&stream, KL_CU_STREAM_NON_BLOCKING, 0), 0);
+    assert_int_equal(graphs.begin(stream, 0), 0);
+    assert_int_equal(ncclAllReduce(at(&s, 0), at(&s, BYTES / 2), COUNT, ncclFloat, ncclSum, s.comm, stream),
+                     ncclInvalidUsage);
+    expect_text(s.comm, "the streams of ranks 0 and 1 capture different graphs, or one captures none");
+    (void)graphs.end(stream, &graph);
+    assert_int_equal(cu->cuStreamDestroy(stream), 0);
+    leave(&s, true);
+    end(child, false);
+}
+
 /* Both inits end, with the sentence of the rank that has no GPU. */
 static void a_rank_without_its_gpu_is_named(void **state)
 {
@@ -299,6 +449,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(different_messages_are_named),
         cmocka_unit_test(memory_may_be_freed_between_operations),
         cmocka_unit_test(memory_that_cannot_be_shared_is_refused),
+        cmocka_unit_test(captured_operations_are_replayed),
+        cmocka_unit_test(graphs_do_not_wait_for_a_killed_process),
+        cmocka_unit_test(a_capture_of_one_process_is_named),
     };
     const struct kl_device_kind *kind;
 

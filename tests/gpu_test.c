@@ -13,6 +13,7 @@
 #include "device/host/redop.h"
 #include "include/kolo.h"
 #include "include/nccl.h"
+#include "tests/gpu_graphs.h"
 #include "tests/hang.h"
 
 #include <pthread.h>
@@ -219,9 +220,10 @@ struct rank {
     pthread_t thread;
 };
 
-/* Several processes have a rank each, or are two with half of the ranks, one of them with threads. */
-enum mode { ONE_THREAD, THREADS, PROCESSES, MIXED, MODES };
-static const char *const mode_names[] = {"one thread", "threads", "processes", "two processes with several ranks"};
+/* Several processes have a rank each, or are two with half of the ranks, one of them with threads; or they replay graphs. */
+enum mode { ONE_THREAD, THREADS, PROCESSES, MIXED, GRAPHS, MODES };
+static const char *const mode_names[] = {"one thread", "threads", "processes", "two processes with several ranks",
+                                         "processes with graphs"};
 
 struct job {
     int n, gpus;
@@ -249,7 +251,7 @@ static void start_rank(struct rank *r)
     assert_int_equal(kl_cuda_context_of(r->device, NULL, 0, &r->context), ncclSuccess);
     enter(r);
     for (int i = 0; i < 3; i++) assert_int_equal(cu->cuMemAlloc(memory[i], ARENA + 256), 0);
-    if (r->job->n % 4) /* others use the NULL stream, which ranks of a GPU share */
+    if (r->job->n % 4 || r->job->mode == GRAPHS) /* others use the NULL stream, which ranks of a GPU share */
         assert_int_equal(cu->cuStreamCreateWithPriority(&r->stream, KL_CU_STREAM_NON_BLOCKING, 0), 0);
     leave(r);
 }
@@ -419,6 +421,26 @@ static bool next_case(const struct job *j, unsigned *i, struct tcase *c)
     return false;
 }
 
+/* Captured, and replayed twice. */
+static void replay(struct rank *r, const struct tcase *c)
+{
+    struct gpu_graphs graphs;
+
+    gpu_graphs_find(&graphs);
+    enter(r);
+    assert_int_equal(graphs.begin(r->stream, 0), 0);
+    issue(r, c);
+    void *executable = gpu_graphs_finish(&graphs, r->stream);
+    assert_non_null(executable);
+    for (int i = 0; i < 2; i++) {
+        prepare(r, c);
+        assert_int_equal(graphs.launch(executable, r->stream), 0);
+        verify(r, c);
+    }
+    assert_int_equal(graphs.destroy(executable), 0);
+    leave(r);
+}
+
 static void *run_thread(void *arg)
 {
     struct rank *r = arg;
@@ -427,6 +449,10 @@ static void *run_thread(void *arg)
     start_rank(r);
     join(r);
     for (unsigned i = r->job->first; next_case(r->job, &i, &c);) {
+        if (r->job->mode == GRAPHS) {
+            replay(r, &c);
+            continue;
+        }
         prepare(r, &c);
         issue(r, &c);
         verify(r, &c);
@@ -485,7 +511,7 @@ static FILE *start_process(const struct job *j, int from, int to)
 
 static void run_processes(struct job *j)
 {
-    const int each = j->mode == PROCESSES ? 1 : j->n / 2, processes = j->n / each;
+    const int each = j->mode == MIXED ? j->n / 2 : 1, processes = j->n / each;
     FILE *process[RANKS];
 
     for (int p = 0; p < processes; p++) assert_non_null(process[p] = start_process(j, p * each, (p + 1) * each));
@@ -561,7 +587,7 @@ static void bits_are_those_of_hosts(void **state)
             if (gpus > cu->devices || (g == 1 && n <= 2) || (g == 2 && n == 1) || (most && n > atoi(most))) continue;
             for (int mode = 0; mode < MODES; mode++, turn++) {
                 if (mode >= PROCESSES && (one_process || n == 1 || (mode == MIXED && n == 2))) continue;
-                const unsigned step = all ? 1 : mode >= PROCESSES ? 9 : 3;
+                const unsigned step = (all ? 1 : mode >= PROCESSES ? 9 : 3) * (mode == GRAPHS ? 3 : 1);
                 run_job(n, gpus, (enum mode)mode, turn % step, step);
             }
         }

@@ -51,25 +51,39 @@ static ncclResult_t check_buffers(const struct kl_gpu_team *team, const struct k
 }
 
 static ncclResult_t check_stream(const struct kl_cuda_driver *driver, const struct kl_gpu_call *call,
-                                 kl_cu_stream stream)
+                                 kl_cu_stream stream, uint64_t *capture)
 {
     int capturing = 0;
 
-    int rc = driver->cuStreamIsCapturing(stream, &capturing);
+    *capture = 0;
+    int rc = driver->cuStreamGetCaptureInfo(stream, &capturing, capture, NULL, NULL, NULL);
     if (rc)
         return KL_FAIL(ncclInvalidArgument, "rank %d: %p is no stream of CUDA: %s (%d)", call->rank, (void *)stream,
                        kl_cuda_error_name(driver, rc), rc);
-    if (!capturing) return ncclSuccess;
-    return KL_FAIL(ncclInvalidUsage,
-                   "rank %d: the stream captures a graph: operations on GPUs cannot be captured so far", call->rank);
+    if (!capturing) *capture = 0;
+    return ncclSuccess;
 }
 
-static ncclResult_t check_all(const struct kl_gpu_team *team, const struct kl_gpu_call *call)
+/* All streams of a call capture one graph, or none does. */
+static ncclResult_t check_capture(struct kl_gpu_call *call, size_t i, uint64_t capture)
 {
+    if (!i) call->capture = capture;
+    if (call->capture != capture)
+        return KL_FAIL(ncclInvalidUsage, "rank %d: streams of a group capture different graphs, or some capture none",
+                       call->rank);
+    return ncclSuccess;
+}
+
+static ncclResult_t check_all(const struct kl_gpu_team *team, struct kl_gpu_call *call)
+{
+    uint64_t capture = 0;
+
     const struct kl_cuda_driver *driver = worker_of(team, call->rank)->context->driver;
 
     for (size_t i = 0; i < call->nops; i++) {
-        if (!i || call->op[i].stream != call->op[i - 1].stream) KL_TRY(check_stream(driver, call, call->op[i].stream));
+        if (!i || call->op[i].stream != call->op[i - 1].stream)
+            KL_TRY(check_stream(driver, call, call->op[i].stream, &capture));
+        KL_TRY(check_capture(call, i, capture));
         KL_TRY(check_buffers(team, call, call->op[i].task));
     }
     return ncclSuccess;

@@ -7,6 +7,7 @@
  * Order:    streams write numbers of operations into common memory, and wait for them (stream memory operations). A wait
  *           is for work that another process has submitted before or submits without waiting, so none is for ever.
  * Memory:   a process whose GPUs do the work maps the buffers of others by CUDA IPC, and keeps them mapped.
+ * Graphs:   a captured operation has words of its own, which streams set to 1 and back, so that it can be replayed.
  * Failure:  kl_gpu_far_release ends all waits of streams, also those for a process that was killed.
  * Threads:  under the team's lock.
  */
@@ -19,7 +20,13 @@
 
 #include <stdalign.h>
 
-enum { KL_GPU_CARDS = 2, KL_GPU_BUFFERS = 3, KL_GPU_IMPORTS = 256 };
+enum {
+    KL_GPU_CARDS = 2,
+    KL_GPU_BUFFERS = 3,
+    KL_GPU_IMPORTS = 256,
+    KL_GPU_CAPTURED_WORDS = 1 << 17, /* of captured collectives, and */
+    KL_GPU_CAPTURED_MESSAGES = 1024, /* captured messages of a rank, for the life of a communicator */
+};
 
 /** A buffer for other processes. */
 struct kl_gpu_ticket {
@@ -34,13 +41,16 @@ struct kl_gpu_card {
     struct kl_task task;                      /* its addresses mean nothing elsewhere */
     struct kl_redop redop;
     struct kl_call call;
+    bool captured;
     struct kl_gpu_ticket buffer[KL_GPU_BUFFERS]; /* send, receive, factor */
 };
 
-/** Messages of one rank to another. The n-th is posted, then taken; its words are in front of the cards. */
+/** Messages of one rank to another. The n-th is posted, then taken. */
 struct kl_gpu_mail {
     alignas(KL_LINE) _Atomic uint64_t posted, taken;
     uint64_t signature;
+    int word; /* that says that the data are ready; the next one: they were taken */
+    bool captured;
     struct kl_gpu_ticket buffer;
 };
 
@@ -49,6 +59,7 @@ struct kl_gpu_import {
     const struct kl_gpu_worker *worker; /* NULL: unused */
     int process;
     uint64_t base, id, at;
+    bool kept; /* a graph may use it */
 };
 
 /** The processes of a communicator, and the memory that they share. */
@@ -61,6 +72,8 @@ struct kl_gpu_far {
     struct kl_gpu_mail *mail;
     uint64_t number; /* of collectives that were submitted */
     bool published;  /* the next one's cards */
+    int captured;    /* words of captured collectives in use */
+    int sent[KL_JOB_RANKS]; /* by rank: captured messages */
     struct kl_gpu_import import[KL_GPU_IMPORTS];
     int next_import;             /* to be replaced */
     struct kl_task *task;        /* by rank: of other processes' ranks, for the GPU that is looked at */
@@ -104,15 +117,30 @@ ncclResult_t kl_gpu_far_ticket(const struct kl_cuda_context *c, const char *name
 ncclResult_t kl_gpu_far_import(struct kl_gpu_team *team, const struct kl_gpu_worker *worker, int rank,
                                const struct kl_gpu_ticket *ticket, void **ptr);
 
-/** Words: of a process that has arrived, of a worker that is done, of a message that is ready and done. */
-int kl_gpu_word_arrived(const struct kl_gpu_far *far, int process);
-int kl_gpu_word_done(const struct kl_gpu_far *far, int worker);
-int kl_gpu_word_message(const struct kl_gpu_far *far, int from, int to, bool done);
 struct kl_gpu_mail *kl_gpu_mail_of(const struct kl_gpu_far *far, int from, int to);
 
-/** The worker's stream writes a word, or waits until it has been counted up to `value`. Its context is current. */
-ncclResult_t kl_gpu_far_write(const struct kl_gpu_far *far, const struct kl_gpu_worker *w, int word, uint64_t value);
-ncclResult_t kl_gpu_far_wait(const struct kl_gpu_far *far, const struct kl_gpu_worker *w, int word, uint64_t value);
+/** The word of a message, and the next one: of the pair, or, captured, of its own (ncclInvalidUsage: there is none left). */
+ncclResult_t kl_gpu_far_message_word(const struct kl_gpu_team *team, int from, int to, int *word);
+
+/** May the next collective be captured, if it is? The words that captures have are counted for the life of the team. */
+ncclResult_t kl_gpu_far_reserve(const struct kl_gpu_team *team);
+
+/** It was submitted. */
+void kl_gpu_far_next(struct kl_gpu_team *team);
+
+/** The worker's stream says that this process has arrived at the collective, for all workers. Its context is current. */
+ncclResult_t kl_gpu_far_say_arrived(const struct kl_gpu_team *team, const struct kl_gpu_worker *w);
+
+/** The worker's stream waits for another process, for itself; and says to all of them that it is done. */
+ncclResult_t kl_gpu_far_await_arrived(const struct kl_gpu_team *team, const struct kl_gpu_worker *w, int process);
+ncclResult_t kl_gpu_far_say_done(const struct kl_gpu_team *team, const struct kl_gpu_worker *w);
+
+/** The worker's stream waits for a worker of another process. */
+ncclResult_t kl_gpu_far_await_done(const struct kl_gpu_team *team, const struct kl_gpu_worker *w, int worker);
+
+/** The same with a word of a message, of which this is the `number`-th of the pair. */
+ncclResult_t kl_gpu_far_say(const struct kl_gpu_team *team, const struct kl_gpu_worker *w, int word, uint64_t number);
+ncclResult_t kl_gpu_far_await(const struct kl_gpu_team *team, const struct kl_gpu_worker *w, int word, uint64_t number);
 
 /** The communicator has failed: no stream waits any longer. Any thread. */
 void kl_gpu_far_release(struct kl_gpu_far *far);

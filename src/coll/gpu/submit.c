@@ -96,16 +96,48 @@ static ncclResult_t wait_for_processes(const struct kl_gpu_share *s)
 
     if (!is_collective_of_several(s)) return ncclSuccess;
     for (int p = 0; p < far->nprocesses; p++)
-        if (p != far->own) KL_TRY(kl_gpu_far_wait(far, s->worker, kl_gpu_word_arrived(far, p), far->number + 1));
+        if (p != far->own) KL_TRY(kl_gpu_far_await_arrived(s->team, s->worker, p));
     return ncclSuccess;
 }
 
 static ncclResult_t tell_processes(const struct kl_gpu_share *s)
 {
-    const struct kl_gpu_far *far = s->team->far;
+    return is_collective_of_several(s) ? kl_gpu_far_say_done(s->team, s->worker) : ncclSuccess;
+}
 
-    if (!is_collective_of_several(s)) return ncclSuccess;
-    return kl_gpu_far_write(far, s->worker, kl_gpu_word_done(far, number_of(s->team, s->worker)), far->number + 1);
+/* ---- graphs ---- */
+
+/* Work of a graph and other work know no events of each other, and need none: the program's streams order them. */
+static void begin_capture(struct kl_gpu_team *team, uint64_t capture)
+{
+    if (team->capture == capture) return;
+    team->capture = capture;
+    for (int w = 0; w < team->nworkers; w++)
+        for (int i = 0; i < team->nworkers; i++) team->worker[w].seen[i] = team->worker[i].collective;
+}
+
+static ncclResult_t capture_differs(int a, int b)
+{
+    return KL_FAIL(ncclInvalidUsage,
+                   "the streams of ranks %d and %d capture different graphs, or one captures none: within a process, "
+                   "capture the operations of all ranks into one graph",
+                   a < b ? a : b, a < b ? b : a);
+}
+
+/* Within a process one graph; between processes, one each. */
+static ncclResult_t check_capture(struct kl_gpu_team *team, struct kl_gpu_op *const *op, int n)
+{
+    const struct kl_gpu_call *first = NULL;
+
+    for (int r = 0; r < n; r++) {
+        const struct kl_gpu_call *call = op[r]->call;
+        if (call && !first) first = call;
+        if (call && call->capture != first->capture) return capture_differs(first->rank, call->rank);
+    }
+    for (int r = 0; r < n; r++)
+        if (!op[r]->call && team->far->told[r]->captured != (first->capture != 0)) return capture_differs(first->rank, r);
+    begin_capture(team, first->capture);
+    return ncclSuccess;
 }
 
 /* ---- a worker's share ---- */
@@ -198,7 +230,7 @@ static ncclResult_t say_arrived(struct kl_gpu_team *team, struct kl_gpu_op *cons
     struct kl_gpu_worker *seat = &team->worker[team->seat];
 
     KL_TRY(wait_for_all(team, seat, op, team->nranks));
-    return kl_gpu_far_write(team->far, seat, kl_gpu_word_arrived(team->far, team->far->own), team->far->number + 1);
+    return kl_gpu_far_say_arrived(team, seat);
 }
 
 /* This process's streams go on when the GPUs of the others are done, too. */
@@ -208,7 +240,7 @@ static ncclResult_t await_processes(struct kl_gpu_team *team, struct kl_gpu_op *
 
     for (int i = 0; i < team->nworkers; i++)
         if (team->works >> i & 1 && !team->worker[i].submits)
-            KL_TRY(kl_gpu_far_wait(team->far, seat, kl_gpu_word_done(team->far, i), team->far->number + 1));
+            KL_TRY(kl_gpu_far_await_done(team, seat, i));
     return record_end(team, seat, op, team->nranks);
 }
 
@@ -237,15 +269,17 @@ ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op
 {
     if (!team->far) {
         KL_TRY(compare(team, op));
+        KL_TRY(check_capture(team, op, team->nranks));
         return run(team, op);
     }
     KL_TRY(kl_gpu_far_look(team, NULL, op));
     KL_TRY(compare(team, op));
+    KL_TRY(check_capture(team, op, team->nranks));
+    KL_TRY(kl_gpu_far_reserve(team));
     KL_TRY(on_seat(team, op, say_arrived));
     KL_TRY(run(team, op));
     KL_TRY(on_seat(team, op, await_processes));
-    team->far->number++;
-    team->far->published = false;
+    kl_gpu_far_next(team);
     return ncclSuccess;
 }
 
@@ -260,6 +294,7 @@ ncclResult_t kl_gpu_submit_message(struct kl_gpu_team *team, struct kl_gpu_op *s
         return KL_FAIL(ncclInvalidUsage, "rank %d: %s", recv->call->rank,
                        kl_message_differs(kl_message_signature(send->task->type, send->task->count), send->call->rank,
                                           kl_message_signature(recv->task->type, recv->task->count), text));
+    KL_TRY(check_capture(team, op, 2));
     return run_on(team, &team->worker[team->worker_of[recv->call->rank]], share_of(team, op, 2));
 }
 
@@ -276,11 +311,16 @@ static ncclResult_t post(struct kl_gpu_team *team, struct kl_gpu_op *op, struct 
     const struct kl_task *t = op->task;
     const uint64_t number = kl_load_relaxed(&mail->posted) + 1;
 
+    begin_capture(team, op->call->capture);
+    KL_TRY(kl_gpu_far_message_word(team, op->call->rank, t->peer, &op->word));
+    if (team->capture) team->far->sent[op->call->rank]++;
+    mail->word = op->word;
+    mail->captured = team->capture != 0;
     mail->buffer.base = 0;
     if (t->count) KL_TRY(kl_gpu_far_ticket(w->context, "the send buffer", t->send, &mail->buffer));
     mail->signature = kl_message_signature(t->type, t->count);
     KL_TRY(wait_for_all(team, w, &op, 1));
-    KL_TRY(kl_gpu_far_write(team->far, w, kl_gpu_word_message(team->far, op->call->rank, t->peer, false), number));
+    KL_TRY(kl_gpu_far_say(team, w, op->word, number));
     op->posted = number;
     kl_store_release(&mail->posted, number); /* pairs with kl_gpu_submit_far_message of the receiver */
     return ncclSuccess;
@@ -290,14 +330,13 @@ static ncclResult_t await_taken(struct kl_gpu_team *team, struct kl_gpu_op *op)
 {
     struct kl_gpu_worker *w = own_worker(team, op);
 
-    KL_TRY(kl_gpu_far_wait(team->far, w, kl_gpu_word_message(team->far, op->call->rank, op->task->peer, true),
-                           op->posted));
+    begin_capture(team, op->call->capture);
+    KL_TRY(kl_gpu_far_await(team, w, op->word + 1, op->posted));
     return record_end(team, w, &op, 1);
 }
 
 static ncclResult_t take(struct kl_gpu_team *team, struct kl_gpu_op *op, struct kl_gpu_mail *mail)
 {
-    const struct kl_gpu_far *far = team->far;
     const int from = op->task->peer, to = op->call->rank;
     const uint64_t number = kl_load_relaxed(&mail->taken) + 1;
     struct kl_gpu_worker *w = own_worker(team, op);
@@ -310,15 +349,17 @@ static ncclResult_t take(struct kl_gpu_team *team, struct kl_gpu_op *op, struct 
 
     if (mail->signature != mine)
         return KL_FAIL(ncclInvalidUsage, "rank %d: %s", to, kl_message_differs(mail->signature, from, mine, text));
+    if (mail->captured != (op->call->capture != 0)) return capture_differs(from, to);
+    begin_capture(team, op->call->capture);
     KL_TRY(kl_gpu_far_import(team, w, from, &mail->buffer, &at));
     task.func = KL_FUNC_SEND;
     task.send = at;
     s.worker = w;
     s.stream = w->stream;
     KL_TRY(wait_for_all(team, w, &op, 1));
-    KL_TRY(kl_gpu_far_wait(far, w, kl_gpu_word_message(far, from, to, false), number));
+    KL_TRY(kl_gpu_far_await(team, w, mail->word, number));
     KL_TRY(kl_gpu_mover_of(team->mover, &s)->move(&s));
-    KL_TRY(kl_gpu_far_write(far, w, kl_gpu_word_message(far, from, to, true), number));
+    KL_TRY(kl_gpu_far_say(team, w, mail->word + 1, number));
     KL_TRY(record_end(team, w, &op, 1));
     kl_store_release(&mail->taken, number); /* pairs with kl_gpu_submit_far_message of the sender */
     return ncclSuccess;

@@ -47,6 +47,7 @@ struct kl_gpu_op {
     struct kl_gpu_call *call; /* NULL: another process's */
     struct kl_gpu_op *next;
     uint64_t posted; /* a message to another process: its number among those of the pair, once posted */
+    int word;        /* the same: its first word */
 };
 
 /** The operations of a rank that are issued together. */
@@ -54,6 +55,7 @@ struct kl_gpu_call {
     int rank;
     struct kl_gpu_op *op; /* collectives first */
     size_t nops, ncollectives;
+    uint64_t capture;              /* the graph that its streams capture; 0: none */
     size_t left;                   /* linked, not submitted yet; under the team's lock */
     kl_cu_event ready;             /* the program's streams have come to the call */
     uint64_t waited;               /* bit w: worker w waits for `ready` already */
@@ -68,6 +70,7 @@ struct kl_gpu_team {
     int members;            /* ranks of this process */
     struct kl_gpu_far *far; /* the others; NULL: there are none */
     int seat;               /* the worker whose stream speaks for this process to others */
+    uint64_t capture;       /* of the last operation */
     uint64_t works;         /* bit w: worker w takes part in the operation being submitted */
     int nworkers;
     enum kl_cuda_mover mover;
@@ -115,8 +118,8 @@ bool kl_gpu_team_leave(struct kl_gpu_team *team, ncclResult_t failed);
 ncclResult_t kl_gpu_team_synchronize(struct kl_gpu_team *team);
 
 /**
- * Check the streams and buffers of a call, whose rank and operations are set. ncclInvalidUsage while a stream captures.
- * Nothing has changed yet.
+ * Check the streams and buffers of a call, whose rank and operations are set. ncclInvalidUsage if its streams do not all
+ * capture the same graph, or none. Nothing has changed yet.
  */
 ncclResult_t kl_gpu_check(struct kl_gpu_team *team, struct kl_gpu_call *call);
 

@@ -80,6 +80,7 @@ enum {
     KL_CU_IPC_PEER_ACCESS = 1,
     KL_CU_WAIT_AT_LEAST = 0, /* in a circle */
     KL_CU_WAIT_EQUAL = 1,
+    KL_CU_CAPTURE_RELAXED = 2,
 };
 
 /* Name, the version of CUDA whose signature this is, parameters. */
@@ -103,7 +104,9 @@ enum {
     X(cuStreamDestroy, 4000, (kl_cu_stream stream))                                                                    \
     X(cuStreamSynchronize, 2000, (kl_cu_stream stream))                                                                \
     X(cuStreamWaitEvent, 3020, (kl_cu_stream stream, kl_cu_event event, unsigned flags))                               \
-    X(cuStreamIsCapturing, 10000, (kl_cu_stream stream, int *status))                                                  \
+    X(cuStreamGetCaptureInfo, 11030,                                                                                   \
+      (kl_cu_stream stream, int *status, uint64_t *id, void **graph, void **nodes, size_t *nnodes))                    \
+    X(cuThreadExchangeStreamCaptureMode, 10010, (int *mode))                                                           \
     X(cuEventCreate, 2000, (kl_cu_event * event, unsigned flags))                                                      \
     X(cuEventDestroy, 4000, (kl_cu_event event))                                                                       \
     X(cuEventRecord, 2000, (kl_cu_event event, kl_cu_stream stream))                                                   \
