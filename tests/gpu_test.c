@@ -3,14 +3,17 @@
  * gpu_test.c - communicators on GPUs: all functions, types and operators give the bits of host devices.
  *
  * It uses CUDA's driver as the library does, so it runs on GPUs and on the stand-in, which ctest gives it. The oracle is
- * device/host/redop.h, rank after rank.
+ * device/host/redop.h, rank after rank. Processes are this program again, with arguments.
  */
+#include "bootstrap/bootstrap.h"
+
 #include "device/cuda/driver.h"
 #include "device/cuda/context.h"
 #include "device/device.h"
 #include "device/host/redop.h"
 #include "include/kolo.h"
 #include "include/nccl.h"
+#include "tests/gpu_graphs.h"
 #include "tests/hang.h"
 
 #include <pthread.h>
@@ -217,9 +220,15 @@ struct rank {
     pthread_t thread;
 };
 
+/* Several processes have a rank each, or are two with half of the ranks, one of them with threads; or they replay graphs. */
+enum mode { ONE_THREAD, THREADS, PROCESSES, MIXED, GRAPHS, MODES };
+static const char *const mode_names[] = {"one thread", "threads", "processes", "two processes with several ranks",
+                                         "processes with graphs"};
+
 struct job {
     int n, gpus;
-    bool threads;
+    enum mode mode;
+    int from, to; /* ranks of this process */
     unsigned first, step; /* of the cases */
     ncclUniqueId id;
     struct rank rank[RANKS];
@@ -242,7 +251,7 @@ static void start_rank(struct rank *r)
     assert_int_equal(kl_cuda_context_of(r->device, NULL, 0, &r->context), ncclSuccess);
     enter(r);
     for (int i = 0; i < 3; i++) assert_int_equal(cu->cuMemAlloc(memory[i], ARENA + 256), 0);
-    if (r->job->n % 4) /* others use the NULL stream, which ranks of a GPU share */
+    if (r->job->n % 4 || r->job->mode == GRAPHS) /* others use the NULL stream, which ranks of a GPU share */
         assert_int_equal(cu->cuStreamCreateWithPriority(&r->stream, KL_CU_STREAM_NON_BLOCKING, 0), 0);
     leave(r);
 }
@@ -395,7 +404,7 @@ static void verify(struct rank *r, const struct tcase *c)
     fail_msg(
         "%d ranks on %d GPUs, %s: function %d type %s op %d count %zu offset %zu%s root %d: rank %d byte %zu is %02x, "
         "not %02x",
-        r->job->n, r->job->gpus, r->job->threads ? "threads" : "one thread", (int)c->func, kl_type_name(c->type), c->op,
+        r->job->n, r->job->gpus, mode_names[r->job->mode], (int)c->func, kl_type_name(c->type), c->op,
         c->count, c->offset, has_place(c) ? " in place" : "", c->root, r->rank, at, r->after[GUARD / 2 + at], want[at]);
 }
 
@@ -412,6 +421,26 @@ static bool next_case(const struct job *j, unsigned *i, struct tcase *c)
     return false;
 }
 
+/* Captured, and replayed twice. */
+static void replay(struct rank *r, const struct tcase *c)
+{
+    struct gpu_graphs graphs;
+
+    gpu_graphs_find(&graphs);
+    enter(r);
+    assert_int_equal(graphs.begin(r->stream, 0), 0);
+    issue(r, c);
+    void *executable = gpu_graphs_finish(&graphs, r->stream);
+    assert_non_null(executable);
+    for (int i = 0; i < 2; i++) {
+        prepare(r, c);
+        assert_int_equal(graphs.launch(executable, r->stream), 0);
+        verify(r, c);
+    }
+    assert_int_equal(graphs.destroy(executable), 0);
+    leave(r);
+}
+
 static void *run_thread(void *arg)
 {
     struct rank *r = arg;
@@ -420,6 +449,10 @@ static void *run_thread(void *arg)
     start_rank(r);
     join(r);
     for (unsigned i = r->job->first; next_case(r->job, &i, &c);) {
+        if (r->job->mode == GRAPHS) {
+            replay(r, &c);
+            continue;
+        }
         prepare(r, &c);
         issue(r, &c);
         verify(r, &c);
@@ -432,48 +465,111 @@ static void run_one_thread(struct job *j)
 {
     struct tcase c;
 
-    for (int r = 0; r < j->n; r++) start_rank(&j->rank[r]);
+    for (int r = j->from; r < j->to; r++) start_rank(&j->rank[r]);
     ncclGroupStart();
-    for (int r = 0; r < j->n; r++) join(&j->rank[r]);
-    assert_int_equal(ncclGroupEnd(), ncclSuccess);
+    for (int r = j->from; r < j->to; r++) join(&j->rank[r]);
+    if (ncclGroupEnd()) fail_msg("%s", ncclGetLastError(NULL));
     for (unsigned i = j->first; next_case(j, &i, &c);) {
-        for (int r = 0; r < j->n; r++) prepare(&j->rank[r], &c);
+        for (int r = j->from; r < j->to; r++) prepare(&j->rank[r], &c);
         ncclGroupStart();
-        for (int r = 0; r < j->n; r++) issue(&j->rank[r], &c);
+        for (int r = j->from; r < j->to; r++) issue(&j->rank[r], &c);
         if (ncclGroupEnd()) fail_msg("%s", ncclGetLastError(NULL));
-        for (int r = 0; r < j->n; r++) verify(&j->rank[r], &c);
+        for (int r = j->from; r < j->to; r++) verify(&j->rank[r], &c);
     }
-    for (int r = 0; r < j->n; r++) end_rank(&j->rank[r]);
+    for (int r = j->from; r < j->to; r++) end_rank(&j->rank[r]);
 }
 
 static void run_threads(struct job *j)
 {
-    for (int r = 0; r < j->n; r++)
+    for (int r = j->from; r < j->to; r++)
         assert_int_equal(pthread_create(&j->rank[r].thread, NULL, run_thread, &j->rank[r]), 0);
-    for (int r = 0; r < j->n; r++) pthread_join(j->rank[r].thread, NULL);
+    for (int r = j->from; r < j->to; r++) pthread_join(j->rank[r].thread, NULL);
 }
 
-static void run_job(int n, int gpus, bool threads, unsigned first, unsigned step)
+static void set_ranks(struct job *j)
+{
+    for (int r = 0; r < j->n; r++) {
+        j->rank[r].job = j;
+        j->rank[r].rank = r;
+        j->rank[r].device = r % j->gpus;
+    }
+}
+
+/* This program again, for some ranks; it prints its counts. */
+static FILE *start_process(const struct job *j, int from, int to)
+{
+    char program[512], id[2 * NCCL_UNIQUE_ID_BYTES + 1], command[1200];
+    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+
+    assert_true(n > 0);
+    program[n] = '\0';
+    kl_bootstrap_id_format(&j->id, id);
+    snprintf(command, sizeof command, "exec '%s' %d %d %d %u %u %d %d %s", program, j->n, j->gpus, (int)j->mode, j->first,
+             j->step, from, to, id);
+    return popen(command, "r");
+}
+
+static void run_processes(struct job *j)
+{
+    const int each = j->mode == MIXED ? j->n / 2 : 1, processes = j->n / each;
+    FILE *process[RANKS];
+
+    for (int p = 0; p < processes; p++) assert_non_null(process[p] = start_process(j, p * each, (p + 1) * each));
+    for (int p = 0; p < processes; p++) {
+        unsigned long counts[2] = {0};
+        char line[1024] = "";
+        while (fgets(line, sizeof line, process[p])) (void)sscanf(line, "counts %lu %lu", &counts[0], &counts[1]);
+        operations += counts[0];
+        comparisons += counts[1];
+        assert_int_equal(pclose(process[p]), 0);
+        assert_true(counts[0]);
+    }
+}
+
+static void run_job(int n, int gpus, enum mode mode, unsigned first, unsigned step)
 {
     struct job *j = calloc(1, sizeof *j);
 
     assert_non_null(j);
-    j->n = n;
-    j->gpus = gpus;
-    j->threads = threads;
-    j->first = first;
-    j->step = step;
+    *j = (struct job){.n = n, .gpus = gpus, .mode = mode, .first = first, .step = step, .to = n};
     assert_int_equal(ncclGetUniqueId(&j->id), ncclSuccess);
-    for (int r = 0; r < n; r++) {
-        j->rank[r].job = j;
-        j->rank[r].rank = r;
-        j->rank[r].device = r % gpus;
-    }
-    if (threads)
+    set_ranks(j);
+    if (mode >= PROCESSES)
+        run_processes(j);
+    else if (mode == THREADS)
         run_threads(j);
     else
         run_one_thread(j);
     free(j);
+}
+
+/* One process of a job. */
+static struct job *of_process;
+
+static void ranks_of_a_process(void **state)
+{
+    (void)state;
+    if (of_process->mode == MIXED && of_process->from)
+        run_one_thread(of_process);
+    else
+        run_threads(of_process);
+    printf("counts %lu %lu\n", operations, comparisons);
+}
+
+static bool read_arguments(char **argv)
+{
+    struct job *j = of_process = calloc(1, sizeof *j);
+
+    if (!j) return false;
+    j->n = atoi(argv[1]);
+    j->gpus = atoi(argv[2]);
+    j->mode = (enum mode)atoi(argv[3]);
+    j->first = (unsigned)atoi(argv[4]);
+    j->step = (unsigned)atoi(argv[5]);
+    j->from = atoi(argv[6]);
+    j->to = atoi(argv[7]);
+    set_ranks(j);
+    return !kl_bootstrap_id_parse(argv[8], &j->id);
 }
 
 /* One GPU, two, and a GPU for each rank; together they have every case, and each has a share of all of them. */
@@ -482,14 +578,18 @@ static void bits_are_those_of_hosts(void **state)
     static const int ranks[] = {1, 2, 4, 8};
     unsigned turn = 0;
     const char *all = getenv("GPU_TEST_ALL"), *most = getenv("GPU_TEST_RANKS");
+    const bool one_process = getenv("GPU_TEST_ONE_PROCESS");
 
     (void)state;
     for (int i = 0; i < 4; i++)
         for (int g = 0; g < 3; g++) {
             const int n = ranks[i], gpus = g == 0 ? 1 : g == 1 ? 2 : n;
             if (gpus > cu->devices || (g == 1 && n <= 2) || (g == 2 && n == 1) || (most && n > atoi(most))) continue;
-            for (int threads = 0; threads < 2; threads++, turn++)
-                run_job(n, gpus, threads, all ? 0 : turn % 3, all ? 1 : 3);
+            for (int mode = 0; mode < MODES; mode++, turn++) {
+                if (mode >= PROCESSES && (one_process || n == 1 || (mode == MIXED && n == 2))) continue;
+                const unsigned step = (all ? 1 : mode >= PROCESSES ? 9 : 3) * (mode == GRAPHS ? 3 : 1);
+                run_job(n, gpus, (enum mode)mode, turn % step, step);
+            }
         }
     printf("%lu operations of ranks, %lu results compared, 0 wrong\n", operations, comparisons);
 }
@@ -501,18 +601,21 @@ static int setup(void **state)
     (void)state;
     setenv("KOLO_DEVICES", "cuda", 1);
     if (kl_cuda_driver(&cu) || kl_devices(&kind)) {
-        printf("%s\n", kl_error_text());
+        printf("skipped: %s\n", kl_error_text());
         return 77;
     }
     return kind == &kl_cuda_devices ? 0 : 1;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(bits_are_those_of_hosts)};
+    const struct CMUnitTest process[] = {cmocka_unit_test(ranks_of_a_process)};
     void *none = NULL;
 
     alarm(kolo_test_hang_s());
     const int rc = setup(&none);
-    return rc ? rc : cmocka_run_group_tests(tests, NULL, NULL);
+    if (rc) return rc;
+    if (argc == 9) return read_arguments(argv) ? cmocka_run_group_tests(process, NULL, NULL) : 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

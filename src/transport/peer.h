@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { KL_PEER_VERSION = 9, KL_PEER_HOST_TEXT = 48, KL_PEER_CPU_WORDS = 16 };
+enum { KL_PEER_VERSION = 10, KL_PEER_HOST_TEXT = 48, KL_PEER_CPU_WORDS = 16 };
 
 struct kl_peer {
     uint64_t version; /* KL_PEER_VERSION and the NCCL API level, see comm/setup/peers.c */
@@ -20,7 +20,7 @@ struct kl_peer {
     int32_t pid;      /* for texts only: it means nothing across pid namespaces */
     int32_t replica;  /* k: the k-th further rank on the same device of the same host */
     int32_t kind;     /* of its device, its place in kl_device_kinds */
-    int32_t unused;   /* 0 */
+    int32_t lacks;    /* 1: it cannot use its device; its sentence follows (comm/setup/together.h) */
     uint64_t host;    /* equal on ranks that share a machine (or an emulated host) */
     uint64_t fabric;  /* equal on ranks of hosts in one NVLink domain */
     uint64_t machine; /* equal on ranks that share a machine and its cores, whatever hosts it emulates */

@@ -3,6 +3,7 @@
 
 #include "compat/cuda/core/ranges.h"
 #include "compat/cuda/core/stream.h"
+#include "compat/cuda/core/strict.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +108,7 @@ static void fill_row(char *row, const struct job *j)
 
 static void run_copy(void *data)
 {
+    kl_cuda_turn_begun();
     copy_box(&((struct job *)data)->box);
 }
 
@@ -114,6 +116,7 @@ static void run_fill(void *data)
 {
     const struct job *j = data;
 
+    kl_cuda_turn_begun();
     for (size_t z = 0; z < j->box.depth; z++)
         for (size_t y = 0; y < j->box.height; y++)
             fill_row((char *)j->box.to + z * j->box.to_slice + y * j->box.to_pitch, j);

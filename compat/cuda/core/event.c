@@ -4,6 +4,7 @@
 #include "base/atomic.h"
 #include "compat/cuda/core/handle.h"
 #include "compat/cuda/core/stream.h"
+#include "compat/cuda/core/strict.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -268,14 +269,22 @@ cudaError_t kl_cuda_event_record(cudaEvent_t event, cudaStream_t stream, unsigne
     return record_shared(e, stream);
 }
 
+/* In strict mode, it takes a turn that passes when the event has come. */
+static void nothing(void *data)
+{
+    (void)data;
+}
+
 cudaError_t kl_cuda_event_order(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
     if (flags > cudaEventWaitExternal) return cudaErrorInvalidValue;
     KL_CUDA_TRY(kl_cuda_enter());
     struct event *e = find(event);
     if (!e || koloStreamGetInfo(stream, NULL, NULL)) return cudaErrorInvalidResourceHandle;
-    if (e->own) return kl_cuda_from_kolo(koloStreamWaitEvent(stream, e->own, flags), cudaErrorInvalidResourceHandle);
-    return wait_shared(e, stream);
+    if (!e->own) return wait_shared(e, stream);
+    KL_CUDA_TRY(kl_cuda_from_kolo(koloStreamWaitEvent(stream, e->own, flags), cudaErrorInvalidResourceHandle));
+    return kl_cuda_strict() && !kl_cuda_stream_captures(stream) ? kl_cuda_stream_call(stream, nothing, NULL, NULL)
+                                                                : cudaSuccess;
 }
 
 /* ---- queries and waits ---- */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/core/stream.h"
 
+#include "compat/cuda/core/strict.h"
+
 #include "base/atomic.h"
 
 #include <pthread.h>
@@ -208,34 +210,71 @@ struct call {
     void (*run)(void *data);
     void (*drop)(void *data);
     void *data;
+    int device; /* of its stream, and the stream's queue: in strict mode */
+    unsigned long long queue;
+    struct kl_cuda_turn turn;
 };
 
-static void run_often(void *arg)
+static void run_call(const struct call *c)
 {
-    struct call *c = arg;
-
     kl_cuda_set_in_callback(true);
     c->run(c->data);
     kl_cuda_set_in_callback(false);
+}
+
+/* Part of a graph: its place in the queue is the one that it comes to. */
+static void run_often(void *arg)
+{
+    const struct call *c = arg;
+    struct kl_cuda_turn turn = {0};
+
+    if (kl_cuda_strict()) {
+        kl_cuda_turn_take(&turn, c->device, c->queue);
+        kl_cuda_turn_wait(&turn);
+    }
+    run_call(c);
+    kl_cuda_turn_pass(&turn);
 }
 
 static void drop(void *arg)
 {
     struct call *c = arg;
 
+    kl_cuda_turn_pass(&c->turn);
     if (c->drop) c->drop(c->data);
     free(c);
 }
 
 static void run_once(void *arg)
 {
-    run_often(arg);
+    struct call *c = arg;
+
+    kl_cuda_turn_wait(&c->turn);
+    run_call(c);
     drop(arg);
+}
+
+/* The order of turns is the order in the stream. */
+static ncclResult_t launch_in_turn(cudaStream_t stream, struct call *c, bool captures)
+{
+    static pthread_mutex_t submit[64] = {[0 ... 63] = PTHREAD_MUTEX_INITIALIZER};
+    pthread_mutex_t *mutex = &submit[(uintptr_t)stream % 61];
+    struct kl_cuda_stream_info info;
+
+    if (kl_cuda_stream_info(stream, &info)) return ncclInvalidArgument;
+    c->device = info.device;
+    c->queue = info.id;
+    if (captures) return koloStreamLaunch(stream, run_often, c);
+    pthread_mutex_lock(mutex);
+    kl_cuda_turn_take(&c->turn, c->device, c->queue);
+    ncclResult_t rc = koloStreamLaunch(stream, run_once, c);
+    pthread_mutex_unlock(mutex);
+    return rc;
 }
 
 cudaError_t kl_cuda_stream_call(cudaStream_t stream, void (*run)(void *data), void (*drop_data)(void *data), void *data)
 {
-    struct call *c = malloc(sizeof *c);
+    struct call *c = calloc(1, sizeof *c);
 
     if (!c) {
         if (drop_data) drop_data(data);
@@ -243,7 +282,8 @@ cudaError_t kl_cuda_stream_call(cudaStream_t stream, void (*run)(void *data), vo
     }
     *c = (struct call){.run = run, .drop = drop_data, .data = data};
     bool captures = kl_cuda_stream_captures(stream);
-    ncclResult_t rc = koloStreamLaunch(stream, captures ? run_often : run_once, c);
+    ncclResult_t rc = kl_cuda_strict() ? launch_in_turn(stream, c, captures)
+                                       : koloStreamLaunch(stream, captures ? run_often : run_once, c);
     if (!rc && captures) rc = koloStreamCaptureKeep(stream, drop, c);
     if (!rc) return cudaSuccess;
     drop(c);

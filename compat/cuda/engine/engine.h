@@ -53,6 +53,9 @@ struct kl_engine_launch {
     const void *arguments; /**< packed by kl_engine_pack; read until the grid is done */
     int device;            /**< it uses this device's variables; below KL_ENGINE_DEVICES */
     bool cooperative;      /**< all blocks live at once, and may wait for each other */
+
+    /** Called before and after each block, by the thread that runs it; NULL: nothing is. */
+    void (*enter)(const struct kl_engine_launch *launch), (*leave)(const struct kl_engine_launch *launch);
 };
 
 /**

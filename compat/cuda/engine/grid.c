@@ -53,7 +53,9 @@ static void run_block(struct kl_worker *w, struct kl_grid *grid, uint64_t block)
     int error;
 
     w->grid = grid;
+    if (grid->launch->enter) grid->launch->enter(grid->launch);
     error = kl_block_run(w, block);
+    if (grid->launch->leave) grid->launch->leave(grid->launch);
     if (!error) error = run_children(w, grid);
     if (error) (void)kl_grid_fail(grid, error);
     kl_children_drop(&w->children);

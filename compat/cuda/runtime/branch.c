@@ -3,6 +3,7 @@
 
 #include "base/atomic.h"
 #include "compat/cuda/core/stream.h"
+#include "compat/cuda/core/strict.h"
 
 #include <stdlib.h>
 
@@ -59,6 +60,7 @@ static void run(void *data)
     const struct kl_cudart_branch *b = data;
     _Atomic uint32_t *value = &b->condition->value;
 
+    kl_cuda_turn_begun(); /* its graphs take turns */
     if (b->type == cudaGraphCondTypeIf)
         run_body(b, !kl_load_acquire(value));
     else if (b->type == cudaGraphCondTypeSwitch)

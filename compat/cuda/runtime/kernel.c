@@ -3,6 +3,7 @@
 
 #include "compat/cuda/core/device.h"
 #include "compat/cuda/core/stream.h"
+#include "compat/cuda/core/strict.h"
 #include "compat/cuda/engine/engine.h"
 #include "compat/cuda/runtime/entry.h"
 #include "compat/cuda/runtime/settings.h"
@@ -100,15 +101,41 @@ static int active_blocks(const struct kl_engine_kernel *kernel, int threads, siz
 
 struct grid {
     struct kl_engine_launch launch;
+    unsigned threads, room; /* of a block; that the device holds: in strict mode */
     _Alignas(64) char arguments[];
 };
+
+static void enter_block(const struct kl_engine_launch *launch)
+{
+    const struct grid *g = (const struct grid *)launch; /* its first member */
+
+    kl_cuda_strict_enter_block(launch->device, g->threads, g->room);
+}
+
+static void leave_block(const struct kl_engine_launch *launch)
+{
+    kl_cuda_strict_leave_block(launch->device, ((const struct grid *)launch)->threads);
+}
+
+static void limit(struct grid *g)
+{
+    const struct kl_engine_dim *b = &g->launch.block;
+
+    g->threads = (b->x * b->y * b->z + 31) / 32 * 32;
+    g->room = model()->processors * model()->threads;
+    g->launch.enter = enter_block;
+    g->launch.leave = leave_block;
+}
 
 static void run_grid(void *data)
 {
     const struct grid *g = data;
 
     if (kl_cuda_failure(g->launch.device)) return;
+    kl_cuda_strict_enter(g->launch.device);
+    kl_cuda_turn_begun();
     int rc = kl_engine_run(&g->launch);
+    kl_cuda_strict_leave(g->launch.device);
     if (rc) kl_cuda_fail_device(g->launch.device, (cudaError_t)rc);
 }
 
@@ -154,6 +181,7 @@ static cudaError_t queue(const struct kl_cudart_launch *l, const struct kl_engin
                                           .arguments = g->arguments,
                                           .device = kl_cuda_current(),
                                           .cooperative = l->cooperative};
+    if (kl_cuda_strict()) limit(g);
     if (kernel->parameter_count) kl_engine_pack(kernel, l->arguments, g->arguments);
     return kl_cuda_stream_call(stream, run_grid, free, g);
 }

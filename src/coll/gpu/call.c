@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rank's call: its streams and buffers, and its operations beside the other ranks' operations. */
 #include "base/clock.h"
+#include "coll/gpu/far.h"
 #include "coll/gpu/submit.h"
 #include "device/cuda/memory.h"
 #include "os/thread.h"
@@ -8,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LOOK_NS = 1000000 }; /* between looks at flags that other threads set without a signal */
+enum {
+    LOOK_NS = 1000000,   /* between looks at flags that other threads set without a signal */
+    FAR_LOOK_NS = 20000, /* and at those of other processes */
+};
 
 static const struct kl_gpu_worker *worker_of(const struct kl_gpu_team *team, int rank)
 {
@@ -21,12 +25,16 @@ static ncclResult_t check_buffer(const struct kl_gpu_team *team, const struct kl
                                  const struct kl_task *t, const char *which, const void *ptr, size_t bytes)
 {
     const struct kl_cuda_context *devices[KL_CUDA_DEVICES];
+    struct kl_gpu_ticket ticket;
     char name[96];
+    int n = 0;
 
     if (!bytes) return ncclSuccess;
-    for (int i = 0; i < team->nworkers; i++) devices[i] = team->worker[i].context;
+    for (int i = 0; i < team->nworkers; i++)
+        if (team->worker[i].context) devices[n++] = team->worker[i].context;
     snprintf(name, sizeof name, "%s of rank %d: the %s", kl_func_info[t->func].name, call->rank, which);
-    return kl_cuda_check(devices, team->nworkers, name, ptr, bytes);
+    KL_TRY(kl_cuda_check(devices, n, name, ptr, bytes));
+    return team->far ? kl_gpu_far_ticket(devices[0], name, ptr, &ticket) : ncclSuccess;
 }
 
 static ncclResult_t check_buffers(const struct kl_gpu_team *team, const struct kl_gpu_call *call,
@@ -43,25 +51,39 @@ static ncclResult_t check_buffers(const struct kl_gpu_team *team, const struct k
 }
 
 static ncclResult_t check_stream(const struct kl_cuda_driver *driver, const struct kl_gpu_call *call,
-                                 kl_cu_stream stream)
+                                 kl_cu_stream stream, uint64_t *capture)
 {
     int capturing = 0;
 
-    int rc = driver->cuStreamIsCapturing(stream, &capturing);
+    *capture = 0;
+    int rc = driver->cuStreamGetCaptureInfo(stream, &capturing, capture, NULL, NULL, NULL);
     if (rc)
         return KL_FAIL(ncclInvalidArgument, "rank %d: %p is no stream of CUDA: %s (%d)", call->rank, (void *)stream,
                        kl_cuda_error_name(driver, rc), rc);
-    if (!capturing) return ncclSuccess;
-    return KL_FAIL(ncclInvalidUsage,
-                   "rank %d: the stream captures a graph: operations on GPUs cannot be captured so far", call->rank);
+    if (!capturing) *capture = 0;
+    return ncclSuccess;
 }
 
-static ncclResult_t check_all(const struct kl_gpu_team *team, const struct kl_gpu_call *call)
+/* All streams of a call capture one graph, or none does. */
+static ncclResult_t check_capture(struct kl_gpu_call *call, size_t i, uint64_t capture)
 {
-    const struct kl_cuda_driver *driver = team->worker[0].context->driver;
+    if (!i) call->capture = capture;
+    if (call->capture != capture)
+        return KL_FAIL(ncclInvalidUsage, "rank %d: streams of a group capture different graphs, or some capture none",
+                       call->rank);
+    return ncclSuccess;
+}
+
+static ncclResult_t check_all(const struct kl_gpu_team *team, struct kl_gpu_call *call)
+{
+    uint64_t capture = 0;
+
+    const struct kl_cuda_driver *driver = worker_of(team, call->rank)->context->driver;
 
     for (size_t i = 0; i < call->nops; i++) {
-        if (!i || call->op[i].stream != call->op[i - 1].stream) KL_TRY(check_stream(driver, call, call->op[i].stream));
+        if (!i || call->op[i].stream != call->op[i - 1].stream)
+            KL_TRY(check_stream(driver, call, call->op[i].stream, &capture));
+        KL_TRY(check_capture(call, i, capture));
         KL_TRY(check_buffers(team, call, call->op[i].task));
     }
     return ncclSuccess;
@@ -165,12 +187,60 @@ static void take_collective(struct kl_gpu_team *team)
     team->arrived = 0;
     for (int r = 0; r < team->nranks; r++) {
         op[r] = team->first[r];
+        if (!op[r]) continue; /* of another process */
         team->first[r] = op[r]->next;
         if (!team->first[r]) team->last[r] = NULL;
         team->arrived += team->first[r] != NULL;
     }
     fail(team, kl_gpu_submit_collective(team, op));
-    for (int r = 0; r < team->nranks; r++) note_submitted(op[r]);
+    for (int r = 0; r < team->nranks; r++)
+        if (!kl_gpu_is_far(team, r)) note_submitted(op[r]);
+}
+
+static bool all_have_come(struct kl_gpu_team *team)
+{
+    bool there = true;
+
+    if (team->failed || team->arrived < team->members) return false;
+    if (team->far) fail(team, kl_gpu_far_meet(team, &there));
+    return there && !team->failed;
+}
+
+static bool is_between_processes(const struct kl_gpu_team *team, const struct kl_gpu_op *op)
+{
+    return kl_gpu_is_far(team, op->task->peer);
+}
+
+/* Has a message before it in the list the same direction and peer? */
+static bool is_behind_another(const struct kl_gpu_team *team, const struct kl_gpu_op *op)
+{
+    const struct kl_gpu_op *m = team->messages[op->call->rank];
+
+    while (m != op && (m->task->func != op->task->func || m->task->peer != op->task->peer)) m = m->next;
+    return m != op;
+}
+
+static void advance_messages(struct kl_gpu_team *team, int rank)
+{
+    for (struct kl_gpu_op **link = &team->messages[rank]; *link && !team->failed;) {
+        struct kl_gpu_op *op = *link;
+        bool over = false;
+        if (is_between_processes(team, op) && !is_behind_another(team, op))
+            fail(team, kl_gpu_submit_far_message(team, op, &over));
+        if (over) {
+            *link = op->next;
+            note_submitted(op);
+        } else {
+            link = &op->next;
+        }
+    }
+}
+
+/* Submit all that is complete. */
+static void advance(struct kl_gpu_team *team)
+{
+    while (all_have_come(team)) take_collective(team);
+    for (int r = 0; team->far && r < team->nranks; r++) advance_messages(team, r);
 }
 
 static void link_collective(struct kl_gpu_team *team, struct kl_gpu_op *op)
@@ -184,7 +254,7 @@ static void link_collective(struct kl_gpu_team *team, struct kl_gpu_op *op)
         team->first[rank] = op;
     team->arrived += !team->last[rank];
     team->last[rank] = op;
-    while (!team->failed && team->arrived == team->nranks) take_collective(team);
+    advance(team);
 }
 
 /* The link to the first waiting message of the peer that is the other side of `op`; NULL: none. */
@@ -199,8 +269,10 @@ static struct kl_gpu_op **find_other_side(struct kl_gpu_team *team, const struct
 
 static void link_message(struct kl_gpu_team *team, struct kl_gpu_op *op)
 {
-    struct kl_gpu_op **link = find_other_side(team, op), *other = link ? *link : NULL;
+    struct kl_gpu_op **link = is_between_processes(team, op) ? NULL : find_other_side(team, op);
+    struct kl_gpu_op *other = link ? *link : NULL;
 
+    op->posted = 0;
     if (!other) {
         for (link = &team->messages[op->call->rank]; *link; link = &(*link)->next) {
         }
@@ -230,6 +302,7 @@ void kl_gpu_arrive(struct kl_gpu_team *team, struct kl_gpu_call *call, bool mess
         else
             link_collective(team, &call->op[i]);
     }
+    advance(team);
     pthread_cond_broadcast(&team->changed);
     pthread_mutex_unlock(&team->lock);
 }
@@ -261,7 +334,7 @@ static void wait_a_moment(struct kl_gpu_team *team)
     struct timespec until;
 
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LOOK_NS;
+    until.tv_nsec += team->far ? FAR_LOOK_NS : LOOK_NS;
     if (until.tv_nsec >= 1000000000) {
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
@@ -281,7 +354,7 @@ static void list_missing(const struct kl_gpu_team *team, const struct kl_gpu_cal
         return;
     }
     for (int r = 0; r < team->nranks && used + 16 < size; r++)
-        if (!team->first[r]) used += (size_t)snprintf(text + used, size - used, "%s%d", used ? ", " : "", r);
+        if (kl_gpu_is_far(team, r) ? !kl_gpu_far_has_come(team, r) : !team->first[r]) used += (size_t)snprintf(text + used, size - used, "%s%d", used ? ", " : "", r);
 }
 
 static const struct kl_task *first_waiting(const struct kl_gpu_team *team, const struct kl_gpu_call *call)
@@ -332,6 +405,7 @@ static ncclResult_t wait_for_others(struct kl_gpu_team *team, struct kl_gpu_call
         if (kl_deadline_passed(limits->deadline)) return late(team, call);
         if (kl_deadline_passed(limits->alone) && waits_for_itself(team, call)) return alone(team, call);
         wait_a_moment(team);
+        if (team->far) advance(team);
     }
     if (team->failed) {
         kl_error_adopt(team->text);

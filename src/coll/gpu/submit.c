@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/gpu/submit.h"
 
+#include "coll/gpu/far.h"
 #include "coll/gpu/mover.h"
 #include "coll/schedule/signature.h"
 
@@ -37,6 +38,7 @@ static ncclResult_t wait_for_call(struct kl_gpu_team *team, const struct kl_gpu_
 {
     const uint64_t bit = (uint64_t)1 << number_of(team, w);
 
+    if (!call) return ncclSuccess;
     if (call->waited & bit) return ncclSuccess;
     call->waited |= bit;
     return wait_for(w, call->ready);
@@ -47,7 +49,7 @@ static ncclResult_t wait_for_workers(struct kl_gpu_team *team, struct kl_gpu_wor
 {
     for (int i = 0; i < team->nworkers; i++) {
         struct kl_gpu_worker *other = &team->worker[i];
-        if (other == w || w->seen[i] == other->collective) continue;
+        if (other == w || !other->context || w->seen[i] == other->collective) continue;
         w->seen[i] = other->collective;
         KL_TRY(wait_for(w, other->end[other->collective % KL_GPU_ENDS]));
     }
@@ -56,10 +58,10 @@ static ncclResult_t wait_for_workers(struct kl_gpu_team *team, struct kl_gpu_wor
 
 static ncclResult_t wait_for_all(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_op *const *op, int n)
 {
-    bool several = false;
+    bool several = team->far != NULL;
 
     for (int r = 0; r < n; r++) {
-        several |= op[r]->call->nops > 1;
+        several |= op[r]->call && op[r]->call->nops > 1;
         KL_TRY(wait_for_call(team, w, op[r]->call));
     }
     return several ? wait_for_workers(team, w) : ncclSuccess;
@@ -73,9 +75,68 @@ static ncclResult_t record_end(struct kl_gpu_team *team, struct kl_gpu_worker *w
     w->ends = end;
     if (!kl_func_is_message(op[0]->task->func)) w->collective = end;
     for (int r = 0; r < n; r++) {
+        if (!op[r]->call) continue;
         op[r]->call->used |= (uint64_t)1 << number_of(team, w);
         op[r]->call->end[number_of(team, w)] = end;
     }
+    return ncclSuccess;
+}
+
+/* ---- other processes ---- */
+
+static bool is_collective_of_several(const struct kl_gpu_share *s)
+{
+    return s->team->far && !kl_func_is_message(s->task->func);
+}
+
+/* The worker reads and writes the buffers of all. */
+static ncclResult_t wait_for_processes(const struct kl_gpu_share *s)
+{
+    const struct kl_gpu_far *far = s->team->far;
+
+    if (!is_collective_of_several(s)) return ncclSuccess;
+    for (int p = 0; p < far->nprocesses; p++)
+        if (p != far->own) KL_TRY(kl_gpu_far_await_arrived(s->team, s->worker, p));
+    return ncclSuccess;
+}
+
+static ncclResult_t tell_processes(const struct kl_gpu_share *s)
+{
+    return is_collective_of_several(s) ? kl_gpu_far_say_done(s->team, s->worker) : ncclSuccess;
+}
+
+/* ---- graphs ---- */
+
+/* Work of a graph and other work know no events of each other, and need none: the program's streams order them. */
+static void begin_capture(struct kl_gpu_team *team, uint64_t capture)
+{
+    if (team->capture == capture) return;
+    team->capture = capture;
+    for (int w = 0; w < team->nworkers; w++)
+        for (int i = 0; i < team->nworkers; i++) team->worker[w].seen[i] = team->worker[i].collective;
+}
+
+static ncclResult_t capture_differs(int a, int b)
+{
+    return KL_FAIL(ncclInvalidUsage,
+                   "the streams of ranks %d and %d capture different graphs, or one captures none: within a process, "
+                   "capture the operations of all ranks into one graph",
+                   a < b ? a : b, a < b ? b : a);
+}
+
+/* Within a process one graph; between processes, one each. */
+static ncclResult_t check_capture(struct kl_gpu_team *team, struct kl_gpu_op *const *op, int n)
+{
+    const struct kl_gpu_call *first = NULL;
+
+    for (int r = 0; r < n; r++) {
+        const struct kl_gpu_call *call = op[r]->call;
+        if (call && !first) first = call;
+        if (call && call->capture != first->capture) return capture_differs(first->rank, call->rank);
+    }
+    for (int r = 0; r < n; r++)
+        if (!op[r]->call && team->far->told[r]->captured != (first->capture != 0)) return capture_differs(first->rank, r);
+    begin_capture(team, first->capture);
     return ncclSuccess;
 }
 
@@ -86,18 +147,28 @@ static ncclResult_t move_in_order(const struct kl_gpu_mover *mover, const struct
 {
     if (is_alone(s->team)) return mover->move(s);
     KL_TRY(wait_for_all(s->team, w, s->op, s->ranks));
+    KL_TRY(wait_for_processes(s));
     KL_TRY(mover->move(s));
+    KL_TRY(tell_processes(s));
     return record_end(s->team, w, s->op, s->ranks);
+}
+
+/* With the buffers as this worker sees them. */
+static ncclResult_t look_and_move(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_share *s)
+{
+    if (is_collective_of_several(s)) KL_TRY(kl_gpu_far_look(team, w, (struct kl_gpu_op **)s->op));
+    s->task = s->op[0]->task;
+    return move_in_order(kl_gpu_mover_of(team->mover, s), s, w);
 }
 
 static ncclResult_t run_on(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_share s)
 {
-    const struct kl_gpu_mover *mover = kl_gpu_mover_of(team->mover, &s);
-
+    team->works |= (uint64_t)1 << number_of(team, w);
+    if (!w->submits && !kl_func_is_message(s.task->func)) return ncclSuccess;
     s.worker = w;
     s.stream = is_alone(team) ? s.op[0]->stream : w->stream;
     KL_TRY(kl_cuda_enter(w->context));
-    ncclResult_t rc = move_in_order(mover, &s, w);
+    ncclResult_t rc = look_and_move(team, w, &s);
     kl_cuda_leave(w->context);
     return rc;
 }
@@ -142,6 +213,10 @@ static ncclResult_t compare(const struct kl_gpu_team *team, struct kl_gpu_op *co
     for (int r = 0; r < team->nranks; r++) {
         const struct kl_task *t = op[r]->task;
         call[r].known = true;
+        if (kl_gpu_is_far(team, r)) {
+            call[r].call = team->far->told[r]->call;
+            continue;
+        }
         call[r].call = kl_call_of(t->func, t->type, kl_task_op_code(t), t->peer, t->count, t->number);
         if (t->limits) call[r].call = kl_call_configured(call[r].call, t->limits);
     }
@@ -149,13 +224,63 @@ static ncclResult_t compare(const struct kl_gpu_team *team, struct kl_gpu_op *co
     return KL_FAIL(ncclInvalidUsage, "%s", text);
 }
 
-ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
+/* For other processes: when this one's streams have come to the operation. */
+static ncclResult_t say_arrived(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
+{
+    struct kl_gpu_worker *seat = &team->worker[team->seat];
+
+    KL_TRY(wait_for_all(team, seat, op, team->nranks));
+    return kl_gpu_far_say_arrived(team, seat);
+}
+
+/* This process's streams go on when the GPUs of the others are done, too. */
+static ncclResult_t await_processes(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
+{
+    struct kl_gpu_worker *seat = &team->worker[team->seat];
+
+    for (int i = 0; i < team->nworkers; i++)
+        if (team->works >> i & 1 && !team->worker[i].submits)
+            KL_TRY(kl_gpu_far_await_done(team, seat, i));
+    return record_end(team, seat, op, team->nranks);
+}
+
+static ncclResult_t on_seat(struct kl_gpu_team *team, struct kl_gpu_op *const *op,
+                            ncclResult_t (*step)(struct kl_gpu_team *team, struct kl_gpu_op *const *op))
+{
+    const struct kl_cuda_context *c = team->worker[team->seat].context;
+
+    KL_TRY(kl_cuda_enter(c));
+    ncclResult_t rc = step(team, op);
+    kl_cuda_leave(c);
+    return rc;
+}
+
+static ncclResult_t run(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
 {
     const struct kl_gpu_share s = share_of(team, op, team->nranks);
     const struct kl_func_info *info = &kl_func_info[s.task->func];
 
-    KL_TRY(compare(team, op));
+    team->works = 0;
     return info->reduces && !info->send_parts ? run_slices(team, s) : run_parts(team, s);
+}
+
+/* All processes say that they have arrived before any waits for the others. */
+ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op **op)
+{
+    if (!team->far) {
+        KL_TRY(compare(team, op));
+        KL_TRY(check_capture(team, op, team->nranks));
+        return run(team, op);
+    }
+    KL_TRY(kl_gpu_far_look(team, NULL, op));
+    KL_TRY(compare(team, op));
+    KL_TRY(check_capture(team, op, team->nranks));
+    KL_TRY(kl_gpu_far_reserve(team));
+    KL_TRY(on_seat(team, op, say_arrived));
+    KL_TRY(run(team, op));
+    KL_TRY(on_seat(team, op, await_processes));
+    kl_gpu_far_next(team);
+    return ncclSuccess;
 }
 
 /* ---- messages ---- */
@@ -169,5 +294,104 @@ ncclResult_t kl_gpu_submit_message(struct kl_gpu_team *team, struct kl_gpu_op *s
         return KL_FAIL(ncclInvalidUsage, "rank %d: %s", recv->call->rank,
                        kl_message_differs(kl_message_signature(send->task->type, send->task->count), send->call->rank,
                                           kl_message_signature(recv->task->type, recv->task->count), text));
+    KL_TRY(check_capture(team, op, 2));
     return run_on(team, &team->worker[team->worker_of[recv->call->rank]], share_of(team, op, 2));
+}
+
+/* ---- messages to other processes ---- */
+
+static struct kl_gpu_worker *own_worker(struct kl_gpu_team *team, const struct kl_gpu_op *op)
+{
+    return &team->worker[team->worker_of[op->call->rank]];
+}
+
+static ncclResult_t post(struct kl_gpu_team *team, struct kl_gpu_op *op, struct kl_gpu_mail *mail)
+{
+    struct kl_gpu_worker *w = own_worker(team, op);
+    const struct kl_task *t = op->task;
+    const uint64_t number = kl_load_relaxed(&mail->posted) + 1;
+
+    begin_capture(team, op->call->capture);
+    KL_TRY(kl_gpu_far_message_word(team, op->call->rank, t->peer, &op->word));
+    if (team->capture) team->far->sent[op->call->rank]++;
+    mail->word = op->word;
+    mail->captured = team->capture != 0;
+    mail->buffer.base = 0;
+    if (t->count) KL_TRY(kl_gpu_far_ticket(w->context, "the send buffer", t->send, &mail->buffer));
+    mail->signature = kl_message_signature(t->type, t->count);
+    KL_TRY(wait_for_all(team, w, &op, 1));
+    KL_TRY(kl_gpu_far_say(team, w, op->word, number));
+    op->posted = number;
+    kl_store_release(&mail->posted, number); /* pairs with kl_gpu_submit_far_message of the receiver */
+    return ncclSuccess;
+}
+
+static ncclResult_t await_taken(struct kl_gpu_team *team, struct kl_gpu_op *op)
+{
+    struct kl_gpu_worker *w = own_worker(team, op);
+
+    begin_capture(team, op->call->capture);
+    KL_TRY(kl_gpu_far_await(team, w, op->word + 1, op->posted));
+    return record_end(team, w, &op, 1);
+}
+
+static ncclResult_t take(struct kl_gpu_team *team, struct kl_gpu_op *op, struct kl_gpu_mail *mail)
+{
+    const int from = op->task->peer, to = op->call->rank;
+    const uint64_t number = kl_load_relaxed(&mail->taken) + 1;
+    struct kl_gpu_worker *w = own_worker(team, op);
+    struct kl_task task = *op->task;
+    struct kl_gpu_op send = {.task = &task}, *both[] = {&send, op};
+    struct kl_gpu_share s = share_of(team, both, 2);
+    const uint64_t mine = kl_message_signature(task.type, task.count);
+    char text[KL_CALL_TEXT];
+    void *at;
+
+    if (mail->signature != mine)
+        return KL_FAIL(ncclInvalidUsage, "rank %d: %s", to, kl_message_differs(mail->signature, from, mine, text));
+    if (mail->captured != (op->call->capture != 0)) return capture_differs(from, to);
+    begin_capture(team, op->call->capture);
+    KL_TRY(kl_gpu_far_import(team, w, from, &mail->buffer, &at));
+    task.func = KL_FUNC_SEND;
+    task.send = at;
+    s.worker = w;
+    s.stream = w->stream;
+    KL_TRY(wait_for_all(team, w, &op, 1));
+    KL_TRY(kl_gpu_far_await(team, w, mail->word, number));
+    KL_TRY(kl_gpu_mover_of(team->mover, &s)->move(&s));
+    KL_TRY(kl_gpu_far_say(team, w, mail->word + 1, number));
+    KL_TRY(record_end(team, w, &op, 1));
+    kl_store_release(&mail->taken, number); /* pairs with kl_gpu_submit_far_message of the sender */
+    return ncclSuccess;
+}
+
+static ncclResult_t send_step(struct kl_gpu_team *team, struct kl_gpu_op *op, bool *over)
+{
+    struct kl_gpu_mail *mail = kl_gpu_mail_of(team->far, op->call->rank, op->task->peer);
+    const uint64_t taken = kl_load_acquire(&mail->taken); /* pairs with take */
+
+    if (!op->posted && taken == kl_load_relaxed(&mail->posted)) return post(team, op, mail);
+    if (!op->posted || taken < op->posted) return ncclSuccess;
+    *over = true;
+    return await_taken(team, op);
+}
+
+static ncclResult_t recv_step(struct kl_gpu_team *team, struct kl_gpu_op *op, bool *over)
+{
+    struct kl_gpu_mail *mail = kl_gpu_mail_of(team->far, op->task->peer, op->call->rank);
+
+    if (kl_load_acquire(&mail->posted) == kl_load_relaxed(&mail->taken)) return ncclSuccess; /* pairs with post */
+    *over = true;
+    return take(team, op, mail);
+}
+
+ncclResult_t kl_gpu_submit_far_message(struct kl_gpu_team *team, struct kl_gpu_op *op, bool *over)
+{
+    const struct kl_cuda_context *c = own_worker(team, op)->context;
+
+    *over = false;
+    KL_TRY(kl_cuda_enter(c));
+    ncclResult_t rc = op->task->func == KL_FUNC_SEND ? send_step(team, op, over) : recv_step(team, op, over);
+    kl_cuda_leave(c);
+    return rc;
 }

@@ -9,10 +9,15 @@
 
 #include "coll/gpu/team.h"
 
-/** A collective of all ranks, by rank. */
-ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op *const *op);
+/** A collective of all ranks, by rank; those of ranks of other processes are filled in. */
+ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op **op);
 
-/** A message. */
+/**
+ * Go on with a message to or from a rank of another process, the first in line between the two; `*over`: it is submitted.
+ */
+ncclResult_t kl_gpu_submit_far_message(struct kl_gpu_team *team, struct kl_gpu_op *op, bool *over);
+
+/** A message within the process. */
 ncclResult_t kl_gpu_submit_message(struct kl_gpu_team *team, struct kl_gpu_op *send, struct kl_gpu_op *recv);
 
 #endif

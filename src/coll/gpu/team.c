@@ -2,10 +2,12 @@
 #include "coll/gpu/team.h"
 
 #include "base/clock.h"
+#include "coll/gpu/far.h"
 #include "coll/gpu/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- life ---- */
 
@@ -22,8 +24,9 @@ static void free_worker(struct kl_gpu_worker *w)
 
 static void free_team(struct kl_gpu_team *team)
 {
+    kl_gpu_far_free(team, team->failed);
     for (int r = 0; team->ready && r < team->nranks; r++)
-        if (team->ready[r]) (void)team->worker[0].context->driver->cuEventDestroy(team->ready[r]);
+        if (team->ready[r]) (void)team->worker[team->seat].context->driver->cuEventDestroy(team->ready[r]);
     for (int i = 0; i < team->nworkers; i++) free_worker(&team->worker[i]);
     free(team->worker_of);
     free(team->ready);
@@ -55,29 +58,47 @@ static ncclResult_t create_queue(struct kl_gpu_worker *w)
     return ncclSuccess;
 }
 
-static ncclResult_t add_worker(struct kl_gpu_team *team, int device)
+/* A rank of this process is on it. */
+static ncclResult_t use_worker(struct kl_gpu_team *team, struct kl_gpu_worker *w, int device)
 {
-    struct kl_gpu_worker *w = &team->worker[team->nworkers];
-
     KL_TRY(kl_cuda_context_of(device, kl_kernel_names, KL_KERNEL_COUNT, &w->context));
-    team->nworkers++;
     KL_TRY(kl_cuda_enter(w->context));
     ncclResult_t rc = create_queue(w);
     kl_cuda_leave(w->context);
-    for (int i = 0; !rc && i < team->nworkers - 1; i++) {
-        rc = kl_cuda_enable_peer(w->context, team->worker[i].context);
-        if (!rc) rc = kl_cuda_enable_peer(team->worker[i].context, w->context);
+    for (int i = 0; !rc && i < team->nworkers; i++) {
+        struct kl_gpu_worker *other = &team->worker[i];
+        if (other == w || !other->context) continue;
+        rc = kl_cuda_enable_peer(w->context, other->context);
+        if (!rc) rc = kl_cuda_enable_peer(other->context, w->context);
     }
     return rc;
 }
 
-static ncclResult_t add_rank(struct kl_gpu_team *team, int rank, int device)
+/* The process of its lowest rank submits its work. */
+static ncclResult_t find_worker(struct kl_gpu_team *team, const struct kl_gpu_place *place, int *found)
 {
     int i = 0;
 
-    while (i < team->nworkers && team->worker[i].context->device != device) i++;
-    if (i == team->nworkers) KL_TRY(add_worker(team, device));
+    while (i < team->nworkers && memcmp(team->worker[i].uuid, place->uuid, KL_GPU_UUID) != 0) i++;
+    *found = i;
+    if (i < team->nworkers) return ncclSuccess;
+    if (i == KL_CUDA_DEVICES)
+        return KL_FAIL(ncclInvalidUsage, "ranks are on more than %d GPUs", KL_CUDA_DEVICES);
+    memcpy(team->worker[i].uuid, place->uuid, KL_GPU_UUID);
+    team->worker[i].submits = place->device >= 0;
+    team->nworkers++;
+    return ncclSuccess;
+}
+
+static ncclResult_t add_rank(struct kl_gpu_team *team, int rank, const struct kl_gpu_place *place)
+{
+    int i;
+
+    KL_TRY(find_worker(team, place, &i));
     team->worker_of[rank] = i;
+    if (place->device < 0) return ncclSuccess;
+    if (!team->members++) team->seat = i;
+    if (!team->worker[i].context) KL_TRY(use_worker(team, &team->worker[i], place->device));
     KL_TRY(kl_cuda_enter(team->worker[i].context));
     ncclResult_t rc = create_event(team->worker[i].context, &team->ready[rank]);
     kl_cuda_leave(team->worker[i].context);
@@ -95,7 +116,7 @@ static void init_lock(struct kl_gpu_team *team)
     pthread_condattr_destroy(&attr);
 }
 
-static ncclResult_t fill(struct kl_gpu_team *team, const int *device_of)
+static ncclResult_t fill(struct kl_gpu_team *team, const struct kl_gpu_place *place)
 {
     const size_t n = (size_t)team->nranks;
 
@@ -107,12 +128,36 @@ static ncclResult_t fill(struct kl_gpu_team *team, const int *device_of)
     team->caller = calloc(n, sizeof *team->caller);
     if (!team->worker_of || !team->ready || !team->first || !team->last || !team->messages || !team->caller)
         return KL_NOMEM("the ranks on GPUs");
-    for (int r = 0; r < team->nranks; r++) KL_TRY(add_rank(team, r, device_of[r]));
+    for (int r = 0; r < team->nranks; r++) KL_TRY(add_rank(team, r, &place[r]));
     return ncclSuccess;
 }
 
-ncclResult_t kl_gpu_team_create(const int *device_of, int nranks, const struct kl_device_config *config,
-                                struct kl_gpu_team **out)
+static ncclResult_t join_processes(struct kl_gpu_team *team, const struct kl_gpu_place *place, int nprocesses, int own,
+                                   void *common)
+{
+    const struct kl_cuda_context *c = team->worker[team->seat].context;
+    int32_t process[KL_JOB_RANKS];
+
+    for (int r = 0; r < team->nranks; r++) process[r] = place[r].process;
+    KL_TRY(kl_cuda_enter(c));
+    ncclResult_t rc = kl_gpu_far_create(c->driver, process, team->nranks, nprocesses, own, common, &team->far);
+    kl_cuda_leave(c);
+    return rc;
+}
+
+ncclResult_t kl_gpu_identify(int device, unsigned char uuid[KL_GPU_UUID])
+{
+    const struct kl_cuda_context *c;
+    int number;
+
+    KL_TRY(kl_cuda_context_of(device, NULL, 0, &c));
+    KL_CUDA_TRY(c->driver, cuDeviceGet(&number, device), "device %d", device);
+    KL_CUDA_TRY(c->driver, cuDeviceGetUuid(uuid, number), "device %d", device);
+    return ncclSuccess;
+}
+
+ncclResult_t kl_gpu_team_create(const struct kl_gpu_place *place, int nranks, int nprocesses, int own, void *common,
+                                const struct kl_device_config *config, struct kl_gpu_team **out)
 {
     *out = NULL;
     if (nranks > KL_JOB_RANKS)
@@ -125,7 +170,8 @@ ncclResult_t kl_gpu_team_create(const int *device_of, int nranks, const struct k
     team->mover = (enum kl_cuda_mover)config->cuda_mover;
     team->blocks = (unsigned)config->cuda_blocks;
     init_lock(team);
-    ncclResult_t rc = fill(team, device_of);
+    ncclResult_t rc = fill(team, place);
+    if (!rc && common) rc = join_processes(team, place, nprocesses, own, common);
     if (rc)
         free_team(team);
     else
@@ -136,9 +182,15 @@ ncclResult_t kl_gpu_team_create(const int *device_of, int nranks, const struct k
 ncclResult_t kl_gpu_team_synchronize(struct kl_gpu_team *team)
 {
     for (int i = 0; i < team->nworkers; i++)
-        KL_CUDA_TRY(team->worker[i].context->driver, cuStreamSynchronize(team->worker[i].stream), "device %d",
-                    team->worker[i].context->device);
+        if (team->worker[i].context)
+            KL_CUDA_TRY(team->worker[i].context->driver, cuStreamSynchronize(team->worker[i].stream), "device %d",
+                        team->worker[i].context->device);
     return ncclSuccess;
+}
+
+void kl_gpu_team_release(struct kl_gpu_team *team)
+{
+    if (team->far) kl_gpu_far_release(team->far);
 }
 
 void kl_gpu_team_hold(struct kl_gpu_team *team)
@@ -159,6 +211,7 @@ bool kl_gpu_team_leave(struct kl_gpu_team *team, ncclResult_t failed)
 {
     pthread_mutex_lock(&team->lock);
     if (failed && !team->failed) team->failed = failed;
+    if (failed) kl_gpu_team_release(team);
     const bool last = !--team->refs;
     pthread_mutex_unlock(&team->lock);
     if (!last) return false;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * team.h - the ranks of a communicator on GPUs, all of one process, and how their calls become work of the GPUs.
+ * team.h - the ranks of a communicator on GPUs in one process, and how their calls become work of the GPUs.
  *
  * A call leaves an event on the program's stream. The last rank of an operation submits it for all: the streams of the
  * GPUs wait for the events of all ranks, a kernel or copies do the work, and the programs' streams wait for its end. No
- * kernel waits for another, so ranks may share a GPU and a stream.
+ * kernel waits for another, so ranks may share a GPU and a stream. Ranks of other processes: far.h; each GPU's work is
+ * submitted by the process of its lowest rank.
  *
  * Order:    a rank's calls run in order; of one call, first the collectives, then the messages.
  * Blocking: kl_gpu_wait waits for the calls of other ranks, not for GPUs.
@@ -23,11 +24,15 @@
 
 #include <pthread.h>
 
-enum { KL_GPU_ENDS = 64 };
+enum { KL_GPU_ENDS = 64, KL_GPU_UUID = 16 };
+
+struct kl_gpu_far;
 
 /** A GPU, the stream on which it works for the team, and events of the ends of its last operations, used in turn. */
 struct kl_gpu_worker {
-    const struct kl_cuda_context *context;
+    const struct kl_cuda_context *context; /* NULL: no rank of this process is on it */
+    unsigned char uuid[KL_GPU_UUID];
+    bool submits; /* this process submits its work */
     kl_cu_stream stream;
     kl_cu_event end[KL_GPU_ENDS];
     uint64_t ends;                  /* recorded so far */
@@ -39,8 +44,10 @@ struct kl_gpu_worker {
 struct kl_gpu_op {
     const struct kl_task *task;
     kl_cu_stream stream; /* the program's */
-    struct kl_gpu_call *call;
+    struct kl_gpu_call *call; /* NULL: another process's */
     struct kl_gpu_op *next;
+    uint64_t posted; /* a message to another process: its number among those of the pair, once posted */
+    int word;        /* the same: its first word */
 };
 
 /** The operations of a rank that are issued together. */
@@ -48,6 +55,7 @@ struct kl_gpu_call {
     int rank;
     struct kl_gpu_op *op; /* collectives first */
     size_t nops, ncollectives;
+    uint64_t capture;              /* the graph that its streams capture; 0: none */
     size_t left;                   /* linked, not submitted yet; under the team's lock */
     kl_cu_event ready;             /* the program's streams have come to the call */
     uint64_t waited;               /* bit w: worker w waits for `ready` already */
@@ -59,6 +67,11 @@ struct kl_gpu_team {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int nranks, refs;
+    int members;            /* ranks of this process */
+    struct kl_gpu_far *far; /* the others; NULL: there are none */
+    int seat;               /* the worker whose stream speaks for this process to others */
+    uint64_t capture;       /* of the last operation */
+    uint64_t works;         /* bit w: worker w takes part in the operation being submitted */
     int nworkers;
     enum kl_cuda_mover mover;
     unsigned blocks; /* the most of a kernel; 0: by the GPU's size */
@@ -74,9 +87,24 @@ struct kl_gpu_team {
     struct kl_gpu_job job; /* being filled */
 };
 
-/** The team of ranks on these devices, held once; more than KL_JOB_RANKS ranks: ncclInvalidUsage. */
-ncclResult_t kl_gpu_team_create(const int *device_of, int nranks, const struct kl_device_config *config,
-                                struct kl_gpu_team **team);
+/** The place of a rank: its GPU, by number (-1: it is in another process) and by identity. */
+struct kl_gpu_place {
+    int device, process;
+    unsigned char uuid[KL_GPU_UUID];
+};
+
+/** This process's device as all processes know it. */
+ncclResult_t kl_gpu_identify(int device, unsigned char uuid[KL_GPU_UUID]);
+
+/**
+ * The team of ranks at these places, held once; more than KL_JOB_RANKS ranks: ncclInvalidUsage. `common`: memory of
+ * kl_gpu_far_bytes that `nprocesses` processes share, of which this is number `own`; NULL: there is one process.
+ */
+ncclResult_t kl_gpu_team_create(const struct kl_gpu_place *place, int nranks, int nprocesses, int own, void *common,
+                                const struct kl_device_config *config, struct kl_gpu_team **team);
+
+/** The communicator has failed: streams do not wait for other processes any longer. Any thread. */
+void kl_gpu_team_release(struct kl_gpu_team *team);
 
 void kl_gpu_team_hold(struct kl_gpu_team *team);
 
@@ -90,15 +118,15 @@ bool kl_gpu_team_leave(struct kl_gpu_team *team, ncclResult_t failed);
 ncclResult_t kl_gpu_team_synchronize(struct kl_gpu_team *team);
 
 /**
- * Check the streams and buffers of a call, whose rank and operations are set. ncclInvalidUsage while a stream captures.
- * Nothing has changed yet.
+ * Check the streams and buffers of a call, whose rank and operations are set. ncclInvalidUsage if its streams do not all
+ * capture the same graph, or none. Nothing has changed yet.
  */
 ncclResult_t kl_gpu_check(struct kl_gpu_team *team, struct kl_gpu_call *call);
 
 /** Mark the call's place on the program's streams. */
 ncclResult_t kl_gpu_begin(struct kl_gpu_team *team, struct kl_gpu_call *call);
 
-/** Match its collectives, or its messages, with the other ranks'; complete ones are submitted. */
+/** Match its collectives, or its messages, with the other ranks'; complete ones are submitted, here or in kl_gpu_wait. */
 void kl_gpu_arrive(struct kl_gpu_team *team, struct kl_gpu_call *call, bool messages);
 
 /** When a wait ends at the latest; KL_NO_DEADLINE: never. */

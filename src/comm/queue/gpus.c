@@ -2,46 +2,135 @@
 #include "comm/queue/gpus.h"
 
 #include "base/clock.h"
+#include "channel/arena.h"
+#include "coll/gpu/far.h"
 #include "coll/gpu/team.h"
 #include "comm/queue/record.h"
+#include "comm/setup/together.h"
+#include "device/host/wait.h"
+#include "transport/tags.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct kl_comm_gpus {
     struct kl_gpu_team *team;
     struct kl_gpu_op *op; /* of the call in progress */
     size_t room;
     struct kl_gpu_call call;
+    struct kl_records *uuids; /* of all ranks' GPUs, during init */
 };
 
 /* ---- life ---- */
 
-static ncclResult_t create_team(ncclComm_t comm, struct kl_gpu_team **team)
-{
-    struct kl_device_config config;
-    int *device_of = calloc((size_t)comm->nranks, sizeof *device_of);
+/* While a failure releases a team, it stays. */
+static pthread_mutex_t release_lock = PTHREAD_MUTEX_INITIALIZER;
 
-    if (!device_of) return KL_NOMEM("the devices of all ranks");
-    for (int r = 0; r < comm->nranks; r++) device_of[r] = comm->peers[r].device;
-    kl_param_load(&kl_device_param_set, &config);
-    ncclResult_t rc = kl_gpu_team_create(device_of, comm->nranks, &config, team);
-    free(device_of);
+/* Wait until all processes have mapped the memory that the first of them makes. */
+static ncclResult_t await_arena(ncclComm_t comm, struct kl_arena *arena)
+{
+    const uint64_t deadline = kl_deadline_in_ms((uint64_t)comm->config.bootstrap_timeout_s * 1000);
+    struct kl_poll_wait wait = KL_WAIT_START;
+    ncclResult_t rc = ncclSuccess;
+
+    while (kl_arena_progress(arena, &rc) != KL_DONE && !arena->ready) {
+        KL_TRY(kl_comm_failure(comm));
+        if (kl_deadline_passed(deadline))
+            return KL_FAIL(ncclRemoteError, "rank %d has waited KOLO_BOOTSTRAP_TIMEOUT for memory that processes share",
+                           comm->rank);
+        kl_wait_pause(&wait, KL_CORES_SHARED);
+    }
     return rc;
 }
 
-/* The first rank makes it. Under the shared state's lock. */
-static ncclResult_t join_team(ncclComm_t comm, struct kl_gpu_team **team)
+/* Common memory of the processes, by their leaders. */
+static ncclResult_t share_memory(ncclComm_t comm, struct kl_arena *arena)
+{
+    const struct kl_subgroup leaders = kl_process_shared_leaders(comm, NULL, comm->shared->gpus_leaders);
+    const struct kl_arena_config config = {
+        .bootstrap = comm->bootstrap,
+        .ranks = leaders.rank,
+        .n = leaders.n,
+        .own = leaders.own,
+        .tag = KL_TAG_GPUS,
+        .bytes = kl_gpu_far_bytes(comm->nranks),
+        .patience_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
+    };
+
+    KL_TRY(kl_arena_begin(arena, &config));
+    return await_arena(comm, arena);
+}
+
+static ncclResult_t get_arena(ncclComm_t comm)
 {
     struct kl_process_shared *shared = comm->shared;
 
-    *team = shared->team;
-    if (!*team) {
-        KL_TRY(create_team(comm, team));
-        shared->team = *team;
-    } else {
-        kl_gpu_team_hold(*team);
-    }
+    if (shared->rank_map.nprocesses == 1) return ncclSuccess;
+    if (comm->nranks > KL_JOB_RANKS) return ncclSuccess; /* refused below */
+    shared->gpus_leaders = calloc((size_t)shared->rank_map.nprocesses, sizeof(int32_t));
+    shared->gpus_arena = calloc(1, sizeof *shared->gpus_arena);
+    if (!shared->gpus_leaders || !shared->gpus_arena) return KL_NOMEM("memory that processes share");
+    return share_memory(comm, shared->gpus_arena);
+}
+
+static void drop_arena(struct kl_process_shared *shared, bool in_use)
+{
+    if (shared->gpus_arena && !in_use) kl_arena_fini(shared->gpus_arena); /* else streams may still wait for its words */
+    free(shared->gpus_arena);
+    free(shared->gpus_leaders);
+    shared->gpus_arena = NULL;
+    shared->gpus_leaders = NULL;
+}
+
+static ncclResult_t create_team(ncclComm_t comm, const struct kl_gpu_place *place)
+{
+    struct kl_process_shared *shared = comm->shared;
+    struct kl_device_config config;
+
+    KL_TRY(get_arena(comm));
+    kl_param_load(&kl_device_param_set, &config);
+    KL_TRY(kl_gpu_team_create(place, comm->nranks, shared->rank_map.nprocesses, shared->process,
+                              shared->gpus_arena ? shared->gpus_arena->memory : NULL, &config, &shared->team));
+    comm->gpus->team = shared->team;
     return ncclSuccess;
+}
+
+static void place_of(const struct ncclComm *comm, int rank, const unsigned char *uuid, struct kl_gpu_place *to)
+{
+    const int process = comm->shared->rank_map.process[rank];
+
+    to->process = process;
+    to->device = process == comm->shared->process ? comm->peers[rank].device : -1;
+    memcpy(to->uuid, uuid, KL_GPU_UUID);
+}
+
+/* The leader makes it, with the places of all ranks. */
+static ncclResult_t lead(ncclComm_t comm)
+{
+    const unsigned char *uuid = comm->gpus->uuids->all;
+    struct kl_gpu_place *place = calloc((size_t)comm->nranks, sizeof *place);
+
+    if (!place) return KL_NOMEM("the devices of all ranks");
+    for (int r = 0; r < comm->nranks; r++) place_of(comm, r, uuid + (size_t)r * KL_GPU_UUID, &place[r]);
+    ncclResult_t rc = create_team(comm, place);
+    free(place);
+    return rc;
+}
+
+static ncclResult_t join_team(ncclComm_t comm)
+{
+    struct kl_comm_gpus *g = comm->gpus;
+    unsigned char uuid[KL_GPU_UUID];
+
+    KL_TRY(kl_gpu_identify(comm->device, uuid));
+    KL_TRY(kl_bootstrap_gather(comm->bootstrap, uuid, sizeof uuid, &g->uuids));
+    ncclResult_t rc = kl_process_shared_stage(comm, KL_PROCESS_SHARED_GPUS, lead);
+    kl_records_unref(g->uuids);
+    if (!rc && !g->team) {
+        g->team = comm->shared->team;
+        kl_gpu_team_hold(g->team);
+    }
+    return rc;
 }
 
 ncclResult_t kl_comm_join_gpus(ncclComm_t comm)
@@ -50,24 +139,35 @@ ncclResult_t kl_comm_join_gpus(ncclComm_t comm)
     struct kl_comm_gpus *g = calloc(1, sizeof *g);
     if (!g) return KL_NOMEM("a communicator on GPUs");
     comm->gpus = g;
-    pthread_mutex_lock(&comm->shared->lock);
-    ncclResult_t rc = join_team(comm, &g->team);
-    pthread_mutex_unlock(&comm->shared->lock);
-    if (!rc) kl_gpu_team_note_caller(g->team, comm->rank, comm->creator);
-    return rc;
+    KL_TRY(kl_comm_fail_together(comm, join_team(comm)));
+    kl_gpu_team_note_caller(g->team, comm->rank, comm->creator);
+    return ncclSuccess;
 }
 
 void kl_comm_leave_gpus(ncclComm_t comm)
 {
     struct kl_comm_gpus *g = comm->gpus;
+    const ncclResult_t failed = (ncclResult_t)kl_load_acquire(&comm->failed);
 
     if (!g) return;
+    pthread_mutex_lock(&release_lock);
     comm->gpus = NULL;
+    pthread_mutex_unlock(&release_lock);
     pthread_mutex_lock(&comm->shared->lock);
-    if (g->team && kl_gpu_team_leave(g->team, (ncclResult_t)kl_load_acquire(&comm->failed))) comm->shared->team = NULL;
+    if (g->team && kl_gpu_team_leave(g->team, failed)) {
+        comm->shared->team = NULL;
+        drop_arena(comm->shared, failed);
+    }
     pthread_mutex_unlock(&comm->shared->lock);
     free(g->op);
     free(g);
+}
+
+void kl_comm_release_gpus(ncclComm_t comm)
+{
+    pthread_mutex_lock(&release_lock);
+    if (comm->gpus && comm->gpus->team) kl_gpu_team_release(comm->gpus->team);
+    pthread_mutex_unlock(&release_lock);
 }
 
 ncclResult_t kl_comm_synchronize_gpus(ncclComm_t comm)

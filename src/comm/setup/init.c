@@ -342,7 +342,7 @@ ncclResult_t kl_comm_begin(const struct kl_comm_params *params, ncclComm_t *user
     const struct kl_device_kind *devices;
 
     kl_comm_publish(user, NULL);
-    KL_TRY(kl_devices(&devices));
+    if (kl_devices(&devices)) devices = &kl_cuda_devices; /* it joins the other ranks, and tells them (setup/peers.c) */
     struct ncclComm *c = allocate(params, devices);
     if (!c) return KL_NOMEM("a communicator");
     ncclResult_t rc = kl_thread_check_stack();

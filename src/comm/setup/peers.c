@@ -5,8 +5,11 @@
 #include "comm/comm.h"
 
 #include "base/log.h"
+#include "coll/gpu/names.h"
 #include "comm/setup/devices.h"
 #include "comm/setup/settings.h"
+#include "comm/setup/together.h"
+#include "device/cuda/context.h"
 #include "device/host/wait.h"
 #include "device/host/executor.h"
 #include "net/net.h"
@@ -97,6 +100,17 @@ static int32_t kind_of(const struct ncclComm *comm)
     return kind;
 }
 
+/* Its GPU, with Kolo's kernels; the kind of devices is not decided where they cannot be used. */
+static ncclResult_t try_device(const struct ncclComm *comm)
+{
+    const struct kl_device_kind *devices;
+    const struct kl_cuda_context *context;
+
+    KL_TRY(kl_devices(&devices));
+    if (devices == &kl_host_devices) return ncclSuccess;
+    return kl_cuda_context_of(comm->device, kl_kernel_names, KL_KERNEL_COUNT, &context);
+}
+
 static ncclResult_t describe_myself(ncclComm_t comm, struct kl_peer *me)
 {
     char name[KL_HOSTNAME];
@@ -136,7 +150,7 @@ static ncclResult_t check_peer(ncclComm_t comm, const struct kl_peer *me, const 
     return ncclSuccess;
 }
 
-/* All ranks use one kind of devices; on GPUs they are of one process. */
+/* All ranks use one kind of devices; on GPUs they are on one host. */
 static ncclResult_t check_kind(ncclComm_t comm, const struct kl_peer *me, const struct kl_peer *p)
 {
     if (p->kind != me->kind)
@@ -145,12 +159,11 @@ static ncclResult_t check_kind(ncclComm_t comm, const struct kl_peer *me, const 
                        "for all",
                        p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, kl_device_kinds[p->kind]->name, comm->rank,
                        comm->devices->name);
-    if (comm->devices == &kl_host_devices || p->process == me->process) return ncclSuccess;
-    return KL_FAIL(
-        ncclInvalidUsage,
-        "rank %d (host %.*s, pid %d) is in another process than rank %d: so far, all ranks of a communicator "
-        "on GPUs are of one process; KOLO_DEVICES=host has no such limit",
-        p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
+    if (comm->devices == &kl_host_devices || (p->host == me->host && kl_peers_share_memory(me, p))) return ncclSuccess;
+    return KL_FAIL(ncclInvalidUsage,
+                   "rank %d (host %.*s, pid %d) is on another host than rank %d, or may not share memory with it: so "
+                   "far, all ranks of a communicator on GPUs are on one host; KOLO_DEVICES=host has no such limit",
+                   p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
 }
 
 static ncclResult_t check_peers(ncclComm_t comm, const struct kl_peer *peers)
@@ -162,14 +175,25 @@ static ncclResult_t check_peers(ncclComm_t comm, const struct kl_peer *peers)
 
 /* ---- the phase ---- */
 
+/* All ranks answer alike. */
+static bool any_lacks(const struct ncclComm *comm, const struct kl_peer *peers)
+{
+    int r = 0;
+
+    while (r < comm->nranks && !peers[r].lacks) r++;
+    return r < comm->nranks;
+}
+
 static ncclResult_t join_world(ncclComm_t comm)
 {
     struct kl_records *peers;
     struct kl_peer me;
 
     KL_TRY(describe_myself(comm, &me));
+    const ncclResult_t tried = try_device(comm);
+    me.lacks = tried != ncclSuccess;
     KL_TRY(kl_bootstrap_gather(comm->bootstrap, &me, sizeof me, &peers));
-    ncclResult_t rc = check_peers(comm, peers->all);
+    ncclResult_t rc = any_lacks(comm, peers->all) ? kl_comm_fail_together(comm, tried) : check_peers(comm, peers->all);
     if (!rc) rc = kl_process_shared_join(peers->all, comm->nranks, comm->rank, &comm->shared);
     kl_records_unref(peers);
     return rc;

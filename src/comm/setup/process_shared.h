@@ -44,6 +44,7 @@ enum kl_process_shared_stage {
     KL_PROCESS_SHARED_MACHINE,
     KL_PROCESS_SHARED_GRAPHS,
     KL_PROCESS_SHARED_RECORDS,
+    KL_PROCESS_SHARED_GPUS, /* on GPUs only */
     KL_PROCESS_SHARED_STAGES
 };
 
@@ -68,7 +69,9 @@ struct kl_process_shared {
     /* under lock: */
     int members, joined, left;
     int arrived;              /* ranks that have written their records */
-    struct kl_gpu_team *team; /* held by each rank that joined it; NULL: none has, or all have left */
+    struct kl_gpu_team *team;      /* held by each rank that joined it; NULL: none has, or all have left */
+    struct kl_arena *gpus_arena;   /* the team's common memory with other processes; NULL: none */
+    int32_t *gpus_leaders;         /* of the arena */
     int done;                 /* stages */
     ncclResult_t failed;
     char text[KL_ERROR_TEXT];

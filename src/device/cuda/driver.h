@@ -70,6 +70,19 @@ struct kl_cu_location {
     int type, id;
 };
 
+/** Memory of another process, as bytes; a number that differs for each allocation, and the flags of functions. */
+struct kl_cu_ipc_handle {
+    char bytes[64];
+};
+enum {
+    KL_CU_POINTER_BUFFER_ID = 7,
+    KL_CU_HOST_PORTABLE_MAPPED = 3,
+    KL_CU_IPC_PEER_ACCESS = 1,
+    KL_CU_WAIT_AT_LEAST = 0, /* in a circle */
+    KL_CU_WAIT_EQUAL = 1,
+    KL_CU_CAPTURE_RELAXED = 2,
+};
+
 /* Name, the version of CUDA whose signature this is, parameters. */
 #define KL_CUDA_FUNCTIONS(X)                                                                                           \
     X(cuInit, 2000, (unsigned flags))                                                                                  \
@@ -91,7 +104,9 @@ struct kl_cu_location {
     X(cuStreamDestroy, 4000, (kl_cu_stream stream))                                                                    \
     X(cuStreamSynchronize, 2000, (kl_cu_stream stream))                                                                \
     X(cuStreamWaitEvent, 3020, (kl_cu_stream stream, kl_cu_event event, unsigned flags))                               \
-    X(cuStreamIsCapturing, 10000, (kl_cu_stream stream, int *status))                                                  \
+    X(cuStreamGetCaptureInfo, 11030,                                                                                   \
+      (kl_cu_stream stream, int *status, uint64_t *id, void **graph, void **nodes, size_t *nnodes))                    \
+    X(cuThreadExchangeStreamCaptureMode, 10010, (int *mode))                                                           \
     X(cuEventCreate, 2000, (kl_cu_event * event, unsigned flags))                                                      \
     X(cuEventDestroy, 4000, (kl_cu_event event))                                                                       \
     X(cuEventRecord, 2000, (kl_cu_event event, kl_cu_stream stream))                                                   \
@@ -101,6 +116,15 @@ struct kl_cu_location {
     X(cuMemGetAccess, 10020, (unsigned long long *flags, const struct kl_cu_location *location, uint64_t ptr))         \
     X(cuMemPoolGetAccess, 11020, (unsigned *flags, void *pool, const struct kl_cu_location *location))                 \
     X(cuPointerGetAttributes, 7000, (unsigned count, const int *attributes, void **values, uint64_t ptr))              \
+    X(cuDeviceGetUuid, 11040, (unsigned char uuid[16], int device))                                                    \
+    X(cuMemHostRegister, 6050, (void *ptr, size_t bytes, unsigned flags))                                              \
+    X(cuMemHostGetDevicePointer, 3020, (uint64_t * device_ptr, void *ptr, unsigned flags))                             \
+    X(cuMemHostUnregister, 4000, (void *ptr))                                                                          \
+    X(cuIpcGetMemHandle, 4010, (struct kl_cu_ipc_handle * handle, uint64_t ptr))                                       \
+    X(cuIpcOpenMemHandle, 11000, (uint64_t * ptr, struct kl_cu_ipc_handle handle, unsigned flags))                     \
+    X(cuIpcCloseMemHandle, 4010, (uint64_t ptr))                                                                       \
+    X(cuStreamWriteValue32, 11070, (kl_cu_stream stream, uint64_t at, uint32_t value, unsigned flags))                 \
+    X(cuStreamWaitValue32, 11070, (kl_cu_stream stream, uint64_t at, uint32_t value, unsigned flags))                  \
     X(cuMemcpyAsync, 4000, (uint64_t to, uint64_t from, size_t bytes, kl_cu_stream stream))                            \
     X(cuLibraryLoadData, 12000,                                                                                        \
       (kl_cu_library * library, const void *image, void *jit, void **jit_values, unsigned njit, void *options,         \

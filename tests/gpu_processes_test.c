@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * gpu_processes_test.c - two processes with a rank each on one GPU, of which one is killed, aborts, differs, comes late, or has
+ * no GPU: the other gets one clear sentence that names it, and no stream waits for ever. And graphs of both, which are
+ * replayed. The second process is this program again, with the name of its part.
+ */
+#include "bootstrap/bootstrap.h"
+#include "device/cuda/context.h"
+#include "device/device.h"
+#include "include/nccl.h"
+#include "tests/gpu_graphs.h"
+#include "tests/hang.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { COUNT = 1000, BYTES = 1 << 20 };
+
+static const struct kl_cuda_driver *cu;
+
+struct side {
+    const struct kl_cuda_context *context;
+    ncclComm_t comm;
+    uint64_t memory, word; /* of the GPU */
+};
+
+static void *at(const struct side *s, size_t bytes)
+{
+    return (void *)(uintptr_t)(s->memory + bytes);
+}
+
+static ncclResult_t join(struct side *s, const ncclUniqueId *id, int rank)
+{
+    memset(s, 0, sizeof *s);
+    if (kl_cuda_driver(&cu) || kl_cuda_context_of(0, NULL, 0, &s->context) || kl_cuda_enter(s->context))
+        return ncclCommInitRank(&s->comm, 2, *id, rank); /* it says why */
+    if (cu->cuMemAlloc(&s->memory, BYTES) || cu->cuMemAlloc(&s->word, 4)) return ncclSystemError;
+    return ncclCommInitRank(&s->comm, 2, *id, rank);
+}
+
+static void leave(struct side *s, bool failed)
+{
+    if (s->comm) assert_int_equal(failed ? ncclCommAbort(s->comm) : ncclCommDestroy(s->comm), ncclSuccess);
+    assert_int_equal(cu->cuMemFree(s->memory) | cu->cuMemFree(s->word), 0);
+    kl_cuda_leave(s->context);
+}
+
+static ncclResult_t reduce(struct side *s, size_t count)
+{
+    return ncclAllReduce(at(s, 0), at(s, BYTES / 2), count, ncclFloat, ncclSum, s->comm, NULL);
+}
+
+/* ---- graphs ---- */
+
+enum { REPLAYS = 5 };
+
+static void set(const struct side *s, float value)
+{
+    float data[COUNT];
+
+    for (int i = 0; i < COUNT; i++) data[i] = value;
+    if (cu->cuMemcpyAsync(s->memory, (uint64_t)(uintptr_t)data, sizeof data, NULL) || cu->cuStreamSynchronize(NULL))
+        exit(3);
+}
+
+static bool is_set(const struct side *s, size_t from, float value)
+{
+    float data[COUNT];
+
+    if (cu->cuMemcpyAsync((uint64_t)(uintptr_t)data, s->memory + from, sizeof data, NULL) ||
+        cu->cuStreamSynchronize(NULL))
+        exit(3);
+    for (int i = 0; i < COUNT; i++)
+        if (data[i] != value) {
+            fprintf(stderr, "element %d is %g, not %g\n", i, (double)data[i], (double)value);
+            return false;
+        }
+    return true;
+}
+
+static ncclResult_t exchange(struct side *s, int rank, size_t from, size_t to, kl_cu_stream stream)
+{
+    ncclGroupStart();
+    ncclSend(at(s, from), COUNT, ncclFloat, 1 - rank, s->comm, stream);
+    ncclRecv(at(s, to), COUNT, ncclFloat, 1 - rank, s->comm, stream);
+    return ncclGroupEnd();
+}
+
+/* Two collectives and messages, of which each uses the results of the one before. */
+static void *capture(const struct gpu_graphs *graphs, struct side *s, int rank, kl_cu_stream stream)
+{
+    const size_t step = COUNT * sizeof(float);
+
+    if (graphs->begin(stream, 0)) return NULL;
+    ncclResult_t rc = ncclAllReduce(at(s, 0), at(s, step), COUNT, ncclFloat, ncclSum, s->comm, stream);
+    if (!rc) rc = ncclBroadcast(at(s, step), at(s, 2 * step), COUNT, ncclFloat, 1, s->comm, stream);
+    if (!rc) rc = exchange(s, rank, 2 * step, 3 * step, stream);
+    if (rc) fprintf(stderr, "rank %d captures: %s\n", rank, ncclGetLastError(s->comm));
+    return gpu_graphs_finish(graphs, stream);
+}
+
+/* Other operations come in between, and the replays of the two processes meet only on the GPU. */
+static int replay(struct side *s, int rank)
+{
+    struct gpu_graphs graphs;
+    kl_cu_stream stream;
+    bool right = true;
+
+    gpu_graphs_find(&graphs);
+    if (reduce(s, COUNT) || cu->cuStreamCreateWithPriority(&stream, KL_CU_STREAM_NON_BLOCKING, 0)) return 1;
+    void *executable = capture(&graphs, s, rank, stream);
+    if (!executable) return 1;
+    for (int i = 0; i < REPLAYS && right; i++) {
+        set(s, (float)(i + rank));
+        if (graphs.launch(executable, stream) || cu->cuStreamSynchronize(stream)) return 1;
+        right = is_set(s, 3 * COUNT * sizeof(float), (float)(2 * i + 1));
+        if (i % 2 && (exchange(s, rank, 0, BYTES / 2, NULL) || cu->cuStreamSynchronize(NULL))) return 1;
+    }
+    for (int i = 0; i < REPLAYS; i++)
+        if (graphs.launch(executable, stream)) return 1;
+    if (cu->cuStreamSynchronize(stream) || graphs.destroy(executable) || cu->cuStreamDestroy(stream)) return 1;
+    return !right;
+}
+
+/* ---- the second process ---- */
+
+static int good(struct side *s)
+{
+    return reduce(s, COUNT) || cu->cuStreamSynchronize(NULL);
+}
+
+/* Its stream never comes to the operation, for which the other's stream waits. */
+static int die_with_work_in_flight(struct side *s)
+{
+    if (good(s) || cu->cuStreamWaitValue32(NULL, s->word, 1, KL_CU_WAIT_EQUAL) || reduce(s, COUNT)) return 1;
+    return raise(SIGKILL);
+}
+
+static int die_between_calls(struct side *s)
+{
+    return good(s) ? 1 : raise(SIGKILL);
+}
+
+static int abort_between_calls(struct side *s)
+{
+    return good(s) || ncclCommAbort(s->comm);
+}
+
+static int differ(struct side *s)
+{
+    ncclResult_t rc = reduce(s, COUNT + 1);
+
+    return ncclCommAbort(s->comm) || rc != ncclInvalidUsage;
+}
+
+static int differ_in_a_message(struct side *s)
+{
+    ncclResult_t rc = ncclSend(at(s, 0), COUNT, ncclFloat, 0, s->comm, NULL);
+
+    return ncclCommAbort(s->comm) || rc == ncclSuccess;
+}
+
+/* Memory is freed and given out again between operations. */
+static int free_and_allocate(struct side *s)
+{
+    for (int i = 0; i < 6; i++) {
+        if (cu->cuMemFree(s->memory) || cu->cuMemAlloc(&s->memory, (size_t)BYTES << i % 3)) return 1;
+        if (good(s)) return 1;
+    }
+    return ncclCommDestroy(s->comm);
+}
+
+static int replay_and_leave(struct side *s)
+{
+    return replay(s, 1) || ncclCommDestroy(s->comm);
+}
+
+/* Its graph is launched, but never gets to the operation. */
+static int die_in_a_graph(struct side *s)
+{
+    struct gpu_graphs graphs;
+    kl_cu_stream stream;
+
+    gpu_graphs_find(&graphs);
+    if (reduce(s, COUNT) || cu->cuStreamCreateWithPriority(&stream, KL_CU_STREAM_NON_BLOCKING, 0)) return 1;
+    return capture(&graphs, s, 1, stream) ? raise(SIGKILL) : 1;
+}
+
+static int capture_alone(struct side *s)
+{
+    ncclResult_t rc = reduce(s, COUNT);
+
+    return ncclCommAbort(s->comm) || rc != ncclInvalidUsage;
+}
+
+static const struct part {
+    const char *name;
+    int (*play)(struct side *s);
+} parts[] = {
+    {"in-flight", die_with_work_in_flight}, {"between", die_between_calls}, {"aborts", abort_between_calls},
+    {"differs", differ},                    {"message", differ_in_a_message}, {"frees", free_and_allocate},
+    {"lacks", NULL},                        {"replays", replay_and_leave},
+    {"dies-in-graph", die_in_a_graph},      {"not-captured", capture_alone},
+};
+
+static int play(const char *name, const char *hex)
+{
+    struct side s;
+    ncclUniqueId id;
+
+    if (kl_bootstrap_id_parse(hex, &id)) return 1;
+    ncclResult_t rc = join(&s, &id, 1);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!strcmp(parts[i].name, name)) {
+            if (!parts[i].play) return rc == ncclSuccess || !strstr(ncclGetLastError(NULL), "rank 1");
+            return rc ? 1 : parts[i].play(&s);
+        }
+    return 1;
+}
+
+/* ---- the first process ---- */
+
+static pid_t start(const char *part, const ncclUniqueId *id)
+{
+    char hex[2 * NCCL_UNIQUE_ID_BYTES + 1];
+    pid_t child = fork();
+
+    if (child) return child;
+    kl_bootstrap_id_format(id, hex);
+    if (!strcmp(part, "lacks")) setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    execl("/proc/self/exe", "gpu_processes_test", part, hex, (char *)NULL);
+    _exit(99);
+}
+
+static void end(pid_t child, bool killed)
+{
+    int status;
+
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (killed)
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    else
+        assert_int_equal(status, 0);
+}
+
+static pid_t begin(struct side *s, const char *part)
+{
+    ncclUniqueId id;
+
+    assert_int_equal(ncclGetUniqueId(&id), ncclSuccess);
+    pid_t child = start(part, &id);
+    if (join(s, &id, 0)) fail_msg("%s", ncclGetLastError(NULL));
+    return child;
+}
+
+static void expect_text(ncclComm_t comm, const char *text)
+{
+    if (!strstr(ncclGetLastError(comm), text)) fail_msg("no \"%s\" in: %s", text, ncclGetLastError(comm));
+}
+
+/* Operations go on until the failure is known; then the next call names rank 1. */
+static void expect_failure(struct side *s)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    while (!rc) rc = reduce(s, COUNT);
+    expect_text(s->comm, "rank 1");
+    assert_int_equal(cu->cuStreamSynchronize(NULL), 0);
+}
+
+static void a_killed_process_is_named(void **state)
+{
+    struct side s;
+    pid_t child = begin(&s, "between");
+
+    (void)state;
+    assert_int_equal(good(&s), 0);
+    expect_failure(&s);
+    leave(&s, true);
+    end(child, true);
+}
+
+static void streams_do_not_wait_for_a_killed_process(void **state)
+{
+    struct side s;
+    pid_t child = begin(&s, "in-flight");
+
+    (void)state;
+    assert_int_equal(good(&s), 0);
+    assert_int_equal(reduce(&s, COUNT), ncclSuccess);
+    assert_int_equal(cu->cuStreamSynchronize(NULL), 0); /* ends when the death is known */
+    expect_failure(&s);
+    leave(&s, true);
+    end(child, true);
+}
+
+static void an_abort_is_named(void **state)
+{
+    struct side s;
+    pid_t child = begin(&s, "aborts");
+
+    (void)state;
+    assert_int_equal(good(&s), 0);
+    expect_failure(&s);
+    leave(&s, true);
+    end(child, false);
+}
+
+static void different_calls_are_named(void **state)
+{
+    struct side s;
+    pid_t child = begin(&s, "differs");
+
+    (void)state;
+    assert_int_equal(reduce(&s, COUNT), ncclInvalidUsage);
+    expect_text(s.comm, "rank 1 called AllReduce(1001 elements) as #1");
+    leave(&s, true);
+    end(child, false);
+}
+
+static void different_messages_are_named(void **state)
+{
+    struct side s;
+    pid_t child = begin(&s, "message");
+
+    (void)state;
+    assert_int_equal(ncclRecv(at(&s, 0), COUNT / 2, ncclFloat, 1, s.comm, NULL), ncclInvalidUsage);
+    expect_text(s.comm, "rank 1 sends 1000 float");
+    leave(&s, true);
+    end(child, false);
+}
+
+static void memory_may_be_freed_between_operations(void **state)
+{
+    struct side s;
+    pid_t child = begin(&s, "frees");
+
+    (void)state;
+    for (int i = 0; i < 6; i++) assert_int_equal(good(&s), 0);
+    leave(&s, false);
+    end(child, false);
+}
+
+static void memory_that_cannot_be_shared_is_refused(void **state)
+{
+    struct side s;
+    pid_t child = begin(&s, "between");
+    uint64_t base;
+    size_t bytes = 0;
+
+    (void)state;
+    assert_int_equal(good(&s), 0);
+    assert_int_equal(cu->cuMemGetAddressRange(&base, &bytes, s.memory), 0);
+    assert_int_equal(ncclAllReduce((void *)(uintptr_t)(s.memory + bytes - 8), at(&s, 0), COUNT, ncclFloat, ncclSum,
+                                   s.comm, NULL),
+                     ncclInvalidArgument);
+    expect_text(s.comm, "the allocation ends");
+    expect_failure(&s);
+    leave(&s, true);
+    end(child, true);
+}
+
+static void captured_operations_are_replayed(void **state)
+{
+    struct side s;
+    pid_t child = begin(&s, "replays");
+
+    (void)state;
+    assert_int_equal(replay(&s, 0), 0);
+    leave(&s, false);
+    end(child, false);
+}
+
+static void graphs_do_not_wait_for_a_killed_process(void **state)
+{
+    struct gpu_graphs graphs;
+    kl_cu_stream stream;
+    struct side s;
+    pid_t child = begin(&s, "dies-in-graph");
+
+    (void)state;
+    gpu_graphs_find(&graphs);
+    assert_int_equal(reduce(&s, COUNT), ncclSuccess);
+    assert_int_equal(cu->cuStreamCreateWithPriority(&stream, KL_CU_STREAM_NON_BLOCKING, 0), 0);
+    void *executable = capture(&graphs, &s, 0, stream);
+    assert_non_null(executable);
+    assert_int_equal(graphs.launch(executable, stream), 0);
+    assert_int_equal(cu->cuStreamSynchronize(stream), 0); /* ends when the death is known */
+    expect_failure(&s);
+    assert_int_equal(graphs.destroy(executable) | cu->cuStreamDestroy(stream), 0);
+    leave(&s, true);
+    end(child, true);
+}
+
+static void a_capture_of_one_process_is_named(void **state)
+{
+    struct gpu_graphs graphs;
+    kl_cu_stream stream;
+    void *graph;
+    struct side s;
+    pid_t child = begin(&s, "not-captured");
+
+    (void)state;
+    gpu_graphs_find(&graphs);
+    assert_int_equal(cu->cuStreamCreateWithPriority(&stream, KL_CU_STREAM_NON_BLOCKING, 0), 0);
+    assert_int_equal(graphs.begin(stream, 0), 0);
+    assert_int_equal(ncclAllReduce(at(&s, 0), at(&s, BYTES / 2), COUNT, ncclFloat, ncclSum, s.comm, stream),
+                     ncclInvalidUsage);
+    expect_text(s.comm, "the streams of ranks 0 and 1 capture different graphs, or one captures none");
+    (void)graphs.end(stream, &graph);
+    assert_int_equal(cu->cuStreamDestroy(stream), 0);
+    leave(&s, true);
+    end(child, false);
+}
+
+/* Both inits end, with the sentence of the rank that has no GPU. */
+static void a_rank_without_its_gpu_is_named(void **state)
+{
+    struct side s;
+    ncclUniqueId id;
+
+    (void)state;
+    assert_int_equal(ncclGetUniqueId(&id), ncclSuccess);
+    pid_t child = start("lacks", &id);
+    assert_int_not_equal(join(&s, &id, 0), ncclSuccess);
+    expect_text(NULL, "rank 1 (host ");
+    expect_text(NULL, "CUDA");
+    assert_int_equal(cu->cuMemFree(s.memory) | cu->cuMemFree(s.word), 0);
+    kl_cuda_leave(s.context);
+    end(child, false);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rank_without_its_gpu_is_named),
+        cmocka_unit_test(a_killed_process_is_named),
+        cmocka_unit_test(streams_do_not_wait_for_a_killed_process),
+        cmocka_unit_test(an_abort_is_named),
+        cmocka_unit_test(different_calls_are_named),
+        cmocka_unit_test(different_messages_are_named),
+        cmocka_unit_test(memory_may_be_freed_between_operations),
+        cmocka_unit_test(memory_that_cannot_be_shared_is_refused),
+        cmocka_unit_test(captured_operations_are_replayed),
+        cmocka_unit_test(graphs_do_not_wait_for_a_killed_process),
+        cmocka_unit_test(a_capture_of_one_process_is_named),
+    };
+    const struct kl_device_kind *kind;
+
+    alarm(kolo_test_hang_s());
+    setenv("KOLO_DEVICES", "cuda", 1);
+    if (argc == 3) return play(argv[1], argv[2]);
+    if (kl_cuda_driver(&cu) || kl_devices(&kind)) {
+        printf("skipped: %s\n", kl_error_text());
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
