@@ -335,7 +335,7 @@ static bool is_name(const char *line)
 static bool read_csv_row(struct reader *r, const char *line)
 {
     const bool headed = r->name_column >= 0;
-    size_t n, m = 0;
+    size_t n = 0, m = 0;
     const char *name = csv_cell(line, headed ? r->name_column : csv_name(line), &n),
                *index = csv_cell(line, headed && r->index_column >= 0 ? r->index_column : 0, &m);
     int gpu = r->listed;

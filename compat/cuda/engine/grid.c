@@ -353,8 +353,3 @@ int kl_engine_run(const struct kl_engine_launch *launch)
     __koloPending = pending;
     return rc;
 }
-
-bool kl_engine_inside(void)
-{
-    return kl_worker_here != NULL;
-}
