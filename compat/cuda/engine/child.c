@@ -1,45 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A block's launches wait in its worker until the block has ended, and run there one after the other: in all of its streams, which CUDA
  * allows. Launches into the tail stream wait in the grid until all blocks and their launches have ended. */
-#include "compat/cuda/engine/child.h"
 #include "compat/cuda/engine/grid.h"
 #include "compat/cuda/engine/worker.h"
 
 #include <stdlib.h>
 
 enum { DEPTH_MAX = 24, ERROR_INVALID = 1, ERROR_RESOURCES = 701, ERROR_DEPTH = 65 };
-
-void kl_children_add(struct kl_children *list, struct kl_child *child)
-{
-    child->next = NULL;
-    if (list->first)
-        list->last->next = child;
-    else
-        list->first = child;
-    list->last = child;
-}
-
-struct kl_child *kl_children_take(struct kl_children *list)
-{
-    struct kl_child *child = list->first;
-
-    if (child) list->first = child->next;
-    return child;
-}
-
-void kl_children_put_first(struct kl_children *list, struct kl_children *more)
-{
-    if (!more->first) return;
-    more->last->next = list->first;
-    if (!list->first) list->last = more->last;
-    list->first = more->first;
-    more->first = NULL;
-}
-
-void kl_children_drop(struct kl_children *list)
-{
-    for (struct kl_child *child; (child = kl_children_take(list));) free(child);
-}
 
 static int refuse(struct kl_worker *w, int error, const char *why)
 {

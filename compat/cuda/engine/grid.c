@@ -2,7 +2,7 @@
 /* The caller of kl_engine_run takes blocks itself, and helpers take blocks of whatever grids run: as many as there are cores, made when
  * they are needed, gone when for a while they are not. A cooperative grid has a thread for each block instead. */
 #include "compat/cuda/engine/grid.h"
-#include "compat/cuda/engine/child.h"
+#include "compat/cuda/engine/children.h"
 #include "compat/cuda/engine/fault.h"
 #include "compat/cuda/engine/variables.h"
 #include "compat/cuda/engine/worker.h"

@@ -5,7 +5,7 @@
 #ifndef KL_ENGINE_GRID_H
 #define KL_ENGINE_GRID_H
 
-#include "compat/cuda/engine/child.h"
+#include "compat/cuda/engine/children.h"
 #include "compat/cuda/engine/engine.h"
 
 #include <pthread.h>

@@ -11,7 +11,7 @@
 #ifndef KL_ENGINE_WORKER_H
 #define KL_ENGINE_WORKER_H
 
-#include "compat/cuda/engine/child.h"
+#include "compat/cuda/engine/children.h"
 #include "compat/cuda/engine/context.h"
 #include "compat/cuda/engine/engine.h"
 #include "compat/cuda/engine/stacks.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** child.h - grids that kernels launch, in the order of their launches. A list belongs to one thread, or is used under a lock. */
-#ifndef KL_ENGINE_CHILD_H
-#define KL_ENGINE_CHILD_H
+/** children.h - grids that kernels launch, in the order of their launches. A list belongs to one thread, or is used under a lock. */
+#ifndef KL_ENGINE_CHILDREN_H
+#define KL_ENGINE_CHILDREN_H
 
 #include "compat/cuda/engine/engine.h"
 
