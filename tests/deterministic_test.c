@@ -467,6 +467,6 @@ int main(int argc, char **argv)
 
     if (argc == 5) return process_main(argv);
     setenv("KOLO_DETERMINISTIC", "1", 1);
-    const int failed = KOLO_TEST_THREADS_ONLY ? 0 : cmocka_run_group_tests(of_processes, NULL, NULL);
-    return failed + cmocka_run_group_tests(in_one_process, NULL, NULL);
+    const int failed = cmocka_run_group_tests(in_one_process, NULL, NULL);
+    return KOLO_TEST_THREADS_ONLY ? failed : failed + cmocka_run_group_tests(of_processes, NULL, NULL);
 }
