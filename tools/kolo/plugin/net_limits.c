@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OPERATIONS = 200000, WARM_UP = 20000, ROOM_KB = 2048, THREADS = 4, ROUNDS = 200, DEATH_S = 15 };
+enum { OPERATIONS = 60000, WARM_UP = 10000, ROOM_KB = 2048, THREADS = 4, ROUNDS = 200, DEATH_S = 15 };
 
 /* ---- 10: leaks ---- */
 
