@@ -21,8 +21,8 @@ struct gpu_graphs {
 static inline void gpu_graphs_find(struct gpu_graphs *g)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW), *found;
-    static const char *const names[] = {"cuStreamBeginCapture_v2",    "cuStreamEndCapture", "cuGraphInstantiateWithFlags",
-                                        "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy"};
+    static const char *const names[] = {"cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags",
+                                        "cuGraphLaunch",           "cuGraphExecDestroy", "cuGraphDestroy"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         found = library ? dlsym(library, names[i]) : NULL;

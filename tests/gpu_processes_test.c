@@ -205,10 +205,16 @@ static const struct part {
     const char *name;
     int (*play)(struct side *s);
 } parts[] = {
-    {"in-flight", die_with_work_in_flight}, {"between", die_between_calls}, {"aborts", abort_between_calls},
-    {"differs", differ},                    {"message", differ_in_a_message}, {"frees", free_and_allocate},
-    {"lacks", NULL},                        {"replays", replay_and_leave},
-    {"dies-in-graph", die_in_a_graph},      {"not-captured", capture_alone},
+    {"in-flight", die_with_work_in_flight},
+    {"between", die_between_calls},
+    {"aborts", abort_between_calls},
+    {"differs", differ},
+    {"message", differ_in_a_message},
+    {"frees", free_and_allocate},
+    {"lacks", NULL},
+    {"replays", replay_and_leave},
+    {"dies-in-graph", die_in_a_graph},
+    {"not-captured", capture_alone},
 };
 
 static int play(const char *name, const char *hex)
@@ -359,9 +365,9 @@ static void memory_that_cannot_be_shared_is_refused(void **state)
     (void)state;
     assert_int_equal(good(&s), 0);
     assert_int_equal(cu->cuMemGetAddressRange(&base, &bytes, s.memory), 0);
-    assert_int_equal(ncclAllReduce((void *)(uintptr_t)(s.memory + bytes - 8), at(&s, 0), COUNT, ncclFloat, ncclSum,
-                                   s.comm, NULL),
-                     ncclInvalidArgument);
+    assert_int_equal(
+        ncclAllReduce((void *)(uintptr_t)(s.memory + bytes - 8), at(&s, 0), COUNT, ncclFloat, ncclSum, s.comm, NULL),
+        ncclInvalidArgument);
     expect_text(s.comm, "the allocation ends");
     expect_failure(&s);
     leave(&s, true);

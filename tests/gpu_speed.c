@@ -61,8 +61,8 @@ static void print_facts(void)
     static const struct {
         const char *name;
         int number;
-    } facts[] = {{"processors", 16},   {"l2_bytes", 38},     {"compute_major", 75}, {"compute_minor", 76},
-                 {"cooperative", 95},  {"flush", 98},        {"descriptors", 103},  {"gpudirect_rdma", 116},
+    } facts[] = {{"processors", 16},     {"l2_bytes", 38},    {"compute_major", 75}, {"compute_minor", 76},
+                 {"cooperative", 95},    {"flush", 98},       {"descriptors", 103},  {"gpudirect_rdma", 116},
                  {"memory_ops_64", 122}, {"ipc_events", 125}, {"multicast", 132},    {"mps", 133}};
     int (*get_name)(char *, int, int);
     char name[128] = "unknown";
@@ -75,7 +75,8 @@ static void print_facts(void)
         printf("%s%s %d", i ? ", " : "  ", facts[i].name, attribute(facts[i].number));
     printf("\n");
     if (!json) return;
-    fprintf(json, "{\"gpu\": \"%s\", \"stand_in\": %s, \"cuda\": %d", name, cu->stand_in ? "true" : "false", cu->version);
+    fprintf(json, "{\"gpu\": \"%s\", \"stand_in\": %s, \"cuda\": %d", name, cu->stand_in ? "true" : "false",
+            cu->version);
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
         fprintf(json, ", \"%s\": %d", facts[i].name, attribute(facts[i].number));
     fprintf(json, "}\n");
@@ -174,7 +175,7 @@ static const struct operation {
     ncclResult_t (*run)(int r, int n, size_t bytes);
     double (*moved)(int n), (*bus)(int n);
 } operations[] = {
-    {"all_reduce", all_reduce, both_ways, bus_all_reduce}, {"all_gather", all_gather, one_more, bus_part},
+    {"all_reduce", all_reduce, both_ways, bus_all_reduce},  {"all_gather", all_gather, one_more, bus_part},
     {"reduce_scatter", reduce_scatter, one_more, bus_part}, {"broadcast", broadcast, one_more, bus_whole},
     {"all_to_all", all_to_all, both_ways, bus_part},
 };
@@ -200,8 +201,8 @@ static void measure(const struct operation *o, int n, size_t bytes)
     synchronize();
     const double s = seconds_since(began) / rounds, rate = (double)bytes / s;
     const double of_limit = 100 * o->moved(n) * rate / copy_rate;
-    printf("%-15s %5d %11zu %11.1f %9.2f %9.2f %8.1f\n", o->name, n, bytes, s * 1e6, rate / 1e9,
-           rate * o->bus(n) / 1e9, of_limit);
+    printf("%-15s %5d %11zu %11.1f %9.2f %9.2f %8.1f\n", o->name, n, bytes, s * 1e6, rate / 1e9, rate * o->bus(n) / 1e9,
+           of_limit);
     if (!json) return;
     fprintf(json,
             "{\"operation\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"us\": %.1f, \"algbw\": %.3f, \"busbw\": %.3f, "

@@ -228,7 +228,7 @@ static const char *const mode_names[] = {"one thread", "threads", "processes", "
 struct job {
     int n, gpus;
     enum mode mode;
-    int from, to; /* ranks of this process */
+    int from, to;         /* ranks of this process */
     unsigned first, step; /* of the cases */
     ncclUniqueId id;
     struct rank rank[RANKS];
@@ -404,8 +404,8 @@ static void verify(struct rank *r, const struct tcase *c)
     fail_msg(
         "%d ranks on %d GPUs, %s: function %d type %s op %d count %zu offset %zu%s root %d: rank %d byte %zu is %02x, "
         "not %02x",
-        r->job->n, r->job->gpus, mode_names[r->job->mode], (int)c->func, kl_type_name(c->type), c->op,
-        c->count, c->offset, has_place(c) ? " in place" : "", c->root, r->rank, at, r->after[GUARD / 2 + at], want[at]);
+        r->job->n, r->job->gpus, mode_names[r->job->mode], (int)c->func, kl_type_name(c->type), c->op, c->count,
+        c->offset, has_place(c) ? " in place" : "", c->root, r->rank, at, r->after[GUARD / 2 + at], want[at]);
 }
 
 /* ---- jobs ---- */
@@ -504,8 +504,8 @@ static FILE *start_process(const struct job *j, int from, int to)
     assert_true(n > 0);
     program[n] = '\0';
     kl_bootstrap_id_format(&j->id, id);
-    snprintf(command, sizeof command, "exec '%s' %d %d %d %u %u %d %d %s", program, j->n, j->gpus, (int)j->mode, j->first,
-             j->step, from, to, id);
+    snprintf(command, sizeof command, "exec '%s' %d %d %d %u %u %d %d %s", program, j->n, j->gpus, (int)j->mode,
+             j->first, j->step, from, to, id);
     return popen(command, "r");
 }
 

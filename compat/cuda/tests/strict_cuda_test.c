@@ -83,7 +83,8 @@ static void *run_blocks(void *nothing)
     for (int i = 0; i < ROUNDS; i++) {
         kl_cuda_strict_enter_block(0, 1024, 3000);
         int now = ++inside, seen = most;
-        while (now > seen && !__atomic_compare_exchange_n(&most, &seen, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        while (now > seen &&
+               !__atomic_compare_exchange_n(&most, &seen, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
         }
         sched_yield();
         inside--;

@@ -354,7 +354,8 @@ static void list_missing(const struct kl_gpu_team *team, const struct kl_gpu_cal
         return;
     }
     for (int r = 0; r < team->nranks && used + 16 < size; r++)
-        if (kl_gpu_is_far(team, r) ? !kl_gpu_far_has_come(team, r) : !team->first[r]) used += (size_t)snprintf(text + used, size - used, "%s%d", used ? ", " : "", r);
+        if (kl_gpu_is_far(team, r) ? !kl_gpu_far_has_come(team, r) : !team->first[r])
+            used += (size_t)snprintf(text + used, size - used, "%s%d", used ? ", " : "", r);
 }
 
 static const struct kl_task *first_waiting(const struct kl_gpu_team *team, const struct kl_gpu_call *call)

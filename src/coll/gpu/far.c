@@ -25,7 +25,8 @@ size_t kl_gpu_far_bytes(int nranks)
 {
     const size_t n = (size_t)nranks;
 
-    return PAGE + word_bytes(nranks) + n * KL_GPU_CARDS * sizeof(struct kl_gpu_card) + n * n * sizeof(struct kl_gpu_mail);
+    return PAGE + word_bytes(nranks) + n * KL_GPU_CARDS * sizeof(struct kl_gpu_card) +
+           n * n * sizeof(struct kl_gpu_mail);
 }
 
 /* Numbers that count up: of processes that have arrived, of workers that are done, of messages. */
@@ -69,8 +70,8 @@ ncclResult_t kl_gpu_far_message_word(const struct kl_gpu_team *team, int from, i
     if (!team->capture) return ncclSuccess;
     if (far->sent[from] == KL_GPU_CAPTURED_MESSAGES)
         return KL_FAIL(ncclInvalidUsage,
-                       "rank %d: streams have captured %d messages to other processes, the most of a communicator", from,
-                       KL_GPU_CAPTURED_MESSAGES);
+                       "rank %d: streams have captured %d messages to other processes, the most of a communicator",
+                       from, KL_GPU_CAPTURED_MESSAGES);
     *word = first_captured(far) + KL_GPU_CAPTURED_WORDS + 2 * (from * KL_GPU_CAPTURED_MESSAGES + far->sent[from]);
     return ncclSuccess;
 }
@@ -264,8 +265,9 @@ static ncclResult_t open_import(struct kl_gpu_team *team, const struct kl_gpu_wo
                        KL_GPU_IMPORTS);
     int rc = map_memory(w->context->driver, t, &at);
     if (rc)
-        return KL_FAIL(ncclUnhandledCudaError, "memory of rank %d, for device %d: cuIpcOpenMemHandle failed with %s (%d)",
-                       rank, w->context->device, kl_cuda_error_name(w->context->driver, rc), rc);
+        return KL_FAIL(ncclUnhandledCudaError,
+                       "memory of rank %d, for device %d: cuIpcOpenMemHandle failed with %s (%d)", rank,
+                       w->context->device, kl_cuda_error_name(w->context->driver, rc), rc);
     *m = (struct kl_gpu_import){
         .worker = w, .process = team->far->process[rank], .base = t->base, .id = t->id, .at = at};
     *out = m;

@@ -70,15 +70,15 @@ struct kl_gpu_far {
     uint64_t word_at;       /* as the GPUs do */
     struct kl_gpu_card *card;
     struct kl_gpu_mail *mail;
-    uint64_t number; /* of collectives that were submitted */
-    bool published;  /* the next one's cards */
-    int captured;    /* words of captured collectives in use */
+    uint64_t number;        /* of collectives that were submitted */
+    bool published;         /* the next one's cards */
+    int captured;           /* words of captured collectives in use */
     int sent[KL_JOB_RANKS]; /* by rank: captured messages */
     struct kl_gpu_import import[KL_GPU_IMPORTS];
-    int next_import;             /* to be replaced */
-    struct kl_task *task;        /* by rank: of other processes' ranks, for the GPU that is looked at */
-    struct kl_redop *redop;      /* by rank */
-    struct kl_gpu_op *op;        /* by rank */
+    int next_import;                 /* to be replaced */
+    struct kl_task *task;            /* by rank: of other processes' ranks, for the GPU that is looked at */
+    struct kl_redop *redop;          /* by rank */
+    struct kl_gpu_op *op;            /* by rank */
     const struct kl_gpu_card **told; /* by rank: the card of the collective that is being submitted */
 };
 

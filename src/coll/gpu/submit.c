@@ -135,7 +135,8 @@ static ncclResult_t check_capture(struct kl_gpu_team *team, struct kl_gpu_op *co
         if (call && call->capture != first->capture) return capture_differs(first->rank, call->rank);
     }
     for (int r = 0; r < n; r++)
-        if (!op[r]->call && team->far->told[r]->captured != (first->capture != 0)) return capture_differs(first->rank, r);
+        if (!op[r]->call && team->far->told[r]->captured != (first->capture != 0))
+            return capture_differs(first->rank, r);
     begin_capture(team, first->capture);
     return ncclSuccess;
 }
@@ -239,8 +240,7 @@ static ncclResult_t await_processes(struct kl_gpu_team *team, struct kl_gpu_op *
     struct kl_gpu_worker *seat = &team->worker[team->seat];
 
     for (int i = 0; i < team->nworkers; i++)
-        if (team->works >> i & 1 && !team->worker[i].submits)
-            KL_TRY(kl_gpu_far_await_done(team, seat, i));
+        if (team->works >> i & 1 && !team->worker[i].submits) KL_TRY(kl_gpu_far_await_done(team, seat, i));
     return record_end(team, seat, op, team->nranks);
 }
 

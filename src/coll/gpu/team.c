@@ -82,8 +82,7 @@ static ncclResult_t find_worker(struct kl_gpu_team *team, const struct kl_gpu_pl
     while (i < team->nworkers && memcmp(team->worker[i].uuid, place->uuid, KL_GPU_UUID) != 0) i++;
     *found = i;
     if (i < team->nworkers) return ncclSuccess;
-    if (i == KL_CUDA_DEVICES)
-        return KL_FAIL(ncclInvalidUsage, "ranks are on more than %d GPUs", KL_CUDA_DEVICES);
+    if (i == KL_CUDA_DEVICES) return KL_FAIL(ncclInvalidUsage, "ranks are on more than %d GPUs", KL_CUDA_DEVICES);
     memcpy(team->worker[i].uuid, place->uuid, KL_GPU_UUID);
     team->worker[i].submits = place->device >= 0;
     team->nworkers++;

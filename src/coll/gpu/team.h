@@ -43,7 +43,7 @@ struct kl_gpu_worker {
 /** An operation of a rank; until it is submitted it is linked into the team. */
 struct kl_gpu_op {
     const struct kl_task *task;
-    kl_cu_stream stream; /* the program's */
+    kl_cu_stream stream;      /* the program's */
     struct kl_gpu_call *call; /* NULL: another process's */
     struct kl_gpu_op *next;
     uint64_t posted; /* a message to another process: its number among those of the pair, once posted */

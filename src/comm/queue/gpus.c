@@ -6,7 +6,7 @@
 #include "coll/gpu/far.h"
 #include "coll/gpu/team.h"
 #include "comm/queue/record.h"
-#include "comm/setup/together.h"
+#include "comm/together.h"
 #include "device/host/wait.h"
 #include "transport/tags.h"
 
@@ -75,7 +75,8 @@ static ncclResult_t get_arena(ncclComm_t comm)
 
 static void drop_arena(struct kl_process_shared *shared, bool in_use)
 {
-    if (shared->gpus_arena && !in_use) kl_arena_fini(shared->gpus_arena); /* else streams may still wait for its words */
+    if (shared->gpus_arena && !in_use)
+        kl_arena_fini(shared->gpus_arena); /* else streams may still wait for its words */
     free(shared->gpus_arena);
     free(shared->gpus_leaders);
     shared->gpus_arena = NULL;
