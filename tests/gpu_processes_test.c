@@ -173,6 +173,7 @@ static int free_and_allocate(struct side *s)
 {
     for (int i = 0; i < 6; i++) {
         if (cu->cuMemFree(s->memory) || cu->cuMemAlloc(&s->memory, (size_t)BYTES << i % 3)) return 1;
+        set(s, (float)i);
         if (good(s)) return 1;
     }
     return ncclCommDestroy(s->comm);
@@ -350,7 +351,11 @@ static void memory_may_be_freed_between_operations(void **state)
     pid_t child = begin(&s, "frees");
 
     (void)state;
-    for (int i = 0; i < 6; i++) assert_int_equal(good(&s), 0);
+    for (int i = 0; i < 6; i++) {
+        set(&s, 10);
+        assert_int_equal(good(&s), 0);
+        assert_true(is_set(&s, BYTES / 2, (float)(10 + i)));
+    }
     leave(&s, false);
     end(child, false);
 }

@@ -20,7 +20,7 @@ struct kl_peer {
     int32_t pid;      /* for texts only: it means nothing across pid namespaces */
     int32_t replica;  /* k: the k-th further rank on the same device of the same host */
     int32_t kind;     /* of its device, its place in kl_device_kinds */
-    int32_t lacks;    /* 1: it cannot use its device; its sentence follows (comm/setup/together.h) */
+    int32_t lacks;    /* 1: it cannot use its device; its sentence follows (comm/together.h) */
     uint64_t host;    /* equal on ranks that share a machine (or an emulated host) */
     uint64_t fabric;  /* equal on ranks of hosts in one NVLink domain */
     uint64_t machine; /* equal on ranks that share a machine and its cores, whatever hosts it emulates */

@@ -454,8 +454,7 @@ ncclResult_t kl_gpu_far_await_done(const struct kl_gpu_team *team, const struct 
     return kl_gpu_far_await(team, w, word, far->number + 1);
 }
 
-/* Waits are for numbers that were submitted, so a number far beyond ends them; what a living process writes later ends
- * its own. */
+/* Waits are for numbers that were submitted, so a number far beyond ends them; a living process may still write its own. */
 void kl_gpu_far_release(struct kl_gpu_far *far)
 {
     const uint32_t beyond = (uint32_t)far->number + RELEASED;

@@ -6,7 +6,7 @@
 #include "coll/gpu/far.h"
 #include "coll/gpu/team.h"
 #include "comm/queue/record.h"
-#include "comm/setup/together.h"
+#include "comm/together.h"
 #include "device/host/wait.h"
 #include "transport/tags.h"
 

@@ -8,7 +8,7 @@
 #include "coll/gpu/names.h"
 #include "comm/setup/devices.h"
 #include "comm/setup/settings.h"
-#include "comm/setup/together.h"
+#include "comm/together.h"
 #include "device/cuda/context.h"
 #include "device/host/wait.h"
 #include "device/host/executor.h"

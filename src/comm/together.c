@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "comm/setup/together.h"
+#include "comm/together.h"
 
 #include "os/hostinfo.h"
 

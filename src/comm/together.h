@@ -6,8 +6,8 @@
  *          lowest rank that failed.
  * Threads: the rank's own; it waits for all ranks.
  */
-#ifndef KL_COMM_SETUP_TOGETHER_H
-#define KL_COMM_SETUP_TOGETHER_H
+#ifndef KL_COMM_TOGETHER_H
+#define KL_COMM_TOGETHER_H
 
 #include "comm/comm.h"
 
