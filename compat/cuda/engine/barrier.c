@@ -85,7 +85,8 @@ int __koloBarrier(unsigned id, unsigned count, int kind, int predicate, const ch
     if (!w) return predicate != 0;
     b = &w->barrier[id % KL_GRID_BARRIER];
     arrive(w, b, count, predicate);
-    if (kind == KOLO_BARRIER_PLAIN && !complete(w, b)) { /* the common case has no frame of its own on the stack that is left */
+    if (kind == KOLO_BARRIER_PLAIN &&
+        !complete(w, b)) { /* the common case has no frame of its own on the stack that is left */
         join(w, b);
         return kl_block_wait(w, KL_WAIT_BARRIER, file, line);
     }

@@ -54,8 +54,7 @@ static void widen(float *to, size_t to_ld, const uint16_t *from, size_t ld, size
 {
     for (size_t j = 0; j < columns; j++)
         for (size_t i = 0; i < rows; i++)
-            to[j * to_ld + i] =
-                type == CUDA_R_16F ? kl_f16_decode(from[j * ld + i]) : kl_bf16_decode(from[j * ld + i]);
+            to[j * to_ld + i] = type == CUDA_R_16F ? kl_f16_decode(from[j * ld + i]) : kl_bf16_decode(from[j * ld + i]);
 }
 
 static void narrow(uint16_t *to, size_t ld, const float *from, size_t rows, size_t columns, cudaDataType type)
@@ -116,7 +115,8 @@ static size_t bytes_of(cudaDataType type)
 static const void *element(const struct kl_cublas_gemm *g, const void *base, size_t which, long long stride,
                            size_t bytes)
 {
-    return g->arrays ? ((const void *const *)base)[which] : (const char *)base + (long long)which * stride * (long long)bytes;
+    return g->arrays ? ((const void *const *)base)[which]
+                     : (const char *)base + (long long)which * stride * (long long)bytes;
 }
 
 static size_t tiles(const struct kl_cublas_gemm *g)

@@ -105,10 +105,10 @@ static cublasStatus_t ger(cublasHandle_t handle, struct outer o, const void *alp
     return kl_cublas_launch(handle, &kl_kernel_cublas_ger, 1, &o, false);
 }
 
-#define GEMV_OF(L, element)                                                                                              \
-    KL_CUBLAS_EXPORT cublasStatus_t cublas##L##gemv_v2(cublasHandle_t handle, cublasOperation_t trans, int m, int n,   \
-                                                       const element *alpha, const element *A, int lda, const element *x,       \
-                                                       int incx, const element *beta, element *y, int incy)                  \
+#define GEMV_OF(L, element)                                                                                            \
+    KL_CUBLAS_EXPORT cublasStatus_t cublas##L##gemv_v2(                                                                \
+        cublasHandle_t handle, cublasOperation_t trans, int m, int n, const element *alpha, const element *A, int lda, \
+        const element *x, int incx, const element *beta, element *y, int incy)                                         \
     {                                                                                                                  \
         return gemv(handle,                                                                                            \
                     (struct product){.type = KL_CUBLAS_##L,                                                            \

@@ -5,14 +5,24 @@
 #define SHAPE                                                                                                          \
     .trans_a = transa, .trans_b = transb, .m = m, .n = n, .k = k, .a = A, .b = B, .c = (void *)(uintptr_t)C,           \
     .lda = lda, .ldb = ldb, .ldc = ldc
-#define STRIDES .stride_a = strideA, .stride_b = strideB, .stride_c = strideC, .batch = batch
-#define TYPE(data, in)                                                                                                 \
-    .type = data, .type_c = data, .sum = in
+#define STRIDES        .stride_a = strideA, .stride_b = strideB, .stride_c = strideC, .batch = batch
+#define TYPE(data, in) .type = data, .type_c = data, .sum = in
 
 /* fp16, whose type is one of C++ (cuda_fp16.h). */
-KL_CUBLAS_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k, const uint16_t *alpha, const uint16_t *A, int lda, const uint16_t *B, int ldb, const uint16_t *beta, uint16_t *C, int ldc);
-KL_CUBLAS_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k, const uint16_t *alpha, const uint16_t *const A[], int lda, const uint16_t *const B[], int ldb, const uint16_t *beta, uint16_t *const C[], int ldc, int batch);
-KL_CUBLAS_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k, const uint16_t *alpha, const uint16_t *A, int lda, long long strideA, const uint16_t *B, int ldb, long long strideB, const uint16_t *beta, uint16_t *C, int ldc, long long strideC, int batch);
+KL_CUBLAS_EXPORT cublasStatus_t cublasHgemm(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+                                            int m, int n, int k, const uint16_t *alpha, const uint16_t *A, int lda,
+                                            const uint16_t *B, int ldb, const uint16_t *beta, uint16_t *C, int ldc);
+KL_CUBLAS_EXPORT cublasStatus_t cublasHgemmBatched(cublasHandle_t handle, cublasOperation_t transa,
+                                                   cublasOperation_t transb, int m, int n, int k, const uint16_t *alpha,
+                                                   const uint16_t *const A[], int lda, const uint16_t *const B[],
+                                                   int ldb, const uint16_t *beta, uint16_t *const C[], int ldc,
+                                                   int batch);
+KL_CUBLAS_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transa,
+                                                          cublasOperation_t transb, int m, int n, int k,
+                                                          const uint16_t *alpha, const uint16_t *A, int lda,
+                                                          long long strideA, const uint16_t *B, int ldb,
+                                                          long long strideB, const uint16_t *beta, uint16_t *C, int ldc,
+                                                          long long strideC, int batch);
 
 #define GEMM_OF(L, suffix, type, data, in, half)                                                                       \
     KL_CUBLAS_EXPORT cublasStatus_t cublas##L##gemm##suffix(                                                           \
@@ -28,8 +38,7 @@ KL_CUBLAS_EXPORT cublasStatus_t cublasHgemmStridedBatched(cublasHandle_t handle,
         const type *alpha, const type *const A[], int lda, const type *const B[], int ldb, const type *beta,           \
         type *const C[], int ldc, int batch)                                                                           \
     {                                                                                                                  \
-        struct kl_cublas_gemm g = {                                                                                    \
-            SHAPE, .batch = batch, .arrays = true, TYPE(data, in), .half_scalars = half};                              \
+        struct kl_cublas_gemm g = {SHAPE, .batch = batch, .arrays = true, TYPE(data, in), .half_scalars = half};       \
         return kl_cublas_gemm(handle, &g, alpha, beta);                                                                \
     }                                                                                                                  \
     KL_CUBLAS_ENTRY(cublas##L##gemmBatched);                                                                           \
@@ -103,7 +112,11 @@ static cublasStatus_t with_types(cublasHandle_t handle, struct kl_cublas_gemm *g
     return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-KL_CUBLAS_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int ldb, const void *beta, void *C, cudaDataType Ctype, int ldc, cublasComputeType_t computeType, cublasGemmAlgo_t algo)
+KL_CUBLAS_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+                                             int m, int n, int k, const void *alpha, const void *A, cudaDataType Atype,
+                                             int lda, const void *B, cudaDataType Btype, int ldb, const void *beta,
+                                             void *C, cudaDataType Ctype, int ldc, cublasComputeType_t computeType,
+                                             cublasGemmAlgo_t algo)
 {
     struct kl_cublas_gemm g = {SHAPE, .batch = 1};
 
@@ -111,7 +124,12 @@ KL_CUBLAS_EXPORT cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperat
     return with_types(handle, &g, Atype, Btype, Ctype, computeType, alpha, beta);
 }
 
-KL_CUBLAS_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *const A[], cudaDataType Atype, int lda, const void *const B[], cudaDataType Btype, int ldb, const void *beta, void *const C[], cudaDataType Ctype, int ldc, int batch, cublasComputeType_t computeType, cublasGemmAlgo_t algo)
+KL_CUBLAS_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t transa,
+                                                    cublasOperation_t transb, int m, int n, int k, const void *alpha,
+                                                    const void *const A[], cudaDataType Atype, int lda,
+                                                    const void *const B[], cudaDataType Btype, int ldb,
+                                                    const void *beta, void *const C[], cudaDataType Ctype, int ldc,
+                                                    int batch, cublasComputeType_t computeType, cublasGemmAlgo_t algo)
 {
     struct kl_cublas_gemm g = {SHAPE, .batch = batch, .arrays = true};
 
@@ -119,7 +137,11 @@ KL_CUBLAS_EXPORT cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cubla
     return with_types(handle, &g, Atype, Btype, Ctype, computeType, alpha, beta);
 }
 
-KL_CUBLAS_EXPORT cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k, const void *alpha, const void *A, cudaDataType Atype, int lda, long long strideA, const void *B, cudaDataType Btype, int ldb, long long strideB, const void *beta, void *C, cudaDataType Ctype, int ldc, long long strideC, int batch, cublasComputeType_t computeType, cublasGemmAlgo_t algo)
+KL_CUBLAS_EXPORT cublasStatus_t cublasGemmStridedBatchedEx(
+    cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k, const void *alpha,
+    const void *A, cudaDataType Atype, int lda, long long strideA, const void *B, cudaDataType Btype, int ldb,
+    long long strideB, const void *beta, void *C, cudaDataType Ctype, int ldc, long long strideC, int batch,
+    cublasComputeType_t computeType, cublasGemmAlgo_t algo)
 {
     struct kl_cublas_gemm g = {SHAPE, STRIDES};
 

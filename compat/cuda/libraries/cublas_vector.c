@@ -192,7 +192,7 @@ static void dot(const struct work *w)
 static void run(const struct work *w, unsigned block, unsigned blocks)
 {
     static void (*const functions[])(const struct work *) = {
-        [AXPY] = axpy, [COPY] = copy, [SWAP] = swap,       [SCALE] = scale,       [SCALE_REAL] = scale,   [NORM] = norm,
+        [AXPY] = axpy, [COPY] = copy, [SWAP] = swap,       [SCALE] = scale,       [SCALE_REAL] = scale,  [NORM] = norm,
         [SUM] = sum,   [DOT] = dot,   [LARGEST] = largest, [SMALLEST] = smallest, [DOT_CONJUGATE] = dot,
     };
 
@@ -267,9 +267,9 @@ static cublasStatus_t launch(cublasHandle_t handle, struct work w, const void *a
     KL_CUBLAS_EXPORT cublasStatus_t cublas##L##name##_v2(cublasHandle_t handle, int n, const type *x, int incx,        \
                                                          const type *y, int incy, type *result)                        \
     {                                                                                                                  \
-        return launch(                                                                                                 \
-            handle,                                                                                                    \
-            (struct work){operation, KL_CUBLAS_##L, n, {0}, x, incx, (void *)(uintptr_t)y, incy, result}, NULL);       \
+        return launch(handle,                                                                                          \
+                      (struct work){operation, KL_CUBLAS_##L, n, {0}, x, incx, (void *)(uintptr_t)y, incy, result},    \
+                      NULL);                                                                                           \
     }                                                                                                                  \
     KL_CUBLAS_ENTRY(cublas##L##name##_v2);
 

@@ -97,7 +97,7 @@ EXPORT curandStatus_t curandSetGeneratorOrdering(curandGenerator_t generator, cu
     if (!generator) return CURAND_STATUS_NOT_INITIALIZED;
     if (order == CURAND_ORDERING_QUASI_DEFAULT) return CURAND_STATUS_TYPE_ERROR;
     return order >= CURAND_ORDERING_PSEUDO_BEST && order <= CURAND_ORDERING_PSEUDO_DYNAMIC ? CURAND_STATUS_SUCCESS
-                                                                                         : CURAND_STATUS_OUT_OF_RANGE;
+                                                                                           : CURAND_STATUS_OUT_OF_RANGE;
 }
 
 EXPORT curandStatus_t curandGenerateSeeds(curandGenerator_t generator)
@@ -166,6 +166,7 @@ EXPORT curandStatus_t curandGenerateLogNormalDouble(curandGenerator_t generator,
 
 EXPORT curandStatus_t curandGeneratePoisson(curandGenerator_t generator, unsigned int *output, size_t n, double lambda)
 {
-    if (!(lambda > 0 && lambda <= 400000)) return generator ? CURAND_STATUS_OUT_OF_RANGE : CURAND_STATUS_NOT_INITIALIZED;
+    if (!(lambda > 0 && lambda <= 400000))
+        return generator ? CURAND_STATUS_OUT_OF_RANGE : CURAND_STATUS_NOT_INITIALIZED;
     return generate(generator, KL_CURAND_POISSON, output, n, lambda, 0);
 }

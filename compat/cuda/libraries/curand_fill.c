@@ -183,8 +183,7 @@ static void fill_philox(const struct filling *f, unsigned block, unsigned blocks
 
     kolo_philox_init(&lane.philox, f->state->seed, 0, f->state->position + first * draws(f->kind));
     for (size_t i = first; i < end; i++) {
-        if (f->kind == KL_CURAND_POISSON)
-            kolo_philox_init(&lane.philox, f->state->seed, 1 + f->state->position + i, 0);
+        if (f->kind == KL_CURAND_POISSON) kolo_philox_init(&lane.philox, f->state->seed, 1 + f->state->position + i, 0);
         put_unit(f, &lane, i);
     }
 }

@@ -90,7 +90,8 @@ static inline void kolo_xorwow_skip_subsequences(struct curandStateXORWOW *s, un
 static inline void kolo_xorwow_init(struct curandStateXORWOW *s, unsigned long long seed,
                                     unsigned long long subsequence, unsigned long long offset)
 {
-    uint32_t low = ((uint32_t)seed ^ 0xaad26b49u) * 1099087573u, high = ((uint32_t)(seed >> 32) ^ 0xf7dcefddu) * 2591861531u;
+    uint32_t low = ((uint32_t)seed ^ 0xaad26b49u) * 1099087573u,
+             high = ((uint32_t)(seed >> 32) ^ 0xf7dcefddu) * 2591861531u;
 
     s->d = 6615241u + high + low;
     s->v[0] = 123456789u + low;
@@ -246,8 +247,12 @@ static inline void kolo_mrg_skip(struct curandStateMRG32k3a *s, unsigned long lo
 /* Subsequences of 2^76 numbers. */
 static inline void kolo_mrg_skip_subsequences(struct curandStateMRG32k3a *s, unsigned long long n)
 {
-    static const uint32_t a1[3][3] = {{82758667u, 1871391091u, 4127413238u}, {3672831523u, 69195019u, 1871391091u}, {3672091415u, 3528743235u, 69195019u}};
-    static const uint32_t a2[3][3] = {{1511326704u, 3759209742u, 1610795712u}, {4292754251u, 1511326704u, 3889917532u}, {3859662829u, 4292754251u, 3708466080u}};
+    static const uint32_t a1[3][3] = {{82758667u, 1871391091u, 4127413238u},
+                                      {3672831523u, 69195019u, 1871391091u},
+                                      {3672091415u, 3528743235u, 69195019u}};
+    static const uint32_t a2[3][3] = {{1511326704u, 3759209742u, 1610795712u},
+                                      {4292754251u, 1511326704u, 3889917532u},
+                                      {3859662829u, 4292754251u, 3708466080u}};
 
     kolo_mrg_apply(a1, s->s1, KOLO_MRG_M1, n & ((1ull << 51) - 1));
     kolo_mrg_apply(a2, s->s2, KOLO_MRG_M2, n & ((1ull << 51) - 1));
@@ -256,8 +261,12 @@ static inline void kolo_mrg_skip_subsequences(struct curandStateMRG32k3a *s, uns
 /* Sequences of 2^127 numbers. */
 static inline void kolo_mrg_skip_sequences(struct curandStateMRG32k3a *s, unsigned long long n)
 {
-    static const uint32_t a1[3][3] = {{2427906178u, 3580155704u, 949770784u}, {226153695u, 1230515664u, 3580155704u}, {1988835001u, 986791581u, 1230515664u}};
-    static const uint32_t a2[3][3] = {{1464411153u, 277697599u, 1610723613u}, {32183930u, 1464411153u, 1022607788u}, {2824425944u, 32183930u, 2093834863u}};
+    static const uint32_t a1[3][3] = {{2427906178u, 3580155704u, 949770784u},
+                                      {226153695u, 1230515664u, 3580155704u},
+                                      {1988835001u, 986791581u, 1230515664u}};
+    static const uint32_t a2[3][3] = {{1464411153u, 277697599u, 1610723613u},
+                                      {32183930u, 1464411153u, 1022607788u},
+                                      {2824425944u, 32183930u, 2093834863u}};
 
     kolo_mrg_apply(a1, s->s1, KOLO_MRG_M1, n);
     kolo_mrg_apply(a2, s->s2, KOLO_MRG_M2, n);

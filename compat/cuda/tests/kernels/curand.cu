@@ -61,7 +61,8 @@ static const struct {
     {7, 0, 1000000007, 292523037u, 3068009759u, 1852345729u},
 };
 
-template <class State> static unsigned first(unsigned long long seed, unsigned long long subsequence, unsigned long long offset)
+template <class State>
+static unsigned first(unsigned long long seed, unsigned long long subsequence, unsigned long long offset)
 {
     unsigned *out = managed<unsigned>(1), value;
 
