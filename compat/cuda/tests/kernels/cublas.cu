@@ -139,7 +139,7 @@ template <class T> static void products(cublasHandle_t handle)
 {
     using U = typename cuda_type<T>::type;
     const cublasOperation_t ops[] = {CUBLAS_OP_N, CUBLAS_OP_T, CUBLAS_OP_C};
-    const int sizes[][3] = {{1, 1, 1}, {7, 5, 3}, {33, 130, 20}, {130, 300, 100}};
+    const int sizes[][3] = {{1, 1, 1}, {7, 5, 3}, {33, 130, 20}, {100, 130, 90}};
     T alpha = number<T>(3), beta = number<T>(8);
 
     for (auto &size : sizes)
