@@ -11,7 +11,7 @@ typedef float2 cuFloatComplex;
 typedef double2 cuDoubleComplex;
 typedef cuFloatComplex cuComplex;
 
-#define KOLO_CUDA_COMPLEX(type, number, suffix, root)                                                                  \
+#define KOLO_CUDA_COMPLEX(type, number, suffix)                                                                        \
     static inline type make_cu##suffix(number x, number y)                                                             \
     {                                                                                                                  \
         type z;                                                                                                        \
@@ -19,8 +19,8 @@ typedef cuFloatComplex cuComplex;
         z.y = y;                                                                                                       \
         return z;                                                                                                      \
     }
-KOLO_CUDA_COMPLEX(cuFloatComplex, float, FloatComplex, sqrtf)
-KOLO_CUDA_COMPLEX(cuDoubleComplex, double, DoubleComplex, sqrt)
+KOLO_CUDA_COMPLEX(cuFloatComplex, float, FloatComplex)
+KOLO_CUDA_COMPLEX(cuDoubleComplex, double, DoubleComplex)
 #undef KOLO_CUDA_COMPLEX
 
 static inline cuComplex make_cuComplex(float x, float y)

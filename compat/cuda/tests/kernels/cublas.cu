@@ -62,7 +62,8 @@ template <class T> struct product {
     int m, n, k, lda, ldb, ldc;
 
     product(cublasOperation_t a, cublasOperation_t b, int rows, int columns, int inner)
-        : ta(a), tb(b), m(rows), n(columns), k(inner), lda((a ? inner : rows) + 1), ldb((b ? columns : inner) + 2), ldc(rows + 3)
+        : ta(a), tb(b), m(rows), n(columns), k(inner), lda((a ? inner : rows) + 1), ldb((b ? columns : inner) + 2),
+          ldc(rows + 3)
     {
     }
     size_t bytes_a() const
@@ -138,7 +139,7 @@ template <class T> static void products(cublasHandle_t handle)
 {
     using U = typename cuda_type<T>::type;
     const cublasOperation_t ops[] = {CUBLAS_OP_N, CUBLAS_OP_T, CUBLAS_OP_C};
-    const int sizes[][3] = {{1, 1, 1}, {7, 5, 3}, {33, 130, 20}, {64, 200, 65}};
+    const int sizes[][3] = {{1, 1, 1}, {7, 5, 3}, {33, 130, 20}, {100, 130, 90}};
     T alpha = number<T>(3), beta = number<T>(8);
 
     for (auto &size : sizes)
@@ -148,7 +149,8 @@ template <class T> static void products(cublasHandle_t handle)
                 T *a = numbers<T>(p.bytes_a(), 1), *b = numbers<T>(p.bytes_b(), 500), *c = numbers<T>(p.bytes_c(), 900),
                   *before = numbers<T>(p.bytes_c(), 900);
 
-                BLAS(gemm(U(), handle, ta, tb, p.m, p.n, p.k, of(&alpha), of(a), p.lda, of(b), p.ldb, of(&beta), of(c), p.ldc));
+                BLAS(gemm(U(), handle, ta, tb, p.m, p.n, p.k, of(&alpha), of(a), p.lda, of(b), p.ldb, of(&beta), of(c),
+                          p.ldc));
                 CUDA(cudaDeviceSynchronize());
                 EXPECT(p.right(a, b, before, c, alpha, beta));
                 CUDA(cudaFree(a));
@@ -172,7 +174,8 @@ template <class T> static void batches(cublasHandle_t handle)
         bs[i] = of(b + (BATCH - 1 - i) * p.bytes_b());
         cs[i] = of(c + i * p.bytes_c());
     }
-    BLAS(gemm_batched(U(), handle, p.ta, p.tb, p.m, p.n, p.k, of(&alpha), as, p.lda, bs, p.ldb, of(&beta), cs, p.ldc, (int)BATCH));
+    BLAS(gemm_batched(U(), handle, p.ta, p.tb, p.m, p.n, p.k, of(&alpha), as, p.lda, bs, p.ldb, of(&beta), cs, p.ldc,
+                      (int)BATCH));
     CUDA(cudaDeviceSynchronize());
     for (int i = 0; i < BATCH; i++)
         EXPECT(p.right(a + i * p.bytes_a(), b + (BATCH - 1 - i) * p.bytes_b(), before + i * p.bytes_c(),
@@ -191,8 +194,8 @@ template <class T> static void vectors(cublasHandle_t handle)
 {
     enum { N = 37 };
     using U = typename cuda_type<T>::type;
-    T *x = numbers<T>(2 * N, 1), *y = numbers<T>(3 * N, 70), *old_x = numbers<T>(2 * N, 1), *old_y = numbers<T>(3 * N, 70),
-      alpha = 3, beta = 2;
+    T *x = numbers<T>(2 * N, 1), *y = numbers<T>(3 * N, 70), *old_x = numbers<T>(2 * N, 1),
+      *old_y = numbers<T>(3 * N, 70), alpha = 3, beta = 2;
 
     BLAS(axpy(U(), handle, (int)N, of(&alpha), of(x), 2, of(y), 3));
     CUDA(cudaDeviceSynchronize());
@@ -224,7 +227,8 @@ template <class T> static void vectors(cublasHandle_t handle)
 static void results(cublasHandle_t handle)
 {
     enum { N = 50 };
-    float *x = numbers<float>(N, 1), *y = numbers<float>(N, 90), dot = 0, sum = 0, squares = 0, got, *there = managed<float>(3);
+    float *x = numbers<float>(N, 1), *y = numbers<float>(N, 90), dot = 0, sum = 0, squares = 0, got,
+          *there = managed<float>(3);
     cuComplex *z = managed<cuComplex>(2), dots;
     int largest = 1, smallest = 1, which, *index = managed<int>(1);
 
@@ -268,8 +272,8 @@ static void results(cublasHandle_t handle)
 template <class In, class Out> static void small_types(cublasHandle_t handle, cudaDataType in, cudaDataType out)
 {
     product<float> p(CUBLAS_OP_T, CUBLAS_OP_N, 19, 70, 8);
-    float *a = numbers<float>(p.bytes_a(), 1), *b = numbers<float>(p.bytes_b(), 500), *before = numbers<float>(p.bytes_c(), 900),
-          *c = managed<float>(p.bytes_c()), alpha = 0.5f, beta = 2;
+    float *a = numbers<float>(p.bytes_a(), 1), *b = numbers<float>(p.bytes_b(), 500),
+          *before = numbers<float>(p.bytes_c(), 900), *c = managed<float>(p.bytes_c()), alpha = 0.5f, beta = 2;
     In *as = managed<In>(p.bytes_a()), *bs = managed<In>(p.bytes_b());
     Out *cs = managed<Out>(p.bytes_c());
 
@@ -363,9 +367,12 @@ static void errors(cublasHandle_t handle)
     cublasMath_t mode;
     int version;
 
-    EXPECT(cublasSgemm(nullptr, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, x, 1, x, 1, &one, x, 1) == CUBLAS_STATUS_NOT_INITIALIZED);
-    EXPECT(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 1, 1, &one, x, 1, x, 1, &one, x, 2) == CUBLAS_STATUS_INVALID_VALUE);
-    EXPECT(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, -1, 1, 1, &one, x, 1, x, 1, &one, x, 2) == CUBLAS_STATUS_INVALID_VALUE);
+    EXPECT(cublasSgemm(nullptr, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, x, 1, x, 1, &one, x, 1) ==
+           CUBLAS_STATUS_NOT_INITIALIZED);
+    EXPECT(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 1, 1, &one, x, 1, x, 1, &one, x, 2) ==
+           CUBLAS_STATUS_INVALID_VALUE);
+    EXPECT(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, -1, 1, 1, &one, x, 1, x, 1, &one, x, 2) ==
+           CUBLAS_STATUS_INVALID_VALUE);
     EXPECT(cublasSgemv(handle, CUBLAS_OP_N, 1, 1, &one, x, 1, x, 0, &one, x, 1) == CUBLAS_STATUS_INVALID_VALUE);
     EXPECT(cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, x, CUDA_R_8I, 1, x, CUDA_R_8I, 1, &one, x,
                         CUDA_R_32F, 1, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_NOT_SUPPORTED);
