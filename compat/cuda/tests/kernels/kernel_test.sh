@@ -11,6 +11,10 @@ trap 'rm -rf "$scratch"' EXIT
 sources=$here/$name.cu
 [ ! -f "$here/${name}_more.cu" ] || sources="$sources $here/${name}_more.cu"
 [ -z "${SANITIZE:-}" ] || set -- "$@" -Xcompiler "-fsanitize=$(echo "$SANITIZE" | sed 's/,/\\,/g'),-fno-sanitize-recover=all"
+if grep -q '#include <cub/\|#include <thrust/' "$here/$name.cu"; then
+    printf '#include <cub/version.cuh>\n' >"$scratch/probe.cu"
+    "$KOLO_BUILD/kolo-nvcc" -E "$scratch/probe.cu" >/dev/null 2>&1 || { echo "skipped: no headers of CUB; CUDA's toolkit has them"; exit 77; }
+fi
 
 # shellcheck disable=SC2086 # names of sources, without spaces
 "$KOLO_BUILD/kolo-nvcc" -std=c++17 --extended-lambda -arch=sm_90 -O2 -Xcompiler -Wall,-Wextra $sources -o "$scratch/$name" "$@"
