@@ -9,7 +9,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRIES = 12, TURNS = 40, MOST_NS = 1000, SPINS = 1 << 22 }; /* more than MOST_NS is no exchange of caches: a process slept */
+enum {
+    TRIES = 12,
+    TURNS = 40,
+    MOST_NS = 1000,
+    SPINS = 1 << 22
+}; /* more than MOST_NS is no exchange of caches: a process slept */
 
 static double now_ns(void)
 {
