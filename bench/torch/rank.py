@@ -130,7 +130,7 @@ class Kolocc(Torch):
 
 
 class ShmKernel(Torch):
-    """shm_kernel.c; what it lacks is left out. gloo makes its barriers."""
+    """shm_kernel.c: sums up to 1 MiB and nothing else. gloo makes its barriers."""
 
     def __init__(self, job, rank):
         super().__init__(dict(job, backend="gloo"), rank)
@@ -389,7 +389,7 @@ def time_steps(b, kind):
 
 
 def time_overlap(b):
-    """Products on all of torch's threads, all-reduces of 4 MiB, and both at once: what overlapping wins, or costs."""
+    """Products on all of torch's threads, all-reduces of 4 MiB, and both at once: the gain of overlapping, or its cost."""
     x, buffers = torch.randn(512, 512), [torch.ones(1 << 20) for _ in range(4)]
 
     def compute():
