@@ -12,7 +12,8 @@
 
 static const char HOSTNAME[] = "kubernetes.io/hostname";
 
-int kl_switch_label_of(const char *key, size_t bytes)
+/* The label that a key stands for; -1 for others. */
+static int label_of(const char *key, size_t bytes)
 {
     static const char *const prefixes[] = {"network.topology.nvidia.com/", "network.topology.kubernetes.io/"};
     static const struct {
@@ -94,7 +95,7 @@ static ncclResult_t end_node(struct reader *r, int line)
 static bool take_label(struct reader *r, const char *key, size_t n, const char *value)
 {
     const size_t bytes = strcspn(value, ", \t\r\"'");
-    const int label = kl_switch_label_of(key, n);
+    const int label = label_of(key, n);
 
     if (n == sizeof HOSTNAME - 1 && !strncmp(key, HOSTNAME, n)) return set(r->node.name, value, bytes), true;
     if (label < 0) return false;

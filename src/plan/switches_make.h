@@ -38,9 +38,6 @@ struct kl_switch_node {
 };
 ncclResult_t kl_switches_say_node(struct kl_switches_made *made, const struct kl_switch_node *node);
 
-/** The label that a key stands for; -1 for others. */
-int kl_switch_label_of(const char *key, size_t bytes);
-
 /** Readers: lines of topology.conf; YAML; labels in lines, and in JSON. */
 ncclResult_t kl_switches_read_conf(struct kl_switches_made *made, char *text);
 ncclResult_t kl_switches_read_yaml(struct kl_switches_made *made, char *text);
