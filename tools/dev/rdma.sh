@@ -65,7 +65,7 @@ if [ ! -d "$kernel" ]; then
     mv "$work/kernel" "$kernel"
 fi
 
-# ---- the root file system: what is run, and nothing else; without symbols, as the emulated processor has to copy all of it ----
+# ---- the root file system: these programs, and nothing else; without symbols, as the emulated processor has to copy all of it ----
 
 root=$work/root lib=usr/lib/x86_64-linux-gnu
 mkdir -p "$root/bin" "$root/lib/modules" "$root/proc" "$root/sys" "$root/dev" "$root/tmp" "$root/etc/libibverbs.d" "$root/$lib/libibverbs"
