@@ -50,6 +50,16 @@ static inline bool kl_netif_names_some(const char *names)
     return names && *names && *names != '^';
 }
 
+/** The MTU of RoCE, 256 to 4096, whose packets fit into those of an interface with this MTU; 0: none. */
+static inline int kl_netif_roce_mtu(int mtu)
+{
+    enum { HEADERS = 78, LEAST = 256, MOST = 4096 };
+    int fits = 0;
+
+    for (int bytes = LEAST; bytes <= MOST && bytes + HEADERS <= mtu; bytes *= 2) fits = bytes;
+    return fits;
+}
+
 /** Every address of every interface that is up, at most `max`, in the system's order. */
 ncclResult_t kl_netif_list(struct kl_netif *list, int max, int *count);
 

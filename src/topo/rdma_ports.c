@@ -2,7 +2,7 @@
 #include "topo/rdma_ports.h"
 
 #include "base/parse.h"
-#include "net/verbs/mtu.h"
+#include "os/netif.h"
 #include "os/sysfs.h"
 
 #include <arpa/inet.h>
@@ -72,7 +72,7 @@ static void read_mtu(const char *sysfs, const char *dir, struct kl_rdma_port *p)
     if (!kl_sysfs_text(dir, "gid_attrs/ndevs/0", p->netdev, sizeof p->netdev)) return;
     snprintf(path, sizeof path, "%s/class/net/%s", sysfs, p->netdev);
     p->netdev_mtu = number(path, "mtu");
-    p->mtu = kl_verbs_mtu_fitting(p->netdev_mtu);
+    p->mtu = kl_netif_roce_mtu(p->netdev_mtu);
 }
 
 static bool read_port(const char *sysfs, const char *card, const char *name, int port, struct kl_rdma_port *p)

@@ -65,7 +65,7 @@ if [ ! -d "$kernel" ]; then
     mv "$work/kernel" "$kernel"
 fi
 
-# ---- the root file system: what is run, and nothing else; without symbols, as the emulated processor has to copy all of it ----
+# ---- the root file system: these programs, and nothing else; without symbols, as the emulated processor has to copy all of it ----
 
 root=$work/root lib=usr/lib/x86_64-linux-gnu
 mkdir -p "$root/bin" "$root/lib/modules" "$root/proc" "$root/sys" "$root/dev" "$root/tmp" "$root/etc/libibverbs.d" "$root/$lib/libibverbs"
@@ -88,16 +88,14 @@ chmod +x "$root/init"
 
 wire=$work/wire # the cable between two machines, a socket of the host
 
-# Of the kernel: on a busy machine its timers come late, and its watchdogs would complain or give up; other clocks than the TSC are emulated devices.
-patience="no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1 clocksource=tsc tsc=reliable"
-
-# boot NAME OPTIONS...: with one processor, as emulated ones that wait for each other hang now and then. Its console in build/log/rdma-NAME.log, the lines about checks on the terminal.
+# boot NAME OPTIONS...: its console in build/log/rdma-NAME.log, the lines about checks on the terminal. The machine's time is the number of its
+# instructions: on a busy one, its timeouts take as much longer, and the kernel finds the same speeds of its clocks. That takes one processor.
 boot() {
     name=$1
     shift
-    timeout "${KOLO_RDMA_TIMEOUT_S:-3600}" qemu-system-x86_64 -accel tcg -cpu max -m 768 -smp 1 -nodefaults -no-reboot \
+    timeout "${KOLO_RDMA_TIMEOUT_S:-3600}" qemu-system-x86_64 -accel tcg -icount shift=3,sleep=on -cpu max -m 768 -smp 1 -nodefaults -no-reboot \
         -display none -serial stdio -kernel "$kernel/vmlinuz" -initrd "$work/initrd" \
-        -append "console=ttyS0 panic=-1 quiet nokaslr mitigations=off $patience kolo=$name" "$@" </dev/null 2>&1 |
+        -append "console=ttyS0 panic=-1 quiet nokaslr mitigations=off no_timer_check clocksource=tsc tsc=reliable kolo=$name" "$@" </dev/null 2>&1 |
         sed -u 's/\r//' | tee "$log/rdma-$name.log" | sed -un "s/.*RDMA-/$name: /p"
 }
 

@@ -109,7 +109,7 @@ killed_peer() {
 counters() { # the device's, that are not zero
     local file
     for file in /sys/class/infiniband/rxe0/ports/1/hw_counters/*; do
-        read -r value <"$file" && [ "$value" != 0 ] && echo "RDMA-COUNTER ${file##*/} $value"
+        read -r value <"$file" && [ "$value" != 0 ] && [ "${file##*/}" != lifespan ] && echo "RDMA-COUNTER ${file##*/} $value"
     done
 }
 
@@ -149,8 +149,6 @@ two() {
     for name in $collectives; do
         check "$name, 2 machines" job kolo perf $name -b 40 -e 300K -f 87 -n 1 -w 0
     done
-    /bin/ip addr add "10.77.$rank.1/24" dev eth0 # no route leads from one to the other
-    says "a GID without a route" "there is no route" job env NCCL_IB_GID_INDEX=2 kolo perf all_reduce -b 8 -e 8 -n 1
     counters
 }
 

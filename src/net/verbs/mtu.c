@@ -3,24 +3,17 @@
 
 #include "base/log.h"
 #include "base/parse.h"
+#include "os/netif.h"
 #include "os/sysfs.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { LEAST = 256, MOST = 4096, GOOD = 1024, ROCE_HEADERS = 78 };
+enum { LEAST = 256, GOOD = 1024 };
 
 int kl_verbs_mtu_bytes(int mtu)
 {
     return mtu >= 1 && mtu <= 5 ? LEAST >> 1 << mtu : 0;
-}
-
-int kl_verbs_mtu_fitting(int interface_mtu)
-{
-    int fits = 0;
-
-    for (int mtu = LEAST; mtu <= MOST && mtu + ROCE_HEADERS <= interface_mtu; mtu *= 2) fits = mtu;
-    return fits;
 }
 
 /* The MTU of the network interface of a RoCE port; 0: unknown. `name` has KL_VERBS_NAME bytes. */
@@ -40,7 +33,7 @@ void kl_verbs_mtu_warn(const struct kl_verbs_device *d)
 {
     char name[KL_VERBS_NAME] = "";
     int mtu = kl_verbs_mtu_bytes(d->attr.active_mtu), most = kl_verbs_mtu_bytes(d->attr.max_mtu),
-        interface = interface_of(d, name), fits = kl_verbs_mtu_fitting(interface);
+        interface = interface_of(d, name), fits = kl_netif_roce_mtu(interface);
 
     if (fits > most) fits = most;
     if (fits > mtu)

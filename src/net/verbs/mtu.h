@@ -12,9 +12,6 @@
 /** Bytes of an MTU, 256 to 4096; 0: none. */
 int kl_verbs_mtu_bytes(int mtu);
 
-/** The largest MTU, 256 to 4096, whose packets fit into an interface's; 0: none. */
-int kl_verbs_mtu_fitting(int interface_mtu);
-
 /** Warn of a port whose MTU is below 1024, or less than its network interface could carry. */
 void kl_verbs_mtu_warn(const struct kl_verbs_device *d);
 

@@ -3,6 +3,7 @@
 #include "net/verbs/gid.h"
 #include "net/verbs/mtu.h"
 #include "net/verbs/record.h"
+#include "os/netif.h"
 
 #include "tests/kolo_test.h"
 
@@ -157,7 +158,7 @@ static void packets_fit_into_the_interfaces(void **state)
     } rows[] = {{0, 0}, {333, 0}, {334, 256}, {1500, 1024}, {4173, 2048}, {4174, 4096}, {4200, 4096}, {9000, 4096}};
 
     (void)state;
-    FOR_EACH_CASE(r, rows) assert_int_equal(kl_verbs_mtu_fitting(r->interface), r->fits);
+    FOR_EACH_CASE(r, rows) assert_int_equal(kl_netif_roce_mtu(r->interface), r->fits);
     for (int mtu = 1, bytes = 256; mtu <= 5; mtu++, bytes *= 2) assert_int_equal(kl_verbs_mtu_bytes(mtu), bytes);
     assert_int_equal(kl_verbs_mtu_bytes(0), 0);
     assert_int_equal(kl_verbs_mtu_bytes(6), 0);
