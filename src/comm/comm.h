@@ -233,11 +233,12 @@ struct ncclComm {
     struct kl_nccl_config nccl_config;
     bool blocking;
     struct kl_bootstrap *bootstrap;
-    int local_ranks;                     /* on this host */
-    struct kl_comm_gpus *gpus;           /* queue/gpus.h; NULL on host devices */
-    const void *creator;                 /* the thread that began it (kl_thread_self) */
-    bool one_memory;                     /* all ranks share memory, and may use it */
-    const struct kl_comm_params *params; /* while it is being made */
+    int local_ranks;                                /* on this host */
+    struct kl_comm_gpus *gpus;                      /* queue/gpus.h; NULL on host devices */
+    _Atomic(void (*)(struct ncclComm *)) end_waits; /* of streams, when the communicator fails; NULL: none wait */
+    const void *creator;                            /* the thread that began it (kl_thread_self) */
+    bool one_memory;                                /* all ranks share memory, and may use it */
+    const struct kl_comm_params *params;            /* while it is being made */
     struct kl_init init;
     _Atomic(const char *) phase; /* of init or of the end; NULL in between */
     _Atomic uint64_t name;       /* the same at every rank: rank 0's job (transport/peer.h); 0: not known yet */

@@ -2,7 +2,6 @@
 #include "comm/comm.h"
 #include "comm/diagnosis/flight_file.h"
 #include "comm/diagnosis/trace_file.h"
-#include "comm/queue/gpus.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +60,8 @@ void kl_comm_fail(ncclComm_t comm, int culprit, ncclResult_t code, const char *t
     bool first = record(comm, culprit, code, text, tell);
     if (first && comm->job.child && comm->job.child_follows) fail_child(comm->job.child, code, text);
     pthread_mutex_unlock(&comm->failure.lock);
-    if (first) kl_comm_release_gpus(comm);
+    void (*end_waits)(struct ncclComm *) = kl_load_acquire(&comm->end_waits); /* pairs with kl_comm_join_gpus */
+    if (first && end_waits) end_waits(comm);
 }
 
 ncclResult_t kl_comm_adopt_failure(ncclComm_t comm)

@@ -48,7 +48,7 @@ static ncclResult_t say(struct kl_switches_made *m, const char *name, const char
 }
 
 /* Switches lead to the network that bytes between hosts take; an NVLink domain counts where none is labelled. */
-ncclResult_t kl_switches_say_node(struct kl_switches_made *m, const struct kl_switch_node *n)
+static ncclResult_t say_node(struct kl_switches_made *m, const struct kl_switch_node *n)
 {
     static const int upward[] = {KL_LABEL_LEAF, KL_LABEL_SPINE, KL_LABEL_CORE};
     const char *below = n->name;
@@ -84,7 +84,7 @@ static void set(char field[256], const char *value, size_t bytes)
 
 static ncclResult_t end_node(struct reader *r, int line)
 {
-    ncclResult_t rc = r->any ? kl_switches_say_node(r->made, &r->node) : ncclSuccess;
+    ncclResult_t rc = r->any ? say_node(r->made, &r->node) : ncclSuccess;
 
     r->node = (struct kl_switch_node){.line = line};
     r->any = false;

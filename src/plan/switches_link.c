@@ -2,6 +2,7 @@
 /** switches_link.c - declarations become a tree: one entry for each name, parents found by name, hosts tree by tree. */
 #include "base/error.h"
 #include "plan/host_list.h"
+#include "plan/switches.h"
 #include "plan/switches_make.h"
 
 #include <stdlib.h>

@@ -3,9 +3,11 @@
 #ifndef KL_PLAN_SWITCHES_MAKE_H
 #define KL_PLAN_SWITCHES_MAKE_H
 
-#include "plan/switches.h"
+#include "include/nccl.h"
 
 #include <stdbool.h>
+
+struct kl_switches;
 
 /** A line said: a host or switch `name`, below `parent` (NULL: not said). A mention alone does not make a switch. */
 struct kl_switch_said {
@@ -36,7 +38,6 @@ struct kl_switch_node {
     char name[256], label[KL_SWITCH_LABELS][256];
     int line;
 };
-ncclResult_t kl_switches_say_node(struct kl_switches_made *made, const struct kl_switch_node *node);
 
 /** Readers: lines of topology.conf; YAML; labels in lines, and in JSON. */
 ncclResult_t kl_switches_read_conf(struct kl_switches_made *made, char *text);

@@ -134,12 +134,21 @@ static ncclResult_t join_team(ncclComm_t comm)
     return rc;
 }
 
+/* The communicator has failed: its streams do not wait for other processes any longer. Any thread. */
+static void release(ncclComm_t comm)
+{
+    pthread_mutex_lock(&release_lock);
+    if (comm->gpus && comm->gpus->team) kl_gpu_team_release(comm->gpus->team);
+    pthread_mutex_unlock(&release_lock);
+}
+
 ncclResult_t kl_comm_join_gpus(ncclComm_t comm)
 {
     if (comm->devices == &kl_host_devices) return ncclSuccess;
     struct kl_comm_gpus *g = calloc(1, sizeof *g);
     if (!g) return KL_NOMEM("a communicator on GPUs");
     comm->gpus = g;
+    kl_store_release(&comm->end_waits, release); /* pairs with kl_comm_fail */
     KL_TRY(kl_comm_fail_together(comm, join_team(comm)));
     kl_gpu_team_note_caller(g->team, comm->rank, comm->creator);
     return ncclSuccess;
@@ -162,13 +171,6 @@ void kl_comm_leave_gpus(ncclComm_t comm)
     pthread_mutex_unlock(&comm->shared->lock);
     free(g->op);
     free(g);
-}
-
-void kl_comm_release_gpus(ncclComm_t comm)
-{
-    pthread_mutex_lock(&release_lock);
-    if (comm->gpus && comm->gpus->team) kl_gpu_team_release(comm->gpus->team);
-    pthread_mutex_unlock(&release_lock);
 }
 
 ncclResult_t kl_comm_synchronize_gpus(ncclComm_t comm)

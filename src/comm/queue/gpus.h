@@ -16,9 +16,6 @@
 ncclResult_t kl_comm_join_gpus(ncclComm_t comm);
 void kl_comm_leave_gpus(ncclComm_t comm);
 
-/** The communicator has failed: its streams do not wait for other processes any longer. Any thread. */
-void kl_comm_release_gpus(ncclComm_t comm);
-
 /** Wait for the operations issued so far, if the communicator is on GPUs. */
 ncclResult_t kl_comm_synchronize_gpus(ncclComm_t comm);
 

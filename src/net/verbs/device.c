@@ -196,7 +196,7 @@ static void log_devices(void)
         KL_INFO(KL_INIT | KL_NET, "NET/IB : [%d]%s:%d/%s %d Mb/s, MTU %d", i, d->card->context->device->name, d->port,
                 d->attr.link_layer == KL_IBV_LINK_INFINIBAND ? "IB" : "RoCE", d->speed_mbps,
                 kl_verbs_mtu_bytes(d->attr.active_mtu));
-        kl_verbs_mtu_warn(d);
+        kl_verbs_mtu_warn(d->card->context->device->name, d->port, d->sysfs, &d->attr);
     }
 }
 

@@ -76,9 +76,6 @@ struct kl_net_bench_side {
     char syscalls_why[KL_NET_BENCH_TEXT];
 };
 
-/** Rounds of the outstanding messages that each point moves. */
-uint64_t kl_net_bench_messages(const struct kl_perf_config *config, int depth);
-
 /** Run a side: NULL for `file` is Kolo's sockets. `peer` is a socket to the other side. Failures are in the result. */
 void kl_net_bench_side_run(const struct kl_perf_config *config, const char *file, int number, int peer,
                            struct kl_net_bench_side *side);

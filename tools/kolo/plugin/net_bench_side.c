@@ -44,7 +44,8 @@ struct side {
     struct lane lane[2 * KL_NET_BENCH_CONNS]; /* those that send, then those that receive */
 };
 
-uint64_t kl_net_bench_messages(const struct kl_perf_config *config, int depth)
+/* In rounds of the outstanding messages. */
+static uint64_t messages_of(const struct kl_perf_config *config, int depth)
 {
     return (uint64_t)config->iterations << depth;
 }
@@ -317,7 +318,7 @@ static bool measure_point(struct side *s, struct kl_net_bench_size *z, int conns
 
     if (!move(s, lanes, n, z->bytes, warm, 1u << depth) || !meet(s)) return false;
     const uint64_t begun = kl_now_ns();
-    if (!move(s, lanes, n, z->bytes, kl_net_bench_messages(s->config, depth), 1u << depth)) return false;
+    if (!move(s, lanes, n, z->bytes, messages_of(s->config, depth), 1u << depth)) return false;
     z->seconds[conns][ways - 1][depth] = (double)(kl_now_ns() - begun) / 1e9;
     return true;
 }
