@@ -56,7 +56,7 @@ static ncclResult_t expand_range(struct list *l, char *name, size_t n, const cha
     return ncclSuccess;
 }
 
-/* The part of one name up to its next brackets, then each of their items, then what follows them. */
+/* The part of one name up to its next brackets, then each of their items, then the rest. */
 static ncclResult_t expand(struct list *l, char *name, size_t n, const char *rest, size_t left)
 {
     const char *open = memchr(rest, '[', left);

@@ -60,7 +60,7 @@ GEMM_OF(H, , uint16_t, CUDA_R_16F, KL_CUBLAS_S, true)
 
 /* ---- with the types as arguments ---- */
 
-/* The types of A and B, of C, and of alpha, beta and sums: a row of what is computed. */
+/* The types of A and B, of C, and of alpha, beta and sums: a row for each product. */
 static const struct {
     cudaDataType in, out;
     cublasComputeType_t compute;
