@@ -64,7 +64,8 @@ struct maker {
 };
 
 /* Extends the range before if it has the same sum and head. */
-static ncclResult_t add_range(struct maker *m, int64_t first, int64_t count, int sum, int head)
+static ncclResult_t add_range(struct maker *m, int64_t first, int64_t count, int sum, int head,
+                              int end)
 {
     struct kl_order_ranges *to = m->to;
     struct kl_order_range *last = to->n ? &to->range[to->n - 1] : NULL;
@@ -74,6 +75,7 @@ static ncclResult_t add_range(struct maker *m, int64_t first, int64_t count, int
     if (last && last->channel == m->channel && last->block == m->block && last->sum == sum && last->head == head &&
         last->first + last->count == first) {
         last->count += count;
+        if (last->end != end) last->end = -1;
         return ncclSuccess;
     }
     if (to->n == to->room) {
@@ -84,21 +86,15 @@ static ncclResult_t add_range(struct maker *m, int64_t first, int64_t count, int
         to->range = range;
         to->room = room;
     }
-    to->range[to->n++] = (struct kl_order_range){first, count, m->channel, m->block, sum, head};
+    to->range[to->n++] = (struct kl_order_range){first, count, m->channel, m->block, sum, head, end};
     return ncclSuccess;
 }
 
-static int after_in_ring(const struct maker *m, int rank)
-{
-    return kl_order_ring_next(m->wires, m->channel, rank, 1);
-}
-
 /* Chunk k of a ring's all-reduce begins behind the rank with place k, which completes it. */
-static int chunk_sum(struct maker *m, int k)
+static int chunk_sum(struct maker *m, int k, int end)
 {
     if (m->chain[k] < 0)
-        m->chain[k] = kl_order_chain(m->sums, m->wires, m->channel,
-                                     kl_order_ring(m->wires, m->channel)[(k + 1) % m->rules->nranks]);
+        m->chain[k] = kl_order_sum_at(m->rules, m->wires, m->sums, m->algo, m->channel, end);
     return m->chain[k];
 }
 
@@ -107,28 +103,44 @@ static ncclResult_t visit_chunk(void *ctx, int k, int64_t first, int64_t count)
     struct maker *m = ctx;
 
     if (!count) return ncclSuccess;
-    if (m->algo == KL_ALGO_NVLS) return add_range(m, first, count, kl_order_leaf(m->sums, KL_LEAF_SWITCH, 0), k);
-    return add_range(m, first, count, chunk_sum(m, k), -1);
+    if (m->algo == KL_ALGO_NVLS) return add_range(m, first, count, kl_order_leaf(m->sums, KL_LEAF_SWITCH, 0), k, -1);
+    int end = kl_order_ring(m->wires, m->channel)[k];
+
+    return add_range(m, first, count, chunk_sum(m, k, end), -1, end);
 }
 
-/* The sum of a whole part. */
-static int part_sum(struct maker *m)
+int kl_order_sum_at(const struct kl_order_rules *r, const struct kl_order_wires *w, struct kl_order_sums *sums, int algo,
+                    int channel, int end)
 {
-    switch (m->algo) {
+    switch (algo) {
     case KL_ALGO_TREE:
-        return kl_order_tree_sum(m->sums, m->wires, m->channel);
+        return kl_order_tree_sum(sums, w, channel);
     case KL_ALGO_PAT:
-        return kl_order_pat(m->sums, m->rules->nranks, m->block);
+        return kl_order_pat(sums, r->nranks, end);
     case KL_ALGO_NVLS_TREE:
-        return kl_order_switch_tree(m->sums, m->rules->nnodes, m->channel % 2);
+        return kl_order_switch_tree(sums, r->nnodes, channel % 2);
     case KL_ALGO_NVLS:
-        return kl_order_leaf(m->sums, KL_LEAF_SWITCH, 0);
+        return kl_order_leaf(sums, KL_LEAF_SWITCH, 0);
     case KL_ALGO_RING:
-        return kl_order_chain(m->sums, m->wires, m->channel,
-                              after_in_ring(m, m->func == KL_FUNC_REDUCE ? m->root : m->block));
+        return kl_order_chain(sums, w, channel, kl_order_ring_next(w, channel, end, 1));
     default:
-        return kl_order_leaf(m->sums, KL_LEAF_NETWORK, 0);
+        return kl_order_leaf(sums, KL_LEAF_NETWORK, 0);
     }
+}
+
+/* The rank that completes the sum of a whole part; -1: no rank does. */
+static int part_end(const struct maker *m)
+{
+    if (m->algo == KL_ALGO_TREE) return kl_order_tree_root(m->wires, m->channel);
+    if (m->algo != KL_ALGO_RING && m->algo != KL_ALGO_PAT) return -1;
+    return m->func == KL_FUNC_REDUCE ? m->root : m->block;
+}
+
+static ncclResult_t add_part(struct maker *m, int64_t first, int64_t count)
+{
+    int end = part_end(m);
+
+    return add_range(m, first, count, kl_order_sum_at(m->rules, m->wires, m->sums, m->algo, m->channel, end), -1, end);
 }
 
 static ncclResult_t part_ranges(struct maker *m, const struct kl_order_group *g, const struct kl_order_op *o,
@@ -139,7 +151,7 @@ static ncclResult_t part_ranges(struct maker *m, const struct kl_order_group *g,
     m->channel = p->channel;
     for (int k = 0; m->chain && k < m->rules->nranks; k++) m->chain[k] = -1;
     if (chunks) return kl_order_chunks(m->rules, g, o, p, visit_chunk, m);
-    return add_range(m, p->first, p->count, part_sum(m), -1);
+    return add_part(m, p->first, p->count);
 }
 
 ncclResult_t kl_order_ranges_of(const struct kl_order_rules *r, const struct kl_order_wires *w,
@@ -156,7 +168,7 @@ ncclResult_t kl_order_ranges_of(const struct kl_order_rules *r, const struct kl_
     int blocks = g->func == KL_FUNC_REDUCE_SCATTER ? r->nranks : 1;
 
     for (m.block = 0; !rc && m.block < blocks; m.block++) {
-        if (kl_order_whole(m.algo, r->nnodes)) rc = add_range(&m, 0, o->count, part_sum(&m), -1);
+        if (kl_order_whole(m.algo, r->nnodes)) rc = add_part(&m, 0, o->count);
         for (int i = 0; !rc && i < o->nparts; i++) rc = part_ranges(&m, g, o, &o->part[i]);
     }
     free(m.chain);

@@ -13,11 +13,14 @@
 #include "plan/order_cut.h"
 #include "plan/order_sums.h"
 
-/** Elements [first, first + count) of a channel have one sum; head: of NVLS, the one that reduces them, else -1. */
+/**
+ * Elements [first, first + count) of a channel have one sum; head: of NVLS, the one that reduces them, else -1.
+ * end: the rank that completes the sum; -1: a switch or the network does, or each of two ranks some chunks.
+ */
 struct kl_order_range {
     int64_t first, count;
     int channel, block; /* block: the rank of a reduce-scatter's block, else 0 */
-    int sum, head;
+    int sum, head, end;
 };
 
 struct kl_order_ranges {
@@ -32,6 +35,10 @@ struct kl_order_ranges {
 ncclResult_t kl_order_ranges_of(const struct kl_order_rules *rules, const struct kl_order_wires *wires,
                                 const struct kl_order_group *group, const struct kl_order_op *op, int root,
                                 struct kl_order_sums *sums, struct kl_order_ranges *ranges);
+
+/** The sum that an algorithm makes on a channel, completed by the rank `end`, which only rings and PAT ask for. */
+int kl_order_sum_at(const struct kl_order_rules *rules, const struct kl_order_wires *wires, struct kl_order_sums *sums,
+                    int algo, int channel, int end);
 
 /** One rank to another on a channel: elements, and messages with their bytes on the wire. */
 struct kl_order_sent {

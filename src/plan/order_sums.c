@@ -88,12 +88,26 @@ int kl_order_add(struct kl_order_sums *s, int a, int b)
 
 /* ---- algorithms ---- */
 
+/* a + b: `by` has one of them and received the other from `from`. */
+static int add_from(struct kl_order_sums *s, int by, int a, int from, int b)
+{
+    struct kl_order_steps *to = s->steps;
+    int sum = kl_order_add(s, a, b);
+
+    if (to && to->n < to->room) to->step[to->n++] = (struct kl_order_step){.by = by, .from = from, .sum = sum};
+    return sum;
+}
+
 int kl_order_chain(struct kl_order_sums *s, const struct kl_order_wires *w, int channel, int first)
 {
-    int sum = kl_order_leaf(s, KL_LEAF_RANK, first);
+    int sum = kl_order_leaf(s, KL_LEAF_RANK, first), before = first;
 
-    for (int i = 1; i < w->nranks; i++)
-        sum = kl_order_add(s, sum, kl_order_leaf(s, KL_LEAF_RANK, kl_order_ring_next(w, channel, first, i)));
+    for (int i = 1; i < w->nranks; i++) {
+        int rank = kl_order_ring_next(w, channel, first, i);
+
+        sum = add_from(s, rank, sum, before, kl_order_leaf(s, KL_LEAF_RANK, rank));
+        before = rank;
+    }
     return sum;
 }
 
@@ -102,28 +116,43 @@ static int subtree(struct kl_order_sums *s, const struct kl_tree_neighbours *tre
     int sum = kl_order_leaf(s, KL_LEAF_RANK, rank);
 
     for (int d = 0; d < 3; d++)
-        if (tree[rank].down[d] >= 0) sum = kl_order_add(s, sum, subtree(s, tree, tree[rank].down[d]));
+        if (tree[rank].down[d] >= 0)
+            sum = add_from(s, rank, sum, tree[rank].down[d], subtree(s, tree, tree[rank].down[d]));
     return sum;
 }
 
-int kl_order_tree_sum(struct kl_order_sums *s, const struct kl_order_wires *w, int channel)
+int kl_order_tree_root(const struct kl_order_wires *w, int channel)
 {
     const struct kl_tree_neighbours *tree = kl_order_tree(w, channel);
     int root = 0;
 
     while (root < w->nranks && tree[root].up >= 0) root++;
-    return root < w->nranks ? subtree(s, tree, root) : -1;
+    return root < w->nranks ? root : -1;
+}
+
+int kl_order_tree_sum(struct kl_order_sums *s, const struct kl_order_wires *w, int channel)
+{
+    int root = kl_order_tree_root(w, channel);
+
+    return root < 0 ? -1 : subtree(s, kl_order_tree(w, channel), root);
+}
+
+static int rank_before(int nranks, int home, int distance)
+{
+    return (home - distance + nranks) % nranks;
 }
 
 /* The rank at distance `s` before the home: its own, then those that arrive; the nearest neighbour's part comes last. */
 static int pat(struct kl_order_sums *sums, int nranks, int home, int s)
 {
     int low = s ? __builtin_ctz((unsigned)s) : kl_log2((unsigned)(nranks - 1)) + 1;
-    int sum = kl_order_leaf(sums, KL_LEAF_RANK, (home - s + nranks) % nranks);
+    int rank = rank_before(nranks, home, s), sum = kl_order_leaf(sums, KL_LEAF_RANK, rank);
 
-    for (int k = 1; k < low; k++)
-        if (s + (1 << k) < nranks) sum = kl_order_add(sums, sum, pat(sums, nranks, home, s + (1 << k)));
-    if (low > 0 && s + 1 < nranks) sum = kl_order_add(sums, sum, pat(sums, nranks, home, s + 1));
+    for (int k = 1; k <= low; k++) {
+        int t = s + (k < low ? 1 << k : 1);
+
+        if (t < nranks) sum = add_from(sums, rank, sum, rank_before(nranks, home, t), pat(sums, nranks, home, t));
+    }
     return sum;
 }
 
@@ -138,7 +167,8 @@ static int switches(struct kl_order_sums *s, int nnodes, int tree, int node)
     int sum = kl_order_leaf(s, KL_LEAF_SWITCH, node);
 
     for (int d = 0; d < 2; d++)
-        if (links.down[d] >= 0) sum = kl_order_add(s, sum, switches(s, nnodes, tree, links.down[d]));
+        if (links.down[d] >= 0)
+            sum = add_from(s, node, sum, links.down[d], switches(s, nnodes, tree, links.down[d]));
     return sum;
 }
 

@@ -22,11 +22,25 @@ struct kl_order_term {
     int32_t left, right; /* nodes; of a leaf: its rank or node of ranks, and 0 */
 };
 
+/** One addition: `by` adds the sum that it received from `from` to its own. Ranks; of sums of switches: nodes of ranks. */
+struct kl_order_step {
+    int step; /* from 1 on; additions of one step do not wait for each other */
+    int by, from;
+    int sum; /* after it */
+};
+
+/** Room for all additions of one sum; those beyond it are dropped. */
+struct kl_order_steps {
+    struct kl_order_step *step;
+    int n, room;
+};
+
 struct kl_order_sums {
     struct kl_order_term *term;
     int nterms, room;
     int32_t *slot; /* a hash table of terms, -1 where free */
     int nslots;
+    struct kl_order_steps *steps; /* the algorithms below note their additions there, operands first; NULL: nowhere */
 };
 
 void kl_order_sums_fini(struct kl_order_sums *sums);
@@ -39,6 +53,9 @@ int kl_order_chain(struct kl_order_sums *sums, const struct kl_order_wires *wire
 
 /** A channel's tree: each rank adds its children in order. */
 int kl_order_tree_sum(struct kl_order_sums *sums, const struct kl_order_wires *wires, int channel);
+
+/** The root of a channel's tree, which completes the sum; -1 if there is none. */
+int kl_order_tree_root(const struct kl_order_wires *wires, int channel);
 
 /** PAT: a block of a rank. */
 int kl_order_pat(struct kl_order_sums *sums, int nranks, int home);

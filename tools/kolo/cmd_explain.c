@@ -50,6 +50,8 @@ static const struct kl_opt table[] = {
      "order: has each element the same sum there?"},
     {0, "lint", KL_OPT_FLAG, offsetof(struct kl_explain_request, lint), 0, 0, NULL,
      "order: only remarks on the settings in force"},
+    {0, "format", KL_OPT_TEXT, offsetof(struct kl_explain_request, format), 0, 0, "NAME",
+     "order: text, json, svg (a picture of the additions) or html (one to explore in a browser) (default: text)"},
     {0, "json", KL_OPT_FLAG, offsetof(struct kl_explain_request, json), 0, 0, NULL, "print JSON; see docs/explain.md"},
     KL_OPT_HELP(struct kl_explain_request, help),
     KL_OPT_END,
@@ -156,6 +158,7 @@ static const struct {
     {"captured", offsetof(struct kl_explain_request, captured), true, {"order"}},
     {"vs", offsetof(struct kl_explain_request, vs), false, {"order"}},
     {"lint", offsetof(struct kl_explain_request, lint), true, {"order"}},
+    {"format", offsetof(struct kl_explain_request, format), false, {"order"}},
 };
 
 static bool is_given(const struct kl_explain_request *q, size_t i)

@@ -46,6 +46,7 @@ struct kl_explain_request {
     int lint, registered, captured; /* order */
     const char *element, *group, *root,
         *vs;                 /* order: lists of numbers, and a size, setting or release to compare with */
+    const char *format;      /* order: text, json, svg, html; NULL: text */
     const char *pod;         /* traffic: hosts of a pod, or the pod of each host */
     const char *question;    /* its name, as it was asked */
     const char *const *word; /* behind the question: "64M", or "GPU/0" "NET/3" */

@@ -4,6 +4,8 @@
 #define KOLO_TOOL_PICTURE_FILES_H
 
 extern const char kl_picture_drawing_css[];
+extern const char kl_picture_order_css[];
+extern const char kl_picture_order_js[];
 extern const char kl_picture_page_css[];
 extern const char kl_picture_page_js[];
 
