@@ -30,15 +30,16 @@ struct kl_order_picture {
 
 /** Elements that the same ranks add in the same steps. */
 struct kl_order_view {
-    const struct kl_order_range *range; /* the first of them */
+    const struct kl_order_range *range; /* one of them */
     struct kl_order_steps steps;
     uint64_t channels;
 };
 
 struct kl_order_views {
     const struct kl_order *order;
-    int n, hidden; /* hidden: ranges beyond KL_ORDER_VIEWS, or not asked for */
-    int *view_of;  /* by range; -1: it is hidden */
+    int n, hidden;   /* hidden: ranges beyond KL_ORDER_VIEWS, or not asked for */
+    int *view_of;    /* by range; -1: it is hidden */
+    int *row, *done; /* of the drawing, by rank or node: its row, -1 for none; its last step that is drawn */
     struct kl_order_view view[KL_ORDER_VIEWS];
 };
 
@@ -49,13 +50,13 @@ void kl_order_views_fini(struct kl_order_views *views);
 /** "block 2, elements 0-3, 8-11, and 4 more; channels 0, 1". */
 void kl_order_view_text(const struct kl_order_views *views, int view, struct kl_text *to);
 
-/** How the sum is made and rounded, or why its order is undefined. */
-void kl_order_view_arithmetic(const struct kl_order_views *views, int view, struct kl_text *to);
+/** Why the order is undefined, or nothing. */
+void kl_order_view_note(const struct kl_order_views *views, int view, struct kl_text *to);
 
 /** Pixels, and the drawing at (0, 0) as elements of SVG. */
 float kl_order_view_width(const struct kl_order_views *views, int view);
 float kl_order_view_height(const struct kl_order_views *views, int view);
-void kl_order_view_draw(const struct kl_order_views *views, int view, FILE *to);
+void kl_order_view_draw(struct kl_order_views *views, int view, FILE *to);
 
 /** The view of the first element that is asked for. */
 ncclResult_t kl_order_picture_svg(const struct kl_order_picture *picture, FILE *to);

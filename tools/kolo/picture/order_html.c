@@ -41,7 +41,7 @@ static void put_controls(const struct kl_order_views *v, FILE *to)
           to);
 }
 
-static void put_view(const struct kl_order_views *v, int view, FILE *to)
+static void put_view(struct kl_order_views *v, int view, FILE *to)
 {
     float w = kl_order_view_width(v, view), h = kl_order_view_height(v, view);
     char *sum = v->view[view].steps.n ? kl_order_expression(v->order, v->view[view].range->sum) : NULL;
@@ -54,8 +54,13 @@ static void put_view(const struct kl_order_views *v, int view, FILE *to)
     if (sum) put_text("<br><code class=\"expression\">", sum, "</code>", to);
     struct kl_text arithmetic = kl_text_in(line, sizeof line);
 
-    kl_order_view_arithmetic(v, view, &arithmetic);
-    put_text("<br><span class=\"arithmetic\">", line, "</span></figcaption>\n", to);
+    kl_order_arithmetic_text(v->order, &arithmetic);
+    put_text("<br><span class=\"arithmetic\">", line, "</span>", to);
+    struct kl_text note = kl_text_in(line, sizeof line);
+
+    kl_order_view_note(v, view, &note);
+    if (*line) put_text("<br><span class=\"note\">", line, "</span>", to);
+    fputs("</figcaption>\n", to);
     fprintf(to, "<svg class=\"drawing\" width=\"%g\" height=\"%g\" viewBox=\"0 0 %g %g\" role=\"group\">\n", (double)w,
             (double)h, (double)w, (double)h);
     kl_order_view_draw(v, view, to);
@@ -63,7 +68,7 @@ static void put_view(const struct kl_order_views *v, int view, FILE *to)
     free(sum);
 }
 
-static void put_page(const struct kl_order_picture *p, const struct kl_order_views *v, FILE *to)
+static void put_page(const struct kl_order_picture *p, struct kl_order_views *v, FILE *to)
 {
     char line[256];
     struct kl_text summary = kl_text_in(line, sizeof line);

@@ -90,7 +90,9 @@ ncclResult_t kl_order_views_of(const struct kl_order_picture *p, struct kl_order
     *v = (struct kl_order_views){.order = &p->answer->order};
     KL_TRY(check_elements(p));
     v->view_of = malloc(((size_t)n + 1) * sizeof *v->view_of);
-    if (!v->view_of) return KL_NOMEM("a picture");
+    v->row = malloc((size_t)v->order->rules.nranks * sizeof *v->row);
+    v->done = malloc((size_t)v->order->rules.nranks * sizeof *v->done);
+    if (!v->view_of || !v->row || !v->done) return KL_NOMEM("a picture");
     for (int i = 0; i < n; i++) v->view_of[i] = -1;
     KL_TRY(take_asked(p, v));
     v->hidden = 0;
@@ -103,6 +105,8 @@ void kl_order_views_fini(struct kl_order_views *v)
 {
     for (int i = 0; i < v->n; i++) kl_order_steps_fini(&v->view[i].steps);
     free(v->view_of);
+    free(v->row);
+    free(v->done);
     *v = (struct kl_order_views){.n = 0};
 }
 
@@ -143,13 +147,12 @@ void kl_order_view_text(const struct kl_order_views *v, int view, struct kl_text
                     kl_channels_text(w->channels, names, sizeof names));
 }
 
-void kl_order_view_arithmetic(const struct kl_order_views *v, int view, struct kl_text *to)
+void kl_order_view_note(const struct kl_order_views *v, int view, struct kl_text *to)
 {
     const struct kl_order *o = v->order;
     const struct kl_order_view *w = &v->view[view];
 
-    kl_order_arithmetic_text(o, to);
-    if (kl_order_undefined(o->op->choice.algo)) kl_text_add(to, "; %s", o->verdict[KL_ORDER_IN_RUNS].text);
+    if (kl_order_undefined(o->op->choice.algo)) kl_text_add(to, "%s", o->verdict[KL_ORDER_IN_RUNS].text);
     if (w->steps.n && w->range->end < 0 && !kl_order_steps_of_nodes(o))
-        kl_text_add(to, "; of other chunks the other rank makes the sum, with the same bits");
+        kl_text_add(to, "of some chunks the other rank makes the sum, with the same bits");
 }
