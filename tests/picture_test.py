@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`kolo graph --format svg|html`: pictures are well-formed, complete and true to the plan. See also picture_browser_test.py."""
+"""`kolo graph --format svg|html` and `kolo explain order --format svg|html`: pictures are well-formed, complete and true to the plan. See also
+picture_browser_test.py."""
 import collections
 import html.parser
 import json
@@ -507,6 +508,137 @@ class Html(tool.Case):
         style = next(t for tag, _, t in self.page.script if tag == "style")
         self.assertIn("focus-visible", style)
         self.assertIn("prefers-color-scheme: dark", style)
+
+
+# ---- the order of additions ----
+
+H100 = machine("h100-nvsw-8nic-400g")
+RING = ("allreduce", "4000", "--topo", H100, "--gpus", "0,1,2,3", "--nccl", "2.26.3", "--with", "NCCL_ALGO=ring", "--with", "NCCL_PROTO=simple")
+TREE = ("allreduce", "128K", "--topo", H100, "--hosts", "2", "--type", "bfloat16", "--nccl", "2.30.7", "--with", "NCCL_ALGO=allreduce:tree")
+PAT = ("reduce_scatter", "4000", "--topo", H100, "--gpus", "0", "--hosts", "6", "--nccl", "2.30.7", "--with", "NCCL_ALGO=PAT")
+NVLS = ("allreduce", "64M", "--topo", H100, "--nccl", "2.30.7")
+NVLS_TREE = ("allreduce", "4000", "--topo", H100, "--hosts", "4", "--nccl", "2.30.7", "--with", "NCCL_ALGO=NVLSTree")
+
+
+def unordered(tree):
+    """A sum of the JSON, whose operands have no order: leaves are numbers of ranks or nodes."""
+    if isinstance(tree, list):
+        return frozenset(map(unordered, tree))
+    return tree["switch"] if isinstance(tree, dict) else tree
+
+
+def of_class(root, tag, name):
+    return [e for e in root.iter(tag) if name in e.get("class", "").split()]
+
+
+def numbers(text):
+    """"0-3, 8": {0, 1, 2, 3, 8}"""
+    ends = [list(map(int, part.split("-"))) for part in text.split(", ")]
+    return {n for e in ends for n in range(e[0], e[-1] + 1)}
+
+
+class Order(tool.Case):
+    words = ("explain", "order")
+
+    def check_steps(self, drawing, tree, tag=""):
+        """The additions give the sum of the JSON; each comes a step behind the later of its operands, and each rank sends once."""
+        sums, steps, sent = {}, {}, []
+        adds = of_class(drawing, f"{tag}g", "add")
+        for e in adds:
+            step, by, of = (int(e.get(f"data-{k}")) for k in ("step", "by", "from"))
+            self.assertEqual(step, 1 + max(steps.get(by, 0), steps.get(of, 0)))
+            sums[by] = frozenset((sums.get(by, by), sums.get(of, of)))
+            steps[by] = step
+            sent.append(of)
+        end = int(of_class(drawing, f"{tag}g", "sum")[0].get("data-rank"))
+        self.assertEqual(sums[end], unordered(tree))
+        self.assertEqual(sorted([*sent, end]), sorted(int(e.get("data-rank")) for e in of_class(drawing, f"{tag}g", "rank")))
+
+    def page(self, *question):
+        """The figures of a page: well-formed, so that they can be read as XML."""
+        text = self.good(*question, "--format", "html")
+        page = Page(text)
+        self.assertEqual((page.bad, page.open), ([], []))
+        self.assertNotRegex(text, r"(src|href)=|https?://(?!www\.w3\.org)|@import")
+        return [ET.fromstring(f) for f in re.findall(r"<figure.*?</figure>", text.replace("<br>", "<br/>"), re.S)]
+
+    def views(self, *question):
+        """(block, elements, channels, figure) of each figure."""
+        for figure in self.page(*question):
+            m = re.fullmatch(r"(?:block (\d+), )?elements ([-\d, ]+); channels? ([-\d, ]+)", of_class(figure, "b", "elements")[0].text)
+            yield int(m[1] or 0), numbers(m[2]), numbers(m[3]), figure
+
+    def check_page(self, *question):
+        answer, shown = self.json(*question), set()
+        sums = {s["id"]: s for s in answer["sums"]}
+        blocks = answer.get("blocks") or [answer["ranges"]]
+        for block, elements, channels, figure in self.views(*question):
+            here = [r for r in blocks[block] if r["channel"] in channels and r["first"] in elements]
+            self.assertEqual(elements, {i for r in here for i in range(r["first"], r["first"] + r["count"])})
+            self.assertEqual(channels, {r["channel"] for r in here})
+            self.assertEqual(len({r["sum"] for r in here}), 1)
+            self.check_steps(figure, sums[here[0]["sum"]]["tree"])
+            self.assertEqual(of_class(figure, "code", "expression")[0].text, sums[here[0]["sum"]]["text"])
+            self.assertEqual(of_class(figure, "span", "arithmetic")[0].text, answer["arithmetic"]["text"])
+            self.assertFalse(shown & {(block, i) for i in elements})
+            shown |= {(block, i) for i in elements}
+        self.assertEqual(len(shown), sum(r["count"] for b in blocks for r in b))
+
+    def test_pages_show_the_order_of_the_json(self):
+        for question in (RING, TREE, PAT, NVLS_TREE):
+            with self.subTest(question):
+                self.check_page(*question)
+
+    def test_a_ring_passes_the_sum_on(self):
+        """Each rank adds the sum of the one before it, as the plan's ring has them."""
+        for _, _, _, figure in self.views(*RING):
+            adds = of_class(figure, "g", "add")
+            self.assertEqual([e.get("data-step") for e in adds], ["1", "2", "3"])
+            for before, e in zip(adds, adds[1:]):
+                self.assertEqual(e.get("data-from"), before.get("data-by"))
+
+    def test_channels_with_equal_sums_may_have_other_roots(self):
+        """Channels 0 and 8 have one sum, completed on other hosts."""
+        ends = {min(c): of_class(f, "g", "sum")[0].get("data-rank") for _, _, c, f in self.views(*TREE)}
+        ranges = {r["channel"]: r["sum"] for r in self.json(*TREE)["ranges"]}
+        self.assertEqual(ranges[0], ranges[8])
+        self.assertNotEqual(ends[0], ends[8])
+
+    def test_a_document_shows_an_element(self):
+        for question in (RING, TREE, NVLS_TREE):
+            answer = self.json(*question)
+            sums = {s["id"]: s for s in answer["sums"]}
+            for r in answer["ranges"][:3]:
+                last = r["first"] + r["count"] - 1
+                root = ET.fromstring(self.good(*question, "--format", "svg", "--element", str(last)))
+                self.check_steps(root, sums[r["sum"]]["tree"], SVG)
+                self.assertEqual("".join(e.text for e in of_class(root, f"{SVG}text", "expression")), sums[r["sum"]]["text"])
+
+    def test_a_switch_is_undefined(self):
+        answer = self.json(*NVLS)
+        root = ET.fromstring(self.good(*NVLS, "--format", "svg"))
+        for drawing, tag in ((root, SVG), (self.page(*NVLS)[0], "")):
+            self.assertEqual([e.get("data-by") for e in of_class(drawing, f"{tag}g", "undefined")], ["switch"])
+            self.assertEqual((of_class(drawing, f"{tag}g", "add"), of_class(drawing, f"{tag}g", "sum")), ([], []))
+            self.assertEqual(len(of_class(drawing, f"{tag}g", "rank")), answer["ranks"])
+        self.assertEqual("".join(e.text for e in of_class(root, f"{SVG}text", "note")), answer["invariant"]["runs"]["text"])
+        self.assertEqual(len(self.page(*NVLS)), 1)
+
+    def test_a_page_of_elements(self):
+        views = list(self.views(*TREE, "--element", "5000,3"))
+        self.assertEqual([sorted(c) for _, _, c, _ in views], [[1], [0]])
+        self.assertIn(5000, views[0][1])
+
+    def test_few_ranks(self):
+        one = ET.fromstring(self.good("allreduce", "4000", "--topo", H100, "--gpus", "0", "--format", "svg"))
+        self.assertEqual((len(of_class(one, f"{SVG}g", "rank")), of_class(one, f"{SVG}g", "add")), (1, []))
+        two = ET.fromstring(self.good("allreduce", "4000", "--topo", H100, "--gpus", "0,1", "--with", "NCCL_ALGO=ring", "--format", "svg"))
+        self.check_steps(two, [0, 1], SVG)
+
+    def test_refusals(self):
+        for words, why in ((("--format", "png"), "no format"), (("--format", "svg", "--json"), "two formats"),
+                           (("--format", "svg", "--lint"), "no picture"), (("--format", "html", "--element", "1000"), "0 to 999")):
+            self.refused(2, why, *RING, *words)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Worked examples of cuts and sums: rings, PAT, a group, and the release that cuts otherwise. */
 #include "plan/order_ranges.h"
+#include "plan/order_steps.h"
 #include "tests/kolo_test.h"
 
 #include <stdlib.h>
@@ -54,6 +55,62 @@ static void a_ring_begins_behind_the_chunk(void **state)
     kl_order_sums_fini(&s);
     kl_order_wires_fini(&w);
     kl_order_group_fini(&g);
+}
+
+static void expect_step(const struct kl_order_step *s, int step, int by, int from)
+{
+    assert_int_equal(s->step, step);
+    assert_int_equal(s->by, by);
+    assert_int_equal(s->from, from);
+}
+
+static void equal_sums_may_be_added_by_other_ranks(void **state)
+{
+    static const int32_t order[2][3] = {{0, 1, 2}, {0, 2, 1}};
+    struct kl_order_op op = {.choice = {.algo = KL_ALGO_RING}};
+    struct kl_order_sums sums = {.nterms = 0};
+    struct kl_order o = {.rules = rules_of(3, 2, 22603), .sums = &sums, .op = &op};
+    struct kl_order_steps s;
+
+    (void)state;
+    assert_int_equal(kl_order_wires_init(3, 1, 2, 0, &o.wires), ncclSuccess);
+    for (int c = 0; c < 2; c++) {
+        struct kl_order_range range = {.channel = c, .head = -1, .end = 2};
+
+        kl_order_wires_set_ring(&o.wires, c, order[c]);
+        assert_int_equal(kl_order_steps_of(&o, &range, &s), ncclSuccess);
+        assert_int_equal(s.n, 2);
+        expect_step(&s.step[0], 1, 1 - c, c);
+        expect_step(&s.step[1], 2, 2, 1 - c);
+        expect_sum(&sums, s.step[1].sum, "(0+1)+2");
+        kl_order_steps_fini(&s);
+    }
+    kl_order_sums_fini(&sums);
+    kl_order_wires_fini(&o.wires);
+}
+
+static void steps_wait_for_both_sums(void **state)
+{
+    struct kl_order_op op = {.choice = {.algo = KL_ALGO_PAT}};
+    struct kl_order_sums sums = {.nterms = 0};
+    struct kl_order o = {.rules = rules_of(6, 1, 22603), .sums = &sums, .op = &op};
+    const struct kl_order_range range = {.head = -1, .end = 0};
+    struct kl_order_steps s;
+
+    (void)state;
+    assert_int_equal(kl_order_steps_of(&o, &range, &s), ncclSuccess); /* ((0+(4+3))+(2+1))+5 */
+    assert_int_equal(s.n, 5);
+    expect_step(&s.step[0], 1, 4, 3);
+    expect_step(&s.step[1], 2, 0, 4);
+    expect_step(&s.step[2], 1, 2, 1);
+    expect_step(&s.step[3], 3, 0, 2);
+    expect_step(&s.step[4], 4, 0, 5);
+    kl_order_steps_fini(&s);
+    op.choice.algo = KL_ALGO_NVLS; /* a switch adds */
+    assert_int_equal(kl_order_steps_of(&o, &range, &s), ncclSuccess);
+    assert_int_equal(s.n, 0);
+    kl_order_steps_fini(&s);
+    kl_order_sums_fini(&sums);
 }
 
 static void pat_adds_the_nearest_last(void **state)
@@ -116,6 +173,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_begins_behind_the_chunk),
+        cmocka_unit_test(equal_sums_may_be_added_by_other_ranks),
+        cmocka_unit_test(steps_wait_for_both_sums),
         cmocka_unit_test(pat_adds_the_nearest_last),
         cmocka_unit_test(children_have_no_order),
         cmocka_unit_test(releases_cut_otherwise),
