@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `kolo graph --format html` in a browser: clicks, keys and pointing have their effects. In Chromium without a
+"""The pages of `kolo graph --format html` and `kolo explain order --format html` in a browser: clicks, keys and pointing have their effects. In Chromium without a
 window, driven by its own protocol; skipped where there is none."""
 import json
 import math
@@ -13,7 +13,7 @@ import time
 import unittest
 
 import tool
-from picture_test import A100, Page, good
+from picture_test import A100, RING, Page, good
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -255,6 +255,21 @@ class InBrowser(tool.Case):
             said = b.ask("document.getElementById('hosts').options[2].text").removeprefix("of the channel: ")
             numbers = [n for part in said.split(", ") for a, _, z in [part.partition("\u2013")] for n in range(int(a), int(z or a) + 1)]
             self.assertEqual(numbers, shown)
+
+    def test_elements_of_an_order_are_stepped_through(self):
+        b = self.browser
+        with open(self.file + ".order.html", "w", encoding="utf-8") as f:
+            f.write(tool.good("explain", "order", *RING, "--format", "html"))
+        shown = "[...document.querySelectorAll('.view')].filter(v => v.offsetHeight).map(v => v.id)"
+        b.load(self.file + ".order.html")
+        self.assertEqual(b.ask(shown), ["v0"])
+        b.click("#next")
+        b.press("PageDown", 34)
+        self.assertEqual((b.ask(shown), b.ask("location.hash")), (["v2"], "#view=2"))
+        b.press("PageUp", 33)
+        self.assertEqual((b.ask(shown), b.ask("document.getElementById('view').value")), (["v1"], "1"))
+        b.load(self.file + ".order.html#view=3")
+        self.assertEqual((b.ask(shown), b.ask("document.getElementById('next').disabled")), (["v3"], True))
 
 
 if __name__ == "__main__":

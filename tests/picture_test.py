@@ -584,6 +584,9 @@ class Order(tool.Case):
             shown |= {(block, i) for i in elements}
         self.assertEqual(len(shown), sum(r["count"] for b in blocks for r in b))
 
+    def test_the_picture_of_the_document_is_that_of_today(self):
+        self.assertEqual(self.good(*TREE, "--format", "svg", "--element", "4096"), kept("order"))
+
     def test_pages_show_the_order_of_the_json(self):
         for question in (RING, TREE, PAT, NVLS_TREE):
             with self.subTest(question):

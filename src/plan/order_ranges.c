@@ -64,8 +64,7 @@ struct maker {
 };
 
 /* Extends the range before if it has the same sum and head. */
-static ncclResult_t add_range(struct maker *m, int64_t first, int64_t count, int sum, int head,
-                              int end)
+static ncclResult_t add_range(struct maker *m, int64_t first, int64_t count, int sum, int head, int end)
 {
     struct kl_order_ranges *to = m->to;
     struct kl_order_range *last = to->n ? &to->range[to->n - 1] : NULL;
@@ -93,8 +92,7 @@ static ncclResult_t add_range(struct maker *m, int64_t first, int64_t count, int
 /* Chunk k of a ring's all-reduce begins behind the rank with place k, which completes it. */
 static int chunk_sum(struct maker *m, int k, int end)
 {
-    if (m->chain[k] < 0)
-        m->chain[k] = kl_order_sum_at(m->rules, m->wires, m->sums, m->algo, m->channel, end);
+    if (m->chain[k] < 0) m->chain[k] = kl_order_sum_at(m->rules, m->wires, m->sums, m->algo, m->channel, end);
     return m->chain[k];
 }
 
@@ -109,8 +107,8 @@ static ncclResult_t visit_chunk(void *ctx, int k, int64_t first, int64_t count)
     return add_range(m, first, count, chunk_sum(m, k, end), -1, end);
 }
 
-int kl_order_sum_at(const struct kl_order_rules *r, const struct kl_order_wires *w, struct kl_order_sums *sums, int algo,
-                    int channel, int end)
+int kl_order_sum_at(const struct kl_order_rules *r, const struct kl_order_wires *w, struct kl_order_sums *sums,
+                    int algo, int channel, int end)
 {
     switch (algo) {
     case KL_ALGO_TREE:

@@ -17,7 +17,8 @@ static void number(struct kl_order_steps *steps, int *ready)
     }
 }
 
-ncclResult_t kl_order_steps_of(const struct kl_order *o, const struct kl_order_range *range, struct kl_order_steps *steps)
+ncclResult_t kl_order_steps_of(const struct kl_order *o, const struct kl_order_range *range,
+                               struct kl_order_steps *steps)
 {
     const int n = o->rules.nranks;
     int *ready = calloc((size_t)n, sizeof *ready);

@@ -167,8 +167,7 @@ static int switches(struct kl_order_sums *s, int nnodes, int tree, int node)
     int sum = kl_order_leaf(s, KL_LEAF_SWITCH, node);
 
     for (int d = 0; d < 2; d++)
-        if (links.down[d] >= 0)
-            sum = add_from(s, node, sum, links.down[d], switches(s, nnodes, tree, links.down[d]));
+        if (links.down[d] >= 0) sum = add_from(s, node, sum, links.down[d], switches(s, nnodes, tree, links.down[d]));
     return sum;
 }
 

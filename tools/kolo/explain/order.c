@@ -73,7 +73,8 @@ static ncclResult_t print_picture(const struct kl_order_answer *x, const struct 
     }
     picture.title = title;
     kl_finding_warn(x->asked.cluster);
-    ncclResult_t rc = strcmp(u->format, "svg") ? kl_order_picture_html(&picture, to) : kl_order_picture_svg(&picture, to);
+    ncclResult_t rc =
+        strcmp(u->format, "svg") ? kl_order_picture_html(&picture, to) : kl_order_picture_svg(&picture, to);
 
     free(title);
     return rc;

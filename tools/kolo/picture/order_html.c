@@ -19,7 +19,8 @@ static void put_head(const char *title, FILE *to)
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
              "<meta name=\"color-scheme\" content=\"light dark\">\n<title>",
              title, " - kolo explain order</title>\n", to);
-    fprintf(to, "<style>\n%s%s%s</style>\n</head>\n", kl_picture_drawing_css, kl_picture_page_css, kl_picture_order_css);
+    fprintf(to, "<style>\n%s%s%s</style>\n</head>\n", kl_picture_drawing_css, kl_picture_page_css,
+            kl_picture_order_css);
 }
 
 static void put_controls(const struct kl_order_views *v, FILE *to)
@@ -36,7 +37,8 @@ static void put_controls(const struct kl_order_views *v, FILE *to)
         fprintf(to, "<option value=\"%d\">", i);
         put_text("", line, "</option>\n", to);
     }
-    fputs("</select></label>\n<button type=\"button\" id=\"next\" aria-label=\"next elements\" title=\"next elements (Page "
+    fputs("</select></label>\n<button type=\"button\" id=\"next\" aria-label=\"next elements\" title=\"next elements "
+          "(Page "
           "Down)\">&#8250;</button>\n<button type=\"button\" id=\"theme\">theme: automatic</button>\n</div>\n",
           to);
 }
@@ -79,7 +81,8 @@ static void put_page(const struct kl_order_picture *p, struct kl_order_views *v,
     kl_order_summary(v->order, &summary);
     put_text("<p id=\"sentence\">", line, "</p>\n", to);
     put_controls(v, to);
-    fputs("<p id=\"hint\">A row is a rank, a column a step: at a plus the rank of the row adds the partial sum that comes "
+    fputs("<p id=\"hint\">A row is a rank, a column a step: at a plus the rank of the row adds the partial sum that "
+          "comes "
           "along the blue line to its own. Point at a plus to read the sum. Page Up and Page Down change the elements.",
           to);
     if (v->hidden)

@@ -79,7 +79,8 @@ static ncclResult_t write_lines(const struct kl_order_views *v, struct lines *l)
     text = kl_text_in(line, sizeof line);
     kl_order_view_note(v, 0, &text);
     KL_TRY(add(l, "note", strdup(line)));
-    return v->view[0].steps.n ? add(l, "expression", kl_order_expression(v->order, v->view[0].range->sum)) : ncclSuccess;
+    return v->view[0].steps.n ? add(l, "expression", kl_order_expression(v->order, v->view[0].range->sum))
+                              : ncclSuccess;
 }
 
 /* ---- the document ---- */

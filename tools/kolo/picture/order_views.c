@@ -42,8 +42,8 @@ static bool may_share(const struct kl_order_view *v, const struct kl_order_range
 }
 
 /* The view of a range: -1 if there is none yet; then its steps are in `steps`. */
-static ncclResult_t find_view(const struct kl_order_views *v, const struct kl_order_range *r, struct kl_order_steps *steps,
-                              int *found)
+static ncclResult_t find_view(const struct kl_order_views *v, const struct kl_order_range *r,
+                              struct kl_order_steps *steps, int *found)
 {
     *found = -1;
     for (int i = 0; i < v->n; i++)
