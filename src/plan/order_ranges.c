@@ -89,7 +89,7 @@ static ncclResult_t add_range(struct maker *m, int64_t first, int64_t count, int
     return ncclSuccess;
 }
 
-/* Chunk k of a ring's all-reduce begins behind the rank with place k, which completes it. */
+/* Chunk k of a ring's all-reduce begins behind the rank with place k: `end`, which completes it. */
 static int chunk_sum(struct maker *m, int k, int end)
 {
     if (m->chain[k] < 0) m->chain[k] = kl_order_sum_at(m->rules, m->wires, m->sums, m->algo, m->channel, end);

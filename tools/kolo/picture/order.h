@@ -8,6 +8,7 @@
  *
  * Both documents stand alone: no scripts, fonts or images from elsewhere.
  *
+ * Units:  pixels, elements.
  * Errors: ncclInvalidArgument for an element that there is none of; ncclSystemError when memory is short.
  */
 #ifndef KOLO_TOOL_PICTURE_ORDER_H
@@ -50,10 +51,10 @@ void kl_order_views_fini(struct kl_order_views *views);
 /** "block 2, elements 0-3, 8-11, and 4 more; channels 0, 1". */
 void kl_order_view_text(const struct kl_order_views *views, int view, struct kl_text *to);
 
-/** Why the order is undefined, or nothing. */
+/** Why the order is undefined; or that of some chunks the other of two ranks makes the sum; or nothing. */
 void kl_order_view_note(const struct kl_order_views *views, int view, struct kl_text *to);
 
-/** Pixels, and the drawing at (0, 0) as elements of SVG. */
+/** Its size, and the drawing at (0, 0) as elements of SVG. */
 float kl_order_view_width(const struct kl_order_views *views, int view);
 float kl_order_view_height(const struct kl_order_views *views, int view);
 void kl_order_view_draw(struct kl_order_views *views, int view, FILE *to);

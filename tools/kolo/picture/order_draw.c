@@ -5,7 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LABELS = 110, COLUMN = 40, ROW = 26, HEAD = 30, PLUS = 9, SUM_W = 54, SWITCH_W = 220, LONG = 200 };
+enum {
+    LABELS = 110,
+    HALF_COLUMN = 20,
+    COLUMN = 2 * HALF_COLUMN,
+    HALF_ROW = 13,
+    ROW = 2 * HALF_ROW,
+    HEAD = 30,
+    PLUS = 9,
+    SUM_W = 54,
+    HALF_SWITCH = 110,
+    SWITCH_W = 2 * HALF_SWITCH,
+    LONG = 200 /* letters of an expression in a note */
+};
 
 static int last_step(const struct kl_order_view *w)
 {
@@ -43,7 +55,7 @@ static float x_of(int step)
 
 static float y_of(int row)
 {
-    return (float)(HEAD + row * ROW + ROW / 2);
+    return (float)(HEAD + row * ROW + HALF_ROW);
 }
 
 static void add_row(struct kl_order_views *v, int rank, int *n)
@@ -134,13 +146,13 @@ static float begin_of(const struct kl_order_views *v, int rank)
 static void put_step(struct kl_order_views *v, const struct kl_order_step *s, FILE *to)
 {
     float x = x_of(s->step), y = y_of(v->row[s->by]), from = y_of(v->row[s->from]);
-    float turn = from < y ? y - ROW / 2 : y + ROW / 2;
+    float turn = from < y ? y - HALF_ROW : y + HALF_ROW;
 
     fprintf(to, "<g class=\"add\" data-step=\"%d\" data-by=\"%d\" data-from=\"%d\">", s->step, s->by, s->from);
     put_title(v->order, s, to);
     put_line("own", begin_of(v, s->by), x, y, to);
     fprintf(to, "<path class=\"sent\" d=\"M %g %g H %g V %g L %g %g\"/>", (double)begin_of(v, s->from), (double)from,
-            (double)(x - COLUMN / 2), (double)turn, (double)x, (double)y);
+            (double)(x - HALF_COLUMN), (double)turn, (double)x, (double)y);
     fprintf(to, "<circle class=\"plus\" cx=\"%g\" cy=\"%g\" r=\"%d\"/>", (double)x, (double)y, PLUS);
     kl_svg_text(x, y + 4, "count", "+", 1, to);
     fputs("</g>\n", to);
@@ -169,8 +181,8 @@ static void draw_undefined(const struct kl_order *o, bool network, FILE *to)
 
     fprintf(to, "<g class=\"undefined\" data-by=\"%s\">", network ? "network" : "switch");
     kl_svg_rect(&box, 6, "within", to);
-    kl_svg_text(box.x + SWITCH_W / 2, HEAD + box.h / 2 - 2, "name", network ? "network" : "NVSwitch", 20, to);
-    kl_svg_text(box.x + SWITCH_W / 2, HEAD + box.h / 2 + 14, "below", "the order is undefined here", 40, to);
+    kl_svg_text(box.x + HALF_SWITCH, HEAD + box.h / 2 - 2, "name", network ? "network" : "NVSwitch", 20, to);
+    kl_svg_text(box.x + HALF_SWITCH, HEAD + box.h / 2 + 14, "below", "the order is undefined here", 40, to);
     fputs("</g>\n", to);
     for (int i = 0; i < o->rules.nranks; i++) put_row(o, false, i, i, "sent", box.x, to);
 }

@@ -38,7 +38,7 @@ static int count_lines(const struct lines *l)
     return n;
 }
 
-static float put_lines(const struct lines *l, float y, FILE *to)
+static int put_lines(const struct lines *l, int y, FILE *to)
 {
     char line[LETTERS + 1];
 
@@ -47,7 +47,7 @@ static float put_lines(const struct lines *l, float y, FILE *to)
             size_t n = first_line(at);
 
             snprintf(line, sizeof line, "%.*s", (int)n, at);
-            fprintf(to, "<text x=\"%d\" y=\"%g\" class=\"sub %s\">", MARGIN, (double)y, l->class[i]);
+            fprintf(to, "<text x=\"%d\" y=\"%d\" class=\"sub %s\">", MARGIN, y, l->class[i]);
             kl_text_escaped(line, to);
             fputs("</text>\n", to);
             at += n;
@@ -107,9 +107,9 @@ static void put_document(const struct kl_order_picture *p, struct kl_order_views
     fprintf(to, "<text x=\"%d\" y=\"%d\" class=\"heading\">", MARGIN, TITLE);
     kl_text_escaped(p->title, to);
     fputs("</text>\n", to);
-    float y = put_lines(l, TITLE + LINE + 4, to);
+    int y = put_lines(l, TITLE + LINE + 4, to);
 
-    fprintf(to, "<g transform=\"translate(%d %g)\">\n", MARGIN, (double)(y - LINE / 2));
+    fprintf(to, "<g transform=\"translate(%d %d)\">\n", MARGIN, y - LINE / 2);
     kl_order_view_draw(v, 0, to);
     fputs("</g>\n</svg>\n", to);
 }
