@@ -199,7 +199,7 @@ class Collective(tool.Case):
         self.assertEqual(self.json("allreduce", "1G", "--topo", H100, "--hosts", "512")["ranks"], 4096)
 
     def test_wrong_words(self):
-        self.refused(2, '^kolo explain: no question or collective "allreduced"; see', "allreduced", "1M")
+        self.refused(2, "^kolo explain: allreduced: there is no such file, question or collective; see kolo explain --help", "allreduced", "1M")
         self.refused(2, r"^kolo explain: expected: nics; see", "nics", "GPU/0")
         self.refused(2, r"^kolo explain: expected: pair A B; see", "pair", "GPU/0")
 

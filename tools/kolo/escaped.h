@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-/** A stream over `below`, which is used through it from now on; `below` itself when memory is short. */
+/** A stream over `below`, which is used through it from now on; `below` itself when memory is short, or 16 streams were made. */
 FILE *kl_escaped(FILE *below);
 
 #endif

@@ -54,7 +54,8 @@ static int store_int(struct parse *p, const struct kl_opt *opt, const char *text
     int64_t value;
 
     if (kl_parse_int(text, &value) && value >= opt->min && value <= opt->max) return *field = (int)value, 0;
-    if (opt->max == INT_MAX && strspn(text, "0123456789") == strlen(text) && *text)
+    const bool is_number = *text && strspn(text, "0123456789") == strlen(text);
+    if (is_number && opt->max == INT_MAX && (!kl_parse_int(text, &value) || value > INT_MAX))
         SAY(p, "%s: %s is too large; at most %d", p->shown, text, INT_MAX);
     else if (opt->max == INT_MAX)
         SAY(p, "%s: \"%s\" is not a whole number from %lld on", p->shown, text, (long long)opt->min);

@@ -34,15 +34,29 @@ static inline void *__cvta_global_to_generic(size_t p)
     return (void *)p;
 }
 
-/** The offset in the block's dynamic memory: 32 bits of it go into registers. */
+/* Addresses of shared memory as programs keep them, in 32 bits: below KOLO_SHARED_STATIC the offset in the block's dynamic memory, from there on the
+ * distance from the thread-local variables of the thread that runs the block, where those of static size are. Both keep the alignment. */
+#define KOLO_SHARED_STATIC 0x80000000u
+#define KOLO_SHARED_MIDDLE 0xc0000000u
+
+static inline char *__koloStaticShared(void)
+{
+    return (char *)((uintptr_t)&__koloShared & ~(uintptr_t)4095);
+}
+
 static inline size_t __cvta_generic_to_shared(const void *p)
 {
-    return (size_t)((const char *)p - (const char *)__koloShared) & 0xffffffffu;
+    size_t offset = (size_t)((const char *)p - (const char *)__koloShared);
+
+    return offset < KOLO_SHARED_STATIC
+               ? offset
+               : (KOLO_SHARED_MIDDLE + (size_t)((const char *)p - __koloStaticShared())) & 0xffffffffu;
 }
 
 static inline void *__cvta_shared_to_generic(size_t offset)
 {
-    return (char *)__koloShared + (int32_t)offset;
+    if (offset < KOLO_SHARED_STATIC) return (char *)__koloShared + offset;
+    return __koloStaticShared() + ((intptr_t)offset - (intptr_t)KOLO_SHARED_MIDDLE);
 }
 
 static inline unsigned __isGlobal(const void *)
