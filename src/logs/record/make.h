@@ -79,6 +79,8 @@ ncclResult_t kl_record_add_ras(struct kl_record *record, int file, const char *t
 ncclResult_t kl_record_add_ras_text(struct kl_record *record, int file, const char *text, size_t bytes);
 ncclResult_t kl_record_add_inspector(struct kl_record *record, int file, const char *text, size_t bytes);
 ncclResult_t kl_record_add_otlp(struct kl_record *record, int file, const char *text, size_t bytes);
+ncclResult_t kl_record_add_chakra(struct kl_record *record, int file, const char *text, size_t bytes);
+ncclResult_t kl_record_add_execution(struct kl_record *record, int file, const char *text, size_t bytes);
 ncclResult_t kl_record_add_kineto(struct kl_record *record, int file, const char *text, size_t bytes);
 
 /* ---- rules ---- */
