@@ -120,6 +120,8 @@ static ncclResult_t add_call(struct tracer *t, int group, const struct kl_record
     struct op o = {.group = group, .func = func_of(c->name), .op = ncclSum, .times = 1};
 
     o.bytes = kl_trace_bytes(c, &o.type); /* nccl-tests' size */
+    if (o.func == KL_FUNC_ALL_GATHER && c->in > 0 && c->out < 1 && o.bytes > 0 && o.bytes <= KL_ORDER_BYTES)
+        o.bytes *= t->group[group].nranks; /* only the input is told */
     o.root = c->root > 0 && c->root < t->group[group].nranks ? c->root : 0;
     if (o.func < 0 || o.bytes < 1 || o.bytes > KL_ORDER_BYTES)
         return kl_trace_skip(&t->answer->trace, c->name), ncclSuccess;

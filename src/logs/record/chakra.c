@@ -107,13 +107,6 @@ static const char *collective_of(struct kl_record *r, const json_t *node)
     return type < 0 ? "a collective without comm_type" : "a collective of unknown comm_type";
 }
 
-/* nccl-tests' size of a rank's input. */
-static int64_t whole_bytes(const char *name, int64_t input, int64_t ranks)
-{
-    if (strcmp(name, "all_gather")) return input;
-    return ranks > 0 && input > 0 && input <= INT64_MAX / ranks ? input * ranks : -1;
-}
-
 static ncclResult_t add_collective(struct kl_trace_nodes *t, const json_t *node)
 {
     char dimensions[2 * DIMENSIONS + 16];
@@ -124,14 +117,13 @@ static ncclResult_t add_collective(struct kl_trace_nodes *t, const json_t *node)
     read_dimensions(node, dimensions);
     KL_TRY(kl_trace_nodes_call(t, *group ? group : *dimensions ? dimensions : "", &call));
     struct kl_record_call *c = &t->r->call[call];
-    const int ranks = t->r->group[t->r->member[c->member].group].size;
 
     c->name = collective_of(t->r, node);
-    c->bytes = whole_bytes(c->name, size, ranks);
+    c->in = c->bytes = size;
+    c->type = "uint8";
     c->root = (int)number_of(node, "root", number_of(node, "comm_root", -1));
     kl_trace_nodes_number(t, c);
     if (size < 0) kl_trace_nodes_lacks(t, c, "comm_size");
-    if (size > 0 && c->bytes < 0) kl_trace_nodes_lacks(t, c, "the size of its group");
     return ncclSuccess;
 }
 

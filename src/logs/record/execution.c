@@ -79,7 +79,7 @@ static int place_of_name(const json_t *values)
     for (size_t i = 2; i < json_array_size(values); i++) {
         const char *text = json_string_value(json_array_get(values, i));
 
-        if (text && isalpha((unsigned char)*text) && json_is_integer(json_array_get(values, i - 1))) return (int)i;
+        if (text && (isalpha((unsigned char)*text) || *text == '_') && json_is_integer(json_array_get(values, i - 1))) return (int)i;
     }
     return -1;
 }
