@@ -64,8 +64,7 @@ static ncclResult_t add_side(struct kl_trace_messages *m, struct sides *s, const
         return kl_trace_skip(m->trace, c->name), ncclSuccess;
     if (s->n >= MOST) return KL_FAIL(ncclInvalidUsage, "more than %d sends and receives: give a part of them", MOST);
     KL_TRY(grow((void **)&s->side, s->n, &s->max, sizeof *s->side));
-    s->side[s->n++] =
-        (struct side){sends ? own : c->peer, sends ? c->peer : own, sends ? SENT : RECEIVED, bytes};
+    s->side[s->n++] = (struct side){sends ? own : c->peer, sends ? c->peer : own, sends ? SENT : RECEIVED, bytes};
     return ncclSuccess;
 }
 
@@ -146,9 +145,8 @@ static ncclResult_t add_member(struct kl_trace_messages *m, int member, int rank
 
     for (int i = 0; i < r->ncall; i++) {
         const struct kl_record_call *c = &r->call[i];
-        const int64_t sent = c->member == member && c->kind == KL_CALL_COLLECTIVE && kl_trace_is_message(c)
-                                 ? sent_bytes(c)
-                                 : -1;
+        const int64_t sent =
+            c->member == member && c->kind == KL_CALL_COLLECTIVE && kl_trace_is_message(c) ? sent_bytes(c) : -1;
 
         if (sent < 1 || sent > KL_ORDER_BYTES) continue;
         if (sent != bytes) {

@@ -173,10 +173,8 @@ static ncclResult_t add_calls(struct tracer *t)
 
 static ncclResult_t add_messages(struct tracer *t, struct kl_op_traffic_sum *sum)
 {
-    struct kl_trace_messages m = {.record = t->record,
-                                  .speaker = t->speaker,
-                                  .nranks = t->nranks,
-                                  .trace = &t->answer->trace};
+    struct kl_trace_messages m = {
+        .record = t->record, .speaker = t->speaker, .nranks = t->nranks, .trace = &t->answer->trace};
     struct kl_trace_ranks *ranks = calloc((size_t)t->record->ngroup + 1, sizeof *ranks);
     ncclResult_t rc = ranks ? ncclSuccess : KL_NOMEM("ranks of groups");
 

@@ -31,7 +31,8 @@ struct kl_traffic_trace {
     int files, groups, kinds;
     int64_t operations; /* collectives with an algorithm */
     int64_t messages, sends_alone, receives_alone, all_to_alls;
-    int64_t skipped; /* not counted: sizes or peers are unknown, there is no model, or the hosts of a group use different GPUs */
+    int64_t
+        skipped; /* not counted: sizes or peers are unknown, there is no model, or the hosts of a group use different GPUs */
     char first_skipped[64];
 };
 

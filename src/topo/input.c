@@ -81,8 +81,8 @@ static bool is_chakra_binary(const char *text, size_t bytes)
     if (bytes < 6 || text[1] != '\n' || text[2] < 3 || text[2] > 24 || text[0] < text[2] + 2) return false;
     const size_t n = (size_t)text[2];
 
-    return bytes >= n + 3 && isdigit((unsigned char)text[3]) && text[4] == '.' &&
-           isdigit((unsigned char)text[5]) && !memchr(text + 3, '\n', n);
+    return bytes >= n + 3 && isdigit((unsigned char)text[3]) && text[4] == '.' && isdigit((unsigned char)text[5]) &&
+           !memchr(text + 3, '\n', n);
 }
 
 /* Is `word` in the first bytes? */

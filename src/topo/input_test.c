@@ -40,7 +40,9 @@ static const struct {
     {"{\"schema\": \"1.0.1\", \"nodes\": [{\"name\": \"record_param_comms\"}]}", KL_INPUT_EXECUTION, false},
     {"{\"version\": \"0.0.4\"}{\"id\": \"1\", \"type\": \"COMM_COLL_NODE\"}", KL_INPUT_CHAKRA, false},
     {"[{\"id\": 1, \"type\": \"COMM_SEND_NODE\"}]", KL_INPUT_CHAKRA, false},
-    {"\x07\n\x05" "0.0.4\x20", KL_INPUT_CHAKRA_BINARY, false},
+    {"\x07\n\x05"
+     "0.0.4\x20",
+     KL_INPUT_CHAKRA_BINARY, false},
     {"\x07\n\x05hello", KL_INPUT_UNKNOWN, false},
     {"{\"entries\": [{\"collective_seq_id\": 1}]}", KL_INPUT_FLIGHT, false},
     {"\x80\x04\x95", KL_INPUT_FLIGHT, false},

@@ -14,9 +14,8 @@
 enum { DIMENSIONS = 16 };
 
 /* CollectiveCommType, in its order. */
-static const char *const collectives[] = {"all_reduce", "reduce",     "all_gather",     "gather",
-                                          "scatter",    "broadcast",  "all_to_all",     "reduce_scatter",
-                                          "reduce_scatter", "barrier"};
+static const char *const collectives[] = {"all_reduce", "reduce",     "all_gather",     "gather",         "scatter",
+                                          "broadcast",  "all_to_all", "reduce_scatter", "reduce_scatter", "barrier"};
 
 enum node { NODE_OTHER, NODE_COLLECTIVE, NODE_SEND, NODE_RECV };
 
@@ -46,9 +45,8 @@ static const json_t *find(const json_t *node, const char *name)
 /* The value's key names its type: int64_val, or int64Val where a converter wrote it; "i" in older traces. */
 static int64_t number_of(const json_t *node, const char *name, int64_t absent)
 {
-    static const char *const keys[] = {"int64_val",  "int64Val",  "uint64_val", "uint64Val", "int32_val",
-                                       "int32Val",   "uint32_val", "uint32Val", "sint64_val", "sint64Val",
-                                       "i",          "value"};
+    static const char *const keys[] = {"int64_val",  "int64Val",  "uint64_val", "uint64Val", "int32_val", "int32Val",
+                                       "uint32_val", "uint32Val", "sint64_val", "sint64Val", "i",         "value"};
     const json_t *a = find(node, name);
 
     for (size_t i = 0; a && i < sizeof keys / sizeof keys[0]; i++)
@@ -152,7 +150,8 @@ static ncclResult_t add_node(struct kl_trace_nodes *t, const json_t *node)
     if (strstr(kl_json_get_text(node, "name"), KL_TRACE_GROUPS)) {
         const json_t *inputs = json_object_get(node, "inputs"), *values = json_object_get(inputs, "values");
 
-        return kl_trace_nodes_groups(t, json_is_string(values) ? json_string_value(values) : text_of(node, "pg_config"));
+        return kl_trace_nodes_groups(t,
+                                     json_is_string(values) ? json_string_value(values) : text_of(node, "pg_config"));
     }
     if (kind == NODE_COLLECTIVE) return add_collective(t, node);
     return kind == NODE_OTHER ? ncclSuccess : add_message(t, node, kind == NODE_SEND);

@@ -79,7 +79,8 @@ static int place_of_name(const json_t *values)
     for (size_t i = 2; i < json_array_size(values); i++) {
         const char *text = json_string_value(json_array_get(values, i));
 
-        if (text && (isalpha((unsigned char)*text) || *text == '_') && json_is_integer(json_array_get(values, i - 1))) return (int)i;
+        if (text && (isalpha((unsigned char)*text) || *text == '_') && json_is_integer(json_array_get(values, i - 1)))
+            return (int)i;
     }
     return -1;
 }
@@ -99,8 +100,8 @@ static const char *group_of(const json_t *node, const json_t *values, int name)
 /* Records of these names move no data. */
 static bool is_call(const char *name)
 {
-    static const char *const others[] = {"wait", "init", "startCoalescing", "endCoalescing", "start_coalescing",
-                                         "end_coalescing"};
+    static const char *const others[] = {
+        "wait", "init", "startCoalescing", "endCoalescing", "start_coalescing", "end_coalescing"};
 
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (!strcmp(name, others[i])) return false;

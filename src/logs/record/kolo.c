@@ -20,8 +20,11 @@ void kl_record_whole_counts(struct kl_record_call *c, int64_t nranks)
     static const struct {
         const char *name;
         bool in, out;
-    } rows[] = {{"AllGather", false, true}, {"Gather", false, true},     {"ReduceScatter", true, false},
-                {"Scatter", true, false},   {"AlltoAll", true, true}};
+    } rows[] = {{"AllGather", false, true},
+                {"Gather", false, true},
+                {"ReduceScatter", true, false},
+                {"Scatter", true, false},
+                {"AlltoAll", true, true}};
 
     if (nranks < 1 || c->in < 0 || c->in > INT64_MAX / nranks || c->out < 0 || c->out > INT64_MAX / nranks) return;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
