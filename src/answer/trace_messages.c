@@ -136,19 +136,63 @@ static ncclResult_t add_parts(struct kl_trace_messages *m, const struct kl_trace
     return ncclSuccess;
 }
 
-/* The calls of one member as those of a rank. */
-static ncclResult_t add_member(struct kl_trace_messages *m, int member, int rank)
+/* All-to-alls whose size is told, by member in the order of its record. */
+struct calls {
+    int *n, *first; /* by member */
+    int *call;
+};
+
+static bool is_told(const struct kl_trace_messages *m, const struct kl_record_call *c)
+{
+    const struct kl_trace_ranks *g = &m->ranks[m->record->member[c->member].group];
+    const int64_t sent = sent_bytes(c);
+
+    return sent > 0 && sent <= KL_ORDER_BYTES && g->n > 0 && g->rank[g->n - 1] < m->nranks;
+}
+
+static bool is_all_to_all(const struct kl_record_call *c)
+{
+    return c->kind == KL_CALL_COLLECTIVE && kl_trace_is_message(c);
+}
+
+static void list_calls(const struct kl_trace_messages *m, struct calls *l)
 {
     const struct kl_record *r = m->record;
-    const struct kl_trace_ranks *g = &m->ranks[r->member[member].group];
+
+    for (int i = 0; i < r->ncall; i++)
+        if (is_all_to_all(&r->call[i]) && is_told(m, &r->call[i])) l->n[r->call[i].member]++;
+    for (int i = 1; i < r->nmember; i++) l->first[i] = l->first[i - 1] + l->n[i - 1];
+    memset(l->n, 0, (size_t)r->nmember * sizeof *l->n);
+    for (int i = 0; i < r->ncall; i++) {
+        const int member = r->call[i].member;
+
+        if (is_all_to_all(&r->call[i]) && is_told(m, &r->call[i])) l->call[l->first[member] + l->n[member]++] = i;
+    }
+}
+
+/* Those of speakers count, and are left out where a fact is missing. */
+static void count_calls(struct kl_trace_messages *m)
+{
+    for (int i = 0; i < m->record->ncall; i++) {
+        const struct kl_record_call *c = &m->record->call[i];
+
+        if (!is_all_to_all(c) || m->speaker[m->record->member[c->member].group] != c->member) continue;
+        if (is_told(m, c))
+            m->trace->all_to_alls++;
+        else
+            kl_trace_skip(m->trace, c->name);
+    }
+}
+
+/* The calls of one member as those of a rank. */
+static ncclResult_t add_member(struct kl_trace_messages *m, const struct calls *l, int member, int rank)
+{
+    const struct kl_trace_ranks *g = &m->ranks[m->record->member[member].group];
     int64_t bytes = 0, times = 0;
 
-    for (int i = 0; i < r->ncall; i++) {
-        const struct kl_record_call *c = &r->call[i];
-        const int64_t sent =
-            c->member == member && c->kind == KL_CALL_COLLECTIVE && kl_trace_is_message(c) ? sent_bytes(c) : -1;
+    for (int i = 0; i < l->n[member]; i++) {
+        const int64_t sent = sent_bytes(&m->record->call[l->call[l->first[member] + i]]);
 
-        if (sent < 1 || sent > KL_ORDER_BYTES) continue;
         if (sent != bytes) {
             KL_TRY(add_parts(m, g, rank, bytes, times));
             bytes = sent;
@@ -159,51 +203,40 @@ static ncclResult_t add_member(struct kl_trace_messages *m, int member, int rank
     return add_parts(m, g, rank, bytes, times);
 }
 
-/* By member: its all-to-alls whose size is told. Those of speakers count, and are left out where a fact is missing. */
-static void count_calls(struct kl_trace_messages *m, int *calls)
-{
-    const struct kl_record *r = m->record;
-
-    for (int i = 0; i < r->ncall; i++) {
-        const struct kl_record_call *c = &r->call[i];
-        const int group = r->member[c->member].group;
-
-        if (c->kind != KL_CALL_COLLECTIVE || !kl_trace_is_message(c)) continue;
-        const int64_t sent = sent_bytes(c);
-        const bool told = sent > 0 && sent <= KL_ORDER_BYTES && m->ranks[group].n > 0 &&
-                          m->ranks[group].rank[m->ranks[group].n - 1] < m->nranks;
-
-        calls[c->member] += told;
-        if (m->speaker[group] != c->member) continue;
-        if (told)
-            m->trace->all_to_alls++;
-        else
-            kl_trace_skip(m->trace, c->name);
-    }
-}
-
 /* The last member of a group that is this rank and has as many calls as the speaker; else the speaker. */
-static int speaker_for(const struct kl_trace_messages *m, const int *calls, int group, int rank)
+static int speaker_for(const struct kl_trace_messages *m, const struct calls *l, int group, int rank)
 {
     const struct kl_record *r = m->record;
 
     for (int i = r->nmember - 1; i >= 0; i--)
-        if (r->member[i].group == group && r->member[i].rank == rank && calls[i] == calls[m->speaker[group]]) return i;
+        if (r->member[i].group == group && r->member[i].rank == rank && l->n[i] == l->n[m->speaker[group]]) return i;
     return m->speaker[group];
+}
+
+static ncclResult_t add_groups(struct kl_trace_messages *m, const struct calls *l)
+{
+    for (int g = 0; g < m->record->ngroup; g++) {
+        if (m->speaker[g] < 0 || !l->n[m->speaker[g]]) continue;
+        for (int i = 0; i < m->ranks[g].n; i++)
+            KL_TRY(add_member(m, l, speaker_for(m, l, g, m->ranks[g].rank[i]), m->ranks[g].rank[i]));
+    }
+    return ncclSuccess;
 }
 
 static ncclResult_t add_all_to_alls(struct kl_trace_messages *m)
 {
-    int *calls = calloc((size_t)m->record->nmember + 1, sizeof *calls);
-    ncclResult_t rc = calls ? ncclSuccess : KL_NOMEM("all-to-alls");
+    const size_t members = (size_t)m->record->nmember + 1;
+    struct calls l = {.n = calloc(members, sizeof *l.n),
+                      .first = calloc(members, sizeof *l.first),
+                      .call = calloc((size_t)m->record->ncall + 1, sizeof *l.call)};
+    ncclResult_t rc = l.n && l.first && l.call ? ncclSuccess : KL_NOMEM("all-to-alls");
 
-    if (!rc) count_calls(m, calls);
-    for (int g = 0; !rc && g < m->record->ngroup; g++) {
-        if (m->speaker[g] < 0 || !calls[m->speaker[g]]) continue;
-        for (int i = 0; !rc && i < m->ranks[g].n; i++)
-            rc = add_member(m, speaker_for(m, calls, g, m->ranks[g].rank[i]), m->ranks[g].rank[i]);
-    }
-    free(calls);
+    if (!rc) list_calls(m, &l);
+    if (!rc) count_calls(m);
+    if (!rc) rc = add_groups(m, &l);
+    free(l.n);
+    free(l.first);
+    free(l.call);
     return rc;
 }
 
