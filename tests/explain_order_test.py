@@ -230,6 +230,17 @@ class Trace(tool.Case):
         self.assertEqual((x["trace"]["kind"], self.counts(x), x["trace"]["operations"]), ("an execution trace of PyTorch", (1, 0, 0, 1, 0), 2))
         self.assertEqual(x["payload_bytes"], want + (2 << 20) + (1 << 19))
 
+    def test_kolos_counts_are_those_of_one_rank(self):
+        calls = [{"function": "AllGather", "count": 1 << 16, "bytes": 4 << 16, "type": "float", "state": "ended", "collective": 1},
+                 {"function": "AlltoAll", "count": 1 << 10, "bytes": 4 << 10, "type": "float", "state": "ended", "collective": 2},
+                 {"function": "Send", "count": 1 << 10, "bytes": 4 << 10, "type": "float", "state": "ended", "number": 3, "peer": 1}]
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "flight"), "w", encoding="utf-8") as f:
+                json.dump({"kolo_flight_record": 1, "communicator": "a", "rank": 0, "nranks": 8, "host": "n", "pid": 1, "operations": calls}, f)
+            x = self.json(f.name, *self.setting)
+        self.assertEqual((self.counts(x), x["trace"]["operations"]), ((1, 1, 0, 1, 0), 1))
+        self.assertEqual(x["payload_bytes"], traffic("allgather", "2M", *self.setting)["payload_bytes"] + (8 * 7 + 1) * (4 << 10))
+
     def test_missing_attributes_are_named(self):
         def node(kind, **attr):
             return {"id": 1, "type": kind, "attr": [{"name": k, "uint64_val" if isinstance(v, int) else "bool_list": v} for k, v in attr.items()]}
