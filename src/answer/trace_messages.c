@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "answer/trace_messages.h"
 
+#include "answer/trace_calls.h"
 #include "base/error.h"
 #include "plan/order.h"
 

@@ -36,13 +36,4 @@ ncclResult_t kl_trace_messages_find(struct kl_trace_messages *messages);
 /** Is a call the business of kl_trace_messages_find? */
 bool kl_trace_is_message(const struct kl_record_call *call);
 
-/** The larger of input and output, or the bytes that a call tells; -1: not told. */
-int64_t kl_trace_bytes(const struct kl_record_call *call, ncclDataType_t *type);
-
-/** Letters and digits of a name, in lower case: "all_to_allv" becomes "alltoallv". */
-void kl_trace_plain_name(const char *name, char *plain, size_t size);
-
-/** Count a call that is left out. */
-void kl_trace_skip(struct kl_traffic_trace *trace, const char *name);
-
 #endif

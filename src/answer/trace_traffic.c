@@ -4,19 +4,15 @@
  * operation is cut once, and counted as often as the rank with the longest record called it. Messages go over the whole cluster.
  */
 #include "answer/record.h"
+#include "answer/trace_calls.h"
 #include "answer/trace_messages.h"
 #include "answer/traffic.h"
-#include "answer/type_named.h"
 #include "base/error.h"
-#include "device/host/redop.h"
 #include "plan/order.h"
 
-#include <ctype.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { GROUPS = 4096, SHAPES = 64, OPS = 4096, GPUS_TEXT = 1024, MOST_RANKS = 1 << 20 };
 
@@ -59,15 +55,6 @@ struct tracer {
 
 /* ---- the calls ---- */
 
-void kl_trace_plain_name(const char *name, char *plain, size_t size)
-{
-    size_t n = 0;
-
-    for (; *name && n + 1 < size; name++)
-        if (isalnum((unsigned char)*name)) plain[n++] = (char)tolower((unsigned char)*name);
-    plain[n] = 0;
-}
-
 /* "all_reduce", "_allgather_base", "ALLREDUCE", "AllReduce", "allreduce_coalesced": a function; -1: none with an algorithm. */
 static int func_of(const char *name)
 {
@@ -83,36 +70,6 @@ static int func_of(const char *name)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (!strncmp(plain, names[i].name, strlen(names[i].name))) return names[i].func;
     return -1;
-}
-
-static bool type_of(const char *name, ncclDataType_t *type)
-{
-    static const struct {
-        const char *name;
-        ncclDataType_t type;
-    } torch[] = {{"Long", ncclInt64}, {"Bool", ncclUint8}};
-
-    if (kl_type_named(name, type)) return true;
-    for (size_t i = 0; i < sizeof torch / sizeof torch[0]; i++)
-        if (!strcasecmp(name, torch[i].name)) return *type = torch[i].type, true;
-    return false;
-}
-
-int64_t kl_trace_bytes(const struct kl_record_call *c, ncclDataType_t *type)
-{
-    const int64_t n = c->in > c->out ? c->in : c->out;
-
-    *type = ncclUint8;
-    if (!type_of(c->type, type) || n < 1 || n > KL_ORDER_BYTES) return c->bytes;
-    const int64_t bytes = n * (int64_t)kl_type_bytes(*type);
-
-    return bytes > c->bytes ? bytes : c->bytes; /* Kolo's counts may be those of one rank */
-}
-
-void kl_trace_skip(struct kl_traffic_trace *x, const char *name)
-{
-    x->skipped++;
-    if (!*x->first_skipped) snprintf(x->first_skipped, sizeof x->first_skipped, "%s", *name ? name : "a call");
 }
 
 static ncclResult_t add_call(struct tracer *t, int group, const struct kl_record_call *c)
