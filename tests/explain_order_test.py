@@ -138,7 +138,8 @@ class Trace(tool.Case):
         x = self.json(*files, *self.setting)
         reduce = traffic("allreduce", "64M", "--hosts", "2", *self.setting)
         gather = traffic("allgather", "2M", "--hosts", "2", "--type", "bfloat16", *self.setting)
-        self.assertEqual(x["trace"], {"files": 16, "groups": 1, "kinds": 2, "operations": 4, "skipped": 0, "first_skipped": None})
+        self.assertEqual(x["trace"], {"kind": "a flight record of PyTorch", "files": 16, "groups": 1, "kinds": 2, "operations": 4, "skipped": 0,
+                                      "first_skipped": None, "messages": 0, "sends_alone": 0, "receives_alone": 0, "all_to_alls": 0})
         self.assertEqual((x["hosts"], x["ranks"]), (2, 16))
         for key in ("payload_bytes", "wire_bytes", "messages", "across_hosts", "across_rails"):
             self.assertEqual(x[key], 3 * reduce[key] + gather[key], key)
@@ -164,6 +165,97 @@ class Trace(tool.Case):
         self.assertEqual((both["wire_bytes"], both["trace"]["skipped"], both["trace"]["first_skipped"]), (pair["wire_bytes"], 1, "all_reduce"))
         self.assertIn("not counted: 1 call, the first is all_reduce", self.good(*self.records(fd.call(group="dp", **call), fd.call(group="odd", **call), groups=groups), *self.setting))
 
+    def dumps(self, ranks):
+        """Entries by rank; others have none."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return fd.write(folder.name, [ranks.get(r, []) for r in range(16)], {"0": range(16)}, skip=[r for r in range(16) if r not in ranks])
+
+    def counts(self, x):
+        return tuple(x["trace"][k] for k in ("messages", "sends_alone", "receives_alone", "all_to_alls", "skipped"))
+
+    def test_a_send_and_its_receive_count_once(self):
+        size = {"sizes": ((1 << 20,),)}
+        both = self.json(*self.dumps({0: [fd.send(0, 9, **size)] * 3, 9: [fd.recv(9, 0, **size)] * 3}), *self.setting)
+        one = self.json(*self.dumps({0: [fd.send(0, 9, **size)] * 3}), *self.setting, "--hosts", "2")
+        other = self.json(*self.dumps({9: [fd.recv(9, 0, **size)] * 3}), *self.setting)
+        self.assertEqual([self.counts(x) for x in (both, one, other)], [(3, 0, 0, 0, 0), (3, 3, 0, 0, 0), (3, 0, 3, 0, 0)])
+        for x in (both, one, other):
+            self.assertEqual((x["wire_bytes"], x["messages"], x["across_hosts"], x["across_rails"]), (12 << 20, 3, 12 << 20, 0))
+            self.assertEqual([(n["host"], n["net"], n["wire_bytes"]) for n in x["nics"] if not n["idle"]],
+                             [(0, 1, {"out": 12 << 20, "in": 0}), (1, 1, {"out": 0, "in": 12 << 20})])  # through the GPU beside the receiver's rail
+            self.assertIn("GPU/0 -> NVS/0-0", [i["link"] for i in x["links"] if i["host"] == 0])
+        near = self.json(*self.dumps({2: [fd.send(2, 3, **size), fd.send(2, 4, sizes=())], 3: [fd.recv(3, 2, sizes=((7,),))]}), *self.setting)
+        self.assertEqual((self.counts(near), near["wire_bytes"], near["across_hosts"]), ((2, 1, 1, 0, 1), (4 << 20) + 28, 0))
+        self.assertEqual({i["link"] for i in near["links"]}, {"GPU/2 -> NVS/0-0", "NVS/0-0 -> GPU/3"})
+        self.assertIn("1 with both sides recorded, 0 with the send only", self.good(*self.dumps({0: [fd.send(0, 9, **size)], 9: [fd.recv(9, 0, **size)]}), *self.setting))
+
+    def test_all_to_alls_send_even_parts(self):
+        call = fd.call("all_to_all", sizes=((16 << 10,),))
+        all_of = self.json(*self.dumps({r: [call] * 2 for r in range(16)}), *self.setting)
+        few = self.json(*self.dumps({0: [call] * 2, 3: [call]}), *self.setting, "--hosts", "2")
+        for x in (all_of, few):
+            self.assertEqual((self.counts(x), x["wire_bytes"], x["across_hosts"]), ((0, 0, 0, 2, 0), 2 * 16 * 15 * (4 << 10), 2 * 16 * 8 * (4 << 10)))
+        own = self.json(*self.dumps({r: [fd.call("all_to_allv", sizes=((16 << 10 if r else 0,),), out=((16 << 10,),))] for r in range(16)}), *self.setting)
+        self.assertEqual(own["trace"]["all_to_alls"], 1)
+        unequal = self.json(*self.dumps({r: [fd.call("all_to_allv", sizes=((16 << (10 + r % 2),),), out=((1,),))] for r in range(16)}), *self.setting)
+        self.assertEqual(unequal["wire_bytes"], (8 + 16) * 15 * (4 << 10))
+        pods = self.json(*self.dumps({r: [call] for r in range(16)}), *self.setting, "--pod", "1")
+        self.assertEqual(pods["across_pods"], pods["across_hosts"])
+
+    def test_messages_of_the_profiler(self):
+        def event(name, ts, **more):
+            args = {"Collective name": name, "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20, "dtype": "BFloat16", "Group size": 2, "Process Group Name": "1", "Process Group Ranks": "[2, 9]"}
+            return {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "ts": ts, "dur": 5, "args": dict(args, **more)}
+
+        with tempfile.TemporaryDirectory() as folder:
+            files = []
+            for rank, events in ((2, [event("send", 1, **{"Dst Rank": 1}), event("all_to_allv", 9), event("gather", 20)]), (9, [event("recv", 1, **{"Src Rank": 0}), event("all_to_allv", 9)])):
+                files.append(os.path.join(folder, f"trace_{rank}.json"))
+                with open(files[-1], "w", encoding="utf-8") as f:
+                    json.dump({"distributedInfo": {"rank": rank, "world_size": 16}, "traceEvents": events}, f)
+            x = self.json(*files, *self.setting)
+        self.assertEqual((self.counts(x), x["trace"]["first_skipped"]), ((1, 0, 0, 1, 1), "gather"))
+        self.assertEqual(x["across_hosts"], (2 << 20) + 2 * (1 << 20))
+
+    def test_execution_traces(self):
+        chakra = [f"tests/data/records/chakra_{r}.json" for r in (0, 1)]
+        pair = ("--topo", H100, "--nccl", "2.30.7", "--with", "NCCL_ALGO=ring", "--gpus", "0,1")
+        want = traffic("allreduce", "4M", *pair)["payload_bytes"] + traffic("allgather", "2M", *pair)["payload_bytes"]
+        x = self.json(*chakra, *self.setting)
+        self.assertEqual((x["trace"]["kind"], self.counts(x), x["trace"]["operations"]), ("a Chakra execution trace", (1, 0, 0, 1, 0), 2))
+        self.assertEqual(x["payload_bytes"], want + (2 << 20) + (1 << 20))
+        want = traffic("allreduce", "2M", *pair)["payload_bytes"] + traffic("allgather", "2M", *pair)["payload_bytes"]
+        x = self.json(*(f"tests/data/records/execution_{r}.json" for r in (0, 1)), *self.setting)
+        self.assertEqual((x["trace"]["kind"], self.counts(x), x["trace"]["operations"]), ("an execution trace of PyTorch", (1, 0, 0, 1, 0), 2))
+        self.assertEqual(x["payload_bytes"], want + (2 << 20) + (1 << 19))
+
+    def test_kolos_counts_are_those_of_one_rank(self):
+        calls = [{"function": "AllGather", "count": 1 << 16, "bytes": 4 << 16, "type": "float", "state": "ended", "collective": 1},
+                 {"function": "AlltoAll", "count": 1 << 10, "bytes": 4 << 10, "type": "float", "state": "ended", "collective": 2},
+                 {"function": "Send", "count": 1 << 10, "bytes": 4 << 10, "type": "float", "state": "ended", "number": 3, "peer": 1}]
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "flight"), "w", encoding="utf-8") as f:
+                json.dump({"kolo_flight_record": 1, "communicator": "a", "rank": 0, "nranks": 8, "host": "n", "pid": 1, "operations": calls}, f)
+            x = self.json(f.name, *self.setting)
+        self.assertEqual((self.counts(x), x["trace"]["operations"]), ((1, 1, 0, 1, 0), 1))
+        self.assertEqual(x["payload_bytes"], traffic("allgather", "2M", *self.setting)["payload_bytes"] + (8 * 7 + 1) * (4 << 10))
+
+    def test_missing_attributes_are_named(self):
+        def node(kind, **attr):
+            return {"id": 1, "type": kind, "attr": [{"name": k, "uint64_val" if isinstance(v, int) else "bool_list": v} for k, v in attr.items()]}
+
+        job = node("COMM_COLL_NODE", comm_type=2, comm_size=1 << 20)
+        for bad, want in ((node("COMM_COLL_NODE", comm_type=0), "all_reduce without comm_size"), (node("COMM_COLL_NODE", comm_size=8), "a collective without comm_type"),
+                          (node("COMM_SEND_NODE", comm_size=8), "send without comm_dst"), (node("COMM_RECV_NODE", comm_src=1), "recv without comm_size"),
+                          (node("COMM_COLL_NODE", comm_type=0, comm_size=8, involved_dim={"values": [True, False]}), "all_reduce")):
+            with tempfile.TemporaryDirectory() as folder:
+                with open(os.path.join(folder, "et.0.json"), "w", encoding="utf-8") as f:
+                    json.dump({"nodes": [job, bad]}, f)
+                x = self.json(f.name, *self.setting)
+            self.assertEqual((x["trace"]["operations"], x["trace"]["skipped"], x["trace"]["first_skipped"]), (1, 1, want))
+            self.assertEqual(x["payload_bytes"], traffic("allgather", "8M", *self.setting)["payload_bytes"])
+
     def test_missing_nics_and_pods(self):
         files = self.records(*fd.many(2, sizes=((1 << 20,),)))
         x = self.json(*files, *self.setting, "--without", "NET/3")
@@ -180,7 +272,10 @@ class Trace(tool.Case):
         for words, code, want in ((("--gpus", "0,1"), 1, "leave --gpus out"), (("--type", "half"), 2, "--type, --op and --root"),
                                   (("--pod", "0,1,2"), 1, "pods of 3 hosts are listed for a cluster of 2")):
             self.refused(code, want, *files, *self.setting, *words)
-        self.refused(1, "no collective whose bytes and ranks are told", *self.records(fd.send(0, 1)), *self.setting)
+        self.refused(1, r"no call whose bytes and ranks are told \(16 others, the first is send\)", *self.records(fd.send(0, 1, sizes=())), *self.setting)
+        with open(os.path.join(os.path.dirname(files[0]), "t.et"), "wb") as f:
+            f.write(b"\x07\n\x050.0.4\x20\n")
+        self.refused(1, "binary form, and no record of calls; convert it to JSON first: chakra_jsonizer", f.name, *self.setting)
 
 
 class Page(tool.Case):

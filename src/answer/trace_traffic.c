@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * trace_traffic.c - the bytes of all collectives of a trace: each group of ranks is planned on a cluster of its own GPUs, each kind of
- * operation is cut once, and counted as often as the rank with the longest record called it.
+ * operation is cut once, and counted as often as the rank with the longest record called it. Messages go over the whole cluster.
  */
 #include "answer/record.h"
+#include "answer/trace_calls.h"
+#include "answer/trace_messages.h"
 #include "answer/traffic.h"
-#include "answer/type_named.h"
 #include "base/error.h"
-#include "device/host/redop.h"
 #include "plan/order.h"
 
-#include <ctype.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { GROUPS = 4096, SHAPES = 64, OPS = 4096, GPUS_TEXT = 1024, MOST_RANKS = 1 << 20 };
 
@@ -51,6 +48,7 @@ struct tracer {
     struct group *group;
     struct shape *shape;
     struct op *op;
+    int *speaker; /* by group: a member; -1 none */
     int nshapes, nops;
     int per_host, nranks;
 };
@@ -67,55 +65,23 @@ static int func_of(const char *name)
         {"allreduce", KL_FUNC_ALL_REDUCE}, {"allgather", KL_FUNC_ALL_GATHER}, {"reducescatter", KL_FUNC_REDUCE_SCATTER},
         {"broadcast", KL_FUNC_BROADCAST},  {"reduce", KL_FUNC_REDUCE},        {"barrier", KL_FUNC_ALL_REDUCE}};
     char plain[64];
-    size_t n = 0;
 
-    for (; *name && n + 1 < sizeof plain; name++)
-        if (isalnum((unsigned char)*name)) plain[n++] = (char)tolower((unsigned char)*name);
-    plain[n] = 0;
+    kl_trace_plain_name(name, plain, sizeof plain);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (!strncmp(plain, names[i].name, strlen(names[i].name))) return names[i].func;
     return -1;
 }
 
-static bool type_of(const char *name, ncclDataType_t *type)
-{
-    static const struct {
-        const char *name;
-        ncclDataType_t type;
-    } torch[] = {{"Long", ncclInt64}, {"Bool", ncclUint8}};
-
-    if (kl_type_named(name, type)) return true;
-    for (size_t i = 0; i < sizeof torch / sizeof torch[0]; i++)
-        if (!strcasecmp(name, torch[i].name)) return *type = torch[i].type, true;
-    return false;
-}
-
-/* nccl-tests' size: the larger of input and output. -1: not told. */
-static int64_t bytes_of(const struct kl_record_call *c, ncclDataType_t type)
-{
-    const int64_t n = c->in > c->out ? c->in : c->out;
-
-    if (n > 0 && n <= KL_ORDER_BYTES) return n * (int64_t)kl_type_bytes(type);
-    return c->bytes;
-}
-
-static void skip(struct tracer *t, const char *name)
-{
-    struct kl_traffic_trace *x = &t->answer->trace;
-
-    x->skipped++;
-    if (!*x->first_skipped) snprintf(x->first_skipped, sizeof x->first_skipped, "%s", *name ? name : "a call");
-}
-
 static ncclResult_t add_call(struct tracer *t, int group, const struct kl_record_call *c)
 {
-    struct op o = {.group = group, .func = func_of(c->name), .type = ncclUint8, .op = ncclSum, .times = 1};
-    const bool typed = type_of(c->type, &o.type);
+    struct op o = {.group = group, .func = func_of(c->name), .op = ncclSum, .times = 1};
 
-    o.bytes = bytes_of(c, o.type);
+    o.bytes = kl_trace_bytes(c, &o.type); /* nccl-tests' size */
+    if (o.func == KL_FUNC_ALL_GATHER && c->in > 0 && c->out < 1 && o.bytes > 0 && o.bytes <= KL_ORDER_BYTES)
+        o.bytes *= t->group[group].nranks; /* only the input is told */
     o.root = c->root > 0 && c->root < t->group[group].nranks ? c->root : 0;
-    if (o.func < 0 || o.bytes < 1 || o.bytes > KL_ORDER_BYTES || (!typed && c->bytes < 1))
-        return skip(t, c->name), ncclSuccess;
+    if (o.func < 0 || o.bytes < 1 || o.bytes > KL_ORDER_BYTES)
+        return kl_trace_skip(&t->answer->trace, c->name), ncclSuccess;
     for (int i = t->nops - 1; i >= 0; i--)
         if (t->op[i].group == group && t->op[i].func == o.func && t->op[i].type == o.type &&
             t->op[i].bytes == o.bytes && t->op[i].root == o.root)
@@ -127,32 +93,55 @@ static ncclResult_t add_call(struct tracer *t, int group, const struct kl_record
 }
 
 /* The member of each group with the most calls speaks for all. */
-static ncclResult_t add_calls(struct tracer *t)
+static ncclResult_t find_speakers(struct tracer *t)
 {
     const struct kl_record *r = t->record;
-    int *calls = calloc((size_t)r->nmember + 1, sizeof *calls),
-        *speaker = calloc((size_t)r->ngroup + 1, sizeof *speaker);
-    ncclResult_t rc = calls && speaker ? ncclSuccess : KL_NOMEM("calls");
+    int *calls = calloc((size_t)r->nmember + 1, sizeof *calls);
 
-    for (int i = 0; !rc && i < r->ncall; i++) calls[r->call[i].member]++;
-    for (int g = 0; !rc && g < r->ngroup; g++) speaker[g] = -1;
-    for (int m = 0; !rc && m < r->nmember; m++) {
-        int *best = &speaker[r->member[m].group];
+    t->speaker = calloc((size_t)r->ngroup + 1, sizeof *t->speaker);
+    if (!calls || !t->speaker) return free(calls), KL_NOMEM("calls");
+    for (int i = 0; i < r->ncall; i++) calls[r->call[i].member]++;
+    for (int g = 0; g < r->ngroup; g++) t->speaker[g] = -1;
+    for (int m = 0; m < r->nmember; m++) {
+        int *best = &t->speaker[r->member[m].group];
 
         if (*best < 0 || calls[m] > calls[*best]) *best = m;
     }
-    for (int i = 0; !rc && i < r->ncall; i++) {
+    free(calls);
+    return ncclSuccess;
+}
+
+static ncclResult_t add_calls(struct tracer *t)
+{
+    const struct kl_record *r = t->record;
+
+    for (int i = 0; i < r->ncall; i++) {
         const struct kl_record_call *c = &r->call[i];
         const int group = r->member[c->member].group;
 
-        if (speaker[group] != c->member || c->kind == KL_CALL_BATCH) continue;
-        if (c->kind != KL_CALL_COLLECTIVE || t->group[group].shape < 0)
-            skip(t, c->name);
+        if (t->speaker[group] != c->member || c->kind == KL_CALL_BATCH || kl_trace_is_message(c)) continue;
+        if (t->group[group].shape < 0)
+            kl_trace_skip(&t->answer->trace, c->name);
         else
-            rc = add_call(t, group, c);
+            KL_TRY(add_call(t, group, c));
     }
-    free(calls);
-    free(speaker);
+    return ncclSuccess;
+}
+
+static ncclResult_t add_messages(struct tracer *t, struct kl_op_traffic_sum *sum)
+{
+    struct kl_trace_messages m = {
+        .record = t->record, .speaker = t->speaker, .nranks = t->nranks, .trace = &t->answer->trace};
+    struct kl_trace_ranks *ranks = calloc((size_t)t->record->ngroup + 1, sizeof *ranks);
+    ncclResult_t rc = ranks ? ncclSuccess : KL_NOMEM("ranks of groups");
+
+    for (int g = 0; !rc && g < t->record->ngroup; g++)
+        ranks[g] = (struct kl_trace_ranks){t->group[g].rank, t->group[g].nranks};
+    m.ranks = ranks;
+    if (!rc) rc = kl_trace_messages_find(&m);
+    if (!rc) rc = kl_op_traffic_sum_messages(sum, t->answer->plan, m.message, m.n);
+    free(m.message);
+    free(ranks);
     return rc;
 }
 
@@ -299,14 +288,15 @@ static ncclResult_t sum_up(struct tracer *t)
         rc = add_op(t, &sum, &t->op[i]);
         x->operations += t->op[i].times;
     }
+    if (!rc) rc = add_messages(t, &sum);
     if (!rc) rc = kl_op_traffic_sum_end(t->answer->plan, &sum);
     x->kinds = t->nops;
     t->answer->traffic = sum.all;
     sum.all = (struct kl_op_traffic){.nnics = 0};
     kl_op_traffic_sum_fini(&sum);
-    if (!rc && !x->operations)
-        rc = KL_FAIL(ncclInvalidUsage, "the trace has no collective whose bytes and ranks are told (%lld other calls)",
-                     (long long)x->skipped);
+    if (!rc && !x->operations && !x->messages && !x->all_to_alls)
+        rc = KL_FAIL(ncclInvalidUsage, "the trace has no call whose bytes and ranks are told (%lld others%s%s)",
+                     (long long)x->skipped, x->skipped ? ", the first is " : "", x->first_skipped);
     return rc;
 }
 
@@ -324,6 +314,8 @@ static ncclResult_t trace(struct tracer *t)
     for (int g = 0; g < r->ngroup; g++) shape_group(t, g);
     t->answer->trace.groups = r->ngroup;
     t->answer->trace.files = r->nfile;
+    t->answer->trace.kind = r->nfile ? kl_input_name(r->file[0].kind) : "nothing";
+    KL_TRY(find_speakers(t));
     KL_TRY(add_calls(t));
     return sum_up(t);
 }
@@ -339,6 +331,7 @@ static void fini(struct tracer *t)
         free(t->shape[i].pod);
     }
     free(t->group);
+    free(t->speaker);
     free(t->shape);
     free(t->op);
 }

@@ -23,15 +23,32 @@ const char *kl_traffic_link_text(const struct kl_traffic_answer *x, const struct
     return text;
 }
 
+/* "6 collectives of 1 kind in 1 group, 3 all-to-alls, 8 messages (2 known by one side only)" */
+static void calls_text(const struct kl_traffic_trace *t, struct kl_text *to)
+{
+    const int64_t alone = t->sends_alone + t->receives_alone;
+    const char *sep = "";
+
+    if (t->operations || (!t->all_to_alls && !t->messages)) {
+        kl_text_add(to, "%lld collective%s of %d kind%s in %d group%s", (long long)t->operations,
+                    kl_plural(t->operations), t->kinds, kl_plural(t->kinds), t->groups, kl_plural(t->groups));
+        sep = ", ";
+    }
+    if (t->all_to_alls) {
+        kl_text_add(to, "%s%lld all-to-all%s", sep, (long long)t->all_to_alls, kl_plural(t->all_to_alls));
+        sep = ", ";
+    }
+    if (t->messages) kl_text_add(to, "%s%lld message%s", sep, (long long)t->messages, kl_plural(t->messages));
+    if (alone) kl_text_add(to, " (%lld known by one side only)", (long long)alone);
+}
+
 void kl_traffic_summary(const struct kl_traffic_answer *x, struct kl_text *to)
 {
     const struct kl_op_traffic *l = &x->traffic;
     char text[KL_LINK_TEXT];
 
     if (x->is_trace)
-        kl_text_add(to, "%lld collective%s of %d kind%s in %d group%s", (long long)x->trace.operations,
-                    kl_plural(x->trace.operations), x->trace.kinds, kl_plural(x->trace.kinds), x->trace.groups,
-                    kl_plural(x->trace.groups));
+        calls_text(&x->trace, to);
     else
         kl_text_add(to, "%s %s", kl_algo_name[l->group.ops[0].choice.algo],
                     kl_proto_name[l->group.ops[0].choice.proto]);

@@ -4,7 +4,7 @@
  *
  *     traffic.c        the question, understood and answered; in one sentence
  *     traffic_json.c   all of it as JSON
- *     trace_traffic.c  the same for all collectives of a trace
+ *     trace_traffic.c  the same for all calls of a trace; its messages: trace_messages.c
  *
  * Units:  bytes of the whole (nccl-tests' size), MB (1e6 bytes), microseconds, GB/s.
  * Errors: ncclInvalidArgument for a question that is not understood; ncclInvalidUsage for one that the cluster cannot answer.
@@ -25,10 +25,14 @@ struct kl_traffic_question {
     const char *const *host_name; /* of each host; NULL: numbers name them */
 };
 
-/** The operations of a trace: of how many groups, and calls that are not counted (messages, groups of irregular GPUs). */
+/** The calls of a trace. A send with its receive is one message; `alone`: the other side has no record of it. */
 struct kl_traffic_trace {
+    const char *kind; /* of the files: "a trace" */
     int files, groups, kinds;
-    int64_t operations, skipped;
+    int64_t operations; /* collectives with an algorithm */
+    int64_t messages, sends_alone, receives_alone, all_to_alls;
+    int64_t
+        skipped; /* not counted: sizes or peers are unknown, there is no model, or the hosts of a group use different GPUs */
     char first_skipped[64];
 };
 

@@ -97,10 +97,15 @@ static json_t *trace_json(const struct kl_traffic_answer *x)
     json_t *o = json_pack("{s:s,s:i,s:i,s:i}", "topology", x->asked.cluster->name, "hosts", x->asked.cluster->hosts,
                           "nodes", x->asked.nodes, "ranks", x->asked.ranks);
 
-    json_object_set_new(o, "trace",
-                        json_pack("{s:i,s:i,s:i,s:I,s:I,s:o}", "files", t->files, "groups", t->groups, "kinds",
-                                  t->kinds, "operations", (json_int_t)t->operations, "skipped", (json_int_t)t->skipped,
-                                  "first_skipped", *t->first_skipped ? kl_output_text(t->first_skipped) : json_null()));
+    json_t *trace =
+        json_pack("{s:s,s:i,s:i,s:i,s:I,s:I,s:o}", "kind", t->kind, "files", t->files, "groups", t->groups, "kinds",
+                  t->kinds, "operations", (json_int_t)t->operations, "skipped", (json_int_t)t->skipped, "first_skipped",
+                  *t->first_skipped ? kl_output_text(t->first_skipped) : json_null());
+
+    json_object_update_new(trace, json_pack("{s:I,s:I,s:I,s:I}", "messages", (json_int_t)t->messages, "sends_alone",
+                                            (json_int_t)t->sends_alone, "receives_alone", (json_int_t)t->receives_alone,
+                                            "all_to_alls", (json_int_t)t->all_to_alls));
+    json_object_set_new(o, "trace", trace);
     return o;
 }
 

@@ -101,12 +101,24 @@ struct kl_op_traffic_sum {
 ncclResult_t kl_op_traffic_sum_begin(const struct kl_plan *whole, const int *pod, struct kl_op_traffic_sum *sum);
 ncclResult_t kl_op_traffic_sum_add(struct kl_op_traffic_sum *sum, const struct kl_plan *plan,
                                    const struct kl_op_traffic *one, const int *host, int64_t times);
+
+/** Messages of so many bytes from one rank of the whole to another. */
+struct kl_op_traffic_message {
+    int from, to;
+    int64_t bytes, times;
+};
+
+/** Add messages, in ascending order of `from`. ncclInvalidUsage: their bytes are too many to count. */
+ncclResult_t kl_op_traffic_sum_messages(struct kl_op_traffic_sum *sum, const struct kl_plan *whole,
+                                        const struct kl_op_traffic_message *message, int n);
+
 ncclResult_t kl_op_traffic_sum_end(const struct kl_plan *whole, struct kl_op_traffic_sum *sum);
 void kl_op_traffic_sum_fini(struct kl_op_traffic_sum *sum);
 
-/** Parts of both: a NIC by its number, NULL if there is none; bytes between rails; links busiest first, idle NICs. */
+/** Parts of both: a NIC by its number, NULL if there is none; bytes between rails and hosts; links busiest first, idle NICs. */
 struct kl_op_traffic_nic *kl_op_traffic_nic_at(const struct kl_op_traffic *traffic, int host, int dev);
 ncclResult_t kl_op_traffic_add_rail(struct kl_op_traffic *traffic, int from, int to, int64_t wire);
+ncclResult_t kl_op_traffic_add_flight(struct kl_op_traffic *traffic, int from, int to, int64_t wire);
 void kl_op_traffic_rank(struct kl_op_traffic *traffic);
 
 /** Look for the order of hosts that keeps the most bytes inside pods: `pod` of each host. With flights that are made. */

@@ -115,7 +115,7 @@ static ncclResult_t add_links(struct kl_op_traffic_sum *s, const struct kl_plan 
     return ncclSuccess;
 }
 
-static ncclResult_t add_flight(struct kl_op_traffic *l, int from, int to, int64_t wire)
+ncclResult_t kl_op_traffic_add_flight(struct kl_op_traffic *l, int from, int to, int64_t wire)
 {
     struct kl_op_traffic_flight *grown = realloc(l->flight, (size_t)(l->nflights + 1) * sizeof *grown);
 
@@ -141,7 +141,7 @@ ncclResult_t kl_op_traffic_sum_add(struct kl_op_traffic_sum *s, const struct kl_
         const int from = host[one->flight[i].from], to = host[one->flight[i].to];
 
         if (s->pod && s->pod[from] != s->pod[to]) s->all.across_pods += times * one->flight[i].wire;
-        KL_TRY(add_flight(&s->all, from, to, times * one->flight[i].wire));
+        KL_TRY(kl_op_traffic_add_flight(&s->all, from, to, times * one->flight[i].wire));
     }
     s->all.payload += times * one->payload;
     s->all.wire += times * one->wire;

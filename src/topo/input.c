@@ -32,6 +32,11 @@ static const struct {
     [KL_INPUT_INSPECTOR] = {"reports of NCCL's Inspector", "kolo explain FILE..., one for each rank"},
     [KL_INPUT_OTLP] = {"metrics of OpenTelemetry", "kolo explain FILE..., one for each rank"},
     [KL_INPUT_TRACE] = {"a trace", "kolo explain FILE..., one for each rank"},
+    [KL_INPUT_CHAKRA] = {"a Chakra execution trace", "kolo explain traffic FILE..., one for each rank"},
+    [KL_INPUT_CHAKRA_BINARY] = {"a Chakra execution trace in binary form",
+                                "convert it to JSON first: chakra_jsonizer --input_filename FILE --output_filename "
+                                "FILE.json"},
+    [KL_INPUT_EXECUTION] = {"an execution trace of PyTorch", "kolo explain traffic FILE..., one for each rank"},
     [KL_INPUT_JSON] = {"JSON of no kind that is known here", NULL},
     [KL_INPUT_SLURM] = {"Slurm's topology.conf",
                         "kolo explain FILE, or kolo explain traffic all_reduce 64M --pod FILE"},
@@ -70,6 +75,16 @@ static bool is_pickle(const char *text, size_t bytes)
     return bytes > 4 && (!memcmp(text, "(dp0\n", 5) || !memcmp(text, "}q\0(", 4));
 }
 
+/* The first message, of its own length, begins with the version of the schema: "0.0.4". */
+static bool is_chakra_binary(const char *text, size_t bytes)
+{
+    if (bytes < 6 || text[1] != '\n' || text[2] < 3 || text[2] > 24 || text[0] < text[2] + 2) return false;
+    const size_t n = (size_t)text[2];
+
+    return bytes >= n + 3 && isdigit((unsigned char)text[3]) && text[4] == '.' && isdigit((unsigned char)text[5]) &&
+           !memchr(text + 3, '\n', n);
+}
+
 /* Is `word` in the first bytes? */
 static bool has(const char *text, size_t bytes, const char *word)
 {
@@ -89,6 +104,12 @@ static enum kl_input_kind json_kind(const char *text, size_t bytes)
         const char *key[2];
         enum kl_input_kind kind;
     } keys[] = {{{"\"traceEvents\"", NULL}, KL_INPUT_TRACE},
+                {{"\"record_param_comms\"", "\"nodes\""}, KL_INPUT_EXECUTION},
+                {{"-chakra.", "\"schema\""}, KL_INPUT_EXECUTION},
+                {{"\"COMM_COLL_NODE\"", NULL}, KL_INPUT_CHAKRA},
+                {{"\"COMM_SEND_NODE\"", NULL}, KL_INPUT_CHAKRA},
+                {{"\"COMM_RECV_NODE\"", NULL}, KL_INPUT_CHAKRA},
+                {{"\"COMP_NODE\"", "\"attr"}, KL_INPUT_CHAKRA},
                 {{"\"kolo_flight_record\"", NULL}, KL_INPUT_KOLO_FLIGHT},
                 {{"\"resourceMetrics\"", NULL}, KL_INPUT_OTLP},
                 {{"\"coll_perf\"", "\"header\""}, KL_INPUT_INSPECTOR},
@@ -254,6 +275,7 @@ struct kl_input kl_input_of(const char *text, size_t bytes)
     if (bytes > KL_INPUT_BYTES) bytes = KL_INPUT_BYTES;
     if (is_compressed(text, bytes)) return (struct kl_input){.kind = KL_INPUT_COMPRESSED};
     if (is_pickle(text, bytes)) return (struct kl_input){.kind = KL_INPUT_FLIGHT};
+    if (is_chakra_binary(text, bytes)) return (struct kl_input){.kind = KL_INPUT_CHAKRA_BINARY};
     if (bytes >= sizeof bom - 1 && !memcmp(text, bom, sizeof bom - 1)) {
         text += sizeof bom - 1;
         bytes -= sizeof bom - 1;

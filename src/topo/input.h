@@ -33,12 +33,15 @@ enum kl_input_kind {
     KL_INPUT_KOLO_FLIGHT,
     KL_INPUT_RAS, /* a status of NCCL's RAS service: JSON */
     KL_INPUT_RAS_TEXT,
-    KL_INPUT_INSPECTOR, /* reports of NCCL's Inspector: JSON, one per line */
-    KL_INPUT_OTLP,      /* metrics of OpenTelemetry: JSON */
-    KL_INPUT_TRACE,     /* a trace: {"traceEvents": ...} */
-    KL_INPUT_JSON,      /* any other */
-    KL_INPUT_SLURM,     /* topology.conf, topology.yaml */
-    KL_INPUT_TOPOGRAPH, /* labels or YAML of topograph */
+    KL_INPUT_INSPECTOR,     /* reports of NCCL's Inspector: JSON, one per line */
+    KL_INPUT_OTLP,          /* metrics of OpenTelemetry: JSON */
+    KL_INPUT_TRACE,         /* a trace: {"traceEvents": ...} */
+    KL_INPUT_CHAKRA,        /* an execution trace of MLCommons' Chakra: JSON */
+    KL_INPUT_CHAKRA_BINARY, /* the same as Protocol Buffers */
+    KL_INPUT_EXECUTION,     /* an execution trace of PyTorch: JSON */
+    KL_INPUT_JSON,          /* any other */
+    KL_INPUT_SLURM,         /* topology.conf, topology.yaml */
+    KL_INPUT_TOPOGRAPH,     /* labels or YAML of topograph */
     KL_INPUT_KINDS
 };
 

@@ -168,6 +168,8 @@ static void read_args(struct trace *t, const json_t *args, struct kl_record_call
     c->bytes = kl_json_get_int(args, "bytes", -1);
     if (*type) c->type = kl_record_name(t->r, type);
     if (!t->kolo) return;
+    kl_record_whole_counts(c, t->r->file[t->file].ranks);
+    c->peer = (int)kl_json_get_int(args, "peer", -1);
     c->type = kl_record_name(t->r, kl_json_get_text(args, "type"));
     c->op = kl_record_name(t->r, kl_json_get_text(args, "operator"));
     c->algorithm = kl_record_name(t->r, kl_json_get_text(args, "algorithm"));
@@ -177,6 +179,37 @@ static void read_args(struct trace *t, const json_t *args, struct kl_record_call
 static bool is_message(const char *name)
 {
     return !strcmp(name, "SendRecv") || !strcmp(name, "Send") || !strcmp(name, "Recv");
+}
+
+/* The rank of the job at a place of a group that is listed as "[0, 8, 16]"; the place itself where no list has it. */
+static int rank_at(const char *listed, int place)
+{
+    const char *at = listed + strspn(listed, "[( ");
+
+    for (int i = 0; isdigit((unsigned char)*at); i++) {
+        char *end;
+        const long rank = strtol(at, &end, 10);
+
+        if (i == place) return rank < 1 << 20 ? (int)rank : -1;
+        at = end + strspn(end, ", ");
+    }
+    return place;
+}
+
+/* One kernel serves messages and all-to-alls: the arguments tell which. */
+static void read_message(struct trace *t, const json_t *args, struct kl_record_call *c)
+{
+    const char *name = kl_json_get_text(args, "Collective name");
+    const bool receives = !strcmp(name, "recv") || !strcmp(c->name, "Recv");
+    const int64_t peer = kl_json_get_int(args, receives ? "Src Rank" : "Dst Rank", -1);
+
+    if (*name && strcmp(name, "send") && !receives) { /* "all_to_allv", "gather" */
+        c->name = kl_record_name(t->r, name);
+        return;
+    }
+    c->kind = receives ? KL_CALL_RECV : KL_CALL_SEND;
+    if (!t->kolo && peer >= 0 && peer < 1 << 20)
+        c->peer = rank_at(kl_json_get_text(args, "Process Group Ranks"), (int)peer);
 }
 
 static ncclResult_t add_call(struct trace *t, const json_t *e, const char *name, double from, double took)
@@ -193,7 +226,7 @@ static ncclResult_t add_call(struct trace *t, const json_t *e, const char *name,
     else
         read_kernel(t->r, name, c);
     read_args(t, args, c);
-    if (is_message(c->name)) c->kind = KL_CALL_SEND;
+    if (is_message(c->name)) read_message(t, args, c);
     c->number = kl_json_get_int(args, "Seq", kl_json_get_int(args, "collective", -1));
     if (c->number < 0 && c->kind == KL_CALL_COLLECTIVE) {
         t->r->file[t->file].numbers = KL_NUMBERS_OF_FILE;

@@ -6,12 +6,32 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static enum kl_call_state state_of(const char *text)
 {
     if (!strcmp(text, "ended")) return KL_CALL_ENDED;
     if (!strcmp(text, "running")) return KL_CALL_STARTED;
     return !strcmp(text, "failed") ? KL_CALL_FAILED : KL_CALL_QUEUED;
+}
+
+void kl_record_whole_counts(struct kl_record_call *c, int64_t nranks)
+{
+    static const struct {
+        const char *name;
+        bool in, out;
+    } rows[] = {{"AllGather", false, true},
+                {"Gather", false, true},
+                {"ReduceScatter", true, false},
+                {"Scatter", true, false},
+                {"AlltoAll", true, true}};
+
+    if (nranks < 1 || c->in < 0 || c->in > INT64_MAX / nranks || c->out < 0 || c->out > INT64_MAX / nranks) return;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (strcasecmp(c->name, rows[i].name)) continue;
+        if (rows[i].in) c->in *= nranks;
+        if (rows[i].out) c->out *= nranks;
+    }
 }
 
 static void read_call(struct kl_record *r, const json_t *o, struct kl_record_call *c)
@@ -30,6 +50,7 @@ static void read_call(struct kl_record *r, const json_t *o, struct kl_record_cal
     c->protocol = kl_record_name(r, kl_json_get_text(o, "protocol"));
     c->in = c->out = kl_json_get_int(o, "count", -1);
     c->bytes = kl_json_get_int(o, "bytes", -1);
+    kl_record_whole_counts(c, r->group[r->member[c->member].group].size);
     c->root = (int)kl_json_get_int(o, "root", -1);
     c->peer = (int)kl_json_get_int(o, "peer", -1);
     if (begun >= 0) c->begun_us = begun / 1e3;

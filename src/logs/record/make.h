@@ -43,6 +43,9 @@ int kl_record_member_of_id(struct kl_record *record, int file, const char *id);
 /** Make room for one more element at *list; the new one is zeroed. */
 ncclResult_t kl_record_grow(void **list, int *n, int *max, size_t size);
 
+/** Kolo's counts are those of one rank: make input and output whole for functions that gather or scatter over nranks. */
+void kl_record_whole_counts(struct kl_record_call *call, int64_t nranks);
+
 /** The number of a member's next collective, where the record has no numbers. */
 static inline int64_t kl_record_next_number(const struct kl_record *r, int member)
 {
@@ -76,6 +79,8 @@ ncclResult_t kl_record_add_ras(struct kl_record *record, int file, const char *t
 ncclResult_t kl_record_add_ras_text(struct kl_record *record, int file, const char *text, size_t bytes);
 ncclResult_t kl_record_add_inspector(struct kl_record *record, int file, const char *text, size_t bytes);
 ncclResult_t kl_record_add_otlp(struct kl_record *record, int file, const char *text, size_t bytes);
+ncclResult_t kl_record_add_chakra(struct kl_record *record, int file, const char *text, size_t bytes);
+ncclResult_t kl_record_add_execution(struct kl_record *record, int file, const char *text, size_t bytes);
 ncclResult_t kl_record_add_kineto(struct kl_record *record, int file, const char *text, size_t bytes);
 
 /* ---- rules ---- */

@@ -16,6 +16,8 @@ static const struct {
     {KL_INPUT_INSPECTOR, kl_record_add_inspector},
     {KL_INPUT_OTLP, kl_record_add_otlp},
     {KL_INPUT_TRACE, kl_record_add_kineto},
+    {KL_INPUT_CHAKRA, kl_record_add_chakra},
+    {KL_INPUT_EXECUTION, kl_record_add_execution},
 };
 
 static int reader_of(enum kl_input_kind kind)
@@ -36,6 +38,9 @@ ncclResult_t kl_record_add(struct kl_record *r, const char *name, const char *te
     const int reader = reader_of(kind);
     int file;
 
+    if (reader < 0 && kl_input_use(kind))
+        return KL_FAIL(ncclInvalidUsage, "%s is %s, and no record of calls; %s", name, kl_input_name(kind),
+                       kl_input_use(kind));
     if (reader < 0)
         return KL_FAIL(ncclInvalidUsage, "%s is %s, and no record of calls: give files of one kind together", name,
                        kl_input_name(kind));

@@ -24,14 +24,26 @@ static void print_best(const struct kl_traffic_answer *x, FILE *to)
     fprintf(to, l->nhosts > MOST_HOSTS ? " ...; --json has all\n" : "\n");
 }
 
+/* Sends and receives of several records, joined. */
+static void print_messages(const struct kl_traffic_trace *t, FILE *to)
+{
+    const int64_t alone = t->sends_alone + t->receives_alone;
+
+    if (t->messages)
+        fprintf(to, "  messages: %lld with both sides recorded, %lld with the send only, %lld with the receive only\n",
+                (long long)(t->messages - alone), (long long)t->sends_alone, (long long)t->receives_alone);
+    if (t->all_to_alls) fprintf(to, "  all-to-all: an even part to each rank, of unequal parts as well\n");
+}
+
 static void print_network(const struct kl_traffic_answer *x, FILE *to)
 {
     const struct kl_op_traffic *l = &x->traffic;
 
+    if (x->is_trace) print_messages(&x->trace, to);
     if (x->is_trace && x->trace.skipped)
         fprintf(to,
-                "  not counted: %lld call%s, the first is %s: messages, unknown sizes, and groups whose hosts use "
-                "different GPUs\n",
+                "  not counted: %lld call%s, the first is %s: unknown sizes or peers, gathers and scatters, and groups "
+                "whose ranks are unknown or whose hosts use different GPUs\n",
                 (long long)x->trace.skipped, kl_plural(x->trace.skipped), x->trace.first_skipped);
     if (l->nhosts < 2) return;
     fprintf(to, "  %.1f MB cross hosts, %.1f of them rails", kl_megabytes(l->across_hosts),
@@ -69,8 +81,8 @@ void kl_traffic_text(const struct kl_traffic_answer *x, FILE *to)
 
     kl_traffic_summary(x, &text);
     if (x->is_trace)
-        fprintf(to, "%d file%s of calls over %d rank%s", x->trace.files, kl_plural(x->trace.files), x->asked.ranks,
-                kl_plural(x->asked.ranks));
+        fprintf(to, "%d file%s, read as %s, over %d rank%s", x->trace.files, kl_plural(x->trace.files), x->trace.kind,
+                x->asked.ranks, kl_plural(x->asked.ranks));
     else
         kl_coll_headline(&x->asked, to);
     fprintf(to, ": %s\n", line);
