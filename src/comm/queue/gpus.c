@@ -26,6 +26,12 @@ struct kl_comm_gpus {
 /* While a failure releases a team, it stays. */
 static pthread_mutex_t release_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Arenas of failed communicators. */
+static struct {
+    pthread_mutex_t lock;
+    struct kl_arena *first;
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 /* Wait until all processes have mapped the memory that the first of them makes. */
 static ncclResult_t await_arena(ncclComm_t comm, struct kl_arena *arena)
 {
@@ -73,11 +79,20 @@ static ncclResult_t get_arena(ncclComm_t comm)
     return share_memory(comm, shared->gpus_arena);
 }
 
+/* Streams of a failed communicator may still wait for words of its arena: it stays mapped until the process ends. */
 static void drop_arena(struct kl_process_shared *shared, bool in_use)
 {
-    if (shared->gpus_arena && !in_use)
-        kl_arena_fini(shared->gpus_arena); /* else streams may still wait for its words */
-    free(shared->gpus_arena);
+    struct kl_arena *arena = shared->gpus_arena;
+
+    if (arena && in_use) {
+        pthread_mutex_lock(&kept.lock);
+        arena->next = kept.first;
+        kept.first = arena;
+        pthread_mutex_unlock(&kept.lock);
+    } else if (arena) {
+        kl_arena_fini(arena);
+        free(arena);
+    }
     free(shared->gpus_leaders);
     shared->gpus_arena = NULL;
     shared->gpus_leaders = NULL;
