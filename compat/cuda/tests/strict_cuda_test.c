@@ -3,8 +3,10 @@
 #include "driver_test.h"
 
 #include "compat/cuda/core/strict.h"
+#include "src/base/atomic.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -83,10 +85,9 @@ static void *run_blocks(void *nothing)
     for (int i = 0; i < ROUNDS; i++) {
         kl_cuda_strict_enter_block(0, 1024, 3000);
         int now = ++inside, seen = most;
-        while (now > seen &&
-               !__atomic_compare_exchange_n(&most, &seen, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        while (now > seen && !kl_cas_acq_rel(&most, &seen, now)) {
         }
-        sched_yield();
+        while (most < 2) sched_yield(); /* until another one comes: there is room for two */
         inside--;
         kl_cuda_strict_leave_block(0, 1024);
     }

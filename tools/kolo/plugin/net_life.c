@@ -47,10 +47,10 @@ static bool is_executable(const void *address)
     bool found = false;
 
     while (maps && !found && fgets(line, sizeof line, maps)) {
-        unsigned long long first, last;
-        char mode[8];
-        found = sscanf(line, "%llx-%llx %7s", &first, &last, mode) == 3 && (uintptr_t)address >= first &&
-                (uintptr_t)address < last && mode[2] == 'x';
+        char *at; /* "first-last mode ..." */
+        const uintptr_t first = strtoull(line, &at, 16), last = *at == '-' ? strtoull(at + 1, &at, 16) : 0;
+        found = (uintptr_t)address >= first && (uintptr_t)address < last && !strncmp(at, " ", 1) && strlen(at) > 3 &&
+                at[3] == 'x';
     }
     if (maps) fclose(maps);
     return found;

@@ -51,14 +51,55 @@ static struct kl_recorded_call *add(struct kl_recorded *r)
     return &r->call[r->n++];
 }
 
+/* A line's words, one after the other; `good` until one is missing or is no number. */
+struct words {
+    const char *at;
+    bool good;
+};
+
+static uint64_t next_number(struct words *w, int base)
+{
+    char *end;
+
+    w->at += strspn(w->at, " ");
+    const bool negative = *w->at == '-';
+    const uint64_t value = negative ? (uint64_t)strtoll(w->at, &end, base) : strtoull(w->at, &end, base);
+    w->good = w->good && end != w->at && strchr(" \n", *end);
+    w->at = end;
+    return value;
+}
+
+static void next_word(struct words *w, char word[WORD])
+{
+    w->at += strspn(w->at, " ");
+    const size_t n = strcspn(w->at, " \n");
+
+    w->good = w->good && n && n < WORD;
+    snprintf(word, WORD, "%.*s", n < WORD ? (int)n : 0, w->at);
+    w->at += n;
+}
+
+static bool starts(struct words *w, const char *line, const char *kind)
+{
+    *w = (struct words){.at = line + strlen(kind), .good = !strncmp(line, kind, strlen(kind))};
+    return w->good;
+}
+
 static bool begin(struct kl_recorded *r, struct open_calls *open, const char *line)
 {
     char word[WORD];
     struct kl_recorded_call c = {.name = KL_REC_NAMES};
 
-    if (sscanf(line, "call %ld %" SCNu64 " %31s %" SCNx64 " %" SCNu64 " %" SCNx64, &c.thread, &c.begun, word, &c.object,
-               &c.bytes, &c.extra) != 6)
-        return false;
+    struct words w;
+
+    if (!starts(&w, line, "call ")) return false;
+    c.thread = (long)next_number(&w, 10);
+    c.begun = next_number(&w, 10);
+    next_word(&w, word);
+    c.object = next_number(&w, 16);
+    c.bytes = next_number(&w, 10);
+    c.extra = next_number(&w, 16);
+    if (!w.good) return false;
     const int name = find_name(word), at = find_thread(open, c.thread);
     struct kl_recorded_call *new = name >= 0 && at >= 0 && !open->of[at].open ? add(r) : NULL;
     if (!new) return false;
@@ -75,9 +116,17 @@ static bool end(struct kl_recorded *r, struct open_calls *open, const char *line
     long thread;
     struct kl_recorded_call back;
 
-    if (sscanf(line, "back %ld %" SCNu64 " %31s %d %d %" SCNx64 " %" SCNx64, &thread, &back.ended, word, &back.result,
-               &back.value, &back.out, &back.out_extra) != 7)
-        return false;
+    struct words w;
+
+    if (!starts(&w, line, "back ")) return false;
+    thread = (long)next_number(&w, 10);
+    back.ended = next_number(&w, 10);
+    next_word(&w, word);
+    back.result = (int)next_number(&w, 10);
+    back.value = (int)next_number(&w, 10);
+    back.out = next_number(&w, 16);
+    back.out_extra = next_number(&w, 16);
+    if (!w.good) return false;
     const int at = find_thread(open, thread);
     if (at < 0 || !open->of[at].open) return false;
     struct kl_recorded_call *c = &r->call[open->of[at].call];
