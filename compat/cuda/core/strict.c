@@ -64,11 +64,12 @@ void kl_cuda_turn_take(struct kl_cuda_turn *turn, int device, unsigned long long
 
 void kl_cuda_turn_wait(struct kl_cuda_turn *turn)
 {
-    if (!turn->link) return;
+    if (!kl_cuda_strict()) return;
     pthread_mutex_lock(&lock);
-    while (devices[turn->device].first[turn->queue] != turn) pthread_cond_wait(&changed, &lock);
+    const bool taken = turn->link;
+    while (taken && devices[turn->device].first[turn->queue] != turn) pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
-    current = turn;
+    if (taken) current = turn;
 }
 
 void kl_cuda_turn_pass(struct kl_cuda_turn *turn)
