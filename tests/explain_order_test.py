@@ -127,7 +127,7 @@ class Trace(tool.Case):
     setting = ("--topo", H100, "--nccl", "2.30.7", "--with", "NCCL_ALGO=ring")
 
     def records(self, *entries, groups=None):
-        """The same entries of each rank, without those of groups that it is not in."""
+        """The same entries of each rank, without entries of groups that it is not in."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         groups = {"0": range(16), **(groups or {})}
@@ -272,7 +272,7 @@ class Trace(tool.Case):
         for words, code, want in ((("--gpus", "0,1"), 1, "leave --gpus out"), (("--type", "half"), 2, "--type, --op and --root"),
                                   (("--pod", "0,1,2"), 1, "pods of 3 hosts are listed for a cluster of 2")):
             self.refused(code, want, *files, *self.setting, *words)
-        self.refused(1, r"no call whose bytes and ranks are told \(16 others, the first is send\)", *self.records(fd.send(0, 1, sizes=())), *self.setting)
+        self.refused(1, r"no call of known bytes and ranks \(16 others, the first is send\)", *self.records(fd.send(0, 1, sizes=())), *self.setting)
         with open(os.path.join(os.path.dirname(files[0]), "t.et"), "wb") as f:
             f.write(b"\x07\n\x050.0.4\x20\n")
         self.refused(1, "binary form, and no record of calls; convert it to JSON first: chakra_jsonizer", f.name, *self.setting)

@@ -24,7 +24,7 @@ ROUND_S = 1800  # a round that takes longer hangs
 
 
 def rows_of(args):
-    """All operations synchronous with fp32; all_reduce in all modes and types, unless --all asks for that of each."""
+    """All operations synchronous with fp32; all_reduce in all modes and types, which --all asks for of each operation."""
     return [
         {"op": op, "dtype": dtype, "mode": mode, "bytes": size}
         for op in args.ops
@@ -138,7 +138,7 @@ def present(backends, args):
 
 
 def fits(backend, ranks):
-    """The kernel spins without ever yielding: with more ranks than cores its times are those of the scheduler."""
+    """The kernel spins without ever yielding: with more ranks than cores the scheduler decides its times."""
     return backend != "shm-kernel" or ranks <= os.cpu_count()
 
 

@@ -39,7 +39,7 @@ int64_t kl_trace_bytes(const struct kl_record_call *c, ncclDataType_t *type)
     if (!type_of(c->type, type) || n < 1 || n > KL_ORDER_BYTES) return c->bytes;
     const int64_t bytes = n * (int64_t)kl_type_bytes(*type);
 
-    return bytes > c->bytes ? bytes : c->bytes; /* Kolo's counts may be those of one rank */
+    return bytes > c->bytes ? bytes : c->bytes; /* Kolo may count one rank's part */
 }
 
 void kl_trace_skip(struct kl_traffic_trace *x, const char *name)

@@ -5,7 +5,7 @@
 
 #include "answer/traffic.h"
 
-/** The larger of input and output, or the bytes that a call tells; -1: not told. */
+/** The larger of input and output, or the bytes that a call states; -1: unknown. */
 int64_t kl_trace_bytes(const struct kl_record_call *call, ncclDataType_t *type);
 
 /** Letters and digits of a name, in lower case: "all_to_allv" becomes "alltoallv". */

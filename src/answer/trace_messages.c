@@ -115,7 +115,7 @@ static ncclResult_t add_sides(struct kl_trace_messages *m)
 
 /* ---- all-to-all ---- */
 
-/* All that a rank sends in a call; -1: not told. */
+/* All that a rank sends in a call; -1: unknown. */
 static int64_t sent_bytes(const struct kl_record_call *c)
 {
     struct kl_record_call input = *c;
@@ -137,7 +137,7 @@ static ncclResult_t add_parts(struct kl_trace_messages *m, const struct kl_trace
     return ncclSuccess;
 }
 
-/* All-to-alls whose size is told, by member in the order of its record. */
+/* All-to-alls of known size, by member in the order of its record. */
 struct calls {
     int *n, *first; /* by member */
     int *call;
@@ -185,7 +185,7 @@ static void count_calls(struct kl_trace_messages *m)
     }
 }
 
-/* The calls of one member as those of a rank. */
+/* The calls of one member as calls of a rank. */
 static ncclResult_t add_member(struct kl_trace_messages *m, const struct calls *l, int member, int rank)
 {
     const struct kl_trace_ranks *g = &m->ranks[m->record->member[member].group];

@@ -13,7 +13,7 @@
 
 #include "answer/traffic.h"
 
-/** Ranks of the job that a group of the record has, ascending; none where they are not told. */
+/** Ranks of the job that a group of the record has, ascending; none where they are unknown. */
 struct kl_trace_ranks {
     int *rank, n;
 };

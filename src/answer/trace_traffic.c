@@ -78,7 +78,7 @@ static ncclResult_t add_call(struct tracer *t, int group, const struct kl_record
 
     o.bytes = kl_trace_bytes(c, &o.type); /* nccl-tests' size */
     if (o.func == KL_FUNC_ALL_GATHER && c->in > 0 && c->out < 1 && o.bytes > 0 && o.bytes <= KL_ORDER_BYTES)
-        o.bytes *= t->group[group].nranks; /* only the input is told */
+        o.bytes *= t->group[group].nranks; /* the call states the input only */
     o.root = c->root > 0 && c->root < t->group[group].nranks ? c->root : 0;
     if (o.func < 0 || o.bytes < 1 || o.bytes > KL_ORDER_BYTES)
         return kl_trace_skip(&t->answer->trace, c->name), ncclSuccess;
@@ -170,7 +170,7 @@ static bool read_ranks(const char *text, struct group *g)
     return g->nranks > 0;
 }
 
-/* The ranks of a group: listed, or all where its size is the job's or is not told. */
+/* The ranks of a group: listed, or all where its size is the job's or unknown. */
 static void ranks_of(const struct tracer *t, int group, struct group *g)
 {
     const struct kl_record_group *from = &t->record->group[group];
@@ -295,7 +295,7 @@ static ncclResult_t sum_up(struct tracer *t)
     sum.all = (struct kl_op_traffic){.nnics = 0};
     kl_op_traffic_sum_fini(&sum);
     if (!rc && !x->operations && !x->messages && !x->all_to_alls)
-        rc = KL_FAIL(ncclInvalidUsage, "the trace has no call whose bytes and ranks are told (%lld others%s%s)",
+        rc = KL_FAIL(ncclInvalidUsage, "the trace has no call of known bytes and ranks (%lld others%s%s)",
                      (long long)x->skipped, x->skipped ? ", the first is " : "", x->first_skipped);
     return rc;
 }

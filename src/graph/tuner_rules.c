@@ -22,7 +22,7 @@ static const char *const protos[] = {"ll", "ll128", "simple", NULL};
 
 struct source {
     const char *name;
-    bool is_json; /* its numbers are those of rules, not of lines */
+    bool is_json; /* its numbers count rules, not lines */
     kl_tuner_say *say;
     void *ctx;
     struct kl_tuner_rules *rules;
@@ -258,9 +258,9 @@ static bool looks_like_json(FILE *from)
     return c == '[' || c == '{';
 }
 
-bool kl_tuner_rules_read(FILE *from, const char *name, kl_tuner_say *told, void *ctx, struct kl_tuner_rules *rules)
+bool kl_tuner_rules_read(FILE *from, const char *name, kl_tuner_say *report, void *ctx, struct kl_tuner_rules *rules)
 {
-    struct source s = {.name = name, .is_json = looks_like_json(from), .say = told, .ctx = ctx, .rules = rules};
+    struct source s = {.name = name, .is_json = looks_like_json(from), .say = report, .ctx = ctx, .rules = rules};
     const struct kl_tuner_json_reader reader = {.ctx = &s, .rule = take_json, .mistake = say_json};
 
     *rules = (struct kl_tuner_rules){.rule = NULL};

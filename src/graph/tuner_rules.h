@@ -4,7 +4,7 @@
  *
  * JSON:    an array of objects, or an object with the array "rules". Keys are the names of the fields of CSV: function (or collType),
  *          minBytes, maxBytes, algorithm, protocol, channels, nNodes, nRanks, numPipeOps, regBuff; one that is missing is any.
- * Errors:  each mistake in a file is told with its place; a rule that is not understood is left out.
+ * Errors:  each mistake in a file is reported with its place; a rule that is not understood is left out.
  */
 #ifndef KL_GRAPH_TUNER_RULES_H
 #define KL_GRAPH_TUNER_RULES_H
@@ -30,7 +30,7 @@ struct kl_tuner_rules {
 typedef void kl_tuner_say(void *ctx, bool mistake, const char *text);
 
 /** Read all rules of `from`, which is called `name`. False: no memory. Free with kl_tuner_rules_free. */
-bool kl_tuner_rules_read(FILE *from, const char *name, kl_tuner_say *say, void *ctx, struct kl_tuner_rules *rules);
+bool kl_tuner_rules_read(FILE *from, const char *name, kl_tuner_say *report, void *ctx, struct kl_tuner_rules *rules);
 void kl_tuner_rules_free(struct kl_tuner_rules *rules);
 
 /** The first that fits; NULL: none. */

@@ -50,7 +50,7 @@ static inline bool kl_netif_names_some(const char *names)
     return names && *names && *names != '^';
 }
 
-/** The MTU of RoCE, 256 to 4096, whose packets fit into those of an interface with this MTU; 0: none. */
+/** The MTU of RoCE, 256 to 4096, whose packets fit into packets of an interface with this MTU; 0: none. */
 static inline int kl_netif_roce_mtu(int mtu)
 {
     enum { HEADERS = 78, LEAST = 256, MOST = 4096 };

@@ -2,7 +2,7 @@
 /**
  * host_list.h - names of hosts or switches as Slurm writes them: "n[1-8,12],gpu-[001-004]-[a,b]"; several brackets multiply.
  *
- * Order:   that of the list. Numbers keep their leading zeros.
+ * Order:   as in the list. Numbers keep their leading zeros.
  * Bounds:  KL_HOST_NAME bytes a name, KL_HOSTS names a list.
  * Errors:  ncclInvalidUsage with the reason as a clause, for the caller to name the place.
  * Threads: pure.

@@ -91,7 +91,7 @@ static void add_flow(struct kl_op_traffic_flow *to, const struct kl_op_traffic_f
     }
 }
 
-/* A link's place among those of a host; -1: not there. */
+/* A link's place among the links of a host; -1: not there. */
 static int find_link(const struct kl_op_traffic_sum *s, const char *name)
 {
     for (int k = 0; k < s->per_host; k++)
@@ -109,7 +109,8 @@ static ncclResult_t add_links(struct kl_op_traffic_sum *s, const struct kl_plan 
         const int at = find_link(s, text);
 
         if (at < 0)
-            return KL_FAIL(ncclInvalidUsage, "the link %s of a group is not among those of the whole cluster", text);
+            return KL_FAIL(ncclInvalidUsage, "the link %s of a group is not among the links of the whole cluster",
+                           text);
         s->all.link[host[one->link[i].host] * s->per_host + at].wire += times * one->link[i].wire;
     }
     return ncclSuccess;

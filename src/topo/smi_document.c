@@ -78,7 +78,7 @@ static int sum_of_links(const struct kl_smi *s, int gpu)
     return sum;
 }
 
-/* NVLinks of one GPU: those that are up, those of the product, or the most that any GPU has; as many at least as one peer shows, for a
+/* NVLinks of one GPU: as many as are up, as the product has, or the most that any GPU has; as many at least as one peer shows, for a
  * single peer is no sign of a switch. */
 static int links_of(const struct making *m, int gpu)
 {

@@ -24,7 +24,7 @@ import sys
 import objects
 
 ONE_CONCEPT = [
-    # A team of ranks on GPUs, and those of its ranks that are in other processes.
+    # A team of ranks on GPUs, and its ranks in other processes.
     {"src/coll/gpu/team.c", "src/coll/gpu/far.c"},
     # A stream wakes the executor, and the executor runs streams.
     {"src/device/host/stream.c", "src/device/host/executor.c"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** graph_tuner.h - `kolo graph --tuner FILE`: the choices of a tuner for every function, from 1 byte to 16 GiB, beside those of the model. */
+/** graph_tuner.h - `kolo graph --tuner FILE`: the choices of a tuner for every function, from 1 byte to 16 GiB, beside the model's choices. */
 #ifndef KOLO_TOOL_GRAPH_TUNER_H
 #define KOLO_TOOL_GRAPH_TUNER_H
 

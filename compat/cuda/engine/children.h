@@ -21,7 +21,7 @@ void kl_children_add(struct kl_children *list, struct kl_child *child);
 /** The first one, which the caller frees; NULL: there is none. */
 struct kl_child *kl_children_take(struct kl_children *list);
 
-/** All of `more` come before those of `list`; `more` is empty then. */
+/** Move all of `more` before the entries of `list`. */
 void kl_children_put_first(struct kl_children *list, struct kl_children *more);
 void kl_children_drop(struct kl_children *list);
 

@@ -284,7 +284,7 @@ cublasStatus_t cublasZgemmStridedBatched(cublasHandle_t handle, cublasOperation_
                                          long long strideB, const cuDoubleComplex *beta, cuDoubleComplex *C, int ldc,
                                          long long strideC, int batch);
 
-/** The types: alpha, beta and the sums have that of `computeType`; the rest is in the comment above. */
+/** alpha, beta and the sums have the type `computeType`; the comment above has the other types. */
 cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
                             int k, const void *alpha, const void *A, cudaDataType Atype, int lda, const void *B,
                             cudaDataType Btype, int ldb, const void *beta, void *C, cudaDataType Ctype, int ldc,

@@ -52,7 +52,7 @@ struct ptx_register {
 struct ptx_block {
     struct text out;
     unsigned variables; /* %0, %1, ... are __kolo_v0, __kolo_v1, ... */
-    unsigned id;        /* distinguishes its labels from those of other statements */
+    unsigned id;        /* makes its labels differ from other statements' labels */
     struct ptx_register *registers;
     size_t register_count;
     unsigned register_number, scope;
@@ -95,7 +95,7 @@ const struct ptx_register *ptx_find(const struct ptx_block *b, const char *name)
 /** Write `target = value`, with the bits kept. Frees both; false if one is NULL. */
 bool ptx_put(struct ptx_block *b, char *target, char *value);
 
-/** The kinds of instructions: those of the table, and the others. */
+/** The kinds of instructions: rows of the table, and others. */
 bool ptx_compute(struct ptx_block *b, const struct ptx_instruction *i);
 bool ptx_compare(struct ptx_block *b, const struct ptx_instruction *i);
 bool ptx_memory(struct ptx_block *b, const struct ptx_instruction *i);

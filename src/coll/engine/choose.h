@@ -26,7 +26,7 @@ struct kl_chooser {
     struct kl_tuner *tuner;         /* NULL: the model decides alone */
     /* the network that reduces between nodes; NULL: none, or one that knows all operations */
     const struct kl_collnet *collnet;
-    bool ordered; /* reductions whose result depends on the order are done in that of the ranks */
+    bool ordered; /* reductions whose result depends on the order are done in the ranks' order */
     struct kl_remembered {
         size_t count;
         uint32_t key; /* function, type and operation; 0: nothing is remembered */

@@ -11,7 +11,7 @@
 
 enum {
     LOOK_NS = 1000000,   /* between looks at flags that other threads set without a signal */
-    FAR_LOOK_NS = 20000, /* and at those of other processes */
+    FAR_LOOK_NS = 20000, /* and at words of other processes */
 };
 
 static const struct kl_gpu_worker *worker_of(const struct kl_gpu_team *team, int rank)

@@ -119,7 +119,7 @@ static void free_tables(struct kl_gpu_far *far)
     free(far->task);
     free(far->redop);
     free(far->op);
-    free(far->told);
+    free(far->current);
     free(far);
 }
 
@@ -135,8 +135,8 @@ static ncclResult_t fill(struct kl_gpu_far *far, const int32_t *process, void *m
     far->task = calloc(n, sizeof *far->task);
     far->redop = calloc(n, sizeof *far->redop);
     far->op = calloc(n, sizeof *far->op);
-    far->told = calloc(n, sizeof(void *));
-    if (!far->process || !far->task || !far->redop || !far->op || !far->told)
+    far->current = calloc(n, sizeof(void *));
+    if (!far->process || !far->task || !far->redop || !far->op || !far->current)
         return KL_NOMEM("the ranks of other processes");
     memcpy(far->process, process, n * sizeof *process);
     return ncclSuccess;
@@ -347,7 +347,7 @@ ncclResult_t kl_gpu_far_meet(struct kl_gpu_team *team, bool *there)
     for (int r = 0; r < team->nranks; r++) {
         if (!kl_gpu_is_far(team, r)) continue;
         if (!kl_gpu_far_has_come(team, r)) return ncclSuccess;
-        far->told[r] = card_of(far, r, far->number + 1);
+        far->current[r] = card_of(far, r, far->number + 1);
     }
     *there = true;
     return ncclSuccess;
@@ -359,10 +359,10 @@ static ncclResult_t look_at(struct kl_gpu_team *team, const struct kl_gpu_worker
     struct kl_task *t = &far->task[r];
     void *at[KL_GPU_BUFFERS] = {NULL};
 
-    *t = far->told[r]->task;
-    far->redop[r] = far->told[r]->redop;
+    *t = far->current[r]->task;
+    far->redop[r] = far->current[r]->redop;
     for (int i = 0; i < KL_GPU_BUFFERS && w; i++)
-        KL_TRY(kl_gpu_far_import(team, w, r, &far->told[r]->buffer[i], &at[i]));
+        KL_TRY(kl_gpu_far_import(team, w, r, &far->current[r]->buffer[i], &at[i]));
     t->send = at[0];
     t->recv = at[1];
     if (t->scalar) t->scalar = at[2];

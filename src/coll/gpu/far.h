@@ -2,8 +2,8 @@
 /**
  * far.h - the ranks of a communicator on GPUs that are in other processes of the host: their calls, memory and streams.
  *
- * Calls:    each process publishes its ranks' calls in common memory, with handles of their buffers. When those of all
- *           processes are there, each submits its part.
+ * Calls:    each process publishes its ranks' calls in common memory, with handles of their buffers. When all processes
+ *           have published theirs, each submits its part.
  * Order:    streams write numbers of operations into common memory, and wait for them (stream memory operations). A wait
  *           is for work that another process has submitted before or submits without waiting, so none is for ever.
  * Memory:   a process whose GPUs do the work maps the buffers of others by CUDA IPC, and keeps them mapped.
@@ -75,11 +75,11 @@ struct kl_gpu_far {
     int captured;           /* words of captured collectives in use */
     int sent[KL_JOB_RANKS]; /* by rank: captured messages */
     struct kl_gpu_import import[KL_GPU_IMPORTS];
-    int next_import;                 /* to be replaced */
-    struct kl_task *task;            /* by rank: of other processes' ranks, for the GPU that is looked at */
-    struct kl_redop *redop;          /* by rank */
-    struct kl_gpu_op *op;            /* by rank */
-    const struct kl_gpu_card **told; /* by rank: the card of the collective that is being submitted */
+    int next_import;                    /* to be replaced */
+    struct kl_task *task;               /* by rank: of other processes' ranks, for the GPU that is looked at */
+    struct kl_redop *redop;             /* by rank */
+    struct kl_gpu_op *op;               /* by rank */
+    const struct kl_gpu_card **current; /* by rank: the card of the collective that is being submitted */
 };
 
 /** Bytes that the processes share for `nranks` ranks; zeroed at first. */
@@ -103,7 +103,7 @@ static inline bool kl_gpu_is_far(const struct kl_gpu_team *team, int rank)
 /** Has the rank, of another process, come to the next collective? */
 bool kl_gpu_far_has_come(const struct kl_gpu_team *team, int rank);
 
-/** Publish the next collective's calls of this process's ranks, once; true: those of all other ranks are there. */
+/** Publish the next collective's calls of this process's ranks, once; true: all other ranks have published theirs. */
 ncclResult_t kl_gpu_far_meet(struct kl_gpu_team *team, bool *there);
 
 /** The collective that all have come to: fill in op[] for ranks of other processes, their buffers as `worker` sees them. */

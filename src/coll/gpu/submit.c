@@ -135,7 +135,7 @@ static ncclResult_t check_capture(struct kl_gpu_team *team, struct kl_gpu_op *co
         if (call && call->capture != first->capture) return capture_differs(first->rank, call->rank);
     }
     for (int r = 0; r < n; r++)
-        if (!op[r]->call && team->far->told[r]->captured != (first->capture != 0))
+        if (!op[r]->call && team->far->current[r]->captured != (first->capture != 0))
             return capture_differs(first->rank, r);
     begin_capture(team, first->capture);
     return ncclSuccess;
@@ -215,7 +215,7 @@ static ncclResult_t compare(const struct kl_gpu_team *team, struct kl_gpu_op *co
         const struct kl_task *t = op[r]->task;
         call[r].known = true;
         if (kl_gpu_is_far(team, r)) {
-            call[r].call = team->far->told[r]->call;
+            call[r].call = team->far->current[r]->call;
             continue;
         }
         call[r].call = kl_call_of(t->func, t->type, kl_task_op_code(t), t->peer, t->count, t->number);

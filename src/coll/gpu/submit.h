@@ -9,7 +9,7 @@
 
 #include "coll/gpu/team.h"
 
-/** A collective of all ranks, by rank; those of ranks of other processes are filled in. */
+/** A collective of all ranks, by rank; entries of ranks of other processes are filled in. */
 ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op **op);
 
 /**

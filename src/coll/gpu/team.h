@@ -46,7 +46,7 @@ struct kl_gpu_op {
     kl_cu_stream stream;      /* the program's */
     struct kl_gpu_call *call; /* NULL: another process's */
     struct kl_gpu_op *next;
-    uint64_t posted; /* a message to another process: its number among those of the pair, once posted */
+    uint64_t posted; /* a message to another process: its number among the pair's messages, once posted */
     int word;        /* the same: its first word */
 };
 

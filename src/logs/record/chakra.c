@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * chakra.c - execution traces of MLCommons' Chakra in JSON: one file for each rank, one document for each node (as chakra_jsonizer writes
- * them), or one document with a list of nodes. Sizes are those of a rank's input.
+ * them), or one document with a list of nodes. Sizes are of a rank's input.
  */
 #include "logs/record/trace_nodes.h"
 
@@ -64,7 +64,7 @@ static const char *text_of(const json_t *node, const char *name)
     return "";
 }
 
-/* "involved_dim": the dimensions of a logical machine that a collective spans. All of them, or not told: the whole job, "". */
+/* "involved_dim": the dimensions of a logical machine that a collective spans. All of them, or none named: the whole job, "". */
 static void read_dimensions(const json_t *node, char text[2 * DIMENSIONS + 16])
 {
     const json_t *a = find(node, "involved_dim"), *list = json_object_get(a, "bool_list"), *v;

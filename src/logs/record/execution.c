@@ -122,7 +122,7 @@ static const char *type_of_tensor(struct kl_record *r, const json_t *node)
     return kl_record_name_n(r, at, strcspn(at, ")]"));
 }
 
-/* Peers are told as places of the group. */
+/* Peers are places of the group. */
 static int rank_at(const char *listed, int64_t place)
 {
     for (int64_t i = 0; isdigit((unsigned char)*listed); i++) {

@@ -196,7 +196,7 @@ static int rank_at(const char *listed, int place)
     return place;
 }
 
-/* One kernel serves messages and all-to-alls: the arguments tell which. */
+/* One kernel serves messages and all-to-alls: the arguments say which. */
 static void read_message(struct trace *t, const json_t *args, struct kl_record_call *c)
 {
     const char *name = kl_json_get_text(args, "Collective name");

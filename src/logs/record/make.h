@@ -43,7 +43,7 @@ int kl_record_member_of_id(struct kl_record *record, int file, const char *id);
 /** Make room for one more element at *list; the new one is zeroed. */
 ncclResult_t kl_record_grow(void **list, int *n, int *max, size_t size);
 
-/** Kolo's counts are those of one rank: make input and output whole for functions that gather or scatter over nranks. */
+/** Kolo counts one rank's part: make input and output whole for functions that gather or scatter over nranks. */
 void kl_record_whole_counts(struct kl_record_call *call, int64_t nranks);
 
 /** The number of a member's next collective, where the record has no numbers. */

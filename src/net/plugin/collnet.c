@@ -445,7 +445,7 @@ static ncclResult_t iflush(void *group, void *data, size_t bytes, void *mr, void
 
 static int waits_for(const void *group)
 {
-    (void)group; /* the plugin does not tell */
+    (void)group; /* the plugin does not report it */
     return -1;
 }
 

@@ -53,7 +53,7 @@ bool kl_coll_is_selected(const struct kl_coll_asked *asked);
 void kl_coll_selected_text(const struct kl_coll_asked *asked, FILE *to);
 json_t *kl_coll_selected_json(const struct kl_coll_asked *asked);
 
-/** The choices of a tuner (graph/tuner.h) for the sizes from `first` to `last` of a function, beside those of the model. */
+/** The choices of a tuner (graph/tuner.h) for the sizes from `first` to `last` of a function, beside the model's choices. */
 ncclResult_t kl_coll_tuner_find(const struct kl_coll_asked *asked, const struct kl_tuning *tuning,
                                 struct kl_tuner *tuner, struct kl_coll_tuned *tuned);
 void kl_coll_tuned_text(const struct kl_coll_tuned *tuned, const struct kl_tuner *tuner, FILE *to);

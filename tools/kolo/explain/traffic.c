@@ -28,7 +28,7 @@ struct pods {
     struct kl_switches switches;
 };
 
-/* Hosts are those of the file, by name: all, or as many as --hosts says. */
+/* Hosts come from the file, by name: all, or as many as --hosts says. */
 static ncclResult_t read_switches(const char *file, struct kl_cluster_request *cluster, struct kl_traffic_question *u,
                                   struct pods *p)
 {
@@ -116,7 +116,9 @@ static ncclResult_t answer_trace(const struct kl_explain_request *q, struct pods
     ncclResult_t rc = file && a ? ncclSuccess : KL_NOMEM("names of files");
 
     if (!rc && (q->type || q->op || q->root))
-        rc = KL_FAIL(ncclInvalidArgument, "--type, --op and --root are those of a trace's calls: leave them out");
+        rc =
+            KL_FAIL(ncclInvalidArgument,
+                    "a trace's calls have types, operations and roots of their own: leave out --type, --op and --root");
     if (!rc) rc = kl_record_answer_make(file, q->nwords, a);
     if (!rc) rc = answer_records(q, &a->record, p, to);
     if (a) kl_record_answer_fini(a);

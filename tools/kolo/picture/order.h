@@ -19,7 +19,7 @@
 
 #include <stdio.h>
 
-/** The most views of a page; those of other elements can be asked for. */
+/** The most views of a page; --element asks for views of other elements. */
 enum { KL_ORDER_VIEWS = 64 };
 
 struct kl_order_picture {
@@ -51,7 +51,7 @@ void kl_order_views_fini(struct kl_order_views *views);
 /** "block 2, elements 0-3, 8-11, and 4 more; channels 0, 1". */
 void kl_order_view_text(const struct kl_order_views *views, int view, struct kl_text *to);
 
-/** Why the order is undefined; or that of some chunks the other of two ranks makes the sum; or nothing. */
+/** Why the order is undefined; or a note that for some chunks the other of two ranks makes the sum; or nothing. */
 void kl_order_view_note(const struct kl_order_views *views, int view, struct kl_text *to);
 
 /** Its size, and the drawing at (0, 0) as elements of SVG. */

@@ -393,7 +393,7 @@ static int64_t read_syscalls(int fd)
     return fd >= 0 && read(fd, &n, sizeof n) == (ssize_t)sizeof n ? (int64_t)n : -1;
 }
 
-/* The CPU time of the calling thread is divided by the time in calls; that of other threads is the plugin's. */
+/* The CPU time of the calling thread is divided by the time in calls; the CPU time of other threads is the plugin's. */
 static bool sweep(struct side *s)
 {
     const double thread = cpu_s(CLOCK_THREAD_CPUTIME_ID), process = cpu_s(CLOCK_PROCESS_CPUTIME_ID);

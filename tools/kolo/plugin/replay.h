@@ -3,7 +3,7 @@
  * replay.h - `kolo plugin replay FILE...`: recorded calls of a net plugin (recorded.h), summed up, or made again.
  *
  * Made again: all files together in this process, each in its order, in turn. Calls whose result was "not yet" are left out; the
- * others are repeated until they have a result. Data are not those of the record, only their sizes.
+ * others are repeated until they have a result. Only the sizes of data come from the record.
  */
 #ifndef KOLO_TOOL_PLUGIN_REPLAY_H
 #define KOLO_TOOL_PLUGIN_REPLAY_H

@@ -35,7 +35,7 @@ static inline void *__cvta_global_to_generic(size_t p)
 }
 
 /* Addresses of shared memory as programs keep them, in 32 bits: below KOLO_SHARED_STATIC the offset in the block's dynamic memory, from there on the
- * distance from the thread-local variables of the thread that runs the block, where those of static size are. Both keep the alignment. */
+ * distance from the thread-local variables of the thread that runs the block, where variables of static size are. Both keep the alignment. */
 #define KOLO_SHARED_STATIC 0x80000000u
 #define KOLO_SHARED_MIDDLE 0xc0000000u
 

@@ -2,7 +2,7 @@
 /**
  * generators.h - the generators of random bits that curand_kernel.h and libcurand share: XORWOW, Philox4x32-10, MRG32k3a.
  *
- * A seed gives a sequence, which has subsequences of 2^67, 2^66 and 2^76 numbers. Seeds, steps and subsequences are those of cuRAND:
+ * A seed gives a sequence, which has subsequences of 2^67, 2^66 and 2^76 numbers. Seeds, steps and subsequences are as in cuRAND:
  * the same seed, subsequence and offset give the same bits as there.
  * Source:  Marsaglia, "Xorshift RNGs", 2003; Salmon and others, "Parallel random numbers: as easy as 1, 2, 3", 2011; L'Ecuyer, "Good
  * parameters and implementations for combined multiple recursive random number generators", 1999; the cuRAND guide.

@@ -77,7 +77,7 @@ template <class T> inline T exponential(T a) { return std::exp2(a); }
 template <class T> inline T hyperbolic_tangent(T a) { return std::tanh(a); }
 template <class T> inline T copy_sign(T sign, T magnitude) { return std::copysign(magnitude, sign); }
 
-/* ---- carries: `carry` is that of the instruction before, and becomes this one's. A borrow is a carry of 1 ---- */
+/* ---- carries: `carry` comes from the instruction before and goes to the next one. A borrow is a carry of 1 ---- */
 
 template <class T> inline T add_with_carry(T a, T b, uint32_t &carry)
 {

@@ -20,7 +20,7 @@ inline uint32_t shuffled(uint32_t value, unsigned source, bool inside, uint32_t 
     return take_from(lanes, value, inside ? source : lane(), file, line);
 }
 
-/* `clamp` has the last lane of a segment in its low bits, and in bits 8 to 12 those of a lane that name the segment. */
+/* `clamp` has the last lane of a segment in its low bits, and in bits 8 to 12 the bits of a lane's number that name the segment. */
 inline unsigned last_lane(uint32_t clamp)
 {
     unsigned segment = clamp >> 8 & 31;
