@@ -521,16 +521,24 @@ static void free_reducers(struct kl_connections *cs)
     }
 }
 
+static void free_halves(struct kl_connections *cs, bool sends)
+{
+    for (size_t i = 0; i < cs->room; i++) {
+        struct connection *c = cs->table[i];
+        if (!c || c->connector.sends != sends) continue;
+        kl_connector_free(&c->connector);
+        free(c);
+        cs->table[i] = NULL;
+    }
+}
+
 void kl_connections_free(struct kl_connections *cs, bool failed)
 {
     if (!cs) return;
     free_arenas(cs);
     free_reducers(cs);
-    for (size_t i = 0; i < cs->room; i++) {
-        if (!cs->table[i]) continue;
-        kl_connector_free(&cs->table[i]->connector);
-        free(cs->table[i]);
-    }
+    free_halves(cs, true); /* first: receivers may wait for the senders' end */
+    free_halves(cs, false);
     kl_relays_end(cs->relays, failed);
     kl_common_fini(&cs->common);
     kl_key_wipe(&cs->config.net_key);

@@ -154,6 +154,12 @@ struct kl_net {
      */
     void (*cancel)(void *connection);
 
+    /**
+     * Before close_send: should a last message tell the receiver of the end? NULL: never, the end of a connection says it.
+     * False: the receiver has left.
+     */
+    bool (*wants_goodbye)(void *send);
+
     /** Free; NULL is fine. Messages that were reported as sent still arrive. */
     void (*close_send)(void *send);
     void (*close_recv)(void *recv);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 enum {
     LOOK_EVERY = 32,       /* tests that find nothing, per look at the control connection: that is a system call */
     GRACE_NS = 500000000,  /* messages sent before the peer closed may still arrive */
+    LAST_NS = 20000000,    /* for the last message of a sender that leaves */
     REASON_NS = 100000000, /* the plugin may notice a dead peer before the control connection does */
     NO_SIZE = -1,
 };
@@ -229,6 +231,11 @@ ncclResult_t kl_plugin_conn_test(struct kl_plugin_request *r, bool *done, size_t
 
 /* ---- the end ---- */
 
+bool kl_plugin_conn_peer_is_there(struct kl_plugin_conn *c)
+{
+    return !c->failed && !c->broken.at && !c->lost_at && !is_control_lost(c);
+}
+
 static void close_comm(struct kl_plugin_conn *c)
 {
     if (!c->comm) return;
@@ -252,10 +259,20 @@ void kl_plugin_conn_cancel(struct kl_plugin_conn *c)
     close_comm(c);
 }
 
+/* A sender that has not seen yet that this end leaves may be sending its goodbye: into a connection that is still open. */
+static void await_sender(struct kl_plugin_conn *c)
+{
+    const uint64_t deadline = kl_now_ns() + LAST_NS;
+
+    if (c->sends || !c->comm || c->failed || c->broken.at) return;
+    while (!is_control_lost(c) && kl_now_ns() < deadline) sched_yield();
+}
+
 void kl_plugin_conn_free(struct kl_plugin_conn *c)
 {
     if (!c) return;
     kl_net_socket.close_send(c->control.send); /* first: its reason is better than the plugin's */
+    await_sender(c);
     kl_net_socket.close_recv(c->control.recv);
     close_comm(c);
     free(c);

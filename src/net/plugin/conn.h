@@ -64,6 +64,10 @@ ncclResult_t kl_plugin_conn_fail(struct kl_plugin_conn *c, const char *call, ncc
 ncclResult_t kl_plugin_conn_post(struct kl_plugin_conn *c, int n, const struct kl_net_recv *parts,
                                  struct kl_plugin_request **request);
 ncclResult_t kl_plugin_conn_test(struct kl_plugin_request *r, bool *done, size_t *sizes);
+
+/** The connection is sound, and the other end has not closed it. One system call. */
+bool kl_plugin_conn_peer_is_there(struct kl_plugin_conn *c);
+
 void kl_plugin_conn_cancel(struct kl_plugin_conn *c);
 
 /** Frees it at any stage; NULL is fine. */

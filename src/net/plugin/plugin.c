@@ -256,6 +256,11 @@ static void cancel(void *connection)
     kl_plugin_conn_cancel(connection);
 }
 
+static bool wants_goodbye(void *send)
+{
+    return kl_plugin_conn_peer_is_there(send);
+}
+
 static void close_connection(void *connection)
 {
     kl_plugin_conn_close(connection);
@@ -283,6 +288,7 @@ struct kl_net kl_net_plugin = {
     .sleep_on = sleep_on,
     .sleep_on_listener = sleep_on_listener,
     .cancel = cancel,
+    .wants_goodbye = wants_goodbye,
     .close_send = close_connection,
     .close_recv = close_connection,
     .close_listen = close_listen,

@@ -64,7 +64,13 @@ static ncclResult_t read_first(struct kl_net_link *l, struct kl_net_step *s, siz
     uint32_t kind = kl_load_relaxed(&line->claim);
     bool inside = bytes <= KL_FIFO_INLINE;
 
-    if (size != sizeof s->wire + (inside ? bytes : 0) || kind >= KL_WIRE_KINDS || (inside && kind != KL_WIRE_SLOT) ||
+    if (kind == KL_WIRE_GOODBYE && size == sizeof s->wire && !line->bytes) {
+        *s = (struct kl_net_step){.state = KL_NET_IDLE};
+        l->left = true;
+        kl_store_release(&l->fifo->sender_left, 1); /* pairs with kl_fifo_sender_gone */
+        return ncclSuccess;
+    }
+    if (size != sizeof s->wire + (inside ? bytes : 0) || kind > KL_WIRE_LINES || (inside && kind != KL_WIRE_SLOT) ||
         (kind == KL_WIRE_LINES && (line->bytes > KL_LL_BYTES || !l->in.shape.ll_bytes)))
         return KL_FAIL(ncclRemoteError, "a network message of %zu bytes is not the beginning of a step", size);
     if (kind == KL_WIRE_SLOT && !l->long_steps && bytes > l->in.shape.slot_bytes)
@@ -164,7 +170,7 @@ static bool receive_step(struct kl_net_link *l, const struct kl_fifo_rx *rx, ncc
 {
     struct kl_net_step *s = step_at(l, l->expected);
 
-    if (l->loss || l->refused || l->expected - l->in.step >= KL_NET_IN_FLIGHT)
+    if (l->left || l->loss || l->refused || l->expected - l->in.step >= KL_NET_IN_FLIGHT)
         return false; /* then `s` is a step on its way */
     if (s->state == KL_NET_IDLE) *rc = ask_first(l, s);
     if (!*rc && s->state == KL_NET_ASKED) *rc = take_first(l, s);

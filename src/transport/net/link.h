@@ -58,6 +58,7 @@ struct kl_net_link {
     /* sender: steps [released, out.step) are with the net */
     struct kl_fifo_rx out; /* the net's view of the fifo */
     uint64_t released;
+    struct kl_wire goodbye; /* while it is sent */
 
     /* receiver: steps [in.step, expected) are on their way */
     struct kl_fifo_tx in; /* the net's view of the fifo */
@@ -69,7 +70,8 @@ struct kl_net_link {
     } place;
     bool long_steps; /* a step may be larger than a slot: it waits for a wanted address then */
     bool refused;    /* a step that does not fit was published: its data and later ones are not received */
-    char *loss;      /* the reason why no more data come; NULL: still open */
+    bool left;       /* the sender has said goodbye */
+    char *loss;      /* the reason why no more data come; NULL: still open, or `left` */
 
     struct kl_net_profile *profile; /* NULL: no profiler is told of its steps */
 };
@@ -97,6 +99,12 @@ void *kl_net_link_whole(const struct kl_net_link *link, uint64_t step);
 void kl_net_link_cancel(struct kl_net_link *link);
 
 void kl_net_link_free(struct kl_net_link *link, bool sends);
+
+/**
+ * Tell the receiver that no more steps come, if all were sent: a receive that it has posted then ends without a failure.
+ * Only for nets that want it (net.h). Blocks for 20 ms at most.
+ */
+void kl_net_outgoing_leave(struct kl_net_link *link);
 
 /** Make progress. *rc is set on failure, with DONE. */
 enum kl_progress kl_net_outgoing_progress(struct kl_net_link *link, ncclResult_t *rc);

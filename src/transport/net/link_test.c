@@ -37,6 +37,7 @@ static struct {
     int calls, fails_at;
     bool failed[2], cancelled[2]; /* receiver, sender */
     bool closed;                  /* by the sender: data on the wire still arrive */
+    bool left;                    /* the receiver */
     size_t forget;                /* bytes that the next receive of data does not get */
 } net;
 
@@ -171,11 +172,18 @@ static void fake_close(void *connection)
     assert_non_null(connection);
 }
 
+static bool fake_wants_goodbye(void *send)
+{
+    assert_non_null(send);
+    return !net.left;
+}
+
 static const struct kl_net fake = {.name = "Fake",
                                    .isend = fake_isend,
                                    .irecv = fake_irecv,
                                    .test = fake_test,
                                    .cancel = fake_cancel,
+                                   .wants_goodbye = fake_wants_goodbye,
                                    .close_send = fake_close,
                                    .close_recv = fake_close};
 
@@ -550,6 +558,38 @@ static void a_sender_ends_anywhere(void **state)
     kl_error_quiet(0);
 }
 
+/*
+ * A sender that has sent all its steps says goodbye: the receiver then knows, with no call that failed, and asks for no more. With
+ * steps left, or if the receiver has left, it says nothing.
+ */
+static void a_sender_leaves(void **state)
+{
+    static const struct message messages[] = {{COPIED, 10, 0}, {COPIED, 4000, 0}, {LINES, 3000, 0}};
+
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        ncclResult_t rc[2] = {ncclSuccess, ncclSuccess};
+        struct pair p;
+        net_reset(1, 0);
+        open_pair(&p, 16, SLOT, messages, 3);
+        while (!is_over(&p)) go_on(&p, rc);
+        uint64_t sent = net.sent;
+        if (way == 1) kl_fifo_publish(&p.tx, 0, false);
+        net.left = way == 2;
+        kl_net_link_free(p.link[1], true);
+        p.link[1] = NULL;
+        rc[1] = ncclRemoteError; /* it does nothing any more */
+        assert_int_equal(net.sent, sent + (way == 0));
+        for (int i = 0; i < 5; i++) go_on(&p, rc);
+        assert_int_equal(rc[0], ncclSuccess);
+        assert_int_equal(p.link[0]->left, way == 0);
+        assert_int_equal(kl_fifo_sender_gone(&p.rx), way == 0);
+        assert_null(p.link[0]->loss);
+        assert_int_equal(net.received, sent + 1);
+        close_pair(&p);
+    }
+}
+
 static void lies_are_refused(void **state)
 {
     static const struct {
@@ -569,6 +609,8 @@ static void lies_are_refused(void **state)
         {"lines that fit into the first", {.bytes = 50, .kind = KL_WIRE_LINES}, 16 + 50, false},
         {"more than lines hold", {.bytes = KL_LL_BYTES + 1, .kind = KL_WIRE_LINES}, 16, false},
         {"lines that go on", {.bytes = KL_FIFO_MORE | 500, .kind = KL_WIRE_LINES}, 16, false},
+        {"a goodbye with data", {.bytes = 50, .kind = KL_WIRE_GOODBYE}, 16 + 50, false},
+        {"a goodbye in two", {.bytes = 500, .kind = KL_WIRE_GOODBYE}, 16, false},
         {"as much as there can be, in lines", {.bytes = 0x7fffffff, .kind = KL_WIRE_LINES}, 16, false},
     };
     static const struct message messages[] = {{COPIED, 500, 0}};
@@ -651,6 +693,7 @@ int main(void)
         cmocka_unit_test(it_is_cancelled_at_any_point),
         cmocka_unit_test(any_call_may_fail),
         cmocka_unit_test(a_sender_ends_anywhere),
+        cmocka_unit_test(a_sender_leaves),
         cmocka_unit_test(lies_are_refused),
         cmocka_unit_test(data_that_are_cut_short_are_refused),
         cmocka_unit_test(half_made_links_are_freed),

@@ -123,8 +123,8 @@ static bool net_sleep_on(struct kl_connector *c)
     const struct kl_net_link *l = c->link;
     int fd = -1, quiet;
 
-    if (!l || l->cancelled || l->loss) return false; /* handed over: the relay reports in memory */
-    quiet = kl_error_quiet(1);                       /* the next user of the connection reports it */
+    if (!l || l->cancelled || l->left || l->loss) return false; /* handed over: the relay reports in memory */
+    quiet = kl_error_quiet(1);                                  /* the next user of the connection reports it */
     ncclResult_t rc = l->net->sleep_on(l->connection, &fd);
     kl_error_quiet(quiet);
     return !rc && fd >= 0 && kl_idle_wait_fd(fd);

@@ -3,9 +3,14 @@
 #include "transport/net/link.h"
 #include "transport/net/profile.h"
 
+#include "base/clock.h"
+#include "base/error.h"
 #include "transport/ll.h"
 
+#include <sched.h>
 #include <string.h>
+
+enum { GOODBYE_NS = 20000000 };
 
 static struct kl_net_step *step_at(struct kl_net_link *l, uint64_t step)
 {
@@ -128,6 +133,29 @@ static bool release_steps(struct kl_net_link *l, ncclResult_t *rc)
     }
     return moved;
 }
+
+/* ---- the end ---- */
+
+static bool is_over(const struct kl_net_link *l)
+{
+    return l->connected && !l->cancelled && l->released == l->out.step &&
+           l->step[l->out.step % KL_NET_IN_FLIGHT].state == KL_NET_IDLE && !kl_fifo_ready(&l->out);
+}
+
+void kl_net_outgoing_leave(struct kl_net_link *l)
+{
+    const uint64_t deadline = kl_now_ns() + GOODBYE_NS;
+    void *request = NULL;
+
+    if (!is_over(l) || !l->net->wants_goodbye || !l->net->wants_goodbye(l->connection)) return;
+    l->goodbye = (struct kl_wire){.kind = KL_WIRE_GOODBYE};
+    int quiet = kl_error_quiet(1); /* the receiver may have left first */
+    ncclResult_t rc = l->net->isend(l->connection, &l->goodbye, sizeof l->goodbye, 0, NULL, &request);
+    while (!rc && request && !(rc = test(l, &request)) && request && kl_now_ns() < deadline) sched_yield();
+    kl_error_quiet(quiet);
+}
+
+/* ---- progress ---- */
 
 enum kl_progress kl_net_outgoing_progress(struct kl_net_link *l, ncclResult_t *rc)
 {

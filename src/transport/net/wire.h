@@ -5,6 +5,8 @@
  *      message 1     signature, bytes, kind, and the data if they fit into the line of a step
  *      message 2     the data otherwise
  *
+ * A sender that leaves in order sends a header of kind GOODBYE last, if the net wants that.
+ *
  * The first message is the line of the step without its flag, so it is sent from the sender's line and received in the
  * receiver's. Both ends of a job run the same library on the same kind of machine.
  */
@@ -16,6 +18,7 @@
 enum kl_wire_kind {
     KL_WIRE_SLOT,  /* the data are for a slot, or for the receiver's wanted address */
     KL_WIRE_LINES, /* for flagged lines */
+    KL_WIRE_GOODBYE,
     KL_WIRE_KINDS
 };
 
