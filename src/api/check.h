@@ -33,7 +33,8 @@ static inline ncclResult_t kl_check_reach(const char *function, const char *argu
 ncclResult_t kl_check_task_reach(ncclComm_t comm, const struct kl_task *t, const char *function);
 
 /** Type, operation, root or peer, size and buffers of a task; `function` is for error texts. Fills in its bytes. */
-static inline ncclResult_t kl_check_task(ncclComm_t comm, struct kl_task *t, const char *function)
+static inline __attribute__((always_inline)) ncclResult_t kl_check_task(ncclComm_t comm, struct kl_task *t,
+                                                                        const char *function)
 {
     if ((unsigned)t->peer >= (unsigned)comm->nranks)
         return KL_FAIL(ncclInvalidArgument, "%s: %s %d, the communicator has ranks 0 to %d", function,

@@ -81,13 +81,19 @@ static ncclResult_t check_limits(ncclComm_t comm, const struct kl_limits *limits
                    function, limits->max_channels, most);
 }
 
+static __attribute__((noinline)) ncclResult_t issue_apart(ncclComm_t comm, const struct kl_op_args *args,
+                                                          cudaStream_t stream, const char *function)
+{
+    return issue(comm, args, stream, function);
+}
+
 static ncclResult_t issue_within(ncclComm_t comm, const struct kl_op_args *args, const struct kl_call_config *config,
                                  cudaStream_t stream, const char *function)
 {
     KL_TRY(check_limits(comm, &config->limits, function));
     KL_TRY(kl_call_config_record(config, stream, function));
     kl_exec_limit(comm->exec, &config->limits);
-    ncclResult_t rc = issue(comm, args, stream, function);
+    ncclResult_t rc = issue_apart(comm, args, stream, function);
     kl_exec_limit(comm->exec, NULL);
     return rc;
 }

@@ -247,8 +247,8 @@ static int use_a_device(void)
 
 static bool lists(nvmlDevice_t device, pid_t pid, unsigned long long *bytes)
 {
-    nvmlProcessInfo_t list[64];
-    unsigned count = 64;
+    static nvmlProcessInfo_t list[4096]; /* with those of other jobs */
+    unsigned count = 4096;
 
     NVML(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, list));
     for (unsigned i = 0; i < count; i++)

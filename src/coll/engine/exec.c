@@ -315,21 +315,6 @@ static enum kl_progress copy_alone(struct kl_exec *e, const struct kl_task *t)
     return KL_DONE;
 }
 
-static size_t all_bytes(const struct kl_exec *e, const struct kl_task *t)
-{
-    return kl_func_bytes(t->func, t->count * elem_bytes(e, t), e->config.nranks);
-}
-
-/* From the table: all but the way to copy. */
-static void fill_way(const struct kl_exec *e, const struct kl_task *t, struct kl_channel_work *share)
-{
-    const struct kl_select_row *row = kl_agreement_row(&e->agreement, t->func, all_bytes(e, t));
-
-    share->hierarchical = row->hierarchical;
-    share->nt = kl_select_row(&e->agreement.select, t->func, all_bytes(e, t), KL_BUFFERS_EXPORTED)
-                    ->nt; /* as for the kernel's */
-}
-
 /* Field by field: a copy of a just written struct reads it in other widths than it was written in, and has to wait for
  * the stores. */
 static void fill_share(const struct kl_exec *e, const struct kl_task *t, const struct kl_redop *redop,
@@ -347,7 +332,7 @@ static void fill_share(const struct kl_exec *e, const struct kl_task *t, const s
     share->count = t->count;
     share->elem_bytes = elem_bytes(e, t);
     share->wide = e->wide && t->choice.proto == KL_PROTO_LL128;
-    fill_way(e, t, share);
+    share->hierarchical = kl_agreement_row(&e->agreement, t->func, t->bytes)->hierarchical;
 }
 
 static void *event_of(const struct kl_exec *e, const struct kl_task *t)
@@ -411,7 +396,7 @@ enum kl_progress kl_exec_try_now(struct kl_exec *e, const struct kl_task *t, ncc
 /* Does it begin with an exchange, if none has been held? */
 static bool is_asked(const struct kl_exec *e, const struct kl_task *t)
 {
-    return e->agreement.asks || kl_agreement_reads(&e->agreement, t->func, all_bytes(e, t));
+    return e->agreement.asks || kl_agreement_reads(&e->agreement, t->func, t->bytes);
 }
 
 static bool prepost(struct kl_exec *e, const struct kl_task *t, unsigned later)
@@ -581,7 +566,7 @@ static bool hear_notice(struct kl_exec *e, const struct kl_task *t)
     e->notice_from = -1;
     e->notice_sent = false;
     const struct kl_agreement_notice notice = {.line_ns = word >> 1, .asks = word & 1};
-    if (kl_agreement_hear(&e->agreement, notice, t->number, all_bytes(e, t))) log_replacement(e, t);
+    if (kl_agreement_hear(&e->agreement, notice, t->number, t->bytes)) log_replacement(e, t);
     return true;
 }
 
@@ -590,14 +575,14 @@ static bool hear_notice(struct kl_exec *e, const struct kl_task *t)
 /* The row that carries out what begins. */
 static int row_for(const struct kl_exec *e, const struct kl_task *t)
 {
-    if (!t->choice.mapped || !kl_agreement_due(&e->agreement, t->func, all_bytes(e, t))) return t->choice.algorithm;
+    if (!t->choice.mapped || !kl_agreement_due(&e->agreement, t->func, t->bytes)) return t->choice.algorithm;
     return e->direct_row;
 }
 
 /* Rank 0 says why a collective is staged, if it need not be. */
 static void log_row(const struct kl_exec *e, const struct kl_task *t)
 {
-    const struct kl_select_row *row = kl_agreement_row(&e->agreement, t->func, all_bytes(e, t));
+    const struct kl_select_row *row = kl_agreement_row(&e->agreement, t->func, t->bytes);
 
     if (e->config.rank || e->agreement.over || !kl_log_on(KL_LOG_INFO, KL_TUNING)) return;
     KL_INFO(KL_TUNING, "%s: %zu Bytes: staged%s: %s (%.0f us; by the kernel %.0f)", kl_func_info[t->func].name,
@@ -606,10 +591,17 @@ static void log_row(const struct kl_exec *e, const struct kl_task *t)
             (double)row->us, (double)row->other_us);
 }
 
+/* Also for copies by the kernel. */
+static void fill_direct(const struct kl_exec *e, const struct kl_task *t, struct kl_channel_work *share)
+{
+    share->reads = kl_agreement_reads(&e->agreement, t->func, t->bytes);
+    share->nt = kl_select_row(&e->agreement.select, t->func, t->bytes, KL_BUFFERS_EXPORTED)->nt;
+}
+
 static void start_row(struct kl_exec *e, const struct kl_task *t, int row, bool more)
 {
     if (t->choice.mapped && row != e->direct_row) log_row(e, t);
-    if (row == e->direct_row) e->shares[0].reads = kl_agreement_reads(&e->agreement, t->func, all_bytes(e, t));
+    if (row == e->direct_row) fill_direct(e, t, &e->shares[0]);
     start(e, t, row, more);
 }
 

@@ -150,11 +150,9 @@ static inline bool take_long(ncclComm_t comm, uint64_t next)
     return false;
 }
 
-/* From the task in progress up to `next`: one, or the messages of a launch. */
-static inline void begin_tasks(ncclComm_t comm, uint64_t next)
+/* From the task in progress up to `next`: one, or the messages of a launch. `large`: they take so long that reading the clock counts for nothing. */
+static inline void begin_tasks(ncclComm_t comm, uint64_t next, bool large)
 {
-    const bool large = take_long(comm, next);
-
     if (comm->trace) comm->begun_at = kl_ticks();
     comm->begun = kl_flight_begin(comm->flight, next);
     comm->timed_begin = comm->timed_end = large;
@@ -186,15 +184,16 @@ static inline bool is_way_kept(const struct kl_choice *choice)
     return choice->mapped || choice->by_tuner;
 }
 
-static inline void end_tasks(ncclComm_t comm, uint64_t next, uint64_t collective)
+/* `collective`: NULL for messages. */
+static inline void end_tasks(ncclComm_t comm, uint64_t next, const struct kl_task *collective)
 {
     if (comm->trace) trace_tasks(comm, next);
     if (comm->uses_pages) kl_hugepages_end(comm->pages);
     comm->uses_pages = false;
     if (comm->timed_end) kl_flight_time_end(comm->flight, comm->cursor, next);
-    if (collective && is_way_kept(&kl_comm_task(comm, comm->cursor)->choice))
+    if (collective && is_way_kept(&collective->choice))
         kl_flight_way(comm->flight, comm->cursor, kl_exec_way(comm->exec));
-    kl_flight_end(comm->flight, next, collective);
+    kl_flight_end(comm->flight, next, collective ? collective->number : 0);
     comm->cursor = next;
 }
 
@@ -218,14 +217,14 @@ static enum kl_progress progress_tasks(ncclComm_t comm, uint64_t end, ncclResult
         bool messages = kl_func_is_message(t->func);
         if (!messages && !is_compared(comm, t, &got, rc)) return got;
         uint64_t next = messages ? end : comm->cursor + 1;
-        if (comm->begun < next) begin_tasks(comm, next);
+        if (comm->begun < next) begin_tasks(comm, next, take_long(comm, next));
         enum kl_progress g = messages ? kl_exec_messages(comm->exec, comm->tasks, comm->task_room - 1, comm->cursor,
                                                          end, kl_load_relaxed(&comm->prepost.next), rc)
                                       : kl_exec_collective(comm->exec, t, more_follow(comm, t), rc);
         if (*rc) return KL_DONE;
         if (g != KL_DONE) return g == KL_MOVED ? g : got;
         got = KL_MOVED;
-        end_tasks(comm, next, messages ? 0 : t->number);
+        end_tasks(comm, next, messages ? NULL : t);
     }
     return KL_DONE;
 }
@@ -317,9 +316,9 @@ static enum kl_progress poll_queue_first(ncclComm_t comm, uint64_t end, ncclResu
     const struct kl_task *t = kl_comm_task(comm, comm->cursor);
 
     if (comm->cursor + 1 != end || kl_func_is_message(t->func) || comm->compare.on) return KL_STALLED;
-    begin_tasks(comm, end);
+    begin_tasks(comm, end, t->count >= LARGE);
     const enum kl_progress got = kl_exec_try_now(comm->exec, t, rc);
-    if (got == KL_DONE && !*rc) end_tasks(comm, end, t->number);
+    if (got == KL_DONE && !*rc) end_tasks(comm, end, t);
     return got;
 }
 
