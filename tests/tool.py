@@ -43,7 +43,7 @@ def checked(p):
     """Its output; it must have succeeded, and may have warned."""
     complaints = [line for line in p.stderr.splitlines() if not line.startswith("warning: ")]
     if p.returncode or complaints:
-        raise AssertionError(f"{p.args}: exit {p.returncode}: {p.stderr}")
+        raise AssertionError(f"{p.args}: exit {p.returncode}: {p.stderr or p.stdout}")
     return p.stdout
 
 
