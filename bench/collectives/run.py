@@ -118,9 +118,9 @@ def show(rows, facts, configs, alone):
 
 def main():
     o = parse_arguments()
-    if o.install:
-        peers.install()
     build = os.environ.get("KOLO_BUILD", os.path.join(peers.ROOT, "build", "release"))
+    if o.install:
+        peers.install(build)
     bench = peers.Bench(build)
     others = [p for p in bench.peers() if o.peers is None or p in o.peers]
     if o.peers is None and len(others) < len(peers.PEERS):
