@@ -24,7 +24,7 @@ struct kl_flat_op {
     bool keeps;        /* it merges its own part from where that was */
     bool brings;       /* it has data for others; if not, it posts all the same, so that another call is noticed */
     bool slices;       /* of the piece each rank merges its own, */
-    bool hierarchical; /* first with those of its core, then with what other cores have */
+    bool hierarchical; /* first with ranks of its core, then with the results of other cores */
     enum kl_flat_stage stage;
     bool posted; /* this rank has, in this turn */
     int sources; /* ranks whose posts of this turn it takes, */
