@@ -103,7 +103,10 @@ class Collective(tool.Case):
     def test_one_shot_and_flat_are_algorithms_of_hosts(self):
         host = ["--topo", A100, "--constants", "host"]
         o = self.json("allreduce", "64", *host)
-        self.assertEqual((len(o["candidates"] + o["refused"]), o["choice"]["algorithm"], o["choice"]["channels"]), (27, "Flat", 1))
+        algorithms = [c["algorithm"] for c in o["candidates"] + o["refused"]]
+        self.assertEqual({algorithms.count(a) for a in algorithms}, {3})  # protocols
+        self.assertLess({"Ring", "OneShot", "Flat"}, set(algorithms))
+        self.assertEqual((o["choice"]["algorithm"], o["choice"]["channels"]), ("Flat", 1))
         self.assertEqual(self.json("allreduce", "64", *host, "--hosts", "2")["choice"]["algorithm"], "OneShot")
         self.assertEqual(self.reason(["broadcast", "64", *host, "--hosts", "2"], {}, "Flat", "Simple"), ["no_board"])
         self.assertEqual({c["algorithm"] for c in self.json("allreduce", "64", *host, NCCL_ALGO="oneshot")["candidates"]}, {"OneShot"})

@@ -237,14 +237,14 @@ static void deliver(struct kl_contact *peer, struct kl_frame *f)
 /* False: the connection has ended. Takes over the frame. */
 static bool hear(struct kl_contact *peer, struct kl_frame *f)
 {
-    bool census = f->head.type == KL_FRAME_STATUS_QUERY || f->head.type == KL_FRAME_STATUS_REPLIES;
-    bool goes_on = census || f->head.type == KL_FRAME_NOTICE || f->head.type == KL_FRAME_CONTROL;
+    bool query = f->head.type == KL_FRAME_STATUS_QUERY || f->head.type == KL_FRAME_STATUS_REPLIES;
+    bool goes_on = query || f->head.type == KL_FRAME_NOTICE || f->head.type == KL_FRAME_CONTROL;
 
     if (f->head.type == KL_FRAME_DATA || f->head.type == KL_FRAME_STEP) {
         deliver(peer, f);
         return true;
     }
-    if (census)
+    if (query)
         peer->bootstrap->on_status_frame(peer, f);
     else if (f->head.type == KL_FRAME_CONTROL)
         hear_aside(peer, f);

@@ -437,7 +437,7 @@ static int leader_at(const struct kl_bootstrap *b, int distance)
     if (t->processes.n) return kl_processes_leader(&t->processes, process);
     kl_partners(t->process, t->nprocesses, partner);
     while (partner[i] != process) i++;
-    return b->speakers[i];
+    return b->leaders[i];
 }
 
 /* Bruck: each step doubles the number of processes whose records are here: the own one and those after it, in order. */

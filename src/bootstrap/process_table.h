@@ -16,7 +16,7 @@
 #include "bootstrap/state.h"
 
 /**
- * b->placement and b->speakers are known: find the other members, and gather all address records into the process's
+ * b->placement and b->leaders are known: find the other members, and gather all address records into the process's
  * table, which becomes b->cards.
  */
 ncclResult_t kl_process_table_gather(struct kl_bootstrap *b);

@@ -208,7 +208,7 @@ static void pretend_to_live(struct kl_bootstrap *b, int nmembers)
     move_out(b);
     b->placement = (struct kl_placement){process, nprocesses, b->rank % nmembers, nmembers};
     b->cards[b->rank].pid = (uint64_t)process;
-    for (int i = kl_partners(process, nprocesses, partner); i--;) b->speakers[i] = partner[i] * nmembers;
+    for (int i = kl_partners(process, nprocesses, partner); i--;) b->leaders[i] = partner[i] * nmembers;
 }
 
 static void meet_once_more(struct rank *me, struct kl_bootstrap *b)

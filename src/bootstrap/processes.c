@@ -24,11 +24,11 @@ static int by_process(const void *a, const void *b)
 }
 
 /* of_rank: at first the lowest rank of the same process. */
-static void find_leaders(const struct kl_address_record **sorted, int n, int32_t *speaker)
+static void find_leaders(const struct kl_address_record **sorted, int n, int32_t *leader)
 {
     for (int i = 0, begin = 0; i < n; i++) {
         if (compare(sorted[i], sorted[begin])) begin = i;
-        speaker[sorted[i]->rank] = sorted[begin]->rank;
+        leader[sorted[i]->rank] = sorted[begin]->rank;
     }
 }
 

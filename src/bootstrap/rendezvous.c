@@ -223,7 +223,7 @@ static ncclResult_t introduced(struct kl_bootstrap *b, const struct kl_id *id, c
         const struct kl_address_record *card = &introduction.partner[i];
         if (card->rank >= b->nranks || card->rank == b->rank) return no_sense(b);
         b->cards[card->rank] = *card;
-        if (i >= introduction.npartners) b->speakers[i - introduction.npartners] = card->rank;
+        if (i >= introduction.npartners) b->leaders[i - introduction.npartners] = card->rank;
     }
     b->key = kl_key_derive(&id->secret, "kolo peer", introduction.session, sizeof introduction.session);
     return ncclSuccess;

@@ -104,9 +104,9 @@ struct kl_bootstrap {
         /* by rank; naddresses 0: not known yet. Under lock until all have joined; then owned by the process table */
         *cards;
     struct kl_placement placement;
-    int32_t speakers[KL_MAX_PARTNERS]; /* of a leader: the leaders of its process's partners (partners.h) */
-    struct kl_process_table *table;    /* NULL until all have joined */
-    uint32_t exchanges;                /* count of collective ones; tags their frames */
+    int32_t leaders[KL_MAX_PARTNERS]; /* of a leader: the leaders of its process's partners (partners.h) */
+    struct kl_process_table *table;   /* NULL until all have joined */
+    uint32_t exchanges;               /* count of collective ones; tags their frames */
 
     /** A peer is lost, or sent a failure notice. On the event loop, without lock. */
     void (*on_bad_news)(struct kl_bootstrap *b, const struct kl_notice *why);
@@ -132,7 +132,7 @@ struct kl_bootstrap {
     /* under lock: */
     const char *phase;
     union kl_address near; /* this host's address on its connections */
-    struct kl_status_query *census;
+    struct kl_status_query *query;
     unsigned char final_status[KL_STATUS_BYTES]; /* sent with the goodbye */
     bool has_last_words;
     size_t inbox_bytes;

@@ -92,17 +92,17 @@ static void pass_on(struct kl_bootstrap *b, int but)
     struct kl_writer w = kl_writer_on(wire, sizeof wire);
     const struct kl_frame_head head = {.type = KL_FRAME_STATUS_QUERY, .length = sizeof wire};
 
-    put_key(&w, &b->census->key);
+    put_key(&w, &b->query->key);
     for (int rank = 0; rank < b->nranks; rank++) {
         struct kl_contact *peer = kl_contact_find(b, rank);
         if (peer && rank != but && peer->state == KL_LINK_UP) kl_link_post(peer, &head, wire);
     }
-    if (b->census->key.question == KL_STATUS_QUERY_PRESENCE) call_partners(b, &head, wire);
+    if (b->query->key.question == KL_STATUS_QUERY_PRESENCE) call_partners(b, &head, wire);
 }
 
 static void send_answers(struct kl_bootstrap *b)
 {
-    struct kl_status_query *c = b->census;
+    struct kl_status_query *c = b->query;
     struct kl_contact *to = kl_contact_find(b, c->parent);
     const struct kl_frame_head head = {.type = KL_FRAME_STATUS_REPLIES, .length = (uint32_t)c->used};
 
@@ -125,7 +125,7 @@ struct entry {
 /* An answer to this rank's own query. A rank that has answered and then leaves stays answered. */
 static void take(struct kl_bootstrap *b, const struct entry *e)
 {
-    struct kl_status_query *c = b->census;
+    struct kl_status_query *c = b->query;
 
     if (c->state[e->rank]) return;
     c->state[e->rank] = (unsigned char)e->how;
@@ -150,7 +150,7 @@ static bool make_room(struct kl_status_query *c, size_t bytes)
 /* Collect an answer for the parent. */
 static void gather(struct kl_bootstrap *b, const struct entry *e)
 {
-    struct kl_status_query *c = b->census;
+    struct kl_status_query *c = b->query;
 
     if (!make_room(c, KEY_WIRE + ENTRY_WIRE)) return;
     if (!c->used) {
@@ -170,7 +170,7 @@ static void gather(struct kl_bootstrap *b, const struct entry *e)
 
 static void hand_in(struct kl_bootstrap *b, const struct entry *e)
 {
-    if (b->census->key.origin == b->rank)
+    if (b->query->key.origin == b->rank)
         take(b, e);
     else
         gather(b, e);
@@ -189,7 +189,7 @@ static void hand_in_left(struct kl_bootstrap *b, const struct kl_contact *peer)
 /* This rank's answer, and those of ranks that have said goodbye to it. */
 static void reply_own_status(struct kl_bootstrap *b)
 {
-    struct kl_status_query *c = b->census;
+    struct kl_status_query *c = b->query;
     unsigned char own[KL_STATUS_BYTES] = {0};
 
     if (c->answer) c->answer(c->ctx, c->key.question, own);
@@ -218,7 +218,7 @@ static void on_clock(void *ctx, uint32_t events)
 static void hear_question(struct kl_contact *peer, const struct key *key)
 {
     struct kl_bootstrap *b = peer->bootstrap;
-    struct kl_status_query *c = b->census;
+    struct kl_status_query *c = b->query;
 
     if (key->origin < 0 || key->origin >= b->nranks || key->origin == b->rank || !goes_before(key, &c->key)) return;
     c->key = *key;
@@ -233,7 +233,7 @@ static void hear_answers(struct kl_contact *peer, const struct key *key, struct 
 {
     struct kl_bootstrap *b = peer->bootstrap;
 
-    if (!is_same(key, &b->census->key)) return;
+    if (!is_same(key, &b->query->key)) return;
     while (r->at < r->end) {
         unsigned char answer[KL_STATUS_BYTES];
         uint64_t rank = kl_get_uint(r, 4), how = kl_get_uint(r, 1);
@@ -254,7 +254,7 @@ static void on_final_status(struct kl_contact *peer, const struct kl_frame *f)
     if (words) memcpy(words, f->body, KL_STATUS_BYTES);
     free(peer->final_status);
     peer->final_status = words;
-    if (peer->bootstrap->census->key.epoch) hand_in_left(peer->bootstrap, peer);
+    if (peer->bootstrap->query->key.epoch) hand_in_left(peer->bootstrap, peer);
 }
 
 void kl_status_query_on_frame(struct kl_contact *peer, const struct kl_frame *f)
@@ -274,7 +274,7 @@ void kl_status_query_on_frame(struct kl_contact *peer, const struct kl_frame *f)
 
 static ncclResult_t make_tables(struct kl_bootstrap *b)
 {
-    struct kl_status_query *c = b->census;
+    struct kl_status_query *c = b->query;
     size_t n = (size_t)b->nranks;
 
     free(c->state);
@@ -290,7 +290,7 @@ static ncclResult_t make_tables(struct kl_bootstrap *b)
 /* May another rank's query be used in place of an own one? */
 static bool serves(const struct kl_bootstrap *b, uint64_t question, uint64_t fresh_ms)
 {
-    const struct kl_status_query *c = b->census;
+    const struct kl_status_query *c = b->query;
 
     return c->key.epoch && c->key.origin != b->rank && c->key.question <= question &&
            kl_now_ns() - c->since < fresh_ms * 1000000u;
@@ -298,7 +298,7 @@ static bool serves(const struct kl_bootstrap *b, uint64_t question, uint64_t fre
 
 static ncclResult_t ask(struct kl_bootstrap *b, uint64_t question, uint64_t fresh_ms)
 {
-    struct kl_status_query *c = b->census;
+    struct kl_status_query *c = b->query;
 
     c->asks = !serves(b, question, fresh_ms);
     if (!c->asks) return ncclSuccess;
@@ -331,7 +331,7 @@ static int known_of(const struct kl_status_query *c, const struct kl_bootstrap *
 
 int kl_status_query_presence(struct kl_bootstrap *b, unsigned char *state, int32_t *waits_for)
 {
-    const struct kl_status_query *c = b->census;
+    const struct kl_status_query *c = b->query;
     size_t n = (size_t)b->nranks;
 
     pthread_mutex_lock(&b->lock);
@@ -346,7 +346,7 @@ int kl_status_query_presence(struct kl_bootstrap *b, unsigned char *state, int32
 
 int kl_bootstrap_query_replies(struct kl_bootstrap *b, unsigned char *state, unsigned char (*answers)[KL_STATUS_BYTES])
 {
-    const struct kl_status_query *c = b->census;
+    const struct kl_status_query *c = b->query;
     size_t n = (size_t)b->nranks;
 
     if (kl_state_inherited(b)) return -1;
@@ -361,7 +361,7 @@ int kl_bootstrap_query_replies(struct kl_bootstrap *b, unsigned char *state, uns
 void kl_bootstrap_on_query(struct kl_bootstrap *b, void (*answer)(void *ctx, uint64_t question, unsigned char *answer),
                            void *ctx)
 {
-    struct kl_status_query *c = b->census;
+    struct kl_status_query *c = b->query;
 
     pthread_mutex_lock(&b->lock);
     if (!answer && c->answer) {
@@ -377,18 +377,18 @@ void kl_bootstrap_on_query(struct kl_bootstrap *b, void (*answer)(void *ctx, uin
 
 ncclResult_t kl_status_query_create(struct kl_bootstrap *b)
 {
-    b->census = calloc(1, sizeof *b->census);
-    if (!b->census) return KL_NOMEM("a bootstrap");
-    b->census->parent = b->rank;
-    return kl_loop_add(b->loop, -1, 0, on_clock, b, &b->census->clock);
+    b->query = calloc(1, sizeof *b->query);
+    if (!b->query) return KL_NOMEM("a bootstrap");
+    b->query->parent = b->rank;
+    return kl_loop_add(b->loop, -1, 0, on_clock, b, &b->query->clock);
 }
 
 void kl_status_query_stop(struct kl_bootstrap *b)
 {
-    if (!b->census) return;
+    if (!b->query) return;
     pthread_mutex_lock(&b->lock);
-    struct kl_source *clock = b->census->clock;
-    b->census->clock = NULL;
+    struct kl_source *clock = b->query->clock;
+    b->query->clock = NULL;
     send_answers(b);
     pthread_mutex_unlock(&b->lock);
     kl_source_remove(clock);
@@ -396,11 +396,11 @@ void kl_status_query_stop(struct kl_bootstrap *b)
 
 void kl_status_query_free(struct kl_bootstrap *b)
 {
-    if (!b->census) return;
-    free(b->census->wait);
-    free(b->census->state);
-    free(b->census->answers);
-    free(b->census->waits_for);
-    free(b->census);
-    b->census = NULL;
+    if (!b->query) return;
+    free(b->query->wait);
+    free(b->query->state);
+    free(b->query->answers);
+    free(b->query->waits_for);
+    free(b->query);
+    b->query = NULL;
 }

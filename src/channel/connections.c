@@ -399,9 +399,8 @@ static ncclResult_t add_reducer(struct kl_connections *cs, struct kl_reducer *r)
     cs->reducers = r;
     c->common = r->link->recv.common = &cs->common;
     KL_TRY(cs->config.choose(cs->config.ctx, &r->edge, c, NULL));
-    r->link->recv.device = c->device;
-    r->link->recv.planned = c->planned;
-    return kl_reducer_begin(r, c->device);
+    r->link->recv.route = c->route;
+    return kl_reducer_begin(r, c->route.device);
 }
 
 ncclResult_t kl_connections_get_reducer(struct kl_connections *cs, enum kl_edge_use use, int channel,

@@ -442,8 +442,8 @@ static void a_stopped_peer_delays_no_other(void **state)
             assert_int_equal(wait_for_failure(0), ncclRemoteError);
             expect_words("silent past the deadline");
         } else {
-            while (!tx->request || !rx->request) progress(0, ncclSuccess); /* both have asked */
-            for (int i = 0; i < 1000; i++) progress(0, ncclSuccess);       /* and go on asking */
+            while (!tx->shm.request || !rx->shm.request) progress(0, ncclSuccess); /* both have asked */
+            for (int i = 0; i < 1000; i++) progress(0, ncclSuccess);               /* and go on asking */
             assert_true(!tx->ready && !rx->ready);
             assert_int_equal(kl_connections_blocked_on(ranks.rank[0].connections), 1);
         }
@@ -508,7 +508,7 @@ static void a_sender_may_leave_before_it_is_heard(void **state)
     test_connections_create(&ranks, 1);
     struct kl_connector *rx = test_get(&ranks, 0, &in), *tx = test_get(&ranks, 1, &out);
     (void)kl_connections_progress(ranks.rank[0].connections, &rc);
-    while (!tx->link && !rc) { /* it has the receiver's card, and needs nothing more of the bootstrap */
+    while (!tx->net.link && !rc) { /* it has the receiver's card, and needs nothing more of the bootstrap */
         (void)kl_connections_progress(ranks.rank[1].connections, &rc);
         test_wait(&patience, false, "the card");
     }

@@ -63,7 +63,7 @@ static void connect_pair(const struct kl_edge *from, const struct kl_edge *to)
         progress(RECEIVER);
         test_wait(&patience, false, "a connection through a relay");
     }
-    assert_true(pair.out->relayed && !pair.out->link);
+    assert_true(pair.out->route.relayed && !pair.out->net.link);
 }
 
 /* ---- steps ---- */
@@ -143,7 +143,7 @@ static void send_message(size_t bytes)
     char *from = malloc(bytes + 1), *to = calloc(1, bytes + 1);
     struct kl_message out = {.data = from, .bytes = bytes}, in = {.data = to, .bytes = bytes};
     struct test_patience patience = {0};
-    struct kl_zcopy_offers loans = {0};
+    struct kl_zcopy_offers offers = {0};
     bool sent = false, received = false;
     ncclResult_t rc = ncclSuccess;
 
@@ -152,8 +152,8 @@ static void send_message(size_t bytes)
         bool moved = move(pair.out);
         kl_message_set_target(&in, pair.in);
         moved |= move(pair.in);
-        if (!sent) sent = kl_message_send(&out, pair.out, &loans) == KL_DONE;
-        if (!received) received = kl_message_recv(&in, pair.in, &loans, &rc) == KL_DONE;
+        if (!sent) sent = kl_message_send(&out, pair.out, &offers) == KL_DONE;
+        if (!received) received = kl_message_recv(&in, pair.in, &offers, &rc) == KL_DONE;
         assert_int_equal(rc, ncclSuccess);
         test_wait(&patience, moved, "a message through a relay");
     }

@@ -95,9 +95,9 @@ static ncclResult_t test_choose(void *ctx, const struct kl_edge *edge, struct kl
 
     if (!t) return KL_FAIL(ncclSystemError, "no way from rank %d to rank %d", me->config.rank, edge->peer);
     connector->transport = t;
-    connector->relayed = me->all->relay && !me->config.rank && edge->sends;
-    connector->proxy = me->all->relay - 1;
-    connector->proxy_here = me->all->relay_here;
+    connector->route.relayed = me->all->relay && !me->config.rank && edge->sends;
+    connector->route.proxy = me->all->relay - 1;
+    connector->route.proxy_here = me->all->relay_here;
     for (*index = 0; kl_transports[*index] != t;) ++*index;
     return ncclSuccess;
 }

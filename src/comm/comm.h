@@ -282,7 +282,7 @@ static inline void kl_comm_publish(ncclComm_t *user, ncclComm_t handle)
 ncclResult_t kl_comm_begin(const struct kl_comm_params *params, ncclComm_t *user, struct ncclComm **comm);
 
 /**
- * Join, all phases; `birth` as in kl_comm_begin. If it fails, one that is blocking, or a child, is freed and `*user` is
+ * Join, all phases; `params` as in kl_comm_begin. If it fails, one that is blocking, or a child, is freed and `*user` is
  * NULL; another one stays, as a failed one. Not busy any more, and left.
  */
 ncclResult_t kl_comm_complete(struct ncclComm *comm, const struct kl_comm_params *params, ncclComm_t *user);

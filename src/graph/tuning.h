@@ -61,8 +61,21 @@ extern const char *const kl_func_name[KL_FUNCS];
 extern const char *const kl_algo_name[KL_ALGO_NAMES], *const kl_algo_log_name[KL_ALGO_NAMES];
 extern const char *const kl_proto_name[KL_PROTOS], *const kl_proto_log_name[KL_PROTOS];
 
-/** The kind of graph that an algorithm runs on. */
-int kl_algo_graph(enum kl_algo algo);
+/** A modelled algorithm, apart from its times. */
+struct kl_algo_info {
+    int graph;        /* the kind that it runs on: KL_GRAPH_... */
+    uint32_t funcs;   /* bits: the functions that it is made for */
+    uint32_t protos;  /* bits: the protocols */
+    bool one_channel; /* an operation of any size uses one channel */
+};
+
+/** A row for each; the rows are in tuning_names.c, with the names. */
+extern const struct kl_algo_info kl_algo_info[KL_ALGO_NAMES];
+
+static inline int kl_algo_graph(int algo)
+{
+    return kl_algo_info[algo].graph;
+}
 
 /* ---- constants ---- */
 

@@ -213,7 +213,7 @@ void kl_tuning_size(const struct kl_tuning *t, int64_t bytes, struct kl_tuning_c
         bool bounded = c->algo == KL_ALGO_NVLS && t->in.nnodes > 1 && kl_nccl_has(t->in.nccl, KL_CHANGE_NVLS_SIZE);
 
         nc = bounded && t->in.nvls_channels > nc ? nc : t->in.nvls_channels;
-    } else if (c->algo == KL_ALGO_ONE_SHOT || c->algo == KL_ALGO_FLAT) {
+    } else if (kl_algo_info[c->algo].one_channel) {
         nc = 1;
     } else {
         while (bytes < (int64_t)nc * nt * threshold && nc >= 2) nc--;

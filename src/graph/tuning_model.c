@@ -79,7 +79,8 @@ static void set_threads(struct kl_tuning *t, const struct kl_tuning_params *p)
     if (small && p->nthreads <= 0 && !kl_nccl_has(t->in.nccl, KL_CHANGE_RING_512))
         t->max_threads[KL_ALGO_RING][KL_PROTO_SIMPLE] = 256;
     for (int a = KL_ALGO_COLLNET_DIRECT; a <= KL_ALGO_NVLS_TREE; a++) t->max_threads[a][KL_PROTO_SIMPLE] = 640;
-    t->max_threads[KL_ALGO_ONE_SHOT][KL_PROTO_SIMPLE] = t->max_threads[KL_ALGO_FLAT][KL_PROTO_SIMPLE] = 96;
+    for (int a = KL_NCCL_ALGOS; a < KL_ALGOS; a++)
+        for (int k = 0; k < KL_PROTOS; k++) t->max_threads[a][k] = kl_algo_info[a].protos >> k & 1 ? 96 : 0;
 }
 
 static void set_thresholds(struct kl_tuning *t, const struct kl_tuning_params *p)
@@ -221,7 +222,7 @@ static struct kl_grid grid_of(const struct terms *m)
 }
 
 /* Each rank sends everything to every peer, on one channel if it leaves the node, and reduces all of it. */
-static float one_shot_bandwidth(const struct terms *m)
+static float one_shot_bandwidth(struct terms *m)
 {
     const struct kl_grid grid = grid_of(m);
     const struct kl_graph_facts *g = m->graph;
@@ -234,7 +235,7 @@ static float one_shot_bandwidth(const struct terms *m)
 }
 
 /* Each rank writes once and reads the data of all others. */
-static float flat_bandwidth(const struct terms *m)
+static float flat_bandwidth(struct terms *m)
 {
     const float *moved = m->t->at.flat_moved[m->func];
     const int n = m->t->in.nranks, more = n > 8 ? n - 8 : 0;
@@ -243,13 +244,11 @@ static float flat_bandwidth(const struct terms *m)
     return m->graph->nchannels ? m->t->at.flat_bw / bytes : 0;
 }
 
-/* From bus bandwidth to the user's bandwidth. */
-static float algorithm_bandwidth(struct terms *m)
+/* Of NCCL's algorithms: from bus bandwidth to the user's bandwidth. */
+static float nccl_bandwidth(struct terms *m)
 {
     float bus = bus_bandwidth(m), ratio = 0.5f;
 
-    if (m->algo == KL_ALGO_ONE_SHOT) return one_shot_bandwidth(m);
-    if (m->algo == KL_ALGO_FLAT) return flat_bandwidth(m);
     if (gathers(m->func) && m->algo != KL_ALGO_RING) return bus;
     if (m->algo == KL_ALGO_RING) ratio = (float)((1.0 * m->t->in.nranks) / m->nsteps);
     if (is_nvls(m->algo))
@@ -309,9 +308,21 @@ static float ring_latency(struct terms *m, float intra, float inter)
     return p->base + p->inside + p->between;
 }
 
-static float collnet_direct_latency(struct terms *m, float intra, float inter, int per_node)
+/* Ranks per node but one; nodes as levels of a tree. */
+static int others_of_node(const struct terms *m)
+{
+    return m->t->in.nranks / m->t->in.nnodes - 1;
+}
+
+static int levels_of(const struct terms *m)
+{
+    return kl_log2((unsigned)m->t->in.nnodes);
+}
+
+static float collnet_direct_latency(struct terms *m, float intra, float inter)
 {
     struct kl_tuning_latency *p = &m->parts;
+    const int per_node = others_of_node(m);
     double extra = 2 * (per_node * 0.4);
 
     p->inside_hops = per_node > 0 ? 2 : 0;
@@ -322,12 +333,14 @@ static float collnet_direct_latency(struct terms *m, float intra, float inter, i
     return (float)(p->base + (p->inside + extra) + inter);
 }
 
-static float pat_latency(struct terms *m, float inter, int levels)
+static float pat_latency(struct terms *m, float intra, float inter)
 {
+    const int levels = levels_of(m);
     struct kl_tuning_latency *p = &m->parts;
     const struct kl_tuning_constants *k = &m->t->at;
     double between = levels * (inter / 3.5), extra = m->t->in.nranks * k->pat_rank;
 
+    (void)intra;
     *p = (struct kl_tuning_latency){(float)k->pat_base, 0, (float)between, (float)extra, 0, levels};
     return (float)(k->pat_base + between + extra);
 }
@@ -344,6 +357,27 @@ static float hops_latency(struct terms *m, float intra, float inter, int inside,
     return m->algo == KL_ALGO_TREE ? p->base + (p->inside + p->between) : p->base + p->inside + p->between;
 }
 
+static float tree_latency(struct terms *m, float intra, float inter)
+{
+    return hops_latency(m, intra, inter, 2 * others_of_node(m), 2 * levels_of(m));
+}
+
+static float collnet_chain_latency(struct terms *m, float intra, float inter)
+{
+    return hops_latency(m, intra, inter, 2 * others_of_node(m), 1);
+}
+
+static float nvls_latency(struct terms *m, float intra, float inter)
+{
+    m->parts.base = 0; /* whatever the table says */
+    return hops_latency(m, intra, inter, 1, m->t->in.nnodes > 1);
+}
+
+static float nvls_tree_latency(struct terms *m, float intra, float inter)
+{
+    return hops_latency(m, intra, inter, 1, 2 * levels_of(m));
+}
+
 /* Ranks that share cores begin a further exchange after all of them have run. */
 static float waits_for_cores(const struct terms *m, int exchanges)
 {
@@ -353,22 +387,23 @@ static float waits_for_cores(const struct terms *m, int exchanges)
 }
 
 /* An exchange for each dimension of the grid, and in each a message to every peer. */
-static float one_shot_latency(struct terms *m, float intra)
+static float one_shot_latency(struct terms *m, float intra, float inter)
 {
     const float *peer = m->t->at.one_shot_peer;
     const struct kl_grid grid = grid_of(m);
     int near = kl_grid_peers(&grid, grid.inside), far = kl_grid_peers(&grid, grid.dimensions) - near;
-    float inter = hw_latency(m, KL_HW_NET, m->algo, m->proto) + 2 * m->graph->latency_inter;
 
+    inter = hw_latency(m, KL_HW_NET, m->algo, m->proto) + 2 * m->graph->latency_inter; /* also with one rank per node */
     m->parts.extra = (float)near * peer[0] + (float)far * peer[1] + waits_for_cores(m, grid.inside);
     return hops_latency(m, intra, inter, grid.inside, grid.dimensions - grid.inside) + m->parts.extra;
 }
 
 /* One flag per rank: each polls all others, or only the root of a broadcast. */
-static float flat_latency(struct terms *m, float intra)
+static float flat_latency(struct terms *m, float intra, float inter)
 {
     const int looks = m->func == KL_FUNC_BROADCAST ? 1 : m->t->in.nranks - 1;
 
+    (void)inter;
     m->parts.extra = (float)looks * m->t->at.flat_peer;
     return hops_latency(m, intra, 0, 1, 0) + m->parts.extra;
 }
@@ -381,40 +416,34 @@ static int algo_between(const struct terms *m)
     return m->ppn == 1 ? KL_ALGO_TREE : m->algo;
 }
 
+/* ---- all together ---- */
+
+/* GB/s, and microseconds with those of a hop inside a node and between nodes. */
+static const struct model {
+    float (*bandwidth)(struct terms *m);
+    float (*latency)(struct terms *m, float intra, float inter);
+} models[KL_ALGOS] = {
+    [KL_ALGO_TREE] = {nccl_bandwidth, tree_latency},
+    [KL_ALGO_RING] = {nccl_bandwidth, ring_latency},
+    [KL_ALGO_COLLNET_DIRECT] = {nccl_bandwidth, collnet_direct_latency},
+    [KL_ALGO_COLLNET_CHAIN] = {nccl_bandwidth, collnet_chain_latency},
+    [KL_ALGO_NVLS] = {nccl_bandwidth, nvls_latency},
+    [KL_ALGO_NVLS_TREE] = {nccl_bandwidth, nvls_tree_latency},
+    [KL_ALGO_PAT] = {nccl_bandwidth, pat_latency},
+    [KL_ALGO_ONE_SHOT] = {one_shot_bandwidth, one_shot_latency},
+    [KL_ALGO_FLAT] = {flat_bandwidth, flat_latency},
+};
+
 static float model_latency(struct terms *m)
 {
-    const struct kl_tuning_input *in = &m->t->in;
     int intra_hw = m->graph->type_intra == KL_PATH_NVL ? KL_HW_NVLINK : KL_HW_PCI;
-    int per_node = in->nranks / in->nnodes - 1, levels = kl_log2((unsigned)in->nnodes);
     float intra = hw_latency(m, intra_hw, m->algo, m->proto);
     float inter = hw_latency(m, KL_HW_NET, algo_between(m), m->proto) + m->graph->latency_inter;
 
     m->parts = (struct kl_tuning_latency){.base = m->t->at.base_latency[m->algo][m->proto]};
     if (m->proto == KL_PROTO_SIMPLE) inter += m->graph->latency_inter;
-    switch (m->algo) {
-    case KL_ALGO_RING:
-        return ring_latency(m, intra, inter);
-    case KL_ALGO_TREE:
-        return hops_latency(m, intra, inter, 2 * per_node, 2 * levels);
-    case KL_ALGO_COLLNET_DIRECT:
-        return collnet_direct_latency(m, intra, inter, per_node);
-    case KL_ALGO_COLLNET_CHAIN:
-        return hops_latency(m, intra, inter, 2 * per_node, 1);
-    case KL_ALGO_NVLS:
-        m->parts.base = 0; /* whatever the table says */
-        return hops_latency(m, intra, inter, 1, in->nnodes > 1);
-    case KL_ALGO_NVLS_TREE:
-        return hops_latency(m, intra, inter, 1, 2 * levels);
-    case KL_ALGO_ONE_SHOT:
-        return one_shot_latency(m, intra);
-    case KL_ALGO_FLAT:
-        return flat_latency(m, intra);
-    default:
-        return pat_latency(m, inter, levels);
-    }
+    return models[m->algo].latency(m, intra, inter);
 }
-
-/* ---- all together ---- */
 
 static float net_overhead(const struct kl_tuning_input *in, int64_t param)
 {
@@ -451,7 +480,7 @@ static void model_one(struct kl_tuning *t, const struct kl_tuning_params *p, str
     m->graph = &t->in.graph[kl_algo_graph(m->algo)];
     m->refusal = KL_TUNING_ALLOWED;
     if (is_nvls(m->algo) && m->graph->nchannels < 2 && has(m, KL_CHANGE_NVLS_MODEL)) return; /* nor a latency */
-    t->bandwidth[m->func][m->algo][m->proto] = algorithm_bandwidth(m);
+    t->bandwidth[m->func][m->algo][m->proto] = models[m->algo].bandwidth(m);
     refuse_gather(t, m);
     t->latency[m->func][m->algo][m->proto] = model_latency(m);
     t->parts[m->func][m->algo][m->proto] = m->parts;

@@ -26,20 +26,13 @@ static enum kl_tuning_refusal refuse_shm_exchange(const struct kl_tuning_input *
     return in->nnodes == 1 && in->nranks <= KL_FLAT_RANKS ? KL_TUNING_ALLOWED : KL_REFUSED_NO_SHM_EXCHANGE;
 }
 
-static bool can_do(int algo, int func)
-{
-    if (algo == KL_ALGO_PAT) return kl_func_gathers(func);
-    if (func == KL_FUNC_ALL_REDUCE || algo == KL_ALGO_RING || algo == KL_ALGO_FLAT) return true;
-    return kl_func_gathers(func) && (algo == KL_ALGO_NVLS || algo == KL_ALGO_COLLNET_DIRECT);
-}
-
 enum kl_tuning_refusal kl_tuning_not_modelled(const struct kl_tuning_input *in, int64_t pat, int func, int algo,
                                               int proto)
 {
-    bool simple_only = kl_algo_is_nvls(algo) || algo == KL_ALGO_PAT || algo == KL_ALGO_ONE_SHOT || algo == KL_ALGO_FLAT;
+    const struct kl_algo_info *info = &kl_algo_info[algo];
 
-    if (!can_do(algo, func)) return KL_REFUSED_FUNC;
-    if (simple_only && proto != KL_PROTO_SIMPLE) return KL_REFUSED_PROTO;
+    if (!(info->funcs >> func & 1)) return KL_REFUSED_FUNC;
+    if (!(info->protos >> proto & 1)) return KL_REFUSED_PROTO;
     if (algo == KL_ALGO_ONE_SHOT) return refuse_grid(in);
     if (algo == KL_ALGO_FLAT) return refuse_shm_exchange(in);
     return algo == KL_ALGO_PAT ? refuse_pat(in, pat) : KL_TUNING_ALLOWED;

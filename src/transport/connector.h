@@ -83,6 +83,15 @@ struct kl_common {
     struct kl_net_context net; /* set by the connectors' owner */
 };
 
+/** NET: the NIC of a connection, and the rank that sends. Set by the connectors' owner before setup or connect. */
+struct kl_nic_route {
+    int device;      /* index of the NIC */
+    int planned;     /* its index on the emulated machine; -1: none */
+    bool relayed;    /* the proxy of another rank of this host sends (PXN): */
+    int proxy;       /* that rank */
+    bool proxy_here; /* which is in this process */
+};
+
 /** One half of a connector; zero before setup or connect, and after free. */
 struct kl_connector {
     const struct kl_transport *transport; /* NULL: neither set up nor connected */
@@ -91,26 +100,28 @@ struct kl_connector {
     bool ready;                           /* data may be sent, or received */
     const struct kl_fifo_shape *shape;    /* the requested shape of the fifo */
     uint32_t number;                      /* which of the connections to this peer, or from it; the same at both ends */
-    int device;                           /* net: index of the NIC */
-    int planned;                          /* net: the NIC's index on the emulated machine; -1: none */
-    bool relayed,
-        proxy_here;       /* relayed: the proxy of another rank of this host sends (PXN); proxy_here: in this process */
-    int proxy;            /* if relayed: rank of the proxy */
-    struct kl_fifo_tx tx; /* if it sends */
-    struct kl_fifo_rx rx; /* if it receives */
-    size_t zcopy_from;    /* of tx, if the other rank is in this process; 0: default */
+    struct kl_nic_route route;            /* of NET */
+    struct kl_fifo_tx tx;                 /* if it sends */
+    struct kl_fifo_rx rx;                 /* if it receives */
+    size_t zcopy_from;                    /* of tx, if the other rank is in this process; 0: default */
     struct kl_common *common;
     struct kl_connector *opposite; /* the other direction of the same pair, with the same number; NULL: there is none */
 
-    /* the transport's own */
-    struct kl_fifo_block *block;
-    struct kl_shm_region *region;
-    struct kl_fd_map *map, *pool_map;
-    struct kl_fd_request *request; /* for a descriptor in transit */
-    bool settled;                  /* the sender has mapped the region */
-    struct kl_net_link *link;
-    struct kl_relay_sender *handover;
-    uint64_t deadline; /* until it is connected; 0: not begun */
+    /* The transports' own; others see `net.link` at most. A relayed NET has one of SHM as well. */
+    struct {
+        struct kl_fifo_block *block;
+    } p2p;
+    struct {
+        struct kl_shm_region *region;
+        struct kl_fd_map *map, *pool_map;
+        struct kl_fd_request *request; /* for a descriptor in transit */
+        bool settled;                  /* the sender has mapped the region */
+    } shm;
+    struct {
+        struct kl_net_link *link;
+        struct kl_relay_sender *handover; /* relayed: instead of a link */
+        uint64_t deadline;                /* until it is connected; 0: not begun */
+    } net;
 };
 
 struct kl_transport {

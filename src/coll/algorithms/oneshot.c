@@ -53,12 +53,8 @@ const struct kl_algorithm kl_algorithm_oneshot = {
     .algo = KL_ALGO_ONE_SHOT,
     .funcs = 1u << KL_FUNC_ALL_REDUCE,
     .protos = 1u << KL_PROTO_SIMPLE,
-    .op_bytes = sizeof(struct kl_pipeline),
     .schedule = {[KL_FUNC_ALL_REDUCE] = &kl_allreduce_oneshot},
     .link = link_lines,
     .unlink = unlink_lines,
-    .start = kl_pipeline_start,
-    .progress = kl_pipeline_progress,
-    .sleep_on = kl_pipeline_sleep_on,
-    .blocked_on = kl_pipeline_blocked_on,
+    KL_BY_PIPELINE,
 };

@@ -45,28 +45,20 @@ const struct kl_algorithm kl_algorithm_ordered = {
     .algo = KL_ALGO_ORDERED,
     .funcs = FUNCS,
     .protos = 1u << KL_PROTO_SIMPLE, /* an owner combines all contributions at once */
-    .op_bytes = sizeof(struct kl_pipeline),
     .schedule = {[KL_FUNC_ALL_REDUCE] = &kl_allreduce_ordered,
                  [KL_FUNC_REDUCE] = &kl_reduce_ordered,
                  [KL_FUNC_REDUCE_SCATTER] = &kl_reducescatter_ordered},
     .link = link_all,
-    .start = kl_pipeline_start,
-    .progress = kl_pipeline_progress,
-    .sleep_on = kl_pipeline_sleep_on,
-    .blocked_on = kl_pipeline_blocked_on,
+    KL_BY_PIPELINE,
 };
 
 const struct kl_algorithm kl_algorithm_ordered_ring = {
     .algo = KL_ALGO_ORDERED_RING,
     .funcs = FUNCS,
     .protos = 1u << KL_PROTO_SIMPLE,
-    .op_bytes = sizeof(struct kl_pipeline),
     .schedule = {[KL_FUNC_ALL_REDUCE] = &kl_allreduce_ordered_ring,
                  [KL_FUNC_REDUCE] = &kl_reduce_ordered_ring,
                  [KL_FUNC_REDUCE_SCATTER] = &kl_reducescatter_ordered_ring},
     .link = link_ring,
-    .start = kl_pipeline_start,
-    .progress = kl_pipeline_progress,
-    .sleep_on = kl_pipeline_sleep_on,
-    .blocked_on = kl_pipeline_blocked_on,
+    KL_BY_PIPELINE,
 };

@@ -38,24 +38,16 @@ const struct kl_algorithm kl_algorithm_pat_gather = {
     .algo = KL_ALGO_PAT,
     .funcs = 1u << KL_FUNC_ALL_GATHER,
     .protos = 1u << KL_PROTO_SIMPLE,
-    .op_bytes = sizeof(struct kl_pipeline),
     .schedule = {[KL_FUNC_ALL_GATHER] = &kl_allgather_pat},
     .link = link_gather,
-    .start = kl_pipeline_start,
-    .progress = kl_pipeline_progress,
-    .sleep_on = kl_pipeline_sleep_on,
-    .blocked_on = kl_pipeline_blocked_on,
+    KL_BY_PIPELINE,
 };
 
 const struct kl_algorithm kl_algorithm_pat_scatter = {
     .algo = KL_ALGO_PAT,
     .funcs = 1u << KL_FUNC_REDUCE_SCATTER,
     .protos = 1u << KL_PROTO_SIMPLE,
-    .op_bytes = sizeof(struct kl_pipeline),
     .schedule = {[KL_FUNC_REDUCE_SCATTER] = &kl_reducescatter_pat},
     .link = link_scatter,
-    .start = kl_pipeline_start,
-    .progress = kl_pipeline_progress,
-    .sleep_on = kl_pipeline_sleep_on,
-    .blocked_on = kl_pipeline_blocked_on,
+    KL_BY_PIPELINE,
 };

@@ -51,7 +51,6 @@ const struct kl_algorithm kl_algorithm_ring = {
     .algo = KL_ALGO_RING,
     .funcs = ((1u << KL_FUNCS) - 1) & ~(1u << KL_FUNC_REDUCE),
     .protos = (1u << KL_PROTOS) - 1,
-    .op_bytes = sizeof(struct kl_pipeline),
     .schedule =
         {
             [KL_FUNC_ALL_REDUCE] = &kl_allreduce_ring,
@@ -60,21 +59,14 @@ const struct kl_algorithm kl_algorithm_ring = {
             [KL_FUNC_BROADCAST] = &kl_broadcast_ring,
         },
     .link = link_ring,
-    .start = kl_pipeline_start,
-    .progress = kl_pipeline_progress,
-    .sleep_on = kl_pipeline_sleep_on,
-    .blocked_on = kl_pipeline_blocked_on,
+    KL_BY_PIPELINE,
 };
 
 const struct kl_algorithm kl_algorithm_ring_chain = {
     .algo = KL_ALGO_RING,
     .funcs = 1u << KL_FUNC_REDUCE,
     .protos = (1u << KL_PROTOS) - 1,
-    .op_bytes = sizeof(struct kl_pipeline),
     .schedule = {[KL_FUNC_REDUCE] = &kl_reduce_ring},
     .link = link_chain,
-    .start = kl_pipeline_start,
-    .progress = kl_pipeline_progress,
-    .sleep_on = kl_pipeline_sleep_on,
-    .blocked_on = kl_pipeline_blocked_on,
+    KL_BY_PIPELINE,
 };

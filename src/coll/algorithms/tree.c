@@ -24,11 +24,7 @@ const struct kl_algorithm kl_algorithm_tree = {
     .algo = KL_ALGO_TREE,
     .funcs = 1u << KL_FUNC_ALL_REDUCE,
     .protos = (1u << KL_PROTOS) - 1,
-    .op_bytes = sizeof(struct kl_pipeline),
     .schedule = {[KL_FUNC_ALL_REDUCE] = &kl_allreduce_tree},
     .link = link_tree,
-    .start = kl_pipeline_start,
-    .progress = kl_pipeline_progress,
-    .sleep_on = kl_pipeline_sleep_on,
-    .blocked_on = kl_pipeline_blocked_on,
+    KL_BY_PIPELINE,
 };

@@ -107,7 +107,7 @@ static int within_limits(const struct kl_chooser *c, const struct kl_tuning_choi
     const bool nvls = kl_algo_is_nvls(tuned->algo);
     int most = nvls ? c->tuning->in.nvls_channels : c->tuning->in.nchannels, n = tuned->nchannels;
 
-    if (!l || tuned->algo == KL_ALGO_ONE_SHOT || tuned->algo == KL_ALGO_FLAT) return n;
+    if (!l || kl_algo_info[tuned->algo].one_channel) return n;
     if (l->max_channels < most) most = l->max_channels;
     if (nvls && l->nvls_channels < most) most = l->nvls_channels;
     if (n < l->min_channels) n = l->min_channels;

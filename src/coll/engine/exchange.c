@@ -30,7 +30,7 @@ ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struc
                               struct kl_select *select)
 {
     *x = (struct kl_exchange){.rank = rank, .nranks = nranks, .connections = cs};
-    x->loans = (struct kl_zcopy_offers){.lending = *lending, .nranks = nranks, .rank = rank, .select = select};
+    x->offers = (struct kl_zcopy_offers){.lending = *lending, .nranks = nranks, .rank = rank, .select = select};
     if (!allocate(x)) {
         kl_exchange_fini(x);
         return KL_NOMEM("messages");
@@ -50,7 +50,7 @@ void kl_exchange_fini(struct kl_exchange *x)
     free(x->from);
     free(x->active);
     free(x->parcels);
-    kl_zcopy_offers_fini(&x->loans);
+    kl_zcopy_offers_fini(&x->offers);
     *x = (struct kl_exchange){.rank = x->rank};
 }
 
@@ -192,7 +192,7 @@ static void begin(struct kl_exchange *x)
     x->hot = x->n < HOT ? x->n : HOT;
     x->hand = 0;
     x->begun = true;
-    kl_zcopy_offers_begin(&x->loans, x->largest, x->sends, x->received);
+    kl_zcopy_offers_begin(&x->offers, x->largest, x->sends, x->received);
 }
 
 /* ---- going on ---- */
@@ -253,13 +253,13 @@ static enum kl_progress carry(struct kl_exchange *x, struct kl_exchange_entry *p
     enum kl_progress carried, got;
 
     if (p->func == KL_FUNC_SEND) {
-        got = kl_message_send(&p->message, c, &x->loans);
+        got = kl_message_send(&p->message, c, &x->offers);
         carried = c->transport->progress(c, rc);
-        if (!*rc && kl_message_send(&p->message, c, &x->loans) == KL_DONE) got = KL_DONE;
+        if (!*rc && kl_message_send(&p->message, c, &x->offers) == KL_DONE) got = KL_DONE;
     } else {
         kl_message_set_target(&p->message, c);
         carried = c->transport->progress(c, rc);
-        got = *rc ? KL_DONE : kl_message_recv(&p->message, c, &x->loans, rc);
+        got = *rc ? KL_DONE : kl_message_recv(&p->message, c, &x->offers, rc);
     }
     return *rc ? KL_DONE : got == KL_STALLED ? carried : got;
 }
@@ -275,8 +275,8 @@ static enum kl_progress move(struct kl_exchange *x, struct kl_exchange_entry *p,
     if (!p->connector->ready) return KL_STALLED;
     if (x->profiler && !p->profiled) profile(x, p);
     if (p->connector->transport->progress) return carry(x, p, rc);
-    if (p->func == KL_FUNC_SEND) return kl_message_send(&p->message, p->connector, &x->loans);
-    return kl_message_recv(&p->message, p->connector, &x->loans, rc);
+    if (p->func == KL_FUNC_SEND) return kl_message_send(&p->message, p->connector, &x->offers);
+    return kl_message_recv(&p->message, p->connector, &x->offers, rc);
 }
 
 /* Poll one message. MOVED also when it is done. */

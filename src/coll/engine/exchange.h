@@ -4,7 +4,7 @@
  *
  * A small one that need not wait is done when it is added. The others begin in the order of the rounds in which pairs
  * meet (graph/p2p.h), so that ranks that send to all others do not all begin with the same one. Messages that moved
- * lately are polled each time, the others in turn, a few at a time: a poll costs the same with 10 messages and with
+ * recently are polled each time, the others in turn, a few at a time: a poll costs the same with 10 messages and with
  * 10,000.
  *
  *     active: [ hot: polled each time | cold: a slice each time ]   done ones leave
@@ -53,7 +53,7 @@ struct kl_exchange {
     size_t sends, largest; /* messages to other ranks, and the bytes of the largest of them */
     size_t received;       /* bytes, from other ranks */
     bool begun;
-    struct kl_zcopy_offers loans;
+    struct kl_zcopy_offers offers;
     const struct kl_profiler *profiler; /* NULL: none; and the event of the message that is added next */
     void *event;
 };

@@ -522,7 +522,7 @@ static void the_launch_decides_about_lending(void **state)
         if (both) pass(1, 0, data + 2 * BYTES, data + 3 * BYTES, BYTES);
         pass(0, 0, data, data + BYTES, BYTES); /* with itself, which does not count */
         launch();
-        assert_int_equal(party[0].exchange.loans.reads, both);
+        assert_int_equal(party[0].exchange.offers.reads, both);
     }
     end_job();
     table = (struct kl_select){0};

@@ -63,59 +63,59 @@ static uint32_t most_ahead(const struct kl_message *m, struct kl_fifo_tx *tx)
     return is_pooled(m, tx) && tx->shape.nslots > KL_POOL_DEPTH ? KL_POOL_DEPTH : tx->shape.nslots;
 }
 
-/* To another process; 0 if not possible: a rank that sends for this one (PXN) forwards bytes, and cannot follow a
- * loan. */
-static size_t send_on_loan(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *loans)
+/* To another process; 0 if not possible: a rank that sends for this one (PXN) forwards bytes, and cannot follow an
+ * offer. */
+static size_t send_offered(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *offers)
 {
     const size_t left = m->bytes - m->moved, bytes = at_most(left, KL_ZCOPY_MOST);
 
     if (c->tx.zcopy_all || m->declined || (m->moved && !m->lends)) return 0;
-    if (!kl_zcopy_offer_make(loans, c->peer, &c->tx, m->data + m->moved, bytes, bytes < left)) return 0;
-    return m->on_loan = bytes;
+    if (!kl_zcopy_offer_make(offers, c->peer, &c->tx, m->data + m->moved, bytes, bytes < left)) return 0;
+    return m->offered = bytes;
 }
 
-static size_t send_step(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *loans)
+static size_t send_step(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *offers)
 {
     struct kl_fifo_tx *tx = &c->tx;
     const char *from = m->data + m->moved;
     size_t left = m->bytes - m->moved, bytes = 0;
 
     if (left >= tx->zcopy_from) return send_lent(tx, from, left);
-    if (is_pooled(m, tx)) bytes = send_on_loan(m, c, loans);
+    if (is_pooled(m, tx)) bytes = send_offered(m, c, offers);
     if (!bytes && is_pooled(m, tx)) bytes = send_pooled(tx, from, left);
     return bytes ? bytes : send_copied(tx, from, left);
 }
 
-/* Is no buffer on loan? Declined data go another way. */
-static bool all_is_back(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *loans)
+/* Is no buffer offered? Declined data go another way. */
+static bool all_is_back(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *offers)
 {
-    if (!m->on_loan) return true;
+    if (!m->offered) return true;
     if (!kl_fifo_drained(&c->tx)) return false;
     m->lends = !kl_fifo_declined(&c->tx);
-    kl_zcopy_offer_ended(loans, c->peer, !m->lends);
+    kl_zcopy_offer_ended(offers, c->peer, !m->lends);
     m->declined |= !m->lends;
     if (!m->lends) {
-        m->moved -= m->on_loan;
+        m->moved -= m->offered;
         m->ended = false;
     }
-    m->on_loan = 0;
+    m->offered = 0;
     return true;
 }
 
 enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector *connector,
-                                 struct kl_zcopy_offers *loans)
+                                 struct kl_zcopy_offers *offers)
 {
     struct kl_fifo_tx *tx = &connector->tx;
     enum kl_progress got = KL_STALLED;
 
     tx->signature = message->signature;
-    while (all_is_back(message, connector, loans) && !message->ended) {
+    while (all_is_back(message, connector, offers) && !message->ended) {
         if (!kl_fifo_waiting_below(tx, most_ahead(message, tx))) return got;
-        message->moved += send_step(message, connector, loans);
+        message->moved += send_step(message, connector, offers);
         message->ended = message->moved == message->bytes;
         got = KL_MOVED;
     }
-    return !message->on_loan && kl_fifo_drained(tx) ? KL_DONE : got;
+    return !message->offered && kl_fifo_drained(tx) ? KL_DONE : got;
 }
 
 bool kl_message_try_send(struct kl_connector *connector, const void *data, size_t bytes, uint64_t signature)
@@ -153,28 +153,28 @@ void kl_message_set_target(const struct kl_message *m, struct kl_connector *conn
 }
 
 /* Copy received data to their place. */
-static void put(const struct kl_zcopy_offers *loans, char *to, const void *from, size_t bytes)
+static void put(const struct kl_zcopy_offers *offers, char *to, const void *from, size_t bytes)
 {
     if (bytes < SMALL)
         memcpy(to, from, bytes);
     else
-        kl_copy_result(to, from, bytes, loans->nt);
+        kl_copy_result(to, from, bytes, offers->nt);
 }
 
 /* ---- memory lent by another process ---- */
 
 /* Copy a piece of the step's `bytes`, then check for a revocation, and for other messages. False: it cannot be read. */
-static bool copy_some(struct kl_message *m, struct kl_zcopy_offers *loans, const struct kl_zcopy_offer_data *from,
+static bool copy_some(struct kl_message *m, struct kl_zcopy_offers *offers, const struct kl_zcopy_offer_data *from,
                       size_t bytes)
 {
-    const size_t some = at_most(bytes - m->on_loan, KL_CMA_PIECE);
-    char *to = m->data + m->moved + m->on_loan;
+    const size_t some = at_most(bytes - m->offered, KL_CMA_PIECE);
+    char *to = m->data + m->moved + m->offered;
 
     if (from->here)
-        put(loans, to, from->here + m->on_loan, some);
-    else if (!kl_cma_read(&from->owner, from->seen, to, from->there + m->on_loan, some))
+        put(offers, to, from->here + m->offered, some);
+    else if (!kl_cma_read(&from->owner, from->seen, to, from->there + m->offered, some))
         return false;
-    m->on_loan += some;
+    m->offered += some;
     return true;
 }
 
@@ -183,40 +183,40 @@ static enum kl_progress decline(struct kl_message *m, struct kl_fifo_rx *rx, enu
 {
     if (!kl_fifo_claim(rx, from, KL_CLAIM_DECLINED)) return KL_STALLED;
     kl_fifo_release(rx);
-    m->on_loan = 0;
+    m->offered = 0;
     return KL_MOVED;
 }
 
 /* STALLED: it has not arrived, or was revoked. */
-static enum kl_progress copy_lent(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *loans)
+static enum kl_progress copy_lent(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *offers)
 {
     struct kl_fifo_rx *rx = &c->rx;
     struct kl_zcopy_offer_data from;
     bool more;
     const size_t bytes = kl_fifo_bytes(rx, &more);
-    const enum kl_zcopy_offer_state got = kl_zcopy_offer_find(loans, c->peer, rx, bytes, &from);
+    const enum kl_zcopy_offer_state got = kl_zcopy_offer_find(offers, c->peer, rx, bytes, &from);
 
     if (got == KL_ZCOPY_NOT_YET) return KL_STALLED;
-    if (got == KL_ZCOPY_LOST) return decline(m, rx, m->on_loan ? KL_CLAIM_COPYING : KL_CLAIM_ZCOPY);
-    if (!m->on_loan && !kl_fifo_claim(rx, KL_CLAIM_ZCOPY, KL_CLAIM_COPYING)) return KL_STALLED;
-    if (!copy_some(m, loans, &from, bytes)) return decline(m, rx, KL_CLAIM_COPYING);
-    if (m->on_loan < bytes) return KL_MOVED;
+    if (got == KL_ZCOPY_LOST) return decline(m, rx, m->offered ? KL_CLAIM_COPYING : KL_CLAIM_ZCOPY);
+    if (!m->offered && !kl_fifo_claim(rx, KL_CLAIM_ZCOPY, KL_CLAIM_COPYING)) return KL_STALLED;
+    if (!copy_some(m, offers, &from, bytes)) return decline(m, rx, KL_CLAIM_COPYING);
+    if (m->offered < bytes) return KL_MOVED;
     if (!kl_fifo_claim(rx, KL_CLAIM_COPYING, KL_CLAIM_NONE)) return KL_STALLED;
     kl_fifo_release(rx);
-    m->on_loan = 0;
+    m->offered = 0;
     m->moved += bytes;
     m->ended = !more;
     return KL_MOVED;
 }
 
-static enum kl_progress take_lent(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *loans,
+static enum kl_progress take_lent(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *offers,
                                   ncclResult_t *rc)
 {
     const size_t left = m->bytes - m->moved;
     bool more;
     const size_t bytes = kl_fifo_bytes(&c->rx, &more);
 
-    if (bytes && bytes <= left && more == (bytes < left)) return copy_lent(m, c, loans);
+    if (bytes && bytes <= left && more == (bytes < left)) return copy_lent(m, c, offers);
     *rc = refuse_form(m, c->peer, bytes, more);
     return KL_DONE;
 }
@@ -224,7 +224,7 @@ static enum kl_progress take_lent(struct kl_message *m, struct kl_connector *c, 
 /* ---- receiving ---- */
 
 enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector *connector,
-                                 struct kl_zcopy_offers *loans, ncclResult_t *rc)
+                                 struct kl_zcopy_offers *offers, ncclResult_t *rc)
 {
     struct kl_fifo_rx *rx = &connector->rx;
     enum kl_progress got = KL_STALLED;
@@ -239,7 +239,7 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
             return KL_DONE; /* nothing is claimed: the lender revokes it */
         }
         if (kl_fifo_is_zcopy(rx)) {
-            enum kl_progress lent = take_lent(message, connector, loans, rc);
+            enum kl_progress lent = take_lent(message, connector, offers, rc);
             if (*rc || lent == KL_STALLED) return *rc ? KL_DONE : got;
             if (!message->ended) return KL_MOVED; /* a poll copies one piece */
             got = KL_MOVED;
@@ -253,7 +253,7 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
             if (in) kl_fifo_release(rx); /* the lender waits for its end */
             return KL_DONE;
         }
-        if (bytes && in != message->data + message->moved) put(loans, message->data + message->moved, in, bytes);
+        if (bytes && in != message->data + message->moved) put(offers, message->data + message->moved, in, bytes);
         kl_fifo_release(rx);
         message->moved += bytes;
         message->ended = !more;
@@ -289,6 +289,6 @@ bool kl_message_waits_for_departed(const struct kl_message *message, struct kl_c
     struct kl_fifo_tx *tx = &connector->tx;
 
     if (connector->sends)
-        return kl_fifo_receiver_gone(tx, message->ended || message->on_loan ? 0 : most_ahead(message, tx));
+        return kl_fifo_receiver_gone(tx, message->ended || message->offered ? 0 : most_ahead(message, tx));
     return !message->ended && kl_fifo_sender_gone(&connector->rx);
 }

@@ -22,8 +22,8 @@ struct kl_message {
     size_t bytes;
     size_t moved; /* bytes handed over or received so far */
     size_t
-        on_loan; /* bytes of the last of these, lent and not returned yet; for a receive: of the step that it copies */
-    bool lends;  /* loans of it were taken */
+        offered; /* bytes of the last of these, lent and not returned yet; for a receive: of the step that it copies */
+    bool lends;  /* offers of it were taken */
     bool declined;      /* or one was not: no more are made */
     uint64_t signature; /* kl_message_signature */
     bool ended;         /* the last step is done */
@@ -36,16 +36,16 @@ struct kl_message {
 bool kl_message_try_send(struct kl_connector *connector, const void *data, size_t bytes, uint64_t signature);
 bool kl_message_try_recv(struct kl_connector *connector, void *data, size_t bytes, uint64_t signature);
 
-/** The connector is ready. DONE: the buffer may be reused. `loans`: this rank's. */
+/** The connector is ready. DONE: the buffer may be reused. `offers`: this rank's. */
 enum kl_progress kl_message_send(struct kl_message *message, struct kl_connector *connector,
-                                 struct kl_zcopy_offers *loans);
+                                 struct kl_zcopy_offers *offers);
 
 /** Tell a connector that can place data the address of the next ones. */
 void kl_message_set_target(const struct kl_message *message, struct kl_connector *connector);
 
 /** *rc is set on failure, with DONE. */
 enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector *connector,
-                                 struct kl_zcopy_offers *loans, ncclResult_t *rc);
+                                 struct kl_zcopy_offers *offers, ncclResult_t *rc);
 
 /** Does the message wait for a peer that has freed its communicator? */
 bool kl_message_waits_for_departed(const struct kl_message *message, struct kl_connector *connector);

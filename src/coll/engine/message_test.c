@@ -360,7 +360,7 @@ static void a_revoked_message_is_not_read(void **state)
 
 /* ---- between processes, in memory that can be mapped ---- */
 
-enum { ON_LOAN = (9 << 20) + 5 };
+enum { OFFERED = (9 << 20) + 5 };
 
 static char *shareable(size_t bytes)
 {
@@ -379,11 +379,11 @@ struct loaned {
 
 static void begin_loan(struct loaned *p)
 {
-    *p = (struct loaned){.from = shareable(ON_LOAN), .to = calloc(1, ON_LOAN + 1)};
+    *p = (struct loaned){.from = shareable(OFFERED), .to = calloc(1, OFFERED + 1)};
     make_link(&p->l, &kl_transport_shm);
-    for (size_t i = 0; i < ON_LOAN; i++) p->from[i] = (char)(i * 7 + i / 251);
-    p->out = (struct kl_message){.data = p->from, .bytes = ON_LOAN};
-    p->in = (struct kl_message){.data = p->to, .bytes = ON_LOAN};
+    for (size_t i = 0; i < OFFERED; i++) p->from[i] = (char)(i * 7 + i / 251);
+    p->out = (struct kl_message){.data = p->from, .bytes = OFFERED};
+    p->in = (struct kl_message){.data = p->to, .bytes = OFFERED};
 }
 
 static void end_loan(struct loaned *p)
@@ -408,7 +408,7 @@ static void begin_read(struct loaned *p)
                    &(struct kl_select_facts){.nranks = 2, .processes = true, .kernel = true, .kernel_always = true});
     lender.select = &kernel_table;
     lender.lending = (struct kl_zcopy_config){.reads = true, .process = 77};
-    kl_zcopy_offers_begin(&lender, ON_LOAN, 1, 1);
+    kl_zcopy_offers_begin(&lender, OFFERED, 1, 1);
 }
 
 static void (*const begin_either[])(struct loaned *) = {begin_loan, begin_read};
@@ -426,8 +426,8 @@ static void receive_all(struct loaned *p)
 {
     while (receive_some(p) != KL_DONE) kl_message_send(&p->out, &p->l.tx, &lender);
     while (kl_message_send(&p->out, &p->l.tx, &lender) != KL_DONE) continue;
-    assert_memory_equal(p->from, p->to, ON_LOAN);
-    assert_int_equal(p->to[ON_LOAN], 0);
+    assert_memory_equal(p->from, p->to, OFFERED);
+    assert_int_equal(p->to[OFFERED], 0);
 }
 
 static void mapped_memory_is_copied_once(void **state)
@@ -437,7 +437,7 @@ static void mapped_memory_is_copied_once(void **state)
     (void)state;
     begin_loan(&p);
     assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
-    assert_int_equal(p.out.on_loan, ON_LOAN);
+    assert_int_equal(p.out.offered, OFFERED);
     for (int i = 0; i < 3; i++) assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_STALLED);
     receive_all(&p);
     assert_true(p.out.lends);
@@ -450,13 +450,13 @@ static void other_memory_is_not_lent(void **state)
 
     (void)state;
     begin_loan(&p);
-    p.out.data = malloc(ON_LOAN);
-    memcpy(p.out.data, p.from, ON_LOAN);
+    p.out.data = malloc(OFFERED);
+    memcpy(p.out.data, p.from, OFFERED);
     receive_all(&p);
     assert_false(p.out.lends);
     free(p.out.data);
-    p.out = (struct kl_message){.data = p.from, .bytes = ON_LOAN};
-    p.in = (struct kl_message){.data = p.to, .bytes = ON_LOAN};
+    p.out = (struct kl_message){.data = p.from, .bytes = OFFERED};
+    p.in = (struct kl_message){.data = p.to, .bytes = OFFERED};
     lender.lending.maps = false;
     receive_all(&p);
     lender.lending.maps = true;
@@ -481,11 +481,11 @@ static void unmappable_memory_is_sent_otherwise(void **state)
         begin_loan(&p);
         for (int i = 0; i < lost + 2; i++) {
             const bool asks = i < KL_ZCOPY_REFUSALS || lost < KL_ZCOPY_REFUSALS;
-            memset(p.to, 0, ON_LOAN);
-            p.out = (struct kl_message){.data = p.from, .bytes = ON_LOAN};
-            p.in = (struct kl_message){.data = p.to, .bytes = ON_LOAN};
+            memset(p.to, 0, OFFERED);
+            p.out = (struct kl_message){.data = p.from, .bytes = OFFERED};
+            p.in = (struct kl_message){.data = p.to, .bytes = OFFERED};
             assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
-            assert_int_equal(p.out.on_loan != 0, asks);
+            assert_int_equal(p.out.offered != 0, asks);
             if (i < lost) lose_what_is_lent(&p);
             receive_all(&p);
             assert_int_equal(p.out.lends, asks && i >= lost);
@@ -532,7 +532,7 @@ static void unmappable_memory_is_read_by_the_kernel(void **state)
     if (!kernel_copies(__func__)) return;
     begin_read(&p);
     assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
-    assert_int_equal(p.out.on_loan, ON_LOAN);
+    assert_int_equal(p.out.offered, OFFERED);
     receive_all(&p);
     assert_true(p.out.lends);
     end_loan(&p);
@@ -557,7 +557,7 @@ static void unreadable_memory_is_staged(void **state)
         for (int i = 0; i < pieces; i++) assert_int_equal(receive_some(&p), KL_MOVED);
         change_lender(&p);
         assert_int_equal(receive_some(&p), KL_MOVED);
-        assert_int_equal(p.in.moved + p.in.on_loan, 0);
+        assert_int_equal(p.in.moved + p.in.offered, 0);
         receive_all(&p);
         assert_false(p.out.lends);
         end_loan(&p);

@@ -9,7 +9,7 @@
 /* The link of a connector that this side moves; NULL: another transport, or a relay sends. */
 static struct kl_net_link *link_of(const struct kl_connector *c)
 {
-    return c && c->ready ? c->link : NULL;
+    return c && c->ready ? c->net.link : NULL;
 }
 
 static uint64_t step_of(const struct kl_connector *c)

@@ -6,7 +6,7 @@
  * memory that all ranks share, and its position, made once and kept. An `op` runs a channel's share: memory of op_bytes
  * that belongs to the communicator, started, and progressed until it is done.
  *
- * A new algorithm is a file and a line in the table of algorithms.c.
+ * A new algorithm is a file and a line in the table of algorithms.h; CONTRIBUTING.md has the other steps.
  */
 #ifndef KL_COLL_PIPELINE_ALGORITHM_H
 #define KL_COLL_PIPELINE_ALGORITHM_H

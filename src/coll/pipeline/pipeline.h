@@ -63,4 +63,9 @@ enum kl_progress kl_pipeline_progress(void *op, ncclResult_t *rc);
 bool kl_pipeline_sleep_on(void *op);
 int kl_pipeline_blocked_on(void *op, bool gone);
 
+/** In the row of an algorithm that consists of schedules. */
+#define KL_BY_PIPELINE                                                                                                 \
+    .op_bytes = sizeof(struct kl_pipeline), .start = kl_pipeline_start, .progress = kl_pipeline_progress,              \
+    .sleep_on = kl_pipeline_sleep_on, .blocked_on = kl_pipeline_blocked_on
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * test_pipeline_ranks.h - for tests of the mover: ranks in one process, over real fifos; every row that the mover runs, and
+ * test_pipeline_ranks.h - for tests of the pipeline: ranks in one process, over real fifos; every row that the pipeline runs, and
  * every way; calls.
  */
 #ifndef KL_COLL_PIPELINE_TEST_PIPELINE_RANKS_H

@@ -11,7 +11,7 @@ enum { RANKS = 3, FUNC = KL_FUNC_ALL_TO_ALL, BYTES = 512 << 10, NEAR_NS = 40, FA
 struct job {
     struct kl_agreement of[RANKS];
     bool exported[RANKS]; /* are their buffers? */
-    uint32_t line_ns;     /* that the leader has timed lately */
+    uint32_t line_ns;     /* that the leader has timed recently */
     uint32_t lines;
     uint64_t number, now;
     int asked, done[5];

@@ -19,7 +19,7 @@ struct kl_line_watch {
     uint32_t number; /* of metered lines, when it was last looked at */
 };
 
-/** Lines have taken `line_ns` lately, as the `number`-th metered one says. True: a table for `made_for_ns` should be replaced by one for this time. */
+/** Lines have taken `line_ns` recently, as the `number`-th metered one says. True: a table for `made_for_ns` should be replaced by one for this time. */
 bool kl_line_watch(struct kl_line_watch *watch, uint32_t made_for_ns, uint32_t line_ns, uint32_t number, uint64_t now);
 
 #endif

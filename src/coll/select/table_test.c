@@ -70,13 +70,13 @@ static void the_faster_copy_is_taken(void **state)
     }
 }
 
-static void reductions_go_by_core_where_lines_come_from_far(void **state)
+static void reductions_are_hierarchical_where_lines_come_from_far(void **state)
 {
     static const struct {
         int nranks, func;
         size_t bytes;
         uint32_t line_ns;
-        bool by_core;
+        bool hierarchical;
     } cases[] = {
         {8, KL_FUNC_REDUCE_SCATTER, 32 * KIB, 65, false},     {8, KL_FUNC_REDUCE_SCATTER, 32 * KIB, FAR_NS, true},
         {8, KL_FUNC_ALL_REDUCE, 64 * KIB, 65, false},         {8, KL_FUNC_ALL_REDUCE, 64 * KIB, FAR_NS, true},
@@ -88,7 +88,7 @@ static void reductions_go_by_core_where_lines_come_from_far(void **state)
     FOR_EACH_CASE(c, cases)
     {
         struct kl_select_facts f = facts_of(c->nranks, c->line_ns);
-        assert_int_equal(kl_select_decide(&f, c->func, c->bytes, KL_BUFFERS_ORDINARY).hierarchical, c->by_core);
+        assert_int_equal(kl_select_decide(&f, c->func, c->bytes, KL_BUFFERS_ORDINARY).hierarchical, c->hierarchical);
         f.cores = false;
         assert_false(kl_select_decide(&f, c->func, c->bytes, KL_BUFFERS_ORDINARY).hierarchical);
     }
@@ -186,9 +186,12 @@ static void a_profile_can_be_measured(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_faster_copy_is_taken),  cmocka_unit_test(reductions_go_by_core_where_lines_come_from_far),
-        cmocka_unit_test(words_force_rows),          cmocka_unit_test(what_is_not_possible_is_not_chosen),
-        cmocka_unit_test(rows_are_found_by_size),    cmocka_unit_test(a_table_is_made_anew_for_other_lines),
+        cmocka_unit_test(the_faster_copy_is_taken),
+        cmocka_unit_test(reductions_are_hierarchical_where_lines_come_from_far),
+        cmocka_unit_test(words_force_rows),
+        cmocka_unit_test(what_is_not_possible_is_not_chosen),
+        cmocka_unit_test(rows_are_found_by_size),
+        cmocka_unit_test(a_table_is_made_anew_for_other_lines),
         cmocka_unit_test(a_profile_can_be_measured),
     };
 

@@ -107,7 +107,7 @@ static int count_sources(const struct kl_flat_op *op)
 
     if (op->share->func == KL_FUNC_BROADCAST) return is_root(op) ? 0 : 1;
     if (op->share->func == KL_FUNC_REDUCE) return is_root(op) ? b->nranks : 0;
-    if (op->by_core && op->stage == KL_FLAT_BRING) return b->groups.size;
+    if (op->hierarchical && op->stage == KL_FLAT_BRING) return b->groups.size;
     if (op->stage == KL_FLAT_ACROSS) return b->groups.n;
     return reduces(op) ? b->nranks : b->nranks - 1;
 }
@@ -157,7 +157,7 @@ static bool is_rooted(const struct kl_channel_work *share)
 }
 
 /* Where cores have several ranks each, the data of these ranks are merged first: then one partial result comes from another core, not one of each rank there. */
-static bool goes_by_core(const struct kl_flat_op *op)
+static bool is_hierarchical(const struct kl_flat_op *op)
 {
     return op->share->hierarchical && op->board->groups.n > 1 &&
            (op->slices || op->share->func == KL_FUNC_REDUCE_SCATTER);
@@ -175,7 +175,7 @@ static inline void start(struct kl_flat_op *op, struct kl_shm_exchange *board, c
     op->keeps = keeps_own(op);
     op->brings = brings_data(op);
     op->slices = takes_slices(op);
-    op->by_core = goes_by_core(op);
+    op->hierarchical = is_hierarchical(op);
     op->stage = KL_FLAT_BRING;
     op->posted = !board->rooted && board->turn < board->posted;
     op->sources = count_sources(op);
@@ -207,7 +207,7 @@ static bool reads_here(const struct kl_flat_op *op, int reader)
 {
     const struct kl_shm_exchange_groups *g = &op->board->groups;
 
-    if (op->by_core && op->stage == KL_FLAT_BRING) return true;
+    if (op->hierarchical && op->stage == KL_FLAT_BRING) return true;
     return reader != EVERYBODY && g->n > 1 && g->group[reader] == g->group[op->board->rank];
 }
 
@@ -316,7 +316,7 @@ static int source(const struct kl_flat_op *op, int i)
 
     if (op->share->func == KL_FUNC_BROADCAST) return op->share->root;
     if (op->stage == KL_FLAT_ACROSS) return counterpart(op, op->board->rank, i);
-    if (op->stage == KL_FLAT_BRING && op->by_core) return g->rank[g->group[op->board->rank] * g->size + i];
+    if (op->stage == KL_FLAT_BRING && op->hierarchical) return g->rank[g->group[op->board->rank] * g->size + i];
     if (reduces(op)) return i;
     const int from = op->board->rank + 1 + i;
     return from < op->board->nranks ? from : from - op->board->nranks;
@@ -501,7 +501,7 @@ static bool merge_sources(const struct kl_flat_op *op)
 {
     if (op->stage == KL_FLAT_ACROSS)
         merge_across(op);
-    else if (op->by_core)
+    else if (op->hierarchical)
         return merge_core(op);
     else
         merge_own(op);
@@ -547,7 +547,7 @@ static void keep_own(const struct kl_flat_op *op)
 /* BRING: the piece is over. */
 static enum kl_flat_stage next_stage(const struct kl_flat_op *op)
 {
-    if (op->stage == KL_FLAT_BRING && op->by_core) return KL_FLAT_ACROSS;
+    if (op->stage == KL_FLAT_BRING && op->hierarchical) return KL_FLAT_ACROSS;
     return op->stage != KL_FLAT_TELL && op->slices ? KL_FLAT_TELL : KL_FLAT_BRING;
 }
 
@@ -617,7 +617,7 @@ static void end_turn(struct kl_flat_op *op)
     leave_turn(op);
     op->posted = false;
     op->arrived = 0;
-    if (op->slices || op->by_core) {
+    if (op->slices || op->hierarchical) {
         op->stage = next_stage(op);
         op->sources = count_sources(op);
     }
@@ -689,7 +689,7 @@ static int blocker(struct kl_flat_op *op)
 
     if (op->first >= op->share->end) return -1;
     if (!op->posted) return kl_shm_exchange_may_post(op->board, posted_here(op), &rank) ? -1 : rank;
-    if (op->arrived == op->sources && op->by_core && op->stage == KL_FLAT_BRING)
+    if (op->arrived == op->sources && op->hierarchical && op->stage == KL_FLAT_BRING)
         return next_post(op, &rank) ? -1 : rank;
     if (op->arrived == op->sources) return looks_at_all(op) ? -1 : kl_shm_exchange_neighbour(op->board);
     rank = source(op, op->arrived);

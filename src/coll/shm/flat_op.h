@@ -16,15 +16,15 @@ enum kl_flat_stage {
 struct kl_flat_op {
     struct kl_shm_exchange *board;
     const struct kl_channel_work *share;
-    size_t parts; /* that a rank posts at a time */
-    size_t most;  /* elements of a piece, of a part where there are parts */
-    size_t first; /* where the piece begins, */
-    size_t piece; /* elements of it, */
-    size_t bytes; /* and of what is posted of it, but for slices */
-    bool keeps;   /* it merges its own part from where that was */
-    bool brings;  /* it has data for others; if not, it posts all the same, so that another call is noticed */
-    bool slices;  /* of the piece each rank merges its own, */
-    bool by_core; /* first with those of its core, then with what other cores have */
+    size_t parts;      /* that a rank posts at a time */
+    size_t most;       /* elements of a piece, of a part where there are parts */
+    size_t first;      /* where the piece begins, */
+    size_t piece;      /* elements of it, */
+    size_t bytes;      /* and of what is posted of it, but for slices */
+    bool keeps;        /* it merges its own part from where that was */
+    bool brings;       /* it has data for others; if not, it posts all the same, so that another call is noticed */
+    bool slices;       /* of the piece each rank merges its own, */
+    bool hierarchical; /* first with ranks of its core, then with the results of other cores */
     enum kl_flat_stage stage;
     bool posted; /* this rank has, in this turn */
     int sources; /* ranks whose posts of this turn it takes, */

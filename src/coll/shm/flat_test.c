@@ -91,7 +91,7 @@ static int calls_of_cores(int n, int cores, bool turns)
         const size_t half = BYTES / 2 / c.redop.elem_bytes / (size_t)n;
         c.count = half + draw(&seed, half);
         run_call(&w, &flat, &c, &seed);
-        across += w.op[0].by_core;
+        across += w.op[0].hierarchical;
     }
     hierarchical = false;
     close_world(&w);
@@ -109,7 +109,7 @@ static void hierarchical_results_equal_flat_results(void **state)
         for (int turns = 0; turns < 2; turns++) assert_true(calls_of_cores(cases[i].n, cases[i].cores, turns) > 1);
 }
 
-static void every_type_and_operator_by_core(void **state)
+static void every_type_and_operator_hierarchically(void **state)
 {
     static struct world w;
     uint64_t seed = 2;
@@ -126,26 +126,26 @@ static void every_type_and_operator_by_core(void **state)
                 assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, 4), ncclSuccess);
                 c.count = (func == KL_FUNC_ALL_REDUCE ? 80000 : 10000) / c.redop.elem_bytes;
                 run_call(&w, &flat, &c, &seed);
-                assert_true(w.op[3].by_core);
+                assert_true(w.op[3].hierarchical);
             }
     hierarchical = false;
     close_world(&w);
 }
 
 /* And nothing else: by core ranks merge in another order. */
-static void the_share_says_whether_ranks_go_by_core(void **state)
+static void the_share_says_whether_it_is_hierarchical(void **state)
 {
     static struct world w;
     uint64_t seed = 4;
 
     (void)state;
     open_cores(&w, 4, 2, true, 160000);
-    for (int by_core = 0; by_core < 2; by_core++) {
+    for (int on = 0; on < 2; on++) {
         struct call c = {.func = KL_FUNC_REDUCE_SCATTER, .type = ncclInt32, .count = 2000, .seed = seed};
-        hierarchical = by_core;
+        hierarchical = on;
         assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, 4), ncclSuccess);
         run_call(&w, &flat, &c, &seed);
-        for (int r = 0; r < 4; r++) assert_int_equal(w.op[r].by_core, by_core);
+        for (int r = 0; r < 4; r++) assert_int_equal(w.op[r].hierarchical, on);
     }
     hierarchical = false;
     close_world(&w);
@@ -424,8 +424,8 @@ int main(void)
         cmocka_unit_test(one_of_ranks_that_name_different_roots_finds_out),
         cmocka_unit_test(a_departed_rank_is_named),
         cmocka_unit_test(hierarchical_results_equal_flat_results),
-        cmocka_unit_test(every_type_and_operator_by_core),
-        cmocka_unit_test(the_share_says_whether_ranks_go_by_core),
+        cmocka_unit_test(every_type_and_operator_hierarchically),
+        cmocka_unit_test(the_share_says_whether_it_is_hierarchical),
     };
     const struct CMUnitTest threads[] = {
         cmocka_unit_test(threads_agree),

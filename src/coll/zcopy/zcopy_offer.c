@@ -20,7 +20,7 @@ enum { STAGED_AHEAD = KL_POOL_DEPTH * KL_POOL_SLOT_BYTES };
 enum { NO_BLOCK = KL_PEER_BUFFER_BLOCKS }; /* the data are in no allocation that can be mapped */
 
 /* As it travels, in the line of a step. */
-struct loan {
+struct offer {
     uint64_t at; /* in the allocation; or its address */
     uint32_t epoch, block;
     union {
@@ -28,7 +28,7 @@ struct loan {
         struct kl_cma_process owner;
     };
 };
-_Static_assert(sizeof(struct loan) <= KL_FIFO_INLINE, "a loan travels in a line");
+_Static_assert(sizeof(struct offer) <= KL_FIFO_INLINE, "an offer travels in a line");
 
 /* ---- life ---- */
 
@@ -80,7 +80,7 @@ static bool may_try(const struct kl_zcopy_offer_peer *p, enum kl_zcopy_offer_kin
     return p->refusals[kind] < KL_ZCOPY_REFUSALS;
 }
 
-static bool offer_mapped(const struct kl_zcopy_offers *l, const void *data, struct loan *loan)
+static bool offer_mapped(const struct kl_zcopy_offers *l, const void *data, struct offer *offer)
 {
     const void *const buffer[KL_PEER_BUFFER_BUFFERS] = {[KL_PEER_BUFFER_SEND] = data};
     struct kl_peer_buffer_info card;
@@ -89,29 +89,30 @@ static bool offer_mapped(const struct kl_zcopy_offers *l, const void *data, stru
     kl_peer_buffer_info(l->lent, buffer, &card);
     if (!card.lends) return false;
     kl_peer_buffer_handles(l->lent, &card, &tickets);
-    *loan = (struct loan){.at = card.at[KL_PEER_BUFFER_SEND],
-                          .epoch = card.epoch,
-                          .block = card.block[KL_PEER_BUFFER_SEND],
-                          .ticket = tickets.ticket[KL_PEER_BUFFER_SEND]};
+    *offer = (struct offer){.at = card.at[KL_PEER_BUFFER_SEND],
+                            .epoch = card.epoch,
+                            .block = card.block[KL_PEER_BUFFER_SEND],
+                            .ticket = tickets.ticket[KL_PEER_BUFFER_SEND]};
     return true;
 }
 
-static struct loan offer_read(const struct kl_zcopy_offers *l, const void *data)
+static struct offer offer_read(const struct kl_zcopy_offers *l, const void *data)
 {
-    return (struct loan){.at = (uint64_t)(uintptr_t)data, .block = NO_BLOCK, .owner = kl_cma_self(&l->lending.process)};
+    return (struct offer){
+        .at = (uint64_t)(uintptr_t)data, .block = NO_BLOCK, .owner = kl_cma_self(&l->lending.process)};
 }
 
-/* The loan of either kind that is possible; false: none is. */
+/* The offer of either kind that is possible; false: none is. */
 static bool make(const struct kl_zcopy_offers *l, struct kl_zcopy_offer_peer *p, const void *data, size_t bytes,
-                 struct loan *loan)
+                 struct offer *offer)
 {
-    if (l->lending.maps && bytes >= mapped_least(l) && may_try(p, KL_ZCOPY_MAPPED) && offer_mapped(l, data, loan)) {
+    if (l->lending.maps && bytes >= mapped_least(l) && may_try(p, KL_ZCOPY_MAPPED) && offer_mapped(l, data, offer)) {
         p->kind = KL_ZCOPY_MAPPED;
         return true;
     }
     if (!l->reads || !may_try(p, KL_ZCOPY_READ)) return false;
     p->kind = KL_ZCOPY_READ;
-    *loan = offer_read(l, data);
+    *offer = offer_read(l, data);
     return true;
 }
 
@@ -166,17 +167,17 @@ void kl_zcopy_offers_begin(struct kl_zcopy_offers *l, size_t bytes, size_t messa
 enum kl_zcopy_offer_state kl_zcopy_offer_find(struct kl_zcopy_offers *l, int peer, const struct kl_fifo_rx *rx,
                                               size_t bytes, struct kl_zcopy_offer_data *data)
 {
-    struct loan loan;
+    struct offer offer;
 
-    memcpy(&loan, kl_fifo_payload(rx), sizeof loan);
+    memcpy(&offer, kl_fifo_payload(rx), sizeof offer);
     if (!is_open(l)) return KL_ZCOPY_LOST;
-    if (loan.block == NO_BLOCK) {
-        *data = (struct kl_zcopy_offer_data){.there = loan.at, .owner = loan.owner, .seen = &l->peers[peer].seen};
+    if (offer.block == NO_BLOCK) {
+        *data = (struct kl_zcopy_offer_data){.there = offer.at, .owner = offer.owner, .seen = &l->peers[peer].seen};
         return KL_ZCOPY_HERE;
     }
-    if (loan.block >= KL_PEER_BUFFER_BLOCKS) return KL_ZCOPY_LOST;
-    struct kl_peer_buffer_info card = kl_peer_buffer_info_of(KL_PEER_BUFFER_SEND, loan.at, loan.epoch, loan.block);
-    struct kl_peer_buffer_handles tickets = {.ticket[KL_PEER_BUFFER_SEND] = loan.ticket};
+    if (offer.block >= KL_PEER_BUFFER_BLOCKS) return KL_ZCOPY_LOST;
+    struct kl_peer_buffer_info card = kl_peer_buffer_info_of(KL_PEER_BUFFER_SEND, offer.at, offer.epoch, offer.block);
+    struct kl_peer_buffer_handles tickets = {.ticket[KL_PEER_BUFFER_SEND] = offer.ticket};
     int quiet = kl_error_quiet(1);
     ncclResult_t rc = kl_peer_buffer_import(l->lent, peer, &card, &tickets, kl_deadline_in_ms(PATIENCE_MS));
 

@@ -36,7 +36,7 @@ enum kl_zcopy_offer_kind { KL_ZCOPY_MAPPED, KL_ZCOPY_READ, KL_ZCOPY_KINDS };
 /** State of one peer. */
 struct kl_zcopy_offer_peer {
     uint8_t refusals[KL_ZCOPY_KINDS]; /* in a row */
-    enum kl_zcopy_offer_kind kind;    /* of the last loan */
+    enum kl_zcopy_offer_kind kind;    /* of the last offer */
     struct kl_cma_cache seen;         /* of its memory */
 };
 
@@ -54,17 +54,17 @@ struct kl_zcopy_offers {
     bool nt;           /* and this rank's own copies use non-temporal stores */
 };
 
-void kl_zcopy_offers_fini(struct kl_zcopy_offers *loans);
+void kl_zcopy_offers_fini(struct kl_zcopy_offers *offers);
 
 /** A launch begins that sends `messages` of at most `bytes` to other ranks, and receives so many bytes from others. */
-void kl_zcopy_offers_begin(struct kl_zcopy_offers *loans, size_t bytes, size_t messages, size_t received);
+void kl_zcopy_offers_begin(struct kl_zcopy_offers *offers, size_t bytes, size_t messages, size_t received);
 
 /** Lend the next step's data to `peer`. False: they can't be, are too few, or the peer has declined before. */
-bool kl_zcopy_offer_make(struct kl_zcopy_offers *loans, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes,
-                         bool more);
+bool kl_zcopy_offer_make(struct kl_zcopy_offers *offers, int peer, struct kl_fifo_tx *tx, const void *data,
+                         size_t bytes, bool more);
 
 /** The peer has copied the data, or declined. */
-void kl_zcopy_offer_ended(struct kl_zcopy_offers *loans, int peer, bool declined);
+void kl_zcopy_offer_ended(struct kl_zcopy_offers *offers, int peer, bool declined);
 
 enum kl_zcopy_offer_state { KL_ZCOPY_HERE, KL_ZCOPY_NOT_YET, KL_ZCOPY_LOST };
 
@@ -77,7 +77,7 @@ struct kl_zcopy_offer_data {
 };
 
 /** Where the `bytes` of the next step are, which a peer lends. LOST: they cannot be reached. Never waits. */
-enum kl_zcopy_offer_state kl_zcopy_offer_find(struct kl_zcopy_offers *loans, int peer, const struct kl_fifo_rx *rx,
+enum kl_zcopy_offer_state kl_zcopy_offer_find(struct kl_zcopy_offers *offers, int peer, const struct kl_fifo_rx *rx,
                                               size_t bytes, struct kl_zcopy_offer_data *data);
 
 #endif

@@ -21,9 +21,9 @@ static void how_a_launch_stores_depends_on_all_that_is_moved(void **state)
     kl_select_make(&table, &facts);
     FOR_EACH_CASE(c, cases)
     {
-        struct kl_zcopy_offers loans = {.nranks = 2, .select = &table};
-        kl_zcopy_offers_begin(&loans, c->bytes, c->messages, c->received);
-        assert_int_equal(loans.nt, c->nt);
+        struct kl_zcopy_offers offers = {.nranks = 2, .select = &table};
+        kl_zcopy_offers_begin(&offers, c->bytes, c->messages, c->received);
+        assert_int_equal(offers.nt, c->nt);
     }
 }
 
@@ -49,9 +49,9 @@ static void launches_decide_what_is_read(void **state)
     kl_select_make(&table, &facts);
     FOR_EACH_CASE(c, cases)
     {
-        struct kl_zcopy_offers loans = {.lending.reads = c->lends, .nranks = 2, .select = c->table ? &table : NULL};
-        kl_zcopy_offers_begin(&loans, c->bytes, 1, c->receives);
-        assert_int_equal(loans.reads, c->reads);
+        struct kl_zcopy_offers offers = {.lending.reads = c->lends, .nranks = 2, .select = c->table ? &table : NULL};
+        kl_zcopy_offers_begin(&offers, c->bytes, 1, c->receives);
+        assert_int_equal(offers.reads, c->reads);
     }
 }
 

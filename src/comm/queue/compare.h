@@ -5,7 +5,7 @@
  * In step k a rank sends its call to the rank 2^k above and receives the call of the rank 2^k below. A rank that
  * receives another call than its own goes no further; a rank that reaches the end knows that all made the same call.
  * The exchange goes through the bootstrap: log2 n messages, tens of microseconds each. FIRST_USE makes it once for
- * every call that was not compared lately, whatever its number: a loop pays in its first iteration.
+ * every call that was not compared recently, whatever its number: a loop pays in its first iteration.
  *
  * Calls whose data pass through a network that reduces, which carries no signatures, are compared as with FIRST_USE in any case.
  *

@@ -91,8 +91,8 @@ static int use_planned_nic(ncclComm_t comm, const struct kl_edge *edge, struct k
 {
     struct planned plan = planned(comm, edge);
 
-    connector->planned = plan.nic;
-    connector->device = (plan.nic < 0 ? 0 : plan.nic) % connector->common->net.net->devices();
+    connector->route.planned = plan.nic;
+    connector->route.device = (plan.nic < 0 ? 0 : plan.nic) % connector->common->net.net->devices();
     return plan.proxy;
 }
 
@@ -129,9 +129,9 @@ static ncclResult_t choose_transport(ncclComm_t comm, const struct kl_edge *edge
     if (kl_process_shared_is_oversubscribed(comm->shared)) connector->zcopy_from = LENDS_FROM_WHERE_CPUS_ARE_SHARED;
     KL_TRY(kl_transport_choose(&facts, &connector->transport, index));
     if (connector->transport != &kl_transport_net) return ncclSuccess;
-    connector->proxy = use_planned_nic(comm, edge, connector);
-    connector->relayed = edge->sends && may_relay(comm, comm->rank, connector->proxy);
-    connector->proxy_here = kl_process_shared_has_rank(comm->shared, connector->proxy);
+    connector->route.proxy = use_planned_nic(comm, edge, connector);
+    connector->route.relayed = edge->sends && may_relay(comm, comm->rank, connector->route.proxy);
+    connector->route.proxy_here = kl_process_shared_has_rank(comm->shared, connector->route.proxy);
     return ncclSuccess;
 }
 
@@ -149,7 +149,7 @@ static void log_collnet(ncclComm_t comm, const struct kl_edge *edge, const struc
 {
     KL_INFO(KL_INIT | KL_NET, "CollNet %02d/%d : %d [%s] via COLLNET/%s/%d", edge->channel,
             edge->use - KL_EDGE_COLLNET_CHAIN, comm->rank, edge->sends ? "send" : "receive",
-            kl_collnet_of(comm->net)->name, c->planned < 0 ? c->device : c->planned);
+            kl_collnet_of(comm->net)->name, c->route.planned < 0 ? c->route.device : c->route.planned);
 }
 
 static void log_network(ncclComm_t comm, const struct kl_edge *edge, const struct kl_connector *c)
@@ -157,10 +157,10 @@ static void log_network(ncclComm_t comm, const struct kl_edge *edge, const struc
     int from = edge->sends ? comm->rank : edge->peer, to = edge->sends ? edge->peer : comm->rank;
     char proxy[32] = "";
 
-    if (c->relayed) snprintf(proxy, sizeof proxy, "(%d)/PXN", c->proxy);
+    if (c->route.relayed) snprintf(proxy, sizeof proxy, "(%d)/PXN", c->route.proxy);
     KL_INFO(KL_INIT | KL_NET, "Channel %02d/%d : %d[%d] -> %d[%d] [%s] via NET/%s/%d%s", edge->channel, edge->use, from,
             comm->peers[from].device, to, comm->peers[to].device, edge->sends ? "send" : "receive",
-            c->common->net.net->name, c->planned < 0 ? c->device : c->planned, proxy);
+            c->common->net.net->name, c->route.planned < 0 ? c->route.device : c->route.planned, proxy);
 }
 
 static void log_connection(void *ctx, const struct kl_edge *edge, const struct kl_connector *connector)

@@ -50,9 +50,9 @@ static struct kl_subgroup processes_of(ncclComm_t comm, const struct kl_domain *
 static int place_of_first(ncclComm_t comm, const struct kl_domain *d, const struct kl_subgroup *among)
 {
     const struct kl_rank_map *rank_map = &comm->shared->rank_map;
-    int speaker = kl_rank_map_leader(rank_map, rank_map->process[d->first]), i = 0;
+    int leader = kl_rank_map_leader(rank_map, rank_map->process[d->first]), i = 0;
 
-    while (among->rank[i] != speaker) i++;
+    while (among->rank[i] != leader) i++;
     return i;
 }
 

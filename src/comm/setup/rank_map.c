@@ -108,14 +108,14 @@ static void number_replicas(const struct kl_rank_map *r, int32_t *order)
 /* Set every rank's leader, number the leaders, and list their ranks. */
 static void number_processes(struct kl_rank_map *r, int32_t *order)
 {
-    int speaker = 0;
+    int leader = 0;
 
     sort(r, order, by_process);
     for (int i = 0; i < r->nranks; i++) {
         const struct kl_peer *p = &r->peer[order[i]], *before = i ? &r->peer[order[i - 1]] : NULL;
 
-        if (!before || before->host != p->host || before->process != p->process) speaker = order[i];
-        r->process[order[i]] = speaker;
+        if (!before || before->host != p->host || before->process != p->process) leader = order[i];
+        r->process[order[i]] = leader;
     }
     r->nprocesses = kl_processes_number(r->process, r->nranks);
     kl_processes_list(r->process, r->nranks, r->nprocesses, r->first, r->rank);

@@ -17,7 +17,7 @@ static struct kl_peer *peers_of(int n)
     return peer;
 }
 
-static struct kl_rank_map roster_of(struct kl_peer *peer, int n)
+static struct kl_rank_map rank_map_of(struct kl_peer *peer, int n)
 {
     struct kl_rank_map r;
 
@@ -32,7 +32,7 @@ static void ranks_without_device_get_the_lowest_free_one(void **state)
 
     (void)state;
     for (int r = 0; r < 6; r++) peer[r].device = chosen[r];
-    struct kl_rank_map rank_map = roster_of(peer, 6);
+    struct kl_rank_map rank_map = rank_map_of(peer, 6);
     for (int r = 0; r < 6; r++) assert_int_equal(rank_map.peer[r].device, given[r]);
     assert_int_equal(rank_map.peer[1].replica, 0);
     assert_int_equal(rank_map.peer[5].replica, 1);
@@ -42,17 +42,17 @@ static void ranks_without_device_get_the_lowest_free_one(void **state)
 static void processes_are_numbered_by_their_leaders(void **state)
 {
     static const uint64_t process[] = {30, 10, 30, 20, 10, 30};
-    static const int number[] = {0, 1, 0, 2, 1, 0}, speaker[] = {0, 1, 3}, members[] = {3, 2, 1};
+    static const int number[] = {0, 1, 0, 2, 1, 0}, leader[] = {0, 1, 3}, members[] = {3, 2, 1};
     static const int by_process[] = {0, 2, 5, 1, 4, 3};
     struct kl_peer *peer = peers_of(6);
 
     (void)state;
     for (int r = 0; r < 6; r++) peer[r].process = process[r];
-    struct kl_rank_map rank_map = roster_of(peer, 6);
+    struct kl_rank_map rank_map = rank_map_of(peer, 6);
     assert_int_equal(rank_map.nprocesses, 3);
     for (int r = 0; r < 6; r++) assert_int_equal(rank_map.process[r], number[r]);
     for (int i = 0; i < 6; i++) assert_int_equal(rank_map.rank[i], by_process[i]);
-    for (int p = 0; p < 3; p++) assert_int_equal(kl_rank_map_leader(&rank_map, p), speaker[p]);
+    for (int p = 0; p < 3; p++) assert_int_equal(kl_rank_map_leader(&rank_map, p), leader[p]);
     for (int p = 0; p < 3; p++) assert_int_equal(kl_rank_map_members(&rank_map, p), members[p]);
     kl_rank_map_fini(&rank_map);
 }
@@ -65,7 +65,7 @@ static void hosts_count_ranks_and_machines_cores(void **state)
     peer[2].host = 8;
     peer[3].machine = 5;
     for (int r = 0; r < 4; r++) peer[r].cpus[0] = r < 3 ? 1u << r % 2 : 1u << 7;
-    struct kl_rank_map rank_map = roster_of(peer, 4);
+    struct kl_rank_map rank_map = rank_map_of(peer, 4);
     assert_int_equal(kl_rank_map_local_ranks(&rank_map, 0), 3);
     assert_int_equal(kl_rank_map_local_ranks(&rank_map, 2), 1);
     assert_int_equal(kl_rank_map_ranks_per_cpu(&rank_map, 0),
@@ -93,7 +93,7 @@ static void ranks_of_a_core_have_its_number(void **state)
     for (int r = 0; r < 6; r++) peer[r].cpus[0] = r % 2 ? 1u << 3 : 1u << 1;
     peer[3].machine = 5;
     peer[4].host = 8; /* emulated by the machine */
-    struct kl_rank_map rank_map = roster_of(peer, 6);
+    struct kl_rank_map rank_map = rank_map_of(peer, 6);
     assert_int_equal(kl_rank_map_cores(&rank_map, core), ncclSuccess);
     for (int r = 0; r < 6; r++) assert_int_equal(core[r], want[r]);
     kl_rank_map_fini(&rank_map);
@@ -156,7 +156,7 @@ static void random_jobs_follow_the_rules(void **state)
         }
         memcpy(expected, peer, (size_t)n * sizeof *peer);
         give(expected, n);
-        struct kl_rank_map rank_map = roster_of(peer, n);
+        struct kl_rank_map rank_map = rank_map_of(peer, n);
         check_job(&rank_map, expected);
         kl_rank_map_fini(&rank_map);
     }

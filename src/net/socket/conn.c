@@ -51,10 +51,10 @@ ncclResult_t kl_conn_attach(struct kl_conn *c, int i, int fd, enum kl_cipher cip
     return kl_out_init(&l->out);
 }
 
-/* A connection with a twin leaves the socket to it; the receiver is told that no more is sent. */
+/* A connection with an opposite leaves the socket to it; the receiver is told that no more is sent. */
 static void let_go(const struct kl_conn *c)
 {
-    c->twin->twin = NULL;
+    c->opposite->opposite = NULL;
     if (c->sends) shutdown(c->lane[0].fd, SHUT_WR);
     c->lane[0].fd = -1;
 }
@@ -72,7 +72,7 @@ void kl_conn_free(struct kl_conn *c)
     if (!c) return;
     kl_io_threads_stop(c->movers);
     kl_conn_request_free(c->attempt);
-    if (c->twin) let_go(c);
+    if (c->opposite) let_go(c);
     for (int i = 0; i <= c->shape.lanes; i++) free_lane(&c->lane[i]);
     if (c->epoll >= 0) close(c->epoll);
     if (c->sleeper.bell >= 0) close(c->sleeper.bell);
@@ -95,9 +95,9 @@ ncclResult_t kl_conn_fail(struct kl_conn *c, ncclResult_t code, const char *fmt,
     vsnprintf(c->why, sizeof c->why, fmt, ap);
     va_end(ap);
     c->failed = code;
-    if (c->twin && !c->twin->failed) {
-        c->twin->failed = code;
-        memcpy(c->twin->why, c->why, sizeof c->why);
+    if (c->opposite && !c->opposite->failed) {
+        c->opposite->failed = code;
+        memcpy(c->opposite->why, c->why, sizeof c->why);
     }
     return KL_FAIL(code, "%s", c->why);
 }

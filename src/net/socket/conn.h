@@ -57,11 +57,11 @@ struct kl_conn {
     struct kl_request *of;              /* request of the current message */
     struct kl_request_message *message; /* NULL: no receive of its tag has been posted yet */
 
-    bool both_ways;       /* the other direction of its single socket is, or was, free for a twin */
-    struct kl_conn *twin; /* the connection that uses it (duplex.h); NULL: none */
-    bool halved;          /* a twin has, or had, the unused half of the lane */
-    bool called_back;     /* sender: the receiver is about to send back; no more heads are read here */
-    uint32_t back;        /* id of that connection */
+    bool both_ways;           /* the other direction of its single socket is, or was, free for an opposite */
+    struct kl_conn *opposite; /* the connection that uses it (duplex.h); NULL: none */
+    bool halved;              /* an opposite has, or had, the unused half of the lane */
+    bool called_back;         /* sender: the receiver is about to send back; no more heads are read here */
+    uint32_t back;            /* id of that connection */
 
     struct kl_io_threads *movers; /* NULL: not running, for instance not needed yet */
     int epoll;                    /* for sleep_on; -1: not yet */

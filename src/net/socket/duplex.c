@@ -6,15 +6,15 @@
 
 #include <stdio.h>
 
-static ncclResult_t make(struct kl_conn *c, const struct kl_net_end *me, struct kl_conn **twin)
+static ncclResult_t make(struct kl_conn *c, const struct kl_net_end *me, struct kl_conn **opposite)
 {
     struct kl_conn *t;
 
     KL_TRY(kl_conn_create(!c->sends, me, (struct kl_socket_shape){.threads = 0, .lanes = 0}, &t));
     snprintf(t->where, sizeof t->where, "%s", c->where);
     t->both_ways = c->halved = t->halved = true;
-    t->twin = c;
-    c->twin = t;
+    t->opposite = c;
+    c->opposite = t;
     t->lane[0].fd = c->lane[0].fd;
     if (t->sends)
         kl_out_take(&t->lane[0].out, &c->lane[0].out);
@@ -22,7 +22,7 @@ static ncclResult_t make(struct kl_conn *c, const struct kl_net_end *me, struct 
         kl_in_take(&t->lane[0].in, &c->lane[0].in);
     KL_INFO(KL_NET, "NET/Socket : rank %d %s rank %d at %s, over the connection that goes the other way", t->rank,
             t->sends ? "sends to" : "receives from", t->peer, t->where);
-    *twin = t;
+    *opposite = t;
     return ncclSuccess;
 }
 

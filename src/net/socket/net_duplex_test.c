@@ -163,7 +163,7 @@ static void another_connection_is_refused(void **state)
 
 /* ---- errors and ends ---- */
 
-/* A refusal is sent through the twin, behind the twin's messages. */
+/* A refusal is sent through the opposite, behind the opposite's messages. */
 static void sizes_that_differ(void **state)
 {
     unsigned char data[100] = {0}, to[100];
@@ -182,7 +182,7 @@ static void sizes_that_differ(void **state)
         assert_int_equal(outcome_of(recv), ncclInvalidUsage);
         expect_in_error("which has posted 60");
         kl_error_adopt("");
-        void *more = post_recv(back ? b.there.recv : b.recv, to, 100, 0); /* the sender's twin reads the refusal */
+        void *more = post_recv(back ? b.there.recv : b.recv, to, 100, 0); /* the sender's opposite reads the refusal */
         assert_int_equal(outcome_of(more), ncclInvalidUsage);
         expect_in_error("has sent 100 bytes (tag 0)");
         expect_in_error("which has posted 60");

@@ -39,7 +39,7 @@ static void refuse(struct kl_conn *c)
 {
     const struct kl_request_message *m = c->message;
     const uint64_t sizes[] = {c->head.bytes, m->bytes};
-    struct kl_out *out = c->twin ? &c->twin->lane[0].out : c->halved ? NULL : &c->lane[0].out;
+    struct kl_out *out = c->opposite ? &c->opposite->lane[0].out : c->halved ? NULL : &c->lane[0].out;
 
     for (int i = 0; out && i < 2 && kl_out_has_room(out); i++) {
         kl_out_begin(out, KL_HEAD_TOO_LARGE, sizes[i], m->tag, NULL, 0);
@@ -70,14 +70,14 @@ static void leave(struct kl_conn *c)
     kl_fetch_sub_acq_rel(&r->left, 1);
 }
 
-/* Read the next message head; heads for a twin in between are passed on. */
+/* Read the next message head; heads for an opposite in between are passed on. */
 static enum kl_flow get_head(struct kl_conn *c)
 {
     while (!c->headed) {
         enum kl_flow flow = kl_in_head(&c->lane[0].in, &c->head);
         if (flow) return flow;
-        c->headed = c->head.kind != KL_HEAD_TOO_LARGE || !c->twin;
-        if (!c->headed) kl_conn_refused(c->twin, &c->head);
+        c->headed = c->head.kind != KL_HEAD_TOO_LARGE || !c->opposite;
+        if (!c->headed) kl_conn_refused(c->opposite, &c->head);
         if (c->failed) return KL_FLOW_BLOCKED;
     }
     return KL_FLOW_DONE;

@@ -10,7 +10,7 @@ ncclResult_t kl_receive_post(struct kl_conn *c, int n, const struct kl_net_recv 
 /** Receive data for posted requests. A failure is recorded in the connection. */
 void kl_receive_work(struct kl_conn *c);
 
-/** For the sender that is its twin: read the next head, even without a posted receive. */
+/** For the sender that is its opposite: read the next head, even without a posted receive. */
 enum kl_flow kl_receive_look(struct kl_conn *c);
 
 #endif

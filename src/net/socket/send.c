@@ -29,7 +29,7 @@ static enum kl_flow hear_alone(struct kl_conn *c)
  * large. */
 static enum kl_flow hear(struct kl_conn *c)
 {
-    if (c->twin) return kl_receive_look(c->twin);
+    if (c->opposite) return kl_receive_look(c->opposite);
     return c->halved ? KL_FLOW_BLOCKED : hear_alone(c);
 }
 

@@ -28,13 +28,13 @@ static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape
     struct kl_net_context *home = &c->common->net;
     const struct kl_net_handle *handle;
 
-    KL_TRY(kl_net_context_listen(home, c->device, &handle));
-    KL_TRY(kl_net_link_create(home->net, shape, false, &c->link));
-    c->link->number = c->number;
+    KL_TRY(kl_net_context_listen(home, c->route.device, &handle));
+    KL_TRY(kl_net_link_create(home->net, shape, false, &c->net.link));
+    c->net.link->number = c->number;
     card->net = *handle;
-    KL_TRY(kl_fifo_attach_rx(&c->rx, c->link->fifo, c->link->mapped, false));
+    KL_TRY(kl_fifo_attach_rx(&c->rx, c->net.link->fifo, c->net.link->mapped, false));
     c->rx.places = true;
-    c->link->long_steps = c->messages; /* steps of collectives fit into slots, with or without a wanted address */
+    c->net.link->long_steps = c->messages; /* steps of collectives fit into slots, with or without a wanted address */
     return ncclSuccess;
 }
 
@@ -44,9 +44,10 @@ static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape
 static struct kl_connector *like_opposite(const struct kl_connector *c)
 {
     struct kl_connector *o = c->opposite;
-    bool alike = o && o->transport == c->transport && o->device == c->device && o->planned == c->planned;
+    bool alike =
+        o && o->transport == c->transport && o->route.device == c->route.device && o->route.planned == c->route.planned;
 
-    return alike && !o->relayed && c->common->net.net->send_back ? o : NULL;
+    return alike && !o->route.relayed && c->common->net.net->send_back ? o : NULL;
 }
 
 /* Both directions are being connected, and the lower rank begins. Only for collectives, where both ranks need both: a message's
@@ -60,40 +61,40 @@ static ncclResult_t connect_link(struct kl_connector *c, const struct kl_address
 {
     const struct kl_net *net = c->common->net.net;
     const struct kl_connector *o = like_opposite(c);
-    struct kl_net_end me = end_of(c, c->deadline);
-    struct kl_net_link *l = c->link;
+    struct kl_net_end me = end_of(c, c->net.deadline);
+    struct kl_net_link *l = c->net.link;
 
     if (o && !l->connection) {
         if (peer_begins(c, o)) return ncclInProgress;
-        if (o->ready) KL_TRY(net->send_back(o->link->connection, &me, &l->connection));
+        if (o->ready) KL_TRY(net->send_back(o->net.link->connection, &me, &l->connection));
         if (l->connection) return ncclSuccess;
     }
     me.both_ways = o && !o->ready;
-    return net->connect(c->device, &me, &card->net, &l->connection);
+    return net->connect(c->route.device, &me, &card->net, &l->connection);
 }
 
 static ncclResult_t accept_link(struct kl_connector *c)
 {
     const struct kl_net_context *home = &c->common->net;
     const struct kl_connector *o = like_opposite(c);
-    const struct kl_net_end me = end_of(c, c->deadline);
-    ncclResult_t rc = home->net->accept(home->device[c->device].listener, &me, &c->link->connection);
+    const struct kl_net_end me = end_of(c, c->net.deadline);
+    ncclResult_t rc = home->net->accept(home->device[c->route.device].listener, &me, &c->net.link->connection);
 
     if (rc != ncclInProgress || !o || !o->ready) return rc;
-    return home->net->recv_back(o->link->connection, &me, &c->link->connection);
+    return home->net->recv_back(o->net.link->connection, &me, &c->net.link->connection);
 }
 
 static ncclResult_t net_connect(struct kl_connector *c, const struct kl_address_record *card, uint64_t deadline,
                                 struct kl_connect_reply *reply)
 {
     (void)reply;
-    if (c->relayed) return kl_relay_sender_connect(c, &kl_transport_shm, card, deadline);
-    if (!c->link) KL_TRY(kl_net_link_create(c->common->net.net, c->shape, true, &c->link));
-    c->link->number = c->number;
-    if (!c->deadline) c->deadline = deadline;
+    if (c->route.relayed) return kl_relay_sender_connect(c, &kl_transport_shm, card, deadline);
+    if (!c->net.link) KL_TRY(kl_net_link_create(c->common->net.net, c->shape, true, &c->net.link));
+    c->net.link->number = c->number;
+    if (!c->net.deadline) c->net.deadline = deadline;
     KL_TRY(connect_link(c, card));
-    KL_TRY(kl_net_link_opened(c->link));
-    KL_TRY(kl_fifo_attach_tx(&c->tx, c->link->fifo, c->link->mapped, true));
+    KL_TRY(kl_net_link_opened(c->net.link));
+    KL_TRY(kl_fifo_attach_tx(&c->tx, c->net.link->fifo, c->net.link->mapped, true));
     c->tx.zcopy_all = true;
     return ncclSuccess;
 }
@@ -101,16 +102,16 @@ static ncclResult_t net_connect(struct kl_connector *c, const struct kl_address_
 static ncclResult_t net_settle(struct kl_connector *c, uint64_t deadline, const struct kl_connect_reply *reply)
 {
     (void)reply;
-    if (!c->deadline) c->deadline = deadline;
+    if (!c->net.deadline) c->net.deadline = deadline;
     KL_TRY(accept_link(c));
-    return kl_net_link_opened(c->link);
+    return kl_net_link_opened(c->net.link);
 }
 
 static enum kl_progress net_progress(struct kl_connector *c, ncclResult_t *rc)
 {
-    struct kl_net_link *l = c->link;
+    struct kl_net_link *l = c->net.link;
 
-    if (c->handover) return kl_relay_sender_progress(c);
+    if (c->net.handover) return kl_relay_sender_progress(c);
     int quiet = kl_error_quiet(1);
     enum kl_progress got = c->sends ? kl_net_outgoing_progress(l, rc) : kl_net_incoming_progress(l, &c->rx, rc);
     kl_error_quiet(quiet);
@@ -120,7 +121,7 @@ static enum kl_progress net_progress(struct kl_connector *c, ncclResult_t *rc)
 
 static bool net_sleep_on(struct kl_connector *c)
 {
-    const struct kl_net_link *l = c->link;
+    const struct kl_net_link *l = c->net.link;
     int fd = -1, quiet;
 
     if (!l || l->cancelled || l->left || l->loss) return false; /* handed over: the relay reports in memory */
@@ -132,18 +133,18 @@ static bool net_sleep_on(struct kl_connector *c)
 
 static void net_revoke(struct kl_connector *c)
 {
-    kl_net_link_cancel(c->link); /* steps that were handed over are in no users' memory */
+    kl_net_link_cancel(c->net.link); /* steps that were handed over are in no users' memory */
 }
 
 static const char *net_loss(const struct kl_connector *c)
 {
-    return c->link ? c->link->loss : NULL;
+    return c->net.link ? c->net.link->loss : NULL;
 }
 
 static void net_free(struct kl_connector *c)
 {
-    kl_net_link_free(c->link, c->sends);
-    if (c->handover) kl_relay_sender_free(c);
+    kl_net_link_free(c->net.link, c->sends);
+    if (c->net.handover) kl_relay_sender_free(c);
 }
 
 const struct kl_transport kl_transport_net = {

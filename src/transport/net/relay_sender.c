@@ -50,11 +50,11 @@ static ncclResult_t get_wakeup_fd(struct kl_connector *c, struct kl_relay_sender
     struct kl_net_context *home = &c->common->net;
     int fd;
 
-    h->bell = find_wakeup_fd(home, c->proxy);
+    h->bell = find_wakeup_fd(home, c->route.proxy);
     if (h->bell >= 0) return ncclSuccess;
     if (!h->request) KL_TRY(kl_fdshare_request(&h->card.bell, deadline, &h->request));
     KL_TRY(kl_fdshare_poll(h->request, &fd));
-    KL_TRY(keep_wakeup_fd(home, c->proxy, fd));
+    KL_TRY(keep_wakeup_fd(home, c->route.proxy, fd));
     h->bell = fd;
     return ncclSuccess;
 }
@@ -68,18 +68,18 @@ static ncclResult_t ask(struct kl_connector *c, const struct kl_address_record *
 
     if (!h) return KL_NOMEM("a connection through another rank");
     *h = (struct kl_relay_sender){.number = home->relay_connections++ % KL_RELAY_CONNECTIONS, .bell = -1};
-    c->handover = h;
+    c->net.handover = h;
     const struct kl_relay_request ask = {
         .version = KL_RELAY_VERSION,
         .handover = h->number,
         .receiver = c->peer,
-        .device = c->device,
+        .device = c->route.device,
         .number = c->number,
         .messages = c->messages,
         .shape = *c->shape,
         .handle = card->net,
     };
-    return kl_bootstrap_post(home->bootstrap, c->proxy, KL_TAG_RELAY_REQUEST, &ask, sizeof ask);
+    return kl_bootstrap_post(home->bootstrap, c->route.proxy, KL_TAG_RELAY_REQUEST, &ask, sizeof ask);
 }
 
 static ncclResult_t await_connect_info(struct kl_connector *c, struct kl_relay_sender *h, uint64_t deadline)
@@ -87,12 +87,12 @@ static ncclResult_t await_connect_info(struct kl_connector *c, struct kl_relay_s
     bool here;
 
     if (h->carded) return ncclSuccess;
-    KL_TRY(kl_bootstrap_poll(c->common->net.bootstrap, c->proxy, KL_TAG_RELAY_CONNECT_INFO | h->number, &h->card,
+    KL_TRY(kl_bootstrap_poll(c->common->net.bootstrap, c->route.proxy, KL_TAG_RELAY_CONNECT_INFO | h->number, &h->card,
                              sizeof h->card, &here));
     h->carded = here;
     if (here) return ncclSuccess;
     if (!kl_deadline_passed(deadline)) return ncclInProgress;
-    return KL_FAIL(ncclRemoteError, "rank %d has not answered in time that it sends for rank %d (PXN)", c->proxy,
+    return KL_FAIL(ncclRemoteError, "rank %d has not answered in time that it sends for rank %d (PXN)", c->route.proxy,
                    c->common->net.rank);
 }
 
@@ -103,7 +103,7 @@ static ncclResult_t name_relay_in_error(const struct kl_connector *c, ncclResult
 
     if (rc == ncclInProgress) return rc;
     snprintf(text, sizeof text, "%s", kl_error_text());
-    return KL_FAIL(rc, "rank %d, which sends for rank %d (PXN), cannot be reached: %.900s", c->proxy,
+    return KL_FAIL(rc, "rank %d, which sends for rank %d (PXN), cannot be reached: %.900s", c->route.proxy,
                    c->common->net.rank, text);
 }
 
@@ -112,16 +112,16 @@ ncclResult_t kl_relay_sender_connect(struct kl_connector *c, const struct kl_tra
 {
     struct kl_connect_reply answer = {.pool_bytes = 0};
 
-    if (!c->deadline) c->deadline = deadline;
-    if (!c->handover) KL_TRY(ask(c, card));
-    KL_TRY(await_connect_info(c, c->handover, c->deadline));
-    c->handover->local = local;
-    ncclResult_t rc = get_wakeup_fd(c, c->handover, c->deadline);
-    if (!rc) rc = local->connect(c, &c->handover->card.card, c->deadline, &answer);
+    if (!c->net.deadline) c->net.deadline = deadline;
+    if (!c->net.handover) KL_TRY(ask(c, card));
+    KL_TRY(await_connect_info(c, c->net.handover, c->net.deadline));
+    c->net.handover->local = local;
+    ncclResult_t rc = get_wakeup_fd(c, c->net.handover, c->net.deadline);
+    if (!rc) rc = local->connect(c, &c->net.handover->card.card, c->net.deadline, &answer);
     if (rc) return name_relay_in_error(c, rc);
     c->tx.zcopy_all = true; /* else an operation could end while this process still has to pass on its data */
-    return kl_bootstrap_post(c->common->net.bootstrap, c->proxy, KL_TAG_RELAY_ANSWER | c->handover->number, &answer,
-                             sizeof answer);
+    return kl_bootstrap_post(c->common->net.bootstrap, c->route.proxy, KL_TAG_RELAY_ANSWER | c->net.handover->number,
+                             &answer, sizeof answer);
 }
 
 /* ---- moving ---- */
@@ -129,22 +129,22 @@ ncclResult_t kl_relay_sender_connect(struct kl_connector *c, const struct kl_tra
 static void ring(const struct kl_connector *c)
 {
     if (kl_swap_acq_rel(&c->tx.fifo->asleep, 0u))
-        kl_wakeup_signal(c->handover->bell); /* pairs with the relay's sleep */
+        kl_wakeup_signal(c->net.handover->bell); /* pairs with the relay's sleep */
 }
 
 enum kl_progress kl_relay_sender_progress(struct kl_connector *c)
 {
-    struct kl_proxy *helped = c->proxy_here ? c->common->net.proxy : NULL;
+    struct kl_proxy *helped = c->route.proxy_here ? c->common->net.proxy : NULL;
     enum kl_progress got = helped ? kl_proxy_help(helped) : KL_DONE;
 
-    if (got == KL_DONE && c->handover->told != c->tx.step) ring(c);
-    if (got == KL_DONE) c->handover->told = c->tx.step;
+    if (got == KL_DONE && c->net.handover->told != c->tx.step) ring(c);
+    if (got == KL_DONE) c->net.handover->told = c->tx.step;
     return got == KL_MOVED ? got : KL_STALLED;
 }
 
 void kl_relay_sender_free(struct kl_connector *c)
 {
-    struct kl_relay_sender *h = c->handover;
+    struct kl_relay_sender *h = c->net.handover;
 
     if (c->tx.fifo) {
         kl_fifo_leave_tx(&c->tx);

@@ -106,7 +106,7 @@ static ncclResult_t p2p_setup(struct kl_connector *connector, const struct kl_fi
 
     if (!block) return KL_NOMEM("a connection");
     offer(block);
-    connector->block = block;
+    connector->p2p.block = block;
     card->number = block->number;
     card->bytes = block->bytes;
     return kl_fifo_attach_rx(&connector->rx, &block->fifo, block->fifo_bytes, true);
@@ -125,22 +125,22 @@ static ncclResult_t p2p_connect(struct kl_connector *connector, const struct kl_
         return rc;
     }
     if (connector->zcopy_from) connector->tx.zcopy_from = connector->zcopy_from;
-    connector->block = block;
+    connector->p2p.block = block;
     return ncclSuccess;
 }
 
 static ncclResult_t p2p_settle(struct kl_connector *connector, uint64_t deadline, const struct kl_connect_reply *reply)
 {
     (void)deadline, (void)reply;
-    withdraw(connector->block->number);
+    withdraw(connector->p2p.block->number);
     return ncclSuccess;
 }
 
 static void p2p_free(struct kl_connector *connector)
 {
-    if (!connector->block) return;
-    if (!connector->sends) withdraw(connector->block->number); /* nothing to do if settled */
-    leave(connector->block);
+    if (!connector->p2p.block) return;
+    if (!connector->sends) withdraw(connector->p2p.block->number); /* nothing to do if settled */
+    leave(connector->p2p.block);
 }
 
 const struct kl_transport kl_transport_p2p = {

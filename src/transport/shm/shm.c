@@ -25,8 +25,8 @@ static enum kl_refusal shm_refuses(const struct kl_pair_facts *facts)
 static ncclResult_t place(struct kl_connector *c, size_t bytes, size_t *offset)
 {
     *offset = 0;
-    return c->messages ? kl_shm_slab_take(&c->common->home, bytes, &c->region, offset)
-                       : kl_shm_region_create(bytes, &c->region);
+    return c->messages ? kl_shm_slab_take(&c->common->home, bytes, &c->shm.region, offset)
+                       : kl_shm_region_create(bytes, &c->shm.region);
 }
 
 static ncclResult_t shm_setup(struct kl_connector *c, const struct kl_fifo_shape *shape, struct kl_address_record *card)
@@ -34,10 +34,10 @@ static ncclResult_t shm_setup(struct kl_connector *c, const struct kl_fifo_shape
     size_t bytes = kl_fifo_size(shape), offset;
 
     KL_TRY(place(c, bytes, &offset));
-    struct kl_fifo *fifo = (void *)((unsigned char *)kl_shm_region_base(c->region) + offset);
+    struct kl_fifo *fifo = (void *)((unsigned char *)kl_shm_region_base(c->shm.region) + offset);
     kl_fifo_init(fifo, shape);
-    card->ticket = *kl_shm_region_export_handle(c->region);
-    card->bytes = kl_shm_region_bytes(c->region);
+    card->ticket = *kl_shm_region_export_handle(c->shm.region);
+    card->bytes = kl_shm_region_bytes(c->shm.region);
     card->offset = offset;
     return kl_fifo_attach_rx(&c->rx, fifo, bytes, false);
 }
@@ -46,18 +46,18 @@ static ncclResult_t shm_setup(struct kl_connector *c, const struct kl_fifo_shape
 static ncclResult_t map_pool(struct kl_connector *c, uint64_t deadline, const struct kl_connect_reply *reply)
 {
     int quiet = kl_error_quiet(1);
-    ncclResult_t rc = kl_fdmap_get(&reply->pool, reply->pool_bytes, deadline, &c->request, &c->pool_map);
+    ncclResult_t rc = kl_fdmap_get(&reply->pool, reply->pool_bytes, deadline, &c->shm.request, &c->shm.pool_map);
 
     kl_error_quiet(quiet);
     if (rc) return rc == ncclRemoteError ? ncclSuccess : rc;
-    kl_fifo_use_pool(&c->rx, kl_fdmap_base(c->pool_map), kl_fdmap_bytes(c->pool_map));
+    kl_fifo_use_pool(&c->rx, kl_fdmap_base(c->shm.pool_map), kl_fdmap_bytes(c->shm.pool_map));
     return ncclSuccess;
 }
 
 static ncclResult_t shm_settle(struct kl_connector *c, uint64_t deadline, const struct kl_connect_reply *reply)
 {
-    if (!c->settled) kl_shm_region_settle(c->region);
-    c->settled = true;
+    if (!c->shm.settled) kl_shm_region_settle(c->shm.region);
+    c->shm.settled = true;
     return reply->pool_bytes ? map_pool(c, deadline, reply) : ncclSuccess;
 }
 
@@ -85,18 +85,18 @@ static ncclResult_t use_pool(struct kl_connector *c, struct kl_connect_reply *re
 
 static ncclResult_t attach(struct kl_connector *c, const struct kl_address_record *card)
 {
-    size_t bytes = kl_fdmap_bytes(c->map);
+    size_t bytes = kl_fdmap_bytes(c->shm.map);
 
     if (card->offset % KL_LINE || card->offset >= bytes)
         return KL_FAIL(ncclInternalError, "rank %d describes a fifo that lies outside of its memory", c->peer);
-    return kl_fifo_attach_tx(&c->tx, (void *)((unsigned char *)kl_fdmap_base(c->map) + card->offset),
+    return kl_fifo_attach_tx(&c->tx, (void *)((unsigned char *)kl_fdmap_base(c->shm.map) + card->offset),
                              bytes - card->offset, false);
 }
 
 static ncclResult_t shm_connect(struct kl_connector *c, const struct kl_address_record *card, uint64_t deadline,
                                 struct kl_connect_reply *reply)
 {
-    KL_TRY(kl_fdmap_get(&card->ticket, card->bytes, deadline, &c->request, &c->map));
+    KL_TRY(kl_fdmap_get(&card->ticket, card->bytes, deadline, &c->shm.request, &c->shm.map));
     KL_TRY(attach(c, card));
     return use_pool(c, reply);
 }
@@ -106,10 +106,10 @@ static ncclResult_t shm_connect(struct kl_connector *c, const struct kl_address_
 static void shm_free(struct kl_connector *c)
 {
     if (c->tx.pool) kl_pool_forget(c->tx.pool, &c->tx);
-    kl_fdshare_request_free(c->request);
-    if (c->map) kl_fdmap_put(c->map);
-    if (c->pool_map) kl_fdmap_put(c->pool_map);
-    if (c->region) kl_shm_region_release(c->region, c->settled);
+    kl_fdshare_request_free(c->shm.request);
+    if (c->shm.map) kl_fdmap_put(c->shm.map);
+    if (c->shm.pool_map) kl_fdmap_put(c->shm.pool_map);
+    if (c->shm.region) kl_shm_region_release(c->shm.region, c->shm.settled);
 }
 
 const struct kl_transport kl_transport_shm = {
