@@ -16,7 +16,7 @@ PLACES = {2: "--np 2 --hosts 2 -b 40 -e 300K -f 87", 3: "--np 3 --hosts 3 -b 600
 NETS = {
     "Socket": {"NCCL_NET": "Socket"},
     "IB": {"NCCL_IBVERBS_LIB": BUILD + "/lib/kolo/verbs/libibverbs.so.1"},
-    **{f"ExampleTCP v{version}": {"NCCL_NET_PLUGIN": f"{BUILD}/plugins/libnccl-net-example{version}.so"} for version in range(6, 13)},
+    **{f"ExampleTCP v{version}": {"NCCL_NET_PLUGIN": f"{BUILD}/plugins/libnccl-net-example{version}.so"} for version in tool.ends(range(6, 13))},
 }
 
 

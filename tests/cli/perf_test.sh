@@ -61,6 +61,10 @@ fine() {
 export KOLO_RANK=0 KOLO_SIZE=1
 for layout in "-t 4" "-g 4 -p 1" "-t 2 -g 2" "-t 2 -g 2 -p 1 -I" "-t 4 --inline" "-t 4 -T 100"; do
     for collective in all_reduce all_gather reduce_scatter broadcast reduce gather scatter hypercube barrier; do
+        case "${1-}:$layout:$collective" in
+        address*:all_reduce | address*":-t 2 -g 2:"*) ;;
+        address*) continue ;; # AddressSanitizer sees each layout and each collective once
+        esac
         # shellcheck disable=SC2086 # words
         small 0 $collective -b 4K -e 4K $layout
         says out "#  Rank  3 "

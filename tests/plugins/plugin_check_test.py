@@ -18,11 +18,6 @@ FAULTS = {1: "isend", 2: "cycles", 3: "speed", 4: "connecting", 5: "handle", 6: 
 SLOW = {10} if tool.SANITIZE else set()
 
 
-def seen(versions):
-    """All versions of an interface, or the oldest and the newest with a sanitizer: net_plugin_test goes through all adapters there."""
-    return (versions[0], versions[-1]) if tool.SANITIZE else versions
-
-
 def plugin(name):
     return os.path.join(PLUGINS, f"libnccl-{name}.so")
 
@@ -41,7 +36,7 @@ class Checks(unittest.TestCase):
         return [n for n, verdict in found.items() if verdict == "fails"]
 
     def test_net_plugins_of_every_version_pass(self):
-        for version in seen(range(6, 13)):
+        for version in tool.ends(range(6, 13)):
             with self.subTest(version=version):
                 found = self.verdicts(plugin(f"net-example{version}"))
                 self.assertEqual(self.failed(found), [], self.answer)
@@ -50,7 +45,7 @@ class Checks(unittest.TestCase):
 
     def test_other_plugins_of_every_version_pass(self):
         for kind, check, versions in (("tuner", 18, range(2, 7)), ("profiler", 19, range(1, 8)), ("env", 20, (1, 2))):
-            for version in seen(versions):
+            for version in tool.ends(versions):
                 with self.subTest(kind=kind, version=version):
                     found = self.verdicts(plugin(f"{kind}-example{version}"), EXAMPLE_ENV_FILE="/dev/null")
                     self.assertEqual(self.failed(found), [], self.answer)

@@ -18,6 +18,12 @@ sources() { # sources PATTERN...: files of the project by name
     done | sort
 }
 
+at_a_time() { # at_a_time N COMMAND...: the command with N lines of the input as arguments, one such process per CPU
+    n=$1
+    shift
+    xargs -P "$(nproc)" -n "$n" "$@"
+}
+
 compile_alone() { # compile_alone HEADER COMPILER ARGUMENT...
     header=$1
     shift
@@ -28,9 +34,9 @@ compile_alone() { # compile_alone HEADER COMPILER ARGUMENT...
 case ${1-} in
 format)
     clang_format=$(tools/dev/clang.sh clang-format)
-    found=$(sources '*.c' '*.h' '*.cc' '*.hpp' '*.cu' '*.cuh' | grep -v '^compat/.*\.cu$' | xargs "$clang_format" --dry-run -Werror 2>&1) && exit 0
+    found=$(sources '*.c' '*.h' '*.cc' '*.hpp' '*.cu' '*.cuh' | grep -v '^compat/.*\.cu$' | at_a_time 100 "$clang_format" --dry-run -Werror 2>&1) && exit 0
     echo "not as ./dev fmt would have it:"
-    printf '%s\n' "$found" | sed -n 's/^\([^ ]*\):[0-9]*:[0-9]*: error.*/\1/p; /^xargs/p' | uniq
+    printf '%s\n' "$found" | sed -n 's/^\([^ ]*\):[0-9]*:[0-9]*: error.*/\1/p; /^xargs/p' | sort -u
     exit 1
     ;;
 clang)
@@ -49,7 +55,13 @@ headers)
             compile_alone "$header" "$compiler" -x c++ -std=c++17 -pedantic || bad=1
         done
     done
-    for header in $(find src -name '*.h'); do
+    find src -name '*.h' | sort | at_a_time 20 tools/dev/lint.sh headers_alone || bad=1
+    exit $bad
+    ;;
+headers_alone) # headers_alone HEADER...: these of src/
+    bad=0
+    shift
+    for header; do
         compile_alone "${header#src/}" gcc -x c -std=c17 -D_GNU_SOURCE || bad=1
     done
     exit $bad
@@ -64,11 +76,12 @@ circles | static)
     python3 "tools/dev/$1.py" build/release
     ;;
 license)
-    bad=0
-    for file in dev .ci/run .clang-format .clang-tidy cmake/* $(sources '*.c' '*.h' '*.cc' '*.hpp' '*.cu' '*.py' '*.sh'); do
-        head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2\.0' || { echo "$file: no SPDX line at the top" && bad=1; }
-    done
-    exit $bad
+    # shellcheck disable=SC2046 # names without spaces
+    awk '
+        FNR <= 2 && /SPDX-License-Identifier: Apache-2\.0/ { good[FILENAME] = 1 }
+        FNR == 2 { nextfile }
+        END { for (i = 1; i < ARGC; i++) if (!(ARGV[i] in good)) { print ARGV[i] ": no SPDX line at the top"; bad = 1 }; exit bad }
+    ' dev .ci/run .clang-format .clang-tidy cmake/* $(sources '*.c' '*.h' '*.cc' '*.hpp' '*.cu' '*.py' '*.sh')
     ;;
 scripts)
     bad=0
