@@ -77,6 +77,15 @@ class Checks(unittest.TestCase):
             with self.subTest(fault=fault):
                 self.assertEqual(self.failed(self.verdicts(plugin("collnet-faulty"), FAULTY_COLLNET=fault)), [17], self.answer)
 
+    def test_one_sided_operations(self):
+        for name in ("rma-example13", "rma-example14", "rma-example15", "gin-example13"):
+            with self.subTest(name=name):
+                found = self.verdicts(plugin(name))
+                self.assertEqual((self.failed(found), found[21]), ([], "ok"), self.answer)
+        for fault in ("part", "before", "null", "full", "twice", "connect", "query"):
+            with self.subTest(fault=fault):
+                self.assertEqual(self.failed(self.verdicts(plugin("rma-faulty"), FAULTY_RMA=fault)), [21], self.answer)
+
     def test_faults_of_other_kinds(self):
         for check in range(17, 22):
             with self.subTest(check=check):

@@ -54,7 +54,9 @@ const struct kl_check kl_checks[KL_CHECKS] = {
      kl_check_profiler},
     {20, "env", "getEnv returns NULL for an unset variable, and a text that stays until the next call with its name.",
      kl_check_env},
-    {21, "rma", "The table of one-sided operations has every function that is always needed.", kl_check_rma},
+    {21, "rma",
+     "A signal comes when its data, and those before it, are there; each put gives a request, however many are outstanding.",
+     kl_check_rma},
 };
 
 /* ---- processes ---- */

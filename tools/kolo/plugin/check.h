@@ -10,6 +10,7 @@
  *     net_limits.c   leaks, memory, threads, a peer that dies
  *     collnet.c      two members of a network that reduces
  *     others.c       tuners, profilers, environment plugins
+ *     rma.c          two members that write into each other's memory
  *
  * A check fails with the measured figure; the contract's sentence stands in the table.
  */

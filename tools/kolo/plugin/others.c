@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** others.c - checks 18 to 21: tuners, profilers, environment plugins, one-sided operations. */
+/** others.c - checks 18 to 20: tuners, profilers, environment plugins. */
 #include "tools/kolo/plugin/check.h"
 
 #include "graph/tuning.h"
@@ -45,16 +45,6 @@ static bool has_all(const void *table, int from, int to, struct kl_check_result 
         if (!fn) return kl_check_fails(r, "the function at byte %d of the table is NULL", at);
     }
     return true;
-}
-
-/* ---- 21: a table whose calls need several ranks ---- */
-
-void kl_check_rma(const char *file, struct kl_check_result *r)
-{
-    int version;
-    const void *table = table_of(file, "ncclRmaPlugin_v", 15, 13, &version, r);
-
-    if (table && has_all(table, 8, 112, r)) kl_check_notes(r, "v%d", version);
 }
 
 /* ---- 18: tuner ---- */
