@@ -3,6 +3,8 @@
 #define NET_SYMBOL_OF(version) example
 #include "examples/plugins/net/tcp.c" /* NOLINT(bugprone-suspicious-include): the example, with other functions */
 
+#include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +20,13 @@ static int has(const char *name)
     return !strcmp(fault, name);
 }
 
+static int contexts, forked;
+
+static void note_fork(void)
+{
+    forked = 1;
+}
+
 /* ---- devices ---- */
 
 static int faulty_init(NET_INIT_ARGS)
@@ -28,6 +37,8 @@ static int faulty_init(NET_INIT_ARGS)
     if (has("environment")) setenv("NCCL_PROTO", "LL", 1);
     if (has("remains") && open("/dev/null", O_RDONLY) < 0) return NET_SYSTEM;
     if (has("handler")) signal(SIGUSR2, SIG_IGN);
+    contexts++;
+    if (has("fork")) pthread_atfork(NULL, note_fork, NULL);
     return init(context, comm, config, log, profile);
 }
 
@@ -53,24 +64,67 @@ static int faulty_properties(int device, struct net_properties *p)
 
 /* ---- connections ---- */
 
-static int connects; /* since the last listen */
+static int connects, accepted; /* since the last listen */
+static int finalized;
+static _Thread_local int connected; /* by this thread */
 
 static int faulty_listen(void *context, int device, void *handle, void **listener)
 {
     if (has("handle")) ((char *)handle)[128] = 1;
-    connects = 0;
+    connects = accepted = 0;
     return listen_on(context, device, handle, listener);
 }
 
 static int faulty_connect(void *context, int device, void *handle, void **comm, void **offload)
 {
+    static int polls;
+
     if (has("connecting") && !connects++) usleep(SLOW_US);
+    if (has("hesitant")) usleep(2000);
+    if (has("stuck"))
+        for (;;) usleep(SLOW_US);
+    if (has("contexts") && contexts >= 4) return NET_INTERNAL;
+    if (has("unused") && finalized) return NET_INTERNAL;
+    connected = 1;
+    if (has("polls") && !accepted) {
+        *comm = NULL;
+        return ++polls > 100000 ? NET_INTERNAL : NET_OK;
+    }
+    if (has("half_open")) {
+        const int rc = connect_to(context, device, handle, comm, offload);
+        struct pollfd refused = {.fd = rc ? -1 : ((struct comm *)*comm)->fd};
+        if (!rc && poll(&refused, 1, 1) && refused.revents & POLLERR) {
+            (void)close_comm(*comm);
+            *comm = NULL;
+        }
+        return NET_OK; /* "not yet", for ever */
+    }
     return connect_to(context, device, handle, comm, offload);
 }
+
+static int faulty_accept(void *listener, void **comm, void **offload)
+{
+    accepted = 1;
+    return accept_from(listener, comm, offload);
+}
+
+static int faulty_finalize(void *context)
+{
+    if (!connected) finalized = 1; /* it was not used */
+    contexts--;
+    return finalize(context);
+}
+
+static int registering;
 
 static int faulty_reg_mr(void *comm, void *data, size_t bytes, int memory, void **mr)
 {
     if (has("registration") && bytes == ODD_BYTES && (uintptr_t)data % 2) return NET_INTERNAL;
+    if (has("registering")) {
+        __atomic_store_n(&registering, 1, __ATOMIC_SEQ_CST);
+        usleep(200);
+        __atomic_store_n(&registering, 0, __ATOMIC_SEQ_CST);
+    }
     return reg_mr(comm, data, bytes, memory, mr);
 }
 
@@ -94,7 +148,13 @@ static void *volatile leaked; /* or the compiler would leave the allocation out 
 static int faulty_isend(void *comm, void *data, size_t bytes, int tag, void *mr, void *parent, void **request)
 {
     if (has("leaks")) memset(leaked = malloc(LEAK), 1, LEAK);
-    return hide(isend(comm, data, bytes, tag, mr, parent, request));
+    if (has("registering") && __atomic_load_n(&registering, __ATOMIC_SEQ_CST)) return NET_INTERNAL;
+    if (has("turns") && !connected) return NET_INTERNAL;
+    if (has("fork") && forked) return NET_INTERNAL;
+    if (has("large") && bytes > INT32_MAX) bytes = 1;
+    const int rc = isend(comm, data, bytes, tag, mr, parent, request);
+    if (has("stopped") && !*request && bytes > SMALL) usleep(SLOW_US); /* as if it waited for room */
+    return hide(rc);
 }
 
 /* The data of two receives that wait are exchanged. */
@@ -150,7 +210,7 @@ static int faulty_test(void *request, int *done, int *sizes)
         usleep(SLOW_US);
         waits = 0;
     }
-    return hide(rc);
+    return has("receives") && !before.comm->sends ? NET_OK : hide(rc);
 }
 
 __attribute__((constructor)) static void choose_fault(void)
@@ -163,6 +223,8 @@ __attribute__((constructor)) static void choose_fault(void)
     ncclNetPlugin_v12.properties = faulty_properties;
     ncclNetPlugin_v12.listen = faulty_listen;
     ncclNetPlugin_v12.connect = faulty_connect;
+    ncclNetPlugin_v12.accept = faulty_accept;
+    ncclNetPlugin_v12.finalize = faulty_finalize;
     ncclNetPlugin_v12.reg_mr = faulty_reg_mr;
     ncclNetPlugin_v12.isend = has("isend") ? NULL : faulty_isend;
     ncclNetPlugin_v12.irecv = faulty_irecv;

@@ -279,6 +279,8 @@ static int isend(void *comm, void *data, net_size bytes, int tag, void *mr, NET_
     struct comm *c = comm;
 
     (void)tag, (void)mr;
+    *request = NULL;
+    if ((uint64_t)bytes > INT32_MAX) return NET_USAGE; /* test reports an int */
     *request = queue(c, data, (uint64_t)bytes);
 #if NET_VERSION >= 10
     begin_event(*request, parent);

@@ -7,6 +7,7 @@
  *     trial.c        a pair of connections of a net plugin, and its messages
  *     net_life.c     tables, properties, connections, ends
  *     net_data.c     messages
+ *     net_peer.c     another process, which is stopped or killed
  *     net_limits.c   leaks, memory, threads, a peer that dies
  *     collnet.c      two members of a network that reduces
  *     others.c       tuners, profilers, environment plugins
