@@ -5,7 +5,8 @@
  *     cc -shared -fPIC -o libnccl-net-tcp.so tcp.c                 (-DNET_VERSION=6 ... for an older ABI)
  *     NCCL_NET_PLUGIN=./libnccl-net-tcp.so kolo run ...
  *
- * EXAMPLE_NET_ADDRESS is the IPv4 address of this host (127.0.0.1). A message is its size, 8 bytes, and its data. Nothing blocks:
+ * EXAMPLE_NET_DEVICES is the number of devices (1): ports of one card, whose path in sysfs is EXAMPLE_NET_PCI. They may be merged (v9 and
+ * later), which changes their speed in the topology only. EXAMPLE_NET_ADDRESS is the IPv4 address of this host (127.0.0.1). A message is its size, 8 bytes, and its data. Nothing blocks:
  * isend and irecv queue a request, and test moves the oldest one that is not done.
  */
 #ifndef _GNU_SOURCE
@@ -18,12 +19,13 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { REQUESTS = 32, SPEED_MBPS = 10000 };
+enum { REQUESTS = 32, SPEED_MBPS = 10000, MOST_DEVICES = 16 };
 
 struct request {
     struct comm *comm;
@@ -82,27 +84,62 @@ static int init(NET_INIT_ARGS)
     return NET_OK;
 }
 
+static struct device {
+    char name[64];
+    int n, member[8]; /* of a virtual one; 0: a physical one */
+} device_of[MOST_DEVICES];
+static int ndevices;
+
 static int devices(int *n)
 {
-    *n = 1;
+    const char *wanted = getenv("EXAMPLE_NET_DEVICES");
+    const int physical = wanted && atoi(wanted) > 0 && atoi(wanted) < MOST_DEVICES ? atoi(wanted) : 1;
+
+    for (; ndevices < physical; ndevices++) snprintf(device_of[ndevices].name, sizeof device_of->name, "tcp%d", ndevices);
+    *n = ndevices;
     return NET_OK;
 }
 
+#if NET_VERSION >= 9
+struct net_members {
+    int n, device[NET_VERSION >= 12 ? 8 : 4];
+};
+
+static int make_vdevice(int *device, void *members)
+{
+    const struct net_members *wanted = members;
+    struct device *d = &device_of[ndevices];
+    char name[sizeof d->name] = "";
+    size_t used = 0;
+
+    if (ndevices == MOST_DEVICES || wanted->n < 1 || getenv("EXAMPLE_NET_NO_MERGE")) return NET_USAGE;
+    d->n = wanted->n;
+    for (int i = 0; i < wanted->n && used < sizeof name; i++) {
+        d->member[i] = wanted->device[i];
+        used += (size_t)snprintf(name + used, sizeof name - used, "%s%s", i ? "+" : "", device_of[wanted->device[i]].name);
+    }
+    memcpy(d->name, name, sizeof name);
+    *device = ndevices++;
+    return NET_OK;
+}
+#endif
+
 static int properties(int device, struct net_properties *p)
 {
-    static char name[] = "tcp0";
+    const struct device *d = &device_of[device];
 
-    (void)device;
-    p->name = name;
+    p->name = (char *)(uintptr_t)d->name;
+    p->pci_path = getenv("EXAMPLE_NET_PCI");
     p->guid = 1;
     p->memory = NET_HOST_MEMORY;
-    p->speed_mbps = SPEED_MBPS;
-    p->port = 1;
+    p->speed_mbps = SPEED_MBPS * (d->n ? d->n : 1);
+    p->port = 1 + (d->n ? d->member[0] : device);
     p->max_comms = 65536;
     p->max_recvs = 1;
 #if NET_VERSION >= 9
-    p->members.n = 1;
+    p->members.n = d->n ? d->n : 1;
     p->members.device[0] = device;
+    for (int i = 0; i < d->n; i++) p->members.device[i] = d->member[i];
     p->max_p2p_bytes = p->max_coll_bytes = (size_t)1 << 30;
 #endif
 #if NET_VERSION >= 11
@@ -361,6 +398,9 @@ const struct net_plugin NET_SYMBOL = {
     .close_send = close_comm,
     .close_recv = close_comm,
     .close_listen = close_listen,
+#if NET_VERSION >= 9
+    .make_vdevice = make_vdevice,
+#endif
 #if NET_VERSION >= 11
     .finalize = finalize,
 #endif
