@@ -127,7 +127,8 @@ static bool has_failed(void *ctx)
 
 static struct kl_net_rma_patience patience_of(struct ncclComm *comm)
 {
-    return (struct kl_net_rma_patience){.deadline = kl_deadline_in_ms((uint64_t)comm->config.bootstrap_timeout_s * 1000),
+    return (struct kl_net_rma_patience){.deadline =
+                                            kl_deadline_in_ms((uint64_t)comm->config.bootstrap_timeout_s * 1000),
                                         .stop = has_failed,
                                         .ctx = comm};
 }
@@ -151,7 +152,9 @@ static ncclResult_t join_plugin(struct ncclComm *comm, const struct kl_net_rma_o
         return ncclSuccess;
     }
     kl_rma_far_leave(comm->rma);
-    if (!rc) KL_WARN("RMA/%s is not used, as rank %d could not connect; one-sided operations go over NET", offers[0].name, first);
+    if (!rc)
+        KL_WARN("RMA/%s is not used, as rank %d could not connect; one-sided operations go over NET", offers[0].name,
+                first);
     return rc;
 }
 

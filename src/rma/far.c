@@ -111,7 +111,8 @@ static struct kl_net_rma_put next_put(struct kl_rma *r, const struct kl_rma_op *
     }
     if (last) {
         p.counter_mr = r->far.signals_mr;
-        p.counter = ((uint64_t)op->counter * (uint64_t)r->config.nranks + (uint64_t)r->config.rank) * sizeof *r->signals;
+        p.counter =
+            ((uint64_t)op->counter * (uint64_t)r->config.nranks + (uint64_t)r->config.rank) * sizeof *r->signals;
     }
     return p;
 }

@@ -143,7 +143,7 @@ static ncclResult_t accept_peer(struct kl_rma *r, struct kl_rma_in *in, int peer
 
 /* ---- the duty ---- */
 
-/* The plugin counts what it receives by itself, so that nothing is known to have moved here. */
+/* The plugin counts arrivals by itself: nothing is known to have moved here. */
 static void progress_far(struct kl_rma *r)
 {
     const ncclResult_t rc = kl_rma_far_progress(r);

@@ -99,8 +99,8 @@ struct kl_rma_op {
     size_t done;      /* bytes that were copied, or passed to the net */
     char *to;
     void *request[2];
-    int piece[2];   /* over the plugin: staging pieces of the requests */
-    bool signalled; /* over the plugin: the last part was passed to it */
+    int piece[2];      /* over the plugin: staging pieces of the requests */
+    bool signalled;    /* over the plugin: the last part was passed to it */
     size_t wire_bytes; /* 0: the header was passed to the net */
     unsigned char wire[sizeof(struct kl_rma_header) + KL_RMA_IN_HEADER];
 };

@@ -31,7 +31,7 @@ struct kl_rma_window {
     struct kl_rma_remote_part *far; /* by rank */
     struct kl_net_rma *enrolled;    /* the plugin's end that knows it as `mr`; NULL: none */
     void *mr;
-    _Atomic uint32_t users;         /* operations that put into it */
+    _Atomic uint32_t users; /* operations that put into it */
     struct kl_rma_window *next;
 };
 

@@ -44,8 +44,10 @@ static int faulty_init(NET_INIT_ARGS)
 
 static int faulty_devices(int *n)
 {
-    *n = !has("devices");
-    return NET_OK;
+    const int rc = devices(n);
+
+    if (has("devices")) *n = 0;
+    return rc;
 }
 
 static int faulty_properties(int device, struct net_properties *p)
@@ -162,13 +164,14 @@ static int faulty_irecv(void *comm, int n, void **data, size_t *bytes, int *tags
                         void **request)
 {
     struct comm *c = comm;
+    if (has("groups") && n > 1) tags[0] ^= tags[1], tags[1] ^= tags[0], tags[0] ^= tags[1];
     const int rc = irecv(comm, n, data, bytes, tags, mr, parents, request);
 
     if (has("order") && *request && c->newest - c->oldest == 2) {
         struct request *one = &c->request[c->oldest % REQUESTS], *other = *request;
-        char *first = one->data;
-        one->data = other->data;
-        other->data = first;
+        char *first = one->part[0].data;
+        one->part[0].data = other->part[0].data;
+        other->part[0].data = first;
     }
     return rc;
 }
@@ -186,24 +189,26 @@ static void share(char *data, size_t bytes)
 
 static void spoil(struct request *r)
 {
-    if (has("buffers") && r->size < r->posted) r->data[r->size] = 1;
-    if (has("threads")) share(r->data, r->size);
-    if (has("contents") && r->size) r->data[0] ^= 1;
+    const struct part *p = &r->part[0];
+
+    if (has("buffers") && p->size < p->posted) p->data[p->size] = 1;
+    if (has("threads")) share(p->data, p->size);
+    if (has("contents") && p->size) p->data[0] ^= 1;
 }
 
 static int faulty_test(void *request, int *done, int *sizes)
 {
     static int waits;
     struct request *r = request, before = *r;
-    int unwritten = 0;
+    int unwritten[RECVS] = {0};
 
     if (has("silent")) {
         *done = 0;
         return NET_OK;
     }
-    const int rc = test(request, done, has("sizes") ? &unwritten : sizes);
+    const int rc = test(request, done, has("sizes") ? unwritten : sizes);
 
-    before.size = r->size;
+    before.part[0].size = r->part[0].size;
     if (*done && !before.comm->sends) spoil(&before);
     waits = *done ? 0 : waits + 1;
     if (has("calls") && waits == PATIENT_TESTS) {

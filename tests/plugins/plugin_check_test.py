@@ -64,7 +64,7 @@ class Checks(unittest.TestCase):
                 self.assertEqual(self.failed(self.verdicts(plugin("net-faulty"), FAULTY_NET=fault)), [check], self.answer)
 
     def test_more_faults_of_a_check(self):
-        for check, fault in ((1, "data"), (2, "unused"), (3, "unstable"), (4, "hesitant"), (4, "contexts"), (5, "polls"), (6, "stopped"), (8, "large"),
+        for check, fault in ((1, "data"), (2, "unused"), (3, "unstable"), (4, "hesitant"), (4, "contexts"), (5, "polls"), (6, "stopped"), (7, "groups"), (8, "large"),
                              (13, "registering"), (13, "turns"), (14, "receives"), (14, "half_open"), (15, "fork"), (16, "handler")):
             with self.subTest(fault=fault):
                 self.assertEqual(self.failed(self.verdicts(plugin("net-faulty"), FAULTY_NET=fault)), [check], self.answer)

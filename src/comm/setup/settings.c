@@ -20,20 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct kl_param_set *const kl_comm_param_sets[] = {&kl_log_param_set,
-                                                         &kl_bootstrap_param_set,
-                                                         &kl_comm_param_set,
-                                                         &kl_device_param_set,
-                                                         &kl_net_param_set,
-                                                         &kl_verbs_param_set,
-                                                         &kl_tuner_param_set,
-                                                         &kl_profiler_param_set,
-                                                         &kl_net_plugin_param_set,
-                                                         &kl_net_rma_param_set,
-                                                         &kl_topo_param_set,
-                                                         &kl_graph_param_set,
-                                                         &kl_inject_param_set,
-                                                         NULL};
+const struct kl_param_set *const kl_comm_param_sets[] = {&kl_log_param_set,        &kl_bootstrap_param_set,
+                                                         &kl_comm_param_set,       &kl_device_param_set,
+                                                         &kl_net_param_set,        &kl_verbs_param_set,
+                                                         &kl_tuner_param_set,      &kl_profiler_param_set,
+                                                         &kl_net_plugin_param_set, &kl_net_rma_param_set,
+                                                         &kl_topo_param_set,       &kl_graph_param_set,
+                                                         &kl_inject_param_set,     NULL};
 
 /* ---- the settings of this rank ---- */
 

@@ -137,7 +137,8 @@ static const char *path_at(const unsigned char *p)
 }
 
 /* Those of a virtual device. A physical one has itself, or none. */
-static void read_members(const struct kl_net_library *l, int device, const unsigned char *p, struct kl_net_properties *q)
+static void read_members(const struct kl_net_library *l, int device, const unsigned char *p,
+                         struct kl_net_properties *q)
 {
     const struct kl_net_abi_layout *at = &l->adapter->layout;
     const int n = int_at(p, at->members, 0);
@@ -242,13 +243,13 @@ static ncclResult_t make_virtual(struct kl_net_library *l, const int *member, in
     *device = -1;
     const int rc = ((call *)l->table->make_vdevice)(device, &wanted);
     if (rc) {
-        KL_INFO(KL_INIT | KL_NET, "NET/%s: makeVDevice of %d devices from %s on returned %d: they stay apart", l->name, n,
-                l->device[member[0]].name, rc);
+        KL_INFO(KL_INIT | KL_NET, "NET/%s: makeVDevice of %d devices from %s on returned %d: they stay apart", l->name,
+                n, l->device[member[0]].name, rc);
         return ncclInvalidUsage;
     }
     if (*device == l->ndevices && *device < KL_NET_PLUGIN_DEVICES && describe(l, *device)) return ncclSuccess;
-    KL_INFO(KL_INIT | KL_NET, "NET/%s: makeVDevice gave device %d, which is not the next one (%d), or cannot be used", l->name,
-            *device, l->ndevices);
+    KL_INFO(KL_INIT | KL_NET, "NET/%s: makeVDevice gave device %d, which is not the next one (%d), or cannot be used",
+            l->name, *device, l->ndevices);
     return ncclInvalidUsage;
 }
 
@@ -261,8 +262,8 @@ ncclResult_t kl_net_library_merge(struct kl_net_library *l, const int *member, i
     l->device[*device].nmembers = n; /* whatever it says */
     memcpy(l->device[*device].member, member, (size_t)n * sizeof *member);
     l->ndevices++;
-    KL_INFO(KL_INIT | KL_NET, "NET/%s : [%d]%s %d Mb/s, merged of %d devices", l->name, *device, l->device[*device].name,
-            l->device[*device].speed_mbps, n);
+    KL_INFO(KL_INIT | KL_NET, "NET/%s : [%d]%s %d Mb/s, merged of %d devices", l->name, *device,
+            l->device[*device].name, l->device[*device].speed_mbps, n);
     return ncclSuccess;
 }
 

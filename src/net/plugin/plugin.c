@@ -157,7 +157,8 @@ static ncclResult_t find_device(int device)
     const int n = devices();
 
     if (device >= 0 && device < n) return ncclSuccess;
-    return KL_FAIL(ncclInvalidArgument, "there is no NET device %d of %s; there are %d", device, process.library.name, n);
+    return KL_FAIL(ncclInvalidArgument, "there is no NET device %d of %s; there are %d", device, process.library.name,
+                   n);
 }
 
 static ncclResult_t properties(int device, struct kl_net_properties *p)

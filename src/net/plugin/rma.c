@@ -118,8 +118,7 @@ static ncclResult_t make_call(struct call *c, struct kl_net_rma_patience patienc
 static ncclResult_t start_listening(struct kl_net_rma *e, struct kl_net_rma_offer *offer)
 {
     const struct kl_rma_library *l = e->library;
-    const ncclResult_t rc =
-        kl_rma_library_listen(l, e->context, e->device, offer->handle.bytes, &e->listener);
+    const ncclResult_t rc = kl_rma_library_listen(l, e->context, e->device, offer->handle.bytes, &e->listener);
 
     if (rc || !e->listener) return fail(e, "listen", rc, -1);
     snprintf(offer->name, sizeof offer->name, "%s", l->name);

@@ -12,9 +12,8 @@ struct params {
 };
 
 static const struct kl_param rows[] = {
-    KL_PARAM_STRING(
-        struct params, rma, "NCCL_RMA_PLUGIN", KL_OWN, "",
-        "plugin for one-sided operations, a name or file; \"none\": no plugin; without it, libnccl-rma.so"),
+    KL_PARAM_STRING(struct params, rma, "NCCL_RMA_PLUGIN", KL_OWN, "",
+                    "plugin for one-sided operations, a name or file; \"none\": no plugin; without it, libnccl-rma.so"),
     KL_PARAM_STRING(struct params, gin, "NCCL_GIN_PLUGIN", KL_OWN, "",
                     "where a plugin for one-sided operations is looked for next; without it, libnccl-gin.so"),
 };

@@ -167,7 +167,8 @@ static const struct kl_rma_adapter *find_symbol(struct kl_rma_library *l)
     KL_INFO(KL_INIT | KL_NET, "%s: looked for the symbols %s%d to %s%d and %s13, and found none", l->file, rma,
             KL_RMA_ABI_NEWEST, rma, KL_RMA_ABI_OLDEST, gin);
     if (dlsym(l->library, "ncclGinPlugin_v14"))
-        KL_INFO(KL_INIT | KL_NET, "%s: its ncclGinPlugin_v14 is of use to kernels of GPUs only: it has no iput", l->file);
+        KL_INFO(KL_INIT | KL_NET, "%s: its ncclGinPlugin_v14 is of use to kernels of GPUs only: it has no iput",
+                l->file);
     return NULL;
 }
 

@@ -24,7 +24,7 @@ _Static_assert(offsetof(struct kl_rma_abi_table, iput) == 104, "as measured");
 _Static_assert(offsetof(struct kl_rma_abi_table, finalize) == 160, "as measured");
 _Static_assert(sizeof(struct kl_rma_abi_table) == 168, "as measured");
 
-/** Flags of registered memory, and what a put does to a counter. */
+/** Flags of registered memory, and the operation of a put on its counter. */
 enum { KL_RMA_ABI_IN_ORDER = 1, KL_RMA_ABI_NEVER_RESET = 2, KL_RMA_ABI_ADD = 2 };
 
 struct kl_rma_adapter;

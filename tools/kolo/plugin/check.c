@@ -27,15 +27,21 @@ const struct kl_check kl_checks[KL_CHECKS] = {
      "Properties have a stable name, host memory, a speed, and limits in (0, 1 TiB], and no byte more than their "
      "version.",
      kl_check_properties},
-    {4, "connecting", "listen, connect and accept never block: a communicator that is not there yet is NULL; 20 ms at most, 1 ms for 99 of 100.",
+    {4, "connecting",
+     "listen, connect and accept never block: a communicator that is not there yet is NULL; 20 ms at most, 1 ms for 99 "
+     "of 100.",
      kl_check_connecting},
     {5, "handle",
      "A handle has 128 bytes, and is valid wherever it is copied; connect may be called as often as needed.",
      kl_check_handle},
     {6, "calls", "isend, irecv and test never block, also while the peer does nothing, or is stopped.", kl_check_calls},
-    {7, "order", "32 requests may be outstanding; messages of a tag match receives in their order.", kl_check_order},
+    {7, "order",
+     "32 requests may be outstanding; messages of a tag match receives in their order, and those of one "
+     "receive by their tags.",
+     kl_check_order},
     {8, "sizes",
-     "A receive may be larger than its message, up to 1 GiB; test writes the size of each when it is done, and not before; "
+     "A receive may be larger than its message, up to 1 GiB; test writes the size of each when it is done, and not "
+     "before; "
      "one of more than 2 GiB is refused.",
      kl_check_sizes},
     {9, "buffers", "Only bytes of the message are written; a sender's buffer may change once its request is done.",
@@ -45,25 +51,37 @@ const struct kl_check kl_checks[KL_CHECKS] = {
     {11, "closing", "Communicators may be closed in any order, also with requests outstanding.", kl_check_closing},
     {12, "memory", "Any host memory can be registered, any number of times; a NULL handle is passed back.",
      kl_check_memory},
-    {13, "threads", "Different communicators may be used by different threads at once, one by threads in turn, and memory registered meanwhile.", kl_check_threads},
+    {13, "threads",
+     "Different communicators may be used by different threads at once, one by threads in turn, and memory registered "
+     "meanwhile.",
+     kl_check_threads},
     {14, "errors",
      "A peer that dies is an error of each outstanding request, and of connect, in a bounded time; then close returns.",
      kl_check_errors},
-    {15, "environment", "A plugin leaves the environment of the process as it is, and goes on after a fork.", kl_check_environment},
+    {15, "environment", "A plugin leaves the environment of the process as it is, and goes on after a fork.",
+     kl_check_environment},
     {16, "remains", "After finalize no thread, signal handler or descriptor of the plugin remains.", kl_check_remains},
     {17, "collnet",
-     "All members connect, or connect ends; operations that reduceSupport names have the right results at each of them, in "
+     "All members connect, or connect ends; operations that reduceSupport names have the right results at each of "
+     "them, in "
      "their order.",
      kl_check_collnet},
-    {18, "tuner", "A tuner leaves cells of -1, and memory beyond the table, as they are, and some candidate; it answers for any function.", kl_check_tuner},
+    {18, "tuner",
+     "A tuner leaves cells of -1, and memory beyond the table, as they are, and some candidate; it answers for any "
+     "function.",
+     kl_check_tuner},
     {19, "profiler",
-     "A profiler takes events without parents, children of stopped parents, and of other processes, and more events than it "
+     "A profiler takes events without parents, children of stopped parents, and of other processes, and more events "
+     "than it "
      "keeps.",
      kl_check_profiler},
-    {20, "env", "getEnv returns NULL for an unset variable, and a text that stays until the next call with its name, in any thread.",
+    {20, "env",
+     "getEnv returns NULL for an unset variable, and a text that stays until the next call with its name, in any "
+     "thread.",
      kl_check_env},
     {21, "rma",
-     "A signal comes when its data, and those before it, are there; each put gives a request, however many are outstanding.",
+     "A signal comes when its data, and those before it, are there; each put gives a request, however many are "
+     "outstanding.",
      kl_check_rma},
 };
 
@@ -94,7 +112,8 @@ static void write_stack(int signal)
 
     (void)signal;
     if (n < 1 || !dladdr(frame[0], &own)) return;
-    for (int i = 2; i < n && used < sizeof shared_result->stack; i++) { /* behind this function and the kernel's frame */
+    for (int i = 2; i < n && used < sizeof shared_result->stack;
+         i++) { /* behind this function and the kernel's frame */
         Dl_info in;
         if (!dladdr(frame[i], &in)) continue;
         if (in.dli_fbase == own.dli_fbase) break; /* the call's own caller, and those above */

@@ -130,15 +130,14 @@ static bool reduce(struct member *m, size_t n)
         for (size_t i = 0; i < n; i++) put(b[k].from, i, m->op.type, number_of(m->number, i, k));
         while (!b[k].request) {
             note(m, "iallreduce");
-            const ncclResult_t rc = m->l->adapter->iallreduce(m->l, m->comm, b[k].from, b[k].to, n, m->op,
-                                                              b[k].from_mr, b[k].to_mr, &b[k].request);
+            const ncclResult_t rc = m->l->adapter->iallreduce(m->l, m->comm, b[k].from, b[k].to, n, m->op, b[k].from_mr,
+                                                              b[k].to_mr, &b[k].request);
             note(m, "");
             if (rc) return kl_check_fails(&m->result, "iallreduce returned %d", (int)rc);
         }
     }
     for (int k = 0; k < REQUESTS; k++)
-        if (!finish(m, &b[k], "iallreduce") || !look_at(m, &b[k], n, 0, k, "iallreduce") ||
-            !close_buffers(m, &b[k]))
+        if (!finish(m, &b[k], "iallreduce") || !look_at(m, &b[k], n, 0, k, "iallreduce") || !close_buffers(m, &b[k]))
             return false;
     return true;
 }

@@ -11,7 +11,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MANY = 32, MOST = 4096, GUARD = 256, CANARY = 0x5a, POLLS = 2000, LARGE = 4 << 20, STOPPED = 256 << 10, HUGE_BYTES = 1 << 30, PAGE_BYTES = 2 << 20 };
+enum {
+    MANY = 32,
+    MOST = 4096,
+    GUARD = 256,
+    CANARY = 0x5a,
+    POLLS = 2000,
+    LARGE = 4 << 20,
+    STOPPED = 256 << 10,
+    FIRST_TAG = 100,
+    HUGE_BYTES = 1 << 30,
+    PAGE_BYTES = 2 << 20
+};
 
 /* ---- 6: calls never block ---- */
 
@@ -123,6 +134,52 @@ static bool exchange_many(struct kl_trial *b, struct kl_trial_pair *p, unsigned 
     return true;
 }
 
+/* One receive of several messages, which come in any order, each with its tag and size. */
+static bool exchange_group(struct kl_trial *b, struct kl_trial_pair *p, int n, unsigned round)
+{
+    static char from[KL_NET_RECVS][MOST], to[KL_NET_RECVS][MOST];
+    const struct kl_net_adapter *a = b->library.adapter;
+    struct kl_net_recv recv[KL_NET_RECVS];
+    struct kl_trial_request s[KL_NET_RECVS];
+    int sizes[KL_NET_RECVS], done = 0;
+    void *request = NULL;
+
+    for (int i = 0; i < n; i++) {
+        recv[i] = (struct kl_net_recv){.data = to[i], .bytes = MOST, .tag = FIRST_TAG + i};
+        sizes[i] = -1;
+        kl_trial_fill(from[i], MOST, round * MANY + (unsigned)i);
+        kl_trial_note(b, "regMr");
+        if (a->reg_mr(&b->library, p->recv, to[i], MOST, &recv[i].mr)) return kl_check_fails(b->result, "regMr failed");
+    }
+    kl_trial_note(b, "irecv of several");
+    while (!request)
+        if (a->irecv(&b->library, p->recv, n, recv, &request))
+            return kl_check_fails(b->result, "irecv of %d messages failed", n);
+    for (int i = 0; i < n; i++) {
+        const int k = (n - 1 - i + (int)round) % n;
+        if (!kl_trial_isend(b, p, from[k], MOST - (size_t)k, FIRST_TAG + k, &s[k])) return false;
+    }
+    while (!done) {
+        kl_trial_note(b, "test");
+        if (kl_net_library_test(&b->library, request, &done, sizes)) return kl_check_fails(b->result, "test failed");
+        for (int i = 0; i < n; i++)
+            if (!kl_trial_test(b, &s[i])) return false;
+    }
+    for (int i = 0; i < n; i++) {
+        while (!s[i].done)
+            if (!kl_trial_test(b, &s[i])) return false;
+        if (kl_net_library_dereg_mr(&b->library, p->recv, recv[i].mr))
+            return kl_check_fails(b->result, "deregMr failed");
+        if (sizes[i] != MOST - i)
+            return kl_check_fails(b->result, "size %d of a receive of %d messages is %d, not %d", i, n, sizes[i],
+                                  MOST - i);
+        if (!kl_trial_is_filled(to[i], (size_t)sizes[i], round * MANY + (unsigned)i))
+            return kl_check_fails(b->result, "message %d of a receive of %d has other contents than its tag's", i, n);
+    }
+    kl_trial_note(b, "");
+    return true;
+}
+
 void kl_check_order(const char *file, struct kl_check_result *r)
 {
     struct kl_trial b;
@@ -131,7 +188,11 @@ void kl_check_order(const char *file, struct kl_check_result *r)
     if (!kl_trial_open(&b, file, r) || !kl_trial_pair(&b, &p)) return;
     for (unsigned round = 0; round < 10; round++)
         if (!exchange_many(&b, &p, round)) return;
-    kl_check_notes(r, "%d outstanding, 10 rounds", MANY);
+    const int most = b.library.device[0].max_recvs;
+    for (int n = 2; n <= most; n++)
+        for (unsigned round = 0; round < 5; round++)
+            if (!exchange_group(&b, &p, n, round)) return;
+    kl_check_notes(r, "%d outstanding, 10 rounds; up to %d in a receive", MANY, most);
     kl_trial_unpair(&b, &p);
     kl_trial_close(&b);
 }
@@ -148,7 +209,8 @@ static bool check_size(struct kl_trial *b, struct kl_trial_pair *p, size_t sent,
     if (!kl_trial_isend(b, p, from, sent, 0, &s) || !kl_trial_finish(b, &s, &q)) return false;
     if (q.size == -1) return kl_check_fails(b->result, "test wrote no size of %zu bytes", sent);
     if (s.size != -1 && (size_t)s.size != sent)
-        return kl_check_fails(b->result, "test wrote the size %d of a message of %zu bytes that was sent", s.size, sent);
+        return kl_check_fails(b->result, "test wrote the size %d of a message of %zu bytes that was sent", s.size,
+                              sent);
     if ((size_t)q.size != sent) return kl_check_fails(b->result, "%zu bytes came as %d", sent, q.size);
     return true;
 }

@@ -13,7 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CANARY = 0x5a, ROOM = 512, POLLS = 2000, MANY = 16, ROUNDS = 25, RANKS = 4, CONNECTS = 1000000, CONNECT_MS = 5000 };
+enum {
+    CANARY = 0x5a,
+    ROOM = 512,
+    POLLS = 2000,
+    MANY = 16,
+    ROUNDS = 25,
+    RANKS = 4,
+    CONNECTS = 1000000,
+    CONNECT_MS = 5000
+};
 
 /* ---- 1: symbols ---- */
 
@@ -323,7 +332,8 @@ void kl_check_connecting(const char *file, struct kl_check_result *r)
     }
     kl_trial_close(&b);
     if (!kl_trial_pace_judge(&pace, r) || !connect_all_to_all(file, r)) return;
-    kl_check_notes(r, "%llu calls, the slowest %.2f ms, 99%% within %.3f ms; %d connections at once, %d ranks all to all",
+    kl_check_notes(r,
+                   "%llu calls, the slowest %.2f ms, 99%% within %.3f ms; %d connections at once, %d ranks all to all",
                    (unsigned long long)pace.calls, (double)pace.most_ns / 1e6, (double)pace.p99_ns / 1e6, MANY, RANKS);
 }
 
@@ -357,7 +367,8 @@ void kl_check_handle(const char *file, struct kl_check_result *r)
         good = kl_trial_connect_once(&b, &p, copy);
     while (good && (!p.send || !p.recv)) good = kl_trial_connect_once(&b, &p, copy) && kl_trial_accept_once(&b, &p);
     if (good && check_canary(&b, copy + KL_TRIAL_HANDLE))
-        kl_check_notes(r, "128 bytes, copied; connected after %d calls%s", polls, p.send ? "" : ", and not before accept");
+        kl_check_notes(r, "128 bytes, copied; connected after %d calls%s", polls,
+                       p.send ? "" : ", and not before accept");
     if (good) kl_trial_unpair(&b, &p);
     if (good) kl_trial_close(&b);
     free(copy);
@@ -465,7 +476,8 @@ void kl_check_environment(const char *file, struct kl_check_result *r)
             return;
         }
     if (after != before) kl_check_fails(r, "%d variables have become %d", before, after);
-    if (r->verdict == KL_CHECK_OK && use_after_fork(file, r)) kl_check_notes(r, "%d variables, unchanged; 3 forks", before);
+    if (r->verdict == KL_CHECK_OK && use_after_fork(file, r))
+        kl_check_notes(r, "%d variables, unchanged; 3 forks", before);
 }
 
 void kl_check_remains(const char *file, struct kl_check_result *r)

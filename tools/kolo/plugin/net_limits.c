@@ -14,7 +14,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { OPERATIONS = 60000, WARM_UP = 10000, ROOM_KB = 2048, THREADS = 4, ROUNDS = 200, DEATH_S = 15, OUTSTANDING = 4, TURNS = 20, REGISTRATIONS = 400 };
+enum {
+    OPERATIONS = 60000,
+    WARM_UP = 10000,
+    ROOM_KB = 2048,
+    THREADS = 4,
+    ROUNDS = 200,
+    DEATH_S = 15,
+    OUTSTANDING = 4,
+    TURNS = 20,
+    REGISTRATIONS = 400
+};
 
 /* ---- 10: leaks ---- */
 
@@ -169,7 +179,8 @@ static bool move_meanwhile(struct kl_trial *b, struct kl_trial_pair *p)
 
     g = (struct registrar){.bench = *b, .p = *p};
     g.bench.result = &g.result;
-    if (pthread_create(&thread, NULL, register_meanwhile, &g)) return kl_check_fails(b->result, "cannot start a thread");
+    if (pthread_create(&thread, NULL, register_meanwhile, &g))
+        return kl_check_fails(b->result, "cannot start a thread");
     for (unsigned i = 0; good && (i < ROUNDS || !kl_load_acquire(&g.ended)); i++) {
         kl_trial_fill(from, sizeof from, i);
         good = kl_trial_move(b, p, from, to, sizeof from) &&
@@ -233,7 +244,8 @@ void kl_check_threads(const char *file, struct kl_check_result *r)
         if (w[i].result.verdict == KL_CHECK_FAILS) kl_check_fails(r, "%s", w[i].result.figure);
     }
     if (r->verdict != KL_CHECK_OK || !share_one(&b)) return;
-    kl_check_notes(r, "%d threads with a communicator each, %d messages; %d registrations meanwhile; %d threads in turn",
+    kl_check_notes(r,
+                   "%d threads with a communicator each, %d messages; %d registrations meanwhile; %d threads in turn",
                    THREADS, ROUNDS, 3 * REGISTRATIONS, TURNS);
     kl_trial_close(&b);
 }

@@ -59,7 +59,8 @@ bool kl_trial_peer_meet(struct kl_trial *b, struct kl_trial_peer *peer, struct k
     char byte;
 
     if (!kl_trial_listen(b, p)) return false;
-    if (!exchange(peer->to, peer->from, p->handle, other)) return kl_check_fails(b->result, "the peer could not listen");
+    if (!exchange(peer->to, peer->from, p->handle, other))
+        return kl_check_fails(b->result, "the peer could not listen");
     if (!connect_both(b, p, other) || !kl_trial_isend(b, p, data, sizeof data, 0, &s)) return false;
     while (!s.done)
         if (!kl_trial_test(b, &s)) return false;

@@ -117,7 +117,8 @@ static bool check_cost(const struct cost *c, struct kl_check_result *r)
                 return kl_check_fails(r, "the cell of algorithm %d and protocol %d was -1", a, p);
     for (int i = 0; i < CELLS; i++)
         if (isnan((&c->cell[0][0])[i]) || isinf((&c->cell[0][0])[i]))
-            return kl_check_fails(r, "the time of algorithm %d and protocol %d is no number", i / KL_PROTOS, i % KL_PROTOS);
+            return kl_check_fails(r, "the time of algorithm %d and protocol %d is no number", i / KL_PROTOS,
+                                  i % KL_PROTOS);
     return chosen(c) >= 0 || kl_check_fails(r, "it leaves no candidate: all cells are negative");
 }
 
@@ -127,8 +128,8 @@ struct answers {
     struct kl_call_times took;
 };
 
-static bool ask_one(const struct tuner_table *t, int version, void *context, int func, size_t bytes, struct answers *all,
-                    struct kl_check_result *r)
+static bool ask_one(const struct tuner_table *t, int version, void *context, int func, size_t bytes,
+                    struct answers *all, struct kl_check_result *r)
 {
     struct cost c;
     int channels = 0;
@@ -163,8 +164,8 @@ static bool ask_unknown(const struct tuner_table *t, int version, void *context,
 
 static void describe(const struct answers *all, char *text, size_t room)
 {
-    static const char *const algo[KL_NCCL_ALGOS] = {"Tree", "Ring",     "CollnetDirect", "CollnetChain",
-                                                    "NVLS", "NVLSTree", "PAT"};
+    static const char *const algo[KL_NCCL_ALGOS] = {"Tree",     "Ring", "CollnetDirect", "CollnetChain", "NVLS",
+                                                    "NVLSTree", "PAT"};
     static const char *const proto[KL_PROTOS] = {"LL", "LL128", "Simple"};
     size_t used = 0;
 
@@ -204,8 +205,7 @@ void kl_check_tuner(const char *file, struct kl_check_result *r)
     note(r, "finalize");
     (void)((finalize *)t->finalize)(context);
     note(r, "");
-    kl_check_notes(r, "v%d, %d questions, %.1f us each%s", version, asked, (double)p50 / 1e3,
-                   version == 2 ? "" : text);
+    kl_check_notes(r, "v%d, %d questions, %.1f us each%s", version, asked, (double)p50 / 1e3, version == 2 ? "" : text);
 }
 
 /* ---- 19: profiler ---- */
@@ -387,7 +387,7 @@ static bool ask_at_once(const struct env_table *t, struct kl_check_result *r)
     return good || kl_check_fails(r, "getEnv in a thread returned the text of another one");
 }
 
-/* init may log, and what gets the line may read a variable. */
+/* init may log, and the logger may read a variable. */
 static const struct env_table *asked_again;
 
 static void log_and_ask(int level, unsigned long subsys, const char *file, int line, const char *fmt, ...)

@@ -52,7 +52,8 @@ static void *join(void *arg)
     const uint64_t counts = KL_RMA_ABI_IN_ORDER | KL_RMA_ABI_NEVER_RESET;
 
     note(m->r, "connect");
-    if (!call(m, "connect", kl_rma_library_connect(m->l, m->context, m->handles, MEMBERS, m->number, m->listener, &m->comm),
+    if (!call(m, "connect",
+              kl_rma_library_connect(m->l, m->context, m->handles, MEMBERS, m->number, m->listener, &m->comm),
               &m->comm))
         return NULL;
     note(m->r, "createContext");
@@ -131,11 +132,12 @@ static bool put(struct member *m, const struct kl_net_rma_put *p, void **request
 
     *request = NULL;
     note(m->r, name);
-    const ncclResult_t rc =
-        p->counter_mr ? m->l->adapter->put_signal(m->l, m->place, p, request) : m->l->adapter->put(m->l, m->place, p, request);
+    const ncclResult_t rc = p->counter_mr ? m->l->adapter->put_signal(m->l, m->place, p, request)
+                                          : m->l->adapter->put(m->l, m->place, p, request);
     note(m->r, "");
     if (rc) return kl_check_fails(m->r, "%s of %zu bytes returned %d", name, p->bytes, (int)rc);
-    return *request || kl_check_fails(m->r, "%s of %zu bytes gave no request, which is no way to say \"not yet\"", name, p->bytes);
+    return *request ||
+           kl_check_fails(m->r, "%s of %zu bytes gave no request, which is no way to say \"not yet\"", name, p->bytes);
 }
 
 static bool progress(struct member *m)
@@ -176,8 +178,8 @@ static bool await(struct member *all, const struct member *target, int counter, 
     while (counter_of(target, counter) < wanted)
         if (!progress(all)) return false;
     return counter_of(target, counter) == wanted ||
-           kl_check_fails(all->r, "a counter is %llu after %llu signals", (unsigned long long)counter_of(target, counter),
-                          (unsigned long long)wanted);
+           kl_check_fails(all->r, "a counter is %llu after %llu signals",
+                          (unsigned long long)counter_of(target, counter), (unsigned long long)wanted);
 }
 
 static struct kl_net_rma_put slot_put(const struct member *m, int target, size_t slot, size_t offset, size_t bytes)
@@ -200,7 +202,8 @@ static bool put_parts(struct member *all, int source, int target, size_t bytes, 
     memset(to, 0x5a, SLOT_BYTES);
     for (int i = 0; i < PIECES; i++) {
         const bool last = i == PIECES - 1;
-        struct kl_net_rma_put p = slot_put(m, target, slot, (size_t)i * part, last ? bytes - (PIECES - 1) * part : part);
+        struct kl_net_rma_put p =
+            slot_put(m, target, slot, (size_t)i * part, last ? bytes - (PIECES - 1) * part : part);
         if (last) {
             p.counter_mr = m->counters_mr;
             p.counter = sizeof *m->counters * (unsigned)source;
@@ -285,9 +288,11 @@ void kl_check_rma(const char *file, struct kl_check_result *r)
     if (!l.library ||
         (!kl_plugin_symbol(l.library, l.file, "ncclRmaPlugin_v", KL_RMA_ABI_NEWEST, KL_RMA_ABI_OLDEST, &version) &&
          !kl_plugin_symbol(l.library, l.file, "ncclGinPlugin_v", KL_RMA_ABI_OLDEST, KL_RMA_ABI_OLDEST, &version)))
-        kl_check_skips(r, "no symbol ncclRmaPlugin_v%d to %d, or ncclGinPlugin_v13", KL_RMA_ABI_OLDEST, KL_RMA_ABI_NEWEST);
+        kl_check_skips(r, "no symbol ncclRmaPlugin_v%d to %d, or ncclGinPlugin_v13", KL_RMA_ABI_OLDEST,
+                       KL_RMA_ABI_NEWEST);
     else if (kl_rma_library_read(&l))
         run(&l, r);
     else
-        kl_check_fails(r, "v%d is not usable: its table lacks a name or a function; NCCL_DEBUG=INFO says which", version);
+        kl_check_fails(r, "v%d is not usable: its table lacks a name or a function; NCCL_DEBUG=INFO says which",
+                       version);
 }
