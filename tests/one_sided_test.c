@@ -271,6 +271,7 @@ static void threads(void **state)
 /* Ranks of `foreign` have memory of malloc. */
 static void run_processes(int nhosts, unsigned foreign)
 {
+    const char *odd_plugin = getenv("ONE_SIDED_ODD_PLUGIN"), *plugin = getenv("NCCL_RMA_PLUGIN"); /* of rank 1 */
     char text[2 * NCCL_UNIQUE_ID_BYTES + 1];
     pid_t pid[RANKS];
     ncclUniqueId id;
@@ -284,8 +285,10 @@ static void run_processes(int nhosts, unsigned foreign)
         snprintf(kind, sizeof kind, "%u", foreign >> r & 1);
         snprintf(host, sizeof host, "h%d", r % nhosts);
         if (nhosts > 1) setenv("NCCL_HOSTID", host, 1);
+        if (r == 1 && odd_plugin) setenv("NCCL_RMA_PLUGIN", odd_plugin, 1);
         assert_int_equal(posix_spawn(&pid[r], "/proc/self/exe", NULL, NULL, argv, environ), 0);
         unsetenv("NCCL_HOSTID");
+        if (r == 1 && odd_plugin) setenv("NCCL_RMA_PLUGIN", plugin, 1);
     }
     for (int r = 0; r < RANKS; r++) {
         int status;
@@ -474,5 +477,6 @@ int main(int argc, char **argv)
     };
 
     if (argc == 4) return process_main(argv);
+    if (argc == 2) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

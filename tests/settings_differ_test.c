@@ -423,6 +423,8 @@ static const struct {
     {"NCCL_GRAPH_DUMP_FILE", {"/dev/null"}},
     {"KOLO_TUNING", {"none", "/nonexistent.json"}},
     {"NCCL_NET_PLUGIN", {"none", "/nonexistent.so"}},
+    {"NCCL_RMA_PLUGIN", {"none", "/nonexistent.so"}},
+    {"NCCL_GIN_PLUGIN", {"none", "/nonexistent.so"}},
     {"NCCL_TUNER_PLUGIN", {"none", "/nonexistent.so"}},
     {"NCCL_PROFILER_PLUGIN", {"none", "/nonexistent.so"}},
     {"NCCL_TUNER_CONFIG_FILE", {"/nonexistent.csv"}},

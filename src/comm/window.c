@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/window.h"
 
+#include "base/clock.h"
+#include "base/log.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,10 +18,11 @@ struct offer {
     struct kl_rma_part part;
 };
 
-/* How to reach a rank over the net. */
+/* How to reach a rank over the net, and over a plugin for one-sided operations. */
 struct door {
     struct kl_net_handle address;
     int32_t failed;
+    struct kl_net_rma_offer plugin;
 };
 
 /* ---- this rank ---- */
@@ -104,6 +108,73 @@ static bool needs_net(const struct ncclComm *comm, const struct offer *offers)
     return !mapped && !alone && !all_listen;
 }
 
+/* ---- the plugin ---- */
+
+/* Within a host there is memory for it, or the net. The same on all ranks. */
+static bool spans_hosts(const struct ncclComm *comm)
+{
+    for (int r = 1; r < comm->nranks; r++)
+        if (!kl_peers_share_memory(&comm->peers[r], &comm->peers[0])) return true;
+    return false;
+}
+
+static bool has_failed(void *ctx)
+{
+    const struct ncclComm *comm = ctx;
+
+    return kl_load_acquire(&comm->failed);
+}
+
+static struct kl_net_rma_patience patience_of(struct ncclComm *comm)
+{
+    return (struct kl_net_rma_patience){.deadline =
+                                            kl_deadline_in_ms((uint64_t)comm->config.bootstrap_timeout_s * 1000),
+                                        .stop = has_failed,
+                                        .ctx = comm};
+}
+
+/* All ranks use it, or none: then puts go over the net. */
+static ncclResult_t join_plugin(struct ncclComm *comm, const struct kl_net_rma_offer *offers)
+{
+    int32_t *failed = calloc((unsigned)comm->nranks, sizeof *failed);
+    int first = -1;
+
+    if (!failed) return KL_NOMEM("a window");
+    failed[comm->rank] = (int32_t)kl_rma_far_connect(comm->rma, offers, patience_of(comm));
+    if (failed[comm->rank]) KL_WARN("%s", kl_error_text());
+    const ncclResult_t rc = kl_bootstrap_allgather(comm->bootstrap, failed, sizeof *failed);
+    for (int r = comm->nranks - 1; r >= 0; r--)
+        if (failed[r]) first = r;
+    free(failed);
+    if (!rc && first < 0) {
+        kl_rma_far_use(comm->rma);
+        KL_INFO(KL_INIT | KL_NET, "RMA/%s: one-sided operations to other hosts go over the plugin", offers[0].name);
+        return ncclSuccess;
+    }
+    kl_rma_far_leave(comm->rma);
+    if (!rc)
+        KL_WARN("RMA/%s is not used, as rank %d could not connect; one-sided operations go over NET", offers[0].name,
+                first);
+    return rc;
+}
+
+static ncclResult_t choose_plugin(struct ncclComm *comm, const struct door *doors)
+{
+    struct kl_net_rma_offer *offers = calloc((unsigned)comm->nranks, sizeof *offers);
+
+    if (!offers) return KL_NOMEM("a window");
+    for (int r = 0; r < comm->nranks; r++) offers[r] = doors[r].plugin;
+    ncclResult_t rc = ncclSuccess;
+    if (kl_net_rma_agree(offers, comm->nranks))
+        rc = join_plugin(comm, offers);
+    else
+        kl_rma_far_leave(comm->rma);
+    free(offers);
+    return rc;
+}
+
+/* ---- the net ---- */
+
 static ncclResult_t open_door(struct ncclComm *comm, struct kl_net_handle *address)
 {
     if (kl_rma_listens(comm->rma)) return KL_FAIL(ncclInternalError, "another rank could not listen before");
@@ -117,12 +188,13 @@ static ncclResult_t exchange_doors(struct ncclComm *comm, struct door *doors)
 
     mine->failed = (int32_t)open_door(comm, &mine->address);
     if (mine->failed) return (ncclResult_t)mine->failed;
+    if (spans_hosts(comm)) kl_rma_far_offer(comm->rma, kl_comm_net_device(comm), &mine->plugin);
     KL_TRY(kl_bootstrap_allgather(comm->bootstrap, doors, sizeof *doors));
     for (int r = 0; r < comm->nranks; r++) {
         if (doors[r].failed) return KL_FAIL(ncclRemoteError, "ncclCommWindowRegister: rank %d could not listen", r);
         kl_rma_add_net_peer(comm->rma, r, &doors[r].address);
     }
-    return ncclSuccess;
+    return spans_hosts(comm) ? choose_plugin(comm, doors) : ncclSuccess;
 }
 
 static ncclResult_t connect_over_net(struct ncclComm *comm)
@@ -146,7 +218,8 @@ static ncclResult_t complete(struct ncclComm *comm, const struct offer *offers, 
     }
     ncclResult_t rc = kl_rma_complete(window, parts);
     free(parts);
-    return !rc && needs_net(comm, offers) ? connect_over_net(comm) : rc;
+    if (!rc && needs_net(comm, offers)) rc = connect_over_net(comm);
+    return rc ? rc : kl_rma_far_enroll(comm->rma, window, patience_of(comm));
 }
 
 static ncclResult_t meet(struct ncclComm *comm, const struct offer *mine, struct kl_rma_window *window)

@@ -41,6 +41,7 @@
 enum {
     KL_NET_HANDLE = 128,  /* bytes */
     KL_NET_REQUESTS = 32, /* of a connection, posted and not yet reported done */
+    KL_NET_MEMBERS = 8,   /* of a virtual device */
     KL_NET_RECVS = 8,     /* messages of one irecv, at most; properties have the limit of a net */
     /* connect and accept have timeouts to check: call them again after this time at the latest */
     KL_NET_AGAIN_MS = 20,
@@ -60,6 +61,8 @@ struct kl_net_properties {
     int max_comms;
     int max_recvs; /* messages of one irecv */
     size_t max_bytes;
+    int nmembers; /* of a virtual device, which was merged of others; 0 for a physical one */
+    int member[KL_NET_MEMBERS];
 };
 
 /** Bytes by which a sender reaches a listener: an address, not a secret. */
@@ -93,6 +96,12 @@ struct kl_net {
     ncclResult_t (*init)(void);
     int (*devices)(void);
     ncclResult_t (*properties)(int device, struct kl_net_properties *properties);
+
+    /**
+     * The virtual device of some physical ones, which is made at the first call, as the next one, and stays. NULL: the net has none.
+     * ncclInvalidUsage: it does not merge these.
+     */
+    ncclResult_t (*merge)(const int *member, int n, int *device);
 
     /** Listen on a device. One listener serves any number of peers and connections. */
     ncclResult_t (*listen)(int device, const struct kl_net_end *me, struct kl_net_handle *handle, void **listener);

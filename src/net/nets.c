@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "net/plugin/collnet.h"
 #include "net/plugin/plugin.h"
+#include "net/plugin/rma.h"
 #include "net/socket/device.h"
 
 #include <pthread.h>
@@ -95,6 +96,15 @@ void *kl_net_plugin_library(char *file)
 {
     pthread_mutex_lock(&lock);
     void *library = kl_net_plugin_open_again(file);
+    pthread_mutex_unlock(&lock);
+    return library;
+}
+
+const struct kl_rma_library *kl_rma_plugin_of_process(void)
+{
+    if (!may_use_plugin("")) return NULL;
+    pthread_mutex_lock(&lock);
+    const struct kl_rma_library *library = kl_rma_plugin_find();
     pthread_mutex_unlock(&lock);
     return library;
 }

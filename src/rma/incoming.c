@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { FAR_MS = 1 }; /* sleep of the proxy, as a plugin has no descriptor to sleep on */
+
 /* ---- a put ---- */
 
 static struct kl_rma_window *find_window(const struct kl_rma *r, int number)
@@ -141,6 +143,18 @@ static ncclResult_t accept_peer(struct kl_rma *r, struct kl_rma_in *in, int peer
 
 /* ---- the duty ---- */
 
+/* The plugin counts arrivals by itself: nothing is known to have moved here. */
+static void progress_far(struct kl_rma *r)
+{
+    const ncclResult_t rc = kl_rma_far_progress(r);
+    char text[KL_ERROR_TEXT];
+
+    if (!rc || r->far_failed) return;
+    r->far_failed = true;
+    snprintf(text, sizeof text, "one-sided operations at rank %d: %.900s", r->config.rank, kl_error_text());
+    r->config.fail(r->config.ctx, r->config.rank, rc, text);
+}
+
 enum kl_progress kl_rma_receive(struct kl_proxy_task *duty)
 {
     struct kl_rma *r = (struct kl_rma *)duty;
@@ -158,6 +172,7 @@ enum kl_progress kl_rma_receive(struct kl_proxy_task *duty)
         if (!rc && in->connection) moved |= receive(r, in, i, &rc);
         if (rc) lose(r, in, i, rc);
     }
+    if (!r->cancelled) progress_far(r);
     kl_error_quiet(quiet);
     return moved ? KL_MOVED : KL_STALLED;
 }
@@ -179,6 +194,7 @@ void kl_rma_rest(struct kl_proxy_task *duty, struct kl_proxy_sleep *rest)
     int fd = -1;
 
     if (r->cancelled) return;
+    if (kl_rma_far_is_used(r)) kl_proxy_sleep_at_most(rest, FAR_MS);
     if (r->unconnected) pause_listener(r, rest);
     for (int i = 0; i < r->config.nranks; i++) {
         struct kl_rma_in *in = &r->in[i];

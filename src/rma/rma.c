@@ -75,6 +75,7 @@ void kl_rma_free(struct kl_rma *r)
 
     free_net(r);
     kl_rma_free_windows(r);
+    kl_rma_far_free(r);
     for (int i = 0; r->out && i < r->config.nranks; i++) d->unimport(r->out[i].import);
     if (r->signals) {
         (void)d->unexport(&r->ticket);
@@ -140,6 +141,7 @@ void kl_rma_cancel(struct kl_rma *r)
     if (!proxy) return;
     kl_proxy_lock(proxy);
     r->cancelled = true;
+    if (kl_rma_far_is_used(r)) kl_net_rma_cancel(r->far.end);
     for (int i = 0; i < r->config.nranks; i++) {
         if (r->out[i].connected) r->net->cancel(r->out[i].connection);
         if (r->in[i].connection) r->net->cancel(r->in[i].connection);
@@ -183,6 +185,7 @@ void kl_rma_op_set_window(struct kl_rma_op *op, struct kl_rma_window *window)
 void kl_rma_op_free(struct kl_rma_op *op)
 {
     if (op->window) kl_fetch_sub_acq_rel(&op->window->users, 1); /* the last access to it; pairs with kl_rma_close */
+    if (op->source) kl_fetch_sub_acq_rel(&op->source->users, 1);
     kl_store_release(&op->taken, false);
 }
 
@@ -192,7 +195,10 @@ void kl_rma_op_withdraw(struct kl_rma *r, struct kl_rma_op *op)
     struct kl_rma_out *out = op->waits ? NULL : &r->out[op->peer];
 
     while (out && kl_swap_acquire(&out->busy, true)) kl_cpu_pause(); /* a copy of one piece at most */
-    if (out && out->sender == op) r->net->cancel(out->connection);
+    if (out && out->sender == op && op->stage == KL_RMA_FAR)
+        kl_net_rma_cancel(r->far.end);
+    else if (out && out->sender == op)
+        r->net->cancel(out->connection);
     if (out) kl_store_release(&out->busy, false);
     kl_rma_op_free(op);
 }
@@ -258,7 +264,7 @@ static bool is_mappable(const struct kl_rma_op *op, const struct kl_rma_out *out
 static ncclResult_t choose_way(struct kl_rma *r, struct kl_rma_op *op, struct kl_rma_out *out)
 {
     if (!is_mappable(op, out)) out->reach = KL_RMA_NET;
-    op->stage = out->reach == KL_RMA_NET ? KL_RMA_CONNECT : KL_RMA_MAP;
+    op->stage = out->reach != KL_RMA_NET ? KL_RMA_MAP : kl_rma_far_is_used(r) ? KL_RMA_FAR : KL_RMA_CONNECT;
     if (op->stage == KL_RMA_CONNECT && !kl_load_acquire(&r->proxy)) /* pairs with kl_rma_listen */
         return KL_FAIL(ncclInternalError, "there is no network to write to rank %d", op->peer);
     return ncclSuccess;
@@ -313,6 +319,7 @@ static enum kl_progress put(struct kl_rma *r, struct kl_rma_op *op, struct kl_rm
         if (!*rc) op->stage = KL_RMA_COPY;
     }
     if (!*rc && op->stage == KL_RMA_COPY) return copy(r, op, out);
+    if (!*rc && op->stage == KL_RMA_FAR) return kl_rma_far_send(r, op, rc);
     if (!*rc && op->stage >= KL_RMA_CONNECT) return kl_rma_send(r, op, rc);
     if (*rc != ncclInProgress) return KL_DONE;
     *rc = ncclSuccess;

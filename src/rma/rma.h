@@ -6,8 +6,9 @@
  *      memory    the runner of a put copies into the window, and counts in the target's table of signals: where this
  *                process can map that memory, and for any memory of the same process
  *      net       a header, then the data in pieces, which the target's proxy receives in the window before it counts
+ *      plugin    a put of the plugin for one-sided operations, which counts in the target's table behind the data
  *
- * The way to write to a peer is chosen at the first write; once over the net, always: so puts and signals of one order
+ * The way to write to a peer is chosen at the first write; once over the net or the plugin, always: so puts and signals of one order
  * arrive in this order. A table has a counter per signal and source. Counters only grow; the waiter knows how many it
  * has consumed.
  *
@@ -21,7 +22,7 @@
 
 #include "base/atomic.h"
 #include "device/device.h"
-#include "net/net.h"
+#include "net/rma.h"
 
 enum { KL_RMA_SIGNALS = 16 };          /* of a context, of each source, where nobody asks for another number */
 enum { KL_RMA_CONTEXTS = 64 };         /* at most */
@@ -81,6 +82,7 @@ struct kl_rma_op {
     bool waits; /* for signals; else it puts */
     int peer;
     struct kl_rma_window *window; /* of the target; NULL: only a signal. By kl_rma_op_set_window */
+    struct kl_rma_window *source; /* of `data`, for the plugin; NULL: none. By kl_rma_op_set_source */
     size_t offset, bytes;
     const char *data;
     uint32_t counter; /* kl_rma_counter */
@@ -97,6 +99,8 @@ struct kl_rma_op {
     size_t done;      /* bytes that were copied, or passed to the net */
     char *to;
     void *request[2];
+    int piece[2];      /* over the plugin: staging pieces of the requests */
+    bool signalled;    /* over the plugin: the last part was passed to it */
     size_t wire_bytes; /* 0: the header was passed to the net */
     unsigned char wire[sizeof(struct kl_rma_header) + KL_RMA_IN_HEADER];
 };
@@ -117,6 +121,18 @@ void kl_rma_add_peer(struct kl_rma *rma, int peer, enum kl_rma_reach reach, cons
 ncclResult_t kl_rma_listen(struct kl_rma *rma, const struct kl_net *net, int device, struct kl_net_handle *address);
 bool kl_rma_listens(const struct kl_rma *rma);
 void kl_rma_add_net_peer(struct kl_rma *rma, int peer, const struct kl_net_handle *address);
+
+/* ---- the plugin, for ranks of other hosts ---- */
+
+/** This rank's offer, and all ranks' connection; both at most once. Then `use` or `leave`, all ranks alike. */
+void kl_rma_far_offer(struct kl_rma *rma, int device, struct kl_net_rma_offer *offer);
+ncclResult_t kl_rma_far_connect(struct kl_rma *rma, const struct kl_net_rma_offer *offers,
+                                struct kl_net_rma_patience patience);
+void kl_rma_far_use(struct kl_rma *rma);
+void kl_rma_far_leave(struct kl_rma *rma);
+
+/** All ranks register a window with it, if it is used. */
+ncclResult_t kl_rma_far_enroll(struct kl_rma *rma, struct kl_rma_window *window, struct kl_net_rma_patience patience);
 
 /* ---- windows ---- */
 
@@ -155,6 +171,9 @@ static inline uint32_t kl_rma_counter(int signals, int context, int signal)
 {
     return (uint32_t)(context * signals + signal);
 }
+
+/** The operation's data may lie in a window, which then stays until the operation is given back. After `data` and `bytes` are set. */
+void kl_rma_op_set_source(struct kl_rma *rma, struct kl_rma_op *op);
 
 /** The operation waits for the next signals from here on. Called in the order in which operations are launched. */
 void kl_rma_op_reserve_signals(struct kl_rma *rma, struct kl_rma_op *op);

@@ -10,6 +10,7 @@
 
 enum { KL_RMA_CONNECTION = 0x524d41 }; /* the number of the connection between two ranks */
 enum { KL_RMA_OPS = 256 };             /* of a block */
+enum { KL_RMA_FAR_PIECES = 8 };        /* staging pieces for the plugin */
 
 /** The part of a rank in a window. Under that rank's `busy`. */
 struct kl_rma_remote_part {
@@ -28,7 +29,9 @@ struct kl_rma_window {
     bool exported;
     struct kl_range_export_handle ticket;
     struct kl_rma_remote_part *far; /* by rank */
-    _Atomic uint32_t users;         /* operations that put into it */
+    struct kl_net_rma *enrolled;    /* the plugin's end that knows it as `mr`; NULL: none */
+    void *mr;
+    _Atomic uint32_t users; /* operations that put into it */
     struct kl_rma_window *next;
 };
 
@@ -47,8 +50,8 @@ struct kl_rma_out {
     const struct kl_rma_op *sender; /* the operation whose messages the connection carries */
 };
 
-/** How far a put is: over memory, or over the net. */
-enum kl_rma_stage { KL_RMA_ROUTE, KL_RMA_MAP, KL_RMA_COPY, KL_RMA_CONNECT, KL_RMA_SEND };
+/** How far a put is: over memory, over the plugin, or over the net. */
+enum kl_rma_stage { KL_RMA_ROUTE, KL_RMA_MAP, KL_RMA_COPY, KL_RMA_FAR, KL_RMA_CONNECT, KL_RMA_SEND };
 
 /** Data from another rank over the net. The proxy's. */
 struct kl_rma_in {
@@ -61,6 +64,15 @@ struct kl_rma_in {
     struct kl_rma_window *window;
     size_t got; /* bytes of the data */
     unsigned char wire[sizeof(struct kl_rma_header) + KL_RMA_IN_HEADER];
+};
+
+/** The plugin for one-sided operations. */
+struct kl_rma_far {
+    struct kl_net_rma *end; /* NULL: none */
+    _Atomic bool used;      /* by all ranks: stored with release, when the other fields are there */
+    char *staging;
+    void *staging_mr, *signals_mr;
+    _Atomic bool taken[KL_RMA_FAR_PIECES];
 };
 
 struct kl_rma_block {
@@ -89,7 +101,9 @@ struct kl_rma {
     int unconnected; /* of those that may come */
     bool look_again; /* a connection may be pending, whatever the descriptor says */
     bool cancelled;
+    bool far_failed; /* which was reported */
 
+    struct kl_rma_far far;
     struct kl_rma_block block; /* the first one */
 };
 
@@ -98,6 +112,16 @@ static inline void kl_rma_signal(_Atomic uint64_t *signals, const struct kl_rma 
     /* Pairs with kl_rma_progress of the waiter: earlier puts are visible. */
     kl_fetch_add_seq_cst(&signals[(size_t)counter * (size_t)rma->config.nranks + (size_t)source], 1);
 }
+
+static inline bool kl_rma_far_is_used(const struct kl_rma *rma)
+{
+    return kl_load_acquire(&rma->far.used); /* pairs with kl_rma_far_use */
+}
+
+/** far.c: put through the plugin, under the peer's `busy`; progress of all puts; the end. */
+enum kl_progress kl_rma_far_send(struct kl_rma *rma, struct kl_rma_op *op, ncclResult_t *rc);
+ncclResult_t kl_rma_far_progress(struct kl_rma *rma);
+void kl_rma_far_free(struct kl_rma *rma);
 
 /** incoming.c: the duty's functions. */
 enum kl_progress kl_rma_receive(struct kl_proxy_task *duty);

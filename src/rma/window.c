@@ -29,6 +29,7 @@ static void free_window(struct kl_rma_window *w)
 {
     for (int i = 0; w->far && i < w->nranks; i++) w->devices->unimport(w->far[i].import);
     unexport(w);
+    if (w->enrolled) kl_net_rma_withdraw(w->enrolled, w->mr);
     free(w->far);
     free(w);
 }

@@ -3,6 +3,8 @@
 #define NET_SYMBOL_OF(version) example
 #include "examples/plugins/net/tcp.c" /* NOLINT(bugprone-suspicious-include): the example, with other functions */
 
+#include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +20,13 @@ static int has(const char *name)
     return !strcmp(fault, name);
 }
 
+static int contexts, forked;
+
+static void note_fork(void)
+{
+    forked = 1;
+}
+
 /* ---- devices ---- */
 
 static int faulty_init(NET_INIT_ARGS)
@@ -28,13 +37,17 @@ static int faulty_init(NET_INIT_ARGS)
     if (has("environment")) setenv("NCCL_PROTO", "LL", 1);
     if (has("remains") && open("/dev/null", O_RDONLY) < 0) return NET_SYSTEM;
     if (has("handler")) signal(SIGUSR2, SIG_IGN);
+    contexts++;
+    if (has("fork")) pthread_atfork(NULL, note_fork, NULL);
     return init(context, comm, config, log, profile);
 }
 
 static int faulty_devices(int *n)
 {
-    *n = !has("devices");
-    return NET_OK;
+    const int rc = devices(n);
+
+    if (has("devices")) *n = 0;
+    return rc;
 }
 
 static int faulty_properties(int device, struct net_properties *p)
@@ -53,24 +66,67 @@ static int faulty_properties(int device, struct net_properties *p)
 
 /* ---- connections ---- */
 
-static int connects; /* since the last listen */
+static int connects, accepted; /* since the last listen */
+static int finalized;
+static _Thread_local int connected; /* by this thread */
 
 static int faulty_listen(void *context, int device, void *handle, void **listener)
 {
     if (has("handle")) ((char *)handle)[128] = 1;
-    connects = 0;
+    connects = accepted = 0;
     return listen_on(context, device, handle, listener);
 }
 
 static int faulty_connect(void *context, int device, void *handle, void **comm, void **offload)
 {
+    static int polls;
+
     if (has("connecting") && !connects++) usleep(SLOW_US);
+    if (has("hesitant")) usleep(2000);
+    if (has("stuck"))
+        for (;;) usleep(SLOW_US);
+    if (has("contexts") && contexts >= 4) return NET_INTERNAL;
+    if (has("unused") && finalized) return NET_INTERNAL;
+    connected = 1;
+    if (has("polls") && !accepted) {
+        *comm = NULL;
+        return ++polls > 100000 ? NET_INTERNAL : NET_OK;
+    }
+    if (has("half_open")) {
+        const int rc = connect_to(context, device, handle, comm, offload);
+        struct pollfd refused = {.fd = rc ? -1 : ((struct comm *)*comm)->fd};
+        if (!rc && poll(&refused, 1, 1) && refused.revents & POLLERR) {
+            (void)close_comm(*comm);
+            *comm = NULL;
+        }
+        return NET_OK; /* "not yet", for ever */
+    }
     return connect_to(context, device, handle, comm, offload);
 }
+
+static int faulty_accept(void *listener, void **comm, void **offload)
+{
+    accepted = 1;
+    return accept_from(listener, comm, offload);
+}
+
+static int faulty_finalize(void *context)
+{
+    if (!connected) finalized = 1; /* it was not used */
+    contexts--;
+    return finalize(context);
+}
+
+static int registering;
 
 static int faulty_reg_mr(void *comm, void *data, size_t bytes, int memory, void **mr)
 {
     if (has("registration") && bytes == ODD_BYTES && (uintptr_t)data % 2) return NET_INTERNAL;
+    if (has("registering")) {
+        __atomic_store_n(&registering, 1, __ATOMIC_SEQ_CST);
+        usleep(200);
+        __atomic_store_n(&registering, 0, __ATOMIC_SEQ_CST);
+    }
     return reg_mr(comm, data, bytes, memory, mr);
 }
 
@@ -94,7 +150,13 @@ static void *volatile leaked; /* or the compiler would leave the allocation out 
 static int faulty_isend(void *comm, void *data, size_t bytes, int tag, void *mr, void *parent, void **request)
 {
     if (has("leaks")) memset(leaked = malloc(LEAK), 1, LEAK);
-    return hide(isend(comm, data, bytes, tag, mr, parent, request));
+    if (has("registering") && __atomic_load_n(&registering, __ATOMIC_SEQ_CST)) return NET_INTERNAL;
+    if (has("turns") && !connected) return NET_INTERNAL;
+    if (has("fork") && forked) return NET_INTERNAL;
+    if (has("large") && bytes > INT32_MAX) bytes = 1;
+    const int rc = isend(comm, data, bytes, tag, mr, parent, request);
+    if (has("stopped") && !*request && bytes > SMALL) usleep(SLOW_US); /* as if it waited for room */
+    return hide(rc);
 }
 
 /* The data of two receives that wait are exchanged. */
@@ -102,13 +164,14 @@ static int faulty_irecv(void *comm, int n, void **data, size_t *bytes, int *tags
                         void **request)
 {
     struct comm *c = comm;
+    if (has("groups") && n > 1) tags[0] ^= tags[1], tags[1] ^= tags[0], tags[0] ^= tags[1];
     const int rc = irecv(comm, n, data, bytes, tags, mr, parents, request);
 
     if (has("order") && *request && c->newest - c->oldest == 2) {
         struct request *one = &c->request[c->oldest % REQUESTS], *other = *request;
-        char *first = one->data;
-        one->data = other->data;
-        other->data = first;
+        char *first = one->part[0].data;
+        one->part[0].data = other->part[0].data;
+        other->part[0].data = first;
     }
     return rc;
 }
@@ -126,31 +189,33 @@ static void share(char *data, size_t bytes)
 
 static void spoil(struct request *r)
 {
-    if (has("buffers") && r->size < r->posted) r->data[r->size] = 1;
-    if (has("threads")) share(r->data, r->size);
-    if (has("contents") && r->size) r->data[0] ^= 1;
+    const struct part *p = &r->part[0];
+
+    if (has("buffers") && p->size < p->posted) p->data[p->size] = 1;
+    if (has("threads")) share(p->data, p->size);
+    if (has("contents") && p->size) p->data[0] ^= 1;
 }
 
 static int faulty_test(void *request, int *done, int *sizes)
 {
     static int waits;
     struct request *r = request, before = *r;
-    int unwritten = 0;
+    int unwritten[RECVS] = {0};
 
     if (has("silent")) {
         *done = 0;
         return NET_OK;
     }
-    const int rc = test(request, done, has("sizes") ? &unwritten : sizes);
+    const int rc = test(request, done, has("sizes") ? unwritten : sizes);
 
-    before.size = r->size;
+    before.part[0].size = r->part[0].size;
     if (*done && !before.comm->sends) spoil(&before);
     waits = *done ? 0 : waits + 1;
     if (has("calls") && waits == PATIENT_TESTS) {
         usleep(SLOW_US);
         waits = 0;
     }
-    return hide(rc);
+    return has("receives") && !before.comm->sends ? NET_OK : hide(rc);
 }
 
 __attribute__((constructor)) static void choose_fault(void)
@@ -163,6 +228,8 @@ __attribute__((constructor)) static void choose_fault(void)
     ncclNetPlugin_v12.properties = faulty_properties;
     ncclNetPlugin_v12.listen = faulty_listen;
     ncclNetPlugin_v12.connect = faulty_connect;
+    ncclNetPlugin_v12.accept = faulty_accept;
+    ncclNetPlugin_v12.finalize = faulty_finalize;
     ncclNetPlugin_v12.reg_mr = faulty_reg_mr;
     ncclNetPlugin_v12.isend = has("isend") ? NULL : faulty_isend;
     ncclNetPlugin_v12.irecv = faulty_irecv;

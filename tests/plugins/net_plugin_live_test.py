@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Communicators over the example net plugin: every collective between emulated hosts, in the newest and the oldest version of the ABI,
 its devices in the topology, and the sentences where hosts have different networks or the network is lost."""
+import glob
+import json
 import os
 import pathlib
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 sys.path.insert(0, "tests")
 import tool  # noqa: E402
@@ -53,6 +56,58 @@ class Topology(unittest.TestCase):
         self.assertIn('name="tcp0"', text)
         self.assertIn('speed="10000"', text)
         self.assertIn('guid="0x1"', text)
+
+
+class Merged(unittest.TestCase):
+    """Two ports of a card, which are merged where the plugin and the settings allow it."""
+
+    def setUp(self):
+        paths = sorted(glob.glob("/sys/devices/pci*/*:*.*/vendor"))
+        if not paths:
+            self.skipTest("this machine has no PCI device in sysfs, beside which a NIC could be")
+        self.pci = os.path.dirname(paths[-1])
+
+    def topology(self, version, *words, **env):
+        with tempfile.TemporaryDirectory() as folder:
+            file = folder + "/topo.xml"
+            p = tool.run("perf", "all_reduce", "--hosts", "2", "-b", "8", "-e", "1M", "-f", "128", "-n", "1", "-w", "0", *(words or ("--np", "4")),
+                         NCCL_NET_PLUGIN=plugin(version), NCCL_TOPO_DUMP_FILE=file, EXAMPLE_NET_DEVICES="2", EXAMPLE_NET_PCI=self.pci,
+                         NCCL_DEBUG="INFO", NCCL_DEBUG_FILE=folder + "/log.%p", **env)
+            self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+            self.assertIn("Out of bounds values : 0 OK", p.stdout)
+            self.log = "".join(f.read_text(encoding="utf-8") for f in pathlib.Path(folder).glob("log.*"))
+            self.seen = json.loads(tool.good("topo", "--topo", file, "--format", "json"))
+            return xml.etree.ElementTree.parse(file)
+
+    def nets(self, tree):
+        return {n.get("name"): (int(n.get("dev")), int(n.get("speed")), n.get("keep", "1")) for n in tree.iter("net")}
+
+    def test_ports_of_a_card_are_one_nic(self):
+        for version in (9, 12):
+            with self.subTest(version=version):
+                tree = self.topology(version)
+                nets = self.nets(tree)
+                self.assertEqual({name: nic[:2] for name, nic in nets.items()}, {"tcp0+tcp1": (2, 20000)})
+                self.assertEqual([(n["dev"], n["bw"], n["asic"]) for n in self.seen["system"] if n["type"] == "NET"], [(2, 2.5, "0x1")])
+                self.assertIn("via NET/ExampleTCP/2", self.log)
+                self.assertNotRegex(self.log, "via NET/ExampleTCP/[01]")
+                self.assertIn("NET/ExampleTCP : [2]tcp0+tcp1 20000 Mb/s, merged of 2 devices", self.log)
+                path = [p.get("busid") for p in tree.iter("pci") for n in p.iter("net") if n.get("name") == "tcp0+tcp1"]
+                self.assertIn(os.path.basename(self.pci), path)
+
+    def test_ranks_that_are_threads(self):
+        nets = self.nets(self.topology(12, "--np", "2", "-t", "2"))
+        self.assertEqual(nets["tcp0+tcp1"][0], 2)
+
+    def test_they_stay_apart(self):
+        for env in ({"NCCL_NET_MERGE_LEVEL": "LOC"}, {"EXAMPLE_NET_NO_MERGE": "1"}):
+            with self.subTest(env=env):
+                self.assertEqual(sorted(self.nets(self.topology(12, **env))), ["tcp0", "tcp1"])
+        self.assertEqual(sorted(self.nets(self.topology(8))), ["tcp0", "tcp1"])
+
+    def test_they_are_forced_together(self):
+        nets = self.nets(self.topology(11, NCCL_NET_MERGE_LEVEL="LOC", NCCL_NET_FORCE_MERGE="tcp1,tcp0"))
+        self.assertEqual(nets["tcp1+tcp0"][:2], (2, 20000))
 
 
 class Record(unittest.TestCase):

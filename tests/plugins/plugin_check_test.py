@@ -59,23 +59,41 @@ class Checks(unittest.TestCase):
                 self.assertEqual(self.failed(self.verdicts(plugin("net-faulty"), FAULTY_NET=fault)), [check], self.answer)
 
     def test_more_faults_of_a_check(self):
-        for check, fault in ((1, "data"), (3, "unstable"), (16, "handler")):
+        for check, fault in ((1, "data"), (2, "unused"), (3, "unstable"), (4, "hesitant"), (4, "contexts"), (5, "polls"), (6, "stopped"), (7, "groups"), (8, "large"),
+                             (13, "registering"), (13, "turns"), (14, "receives"), (14, "half_open"), (15, "fork"), (16, "handler")):
             with self.subTest(fault=fault):
                 self.assertEqual(self.failed(self.verdicts(plugin("net-faulty"), FAULTY_NET=fault)), [check], self.answer)
+
+    def test_the_stack_of_a_call_that_does_not_return(self):
+        p = tool.run("plugin", "check", plugin("net-faulty"), "--check", "4", "--seconds", "3", FAULTY_NET="stuck")
+        self.assertIn("call of the plugin: connect; in ", p.stdout)
+        self.assertIn("(libnccl-net-faulty.so+0x", p.stdout)
 
     def test_networks_that_reduce(self):
         for version in range(6, 13):
             with self.subTest(version=version):
                 found = self.verdicts(plugin(f"net-collnet{version}"))
                 self.assertEqual((self.failed(found), found[17]), ([], "ok"), self.answer)
-        for fault in ("sum", "support", "lost", "late"):
+        for fault in ("sum", "support", "lost", "late", "missing"):
             with self.subTest(fault=fault):
                 self.assertEqual(self.failed(self.verdicts(plugin("collnet-faulty"), FAULTY_COLLNET=fault)), [17], self.answer)
+
+    def test_one_sided_operations(self):
+        for name in ("rma-example13", "rma-example14", "rma-example15", "gin-example13"):
+            with self.subTest(name=name):
+                found = self.verdicts(plugin(name))
+                self.assertEqual((self.failed(found), found[21]), ([], "ok"), self.answer)
+        for fault in ("part", "before", "null", "full", "twice", "connect", "query"):
+            with self.subTest(fault=fault):
+                self.assertEqual(self.failed(self.verdicts(plugin("rma-faulty"), FAULTY_RMA=fault)), [21], self.answer)
 
     def test_faults_of_other_kinds(self):
         for check in range(17, 22):
             with self.subTest(check=check):
                 self.assertEqual(self.failed(self.verdicts(plugin(f"faulty{check}"))), [check], self.answer)
+        for check, fault in ((18, "none"), (18, "nan"), (18, "slow"), (18, "unknown"), (19, "pool"), (19, "other"), (19, "slow"), (20, "threads")):
+            with self.subTest(fault=fault):
+                self.assertEqual(self.failed(self.verdicts(plugin(f"faulty{check}"), FAULTY_OTHER=fault)), [check], self.answer)
 
     def test_a_missing_file(self):
         self.assertEqual(self.failed(self.verdicts("/nowhere/plugin.so")), [1])

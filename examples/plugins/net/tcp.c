@@ -5,7 +5,8 @@
  *     cc -shared -fPIC -o libnccl-net-tcp.so tcp.c                 (-DNET_VERSION=6 ... for an older ABI)
  *     NCCL_NET_PLUGIN=./libnccl-net-tcp.so kolo run ...
  *
- * EXAMPLE_NET_ADDRESS is the IPv4 address of this host (127.0.0.1). A message is its size, 8 bytes, and its data. Nothing blocks:
+ * A receive of several messages takes them by their tags. EXAMPLE_NET_DEVICES is the number of devices (1): ports of one card, whose path in sysfs is EXAMPLE_NET_PCI. They may be merged (v9 and
+ * later), which changes their speed in the topology only. EXAMPLE_NET_ADDRESS is the IPv4 address of this host (127.0.0.1). A message is its size and tag, 16 bytes, and its data. Nothing blocks:
  * isend and irecv queue a request, and test moves the oldest one that is not done.
  */
 #ifndef _GNU_SOURCE
@@ -18,20 +19,34 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { REQUESTS = 32, SPEED_MBPS = 10000 };
+enum { REQUESTS = 32, RECVS = 8, SPEED_MBPS = 10000, MOST_DEVICES = 16 };
+
+struct head {
+    uint64_t size;
+    int64_t tag;
+};
+
+/* A message; a send has one. */
+struct part {
+    char *data;
+    uint64_t posted, size; /* bytes: of the buffer, and of the message */
+    int tag, done;
+};
 
 struct request {
     struct comm *comm;
     int used, done;
-    char *data;
-    uint64_t posted, size; /* bytes: of the buffer, and of the message */
-    uint64_t moved;        /* of the size and the data together */
-    void *event;           /* of a profiler, from post to done; NULL: none */
+    struct part part[RECVS];
+    int n, ndone, now; /* parts; `now` is under way */
+    struct head head;
+    uint64_t moved; /* of the head and the data together */
+    void *event;    /* of a profiler, from post to done; NULL: none */
 };
 
 struct comm {
@@ -82,27 +97,64 @@ static int init(NET_INIT_ARGS)
     return NET_OK;
 }
 
+static struct device {
+    char name[64];
+    int n, member[8]; /* of a virtual one; 0: a physical one */
+} device_of[MOST_DEVICES];
+static int ndevices;
+
 static int devices(int *n)
 {
-    *n = 1;
+    const char *wanted = getenv("EXAMPLE_NET_DEVICES");
+    const int physical = wanted && atoi(wanted) > 0 && atoi(wanted) < MOST_DEVICES ? atoi(wanted) : 1;
+
+    for (; ndevices < physical; ndevices++)
+        snprintf(device_of[ndevices].name, sizeof device_of->name, "tcp%d", ndevices);
+    *n = ndevices;
     return NET_OK;
 }
 
+#if NET_VERSION >= 9
+struct net_members {
+    int n, device[NET_VERSION >= 12 ? 8 : 4];
+};
+
+static int make_vdevice(int *device, void *members)
+{
+    const struct net_members *wanted = members;
+    struct device *d = &device_of[ndevices];
+    char name[sizeof d->name] = "";
+    size_t used = 0;
+
+    if (ndevices == MOST_DEVICES || wanted->n < 1 || getenv("EXAMPLE_NET_NO_MERGE")) return NET_USAGE;
+    d->n = wanted->n;
+    for (int i = 0; i < wanted->n && used < sizeof name; i++) {
+        d->member[i] = wanted->device[i];
+        used +=
+            (size_t)snprintf(name + used, sizeof name - used, "%s%s", i ? "+" : "", device_of[wanted->device[i]].name);
+    }
+    memcpy(d->name, name, sizeof name);
+    *device = ndevices++;
+    return NET_OK;
+}
+#endif
+
 static int properties(int device, struct net_properties *p)
 {
-    static char name[] = "tcp0";
+    const struct device *d = &device_of[device];
 
-    (void)device;
-    p->name = name;
+    p->name = (char *)(uintptr_t)d->name;
+    p->pci_path = getenv("EXAMPLE_NET_PCI");
     p->guid = 1;
     p->memory = NET_HOST_MEMORY;
-    p->speed_mbps = SPEED_MBPS;
-    p->port = 1;
+    p->speed_mbps = SPEED_MBPS * (d->n ? d->n : 1);
+    p->port = 1 + (d->n ? d->member[0] : device);
     p->max_comms = 65536;
-    p->max_recvs = 1;
+    p->max_recvs = RECVS;
 #if NET_VERSION >= 9
-    p->members.n = 1;
+    p->members.n = d->n ? d->n : 1;
     p->members.device[0] = device;
+    for (int i = 0; i < d->n; i++) p->members.device[i] = d->member[i];
     p->max_p2p_bytes = p->max_coll_bytes = (size_t)1 << 30;
 #endif
 #if NET_VERSION >= 11
@@ -228,14 +280,30 @@ static int dereg_mr(void *comm, void *mr)
 
 /* ---- messages ---- */
 
-static struct request *queue(struct comm *c, void *data, uint64_t bytes)
+static struct request *queue(struct comm *c, int n, void **data, const net_size *bytes, const int *tags)
 {
     struct request *r = &c->request[c->newest % REQUESTS];
 
     if (r->used) return NULL;
-    *r = (struct request){.comm = c, .used = 1, .data = data, .posted = bytes, .size = bytes};
+    *r = (struct request){.comm = c, .used = 1, .n = n};
+    for (int i = 0; i < n; i++)
+        r->part[i] =
+            (struct part){.data = data[i], .posted = (uint64_t)bytes[i], .size = (uint64_t)bytes[i], .tag = tags[i]};
+    r->head = (struct head){.size = r->part[0].size, .tag = tags[0]};
     c->newest++;
     return r;
+}
+
+/* The head of a message is here: its part of the oldest receive. */
+static int find_part(struct request *r)
+{
+    for (r->now = 0; r->now < r->n; r->now++) {
+        struct part *p = &r->part[r->now];
+        if (p->done || (r->n > 1 && p->tag != r->head.tag)) continue;
+        p->size = r->head.size;
+        return p->size > p->posted ? NET_USAGE : NET_OK;
+    }
+    return NET_USAGE;
 }
 
 static ssize_t move_bytes(const struct comm *c, void *at, size_t bytes)
@@ -246,16 +314,17 @@ static ssize_t move_bytes(const struct comm *c, void *at, size_t bytes)
 /* Move a piece. 1: more may follow; 0: not now, or all is done; negative: a failure. */
 static int move_piece(struct comm *c, struct request *r)
 {
-    const int head = r->moved < sizeof r->size;
-    char *at = head ? (char *)&r->size + r->moved : r->data + (r->moved - sizeof r->size);
-    const uint64_t left = head ? sizeof r->size - r->moved : r->size + sizeof r->size - r->moved;
+    const int head = r->moved < sizeof r->head;
+    const struct part *p = &r->part[r->now];
+    char *at = head ? (char *)&r->head + r->moved : p->data + (r->moved - sizeof r->head);
+    const uint64_t left = head ? sizeof r->head - r->moved : p->size + sizeof r->head - r->moved;
 
     if (!left) return 0;
     const ssize_t n = move_bytes(c, at, left);
     if (n < 0) return errno == EAGAIN || errno == EINTR || errno == ENOTCONN ? 0 : -NET_REMOTE;
     if (!n) return -NET_REMOTE;
     r->moved += (uint64_t)n;
-    if (!c->sends && r->moved == sizeof r->size && r->size > r->posted) return -NET_USAGE;
+    if (!c->sends && head && r->moved == sizeof r->head && find_part(r)) return -NET_USAGE;
     return 1;
 }
 
@@ -268,7 +337,10 @@ static void progress(struct comm *c)
         do rc = move_piece(c, r);
         while (rc > 0);
         if (rc < 0) c->error = -rc;
-        if (rc < 0 || r->moved < r->size + sizeof r->size) return;
+        if (rc < 0 || r->moved < sizeof r->head || r->moved < r->part[r->now].size + sizeof r->head) return;
+        r->part[r->now].done = 1;
+        r->moved = 0;
+        if (++r->ndone < r->n) continue;
         r->done = 1;
         c->oldest++;
     }
@@ -278,8 +350,10 @@ static int isend(void *comm, void *data, net_size bytes, int tag, void *mr, NET_
 {
     struct comm *c = comm;
 
-    (void)tag, (void)mr;
-    *request = queue(c, data, (uint64_t)bytes);
+    (void)mr;
+    *request = NULL;
+    if ((uint64_t)bytes > INT32_MAX) return NET_USAGE; /* test reports an int */
+    *request = queue(c, 1, &data, &bytes, &tag);
 #if NET_VERSION >= 10
     begin_event(*request, parent);
 #endif
@@ -291,9 +365,9 @@ static int irecv(void *comm, int n, void **data, net_size *bytes, int *tags, voi
 {
     struct comm *c = comm;
 
-    (void)tags, (void)mr;
-    if (n != 1) return NET_INTERNAL;
-    *request = queue(c, data[0], (uint64_t)bytes[0]);
+    (void)mr;
+    if (n < 1 || n > RECVS) return NET_INTERNAL;
+    *request = queue(c, n, data, bytes, tags);
 #if NET_VERSION >= 10
     begin_event(*request, parents ? parents[0] : NULL);
 #endif
@@ -307,7 +381,7 @@ static int test(void *request, int *done, int *sizes)
     if (!r->done) progress(r->comm);
     *done = r->done;
     if (!r->done) return r->comm->error;
-    if (sizes) *sizes = (int)r->size;
+    for (int i = 0; sizes && i < r->n; i++) sizes[i] = (int)r->part[i].size;
     end_event(r);
     r->used = r->done = 0;
     return NET_OK;
@@ -359,6 +433,9 @@ const struct net_plugin NET_SYMBOL = {
     .close_send = close_comm,
     .close_recv = close_comm,
     .close_listen = close_listen,
+#if NET_VERSION >= 9
+    .make_vdevice = make_vdevice,
+#endif
 #if NET_VERSION >= 11
     .finalize = finalize,
 #endif

@@ -241,6 +241,7 @@ ncclResult_t kl_comm_put(ncclComm_t comm, const struct kl_put *p, struct kl_stre
     op->bytes = p->bytes;
     op->data = p->data;
     op->counter = kl_rma_counter(signals_of(comm), p->context, p->signal);
+    kl_rma_op_set_source(comm->rma, op);
     return launch_or_queue(comm, op);
 }
 

@@ -11,7 +11,7 @@
 #include "device/config.h"
 #include "graph/config.h"
 #include "graph/tuner.h"
-#include "net/net.h"
+#include "net/rma.h"
 #include "os/fault_inject.h"
 #include "os/profiler.h"
 #include "topo/config.h"
@@ -20,19 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct kl_param_set *const kl_comm_param_sets[] = {&kl_log_param_set,
-                                                         &kl_bootstrap_param_set,
-                                                         &kl_comm_param_set,
-                                                         &kl_device_param_set,
-                                                         &kl_net_param_set,
-                                                         &kl_verbs_param_set,
-                                                         &kl_tuner_param_set,
-                                                         &kl_profiler_param_set,
-                                                         &kl_net_plugin_param_set,
-                                                         &kl_topo_param_set,
-                                                         &kl_graph_param_set,
-                                                         &kl_inject_param_set,
-                                                         NULL};
+const struct kl_param_set *const kl_comm_param_sets[] = {&kl_log_param_set,        &kl_bootstrap_param_set,
+                                                         &kl_comm_param_set,       &kl_device_param_set,
+                                                         &kl_net_param_set,        &kl_verbs_param_set,
+                                                         &kl_tuner_param_set,      &kl_profiler_param_set,
+                                                         &kl_net_plugin_param_set, &kl_net_rma_param_set,
+                                                         &kl_topo_param_set,       &kl_graph_param_set,
+                                                         &kl_inject_param_set,     NULL};
 
 /* ---- the settings of this rank ---- */
 

@@ -93,29 +93,53 @@ static ncclResult_t check_ordinals(const struct work *w, const struct kl_xml *fi
     return ncclSuccess;
 }
 
+static ncclResult_t describe_nic(const struct kl_net *net, int device, struct kl_net_facts *n)
+{
+    struct kl_net_properties p;
+
+    KL_TRY(net->properties(device, &p));
+    *n = (struct kl_net_facts){.dev = device,
+                               .speed_mbps = p.speed_mbps,
+                               .port = p.port,
+                               .guid = p.guid,
+                               .latency_us = p.latency_us,
+                               .max_comms = p.max_comms,
+                               .coll = true,
+                               .nmembers = p.nmembers};
+    snprintf(n->name, sizeof n->name, "%s", p.name);
+    snprintf(n->pci_path, sizeof n->pci_path, "%s", p.pci_path ? p.pci_path : "");
+    memcpy(n->member, p.member, sizeof p.member);
+    return ncclSuccess;
+}
+_Static_assert((int)KL_NET_MEMBERS == (int)KL_NET_MAX_MEMBERS, "of one array the other is a copy");
+
+/* A NIC of several, by the net. */
+static ncclResult_t merge_nics(void *ctx, const int *member, int n, struct kl_net_facts *merged)
+{
+    const struct kl_net *net = ctx;
+    int device;
+
+    KL_TRY(net->merge(member, n, &device));
+    return describe_nic(net, device, merged);
+}
+
 /* The NICs of this machine as the net reports them, for traffic between hosts. */
 static ncclResult_t list_nics(ncclComm_t comm, struct kl_machine *machine, struct kl_net_facts **nics)
 {
     KL_TRY(kl_comm_find_net(comm));
     const struct kl_net *net = comm->net;
-    *nics = kl_inject_calloc((size_t)net->devices(), sizeof **nics);
+    const int n = net->devices();
+    *nics = kl_inject_calloc((size_t)n, sizeof **nics);
     if (!*nics) return KL_NOMEM("the NICs of this machine");
-    for (int i = 0; i < net->devices(); i++) {
-        struct kl_net_facts *n = &(*nics)[i];
-        struct kl_net_properties p;
-        KL_TRY(net->properties(i, &p));
-        *n = (struct kl_net_facts){.dev = i,
-                                   .speed_mbps = p.speed_mbps,
-                                   .port = p.port,
-                                   .guid = p.guid,
-                                   .latency_us = p.latency_us,
-                                   .max_comms = p.max_comms,
-                                   .coll = true};
-        snprintf(n->name, sizeof n->name, "%s", p.name);
-        snprintf(n->pci_path, sizeof n->pci_path, "%s", p.pci_path ? p.pci_path : "");
+    for (int i = 0; i < n; i++) {
+        KL_TRY(describe_nic(net, i, &(*nics)[i]));
+        machine->nnets = i + 1;
     }
     machine->net = *nics;
-    machine->nnets = net->devices();
+    if (net->merge) {
+        machine->merge_nets = merge_nics;
+        machine->merge_ctx = (void *)(uintptr_t)net;
+    }
     return ncclSuccess;
 }
 
@@ -175,6 +199,60 @@ static ncclResult_t broadcast_document(struct work *w, const struct kl_subgroup 
     return rc;
 }
 
+/* ---- merged NICs in the other processes of the machine ---- */
+
+/* A NIC of several others, which has number `device`. */
+struct group {
+    int32_t device, n, member[KL_NET_MEMBERS];
+};
+
+static ncclResult_t list_groups(ncclComm_t comm, void **data, size_t *bytes)
+{
+    const int n = comm->net && comm->net->merge ? comm->net->devices() : 0;
+    struct group *groups = calloc((size_t)n + 1, sizeof *groups); /* the last one is empty */
+    struct kl_net_properties p;
+    int found = 0;
+
+    if (!groups) return KL_NOMEM("the NICs of this machine");
+    for (int i = 0; i < n; i++) {
+        if (comm->net->properties(i, &p) || !p.nmembers) continue;
+        groups[found] = (struct group){.device = i, .n = p.nmembers};
+        memcpy(groups[found++].member, p.member, sizeof p.member);
+    }
+    *data = groups;
+    *bytes = ((size_t)found + 1) * sizeof *groups;
+    return ncclSuccess;
+}
+
+static ncclResult_t merge_alike(ncclComm_t comm, const struct group *groups, size_t n)
+{
+    for (size_t i = 0; i < n && groups[i].n; i++) {
+        const struct group *g = &groups[i];
+        int device = -1;
+        KL_TRY(kl_comm_find_net(comm));
+        if (g->n < 0 || g->n > KL_NET_MEMBERS || !comm->net->merge || comm->net->merge(g->member, g->n, &device) ||
+            device != g->device)
+            return KL_FAIL(ncclSystemError,
+                           "NET/%s cannot merge %d NICs to device %d at rank %d, as another process of this host did",
+                           comm->net->name, g->n, g->device, comm->rank);
+    }
+    return ncclSuccess;
+}
+
+/* The document names merged NICs by their number, so that each process makes the same. */
+static ncclResult_t broadcast_groups(struct work *w, const struct kl_subgroup *among)
+{
+    void *data = NULL;
+    size_t bytes = 0;
+
+    if (among->n == 1) return ncclSuccess;
+    if (!among->own) KL_TRY(list_groups(w->comm, &data, &bytes));
+    ncclResult_t rc = kl_subgroup_broadcast(among, 0, &data, &bytes);
+    if (!rc && among->own) rc = merge_alike(w->comm, data, bytes / sizeof(struct group));
+    free(data);
+    return rc;
+}
+
 static ncclResult_t get_document(struct work *w)
 {
     struct kl_subgroup among = processes_of_machine(w);
@@ -183,7 +261,8 @@ static ncclResult_t get_document(struct work *w)
         list_devices(w, 0);
     else
         KL_TRY(describe_machine(w));
-    return broadcast_document(w, &among);
+    KL_TRY(broadcast_document(w, &among));
+    return broadcast_groups(w, &among);
 }
 
 /* A dump is a convenience: a failure to write it is only reported. */

@@ -39,6 +39,7 @@ enum { KL_NET_ABI_PROPERTIES = 256 }; /* bytes that a plugin may fill; the large
 /** Offsets in the struct of properties of a version; -1: it has no such member. */
 struct kl_net_abi_layout {
     int16_t bytes, speed, port, latency, max_comms, max_recvs, device_type, max_p2p_bytes;
+    int16_t members, most_members; /* of a virtual device: their number, then an int for each */
 };
 
 enum {

@@ -136,6 +136,21 @@ static const char *path_at(const unsigned char *p)
     return kl_plugin_is_text(path, PATH_MAX) ? path : NULL;
 }
 
+/* Those of a virtual device. A physical one has itself, or none. */
+static void read_members(const struct kl_net_library *l, int device, const unsigned char *p,
+                         struct kl_net_properties *q)
+{
+    const struct kl_net_abi_layout *at = &l->adapter->layout;
+    const int n = int_at(p, at->members, 0);
+
+    if (n < 1 || n > at->most_members) return;
+    for (int i = 0; i < n; i++) {
+        q->member[i] = int_at(p, at->members + (i + 1) * (int)sizeof(int), -1);
+        if (q->member[i] < 0 || q->member[i] >= KL_NET_PLUGIN_DEVICES || q->member[i] == device) return;
+    }
+    q->nmembers = n;
+}
+
 static bool read_properties(const struct kl_net_library *l, const unsigned char *p, struct kl_net_properties *q)
 {
     const struct kl_net_abi_layout *at = &l->adapter->layout;
@@ -187,7 +202,9 @@ static bool describe(struct kl_net_library *l, int device)
                 device);
         return false;
     }
-    return read_properties(l, p, &l->device[device]);
+    if (!read_properties(l, p, &l->device[device])) return false;
+    read_members(l, device, p, &l->device[device]);
+    return true;
 }
 
 static bool describe_all(struct kl_net_library *l)
@@ -206,6 +223,48 @@ static bool describe_all(struct kl_net_library *l)
     for (int i = 0; i < l->ndevices; i++)
         if (!describe(l, i)) return false;
     return true;
+}
+
+static int find_merged(const struct kl_net_library *l, const int *member, int n)
+{
+    for (int i = 0; i < l->ndevices; i++)
+        if (l->device[i].nmembers == n && !memcmp(l->device[i].member, member, (size_t)n * sizeof *member)) return i;
+    return -1;
+}
+
+static ncclResult_t make_virtual(struct kl_net_library *l, const int *member, int n, int *device)
+{
+    typedef int call(int *, void *);
+    struct {
+        int n, member[KL_NET_MEMBERS];
+    } wanted = {.n = n};
+
+    memcpy(wanted.member, member, (size_t)n * sizeof *member);
+    *device = -1;
+    const int rc = ((call *)l->table->make_vdevice)(device, &wanted);
+    if (rc) {
+        KL_INFO(KL_INIT | KL_NET, "NET/%s: makeVDevice of %d devices from %s on returned %d: they stay apart", l->name,
+                n, l->device[member[0]].name, rc);
+        return ncclInvalidUsage;
+    }
+    if (*device == l->ndevices && *device < KL_NET_PLUGIN_DEVICES && describe(l, *device)) return ncclSuccess;
+    KL_INFO(KL_INIT | KL_NET, "NET/%s: makeVDevice gave device %d, which is not the next one (%d), or cannot be used",
+            l->name, *device, l->ndevices);
+    return ncclInvalidUsage;
+}
+
+ncclResult_t kl_net_library_merge(struct kl_net_library *l, const int *member, int n, int *device)
+{
+    *device = find_merged(l, member, n);
+    if (*device >= 0) return ncclSuccess;
+    if (n > l->adapter->layout.most_members || !l->table->make_vdevice) return ncclInvalidUsage; /* 0 before v9 */
+    KL_TRY(make_virtual(l, member, n, device));
+    l->device[*device].nmembers = n; /* whatever it says */
+    memcpy(l->device[*device].member, member, (size_t)n * sizeof *member);
+    l->ndevices++;
+    KL_INFO(KL_INIT | KL_NET, "NET/%s : [%d]%s %d Mb/s, merged of %d devices", l->name, *device,
+            l->device[*device].name, l->device[*device].speed_mbps, n);
+    return ncclSuccess;
 }
 
 bool kl_net_library_init(struct kl_net_library *l)

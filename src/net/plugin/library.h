@@ -63,6 +63,9 @@ void kl_net_library_close(struct kl_net_library *l);
 void kl_net_library_log(int level, unsigned long subsys, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
+/** As merge of struct kl_net; the device is the next one of `l`. Not while others read its devices. */
+ncclResult_t kl_net_library_merge(struct kl_net_library *l, const int *member, int n, int *device);
+
 /** Calls that are alike in all versions. */
 ncclResult_t kl_net_library_dereg_mr(const struct kl_net_library *l, void *comm, void *mr);
 ncclResult_t kl_net_library_test(const struct kl_net_library *l, void *request, int *done, int *sizes);

@@ -57,7 +57,7 @@ static int describes_its_device(void)
 
     if (is_plugin() || net->devices() != 1 || net->properties(0, &p)) return 1;
     return strcmp(p.name, "tcp0") != 0 || p.guid != 1 || p.memory != KL_NET_HOST || p.speed_mbps != 10000 ||
-           p.port != 1 || p.max_comms != 65536 || p.max_recvs != 1 || p.max_bytes != 1u << 30 ||
+           p.port != 1 || p.max_comms != 65536 || p.max_recvs != 8 || p.max_bytes != 1u << 30 ||
            net->properties(1, &p) == ncclSuccess;
 }
 

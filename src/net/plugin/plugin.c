@@ -6,6 +6,7 @@
 #include "net/plugin/collnet.h"
 #include "net/plugin/join.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -140,23 +141,40 @@ static ncclResult_t init(void)
     return process.initialised ? ncclSuccess : KL_FAIL(ncclInternalError, "no net plugin is in use");
 }
 
+/* Communicators that are made at the same time may merge devices. */
+static pthread_mutex_t merging = PTHREAD_MUTEX_INITIALIZER;
+
 static int devices(void)
 {
-    return process.library.ndevices;
+    pthread_mutex_lock(&merging);
+    const int n = process.library.ndevices;
+    pthread_mutex_unlock(&merging);
+    return n;
 }
 
 static ncclResult_t find_device(int device)
 {
-    if (device >= 0 && device < process.library.ndevices) return ncclSuccess;
+    const int n = devices();
+
+    if (device >= 0 && device < n) return ncclSuccess;
     return KL_FAIL(ncclInvalidArgument, "there is no NET device %d of %s; there are %d", device, process.library.name,
-                   process.library.ndevices);
+                   n);
 }
 
 static ncclResult_t properties(int device, struct kl_net_properties *p)
 {
     KL_TRY(find_device(device));
-    *p = process.library.device[device];
+    *p = process.library.device[device]; /* complete since it was counted */
     return ncclSuccess;
+}
+
+static ncclResult_t merge(const int *member, int n, int *device)
+{
+    for (int i = 0; i < n; i++) KL_TRY(find_device(member[i]));
+    pthread_mutex_lock(&merging);
+    const ncclResult_t rc = kl_net_library_merge(&process.library, member, n, device);
+    pthread_mutex_unlock(&merging);
+    return rc;
 }
 
 static ncclResult_t listen_on(int device, const struct kl_net_end *me, struct kl_net_handle *handle, void **listener)
@@ -276,6 +294,7 @@ struct kl_net kl_net_plugin = {
     .init = init,
     .devices = devices,
     .properties = properties,
+    .merge = merge,
     .listen = listen_on,
     .connect = connect_to,
     .accept = accept_from,

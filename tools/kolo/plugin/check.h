@@ -7,9 +7,11 @@
  *     trial.c        a pair of connections of a net plugin, and its messages
  *     net_life.c     tables, properties, connections, ends
  *     net_data.c     messages
+ *     net_peer.c     another process, which is stopped or killed
  *     net_limits.c   leaks, memory, threads, a peer that dies
  *     collnet.c      two members of a network that reduces
  *     others.c       tuners, profilers, environment plugins
+ *     rma.c          two members that write into each other's memory
  *
  * A check fails with the measured figure; the contract's sentence stands in the table.
  */

@@ -3,6 +3,7 @@
 #include "tools/kolo/plugin/check.h"
 #include "tools/kolo/plugin/trial.h"
 
+#include "base/clock.h"
 #include "device/host/redop.h"
 #include "net/plugin/collnet_library.h"
 
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MEMBERS = 2, COUNT = 1000, REQUESTS = 4, ALONE_MS = 50, WORD = 8 };
+enum { MEMBERS = 2, COUNT = 1000, REQUESTS = 4, ALONE_MS = 50, WORD = 8, MISSING_S = 15 };
 
 struct member {
     const struct kl_collnet_library *l;
@@ -119,25 +120,24 @@ static bool look_at(struct member *m, const struct buffers *b, size_t count, siz
 }
 
 /* Several requests are outstanding, and done in their order. */
-static bool reduce(struct member *m)
+static bool reduce(struct member *m, size_t n)
 {
-    const size_t bytes = COUNT * kl_type_bytes(m->op.type);
+    const size_t bytes = n * kl_type_bytes(m->op.type);
     struct buffers b[REQUESTS];
 
     for (int k = 0; k < REQUESTS; k++) {
         if (!open_buffers(m, &b[k], bytes, bytes)) return false;
-        for (size_t i = 0; i < COUNT; i++) put(b[k].from, i, m->op.type, number_of(m->number, i, k));
+        for (size_t i = 0; i < n; i++) put(b[k].from, i, m->op.type, number_of(m->number, i, k));
         while (!b[k].request) {
             note(m, "iallreduce");
-            const ncclResult_t rc = m->l->adapter->iallreduce(m->l, m->comm, b[k].from, b[k].to, COUNT, m->op,
-                                                              b[k].from_mr, b[k].to_mr, &b[k].request);
+            const ncclResult_t rc = m->l->adapter->iallreduce(m->l, m->comm, b[k].from, b[k].to, n, m->op, b[k].from_mr,
+                                                              b[k].to_mr, &b[k].request);
             note(m, "");
             if (rc) return kl_check_fails(&m->result, "iallreduce returned %d", (int)rc);
         }
     }
     for (int k = 0; k < REQUESTS; k++)
-        if (!finish(m, &b[k], "iallreduce") || !look_at(m, &b[k], COUNT, 0, k, "iallreduce") ||
-            !close_buffers(m, &b[k]))
+        if (!finish(m, &b[k], "iallreduce") || !look_at(m, &b[k], n, 0, k, "iallreduce") || !close_buffers(m, &b[k]))
             return false;
     return true;
 }
@@ -195,7 +195,7 @@ static bool use(struct member *m)
         for (size_t o = 0; o < sizeof ops / sizeof ops[0]; o++) {
             m->op = (struct kl_collnet_op){.type = types[t], .op = ops[o]};
             if (!kl_collnet_library_reduces(m->l, m->op)) continue;
-            if (!reduce(m) || !scatter(m)) return false;
+            if (!reduce(m, COUNT) || !reduce(m, 1) || !reduce(m, 7) || !scatter(m)) return false;
         }
     return gather(m);
 }
@@ -251,6 +251,28 @@ static bool await(struct member *m, const pthread_t *thread, struct kl_check_res
     return true;
 }
 
+/* Member 1 is called, but member 0 has left: its listener is closed. */
+static bool connect_to_missing(const struct kl_collnet_library *l, struct kl_check_result *r)
+{
+    static struct member m[MEMBERS];
+    const struct timespec pause = {.tv_nsec = 1000000};
+    const uint64_t deadline = kl_deadline_in_ms(MISSING_S * 1000);
+    pthread_t thread;
+
+    for (int i = 0; i < MEMBERS; i++) m[i] = (struct member){.l = l, .number = i};
+    if (!listen_all(m, r)) return false;
+    kl_collnet_library_close_listen(l, m[0].listener);
+    if (pthread_create(&thread, NULL, be_member, &m[1])) return kl_check_fails(r, "no thread");
+    while (pthread_tryjoin_np(thread, NULL)) {
+        if (kl_deadline_passed(deadline))
+            return kl_check_fails(r, "connect has not ended in %d s where a member is missing", MISSING_S);
+        nanosleep(&pause, NULL);
+    }
+    if (m[1].comm) return kl_check_fails(r, "connect gave a communicator where a member is missing");
+    kl_collnet_library_close_listen(l, m[1].listener);
+    return true;
+}
+
 static void run(const struct kl_collnet_library *l, struct kl_check_result *r)
 {
     static struct member m[MEMBERS];
@@ -264,7 +286,7 @@ static void run(const struct kl_collnet_library *l, struct kl_check_result *r)
             return;
         }
     snprintf(r->call, sizeof r->call, "of the two members");
-    if (!await(m, thread, r)) return;
+    if (!await(m, thread, r) || !connect_to_missing(l, r)) return;
     r->call[0] = 0;
     if (!m[0].made) kl_check_fails(r, "reduceSupport knows no operation of any 32-bit or 64-bit type");
     kl_check_notes(r, "v%d, %s, %d devices, %d operations of %d members", l->adapter->version, l->name, l->ndevices,

@@ -3,6 +3,7 @@
 #include "tools/kolo/plugin/check.h"
 #include "tools/kolo/plugin/trial.h"
 
+#include "base/atomic.h"
 #include "base/clock.h"
 
 #include <dirent.h>
@@ -11,10 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-enum { OPERATIONS = 60000, WARM_UP = 10000, ROOM_KB = 2048, THREADS = 4, ROUNDS = 200, DEATH_S = 15 };
+enum {
+    OPERATIONS = 60000,
+    WARM_UP = 10000,
+    ROOM_KB = 2048,
+    THREADS = 4,
+    ROUNDS = 200,
+    DEATH_S = 15,
+    OUTSTANDING = 4,
+    TURNS = 20,
+    REGISTRATIONS = 400
+};
 
 /* ---- 10: leaks ---- */
 
@@ -141,6 +151,82 @@ static void *work(void *arg)
     return NULL;
 }
 
+/* Registers memory with a communicator that another thread uses. */
+struct registrar {
+    struct kl_trial bench;
+    struct kl_check_result result;
+    struct kl_trial_pair p;
+    _Atomic int ended;
+};
+
+static void *register_meanwhile(void *arg)
+{
+    struct registrar *g = arg;
+    static char data[1 << 16];
+
+    for (int i = 0; i < REGISTRATIONS; i++)
+        if (!register_range(&g->bench, i % 2 ? g->p.send : g->p.recv, data, sizeof data, "beside messages")) break;
+    kl_store_release(&g->ended, 1);
+    return NULL;
+}
+
+static bool move_meanwhile(struct kl_trial *b, struct kl_trial_pair *p)
+{
+    static struct registrar g;
+    char from[4096], to[4096];
+    pthread_t thread;
+    bool good = true;
+
+    g = (struct registrar){.bench = *b, .p = *p};
+    g.bench.result = &g.result;
+    if (pthread_create(&thread, NULL, register_meanwhile, &g))
+        return kl_check_fails(b->result, "cannot start a thread");
+    for (unsigned i = 0; good && (i < ROUNDS || !kl_load_acquire(&g.ended)); i++) {
+        kl_trial_fill(from, sizeof from, i);
+        good = kl_trial_move(b, p, from, to, sizeof from) &&
+               (kl_trial_is_filled(to, sizeof to, i) || kl_check_fails(b->result, "other data came beside regMr"));
+    }
+    pthread_join(thread, NULL);
+    if (g.result.verdict == KL_CHECK_FAILS) kl_check_fails(b->result, "%s", g.result.figure);
+    return b->result->verdict == KL_CHECK_OK;
+}
+
+struct turn {
+    struct kl_trial *b;
+    struct kl_trial_pair *p;
+};
+
+static void *take_turn(void *arg)
+{
+    const struct turn *t = arg;
+    char from[4096] = {0}, to[4096];
+
+    (void)kl_trial_move(t->b, t->p, from, to, sizeof from);
+    return NULL;
+}
+
+/* One thread at a time, each time another one. */
+static bool move_in_turn(struct kl_trial *b, struct kl_trial_pair *p)
+{
+    struct turn t = {.b = b, .p = p};
+    pthread_t thread;
+
+    for (int i = 0; i < TURNS && b->result->verdict == KL_CHECK_OK; i++) {
+        if (pthread_create(&thread, NULL, take_turn, &t)) return kl_check_fails(b->result, "cannot start a thread");
+        pthread_join(thread, NULL);
+    }
+    return b->result->verdict == KL_CHECK_OK;
+}
+
+static bool share_one(struct kl_trial *b)
+{
+    struct kl_trial_pair p;
+
+    if (!kl_trial_pair(b, &p) || !move_meanwhile(b, &p) || !move_in_turn(b, &p)) return false;
+    kl_trial_unpair(b, &p);
+    return true;
+}
+
 void kl_check_threads(const char *file, struct kl_check_result *r)
 {
     struct worker w[THREADS];
@@ -157,31 +243,14 @@ void kl_check_threads(const char *file, struct kl_check_result *r)
         pthread_join(thread[i], NULL);
         if (w[i].result.verdict == KL_CHECK_FAILS) kl_check_fails(r, "%s", w[i].result.figure);
     }
-    kl_check_notes(r, "%d threads with a communicator each, %d messages", THREADS, ROUNDS);
+    if (r->verdict != KL_CHECK_OK || !share_one(&b)) return;
+    kl_check_notes(r,
+                   "%d threads with a communicator each, %d messages; %d registrations meanwhile; %d threads in turn",
+                   THREADS, ROUNDS, 3 * REGISTRATIONS, TURNS);
     kl_trial_close(&b);
 }
 
 /* ---- 14: errors ---- */
-
-/* The peer: it receives one message, and then waits until it is killed. */
-static void be_killed(const char *file, int to, int from)
-{
-    struct kl_check_result result = {.verdict = KL_CHECK_OK};
-    struct kl_trial b;
-    struct kl_trial_pair p;
-    struct kl_trial_request q;
-    char data[64], byte;
-
-    if (!kl_trial_open(&b, file, &result) || !kl_trial_listen(&b, &p)) _exit(1);
-    if (write(to, p.handle, sizeof p.handle) < 0) _exit(1);
-    while (!p.recv)
-        if (!kl_trial_accept_once(&b, &p)) _exit(1);
-    if (!kl_trial_irecv(&b, &p, data, sizeof data, 0, &q)) _exit(1);
-    while (!q.done)
-        if (!kl_trial_test(&b, &q)) _exit(1);
-    if (write(to, "d", 1) < 0 || read(from, &byte, 1) < 0) _exit(1);
-    for (;;) pause();
-}
 
 /* Sends until one fails. */
 static bool find_error(struct kl_trial *b, struct kl_trial_pair *p)
@@ -208,44 +277,91 @@ static bool find_error(struct kl_trial *b, struct kl_trial_pair *p)
     return true;
 }
 
-static bool meet_and_kill(struct kl_trial *b, pid_t peer, int from)
+/* Each of these ends, with an error where `must_fail`: otherwise its data may have left before. */
+static bool end_all(struct kl_trial *b, void **request, int n, bool must_fail)
 {
-    static char data[64];
-    struct kl_trial_pair p = {.listener = NULL};
-    struct kl_trial_request s;
-    char byte;
+    const uint64_t deadline = kl_deadline_in_ms(DEATH_S * 1000);
 
-    if (read(from, p.handle, sizeof p.handle) != (ssize_t)sizeof p.handle)
+    for (int i = 0; i < n; i++) {
+        int done = 0, sizes[KL_NET_RECVS];
+        ncclResult_t rc = ncclSuccess;
+        kl_trial_note(b, "test");
+        while (request[i] && !rc && !done) {
+            rc = kl_net_library_test(&b->library, request[i], &done, sizes);
+            if (!rc && !done && kl_deadline_passed(deadline))
+                return kl_check_fails(b->result, "request %d of %d that were outstanding %s has no error in %d s", i, n,
+                                      must_fail ? "at a receiver" : "at a sender", DEATH_S);
+        }
+        kl_trial_note(b, "");
+        if (must_fail && done) return kl_check_fails(b->result, "a receive was done after its sender was killed");
+    }
+    return true;
+}
+
+static bool post_some(struct kl_trial *b, struct kl_trial_pair *p, void **sends, void **recvs)
+{
+    static char data[OUTSTANDING][1 << 20], room[OUTSTANDING][64];
+
+    for (int i = 0; i < OUTSTANDING; i++) {
+        const struct kl_net_recv m = {.data = data[i], .bytes = sizeof data[i]}, q = {.data = room[i], .bytes = 64};
+        sends[i] = recvs[i] = NULL;
+        kl_trial_note(b, "isend");
+        if (b->library.adapter->isend(&b->library, p->send, &m, &sends[i]))
+            return kl_check_fails(b->result, "isend failed");
+        kl_trial_note(b, "irecv");
+        if (b->library.adapter->irecv(&b->library, p->recv, 1, &q, &recvs[i]))
+            return kl_check_fails(b->result, "irecv failed");
+        kl_trial_note(b, "");
+    }
+    return true;
+}
+
+static bool meet_and_kill(struct kl_trial *b, struct kl_trial_peer *peer)
+{
+    struct kl_trial_pair p = {.listener = NULL};
+    void *sends[OUTSTANDING], *recvs[OUTSTANDING];
+
+    if (!kl_trial_peer_meet(b, peer, &p) || !post_some(b, &p, sends, recvs)) return false;
+    kl_trial_peer_kill(peer);
+    if (!end_all(b, recvs, OUTSTANDING, true) || !end_all(b, sends, OUTSTANDING, false) || !find_error(b, &p))
+        return false;
+    kl_trial_unpair(b, &p);
+    return true;
+}
+
+/* The peer is killed before it has accepted: connect, or a message, ends with an error. */
+static bool connect_to_killed(struct kl_trial *b, struct kl_trial_peer *peer)
+{
+    const uint64_t deadline = kl_deadline_in_ms(DEATH_S * 1000);
+    struct kl_trial_pair p = {.listener = NULL};
+    ncclResult_t rc = ncclSuccess;
+
+    if (read(peer->from, p.handle, sizeof p.handle) != (ssize_t)sizeof p.handle)
         return kl_check_fails(b->result, "the peer could not listen");
-    while (!p.send)
-        if (!kl_trial_connect_once(b, &p, p.handle)) return false;
-    if (!kl_trial_isend(b, &p, data, sizeof data, 0, &s)) return false;
-    while (!s.done)
-        if (!kl_trial_test(b, &s)) return false;
-    if (read(from, &byte, 1) != 1) return kl_check_fails(b->result, "the peer got no message");
-    kill(peer, SIGKILL);
-    waitpid(peer, NULL, 0);
-    if (!find_error(b, &p)) return false;
+    kl_trial_peer_kill(peer);
+    kl_trial_note(b, "connect");
+    while (!rc && !p.send) {
+        rc = b->library.adapter->connect(&b->library, 0, p.handle, &p.send);
+        if (!rc && !p.send && kl_deadline_passed(deadline))
+            return kl_check_fails(b->result, "connect to a listener that has died has no error in %d s", DEATH_S);
+    }
+    kl_trial_note(b, "");
+    if (!rc && !find_error(b, &p)) return false;
     kl_trial_unpair(b, &p);
     return true;
 }
 
 void kl_check_errors(const char *file, struct kl_check_result *r)
 {
-    int there[2], back[2];
+    struct kl_trial_peer first, second;
     struct kl_trial b;
 
-    if (pipe(there) || pipe(back)) {
-        kl_check_fails(r, "no pipe");
-        return;
-    }
     signal(SIGPIPE, SIG_IGN);
-    const pid_t peer = fork();
-    if (!peer) be_killed(file, there[1], back[0]);
-    close(there[1]);
+    if (!kl_trial_peer_start(&first, file, r) || !kl_trial_peer_start(&second, file, r)) return;
     if (!kl_trial_open(&b, file, r)) {
-        kill(peer, SIGKILL);
+        kl_trial_peer_kill(&first);
+        kl_trial_peer_kill(&second);
         return;
     }
-    if (meet_and_kill(&b, peer, there[0])) kl_trial_close(&b);
+    if (meet_and_kill(&b, &first) && connect_to_killed(&b, &second)) kl_trial_close(&b);
 }

@@ -12,7 +12,9 @@ enum { KL_CHECK_FIGURE = 400, KL_CHECK_CALL = 64 };
 struct kl_check_result {
     enum kl_check_verdict verdict;
     char figure[KL_CHECK_FIGURE];
-    char call[KL_CHECK_CALL]; /* of the plugin, under way; "": none */
+    char call[KL_CHECK_CALL];    /* of the plugin, under way; "": none */
+    int thread;                  /* that makes it; 0: the first one */
+    char stack[KL_CHECK_FIGURE]; /* of a call that has not returned in time, innermost first */
 };
 
 /** The check fails, with the figure; the first failure counts. Returns false. */

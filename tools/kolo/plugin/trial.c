@@ -4,10 +4,32 @@
 #include "base/clock.h"
 
 #include <string.h>
+#include <unistd.h>
 
 void kl_trial_note(struct kl_trial *b, const char *call)
 {
+    b->result->thread = gettid();
     snprintf(b->result->call, sizeof b->result->call, "%s", call);
+}
+
+/* ---- how long calls took ---- */
+
+void kl_trial_pace_add(struct kl_trial_pace *pace, const struct kl_call_times *times)
+{
+    const uint64_t p99 = kl_call_times_quantile(times, 0.99);
+
+    if (!pace->calls || times->most_ns < pace->most_ns) pace->most_ns = times->most_ns;
+    if (!pace->calls || p99 < pace->p99_ns) pace->p99_ns = p99;
+    pace->calls += times->calls;
+}
+
+bool kl_trial_pace_judge(const struct kl_trial_pace *pace, struct kl_check_result *result)
+{
+    if (pace->most_ns > KL_TRIAL_SLOW_MS * 1000000u)
+        return kl_check_fails(result, "the slowest call took %.1f ms", (double)pace->most_ns / 1e6);
+    if (pace->p99_ns > KL_TRIAL_MOST_MS * 1000000u)
+        return kl_check_fails(result, "one of 100 calls takes %.1f ms", (double)pace->p99_ns / 1e6);
+    return true;
 }
 
 /* ---- calls ---- */
@@ -18,13 +40,11 @@ static uint64_t begin(struct kl_trial *b, const char *call)
     return kl_now_ns();
 }
 
-static bool end(struct kl_trial *b, struct kl_trial_times *times, uint64_t begun, ncclResult_t rc)
+static bool end(struct kl_trial *b, struct kl_call_times *times, uint64_t begun, ncclResult_t rc)
 {
-    const uint64_t ns = kl_now_ns() - begun;
     char call[KL_CHECK_CALL];
 
-    times->calls++;
-    if (ns > times->most_ns) times->most_ns = ns;
+    kl_call_times_add(times, kl_now_ns() - begun);
     snprintf(call, sizeof call, "%s", b->result->call);
     kl_trial_note(b, "");
     return rc ? kl_check_fails(b->result, "%s returned %d", call, (int)rc) : true;

@@ -4,21 +4,18 @@
 #define KOLO_TOOL_PLUGIN_TRIAL_H
 
 #include "net/plugin/library.h"
+#include "tools/kolo/plugin/call_times.h"
 #include "tools/kolo/plugin/result.h"
 
 #include <stdio.h>
+#include <sys/types.h>
 
-enum { KL_TRIAL_HANDLE = KL_NET_HANDLE, KL_TRIAL_TRIES = 3, KL_TRIAL_SLOW_MS = 20 };
-
-/** The times of calls of a kind. */
-struct kl_trial_times {
-    uint64_t calls, most_ns;
-};
+enum { KL_TRIAL_HANDLE = KL_NET_HANDLE, KL_TRIAL_TRIES = 3, KL_TRIAL_SLOW_MS = 20, KL_TRIAL_MOST_MS = 1 };
 
 struct kl_trial {
     struct kl_check_result *result;
     struct kl_net_library library;
-    struct kl_trial_times connecting, data;
+    struct kl_call_times connecting, data;
 };
 
 struct kl_trial_pair {
@@ -57,6 +54,26 @@ bool kl_trial_finish(struct kl_trial *b, struct kl_trial_request *one, struct kl
 
 /** A message from one buffer to another. */
 bool kl_trial_move(struct kl_trial *b, struct kl_trial_pair *p, const void *from, void *to, size_t bytes);
+
+/** A process with the same plugin: a connection to it and one from it are in the pair, and it has got a message. Then it does nothing. */
+struct kl_trial_peer {
+    pid_t pid;
+    int from, to; /* pipes */
+};
+
+/** Start it, before the plugin is opened here. */
+bool kl_trial_peer_start(struct kl_trial_peer *peer, const char *file, struct kl_check_result *result);
+bool kl_trial_peer_meet(struct kl_trial *b, struct kl_trial_peer *peer, struct kl_trial_pair *p);
+void kl_trial_peer_kill(struct kl_trial_peer *peer);
+
+/** The slowest call of the best of some tries: others may have kept the core in one of them. */
+struct kl_trial_pace {
+    uint64_t most_ns, p99_ns, calls;
+};
+void kl_trial_pace_add(struct kl_trial_pace *pace, const struct kl_call_times *times);
+
+/** Within the contract: 20 ms at most, and 99 of 100 calls within 1 ms? */
+bool kl_trial_pace_judge(const struct kl_trial_pace *pace, struct kl_check_result *result);
 
 /** Bytes that depend on their place, and on `seed`. */
 void kl_trial_fill(void *data, size_t bytes, unsigned seed);

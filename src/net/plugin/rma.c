@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** rma.c - an end of the plugin for one-sided operations (net/rma.h). */
+#include "net/plugin/rma.h"
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LOOK_AT_ERRORS = 64 }; /* rounds of progress from one look to the next */
+
+struct kl_net_rma {
+    const struct kl_rma_library *library;
+    int rank, device;
+    void *context, *listener, *comm, *place; /* of init, listen, connect, createContext */
+    _Atomic bool busy;                       /* a thread is in a call of the plugin */
+    bool cancelled;                          /* under `busy` */
+    bool stuck;                              /* a call has not returned: nothing can be freed */
+    unsigned rounds;
+};
+
+static ncclResult_t fail(const struct kl_net_rma *e, const char *call, ncclResult_t rc, int peer)
+{
+    const struct kl_rma_library *l = e->library;
+    char to[32] = "";
+
+    if (rc == ncclSuccess || rc >= ncclNumResults || rc == ncclInProgress) rc = ncclInternalError;
+    if (peer >= 0) snprintf(to, sizeof to, ", to rank %d", peer);
+    return KL_FAIL(rc, "RMA/%s (%s, v%d): %s failed (%s) at rank %d%s", l->name, l->file, l->adapter->version, call,
+                   kl_result_text(rc), e->rank, to);
+}
+
+/* ---- calls that may block: in a thread of their own ---- */
+
+/* Freed by the last of both: a call that does not return cannot be ended. */
+struct call {
+    _Atomic int users, done;
+    struct kl_net_rma *end;
+    ncclResult_t (*run)(struct call *c);
+    const char *name;
+    int n;
+    struct kl_net_handle *handle; /* n */
+    void **handles;
+    void *data;
+    size_t bytes;
+    uint64_t flags;
+    ncclResult_t rc;
+    void *mr;
+};
+
+static void call_drop(struct call *c)
+{
+    if (kl_fetch_sub_acq_rel(&c->users, 1) > 1) return;
+    free(c->handle);
+    free(c->handles);
+    free(c);
+}
+
+static void *run_call(void *arg)
+{
+    struct call *c = arg;
+
+    c->rc = c->run(c);
+    kl_store_release(&c->done, 1); /* pairs with await */
+    call_drop(c);
+    return NULL;
+}
+
+static struct call *new_call(struct kl_net_rma *e, const char *name, ncclResult_t (*run)(struct call *))
+{
+    struct call *c = calloc(1, sizeof *c);
+
+    if (!c) return NULL;
+    kl_store_relaxed(&c->users, 1);
+    c->end = e;
+    c->name = name;
+    c->run = run;
+    return c;
+}
+
+static ncclResult_t await(struct call *c, struct kl_net_rma_patience patience)
+{
+    const struct timespec pause = {.tv_nsec = 200000};
+
+    while (!kl_load_acquire(&c->done)) {
+        if (kl_deadline_passed(patience.deadline) || (patience.stop && patience.stop(patience.ctx))) {
+            c->end->stuck = true;
+            return KL_FAIL(ncclRemoteError,
+                           "RMA/%s: %s has not returned in time at rank %d: not all ranks have called it",
+                           c->end->library->name, c->name, c->end->rank);
+        }
+        nanosleep(&pause, NULL);
+    }
+    return c->rc ? fail(c->end, c->name, c->rc, -1) : ncclSuccess;
+}
+
+static ncclResult_t make_call(struct call *c, struct kl_net_rma_patience patience)
+{
+    pthread_t thread;
+
+    kl_store_relaxed(&c->users, 2);
+    if (pthread_create(&thread, NULL, run_call, c)) {
+        kl_store_relaxed(&c->users, 1);
+        return KL_FAIL(ncclSystemError, "RMA/%s: no thread for %s", c->end->library->name, c->name);
+    }
+    pthread_detach(thread);
+    return await(c, patience);
+}
+
+/* ---- an end ---- */
+
+static ncclResult_t start_listening(struct kl_net_rma *e, struct kl_net_rma_offer *offer)
+{
+    const struct kl_rma_library *l = e->library;
+    const ncclResult_t rc = kl_rma_library_listen(l, e->context, e->device, offer->handle.bytes, &e->listener);
+
+    if (rc || !e->listener) return fail(e, "listen", rc, -1);
+    snprintf(offer->name, sizeof offer->name, "%s", l->name);
+    offer->version = l->adapter->version;
+    return ncclSuccess;
+}
+
+struct kl_net_rma *kl_net_rma_offer(int device, int rank, struct kl_net_rma_offer *offer)
+{
+    const struct kl_rma_library *l = kl_rma_plugin_of_process();
+    struct kl_net_rma *e = l ? calloc(1, sizeof *e) : NULL;
+    int ndevices;
+
+    memset(offer, 0, sizeof *offer);
+    if (!e) return NULL;
+    *e = (struct kl_net_rma){.library = l, .rank = rank};
+    if (!kl_rma_library_start(l, (uint64_t)(uintptr_t)e, &e->context, &ndevices)) {
+        free(e);
+        return NULL;
+    }
+    e->device = device % ndevices;
+    if (!start_listening(e, offer)) return e;
+    KL_WARN("%s; one-sided operations go over NET", kl_error_text());
+    kl_net_rma_close(e);
+    return NULL;
+}
+
+bool kl_net_rma_agree(const struct kl_net_rma_offer *offers, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (!memcmp(offers[i].name, offers[0].name, sizeof offers[i].name) && offers[i].version == offers[0].version)
+            continue;
+        KL_INFO(KL_INIT | KL_NET,
+                "RMA/Plugin: not used, as rank 0 has \"%.63s\" (v%d), and rank %d \"%.63s\" (v%d): all need the same",
+                offers[0].name, offers[0].version, i, offers[i].name, offers[i].version);
+        return false;
+    }
+    return *offers[0].name;
+}
+
+static ncclResult_t call_connect(struct call *c)
+{
+    struct kl_net_rma *e = c->end;
+    const struct kl_rma_library *l = e->library;
+
+    ncclResult_t rc = kl_rma_library_connect(l, e->context, c->handles, c->n, e->rank, e->listener, &e->comm);
+    if (!rc && !e->comm) rc = ncclInternalError;
+    if (rc) return rc;
+    c->name = "createContext";
+    rc = l->adapter->create_context(l, e->comm, &e->place);
+    return rc || e->place ? rc : ncclInternalError;
+}
+
+ncclResult_t kl_net_rma_connect(struct kl_net_rma *e, const struct kl_net_rma_offer *offers, int n,
+                                struct kl_net_rma_patience patience)
+{
+    struct call *c = new_call(e, "connect", call_connect);
+    ncclResult_t rc = ncclSuccess;
+
+    if (!c) return KL_NOMEM("one-sided operations");
+    c->n = n;
+    c->handle = malloc((size_t)n * sizeof *c->handle);
+    c->handles = malloc((size_t)n * sizeof *c->handles);
+    for (int i = 0; c->handle && c->handles && i < n; i++) {
+        c->handle[i] = offers[i].handle;
+        c->handles[i] = &c->handle[i];
+    }
+    rc = c->handle && c->handles ? make_call(c, patience) : KL_NOMEM("one-sided operations");
+    call_drop(c);
+    if (e->stuck) return rc;
+    kl_rma_library_close_listen(e->library, e->listener);
+    e->listener = NULL;
+    return rc;
+}
+
+/* ---- memory ---- */
+
+static ncclResult_t call_enroll(struct call *c)
+{
+    const struct kl_rma_library *l = c->end->library;
+
+    return l->adapter->reg_mr(l, c->end->comm, c->data, c->bytes, c->flags, &c->mr);
+}
+
+ncclResult_t kl_net_rma_enroll(struct kl_net_rma *e, void *data, size_t bytes, bool counters,
+                               struct kl_net_rma_patience patience, void **mr)
+{
+    struct call *c = new_call(e, "regMrSym", call_enroll);
+
+    if (!c) return KL_NOMEM("one-sided operations");
+    c->data = data;
+    c->bytes = bytes;
+    c->flags = counters ? KL_RMA_ABI_IN_ORDER | KL_RMA_ABI_NEVER_RESET : 0;
+    const ncclResult_t rc = make_call(c, patience);
+    if (!rc) *mr = c->mr;
+    call_drop(c);
+    return rc;
+}
+
+void kl_net_rma_withdraw(struct kl_net_rma *e, void *mr)
+{
+    const ncclResult_t rc = e->comm ? kl_rma_library_dereg_mr(e->library, e->comm, mr) : ncclSuccess;
+
+    if (rc) KL_INFO(KL_NET, "RMA/%s: deregMrSym returned %d", e->library->name, (int)rc);
+}
+
+/* ---- puts ---- */
+
+static bool enter(struct kl_net_rma *e)
+{
+    return !kl_swap_acquire(&e->busy, true);
+}
+
+static void leave(struct kl_net_rma *e)
+{
+    kl_store_release(&e->busy, false); /* pairs with enter */
+}
+
+static ncclResult_t put(struct kl_net_rma *e, const struct kl_net_rma_put *p, void **request)
+{
+    const struct kl_rma_adapter *a = e->library->adapter;
+
+    if (e->cancelled) return fail(e, "the end of its communicator", ncclInternalError, p->peer);
+    const ncclResult_t rc =
+        p->counter_mr ? a->put_signal(e->library, e->place, p, request) : a->put(e->library, e->place, p, request);
+    if (rc) return fail(e, p->counter_mr ? "iputSignal" : "iput", rc, p->peer);
+    return *request ? ncclSuccess : fail(e, "a put without a request", ncclInternalError, p->peer);
+}
+
+ncclResult_t kl_net_rma_put(struct kl_net_rma *e, const struct kl_net_rma_put *p, void **request)
+{
+    *request = NULL;
+    if (!enter(e)) return ncclSuccess;
+    const ncclResult_t rc = put(e, p, request);
+    leave(e);
+    return rc;
+}
+
+ncclResult_t kl_net_rma_test(struct kl_net_rma *e, void *request, bool *done)
+{
+    int is_done = 0;
+
+    *done = false;
+    if (!enter(e)) return ncclSuccess;
+    const ncclResult_t rc =
+        e->cancelled ? ncclInternalError : kl_rma_library_test(e->library, e->comm, request, &is_done);
+    leave(e);
+    if (rc) return fail(e, "test", rc, -1);
+    *done = is_done;
+    return ncclSuccess;
+}
+
+static ncclResult_t make_progress(struct kl_net_rma *e)
+{
+    const ncclResult_t rc = kl_rma_library_progress(e->library, e->place);
+
+    if (rc) return fail(e, e->library->adapter->version > 13 ? "rmaProgress" : "ginProgress", rc, -1);
+    if (e->rounds++ % LOOK_AT_ERRORS || !kl_rma_library_has_failed(e->library, e->place)) return ncclSuccess;
+    return fail(e, "something that queryLastError reports", ncclRemoteError, -1);
+}
+
+ncclResult_t kl_net_rma_progress(struct kl_net_rma *e)
+{
+    if (!enter(e)) return ncclSuccess;
+    const ncclResult_t rc = e->cancelled ? ncclSuccess : make_progress(e);
+    leave(e);
+    return rc;
+}
+
+/* ---- the end ---- */
+
+void kl_net_rma_cancel(struct kl_net_rma *e)
+{
+    const struct timespec pause = {.tv_nsec = 50000};
+
+    if (e->stuck) return;
+    while (!enter(e)) nanosleep(&pause, NULL);
+    if (!e->cancelled && e->place) kl_rma_library_destroy_context(e->library, e->place);
+    if (!e->cancelled && e->comm) kl_rma_library_close(e->library, e->comm);
+    e->cancelled = true;
+    e->place = e->comm = NULL;
+    leave(e);
+}
+
+void kl_net_rma_close(struct kl_net_rma *e)
+{
+    if (!e || e->stuck) return; /* a call of the plugin may still use it */
+    kl_net_rma_cancel(e);
+    if (e->listener) kl_rma_library_close_listen(e->library, e->listener);
+    kl_rma_library_finalize(e->library, e->context);
+    free(e);
+}
