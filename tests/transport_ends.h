@@ -91,7 +91,7 @@ static void reset(struct end *e)
                                  .messages = e->messages || is_net(e), /* else lent memory has to fit into slots */
                                  .shape = &shape,
                                  .number = e->number,
-                                 .planned = -1,
+                                 .route = {.planned = -1},
                                  .common = e->common};
     if (!is_net(e) || e->common->net.net) return;
     e->common->net = (struct kl_net_context){.net = &kl_net_socket, .rank = !e->sends};
