@@ -22,6 +22,8 @@ static const char help[] =
     "  -ccbin COMPILER                               the C++ compiler (g++; also NVCC_CCBIN)\n"
     "  -Xcompiler WORDS  -Xlinker WORDS              for the compiler, for the linker\n"
     "  --translate                                   show the C++ that kernels become\n"
+    "  --barriers=fibres                             no loops over threads between barriers: a fibre for each thread\n"
+    "  --resource-usage                              tell of each kernel with barriers whether it is loops, or why not\n"
     "  -v  --dryrun  --keep                          show commands, do not run them, keep intermediate files\n"
     "  --list-options                                list all options: names, with or without value, used or not\n"
     "\n"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/nvcc/translate.h"
 
+#include "compat/cuda/nvcc/plain.h"
+
 #include <stdlib.h>
 
 static enum scope_kind kind_here(const struct translation *t)
@@ -56,7 +58,7 @@ static bool is_member_initialiser(const struct tokens *t, uint32_t from, uint32_
     return false;
 }
 
-static struct scope opened_by(const struct translation *t, uint32_t brace)
+struct scope scope_opened_by(const struct translation *t, uint32_t brace)
 {
     const struct tokens *k = &t->source.tokens;
     uint32_t header, from = skip_template_headers(k, t->statement, brace, &header);
@@ -103,7 +105,7 @@ static void enter(struct translation *t, uint32_t brace)
         enter_more(t);
         return;
     }
-    s = opened_by(t, brace);
+    s = scope_opened_by(t, brace);
     from = skip_template_headers(k, t->statement, brace, &header);
     if (s.kind == SCOPE_CODE && find_outside(k, from, brace, " __global__ ") != NO_TOKEN) translate_kernel(t, brace);
     parameters = s.kind == SCOPE_CODE ? parameters_of(k, from, brace) : NO_TOKEN;
@@ -130,7 +132,10 @@ static void leave(struct translation *t, uint32_t brace)
     if (t->depth) t->depth--;
     forget_shadows(t);
     forget_type_parameters(t);
-    if (t->depth <= t->kernel_depth) leave_kernel(t);
+    if (t->kernel && t->depth <= t->kernel_depth) {
+        translate_barriers(t);
+        leave_kernel(t);
+    }
     if (closed != SCOPE_DATA && (kind_here(t) == SCOPE_NAMESPACE || kind_here(t) == SCOPE_CLASS))
         t->statement = brace + 1;
 }
@@ -176,9 +181,9 @@ static void walk(struct translation *t)
     }
 }
 
-bool translate(const char *text, size_t bytes, struct text *out, FILE *errors)
+bool translate(const char *text, size_t bytes, struct translate_options *options, struct text *out, FILE *errors)
 {
-    struct translation t = {0};
+    struct translation t = {.options = options};
     bool good;
 
     source_open(&t.source, text, bytes, errors);
@@ -192,6 +197,7 @@ bool translate(const char *text, size_t bytes, struct text *out, FILE *errors)
     free(t.type_parameters);
     leave_kernel(&t);
     free(t.scopes);
+    functions_drop(t.functions);
     source_close(&t.source);
     return good;
 }

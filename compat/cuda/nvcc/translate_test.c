@@ -11,10 +11,11 @@ static char *errors_of(const char *text, bool *good, struct text *out)
 {
     char *said;
     size_t bytes;
+    struct translate_options options = {0};
     FILE *errors = open_memstream(&said, &bytes);
 
     assert_non_null(errors);
-    *good = translate(text, strlen(text), out, errors);
+    *good = translate(text, strlen(text), &options, out, errors);
     assert_int_equal(fclose(errors), 0);
     return said;
 }
@@ -134,7 +135,8 @@ static void translates(void **state)
     FOR_EACH_CASE(c, translations)
     {
         struct text out = {0};
-        bool good = translate(c->text, strlen(c->text), &out, stderr);
+        struct translate_options options = {0};
+        bool good = translate(c->text, strlen(c->text), &options, &out, stderr);
 
         expect_case(c->text, good);
         if (!strstr(out.at, c->has)) fail_msg("%s\n  became %s\n  without %s", c->text, out.at, c->has);
@@ -147,6 +149,7 @@ static void translates(void **state)
 static void many_variables_are_told_apart(void **state)
 {
     enum { VARIABLES = 1000 };
+    struct translate_options options = {0};
     struct text in = {0}, out = {0};
 
     (void)state;
@@ -154,7 +157,7 @@ static void many_variables_are_told_apart(void **state)
     text_put(&in, "__device__ int f(int v7) { int v8 = 1; { int v9; v9 = v7; } return");
     for (int i = 0; i < VARIABLES; i++) text_print(&in, " + v%d", i);
     text_put(&in, "; } extern __device__ int v5; __device__ int g() { return v7 + w1; }");
-    assert_true(translate(in.at, in.bytes, &out, stderr));
+    assert_true(translate(in.at, in.bytes, &options, &out, stderr));
     for (int i = 0; i < VARIABLES; i++) {
         char want[32];
 
