@@ -38,7 +38,10 @@ void kl_report(const struct kl_worker *w, const char *what, ...)
     int n;
 
     if (kl_grid_failed(w->grid)) return;
-    (void)snprintf(thread, sizeof thread, w->whole ? "one of its threads" : "thread (%u, %u, %u)", t.x, t.y, t.z);
+    if (w->whole)
+        (void)snprintf(thread, sizeof thread, "one of its threads");
+    else
+        (void)snprintf(thread, sizeof thread, "thread (%u, %u, %u)", t.x, t.y, t.z);
     n = snprintf(text, sizeof text, "kolo: kernel %s, block (%u, %u, %u), %s: ", kernel_name(w, name, sizeof name),
                  w->block.x, w->block.y, w->block.z, thread);
     if (n > TEXT / 2) n = TEXT / 2;

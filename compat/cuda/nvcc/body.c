@@ -249,6 +249,122 @@ static bool read_leaf(struct body *b, struct leaf l, uint32_t scope_end)
     return add_leaf(b, l);
 }
 
+/* ---- strides ---- */
+
+static bool is_integer_local(const struct body *b, const struct local *v)
+{
+    struct piece p = v->parameter ? (struct piece){v->declarator.from, v->name} : v->type;
+
+    for (uint32_t i = p.from; i < p.to; i++)
+        if (!token_among(b->k, i, " const int unsigned long size_t uint ")) return false;
+    return p.from < p.to && (v->parameter || v->declarator.from == v->name) && !v->dimensions;
+}
+
+/* How often the thread's x is a term of a sum in which nothing else is a thread's own, 2 for anything else. The sum is of integers.
+ * *natural becomes false if one of them may be negative. */
+static unsigned find_stride_start(const struct body *b, struct piece p, unsigned depth, bool *natural)
+{
+    const struct tokens *k = b->k;
+    unsigned found = 0;
+
+    if (p.from >= p.to || depth > 8) return 2;
+    for (uint32_t at = p.from, end; at < p.to; at = end + 1) {
+        end = find_outside(k, at, p.to, " + ");
+        if (end == NO_TOKEN) end = p.to;
+        if (end == at || find_outside(k, at, end, " ? , ") != NO_TOKEN) return 2;
+        if (token_is(k, at, "threadIdx") && token_is(k, at + 2, "x") && at + 3 == end) {
+            found++;
+            continue;
+        }
+        for (uint32_t i = at; i < end; i++) {
+            size_t l = body_local(b, i);
+
+            if (k->at[i].kind == TOKEN_SIGN) {
+                if (!token_among(k, i, " + - * ( ) ")) return 2;
+                *natural &= !token_is(k, i, "-");
+            } else if (k->at[i].kind == TOKEN_NUMBER) {
+                for (uint32_t c = k->at[i].start; c < k->at[i].end; c++)
+                    if (!strchr("0123456789uUlL", k->text[c])) return 2;
+            } else if (token_among(k, i, " blockIdx blockDim gridDim ") && token_is(k, i + 1, ".") && token_among(k, i + 2, " x y z ")) {
+                i += 2;
+            } else if (l != NO_LOCAL && is_integer_local(b, &b->locals[l])) {
+                *natural &= !b->locals[l].parameter;
+                unsigned inner = b->locals[l].parameter ? 0 : find_stride_start(b, b->locals[l].initial, depth + 1, natural);
+
+                if (inner == 1 && at == i && at + 1 == end)
+                    found++;
+                else if (inner)
+                    return 2;
+            } else if (in_list(k, i, b->constants)) {
+                *natural = false;
+            } else {
+                return 2;
+            }
+        }
+    }
+    return found < 2 ? found : 2;
+}
+
+static bool has_word(const struct tokens *k, uint32_t from, uint32_t to, const char *words)
+{
+    for (uint32_t i = from; i < to; i++)
+        if (token_among(k, i, words)) return true;
+    return false;
+}
+
+/* The order of additions to memory, whose results nobody reads, is of no importance: but of those that give a value it is. */
+static bool has_ordered_calls(const struct body *b, uint32_t from, uint32_t to)
+{
+    const struct tokens *k = b->k;
+
+    for (uint32_t i = from; i < to; i++)
+        if (token_is_name(k, i) && call_polls(b->functions, k, i) && !token_among(k, i - 1, " ; { } ) ")) return true;
+    return false;
+}
+
+/* `for (int i = ...; i < n; i += s)` whose body leaves neither it nor the kernel, and lets i be. */
+static bool is_stride(const struct body *b, uint32_t i, uint32_t end, struct stride *s, struct local *counter)
+{
+    const struct tokens *k = b->k;
+    uint32_t open = i + 1, close, first, second, type, name, body;
+
+    if (b->keeps_strides || !token_is(k, i, "for") || !token_is(k, open, "(") || k->at[open].partner == NO_TOKEN) return false;
+    close = k->at[open].partner;
+    body = close + 1;
+    first = find_outside(k, open + 1, close, " ; ");
+    second = first == NO_TOKEN ? NO_TOKEN : find_outside(k, first + 1, close, " ; ");
+    if (second == NO_TOKEN) return false;
+    for (type = open + 1; token_among(k, type, " int unsigned long size_t uint "); type++) continue;
+    name = type;
+    if (name == open + 1 || !token_is_name(k, name) || !token_is(k, name + 1, "=") || find_outside(k, name, first, " , ") != NO_TOKEN) return false;
+    if (!token_same(k, first + 1, name) || !token_is(k, first + 2, "<") || token_among(k, first + 3, " < <= ")) return false;
+    if (!token_same(k, second + 1, name) || !token_is(k, second + 2, "+=")) return false;
+    if (has_word(k, body, end, " return printf ") || escapes(k, body, end, false) || has_ordered_calls(b, body, end)) return false;
+    for (uint32_t t = body; t < end; t++)
+        if (token_same(k, t, name) && (is_changed(k, t) || token_is(k, t - 1, "&"))) return false;
+    *s = (struct stride){i, b->local_count, {name + 2, first}, {first + 3, second}, {second + 3, close}, b->leaf_count, true};
+    *counter = (struct local){.name = name, .scope_end = end, .type = {open + 1, type}, .declarator = {name, first}, .initial = s->initial,
+                              .leaf = NO_LOCAL, .place = PLACE_STRIDE};
+    return find_stride_start(b, s->initial, 0, &s->natural) == 1;
+}
+
+static bool add_header(struct body *b, uint32_t from, uint32_t to);
+
+static bool read_stride(struct body *b, struct stride s, struct local counter, uint32_t end)
+{
+    struct leaf l = {.from = b->k->at[s.from + 1].partner + 1, .to = end, .sequence = b->sequences++};
+    const char *why;
+    uint32_t wrong = find_not_plain(b->functions, b->k, s.from, end, b->types, &why);
+
+    if (wrong != NO_TOKEN) return body_refuse(b, wrong, why);
+    add_local(b, counter);
+    b->strides = must_grow(b->strides, (b->stride_count + 1) * sizeof *b->strides);
+    b->strides[b->stride_count++] = s;
+    (void)add_header(b, s.bound.from, s.bound.to);
+    (void)add_header(b, s.step.from, s.step.to);
+    return add_leaf(b, l);
+}
+
 static bool read_statement(struct body *b, uint32_t i, uint32_t end, uint32_t sequence, uint32_t scope_end);
 
 static bool read_sequence(struct body *b, uint32_t from, uint32_t to)
@@ -300,7 +416,10 @@ static bool read_statement(struct body *b, uint32_t i, uint32_t end, uint32_t se
     const struct tokens *k = b->k;
     uint32_t open = token_is(k, i + 1, "constexpr") ? i + 2 : i + 1, close, then;
     struct leaf l = {.from = i, .to = end, .sequence = sequence};
+    struct stride stride;
+    struct local counter;
 
+    if (!has_barrier(k, i, end) && is_stride(b, i, end, &stride, &counter)) return read_stride(b, stride, counter, end);
     if (!has_barrier(k, i, end)) return read_leaf(b, l, scope_end);
     b->barriers = true;
     if (is_barrier(b, i, end)) {
@@ -363,6 +482,7 @@ void body_drop(struct body *b)
     free(b->leaves);
     free(b->headers);
     free(b->bare);
+    free(b->strides);
     free(b->locals);
     free(b->regions);
     free(b->shared);

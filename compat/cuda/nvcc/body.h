@@ -38,7 +38,9 @@ enum place {
     PLACE_REGION,   /* used in one region only */
     PLACE_FRAME,    /* one for all threads */
     PLACE_COMPUTED, /* each region computes it anew */
-    PLACE_KEPT      /* in an array between regions */
+    PLACE_RENEWED,  /* each region assigns it first */
+    PLACE_KEPT,     /* in an array between regions */
+    PLACE_STRIDE    /* the counter of a stride: that of thread 0, and the thread's x */
 };
 
 /** A variable that is declared by a leaf, the header of a loop, or as a parameter. */
@@ -53,6 +55,18 @@ struct local {
     bool changed, escapes;    /* escapes: something may refer to it */
     bool computable;
     enum place place;
+};
+
+/**
+ * `for (int i = A + threadIdx.x; i < n; i += s) ...` without a barrier: in the frame it is a loop of thread 0's counter, with a region inside
+ * that takes each thread's element. The threads of a block read neighbouring elements at a time so, as on GPUs.
+ */
+struct stride {
+    uint32_t from;                       /* the word for */
+    size_t counter;                      /* in locals */
+    struct piece initial, bound, step;
+    size_t leaf;                         /* its body */
+    bool natural;                        /* it does not begin with a negative number */
 };
 
 /** Leaves [first, last]. */
@@ -70,6 +84,9 @@ struct body {
     size_t leaf_count;
     struct piece *headers; /* conditions of the frame, and headers of its loops */
     size_t header_count;
+    struct stride *strides;
+    size_t stride_count;
+    bool keeps_strides; /* they are ordinary statements: with them in the frame the kernel was no loops */
     struct piece *bare; /* statements of the frame that get braces */
     size_t bare_count;
     struct local *locals;

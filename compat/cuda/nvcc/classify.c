@@ -6,20 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool same_text(const struct tokens *k, uint32_t a, uint32_t b)
-{
-    uint32_t n = k->at[a].end - k->at[a].start;
-
-    return k->at[b].end - k->at[b].start == n && !memcmp(k->text + k->at[a].start, k->text + k->at[b].start, n);
-}
-
 size_t body_local(const struct body *b, uint32_t i)
 {
     const struct tokens *k = b->k;
 
     if (!token_is_name(k, i) || token_among(k, i - 1, " . -> :: ")) return NO_LOCAL;
     for (size_t l = b->local_count; l-- > 0;)
-        if (b->locals[l].name <= i && i < b->locals[l].scope_end && same_text(k, b->locals[l].name, i)) return l;
+        if (b->locals[l].name <= i && i < b->locals[l].scope_end && token_same(k, b->locals[l].name, i)) return l;
     return NO_LOCAL;
 }
 
@@ -212,7 +205,7 @@ static bool stays_uniform(const struct body *b, size_t l)
 {
     const struct local *v = &b->locals[l];
 
-    if (v->escapes || v->reference || (v->dimensions && !v->parameter)) return false;
+    if (v->place == PLACE_STRIDE || v->escapes || v->reference || (v->dimensions && !v->parameter)) return false;
     if (v->constant) return true;
     if (v->initial.from < v->initial.to && !body_uniform(b, v->initial.from, v->initial.to, false)) return false;
     if (!v->changed) return true;
@@ -238,7 +231,7 @@ static bool check_frame(struct body *b)
 {
     for (size_t l = 0; l < b->local_count; l++) {
         if (b->locals[l].parameter && !b->locals[l].uniform) return body_refuse(b, b->locals[l].name, "a parameter that threads change");
-        if (b->locals[l].leaf == NO_LOCAL && !b->locals[l].uniform)
+        if (b->locals[l].leaf == NO_LOCAL && b->locals[l].place != PLACE_STRIDE && !b->locals[l].uniform)
             return body_refuse(b, b->locals[l].name, "the counter of a loop around a barrier may differ between threads");
     }
     for (size_t h = 0; h < b->header_count; h++)
@@ -275,12 +268,21 @@ static bool draw_in(struct body *b, uint32_t from, uint32_t to)
     return more;
 }
 
+/* One for all is less than one for each: of those that change, and those that come from memory. */
+static bool is_better_alike(const struct body *b, const struct local *v)
+{
+    if (!v->uniform || v->place == PLACE_STRIDE) return false;
+    for (uint32_t i = v->initial.from; i < v->initial.to; i++)
+        if (token_among(b->k, i, " [ -> ")) return true;
+    return v->changed;
+}
+
 static void find_frame(struct body *b)
 {
     bool again = true;
 
     for (size_t l = 0; l < b->local_count; l++)
-        if (b->locals[l].leaf == NO_LOCAL || b->locals[l].constant) b->locals[l].place = PLACE_FRAME;
+        if (b->locals[l].place != PLACE_STRIDE && (b->locals[l].leaf == NO_LOCAL || b->locals[l].constant || is_better_alike(b, &b->locals[l]))) b->locals[l].place = PLACE_FRAME;
     for (size_t h = 0; h < b->header_count; h++) (void)draw_in(b, b->headers[h].from, b->headers[h].to);
     for (size_t i = 0; i < b->leaf_count; i++)
         if (b->leaves[i].kind == LEAF_EXIT) (void)draw_in(b, b->leaves[i].condition.from, b->leaves[i].condition.to);
@@ -335,7 +337,7 @@ static void find_computable(struct body *b)
     for (size_t l = 0; l < b->local_count; l++) {
         struct local *v = &b->locals[l];
 
-        v->computable = v->place != PLACE_FRAME && !v->changed && !v->escapes && !v->reference && !v->dimensions &&
+        v->computable = v->place != PLACE_FRAME && v->place != PLACE_STRIDE && !v->changed && !v->escapes && !v->reference && !v->dimensions &&
                         v->initial.from < v->initial.to && token_is(b->k, v->initial.from - 1, "=") &&
                         body_computable(b, v->initial.from, v->initial.to);
     }
@@ -352,6 +354,34 @@ static bool crosses(const struct body *b, size_t l)
     return false;
 }
 
+/* Is the first use of the variable in the region from leaf `first` on an assignment that all threads make? */
+static bool begins_anew(const struct body *b, size_t l, size_t first, size_t last)
+{
+    for (size_t i = first; i <= last; i++) {
+        const struct leaf *leaf = &b->leaves[i];
+
+        for (uint32_t t = leaf->from; t < leaf->to; t++) {
+            if (body_local(b, t) != l) continue;
+            if (t != leaf->from || leaf->kind != LEAF_ASSIGNMENT || !token_is(b->k, t + 1, "=")) return false;
+            for (t++; t < leaf->to; t++)
+                if (body_local(b, t) == l) return false;
+            return true;
+        }
+    }
+    return true;
+}
+
+static bool is_renewed(const struct body *b, size_t l)
+{
+    const struct local *v = &b->locals[l];
+
+    if (v->dimensions || v->reference || v->deduced || v->escapes) return false;
+    for (size_t r = 0; r < b->region_count; r++)
+        if (!(b->regions[r].first <= v->leaf && v->leaf <= b->regions[r].last) && !begins_anew(b, l, b->regions[r].first, b->regions[r].last))
+            return false;
+    return true;
+}
+
 static bool may_point(const struct body *b, const struct local *v)
 {
     for (uint32_t i = v->type.from; i < v->type.to; i++)
@@ -366,9 +396,13 @@ static bool place_locals(struct body *b)
     for (size_t l = 0; l < b->local_count; l++) {
         struct local *v = &b->locals[l];
 
-        if (v->place == PLACE_FRAME || !crosses(b, l)) continue;
+        if (v->place == PLACE_FRAME || v->place == PLACE_STRIDE || !crosses(b, l)) continue;
         v->place = v->computable ? PLACE_COMPUTED : PLACE_KEPT;
         if (v->computable) continue;
+        if (is_renewed(b, l)) {
+            v->place = PLACE_RENEWED;
+            continue;
+        }
         if (v->reference || v->deduced || v->escapes)
             return body_refuse(b, v->name, v->escapes ? "a variable that is needed behind a barrier, and whose address may be taken"
                                                       : "a variable that is needed behind a barrier, and has no type of its own");
@@ -377,6 +411,20 @@ static bool place_locals(struct body *b)
     for (size_t l = 0; l < b->local_count && pointers; l++)
         if (b->locals[l].escapes && b->locals[l].place != PLACE_FRAME)
             return body_refuse(b, b->locals[l].name, "the address of a variable, which a pointer may keep beyond a barrier");
+    return true;
+}
+
+/* What thread 0 begins with, and where all end, is computed in the frame. */
+static bool check_strides(struct body *b)
+{
+    for (size_t s = 0; s < b->stride_count; s++) {
+        const struct stride *v = &b->strides[s];
+
+        for (uint32_t i = v->initial.from; i < v->step.to; i++)
+            if (token_among(b->k, i, " [ -> { ") || (token_is(b->k, i, "*") && b->k->at[i - 1].kind == TOKEN_SIGN))
+                return body_refuse(b, i, "a stride over memory that depends on memory");
+        if (!body_computable(b, v->initial.from, v->initial.to)) return body_refuse(b, v->initial.from, "a stride that begins somewhere else");
+    }
     return true;
 }
 
@@ -391,5 +439,5 @@ bool body_classify(struct body *b)
     place_declarations(b);
     find_regions(b);
     find_computable(b);
-    return place_locals(b);
+    return check_strides(b) && place_locals(b);
 }

@@ -257,16 +257,55 @@ static bool is_idle(const struct body *b, const struct region *r)
     return true;
 }
 
+static const struct stride *stride_of(const struct body *b, const struct region *r)
+{
+    for (size_t s = 0; s < b->stride_count; s++)
+        if (b->strides[s].leaf == r->first) return &b->strides[s];
+    return NULL;
+}
+
+/* Before the word for: the counter of thread 0. */
+static void put_counter(struct loops *w, size_t number, struct text *out)
+{
+    const struct body *b = w->b;
+    const struct stride *s = &b->strides[number];
+    bool *need = must_have((b->local_count + 1) * sizeof *need);
+
+    text_put(out, "{ ");
+    put_range(w, b->locals[s->counter].type, out);
+    text_print(out, "__kolo_first%zu; { __attribute__((unused)) const ::uint3 threadIdx = {0, 0, 0};", number);
+    for (size_t l = b->local_count; l-- > 0;) {
+        if (!b->locals[l].computable) continue;
+        need[l] = is_used(b, l, s->initial);
+        for (size_t other = l + 1; other < b->local_count && !need[l]; other++) need[l] = need[other] && is_used(b, l, b->locals[other].initial);
+    }
+    for (size_t l = 0; l < b->local_count; l++) {
+        if (!need[l]) continue;
+        text_put(out, " ");
+        put_range(w, b->locals[l].type, out);
+        put_range(w, b->locals[l].declarator, out);
+        text_put(out, ";");
+    }
+    text_print(out, " __kolo_first%zu = ", number);
+    put_range(w, s->initial, out);
+    text_print(out, "; } for (; __kolo_first%zu < ", number);
+    put_range(w, s->bound, out);
+    text_print(out, "; __kolo_first%zu += ", number);
+    put_range(w, s->step, out);
+    text_put(out, ")");
+    free(need);
+}
+
 static void put_head(struct loops *w, const struct region *r, bool narrowed, struct text *out)
 {
     char *marker = source_marker(w->s, tokens_of_region(w->b, r).from);
 
     text_print(out,
                " for (unsigned __kolo_z = 0; __kolo_z < blockDim.z; ++__kolo_z) for (unsigned __kolo_y = 0; __kolo_y < blockDim.y; ++__kolo_y) {"
-               " const unsigned __kolo_row = (__kolo_z * blockDim.y + __kolo_y) * blockDim.x;\n#pragma omp simd\n%s\n"
-               "for (unsigned __kolo_x = %s; __kolo_x < %s; ++__kolo_x) {"
-               " __attribute__((unused)) const ::uint3 threadIdx = {__kolo_x, __kolo_y, __kolo_z};"
-               " __attribute__((unused)) const unsigned __kolo_thread = __kolo_row + __kolo_x;",
+               " const long __kolo_row = (__kolo_z * blockDim.y + __kolo_y) * blockDim.x;\n#pragma omp simd\n%s\n"
+               "for (int __kolo_x = (int)%s; __kolo_x < (int)%s; ++__kolo_x) {"
+               " __attribute__((unused)) const ::uint3 threadIdx = {(unsigned)__kolo_x, __kolo_y, __kolo_z};"
+               " __attribute__((unused)) const long __kolo_thread = __kolo_row + __kolo_x;",
                marker, narrowed ? "__kolo_range.first" : "0", narrowed ? "__kolo_range.end" : "blockDim.x");
     free(marker);
     if (w->gone) text_put(out, " if (__kolo_gone.at[__kolo_thread]) continue;");
@@ -275,8 +314,15 @@ static void put_head(struct loops *w, const struct region *r, bool narrowed, str
 static void put_variables(struct loops *w, const struct region *r, struct text *out)
 {
     const struct body *b = w->b;
+    const struct stride *stride = stride_of(b, r);
     bool *need = needed(b, r);
 
+    if (stride) {
+        text_put(out, " __attribute__((unused)) const ");
+        put_range(w, b->locals[stride->counter].type, out);
+        put_name(w, b->locals[stride->counter].name, out);
+        text_print(out, " = __kolo_first%zu + __kolo_x;", (size_t)(stride - b->strides));
+    }
     for (size_t l = 0; l < b->local_count; l++) {
         const struct local *v = &b->locals[l];
 
@@ -284,6 +330,11 @@ static void put_variables(struct loops *w, const struct region *r, struct text *
             text_put(out, " __attribute__((unused)) ");
             put_range(w, v->type, out);
             put_range(w, v->declarator, out);
+            text_put(out, ";");
+        } else if (v->place == PLACE_RENEWED && !is_home(r, v) && is_used(b, l, tokens_of_region(b, r))) {
+            text_put(out, " ");
+            put_range(w, v->type, out);
+            put_range(w, (struct piece){v->declarator.from, v->name + 1}, out);
             text_put(out, ";");
         } else if (v->place == PLACE_KEPT && (is_home(r, v) ? lies_apart(w, v) : is_used(b, l, tokens_of_region(b, r)))) {
             put_kept(w, v, out);
@@ -327,6 +378,7 @@ static struct around make_region(struct loops *w, size_t number)
 {
     const struct body *b = w->b;
     const struct region *r = &b->regions[number];
+    const struct stride *stride = stride_of(b, r);
     struct piece all = tokens_of_region(b, r);
     struct text before = {0}, range = {0}, after = {0}, declarators = {0};
     bool narrowed;
@@ -342,7 +394,13 @@ static struct around make_region(struct loops *w, size_t number)
         if (b->locals[l].place == PLACE_KEPT && is_home(r, &b->locals[l])) put_array(w, &b->locals[l], &before);
     put_results(w, r, &after);
     text_put(&before, " {");
-    narrowed = narrow(w, r, &range);
+    if (stride) {
+        text_print(&range, "__kolo::rest<%s>(blockDim.x, __kolo_first%zu, ", stride->natural ? "true" : "false",
+                   (size_t)(stride - b->strides));
+        put_range(w, stride->bound, &range);
+        text_put(&range, ")");
+    }
+    narrowed = stride || narrow(w, r, &range);
     if (narrowed) text_print(&before, " const __kolo::range __kolo_range = %s;", range.at);
     put_head(w, r, narrowed, &before);
     put_variables(w, r, &before);
@@ -396,10 +454,42 @@ static void mark_used(struct loops *w, struct leaf handle)
     text_drop(&text);
 }
 
+/* A launch takes the addresses of parameters, after which compilers expect any write to memory to change them: copies do not. */
+static void copy_parameters(struct loops *w)
+{
+    const struct body *b = w->b;
+    struct text first = {0}, second = {0};
+
+    for (size_t l = 0; l < b->local_count; l++) {
+        const struct local *v = &b->locals[l];
+
+        if (!v->parameter || find_outside(b->k, v->declarator.from, v->declarator.to, " ... ") != NO_TOKEN) continue;
+        text_put(&first, " auto __kolo_copy_of_");
+        put_name(w, v->name, &first);
+        text_put(&first, " = ");
+        put_name(w, v->name, &first);
+        text_put(&first, ";");
+        text_put(&second, " __attribute__((unused)) auto ");
+        put_name(w, v->name, &second);
+        text_put(&second, " = __kolo_copy_of_");
+        put_name(w, v->name, &second);
+        text_put(&second, ";");
+    }
+    if (first.at) {
+        source_after(w->s, b->open, first.at);
+        source_after(w->s, b->open, " {");
+        source_after(w->s, b->open, second.at);
+        source_before(w->s, b->close, " }");
+    }
+    text_drop(&first);
+    text_drop(&second);
+}
+
 static void translate_frame(struct loops *w)
 {
     const struct body *b = w->b;
     struct around *around = must_have((b->region_count + 1) * sizeof *around);
+    struct text *counters = must_have((b->stride_count + 1) * sizeof *counters);
 
     for (size_t i = 0; i < b->leaf_count; i++) {
         if (b->leaves[i].kind == LEAF_BARRIER) source_drop_range(w->s, b->leaves[i].from, b->leaves[i].to - 1);
@@ -407,6 +497,7 @@ static void translate_frame(struct loops *w)
     }
     for (size_t r = 0; r < b->region_count; r++)
         if (!is_idle(b, &b->regions[r]) || b->leaves[b->regions[r].first].mixed) around[r] = make_region(w, r);
+    for (size_t s = 0; s < b->stride_count; s++) put_counter(w, s, &counters[s]);
     for (size_t r = 0; r < b->region_count; r++) {
         struct piece all = tokens_of_region(b, &b->regions[r]);
 
@@ -425,12 +516,21 @@ static void translate_frame(struct loops *w)
         text_drop(&around[r].declarators);
     }
     free(around);
+    for (size_t s = 0; s < b->stride_count; s++) { /* the header is another one; behind the region its brace closes */
+        uint32_t from = b->strides[s].from, close = b->k->at[from + 1].partner;
+
+        source_drop_range(w->s, from, close + 1);
+        source_enclose(w->s, from, counters[s].at, b->leaves[b->strides[s].leaf].to - 1, " }");
+        text_drop(&counters[s]);
+    }
+    free(counters);
     for (size_t i = 0; i < b->bare_count; i++) source_enclose(w->s, b->bare[i].from, "{ ", b->bare[i].to - 1, " }");
     source_after(w->s, b->open,
                  " __koloWholeBlock(); __attribute__((unused)) const ::dim3 blockDim = ::blockDim, gridDim = ::gridDim;"
                  " __attribute__((unused)) const ::uint3 blockIdx = ::blockIdx;"
                  " __attribute__((unused)) const unsigned __kolo_threads = blockDim.x * blockDim.y * blockDim.z;");
     if (w->gone) source_after(w->s, b->open, " __kolo::gone_threads __kolo_gone(__kolo_threads);");
+    copy_parameters(w);
 }
 
 static bool notes_gone(const struct body *b)
@@ -467,6 +567,11 @@ void translate_barriers(struct translation *t)
     if (!t->functions) t->functions = functions_find(t);
     b.functions = t->functions;
     loops = body_read(&b, header, open) && body_classify(&b);
+    if (!loops && b.stride_count) { /* with strides as statements like others */
+        body_drop(&b);
+        b = (struct body){.t = t, .k = &t->source.tokens, .functions = t->functions, .open = t->kernel_body, .keeps_strides = true};
+        loops = body_read(&b, header, open) && body_classify(&b);
+    }
     report(t, &b, open - 1, loops);
     if (loops) {
         w.gone = notes_gone(&b);

@@ -98,13 +98,6 @@ bool is_changed(const struct tokens *k, uint32_t i)
 
 /* ---- the functions of the source ---- */
 
-static bool same_text(const struct tokens *k, uint32_t a, uint32_t b)
-{
-    uint32_t n = k->at[a].end - k->at[a].start;
-
-    return k->at[b].end - k->at[b].start == n && !memcmp(k->text + k->at[a].start, k->text + k->at[b].start, n);
-}
-
 static void add_function(struct functions *f, const struct tokens *k, uint32_t name, struct function new)
 {
     char *word = must_copy(k->text + k->at[name].start, k->at[name].end - k->at[name].start);
@@ -142,8 +135,8 @@ static void note_function(struct functions *f, const struct tokens *k, uint32_t 
     for (uint32_t i = from; i < open; i++)
         if (token_among(k, i, " operator ~ ")) new.implicit = true;
     if (token_is_name(k, name)) {
-        if (class != NO_TOKEN && same_text(k, name, class)) new.implicit = true;
-        if (name >= 2 && token_is(k, name - 1, "::") && token_is_name(k, name - 2) && same_text(k, name, name - 2)) new.implicit = true;
+        if (class != NO_TOKEN && token_same(k, name, class)) new.implicit = true;
+        if (name >= 2 && token_is(k, name - 1, "::") && token_is_name(k, name - 2) && token_same(k, name, name - 2)) new.implicit = true;
     }
     for (uint32_t i = open; i < k->at[open].partner; i++)
         if (token_among(k, i, " & && ")) new.refers = true;
@@ -239,7 +232,7 @@ bool call_refers(const struct functions *f, const struct tokens *k, uint32_t i)
 
 /* ---- loops that may wait for what others write ---- */
 
-static bool polls(const struct functions *f, const struct tokens *k, uint32_t i)
+bool call_polls(const struct functions *f, const struct tokens *k, uint32_t i)
 {
     if (!token_is_name(k, i)) return false;
     if (token_among(k, i, polling)) return true;
@@ -264,14 +257,14 @@ static unsigned count_changes(const struct tokens *k, uint32_t name, uint32_t fr
     unsigned changes = 0;
 
     for (uint32_t i = from; i < to; i++)
-        if (token_is_name(k, i) && same_text(k, i, name)) changes += is_changed(k, i);
+        if (token_is_name(k, i) && token_same(k, i, name)) changes += is_changed(k, i);
     return changes;
 }
 
 static bool is_named(const struct tokens *k, uint32_t name, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++)
-        if (token_is_name(k, i) && same_text(k, i, name)) return true;
+        if (token_is_name(k, i) && token_same(k, i, name)) return true;
     return false;
 }
 
@@ -317,7 +310,7 @@ static uint32_t find_polling_loop(const struct functions *f, const struct tokens
         if (!token_among(k, i, " for while do ")) continue;
         if (token_is(k, i, "while") && i && token_is(k, i - 1, "}") && token_is(k, behind_group(k, i + 1, to), ";")) continue; /* of do */
         end = statement_end(k, i, to);
-        for (uint32_t n = i; n < end && !found; n++) found = polls(f, k, n);
+        for (uint32_t n = i; n < end && !found; n++) found = call_polls(f, k, n);
         if (found && !is_counted(k, i, end)) return i;
     }
     return NO_TOKEN;
@@ -400,7 +393,7 @@ static bool is_plain_function(struct functions *f, const struct tokens *k, struc
     at->state = CHECKING;
     for (uint32_t i = at->body + 1; i < end && plain; i++) plain = !token_among(k, i, " threadIdx static __shared__ ");
     if (plain) plain = find_not_plain(f, k, at->body + 1, end, NULL, &why) == NO_TOKEN;
-    for (uint32_t i = at->body + 1; i < end && !at->polls; i++) at->polls = polls(f, k, i);
+    for (uint32_t i = at->body + 1; i < end && !at->polls; i++) at->polls = call_polls(f, k, i);
     at->state = plain ? PLAIN : WAITS;
     return plain;
 }

@@ -38,6 +38,9 @@ uint32_t find_not_plain(struct functions *f, const struct tokens *k, uint32_t fr
 /** May the function that is called at `i` change an argument by reference? */
 bool call_refers(const struct functions *f, const struct tokens *k, uint32_t i);
 
+/** Does the name call a function that lets other threads run, as atomics do from time to time? */
+bool call_polls(const struct functions *f, const struct tokens *k, uint32_t i);
+
 /** A function without effects that gives the same result for the same arguments. */
 bool is_pure_function(const struct tokens *k, uint32_t i);
 

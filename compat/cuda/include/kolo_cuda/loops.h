@@ -50,7 +50,7 @@ struct gone_threads : kept<unsigned char> {
     {
         __builtin_memset(at, 0, threads);
     }
-    void note(unsigned thread)
+    void note(long thread)
     {
         at[thread] = 1;
         live--;
@@ -109,6 +109,19 @@ template <class T, class B> inline range from(unsigned n, B bound)
 template <class T, class B> inline range only(unsigned n, B bound)
 {
     return {count_below<T>(n, bound), count_up_to<T>(n, bound)};
+}
+
+/** Of n threads, whose counters are first, first + 1, ...: those whose counter is below the bound, where that of the first is. */
+template <bool Natural, class T, class B> inline range rest(unsigned n, T first, B bound)
+{
+    using C = decltype(first + bound);
+    static_assert(std::is_integral<B>::value, "a counter of integers ends at one");
+    static_assert(Natural || std::is_signed<T>::value == std::is_signed<C>::value,
+                  "a negative counter that is compared as a number without a sign");
+    using U = std::make_unsigned_t<C>;
+    const U left = (U)(C)bound - (U)(C)first;
+
+    return {0, left < n ? (unsigned)left : n};
 }
 
 /** Atomics on shared memory: the threads of a block run one after the other, so that nothing comes between. */
