@@ -342,7 +342,7 @@ static int compile_cuda(struct driver *d, const char *source, const char *object
     int rc = preprocess(d, source, object, preprocessed);
     bool shows = d->o->phase == PHASE_TRANSLATE;
 
-    if (!rc) rc = translate_file(d, preprocessed, shows ? d->o->output : translated, d->o->fibres);
+    if (!rc) rc = translate_file(d, preprocessed, shows ? d->o->output : translated, d->o->fibres || d->o->debug_device);
     if (!rc && !shows)
         rc = d->loops ? compile_loops(d, preprocessed, translated, object) : compile_translated(d, translated, object, NULL);
     free(preprocessed);
