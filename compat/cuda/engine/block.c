@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Polls of other threads' data before a thread yields: yields are rare enough to cost nothing if it does not wait. */
-enum { PATIENCE = 256, YIELDS_OF_BLOCK = 4096 };
+enum { PATIENCE = 256, YIELDS_OF_BLOCK = 4096, YIELDS_OF_WHOLE = 64 };
 
 /* The stacks of a block's threads fill more than the fastest cache: fetch the next one meanwhile. */
 static void fetch(const struct kl_fibre *fibre)
@@ -169,6 +169,7 @@ void kl_block_yield(struct kl_worker *w)
     if (++w->yields % YIELDS_OF_BLOCK == 0) kl_grid_add_worker(w->grid);
     if (w->whole) {
         __koloPatience = PATIENCE;
+        if (w->yields % YIELDS_OF_WHOLE == 0) (void)sched_yield();
         return;
     }
     kl_warp_stop(w, w->current);

@@ -13,9 +13,21 @@ bool body_refuse(struct body *b, uint32_t token, const char *why)
     return false;
 }
 
+size_t body_local(const struct body *b, uint32_t i)
+{
+    const struct tokens *k = b->k;
+
+    if (b->named && b->open <= i && i < b->close) return b->named[i - b->open];
+    if (!token_is_name(k, i) || token_among(k, i - 1, " . -> :: ")) return NO_LOCAL;
+    for (size_t l = b->local_count; l-- > 0;)
+        if (b->locals[l].name <= i && i < b->locals[l].scope_end && token_same(k, b->locals[l].name, i)) return l;
+    return NO_LOCAL;
+}
+
 static void add_word(const struct tokens *k, char **list, uint32_t i)
 {
-    char *more = must_print("%s%.*s ", *list ? *list : " ", (int)(k->at[i].end - k->at[i].start), k->text + k->at[i].start);
+    char *more =
+        must_print("%s%.*s ", *list ? *list : " ", (int)(k->at[i].end - k->at[i].start), k->text + k->at[i].start);
 
     free(*list);
     *list = more;
@@ -46,15 +58,18 @@ static bool is_barrier(const struct body *b, uint32_t i, uint32_t end)
 {
     const struct tokens *k = b->k;
 
-    if (token_among(k, i, " __syncthreads __syncwarp ")) return token_is(k, i + 1, "(") && token_is(k, i + 2, ")") && i + 4 == end;
-    if (in_list(k, i, b->handles)) return token_is(k, i + 1, ".") && token_is(k, i + 2, "sync") && token_is(k, i + 4, ")") && i + 6 == end;
+    if (token_among(k, i, " __syncthreads __syncwarp "))
+        return token_is(k, i + 1, "(") && token_is(k, i + 2, ")") && i + 4 == end;
+    if (in_list(k, i, b->handles))
+        return token_is(k, i + 1, ".") && token_is(k, i + 2, "sync") && token_is(k, i + 4, ")") && i + 6 == end;
     while (token_is_name(k, i) && token_is(k, i + 1, "::")) i += 2;
-    return token_is(k, i, "sync") && token_is(k, i + 1, "(") && in_list(k, i + 2, b->handles) && token_is(k, i + 3, ")") && i + 5 == end;
+    return token_is(k, i, "sync") && token_is(k, i + 1, "(") && in_list(k, i + 2, b->handles) &&
+           token_is(k, i + 3, ")") && i + 5 == end;
 }
 
 /* ---- declarations ---- */
 
-/* Past the type at `i`, without what belongs to declarators; `i`: there is none. */
+/* Past the type at `i`, without the signs of declarators; `i`: there is none. */
 static uint32_t type_end(const struct tokens *k, uint32_t i, uint32_t end)
 {
     uint32_t at = i;
@@ -66,7 +81,8 @@ static uint32_t type_end(const struct tokens *k, uint32_t i, uint32_t end)
         } else if (!named && is_type_word(k, at)) {
             at++;
             built_in = true;
-        } else if (!named && !built_in && token_is_name(k, at) && !token_among(k, at, " return if for while do switch break continue ")) {
+        } else if (!named && !built_in && token_is_name(k, at) &&
+                   !token_among(k, at, " return if for while do switch break continue ")) {
             for (at++; token_is(k, at, "<") || token_is(k, at, "::"); at++) {
                 uint32_t close = token_is(k, at, "<") ? angle_end(k, at) : at + 1;
 
@@ -105,7 +121,8 @@ static void add_local(struct body *b, struct local l)
         if (token_is(k, i, "auto")) l.deduced = true;
         if (token_is(k, i, "volatile")) l.escapes = true;
     }
-    for (uint32_t i = l.name + 1; token_is(k, i, "[") && k->at[i].partner != NO_TOKEN; i = k->at[i].partner + 1) l.dimensions++;
+    for (uint32_t i = l.name + 1; token_is(k, i, "[") && k->at[i].partner != NO_TOKEN; i = k->at[i].partner + 1)
+        l.dimensions++;
     b->locals = must_grow(b->locals, (b->local_count + 1) * sizeof *b->locals);
     b->locals[b->local_count++] = l;
 }
@@ -118,7 +135,12 @@ static bool read_variables(struct body *b, uint32_t from, uint32_t end, size_t l
     uint32_t at = type.to;
 
     while (next_piece(k, &at, end, &p)) {
-        struct local l = {.name = p.from, .scope_end = scope_end, .type = type, .declarator = p, .initial = {p.to, p.to}, .leaf = leaf};
+        struct local l = {.name = p.from,
+                          .scope_end = scope_end,
+                          .type = type,
+                          .declarator = p,
+                          .initial = {p.to, p.to},
+                          .leaf = leaf};
         uint32_t assigned = find_outside(k, p.from, p.to, " = ");
 
         while (token_among(k, l.name, " * & && const __restrict__ __restrict ")) l.name++;
@@ -186,7 +208,8 @@ static bool is_exit(const struct tokens *k, uint32_t i, uint32_t end, struct pie
     if (!token_is(k, i, "if") || !token_is(k, i + 1, "(") || k->at[i + 1].partner == NO_TOKEN) return false;
     *condition = (struct piece){i + 2, k->at[i + 1].partner};
     at = condition->to + 1;
-    if (token_is(k, at, "{")) return token_among(k, at + 1, " return break continue ") && token_is(k, at + 2, ";") && at + 4 == end;
+    if (token_is(k, at, "{"))
+        return token_among(k, at + 1, " return break continue ") && token_is(k, at + 2, ";") && at + 4 == end;
     return token_among(k, at, " return break continue ") && token_is(k, at + 1, ";") && at + 2 == end;
 }
 
@@ -230,7 +253,8 @@ static bool read_leaf(struct body *b, struct leaf l, uint32_t scope_end)
         uint32_t at = type_end(k, l.from, l.to);
 
         while (token_among(k, at, " * & && const __restrict__ __restrict ")) at++;
-        if (wrong == at && token_is(k, at + 1, "(")) wrong = find_not_plain(b->functions, k, at + 2, l.to, b->types, &why); /* T x(1); */
+        if (wrong == at && token_is(k, at + 1, "("))
+            wrong = find_not_plain(b->functions, k, at + 2, l.to, b->types, &why); /* T x(1); */
         if (wrong != NO_TOKEN) return body_refuse(b, wrong, why);
         l.kind = LEAF_DECLARATION;
         if (!read_variables(b, l.from, l.to - 1, b->leaf_count, scope_end)) return false;
@@ -245,7 +269,8 @@ static bool read_leaf(struct body *b, struct leaf l, uint32_t scope_end)
     else if (is_counting(k, l.from, l.to))
         l.kind = LEAF_ASSIGNMENT;
     if (l.kind != LEAF_EXIT && escapes(k, l.from, l.to, false))
-        return body_refuse(b, l.from, "break or continue of a loop with a barrier, in a branch that not all threads may take");
+        return body_refuse(b, l.from,
+                           "break or continue of a loop with a barrier, in a branch that not all threads may take");
     return add_leaf(b, l);
 }
 
@@ -285,11 +310,13 @@ static unsigned find_stride_start(const struct body *b, struct piece p, unsigned
             } else if (k->at[i].kind == TOKEN_NUMBER) {
                 for (uint32_t c = k->at[i].start; c < k->at[i].end; c++)
                     if (!strchr("0123456789uUlL", k->text[c])) return 2;
-            } else if (token_among(k, i, " blockIdx blockDim gridDim ") && token_is(k, i + 1, ".") && token_among(k, i + 2, " x y z ")) {
+            } else if (token_among(k, i, " blockIdx blockDim gridDim ") && token_is(k, i + 1, ".") &&
+                       token_among(k, i + 2, " x y z ")) {
                 i += 2;
             } else if (l != NO_LOCAL && is_integer_local(b, &b->locals[l])) {
                 *natural &= !b->locals[l].parameter;
-                unsigned inner = b->locals[l].parameter ? 0 : find_stride_start(b, b->locals[l].initial, depth + 1, natural);
+                unsigned inner =
+                    b->locals[l].parameter ? 0 : find_stride_start(b, b->locals[l].initial, depth + 1, natural);
 
                 if (inner == 1 && at == i && at + 1 == end)
                     found++;
@@ -328,7 +355,8 @@ static bool is_stride(const struct body *b, uint32_t i, uint32_t end, struct str
     const struct tokens *k = b->k;
     uint32_t open = i + 1, close, first, second, type, name, body;
 
-    if (b->keeps_strides || !token_is(k, i, "for") || !token_is(k, open, "(") || k->at[open].partner == NO_TOKEN) return false;
+    if (b->keeps_strides || !token_is(k, i, "for") || !token_is(k, open, "(") || k->at[open].partner == NO_TOKEN)
+        return false;
     close = k->at[open].partner;
     body = close + 1;
     first = find_outside(k, open + 1, close, " ; ");
@@ -336,15 +364,25 @@ static bool is_stride(const struct body *b, uint32_t i, uint32_t end, struct str
     if (second == NO_TOKEN) return false;
     for (type = open + 1; token_among(k, type, " int unsigned long size_t uint "); type++) continue;
     name = type;
-    if (name == open + 1 || !token_is_name(k, name) || !token_is(k, name + 1, "=") || find_outside(k, name, first, " , ") != NO_TOKEN) return false;
-    if (!token_same(k, first + 1, name) || !token_is(k, first + 2, "<") || token_among(k, first + 3, " < <= ")) return false;
+    if (name == open + 1 || !token_is_name(k, name) || !token_is(k, name + 1, "=") ||
+        find_outside(k, name, first, " , ") != NO_TOKEN)
+        return false;
+    if (!token_same(k, first + 1, name) || !token_is(k, first + 2, "<") || token_among(k, first + 3, " < <= "))
+        return false;
     if (!token_same(k, second + 1, name) || !token_is(k, second + 2, "+=")) return false;
-    if (has_word(k, body, end, " return printf ") || escapes(k, body, end, false) || has_ordered_calls(b, body, end)) return false;
+    if (has_word(k, body, end, " return printf ") || escapes(k, body, end, false) || has_ordered_calls(b, body, end))
+        return false;
     for (uint32_t t = body; t < end; t++)
         if (token_same(k, t, name) && (is_changed(k, t) || token_is(k, t - 1, "&"))) return false;
-    *s = (struct stride){i, b->local_count, {name + 2, first}, {first + 3, second}, {second + 3, close}, b->leaf_count, true};
-    *counter = (struct local){.name = name, .scope_end = end, .type = {open + 1, type}, .declarator = {name, first}, .initial = s->initial,
-                              .leaf = NO_LOCAL, .place = PLACE_STRIDE};
+    *s = (struct stride){
+        i, b->local_count, {name + 2, first}, {first + 3, second}, {second + 3, close}, b->leaf_count, true};
+    *counter = (struct local){.name = name,
+                              .scope_end = end,
+                              .type = {open + 1, type},
+                              .declarator = {name, first},
+                              .initial = s->initial,
+                              .leaf = NO_LOCAL,
+                              .place = PLACE_STRIDE};
     return find_stride_start(b, s->initial, 0, &s->natural) == 1;
 }
 
@@ -378,7 +416,7 @@ static bool read_sequence(struct body *b, uint32_t from, uint32_t to)
     return true;
 }
 
-/* What a loop or branch of the frame contains. */
+/* The statement inside of a loop or branch of the frame. */
 static bool read_inner(struct body *b, uint32_t from, uint32_t to)
 {
     if (token_is(b->k, from, "{")) return read_sequence(b, from + 1, to - 1);
@@ -469,8 +507,13 @@ bool body_read(struct body *b, uint32_t header, uint32_t parameters)
     if (b->close == NO_TOKEN || close == NO_TOKEN) return body_refuse(b, b->open, "braces without a partner");
     read_header(b, header);
     while (next_piece(k, &at, close, &p)) {
-        struct local l = {.name = declared_name(k, p), .scope_end = b->close, .type = {p.from, p.from}, .declarator = p,
-                          .initial = {p.to, p.to}, .leaf = NO_LOCAL, .parameter = true};
+        struct local l = {.name = declared_name(k, p),
+                          .scope_end = b->close,
+                          .type = {p.from, p.from},
+                          .declarator = p,
+                          .initial = {p.to, p.to},
+                          .leaf = NO_LOCAL,
+                          .parameter = true};
 
         if (l.name != NO_TOKEN) add_local(b, l);
     }
@@ -484,6 +527,7 @@ void body_drop(struct body *b)
     free(b->bare);
     free(b->strides);
     free(b->locals);
+    free(b->named);
     free(b->regions);
     free(b->shared);
     free(b->types);

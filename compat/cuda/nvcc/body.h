@@ -62,11 +62,11 @@ struct local {
  * that takes each thread's element. The threads of a block read neighbouring elements at a time so, as on GPUs.
  */
 struct stride {
-    uint32_t from;                       /* the word for */
-    size_t counter;                      /* in locals */
+    uint32_t from;  /* the word for */
+    size_t counter; /* in locals */
     struct piece initial, bound, step;
-    size_t leaf;                         /* its body */
-    bool natural;                        /* it does not begin with a negative number */
+    size_t leaf;  /* its body */
+    bool natural; /* it does not begin with a negative number */
 };
 
 /** Leaves [first, last]. */
@@ -91,11 +91,12 @@ struct body {
     size_t bare_count;
     struct local *locals;
     size_t local_count;
+    size_t *named; /* the variable that each token from `open` to `close` names; NULL while the body is read */
     struct region *regions;
     size_t region_count;
     char *shared, *types, *constants, *handles; /* names, between spaces */
     uint32_t sequences;
-    bool barriers; /* it has some */
+    bool barriers;  /* it has some */
     uint32_t wrong; /* the token that keeps it from being loops */
     const char *why;
 };

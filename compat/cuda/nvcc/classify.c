@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-size_t body_local(const struct body *b, uint32_t i)
+static void note_names(struct body *b)
 {
-    const struct tokens *k = b->k;
+    size_t *named = must_have((size_t)(b->close - b->open) * sizeof *named);
 
-    if (!token_is_name(k, i) || token_among(k, i - 1, " . -> :: ")) return NO_LOCAL;
-    for (size_t l = b->local_count; l-- > 0;)
-        if (b->locals[l].name <= i && i < b->locals[l].scope_end && token_same(k, b->locals[l].name, i)) return l;
-    return NO_LOCAL;
+    for (uint32_t i = b->open; i < b->close; i++) named[i - b->open] = body_local(b, i);
+    b->named = named;
 }
 
 static size_t leaf_of(const struct body *b, uint32_t i)
@@ -47,14 +45,20 @@ static bool in_words(const struct tokens *k, uint32_t i, const char *words)
     return words && token_among(k, i, words);
 }
 
+static bool has_name(const struct names *n, const struct tokens *k, uint32_t i)
+{
+    return names_find(n, k->text + k->at[i].start, k->at[i].end - k->at[i].start) != NO_NAME;
+}
+
 /* A word that means the same to all threads, and is no variable. */
 static bool is_constant_word(const struct body *b, uint32_t i)
 {
     const struct tokens *k = b->k;
 
-    return token_among(k, i, " warpSize true false nullptr sizeof const unsigned static_cast reinterpret_cast ") || is_type_word(k, i) ||
-           in_words(k, i, b->types) || in_words(k, i, b->constants) || is_pure_function(k, i) ||
-           names_find(&b->functions->constants, k->text + k->at[i].start, k->at[i].end - k->at[i].start) != NO_NAME;
+    if (is_pure_function(k, i)) return !has_name(&b->functions->names, k, i); /* unless it is one of this source */
+    return token_among(k, i, " warpSize true false nullptr sizeof const unsigned static_cast reinterpret_cast ") ||
+           is_type_word(k, i) || in_words(k, i, b->types) || in_words(k, i, b->constants) ||
+           (has_name(&b->functions->constants, k, i) && !has_name(&b->t->aliases, k, i));
 }
 
 static bool is_index(const struct tokens *k, uint32_t i, const char *words)
@@ -72,12 +76,15 @@ static bool changes_local(const struct body *b, uint32_t i)
 bool body_uniform(const struct body *b, uint32_t from, uint32_t to, bool assigns)
 {
     const struct tokens *k = b->k;
+    const char *why;
 
+    if (find_not_plain(b->functions, k, from, to, b->types, &why) != NO_TOKEN) return false;
     for (uint32_t i = from; i < to; i++) {
         if (k->at[i].kind == TOKEN_STRING) return false;
         if (k->at[i].kind == TOKEN_SIGN) {
             if (token_among(k, i, " { } ; ... # ")) return false;
-            if ((is_assignment(k, i) || token_among(k, i, " ++ -- ")) && !(assigns && changes_local(b, i))) return false;
+            if ((is_assignment(k, i) || token_among(k, i, " ++ -- ")) && !(assigns && changes_local(b, i)))
+                return false;
             continue;
         }
         if (!token_is_name(k, i)) continue;
@@ -148,7 +155,8 @@ static uint32_t passed_to(const struct tokens *k, uint32_t i)
     uint32_t at = i - 1;
 
     if (!token_among(k, i - 1, " ( , ") || !token_among(k, i + 1, " ) , ")) return NO_TOKEN;
-    while (at && !token_among(k, at, " ( [ { ; ")) at = token_among(k, at, " ) ] } ") && k->at[at].partner != NO_TOKEN ? k->at[at].partner - 1 : at - 1;
+    while (at && !token_among(k, at, " ( [ { ; "))
+        at = token_among(k, at, " ) ] } ") && k->at[at].partner != NO_TOKEN ? k->at[at].partner - 1 : at - 1;
     if (!token_is(k, at, "(") || !at) return NO_TOKEN;
     return token_is_name(k, at - 1) ? at - 1 : NO_TOKEN;
 }
@@ -178,7 +186,8 @@ static void note_changes(struct body *b)
         if (v->dimensions && !v->parameter && decays(k, i, v->dimensions)) v->escapes = true;
         if (is_changed(k, i)) v->changed = true;
         if (token_is(k, i - 1, "&") && (is_changed(k, i) || (v->dimensions && !v->parameter))) v->escapes = true;
-        if (token_is(k, i - 1, "=") && token_is_name(k, i - 2) && token_among(k, i - 3, " & && ")) v->changed = v->escapes = true;
+        if (token_is(k, i - 1, "=") && token_is_name(k, i - 2) && token_among(k, i - 3, " & && "))
+            v->changed = v->escapes = true;
         callee = passed_to(k, i);
         if (callee != NO_TOKEN && call_refers(b->functions, k, callee)) v->changed = v->escapes = true;
     }
@@ -189,7 +198,8 @@ static void note_changes(struct body *b)
 /* The variable that an assignment of the frame would change. */
 static size_t target(const struct body *b, const struct leaf *l)
 {
-    return l->kind == LEAF_ASSIGNMENT ? body_local(b, token_among(b->k, l->from, " ++ -- ") ? l->from + 1 : l->from) : NO_LOCAL;
+    return l->kind == LEAF_ASSIGNMENT ? body_local(b, token_among(b->k, l->from, " ++ -- ") ? l->from + 1 : l->from)
+                                      : NO_LOCAL;
 }
 
 /* The change at token `i` of variable `l` happens in the frame, to the same value in all threads. */
@@ -230,9 +240,11 @@ static void find_uniform(struct body *b)
 static bool check_frame(struct body *b)
 {
     for (size_t l = 0; l < b->local_count; l++) {
-        if (b->locals[l].parameter && !b->locals[l].uniform) return body_refuse(b, b->locals[l].name, "a parameter that threads change");
+        if (b->locals[l].parameter && !b->locals[l].uniform)
+            return body_refuse(b, b->locals[l].name, "a parameter that threads change");
         if (b->locals[l].leaf == NO_LOCAL && b->locals[l].place != PLACE_STRIDE && !b->locals[l].uniform)
-            return body_refuse(b, b->locals[l].name, "the counter of a loop around a barrier may differ between threads");
+            return body_refuse(b, b->locals[l].name,
+                               "the counter of a loop around a barrier may differ between threads");
     }
     for (size_t h = 0; h < b->header_count; h++)
         if (b->headers[h].from < b->headers[h].to && !body_uniform(b, b->headers[h].from, b->headers[h].to, true))
@@ -245,7 +257,8 @@ static bool check_frame(struct body *b)
         if (l->frame) continue;
         if (find_outside(b->k, l->condition.to + 1, l->to, " break continue ") != NO_TOKEN ||
             (token_is(b->k, l->condition.to + 1, "{") && !token_is(b->k, l->condition.to + 2, "return")))
-            return body_refuse(b, l->from, "break or continue of a loop with a barrier, in a branch that not all threads may take");
+            return body_refuse(b, l->from,
+                               "break or continue of a loop with a barrier, in a branch that not all threads may take");
         l->kind = LEAF_CODE;
     }
     return true;
@@ -282,14 +295,17 @@ static void find_frame(struct body *b)
     bool again = true;
 
     for (size_t l = 0; l < b->local_count; l++)
-        if (b->locals[l].place != PLACE_STRIDE && (b->locals[l].leaf == NO_LOCAL || b->locals[l].constant || is_better_alike(b, &b->locals[l]))) b->locals[l].place = PLACE_FRAME;
+        if (b->locals[l].place != PLACE_STRIDE &&
+            (b->locals[l].leaf == NO_LOCAL || b->locals[l].constant || is_better_alike(b, &b->locals[l])))
+            b->locals[l].place = PLACE_FRAME;
     for (size_t h = 0; h < b->header_count; h++) (void)draw_in(b, b->headers[h].from, b->headers[h].to);
     for (size_t i = 0; i < b->leaf_count; i++)
         if (b->leaves[i].kind == LEAF_EXIT) (void)draw_in(b, b->leaves[i].condition.from, b->leaves[i].condition.to);
     while (again) {
         again = false;
         for (size_t l = 0; l < b->local_count; l++)
-            if (b->locals[l].place == PLACE_FRAME) again |= draw_in(b, b->locals[l].initial.from, b->locals[l].initial.to);
+            if (b->locals[l].place == PLACE_FRAME)
+                again |= draw_in(b, b->locals[l].initial.from, b->locals[l].initial.to);
         for (size_t i = 0; i < b->leaf_count; i++) {
             size_t l = target(b, &b->leaves[i]);
 
@@ -337,9 +353,9 @@ static void find_computable(struct body *b)
     for (size_t l = 0; l < b->local_count; l++) {
         struct local *v = &b->locals[l];
 
-        v->computable = v->place != PLACE_FRAME && v->place != PLACE_STRIDE && !v->changed && !v->escapes && !v->reference && !v->dimensions &&
-                        v->initial.from < v->initial.to && token_is(b->k, v->initial.from - 1, "=") &&
-                        body_computable(b, v->initial.from, v->initial.to);
+        v->computable = v->place != PLACE_FRAME && v->place != PLACE_STRIDE && !v->changed && !v->escapes &&
+                        !v->reference && !v->dimensions && v->initial.from < v->initial.to &&
+                        token_is(b->k, v->initial.from - 1, "=") && body_computable(b, v->initial.from, v->initial.to);
     }
 }
 
@@ -377,7 +393,8 @@ static bool is_renewed(const struct body *b, size_t l)
 
     if (v->dimensions || v->reference || v->deduced || v->escapes) return false;
     for (size_t r = 0; r < b->region_count; r++)
-        if (!(b->regions[r].first <= v->leaf && v->leaf <= b->regions[r].last) && !begins_anew(b, l, b->regions[r].first, b->regions[r].last))
+        if (!(b->regions[r].first <= v->leaf && v->leaf <= b->regions[r].last) &&
+            !begins_anew(b, l, b->regions[r].first, b->regions[r].last))
             return false;
     return true;
 }
@@ -404,17 +421,19 @@ static bool place_locals(struct body *b)
             continue;
         }
         if (v->reference || v->deduced || v->escapes)
-            return body_refuse(b, v->name, v->escapes ? "a variable that is needed behind a barrier, and whose address may be taken"
-                                                      : "a variable that is needed behind a barrier, and has no type of its own");
+            return body_refuse(b, v->name,
+                               v->escapes ? "a variable that is needed behind a barrier, and whose address may be taken"
+                                          : "a variable that is needed behind a barrier, and has no type of its own");
         pointers |= may_point(b, v);
     }
     for (size_t l = 0; l < b->local_count && pointers; l++)
         if (b->locals[l].escapes && b->locals[l].place != PLACE_FRAME)
-            return body_refuse(b, b->locals[l].name, "the address of a variable, which a pointer may keep beyond a barrier");
+            return body_refuse(b, b->locals[l].name,
+                               "the address of a variable, which a pointer may keep beyond a barrier");
     return true;
 }
 
-/* What thread 0 begins with, and where all end, is computed in the frame. */
+/* The first counter of thread 0, and the bound of all, are computed in the frame. */
 static bool check_strides(struct body *b)
 {
     for (size_t s = 0; s < b->stride_count; s++) {
@@ -423,7 +442,8 @@ static bool check_strides(struct body *b)
         for (uint32_t i = v->initial.from; i < v->step.to; i++)
             if (token_among(b->k, i, " [ -> { ") || (token_is(b->k, i, "*") && b->k->at[i - 1].kind == TOKEN_SIGN))
                 return body_refuse(b, i, "a stride over memory that depends on memory");
-        if (!body_computable(b, v->initial.from, v->initial.to)) return body_refuse(b, v->initial.from, "a stride that begins somewhere else");
+        if (!body_computable(b, v->initial.from, v->initial.to))
+            return body_refuse(b, v->initial.from, "a stride that begins somewhere else");
     }
     return true;
 }
@@ -431,7 +451,9 @@ static bool check_strides(struct body *b)
 bool body_classify(struct body *b)
 {
     if (!b->barriers) return body_refuse(b, b->open, "no barrier");
-    if (b->functions->unclear) return body_refuse(b, b->open, "an operator or a constructor of this source waits, or asks for its thread");
+    if (b->functions->unclear)
+        return body_refuse(b, b->open, "an operator or a constructor of this source waits, or asks for its thread");
+    note_names(b);
     note_changes(b);
     find_uniform(b);
     if (!check_frame(b)) return false;

@@ -328,7 +328,8 @@ static int compile_loops(struct driver *d, const char *preprocessed, const char 
     if (!rc) {
         forward(messages);
     } else {
-        if (d->o->report) fputs("kolo-nvcc: with loops over threads it does not compile: fibres for all kernels\n", stderr);
+        if (d->o->report)
+            fputs("kolo-nvcc: with loops over threads it does not compile: fibres for all kernels\n", stderr);
         rc = translate_file(d, preprocessed, translated, true);
         if (!rc) rc = compile_translated(d, translated, object, NULL);
     }
@@ -342,9 +343,11 @@ static int compile_cuda(struct driver *d, const char *source, const char *object
     int rc = preprocess(d, source, object, preprocessed);
     bool shows = d->o->phase == PHASE_TRANSLATE;
 
-    if (!rc) rc = translate_file(d, preprocessed, shows ? d->o->output : translated, d->o->fibres || d->o->debug_device);
+    if (!rc)
+        rc = translate_file(d, preprocessed, shows ? d->o->output : translated, d->o->fibres || d->o->debug_device);
     if (!rc && !shows)
-        rc = d->loops ? compile_loops(d, preprocessed, translated, object) : compile_translated(d, translated, object, NULL);
+        rc = d->loops ? compile_loops(d, preprocessed, translated, object)
+                      : compile_translated(d, translated, object, NULL);
     free(preprocessed);
     free(translated);
     return rc;

@@ -144,17 +144,21 @@ static bool is_x(struct loops *w, uint32_t from, uint32_t to, struct text *type)
     const struct body *b = w->b;
     size_t l;
 
-    if (token_is(b->k, from, "threadIdx") && token_is(b->k, from + 1, ".") && token_is(b->k, from + 2, "x") && from + 3 == to) {
+    if (token_is(b->k, from, "threadIdx") && token_is(b->k, from + 1, ".") && token_is(b->k, from + 2, "x") &&
+        from + 3 == to) {
         text_put(type, "unsigned");
         return true;
     }
     l = from + 1 == to ? body_local(b, from) : NO_LOCAL;
-    if (l == NO_LOCAL || !b->locals[l].computable || b->locals[l].deduced || token_is(b->k, b->locals[l].declarator.from, "*")) return false;
+    if (l == NO_LOCAL || !b->locals[l].computable || b->locals[l].deduced ||
+        token_is(b->k, b->locals[l].declarator.from, "*"))
+        return false;
     for (uint32_t i = b->locals[l].type.from; i < b->locals[l].type.to; i++)
         if (!token_among(b->k, i, " const unsigned int long size_t uint ")) return false;
     source_render_range(w->s, b->locals[l].type.from, b->locals[l].type.to, type);
     struct text none = {0};
-    bool is = b->locals[l].initial.from != b->locals[l].initial.to && token_is(b->k, b->locals[l].initial.from, "threadIdx") &&
+    bool is = b->locals[l].initial.from != b->locals[l].initial.to &&
+              token_is(b->k, b->locals[l].initial.from, "threadIdx") &&
               is_x(w, b->locals[l].initial.from, b->locals[l].initial.to, &none);
 
     text_drop(&none);
@@ -196,7 +200,8 @@ static bool put_threads(struct loops *w, struct piece p, struct text *out)
     bool found = false;
 
     for (size_t i = 0; i < sizeof signs / sizeof signs[0] && !found && at + 1 < p.to; i++) {
-        if (!token_is(k, at, signs[i].sign) || (token_touches(k, at) && token_among(k, at + 1, " < > <= >= "))) continue;
+        if (!token_is(k, at, signs[i].sign) || (token_touches(k, at) && token_among(k, at + 1, " < > <= >= ")))
+            continue;
         found = is_x(w, p.from, at, &type) && is_bound(w->b, at + 1, p.to);
         if (!found) break;
         text_print(out, "__kolo::%s<%s>(blockDim.x, ", signs[i].function, type.at);
@@ -217,7 +222,7 @@ static bool next_part(const struct tokens *k, uint32_t *at, uint32_t end, struct
     return true;
 }
 
-/* A region that is `if (tid < n) ...` alone, behind declarations of what is computed: the loop is over these threads. */
+/* A region that is `if (tid < n) ...` alone, behind declarations of computed variables: the loop is over these threads. */
 static bool narrow(struct loops *w, const struct region *r, struct text *out)
 {
     const struct body *b = w->b;
@@ -247,7 +252,7 @@ static bool narrow(struct loops *w, const struct region *r, struct text *out)
 
 /* ---- regions ---- */
 
-/* Nothing but declarations of what each region computes for itself. */
+/* Nothing but declarations of computed variables. */
 static bool is_idle(const struct body *b, const struct region *r)
 {
     for (size_t i = r->first; i <= r->last; i++)
@@ -277,7 +282,8 @@ static void put_counter(struct loops *w, size_t number, struct text *out)
     for (size_t l = b->local_count; l-- > 0;) {
         if (!b->locals[l].computable) continue;
         need[l] = is_used(b, l, s->initial);
-        for (size_t other = l + 1; other < b->local_count && !need[l]; other++) need[l] = need[other] && is_used(b, l, b->locals[other].initial);
+        for (size_t other = l + 1; other < b->local_count && !need[l]; other++)
+            need[l] = need[other] && is_used(b, l, b->locals[other].initial);
     }
     for (size_t l = 0; l < b->local_count; l++) {
         if (!need[l]) continue;
@@ -301,7 +307,8 @@ static void put_head(struct loops *w, const struct region *r, bool narrowed, str
     char *marker = source_marker(w->s, tokens_of_region(w->b, r).from);
 
     text_print(out,
-               " for (unsigned __kolo_z = 0; __kolo_z < blockDim.z; ++__kolo_z) for (unsigned __kolo_y = 0; __kolo_y < blockDim.y; ++__kolo_y) {"
+               " for (unsigned __kolo_z = 0; __kolo_z < blockDim.z; ++__kolo_z) for (unsigned __kolo_y = 0; __kolo_y < "
+               "blockDim.y; ++__kolo_y) {"
                " const long __kolo_row = (__kolo_z * blockDim.y + __kolo_y) * blockDim.x;\n#pragma omp simd\n%s\n"
                "for (int __kolo_x = (int)%s; __kolo_x < (int)%s; ++__kolo_x) {"
                " __attribute__((unused)) const ::uint3 threadIdx = {(unsigned)__kolo_x, __kolo_y, __kolo_z};"
@@ -336,7 +343,8 @@ static void put_variables(struct loops *w, const struct region *r, struct text *
             put_range(w, v->type, out);
             put_range(w, (struct piece){v->declarator.from, v->name + 1}, out);
             text_put(out, ";");
-        } else if (v->place == PLACE_KEPT && (is_home(r, v) ? lies_apart(w, v) : is_used(b, l, tokens_of_region(b, r)))) {
+        } else if (v->place == PLACE_KEPT &&
+                   (is_home(r, v) ? lies_apart(w, v) : is_used(b, l, tokens_of_region(b, r)))) {
             put_kept(w, v, out);
         }
     }
@@ -358,7 +366,8 @@ static void put_results(struct loops *w, const struct region *r, struct text *ou
             text_put(out, ";");
         }
         if (v->place != PLACE_KEPT) continue;
-        if (home ? lies_apart(w, v) || (v->initial.from == v->initial.to && !is_used(b, l, all)) : v->dimensions || !v->changed || !is_used(b, l, all))
+        if (home ? lies_apart(w, v) || (v->initial.from == v->initial.to && !is_used(b, l, all))
+                 : v->dimensions || !v->changed || !is_used(b, l, all))
             continue;
         put_back(w, v, out);
     }
@@ -366,7 +375,8 @@ static void put_results(struct loops *w, const struct region *r, struct text *ou
 
 static void translate_returns(struct loops *w, size_t number, struct piece all)
 {
-    char *text = must_print("do { %sgoto __kolo_next%zu; } while (0)", w->gone ? "__kolo_gone.note(__kolo_thread); " : "", number);
+    char *text = must_print("do { %sgoto __kolo_next%zu; } while (0)",
+                            w->gone ? "__kolo_gone.note(__kolo_thread); " : "", number);
 
     for (uint32_t i = all.from; i < all.to; i++)
         if (token_is(w->b->k, i, "return")) source_replace(w->s, i, text);
@@ -383,7 +393,7 @@ static struct around make_region(struct loops *w, size_t number)
     struct text before = {0}, range = {0}, after = {0}, declarators = {0};
     bool narrowed;
 
-    if (b->leaves[r->first].mixed) { /* what the frame has of it comes first */
+    if (b->leaves[r->first].mixed) { /* the frame's variables come first */
         text_put(&before, " ");
         put_range(w, type_of(b, r->first), &before);
         put_declarators(w, r->first, true, &before);
@@ -430,7 +440,8 @@ static void translate_atomics(struct loops *w)
         uint32_t name = i + 3, close;
         char *word;
 
-        if (!token_among(k, i, words) || !token_is(k, i + 1, "(") || !token_is(k, i + 2, "&") || !b->shared || !token_among(k, name, b->shared))
+        if (!token_among(k, i, words) || !token_is(k, i + 1, "(") || !token_is(k, i + 2, "&") || !b->shared ||
+            !token_among(k, name, b->shared))
             continue;
         close = k->at[i + 1].partner;
         for (uint32_t n = i + 1; n < close && close != NO_TOKEN; n++)
@@ -547,12 +558,13 @@ static void report(struct translation *t, const struct body *b, uint32_t name, b
 
     if (!t->options->report || (!loops && !b->barriers && b->why && !strcmp(b->why, "no barrier"))) return;
     place = source_place(&t->source, loops ? name : b->wrong);
-    fprintf(t->options->report, "%s: note: kernel %.*s: ", place, (int)(k->at[name].end - k->at[name].start), k->text + k->at[name].start);
+    fprintf(t->options->report, "%s: note: kernel %.*s: ", place, (int)(k->at[name].end - k->at[name].start),
+            k->text + k->at[name].start);
     if (loops)
         fprintf(t->options->report, "loops over threads between barriers\n");
     else
-        fprintf(t->options->report, "a fibre for each thread: %s (\"%.*s\")\n", b->why, (int)(k->at[b->wrong].end - k->at[b->wrong].start),
-                k->text + k->at[b->wrong].start);
+        fprintf(t->options->report, "a fibre for each thread: %s (\"%.*s\")\n", b->why,
+                (int)(k->at[b->wrong].end - k->at[b->wrong].start), k->text + k->at[b->wrong].start);
     free(place);
 }
 
@@ -560,7 +572,8 @@ void translate_barriers(struct translation *t)
 {
     struct body b = {.t = t, .k = &t->source.tokens, .open = t->kernel_body};
     struct loops w = {.b = &b, .s = &t->source};
-    uint32_t header, from = skip_template_headers(b.k, t->statement, b.open, &header), open = parameters_of(b.k, from, b.open);
+    uint32_t header, from = skip_template_headers(b.k, t->statement, b.open, &header),
+                     open = parameters_of(b.k, from, b.open);
     bool loops;
 
     if (t->options->fibres || open == NO_TOKEN || t->source.failed) return;
@@ -569,7 +582,8 @@ void translate_barriers(struct translation *t)
     loops = body_read(&b, header, open) && body_classify(&b);
     if (!loops && b.stride_count) { /* with strides as statements like others */
         body_drop(&b);
-        b = (struct body){.t = t, .k = &t->source.tokens, .functions = t->functions, .open = t->kernel_body, .keeps_strides = true};
+        b = (struct body){
+            .t = t, .k = &t->source.tokens, .functions = t->functions, .open = t->kernel_body, .keeps_strides = true};
         loops = body_read(&b, header, open) && body_classify(&b);
     }
     report(t, &b, open - 1, loops);

@@ -6,41 +6,58 @@
 
 enum { UNKNOWN, CHECKING, PLAIN, WAITS };
 
-static const char pure[] =
-    " min max abs fabs fabsf fmin fmax fminf fmaxf sqrt sqrtf rsqrtf rsqrt ceil ceilf floor floorf umin umax __mul24 __umul24 "
-    "__popc __popcll __clz __clzll __ffs __ffsll __brev __brevll __byte_perm __float_as_int __int_as_float __float_as_uint "
-    "__uint_as_float ";
-static const char known[] =
-    " llabs labs exp expf exp2 exp2f exp10 exp10f expm1 expm1f log logf log2 log2f log10 log10f log1p log1pf pow powf sin sinf cos cosf "
-    "tan tanf sinpi sinpif cospi cospif asin asinf acos acosf atan atanf atan2 atan2f sinh sinhf cosh coshf tanh tanhf asinh asinhf acosh "
-    "acoshf atanh atanhf erf erff erfc erfcf cbrt cbrtf hypot hypotf fma fmaf fmod fmodf remainder remainderf round roundf rint rintf lrint "
-    "lrintf lround lroundf llrint llrintf trunc truncf nearbyint nearbyintf copysign copysignf ldexp ldexpf frexp frexpf modf modff sincos "
-    "sincosf fdim fdimf isnan isinf isfinite signbit saturate __saturatef __expf __exp10f __logf __log2f __log10f __powf __sinf __cosf "
-    "__tanf __fdividef __fadd_rn __fmul_rn __fsub_rn __fmaf_rn __fdiv_rn __frcp_rn __fsqrt_rn __frsqrt_rn __dadd_rn __dmul_rn __dsub_rn "
-    "__fma_rn __ddiv_rn __drcp_rn __dsqrt_rn __mulhi __umulhi __mul64hi __umul64hi __sad __usad __hadd __rhadd __funnelshift_l "
-    "__funnelshift_r __funnelshift_lc __funnelshift_rc __ldg __ldcg __ldca __ldcs __stcg __stcs __stwb __float2int_rn __float2int_rz "
-    "__float2int_ru __float2int_rd __float2uint_rn __float2uint_rz __int2float_rn __uint2float_rn __int2double_rn __double2int_rn "
-    "__double2int_rz __double2float_rn __float2half __float2half_rn __half2float __float2bfloat16 __bfloat162float __dp4a "
-    "make_char2 make_char4 make_uchar2 make_uchar4 make_short2 make_short4 make_ushort2 make_ushort4 make_int2 make_int3 make_int4 "
-    "make_uint2 make_uint3 make_uint4 make_float2 make_float3 make_float4 make_double2 make_double3 make_double4 make_longlong2 "
-    "make_ulonglong2 make_cuComplex make_cuFloatComplex make_cuDoubleComplex cuCadd cuCaddf cuCmul cuCmulf cuCsub cuCsubf cuCreal cuCrealf "
-    "cuCimag cuCimagf cuConj cuConjf cuCabs cuCabsf cuCdiv cuCdivf dim3 printf memcpy memset ";
+static const char pure[] = " min max abs fabs fabsf fmin fmax fminf fmaxf sqrt sqrtf rsqrtf rsqrt ceil ceilf floor "
+                           "floorf umin umax __mul24 __umul24 "
+                           "__popc __popcll __clz __clzll __ffs __ffsll __brev __brevll __byte_perm __float_as_int "
+                           "__int_as_float __float_as_uint "
+                           "__uint_as_float ";
+static const char known[] = " llabs labs exp expf exp2 exp2f exp10 exp10f expm1 expm1f log logf log2 log2f log10 "
+                            "log10f log1p log1pf pow powf sin sinf cos cosf "
+                            "tan tanf sinpi sinpif cospi cospif asin asinf acos acosf atan atanf atan2 atan2f sinh "
+                            "sinhf cosh coshf tanh tanhf asinh asinhf acosh "
+                            "acoshf atanh atanhf erf erff erfc erfcf cbrt cbrtf hypot hypotf fma fmaf fmod fmodf "
+                            "remainder remainderf round roundf rint rintf lrint "
+                            "lrintf lround lroundf llrint llrintf trunc truncf nearbyint nearbyintf copysign copysignf "
+                            "ldexp ldexpf frexp frexpf modf modff sincos "
+                            "sincosf fdim fdimf isnan isinf isfinite signbit saturate __saturatef __expf __exp10f "
+                            "__logf __log2f __log10f __powf __sinf __cosf "
+                            "__tanf __fdividef __fadd_rn __fmul_rn __fsub_rn __fmaf_rn __fdiv_rn __frcp_rn __fsqrt_rn "
+                            "__frsqrt_rn __dadd_rn __dmul_rn __dsub_rn "
+                            "__fma_rn __ddiv_rn __drcp_rn __dsqrt_rn __mulhi __umulhi __mul64hi __umul64hi __sad "
+                            "__usad __hadd __rhadd __funnelshift_l "
+                            "__funnelshift_r __funnelshift_lc __funnelshift_rc __ldg __ldcg __ldca __ldcs __stcg "
+                            "__stcs __stwb __float2int_rn __float2int_rz "
+                            "__float2int_ru __float2int_rd __float2uint_rn __float2uint_rz __int2float_rn "
+                            "__uint2float_rn __int2double_rn __double2int_rn "
+                            "__double2int_rz __double2float_rn __float2half __float2half_rn __half2float "
+                            "__float2bfloat16 __bfloat162float __dp4a "
+                            "make_char2 make_char4 make_uchar2 make_uchar4 make_short2 make_short4 make_ushort2 "
+                            "make_ushort4 make_int2 make_int3 make_int4 "
+                            "make_uint2 make_uint3 make_uint4 make_float2 make_float3 make_float4 make_double2 "
+                            "make_double3 make_double4 make_longlong2 "
+                            "make_ulonglong2 make_cuComplex make_cuFloatComplex make_cuDoubleComplex cuCadd cuCaddf "
+                            "cuCmul cuCmulf cuCsub cuCsubf cuCreal cuCrealf "
+                            "cuCimag cuCimagf cuConj cuConjf cuCabs cuCabsf cuCdiv cuCdivf dim3 printf memcpy memset ";
 static const char polling[] =
-    " atomicAdd atomicSub atomicMin atomicMax atomicExch atomicInc atomicDec atomicCAS atomicAnd atomicOr atomicXor atomicAdd_block "
-    "atomicSub_block atomicMin_block atomicMax_block atomicExch_block atomicCAS_block atomicAnd_block atomicOr_block atomicXor_block "
+    " atomicAdd atomicSub atomicMin atomicMax atomicExch atomicInc atomicDec atomicCAS atomicAnd atomicOr atomicXor "
+    "atomicAdd_block "
+    "atomicSub_block atomicMin_block atomicMax_block atomicExch_block atomicCAS_block atomicAnd_block atomicOr_block "
+    "atomicXor_block "
     "atomicInc_block atomicDec_block atomicAdd_system __threadfence __threadfence_block __threadfence_system ";
-static const char not_calls[] =
-    " if for while switch return sizeof alignof decltype static_assert noexcept constexpr else do case and or not catch alignas "
-    "__attribute__ __builtin_expect __builtin_assume __align__ ";
+static const char not_calls[] = " if for while switch return sizeof alignof decltype static_assert noexcept constexpr "
+                                "else do case and or not catch alignas "
+                                "__attribute__ __builtin_expect __builtin_assume __align__ ";
 static const char casts[] = " static_cast reinterpret_cast const_cast ";
-static const char banned[] =
-    " asm __asm__ __asm goto new delete throw try co_await co_return co_yield thread_local this_thread_block tiled_partition "
-    "coalesced_threads this_grid this_cluster setjmp longjmp alloca ";
+static const char banned[] = " asm __asm__ __asm goto new delete throw try co_await co_return co_yield thread_local "
+                             "this_thread_block tiled_partition "
+                             "coalesced_threads this_grid this_cluster setjmp longjmp alloca ";
 
 bool is_type_word(const struct tokens *k, uint32_t i)
 {
-    return token_among(k, i, " void bool char short int long float double unsigned signed int8_t int16_t int32_t int64_t uint8_t uint16_t "
-                             "uint32_t uint64_t size_t ssize_t ptrdiff_t uint ushort uchar ulong half __half __nv_bfloat16 ");
+    return token_among(
+        k, i,
+        " void bool char short int long float double unsigned signed int8_t int16_t int32_t int64_t uint8_t uint16_t "
+        "uint32_t uint64_t size_t ssize_t ptrdiff_t uint ushort uchar ulong half __half __nv_bfloat16 ");
 }
 
 bool is_pure_function(const struct tokens *k, uint32_t i)
@@ -52,7 +69,9 @@ bool is_pure_function(const struct tokens *k, uint32_t i)
 
 static uint32_t behind_group(const struct tokens *k, uint32_t open, uint32_t end)
 {
-    return token_is(k, open, "(") && k->at[open].partner != NO_TOKEN && k->at[open].partner < end ? k->at[open].partner + 1 : end;
+    return token_is(k, open, "(") && k->at[open].partner != NO_TOKEN && k->at[open].partner < end
+               ? k->at[open].partner + 1
+               : end;
 }
 
 uint32_t statement_end(const struct tokens *k, uint32_t i, uint32_t end)
@@ -79,13 +98,15 @@ uint32_t statement_end(const struct tokens *k, uint32_t i, uint32_t end)
 bool is_assignment(const struct tokens *k, uint32_t i)
 {
     if (token_among(k, i, " = += -= *= /= %= &= |= ^= ")) return true;
-    return token_touches(k, i) && ((token_is(k, i, ">") && token_is(k, i + 1, ">=")) || (token_is(k, i, "<") && token_is(k, i + 1, "<=")));
+    return token_touches(k, i) &&
+           ((token_is(k, i, ">") && token_is(k, i + 1, ">=")) || (token_is(k, i, "<") && token_is(k, i + 1, "<=")));
 }
 
 /* Does an operand end before `i`, so that a sign there is one between two operands? */
 static bool behind_operand(const struct tokens *k, uint32_t i)
 {
-    return i && (k->at[i - 1].kind != TOKEN_SIGN ? !token_among(k, i - 1, " return case else ") : token_among(k, i - 1, " ) ] "));
+    return i && (k->at[i - 1].kind != TOKEN_SIGN ? !token_among(k, i - 1, " return case else ")
+                                                 : token_among(k, i - 1, " ) ] "));
 }
 
 bool is_changed(const struct tokens *k, uint32_t i)
@@ -136,7 +157,8 @@ static void note_function(struct functions *f, const struct tokens *k, uint32_t 
         if (token_among(k, i, " operator ~ ")) new.implicit = true;
     if (token_is_name(k, name)) {
         if (class != NO_TOKEN && token_same(k, name, class)) new.implicit = true;
-        if (name >= 2 && token_is(k, name - 1, "::") && token_is_name(k, name - 2) && token_same(k, name, name - 2)) new.implicit = true;
+        if (name >= 2 && token_is(k, name - 1, "::") && token_is_name(k, name - 2) && token_same(k, name, name - 2))
+            new.implicit = true;
     }
     for (uint32_t i = open; i < k->at[open].partner; i++)
         if (token_among(k, i, " & && ")) new.refers = true;
@@ -161,7 +183,8 @@ static uint32_t class_name(const struct tokens *k, uint32_t from, uint32_t brace
 {
     uint32_t i = find_outside(k, from, brace, " class struct union ");
 
-    while (i != NO_TOKEN && i < brace && (!token_is_name(k, i) || token_among(k, i, " class struct union ") || token_is(k, i + 1, "(")))
+    while (i != NO_TOKEN && i < brace &&
+           (!token_is_name(k, i) || token_among(k, i, " class struct union ") || token_is(k, i + 1, "(")))
         i = token_is(k, i, "(") && k->at[i].partner != NO_TOKEN ? k->at[i].partner + 1 : i + 1;
     return i != NO_TOKEN && i < brace ? i : NO_TOKEN;
 }
@@ -230,7 +253,7 @@ bool call_refers(const struct functions *f, const struct tokens *k, uint32_t i)
     return false;
 }
 
-/* ---- loops that may wait for what others write ---- */
+/* ---- loops that may wait for writes of others ---- */
 
 bool call_polls(const struct functions *f, const struct tokens *k, uint32_t i)
 {
@@ -273,7 +296,8 @@ static uint32_t counted(const struct tokens *k, uint32_t from, uint32_t to)
 {
     if (token_among(k, from, " ++ -- ")) return token_is_name(k, from + 1) && from + 2 == to ? from + 1 : NO_TOKEN;
     if (!token_is_name(k, from)) return NO_TOKEN;
-    if (token_among(k, from + 1, " += -= *= /= ") || (is_assignment(k, from + 1) && !token_is(k, from + 1, "="))) return from;
+    if (token_among(k, from + 1, " += -= *= /= ") || (is_assignment(k, from + 1) && !token_is(k, from + 1, "=")))
+        return from;
     return token_among(k, from + 1, " ++ -- ") && from + 2 == to ? from : NO_TOKEN;
 }
 
@@ -291,12 +315,14 @@ static bool is_counted(const struct tokens *k, uint32_t i, uint32_t end)
         name = counted(k, second + 1, close);
         return name != NO_TOKEN && is_named(k, name, first + 1, second) && !count_changes(k, name, close + 1, end);
     }
-    if (!token_is(k, i, "while") || !is_plain_condition(k, open + 1, close) || !token_is(k, close + 1, "{")) return false;
+    if (!token_is(k, i, "while") || !is_plain_condition(k, open + 1, close) || !token_is(k, close + 1, "{"))
+        return false;
     for (uint32_t s = close + 2; s < end - 1; s++)
         if (token_is(k, s, "continue")) return false;
     for (uint32_t s = close + 2; s < end - 1; s = statement_end(k, s, end - 1)) {
         name = counted(k, s, statement_end(k, s, end - 1) - 1);
-        if (name != NO_TOKEN && is_named(k, name, open + 1, close) && count_changes(k, name, close + 1, end) == 1) return true;
+        if (name != NO_TOKEN && is_named(k, name, open + 1, close) && count_changes(k, name, close + 1, end) == 1)
+            return true;
     }
     return false;
 }
@@ -308,7 +334,8 @@ static uint32_t find_polling_loop(const struct functions *f, const struct tokens
         bool found = false;
 
         if (!token_among(k, i, " for while do ")) continue;
-        if (token_is(k, i, "while") && i && token_is(k, i - 1, "}") && token_is(k, behind_group(k, i + 1, to), ";")) continue; /* of do */
+        if (token_is(k, i, "while") && i && token_is(k, i - 1, "}") && token_is(k, behind_group(k, i + 1, to), ";"))
+            continue; /* of do */
         end = statement_end(k, i, to);
         for (uint32_t n = i; n < end && !found; n++) found = call_polls(f, k, n);
         if (found && !is_counted(k, i, end)) return i;
@@ -363,11 +390,12 @@ static bool is_plain_call(struct functions *f, const struct tokens *k, uint32_t 
 
 static bool is_lambda(const struct tokens *k, uint32_t i)
 {
-    return token_is(k, i, "[") && i && !token_is_name(k, i - 1) && !token_among(k, i - 1, " ) ] > [ ") && !token_is(k, i + 1, "[") &&
-           k->at[i - 1].kind == TOKEN_SIGN;
+    return token_is(k, i, "[") && i && !token_is_name(k, i - 1) && !token_among(k, i - 1, " ) ] > [ ") &&
+           !token_is(k, i + 1, "[") && k->at[i - 1].kind == TOKEN_SIGN;
 }
 
-uint32_t find_not_plain(struct functions *f, const struct tokens *k, uint32_t from, uint32_t to, const char *types, const char **why)
+uint32_t find_not_plain(struct functions *f, const struct tokens *k, uint32_t from, uint32_t to, const char *types,
+                        const char **why)
 {
     uint32_t loop;
 
@@ -409,10 +437,11 @@ static bool is_plain_name(struct functions *f, const struct tokens *k, uint32_t 
 }
 
 /* Functions that are called without their names must not wait, whatever they call. */
-static const char waiting[] =
-    " threadIdx __syncthreads __syncwarp __syncthreads_count __syncthreads_and __syncthreads_or __shfl_sync __shfl_up_sync __shfl_down_sync "
-    "__shfl_xor_sync __ballot_sync __any_sync __all_sync __activemask __nanosleep asm __asm__ sync wait arrive_and_wait "
-    "this_thread_block ";
+static const char waiting[] = " threadIdx __syncthreads __syncwarp __syncthreads_count __syncthreads_and "
+                              "__syncthreads_or __shfl_sync __shfl_up_sync __shfl_down_sync "
+                              "__shfl_xor_sync __ballot_sync __any_sync __all_sync __activemask __nanosleep asm "
+                              "__asm__ sync wait arrive_and_wait "
+                              "this_thread_block ";
 
 static bool may_wait(const struct functions *f, const struct tokens *k, uint32_t body, unsigned depth)
 {
@@ -430,5 +459,6 @@ static bool may_wait(const struct functions *f, const struct tokens *k, uint32_t
 
 static void check_implicit(struct functions *f, const struct tokens *k)
 {
-    for (size_t i = 0; i < f->count && !f->unclear; i++) f->unclear = f->at[i].implicit && may_wait(f, k, f->at[i].body, 8);
+    for (size_t i = 0; i < f->count && !f->unclear; i++)
+        f->unclear = f->at[i].implicit && may_wait(f, k, f->at[i].body, 8);
 }

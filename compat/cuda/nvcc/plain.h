@@ -12,12 +12,12 @@
 
 /** A function with a body, for devices. */
 struct function {
-    uint32_t body;  /* its brace */
-    size_t same;    /* the next one of this name, NO_NAME if there is none */
-    bool implicit;  /* an operator, a constructor, a destructor: called without its name */
-    bool refers;    /* it has parameters that are references */
-    uint8_t state;  /* of its check */
-    bool polls;     /* it calls functions that let others run */
+    uint32_t body; /* its brace */
+    size_t same;   /* the next one of this name, NO_NAME if there is none */
+    bool implicit; /* an operator, a constructor, a destructor: called without its name */
+    bool refers;   /* it has parameters that are references */
+    uint8_t state; /* of its check */
+    bool polls;    /* it calls functions that let others run */
 };
 
 struct functions {
@@ -33,7 +33,8 @@ struct functions *functions_find(const struct translation *t);
 void functions_drop(struct functions *f);
 
 /** The first token of [from, to) that is not plain, NO_TOKEN if all are; *why is the reason then. Names in `types` are of types. */
-uint32_t find_not_plain(struct functions *f, const struct tokens *k, uint32_t from, uint32_t to, const char *types, const char **why);
+uint32_t find_not_plain(struct functions *f, const struct tokens *k, uint32_t from, uint32_t to, const char *types,
+                        const char **why);
 
 /** May the function that is called at `i` change an argument by reference? */
 bool call_refers(const struct functions *f, const struct tokens *k, uint32_t i);

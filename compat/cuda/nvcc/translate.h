@@ -58,8 +58,8 @@ struct translation {
     bool lambda_device, lambda_host; /* the target of the code in the next brace */
     char *kernel;                    /* the template argument that names the current kernel, NULL: none */
     uint32_t kernel_depth;
-    uint32_t kernel_body;   /* its brace */
-    unsigned kernel_shared; /* variables of its own so far */
+    uint32_t kernel_body;        /* its brace */
+    unsigned kernel_shared;      /* variables of its own so far */
     struct functions *functions; /* of the source, found when a kernel needs them; NULL: not yet */
     struct type_parameter *type_parameters;
     size_t type_parameter_count;

@@ -471,7 +471,7 @@ __host__ __device__ inline int wrap(int i, int n)
     for (int i = tid; i < c; i += blockDim.x) out[blockIdx.x * c + i] = (x[i] - mean) * scale;
 }
 
-/* ---- what is left to fibres ---- */
+/* ---- fibres ---- */
 
 __device__ void meet(int *s, int t)
 {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# regions_test.sh - do kernels as loops over threads give what fibres give, and are those loops that can be?
+# regions_test.sh - do kernels give the same results as loops and as fibres, and are all those loops that can be?
 # Reads KOLO_BUILD; SANITIZE is the -fsanitize= value of the libraries' build.
 set -eu
 here=$(dirname "$0")
@@ -8,7 +8,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 [ -z "${SANITIZE:-}" ] || set -- "$@" -Xcompiler "-fsanitize=$(echo "$SANITIZE" | sed 's/,/\\,/g'),-fno-sanitize-recover=all"
 
-# run NAME OPTION...: compile, and keep what the compiler and the program say.
+# run NAME OPTION...: compile, run, and keep the words of the compiler and of the program.
 run() {
     name=$1
     shift
