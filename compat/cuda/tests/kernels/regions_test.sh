@@ -18,7 +18,7 @@ run() {
 }
 
 # How each kernel is to be run stands before it.
-sed -n 's|.*/\* \(loops\|fibres\) \*/ __global__ void \([a-z_]*\)(.*|\2 \1|p' "$here/regions.cu" >"$scratch/wanted"
+sed -n 's#.*/\* \(loops\|fibres\) \*/ __global__ void \([a-z_]*\)(.*#\2 \1#p' "$here/regions.cu" >"$scratch/wanted"
 [ "$(wc -l <"$scratch/wanted")" -gt 30 ] || { echo "no kernels were found in regions.cu"; exit 1; }
 
 run fibres --barriers=fibres -O2 "$@"
