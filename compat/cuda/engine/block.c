@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Polls of other threads' data before a thread yields: yields are rare enough to cost nothing if it does not wait. */
-enum { PATIENCE = 256, YIELDS_OF_BLOCK = 4096 };
+enum { PATIENCE = 256, YIELDS_OF_BLOCK = 4096, YIELDS_OF_WHOLE = 64 };
 
 /* The stacks of a block's threads fill more than the fastest cache: fetch the next one meanwhile. */
 static void fetch(const struct kl_fibre *fibre)
@@ -85,6 +85,7 @@ static void run_threads(void)
     while (w->begun < w->threads) {
         begin_thread(w);
         entry(launch->arguments);
+        if (w->whole) w->live = 1;
         end_thread(w);
         if (w->ready.first != KL_NO_THREAD) break;
         if (w->current + 1 != w->begun || ++__koloThreadIdx.x == extent.x) __koloThreadIdx = index_of(w->begun, extent);
@@ -166,6 +167,11 @@ void kl_block_yield(struct kl_worker *w)
 
     if (kl_grid_failed(w->grid)) kl_block_abandon(w, KL_CUDA_LAUNCH);
     if (++w->yields % YIELDS_OF_BLOCK == 0) kl_grid_add_worker(w->grid);
+    if (w->whole) {
+        __koloPatience = PATIENCE;
+        if (w->yields % YIELDS_OF_WHOLE == 0) (void)sched_yield();
+        return;
+    }
     kl_warp_stop(w, w->current);
     if (w->begun == w->threads && w->ready.first == KL_NO_THREAD) {
         __koloPatience = PATIENCE;
@@ -183,6 +189,12 @@ void kl_block_yield(struct kl_worker *w)
         give_way(w, &pop_ready(w)->context);
     }
     kl_warp_resume(w, w->current);
+}
+
+void kl_block_take_all(struct kl_worker *w)
+{
+    w->whole = true;
+    w->begun = w->threads;
 }
 
 void kl_block_abandon(struct kl_worker *w, int error)
@@ -215,6 +227,8 @@ static void set_out(struct kl_worker *w, uint64_t block)
     w->begun = w->waiting = w->current = w->yields = 0;
     w->fault = w->last_error = KL_CUDA_SUCCESS;
     w->ready.first = KL_NO_THREAD;
+    w->whole = false;
+    w->kept_bytes = 0;
     for (; w->arrived; w->arrived &= w->arrived - 1)
         w->barrier[__builtin_ctzll(w->arrived)] = (struct kl_barrier){.first = KL_NO_THREAD};
     for (uint32_t i = 0; i * KL_WARP_LANES < w->threads; i++) w->warp[i] = (struct kl_warp){0};

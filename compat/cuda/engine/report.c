@@ -33,14 +33,17 @@ static const char *kernel_name(const struct kl_worker *w, char *room, size_t byt
 void kl_report(const struct kl_worker *w, const char *what, ...)
 {
     struct kl_engine_dim t = __koloThreadIdx;
-    char text[TEXT], name[TEXT / 4];
+    char text[TEXT], name[TEXT / 4], thread[64];
     va_list args;
     int n;
 
     if (kl_grid_failed(w->grid)) return;
-    n = snprintf(text, sizeof text,
-                 "kolo: kernel %s, block (%u, %u, %u), thread (%u, %u, %u): ", kernel_name(w, name, sizeof name),
-                 w->block.x, w->block.y, w->block.z, t.x, t.y, t.z);
+    if (w->whole)
+        (void)snprintf(thread, sizeof thread, "one of its threads");
+    else
+        (void)snprintf(thread, sizeof thread, "thread (%u, %u, %u)", t.x, t.y, t.z);
+    n = snprintf(text, sizeof text, "kolo: kernel %s, block (%u, %u, %u), %s: ", kernel_name(w, name, sizeof name),
+                 w->block.x, w->block.y, w->block.z, thread);
     if (n > TEXT / 2) n = TEXT / 2;
     va_start(args, what);
     n += vsnprintf(text + n, sizeof text - (size_t)n - 1, what, args);
@@ -77,6 +80,10 @@ void kl_report_deadlock(const struct kl_worker *w)
     int n;
 
     if (kl_grid_failed(w->grid)) return;
+    if (w->whole) {
+        kl_report(w, "it waits for other threads in a loop over these: compile it with kolo-nvcc --barriers=fibres");
+        return;
+    }
     n = snprintf(text, sizeof text,
                  "kolo: kernel %s, block (%u, %u, %u): all %u threads that have not returned wait for each other:\n",
                  kernel_name(w, name, sizeof name), w->block.x, w->block.y, w->block.z, w->live);

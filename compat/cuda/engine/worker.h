@@ -98,6 +98,9 @@ struct kl_worker {
     uint32_t threads, begun, live, waiting;
     uint32_t current;
     uint32_t yields; /* since anything else than a yield happened */
+    bool whole;      /* the kernel runs the block's threads itself */
+    char *kept;      /* memory of such kernels */
+    size_t kept_bytes;
     struct kl_list ready;
     void *shared;
     size_t shared_bytes;
@@ -134,6 +137,9 @@ int kl_block_wait(struct kl_worker *worker, enum kl_io_wait what, const char *fi
 
 /** The running thread lets all others that can run go first. */
 void kl_block_yield(struct kl_worker *worker);
+
+/** The running thread is all threads of the block, and will not wait. */
+void kl_block_take_all(struct kl_worker *worker);
 
 /** End the running block with an error, from within it. */
 void kl_block_abandon(struct kl_worker *worker, int error) __attribute__((noreturn));

@@ -4,6 +4,7 @@
 #include "compat/cuda/nvcc/translate.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ struct driver {
     const char *compiler;
     char *folder; /* of intermediate files */
     bool has_cub; /* the source that was translated last includes it */
+    bool loops;   /* some of its kernels became loops */
     struct words scratch;
 };
 
@@ -34,15 +36,20 @@ static void show(const struct words *command)
     fputc('\n', stderr);
 }
 
-/* Run to the end; its exit status, or 1 where there is none. */
-static int run(const struct driver *d, const struct words *command)
+/* Run to the end, with messages into the file `messages` if that is not NULL; its exit status, or 1 where there is none. */
+static int run_into(const struct driver *d, const struct words *command, const char *messages)
 {
+    posix_spawn_file_actions_t actions;
     pid_t child;
     int status, rc;
 
     if (d->o->verbose || d->o->dry_run) show(command);
     if (d->o->dry_run) return 0;
-    rc = posix_spawnp(&child, command->at[0], NULL, NULL, command->at, environ);
+    (void)posix_spawn_file_actions_init(&actions);
+    if (messages)
+        (void)posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, messages, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    rc = posix_spawnp(&child, command->at[0], &actions, NULL, command->at, environ);
+    (void)posix_spawn_file_actions_destroy(&actions);
     if (rc) {
         fprintf(stderr, "kolo-nvcc: cannot run %s: %s\n", command->at[0], strerror(rc));
         return 1;
@@ -50,6 +57,11 @@ static int run(const struct driver *d, const struct words *command)
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR) return 1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+static int run(const struct driver *d, const struct words *command)
+{
+    return run_into(d, command, NULL);
 }
 
 /* ---- words that compilations have in common ---- */
@@ -247,8 +259,9 @@ static int preprocess(struct driver *d, const char *source, const char *object, 
     return rc;
 }
 
-static int translate_file(struct driver *d, const char *from, const char *to)
+static int translate_file(struct driver *d, const char *from, const char *to, bool fibres)
 {
+    struct translate_options options = {.fibres = fibres, .report = d->o->report ? stderr : NULL};
     struct text out = {0};
     size_t bytes;
     char *text;
@@ -261,7 +274,8 @@ static int translate_file(struct driver *d, const char *from, const char *to)
         return 1;
     }
     d->has_cub = memmem(text, bytes, "/cub/", 5) != NULL;
-    good = translate(text, bytes, &out, stderr);
+    good = translate(text, bytes, &options, &out, stderr);
+    d->loops = options.loops > 0;
     if (good && to) good = write_all(to, &out);
     if (good && !to) good = fwrite(out.at ? out.at : "", 1, out.bytes, stdout) == out.bytes;
     free(text);
@@ -269,7 +283,7 @@ static int translate_file(struct driver *d, const char *from, const char *to)
     return !good;
 }
 
-static int compile_translated(struct driver *d, const char *source, const char *object)
+static int compile_translated(struct driver *d, const char *source, const char *object, const char *messages)
 {
     struct words c = {0};
     int rc;
@@ -286,8 +300,40 @@ static int compile_translated(struct driver *d, const char *source, const char *
     words_add(&c, source);
     words_add(&c, "-o");
     words_add(&c, object);
-    rc = run(d, &c);
+    if (d->loops) {
+        words_add(&c, "-fopenmp-simd"); /* of its pragmas the loops over threads have one */
+        if (isatty(STDERR_FILENO)) words_add(&c, "-fdiagnostics-color=always");
+    }
+    rc = run_into(d, &c, messages);
     words_drop(&c);
+    return rc;
+}
+
+static void forward(const char *path)
+{
+    size_t bytes;
+    char *text = read_all(path, &bytes);
+
+    if (text) (void)fwrite(text, 1, bytes, stderr);
+    free(text);
+}
+
+/* Messages of a source with loops are shown if it compiles. One that does not has another chance without them: its messages are about
+ * the user's code then. */
+static int compile_loops(struct driver *d, const char *preprocessed, const char *translated, const char *object)
+{
+    char *messages = scratch(d, "messages");
+    int rc = compile_translated(d, translated, object, messages);
+
+    if (!rc) {
+        forward(messages);
+    } else {
+        if (d->o->report)
+            fputs("kolo-nvcc: with loops over threads it does not compile: fibres for all kernels\n", stderr);
+        rc = translate_file(d, preprocessed, translated, true);
+        if (!rc) rc = compile_translated(d, translated, object, NULL);
+    }
+    free(messages);
     return rc;
 }
 
@@ -295,9 +341,13 @@ static int compile_cuda(struct driver *d, const char *source, const char *object
 {
     char *preprocessed = scratch(d, "preprocessed.ii"), *translated = scratch(d, "translated.ii");
     int rc = preprocess(d, source, object, preprocessed);
+    bool shows = d->o->phase == PHASE_TRANSLATE;
 
-    if (!rc) rc = translate_file(d, preprocessed, d->o->phase == PHASE_TRANSLATE ? d->o->output : translated);
-    if (!rc && d->o->phase != PHASE_TRANSLATE) rc = compile_translated(d, translated, object);
+    if (!rc)
+        rc = translate_file(d, preprocessed, shows ? d->o->output : translated, d->o->fibres || d->o->debug_device);
+    if (!rc && !shows)
+        rc = d->loops ? compile_loops(d, preprocessed, translated, object)
+                      : compile_translated(d, translated, object, NULL);
     free(preprocessed);
     free(translated);
     return rc;

@@ -173,6 +173,7 @@ void translate_kernel(struct translation *t, uint32_t body)
     free(t->kernel);
     t->kernel = must_copy(name.at, name.bytes);
     t->kernel_depth = t->depth;
+    t->kernel_body = body;
     t->kernel_shared = 0;
     text_put(&name, ", ");
     put_bound(t, from, body, &name);

@@ -265,6 +265,13 @@ bool token_among(const struct tokens *t, uint32_t i, const char *words)
     return false;
 }
 
+bool token_same(const struct tokens *t, uint32_t a, uint32_t b)
+{
+    uint32_t n = t->at[a].end - t->at[a].start;
+
+    return t->at[b].end - t->at[b].start == n && !memcmp(t->text + t->at[a].start, t->text + t->at[b].start, n);
+}
+
 bool token_touches(const struct tokens *t, uint32_t i)
 {
     return i + 1 < t->count && t->at[i].end == t->at[i + 1].start;

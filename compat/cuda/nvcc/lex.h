@@ -41,6 +41,9 @@ bool token_is_name(const struct tokens *t, uint32_t i);
 /** Is token `i` one of `words`, which are separated and enclosed by single spaces? */
 bool token_among(const struct tokens *t, uint32_t i, const char *words);
 
+/** Have two tokens the same text? */
+bool token_same(const struct tokens *t, uint32_t a, uint32_t b);
+
 /** Do tokens i and i + 1 touch? */
 bool token_touches(const struct tokens *t, uint32_t i);
 

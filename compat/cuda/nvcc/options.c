@@ -92,8 +92,9 @@ static const struct option table[] = {
      IGNORE_VALUE, NULL},
     {" -device-entity-has-hidden-visibility --device-entity-has-hidden-visibility -opt-info --opt-info ", IGNORE_VALUE,
      NULL},
-    {" -lineinfo --generate-line-info -restrict --restrict -res-usage --resource-usage -src-in-ptx --source-in-ptx ",
-     IGNORE, NULL},
+    {" -lineinfo --generate-line-info -restrict --restrict -src-in-ptx --source-in-ptx ", IGNORE, NULL},
+    {" -res-usage --resource-usage ", FLAG, "report"},
+    {" --barriers ", VALUE, "barriers"},
     {" -Wno-deprecated-gpu-targets --Wno-deprecated-gpu-targets -Wno-deprecated-declarations-gpu ", IGNORE, NULL},
     {" -forward-unknown-to-host-compiler --forward-unknown-to-host-compiler --forward-unknown-opts ", IGNORE, NULL},
     {" -forward-unknown-to-host-linker --forward-unknown-to-host-linker -noprof --no-host-device-initializer-list ",
@@ -178,7 +179,7 @@ static bool set_flag(struct options *o, const char *which)
         bool *flag;
     } flags[] = {{"run", &o->run},        {"shared", &o->shared},   {"verbose", &o->verbose}, {"dryrun", &o->dry_run},
                  {"keep", &o->keep},      {"version", &o->version}, {"help", &o->help},       {"list", &o->list},
-                 {"fast", &o->fast_math}, {"-G", &o->debug_device}};
+                 {"fast", &o->fast_math}, {"-G", &o->debug_device}, {"report", &o->report}};
 
     for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++)
         if (!strcmp(which, phases[i].name) && o->phase != PHASE_DEVICE_LINK) o->phase = phases[i].phase;
@@ -286,6 +287,11 @@ static bool set_value(struct options *o, const char *which, const char *value)
         if (strcmp(value, "static") != 0 && strcmp(value, "shared") != 0 && strcmp(value, "none") != 0)
             return complain("no kind of runtime library (static, shared, none)", value);
         o->static_runtime = !strcmp(value, "static");
+    }
+    if (!strcmp(which, "barriers")) {
+        if (strcmp(value, "loops") != 0 && strcmp(value, "fibres") != 0)
+            return complain("no way to run kernels with barriers (loops, fibres)", value);
+        o->fibres = !strcmp(value, "fibres");
     }
     if (!strcmp(which, "stream")) o->per_thread = !strcmp(value, "per-thread");
     if (!strcmp(which, "rdc") && !strcmp(value, "true")) words_add(&o->compile, "-D__CUDACC_RDC__=1");

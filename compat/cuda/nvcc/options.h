@@ -52,6 +52,8 @@ struct options {
     bool shared, verbose, dry_run, keep, version, help, list, fast_math, per_thread, debug_device;
     bool run;            /* -run: start the linked program */
     bool static_runtime; /* -cudart static */
+    bool fibres;         /* --barriers fibres */
+    bool report;         /* --resource-usage: which kernels are loops */
 };
 
 /** Read the command line. False: something was wrong with it, and has been told. */

@@ -55,6 +55,12 @@ static void join(char **to, const char *first, const char *second)
     *to = both;
 }
 
+void source_enclose(struct source *s, uint32_t first, const char *before, uint32_t last, const char *behind)
+{
+    join(&s->edits[first].before, before, s->edits[first].before);
+    source_after(s, last, behind);
+}
+
 bool source_has_moved(const struct source *s, uint32_t token)
 {
     return s->edits[token].moved_from < s->edits[token].moved_to;
@@ -188,27 +194,52 @@ static bool read_marker(const char *line, const char *end, unsigned long *number
     return true;
 }
 
-/* The place of `offset` in the original source. */
-static char *place_of(const struct source *s, size_t offset)
+/* The line of `offset` in the original source, and its file. */
+static unsigned long line_of(const struct source *s, size_t offset, const char **file, size_t *file_bytes)
 {
-    const char *file = "input", *text = s->tokens.text;
+    const char *text = s->tokens.text;
     unsigned long line = 1;
-    size_t file_bytes = strlen(file);
+
+    *file = "input";
+    *file_bytes = strlen(*file);
 
     for (size_t at = 0; at < offset;) {
         const char *newline = memchr(text + at, '\n', s->tokens.bytes - at);
         size_t end = newline ? (size_t)(newline - text) : s->tokens.bytes;
 
         if (end >= offset) break;
-        if (!read_marker(text + at, text + end, &line, &file, &file_bytes)) line++;
+        if (!read_marker(text + at, text + end, &line, file, file_bytes)) line++;
         at = end + 1;
     }
-    return must_print("%.*s:%lu", (int)file_bytes, file, line);
+    return line;
+}
+
+static size_t offset_of(const struct source *s, uint32_t token)
+{
+    return token < s->tokens.count ? s->tokens.at[token].start : s->tokens.bytes;
+}
+
+char *source_place(const struct source *s, uint32_t token)
+{
+    const char *file;
+    size_t bytes;
+    unsigned long line = line_of(s, offset_of(s, token), &file, &bytes);
+
+    return must_print("%.*s:%lu", (int)bytes, file, line);
+}
+
+char *source_marker(const struct source *s, uint32_t token)
+{
+    const char *file;
+    size_t bytes;
+    unsigned long line = line_of(s, offset_of(s, token), &file, &bytes);
+
+    return must_print("# %lu \"%.*s\"", line, (int)bytes, file);
 }
 
 void source_error(struct source *s, uint32_t token, const char *what, ...)
 {
-    char *place = place_of(s, token < s->tokens.count ? s->tokens.at[token].start : s->tokens.bytes);
+    char *place = source_place(s, token);
     va_list args;
 
     s->failed = true;

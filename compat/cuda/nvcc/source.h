@@ -52,6 +52,13 @@ bool source_has_moved(const struct source *s, uint32_t token);
 /** Write tokens [from, to) before `token`, with `before` before them and `behind` behind them. None were moved there. */
 void source_move(struct source *s, uint32_t token, const char *before, uint32_t from, uint32_t to, const char *behind);
 
+/** Put text before `first` and behind `last`, outside of all that was added there. */
+void source_enclose(struct source *s, uint32_t first, const char *before, uint32_t last, const char *behind);
+
+/** The place of a token as `file:line`, and as the directive that says so; to be freed. */
+char *source_place(const struct source *s, uint32_t token);
+char *source_marker(const struct source *s, uint32_t token);
+
 /** An error at the place of a token, in the form of a compiler's. */
 void source_error(struct source *s, uint32_t token, const char *what, ...) __attribute__((format(printf, 3, 4)));
 

@@ -29,6 +29,13 @@ struct scope {
     uint32_t name; /* of a namespace, NO_TOKEN if it has none */
 };
 
+/** How kernels with barriers run, and the answer. */
+struct translate_options {
+    bool fibres;    /* all of them with a fibre for each thread */
+    FILE *report;   /* a line for each of them goes there; NULL: none does */
+    unsigned loops; /* is increased by the number of kernels that became loops */
+};
+
 /** In the scope at `depth` and those in it the alias is an ordinary name. */
 struct shadow {
     size_t alias;
@@ -40,15 +47,20 @@ struct type_parameter {
     uint32_t name, depth;
 };
 
+struct functions;
+
 struct translation {
     struct source source;
+    struct translate_options *options;
     struct scope *scopes;
     uint32_t depth, scope_room;
     uint32_t statement;              /* where the declaration began that is being walked over */
     bool lambda_device, lambda_host; /* the target of the code in the next brace */
     char *kernel;                    /* the template argument that names the current kernel, NULL: none */
     uint32_t kernel_depth;
-    unsigned kernel_shared; /* variables of its own so far */
+    uint32_t kernel_body;        /* its brace */
+    unsigned kernel_shared;      /* variables of its own so far */
+    struct functions *functions; /* of the source, found when a kernel needs them; NULL: not yet */
     struct type_parameter *type_parameters;
     size_t type_parameter_count;
     struct names aliases;  /* names of device code for names here */
@@ -59,7 +71,10 @@ struct translation {
 };
 
 /** Translate `text`, with errors told to `errors`. False: there were some, and `out` is not to be used. */
-bool translate(const char *text, size_t bytes, struct text *out, FILE *errors);
+bool translate(const char *text, size_t bytes, struct translate_options *options, struct text *out, FILE *errors);
+
+/** The scope that a brace opens, outside of code, in a declaration that began at t->statement. */
+struct scope scope_opened_by(const struct translation *t, uint32_t brace);
 
 /** Is the walk in code, is it for the device, and for nothing else? */
 bool in_code(const struct translation *t);
@@ -71,6 +86,9 @@ uint32_t translate_launch(struct translation *t, uint32_t i);
 
 /** Translate the kernel with its declaration at t->statement and its body at the brace `body`. */
 void translate_kernel(struct translation *t, uint32_t body);
+
+/** The kernel that ends, with its other changes made: perhaps it becomes loops. */
+void translate_barriers(struct translation *t);
 
 /** The word __shared__ at `i`. */
 void translate_shared(struct translation *t, uint32_t i);

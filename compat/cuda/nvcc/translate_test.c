@@ -11,10 +11,11 @@ static char *errors_of(const char *text, bool *good, struct text *out)
 {
     char *said;
     size_t bytes;
+    struct translate_options options = {0};
     FILE *errors = open_memstream(&said, &bytes);
 
     assert_non_null(errors);
-    *good = translate(text, strlen(text), out, errors);
+    *good = translate(text, strlen(text), &options, out, errors);
     assert_int_equal(fclose(errors), 0);
     return said;
 }
@@ -134,7 +135,8 @@ static void translates(void **state)
     FOR_EACH_CASE(c, translations)
     {
         struct text out = {0};
-        bool good = translate(c->text, strlen(c->text), &out, stderr);
+        struct translate_options options = {0};
+        bool good = translate(c->text, strlen(c->text), &options, &out, stderr);
 
         expect_case(c->text, good);
         if (!strstr(out.at, c->has)) fail_msg("%s\n  became %s\n  without %s", c->text, out.at, c->has);
@@ -143,10 +145,97 @@ static void translates(void **state)
     }
 }
 
+/* ---- barriers ---- */
+
+/* Kernels, and why they keep their fibres; NULL: they become loops. */
+static const struct {
+    const char *text, *why;
+} barriers[] = {
+    {"__global__ void k(int *p) { p[0] = 1; __syncthreads(); p[1] = 2; }", NULL},
+    {"__global__ void k(int *p, int n) { for (int i = 0; i < n; i++) { p[threadIdx.x] = i; __syncthreads(); } }", NULL},
+    {"__global__ void k(int *p, int n) { if (n) __syncthreads(); else { p[0] = 1; __syncthreads(); } }", NULL},
+    {"__global__ void k(int *p) { if (threadIdx.x > 3) return; __syncthreads(); p[0]++; }", NULL},
+    {"__global__ void k(int *p) { int a[4]; a[0] = 1; __syncthreads(); p[0] = a[0]; }", NULL},
+    {"__device__ int f(int a) { return a; } __global__ void k(int *p) { p[0] = f(1); __syncthreads(); }", NULL},
+    {"__device__ int f(int a); __global__ void k(int *p) { p[0] = f(1); __syncthreads(); }", "\"f\""},
+    {"__device__ void f() { __syncthreads(); } __global__ void k() { f(); __syncthreads(); }", "\"f\""},
+    {"__device__ void g() { __syncthreads(); } __device__ void f() { g(); } __global__ void k() { f(); "
+     "__syncthreads(); }",
+     "\"f\""},
+    {"__device__ int f(int a) { return a ? f(a - 1) : 0; } __global__ void k(int *p) { p[0] = f(1); __syncthreads(); }",
+     "\"f\""},
+    {"__device__ int f() { return threadIdx.x; } __global__ void k(int *p) { p[0] = f(); __syncthreads(); }", "\"f\""},
+    {"struct S { int x; __device__ S operator+(S o) { __syncthreads(); return o; } }; __global__ void k() { "
+     "__syncthreads(); }",
+     "operator"},
+    {"struct S { __device__ S() { __syncthreads(); } }; __global__ void k() { S s; __syncthreads(); }", "constructor"},
+    {"struct S { __device__ ~S(); }; __device__ S::~S() { __syncwarp(); } __global__ void k() { __syncthreads(); }",
+     "constructor"},
+    {"template <class F> __global__ void k(F f, int *p) { p[0] = f(1); __syncthreads(); }", "\"f\""},
+    {"__global__ void k(int (*f)(int), int *p) { p[0] = (*f)(1); __syncthreads(); }", "known"},
+    {"__global__ void k(int (*f)(int), int *p) { for (int i = 0; i < (*f)(1); i++) __syncthreads(); }", "condition"},
+    {"__device__ int max(int a, int b) { return a * threadIdx.x; } __global__ void k(int n) { for (int i = 0; i < "
+     "max(n, 4); i++) __syncthreads(); }",
+     "condition"},
+    {"const int N = 4; __global__ void k(int *p) { for (int i = 0; i < N; i++) __syncthreads(); }", NULL},
+    {"namespace a { const int N = 4; } __device__ int N; __global__ void k(int *p) { int i = N; __syncthreads(); N++; "
+     "__syncthreads(); p[0] = i; }",
+     NULL},
+    {"__global__ void k(S s, int *p) { p[0] = s.get(); __syncthreads(); }", "\"get\""},
+    {"__global__ void k(int *p) { auto f = [&] { return 1; }; p[0] = 2; __syncthreads(); }",
+     "loop over threads cannot contain"},
+    {"__global__ void k(int *p) { p[0] = threadIdx.x ? 1 : __syncthreads_count(1); __syncthreads(); }",
+     "__syncthreads_count"},
+    {"__global__ void k(int *p) { if (threadIdx.x < 32) { __syncwarp(); p[0] = 1; } __syncthreads(); }", "condition"},
+    {"__global__ void k(int *p) { int t = threadIdx.x; while (t) { t--; __syncthreads(); } }", "condition"},
+    {"__global__ void k(int *p) { int n = 3, *q = &n; while (n) { __syncthreads(); *q = threadIdx.x; } }", "condition"},
+    {"__global__ void k(int *p, int n) { p += threadIdx.x; __syncthreads(); *p = n; }", "parameter"},
+    {"__global__ void k(int *p) { int v = p[threadIdx.x], &r = v; __syncthreads(); r++; __syncthreads(); p[0] = v; }",
+     "address"},
+    {"__global__ void k(int *p) { int a[2]; int *q = a; *q = 1; __syncthreads(); p[0] = *q; }", "address"},
+    {"__global__ void k(int *p) { switch (p[0]) { case 1: __syncthreads(); } }", "shape"},
+    {"__global__ void k(int *p) { again: p[0]++; __syncthreads(); }", "label"},
+    {"__global__ void k(int *p) { asm volatile(\"bar.sync 0;\"); __syncthreads(); }", "asm"},
+    {"__global__ void k(int *p) { while (atomicCAS(p, 0, 1)) { } __syncthreads(); }", "wait"},
+    {"__global__ void k(int *p) { for (int i = 0; p[0] == 0; i++) __threadfence(); __syncthreads(); }", "wait"},
+    {"__device__ void f(int *p) { while (atomicAdd(p, 0)) { } } __global__ void k(int *p) { f(p); __syncthreads(); }",
+     "\"f\""},
+    {"__global__ void k(int *p) { for (int i = 0; i < 4; i++) { if (p[threadIdx.x]) break; __syncthreads(); } }",
+     "break"},
+    {"__global__ void k(int *p) { for (int i = threadIdx.x; i < 4; i++) __syncthreads(); }", "counter"},
+};
+
+static void proves_what_becomes_loops(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, barriers)
+    {
+        struct text out = {0};
+        char *said;
+        size_t bytes;
+        FILE *report = open_memstream(&said, &bytes);
+        struct translate_options options = {.report = report};
+
+        assert_non_null(report);
+        expect_case(c->text, translate(c->text, strlen(c->text), &options, &out, stderr));
+        assert_int_equal(fclose(report), 0);
+        if ((options.loops == 1) != !c->why || !strstr(said, c->why ? c->why : "loops over threads"))
+            fail_msg("%s\n  is said to be %s", c->text, said);
+        expect_case(c->text, !strstr(out.at, "__koloWholeBlock") == !!c->why);
+        free(said);
+        text_drop(&out);
+        options = (struct translate_options){.fibres = true};
+        expect_case(c->text, translate(c->text, strlen(c->text), &options, &out, stderr));
+        expect_case(c->text, !options.loops && !strstr(out.at, "__koloWholeBlock"));
+        text_drop(&out);
+    }
+}
+
 /* As many as make their table grow: each stands for its own copy, but where a local of that name hides it. */
 static void many_variables_are_told_apart(void **state)
 {
     enum { VARIABLES = 1000 };
+    struct translate_options options = {0};
     struct text in = {0}, out = {0};
 
     (void)state;
@@ -154,7 +243,7 @@ static void many_variables_are_told_apart(void **state)
     text_put(&in, "__device__ int f(int v7) { int v8 = 1; { int v9; v9 = v7; } return");
     for (int i = 0; i < VARIABLES; i++) text_print(&in, " + v%d", i);
     text_put(&in, "; } extern __device__ int v5; __device__ int g() { return v7 + w1; }");
-    assert_true(translate(in.at, in.bytes, &out, stderr));
+    assert_true(translate(in.at, in.bytes, &options, &out, stderr));
     for (int i = 0; i < VARIABLES; i++) {
         char want[32];
 
@@ -227,7 +316,8 @@ static void survives_any_end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(translates), cmocka_unit_test(many_variables_are_told_apart),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(translates), cmocka_unit_test(proves_what_becomes_loops),
+                                       cmocka_unit_test(many_variables_are_told_apart),
                                        cmocka_unit_test(tells_errors_with_their_place),
                                        cmocka_unit_test(survives_any_end)};
 

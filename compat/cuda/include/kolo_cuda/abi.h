@@ -44,6 +44,13 @@ KOLO_CUDA_API void __koloGridBarrier(const char *file, int line);
 /** Was the grid launched as a cooperative one? */
 KOLO_CUDA_API int __koloCooperative(void);
 
+/** The kernel that was called runs all threads of its block by itself, as loops: none of them waits. */
+KOLO_CUDA_API void __koloWholeBlock(void);
+
+/** Memory for such a kernel, aligned to 64 bytes and given back in reverse order. A trap if there is none. */
+KOLO_CUDA_API void *__koloKeep(size_t bytes);
+KOLO_CUDA_API void __koloDrop(void *kept);
+
 /* Operations of the lanes of a warp. The value returned, by operation: nothing; the lanes with values other than 0; the value of lane
  * `source`, or the own one if it takes no part; the lanes with the same value; all lanes if all values are equal, else 0; the reduction. */
 enum {

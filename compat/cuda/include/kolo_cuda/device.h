@@ -18,6 +18,7 @@
 #include "launch.h"
 #include "sync.h"
 #include "atomic.h"
+#include "loops.h"
 #include "access.h"
 #include "arithmetic.h"
 #include "integer.h"

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** loops.h - kernels whose code between barriers is a loop over the threads of a block. For kolo-nvcc's output only. */
+#ifndef KOLO_CUDA_LOOPS_H
+#define KOLO_CUDA_LOOPS_H
+
+#pragma GCC system_header
+
+#include "abi.h"
+#include "atomic.h"
+
+#include <type_traits>
+
+namespace __kolo
+{
+
+/** A variable of each thread that is needed behind a barrier. */
+template <class T> struct kept {
+    using type = std::remove_const_t<T>;
+    using element = std::remove_all_extents_t<type>;
+
+    static_assert(std::is_trivially_copyable<element>::value && std::is_trivially_default_constructible<element>::value,
+                  "a variable that bytes alone do not hold stays with fibres");
+
+    type *const at;
+
+    explicit kept(unsigned threads) : at(static_cast<type *>(__koloKeep(threads * sizeof(type))))
+    {
+    }
+    ~kept()
+    {
+        __koloDrop(at);
+    }
+    kept(const kept &) = delete;
+    kept &operator=(const kept &) = delete;
+};
+
+template <class T> inline void keep(T &to, const T &from)
+{
+    if constexpr (std::is_array<T>::value)
+        __builtin_memcpy(&to, &from, sizeof to);
+    else
+        to = from;
+}
+
+/** The threads that have returned. */
+struct gone_threads : kept<unsigned char> {
+    unsigned live;
+
+    explicit gone_threads(unsigned threads) : kept(threads), live(threads)
+    {
+        __builtin_memset(at, 0, threads);
+    }
+    void note(long thread)
+    {
+        at[thread] = 1;
+        live--;
+    }
+    bool all() const
+    {
+        return !live;
+    }
+};
+
+/** Threads [first, end) of a row of n. */
+struct range {
+    unsigned first, end;
+};
+
+/** How many of 0, 1, ..., n - 1, as numbers of type T, are below a bound: the comparison is C++'s, which may convert. */
+template <class T, class B> inline unsigned count_below(unsigned n, B bound)
+{
+    using C = decltype(T() + bound);
+
+    if constexpr (std::is_integral<B>::value) {
+        const C limit = (C)bound;
+
+        return limit <= (C)0 ? 0 : limit >= (C)n ? n : (unsigned)limit;
+    } else {
+        unsigned x = 0;
+
+        while (x < n && (T)x < bound) x++;
+        return x;
+    }
+}
+
+template <class T, class B> inline unsigned count_up_to(unsigned n, B bound)
+{
+    const unsigned below = count_below<T>(n, bound);
+
+    return below < n && (T)below <= bound ? below + 1 : below;
+}
+
+template <class T, class B> inline range below(unsigned n, B bound)
+{
+    return {0, count_below<T>(n, bound)};
+}
+template <class T, class B> inline range up_to(unsigned n, B bound)
+{
+    return {0, count_up_to<T>(n, bound)};
+}
+template <class T, class B> inline range above(unsigned n, B bound)
+{
+    return {count_up_to<T>(n, bound), n};
+}
+template <class T, class B> inline range from(unsigned n, B bound)
+{
+    return {count_below<T>(n, bound), n};
+}
+template <class T, class B> inline range only(unsigned n, B bound)
+{
+    return {count_below<T>(n, bound), count_up_to<T>(n, bound)};
+}
+
+/** Of n threads, whose counters are first, first + 1, ...: those whose counter is below the bound, where that of the first is. */
+template <bool Natural, class T, class B> inline range rest(unsigned n, T first, B bound)
+{
+    using C = decltype(first + bound);
+    static_assert(std::is_integral<B>::value, "a counter of integers ends at one");
+    static_assert(Natural || std::is_signed<T>::value == std::is_signed<C>::value,
+                  "a negative counter that is compared as a number without a sign");
+    using U = std::make_unsigned_t<C>;
+    const U left = (U)(C)bound - (U)(C)first;
+
+    return {0, left < n ? (unsigned)left : n};
+}
+
+/** Atomics on shared memory: the threads of a block run one after the other, so that nothing comes between. */
+namespace in_block
+{
+
+/** Through unsigned numbers, whose sums wrap around. */
+template <class T, bool = std::is_integral<T>::value> struct wrapping {
+    using type = T;
+};
+template <class T> struct wrapping<T, true> {
+    using type = std::make_unsigned_t<T>;
+};
+
+template <class T> struct same {
+    using type = T;
+};
+template <class T> using value = typename same<T>::type;
+
+#define KOLO_CUDA_IN_BLOCK(name, expression)                                                                           \
+    template <class T> inline T name(T *p, value<T> v)                                                                 \
+    {                                                                                                                  \
+        if constexpr (std::is_arithmetic<T>::value) {                                                                  \
+            using U = typename wrapping<T>::type;                                                                      \
+            const T old = *p;                                                                                          \
+                                                                                                                       \
+            *p = (T)(expression);                                                                                      \
+            return old;                                                                                                \
+        } else {                                                                                                       \
+            return ::name(p, v);                                                                                       \
+        }                                                                                                              \
+    }
+KOLO_CUDA_IN_BLOCK(atomicAdd, (U)((U)old + (U)v))
+KOLO_CUDA_IN_BLOCK(atomicSub, (U)((U)old - (U)v))
+KOLO_CUDA_IN_BLOCK(atomicMin, v < old ? v : old)
+KOLO_CUDA_IN_BLOCK(atomicMax, v > old ? v : old)
+KOLO_CUDA_IN_BLOCK(atomicExch, (U)v)
+#undef KOLO_CUDA_IN_BLOCK
+
+#define KOLO_CUDA_BITS_IN_BLOCK(name, sign)                                                                            \
+    template <class T> inline T name(T *p, value<T> v)                                                                 \
+    {                                                                                                                  \
+        const T old = *p;                                                                                              \
+                                                                                                                       \
+        *p = old sign v;                                                                                               \
+        return old;                                                                                                    \
+    }
+KOLO_CUDA_BITS_IN_BLOCK(atomicAnd, &)
+KOLO_CUDA_BITS_IN_BLOCK(atomicOr, |)
+KOLO_CUDA_BITS_IN_BLOCK(atomicXor, ^)
+#undef KOLO_CUDA_BITS_IN_BLOCK
+
+} // namespace in_block
+
+} // namespace __kolo
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * body.h - the body of a kernel with barriers: its statements, and its variables.
+ *
+ * The frame is everything that all threads of a block do alike: barriers, and the loops and branches around them. The other statements are
+ * the frame's leaves. Neighbouring leaves are a region, which becomes a loop over the threads.
+ *
+ *     body_read      the statements                              body_classify   which variables live where
+ */
+#ifndef KL_NVCC_BODY_H
+#define KL_NVCC_BODY_H
+
+#include "compat/cuda/nvcc/plain.h"
+
+#define NO_LOCAL SIZE_MAX
+
+enum leaf_kind {
+    LEAF_CODE,
+    LEAF_DECLARATION, /* of variables that are in locals */
+    LEAF_ASSIGNMENT,  /* `i /= 2;` */
+    LEAF_EXIT,        /* `if (...) return;`, break or continue */
+    LEAF_FRAME,       /* types, constants, __shared__ variables: the same for all threads */
+    LEAF_HANDLE,      /* `auto block = this_thread_block();` */
+    LEAF_BARRIER
+};
+
+/** A statement; neighbours of one sequence have the same braces around them. */
+struct leaf {
+    uint32_t from, to;
+    enum leaf_kind kind;
+    uint32_t sequence;
+    struct piece condition; /* of an exit */
+    bool frame;             /* it is executed once for all threads */
+    bool mixed;             /* a declaration with variables of the frame and others; a region begins with it */
+};
+
+enum place {
+    PLACE_REGION,   /* used in one region only */
+    PLACE_FRAME,    /* one for all threads */
+    PLACE_COMPUTED, /* each region computes it anew */
+    PLACE_RENEWED,  /* each region assigns it first */
+    PLACE_KEPT,     /* in an array between regions */
+    PLACE_STRIDE    /* the counter of a stride: that of thread 0, and the thread's x */
+};
+
+/** A variable that is declared by a leaf, the header of a loop, or as a parameter. */
+struct local {
+    uint32_t name, scope_end;
+    struct piece type, declarator, initial; /* initial is empty if there is none */
+    size_t leaf;                            /* that declares it; NO_LOCAL: none */
+    unsigned dimensions;
+    bool parameter, constant; /* constant: constexpr, const */
+    bool reference, deduced;  /* deduced: auto */
+    bool uniform;             /* the same in all threads, wherever the frame is */
+    bool changed, escapes;    /* escapes: something may refer to it */
+    bool computable;
+    enum place place;
+};
+
+/**
+ * `for (int i = A + threadIdx.x; i < n; i += s) ...` without a barrier: in the frame it is a loop of thread 0's counter, with a region inside
+ * that takes each thread's element. The threads of a block read neighbouring elements at a time so, as on GPUs.
+ */
+struct stride {
+    uint32_t from;  /* the word for */
+    size_t counter; /* in locals */
+    struct piece initial, bound, step;
+    size_t leaf;  /* its body */
+    bool natural; /* it does not begin with a negative number */
+};
+
+/** Leaves [first, last]. */
+struct region {
+    size_t first, last;
+    bool returns;
+};
+
+struct body {
+    struct translation *t;
+    const struct tokens *k;
+    struct functions *functions;
+    uint32_t open, close; /* its braces */
+    struct leaf *leaves;
+    size_t leaf_count;
+    struct piece *headers; /* conditions of the frame, and headers of its loops */
+    size_t header_count;
+    struct stride *strides;
+    size_t stride_count;
+    bool keeps_strides; /* they are ordinary statements: with them in the frame the kernel was no loops */
+    struct piece *bare; /* statements of the frame that get braces */
+    size_t bare_count;
+    struct local *locals;
+    size_t local_count;
+    size_t *named; /* the variable that each token from `open` to `close` names; NULL while the body is read */
+    struct region *regions;
+    size_t region_count;
+    char *shared, *types, *constants, *handles; /* names, between spaces */
+    uint32_t sequences;
+    bool barriers;  /* it has some */
+    uint32_t wrong; /* the token that keeps it from being loops */
+    const char *why;
+};
+
+/** Read a kernel's body between braces. False: `why` not. */
+bool body_read(struct body *b, uint32_t header, uint32_t parameters);
+bool body_classify(struct body *b);
+void body_drop(struct body *b);
+
+/** The variable that the token names, NO_LOCAL: none. */
+size_t body_local(const struct body *b, uint32_t token);
+
+/** The region of a token, NO_LOCAL: the frame. */
+size_t body_region(const struct body *b, uint32_t token);
+
+/** Keep the reason why not; returns false. */
+bool body_refuse(struct body *b, uint32_t token, const char *why);
+
+/** Is the expression the same for all threads? With `assigns` it may change variables of the frame. */
+bool body_uniform(const struct body *b, uint32_t from, uint32_t to, bool assigns);
+
+/** Does the expression only compute, from numbers, the thread's index, and variables that can be computed? */
+bool body_computable(const struct body *b, uint32_t from, uint32_t to);
+
+#endif

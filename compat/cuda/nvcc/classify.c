@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which variables are the same in all threads, and where they live. It begins with the assumption that all are uniform, and drops those that
+ * are not until none is left to drop: values of the frame come from values of the frame only. */
+#include "compat/cuda/nvcc/body.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void note_names(struct body *b)
+{
+    size_t *named = must_have((size_t)(b->close - b->open) * sizeof *named);
+
+    for (uint32_t i = b->open; i < b->close; i++) named[i - b->open] = body_local(b, i);
+    b->named = named;
+}
+
+static size_t leaf_of(const struct body *b, uint32_t i)
+{
+    size_t low = 0, high = b->leaf_count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (b->leaves[middle].to <= i)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < b->leaf_count && b->leaves[low].from <= i ? low : NO_LOCAL;
+}
+
+size_t body_region(const struct body *b, uint32_t token)
+{
+    size_t leaf = leaf_of(b, token);
+
+    for (size_t r = 0; leaf != NO_LOCAL && r < b->region_count; r++)
+        if (b->regions[r].first <= leaf && leaf <= b->regions[r].last) return r;
+    return NO_LOCAL;
+}
+
+/* ---- expressions ---- */
+
+static bool in_words(const struct tokens *k, uint32_t i, const char *words)
+{
+    return words && token_among(k, i, words);
+}
+
+static bool has_name(const struct names *n, const struct tokens *k, uint32_t i)
+{
+    return names_find(n, k->text + k->at[i].start, k->at[i].end - k->at[i].start) != NO_NAME;
+}
+
+/* A word that means the same to all threads, and is no variable. */
+static bool is_constant_word(const struct body *b, uint32_t i)
+{
+    const struct tokens *k = b->k;
+
+    if (is_pure_function(k, i)) return !has_name(&b->functions->names, k, i); /* unless it is one of this source */
+    return token_among(k, i, " warpSize true false nullptr sizeof const unsigned static_cast reinterpret_cast ") ||
+           is_type_word(k, i) || in_words(k, i, b->types) || in_words(k, i, b->constants) ||
+           (has_name(&b->functions->constants, k, i) && !has_name(&b->t->aliases, k, i));
+}
+
+static bool is_index(const struct tokens *k, uint32_t i, const char *words)
+{
+    return token_among(k, i, words) && token_is(k, i + 1, ".") && token_among(k, i + 2, " x y z ");
+}
+
+/* Does the sign at `i` change the variable of the frame before it, or behind it? */
+static bool changes_local(const struct body *b, uint32_t i)
+{
+    if (is_assignment(b->k, i)) return body_local(b, i - 1) != NO_LOCAL;
+    return body_local(b, i - 1) != NO_LOCAL || body_local(b, i + 1) != NO_LOCAL;
+}
+
+bool body_uniform(const struct body *b, uint32_t from, uint32_t to, bool assigns)
+{
+    const struct tokens *k = b->k;
+    const char *why;
+
+    if (find_not_plain(b->functions, k, from, to, b->types, &why) != NO_TOKEN) return false;
+    for (uint32_t i = from; i < to; i++) {
+        if (k->at[i].kind == TOKEN_STRING) return false;
+        if (k->at[i].kind == TOKEN_SIGN) {
+            if (token_among(k, i, " { } ; ... # ")) return false;
+            if ((is_assignment(k, i) || token_among(k, i, " ++ -- ")) && !(assigns && changes_local(b, i)))
+                return false;
+            continue;
+        }
+        if (!token_is_name(k, i)) continue;
+        size_t l = body_local(b, i);
+
+        if (l != NO_LOCAL) {
+            if (!b->locals[l].uniform) return false;
+        } else if (is_index(k, i, " blockIdx blockDim gridDim ")) {
+            i += 2;
+        } else if (token_among(k, i - 1, " . -> ")) {
+            if (token_is(k, i + 1, "(")) return false;
+        } else if (!is_constant_word(b, i) && !in_words(k, i, b->shared)) {
+            return false;
+        }
+    }
+    return from < to;
+}
+
+/* `*` behind a cast reads memory, as it does where an operand begins. */
+static bool reads_memory(const struct body *b, uint32_t i)
+{
+    const struct tokens *k = b->k;
+
+    if (token_among(k, i, " [ -> ")) return true;
+    if (!token_is(k, i, "*") || token_among(k, i + 1, " ) > ")) return false;
+    if (token_is(k, i - 1, ")")) {
+        uint32_t group = k->at[i - 1].partner;
+
+        if (group == NO_TOKEN) return true;
+        for (uint32_t n = group + 1; n < i - 1; n++)
+            if (!is_type_word(k, n) && !in_words(k, n, b->types) && !token_among(k, n, " const * ")) return false;
+        return true;
+    }
+    return k->at[i - 1].kind == TOKEN_SIGN ? !token_is(k, i - 1, "]") : token_is(k, i - 1, "return");
+}
+
+bool body_computable(const struct body *b, uint32_t from, uint32_t to)
+{
+    const struct tokens *k = b->k;
+
+    for (uint32_t i = from; i < to; i++) {
+        if (k->at[i].kind == TOKEN_STRING || reads_memory(b, i)) return false;
+        if (k->at[i].kind == TOKEN_SIGN) {
+            if (token_among(k, i, " { } ; ++ -- ") || is_assignment(k, i)) return false;
+            continue;
+        }
+        if (!token_is_name(k, i)) continue;
+        size_t l = body_local(b, i);
+
+        if (l != NO_LOCAL) {
+            const struct local *v = &b->locals[l];
+
+            if (!v->computable && !(v->uniform && !v->changed && v->place == PLACE_FRAME)) return false;
+        } else if (is_index(k, i, " threadIdx blockIdx blockDim gridDim ")) {
+            i += 2;
+        } else if (!is_constant_word(b, i)) {
+            return false;
+        }
+    }
+    return from < to;
+}
+
+/* ---- changes ---- */
+
+/* The function that the argument at `i` is passed to as it is, NO_TOKEN: none. */
+static uint32_t passed_to(const struct tokens *k, uint32_t i)
+{
+    uint32_t at = i - 1;
+
+    if (!token_among(k, i - 1, " ( , ") || !token_among(k, i + 1, " ) , ")) return NO_TOKEN;
+    while (at && !token_among(k, at, " ( [ { ; "))
+        at = token_among(k, at, " ) ] } ") && k->at[at].partner != NO_TOKEN ? k->at[at].partner - 1 : at - 1;
+    if (!token_is(k, at, "(") || !at) return NO_TOKEN;
+    return token_is_name(k, at - 1) ? at - 1 : NO_TOKEN;
+}
+
+/* An array that is used otherwise than element by element. */
+static bool decays(const struct tokens *k, uint32_t i, unsigned dimensions)
+{
+    uint32_t at = i + 1;
+
+    for (unsigned d = 0; d < dimensions; d++) {
+        if (!token_is(k, at, "[") || k->at[at].partner == NO_TOKEN) return true;
+        at = k->at[at].partner + 1;
+    }
+    return false;
+}
+
+static void note_changes(struct body *b)
+{
+    const struct tokens *k = b->k;
+
+    for (uint32_t i = b->open + 1; i < b->close; i++) {
+        size_t l = body_local(b, i);
+        struct local *v = l == NO_LOCAL ? NULL : &b->locals[l];
+        uint32_t callee;
+
+        if (!v || i == v->name) continue;
+        if (v->dimensions && !v->parameter && decays(k, i, v->dimensions)) v->escapes = true;
+        if (is_changed(k, i)) v->changed = true;
+        if (token_is(k, i - 1, "&") && (is_changed(k, i) || (v->dimensions && !v->parameter))) v->escapes = true;
+        if (token_is(k, i - 1, "=") && token_is_name(k, i - 2) && token_among(k, i - 3, " & && "))
+            v->changed = v->escapes = true;
+        callee = passed_to(k, i);
+        if (callee != NO_TOKEN && call_refers(b->functions, k, callee)) v->changed = v->escapes = true;
+    }
+}
+
+/* ---- the same in all threads ---- */
+
+/* The variable that an assignment of the frame would change. */
+static size_t target(const struct body *b, const struct leaf *l)
+{
+    return l->kind == LEAF_ASSIGNMENT ? body_local(b, token_among(b->k, l->from, " ++ -- ") ? l->from + 1 : l->from)
+                                      : NO_LOCAL;
+}
+
+/* The change at token `i` of variable `l` happens in the frame, to the same value in all threads. */
+static bool changes_alike(const struct body *b, uint32_t i, size_t l)
+{
+    size_t leaf = leaf_of(b, i);
+
+    if (leaf == NO_LOCAL) return true; /* in a header, which must be uniform altogether */
+    return target(b, &b->leaves[leaf]) == l && body_uniform(b, b->leaves[leaf].from, b->leaves[leaf].to - 1, true);
+}
+
+static bool stays_uniform(const struct body *b, size_t l)
+{
+    const struct local *v = &b->locals[l];
+
+    if (v->place == PLACE_STRIDE || v->escapes || v->reference || (v->dimensions && !v->parameter)) return false;
+    if (v->constant) return true;
+    if (v->initial.from < v->initial.to && !body_uniform(b, v->initial.from, v->initial.to, false)) return false;
+    if (!v->changed) return true;
+    for (uint32_t i = v->name + 1; i < v->scope_end; i++)
+        if (body_local(b, i) == l && is_changed(b->k, i) && !changes_alike(b, i, l)) return false;
+    return true;
+}
+
+static void find_uniform(struct body *b)
+{
+    for (size_t l = 0; l < b->local_count; l++) b->locals[l].uniform = true;
+    for (bool again = true; again;) {
+        again = false;
+        for (size_t l = 0; l < b->local_count; l++) {
+            if (!b->locals[l].uniform || stays_uniform(b, l)) continue;
+            b->locals[l].uniform = false;
+            again = true;
+        }
+    }
+}
+
+static bool check_frame(struct body *b)
+{
+    for (size_t l = 0; l < b->local_count; l++) {
+        if (b->locals[l].parameter && !b->locals[l].uniform)
+            return body_refuse(b, b->locals[l].name, "a parameter that threads change");
+        if (b->locals[l].leaf == NO_LOCAL && b->locals[l].place != PLACE_STRIDE && !b->locals[l].uniform)
+            return body_refuse(b, b->locals[l].name,
+                               "the counter of a loop around a barrier may differ between threads");
+    }
+    for (size_t h = 0; h < b->header_count; h++)
+        if (b->headers[h].from < b->headers[h].to && !body_uniform(b, b->headers[h].from, b->headers[h].to, true))
+            return body_refuse(b, b->headers[h].from, "a condition around a barrier that may differ between threads");
+    for (size_t i = 0; i < b->leaf_count; i++) {
+        struct leaf *l = &b->leaves[i];
+
+        if (l->kind != LEAF_EXIT) continue;
+        l->frame = body_uniform(b, l->condition.from, l->condition.to, false);
+        if (l->frame) continue;
+        if (find_outside(b->k, l->condition.to + 1, l->to, " break continue ") != NO_TOKEN ||
+            (token_is(b->k, l->condition.to + 1, "{") && !token_is(b->k, l->condition.to + 2, "return")))
+            return body_refuse(b, l->from,
+                               "break or continue of a loop with a barrier, in a branch that not all threads may take");
+        l->kind = LEAF_CODE;
+    }
+    return true;
+}
+
+/* ---- places ---- */
+
+/* The variables of an expression of the frame are the frame's. True: some were not yet. */
+static bool draw_in(struct body *b, uint32_t from, uint32_t to)
+{
+    bool more = false;
+
+    for (uint32_t i = from; i < to; i++) {
+        size_t l = body_local(b, i);
+
+        if (l == NO_LOCAL || b->locals[l].place == PLACE_FRAME) continue;
+        b->locals[l].place = PLACE_FRAME;
+        more = true;
+    }
+    return more;
+}
+
+/* One for all is less than one for each: of those that change, and those that come from memory. */
+static bool is_better_alike(const struct body *b, const struct local *v)
+{
+    if (!v->uniform || v->place == PLACE_STRIDE) return false;
+    for (uint32_t i = v->initial.from; i < v->initial.to; i++)
+        if (token_among(b->k, i, " [ -> ")) return true;
+    return v->changed;
+}
+
+static void find_frame(struct body *b)
+{
+    bool again = true;
+
+    for (size_t l = 0; l < b->local_count; l++)
+        if (b->locals[l].place != PLACE_STRIDE &&
+            (b->locals[l].leaf == NO_LOCAL || b->locals[l].constant || is_better_alike(b, &b->locals[l])))
+            b->locals[l].place = PLACE_FRAME;
+    for (size_t h = 0; h < b->header_count; h++) (void)draw_in(b, b->headers[h].from, b->headers[h].to);
+    for (size_t i = 0; i < b->leaf_count; i++)
+        if (b->leaves[i].kind == LEAF_EXIT) (void)draw_in(b, b->leaves[i].condition.from, b->leaves[i].condition.to);
+    while (again) {
+        again = false;
+        for (size_t l = 0; l < b->local_count; l++)
+            if (b->locals[l].place == PLACE_FRAME)
+                again |= draw_in(b, b->locals[l].initial.from, b->locals[l].initial.to);
+        for (size_t i = 0; i < b->leaf_count; i++) {
+            size_t l = target(b, &b->leaves[i]);
+
+            if (l == NO_LOCAL || b->locals[l].place != PLACE_FRAME) continue;
+            b->leaves[i].frame = true;
+            again |= draw_in(b, b->leaves[i].from, b->leaves[i].to);
+        }
+    }
+}
+
+static void place_declarations(struct body *b)
+{
+    for (size_t i = 0; i < b->leaf_count; i++) {
+        size_t all = 0, frame = 0;
+
+        if (b->leaves[i].kind != LEAF_DECLARATION) continue;
+        for (size_t l = 0; l < b->local_count; l++) {
+            if (b->locals[l].leaf != i) continue;
+            all++;
+            frame += b->locals[l].place == PLACE_FRAME;
+        }
+        b->leaves[i].mixed = frame && frame < all;
+        b->leaves[i].frame = frame && frame == all;
+    }
+}
+
+static void find_regions(struct body *b)
+{
+    for (size_t i = 0; i < b->leaf_count; i++) {
+        const struct leaf *l = &b->leaves[i], *before = i ? l - 1 : NULL;
+
+        if (l->frame) continue;
+        if (!before || before->frame || before->sequence != l->sequence || before->to != l->from || l->mixed) {
+            b->regions = must_grow(b->regions, (b->region_count + 1) * sizeof *b->regions);
+            b->regions[b->region_count++] = (struct region){.first = i};
+        }
+        b->regions[b->region_count - 1].last = i;
+        for (uint32_t t = l->from; t < l->to; t++)
+            if (token_is(b->k, t, "return")) b->regions[b->region_count - 1].returns = true;
+    }
+}
+
+static void find_computable(struct body *b)
+{
+    for (size_t l = 0; l < b->local_count; l++) {
+        struct local *v = &b->locals[l];
+
+        v->computable = v->place != PLACE_FRAME && v->place != PLACE_STRIDE && !v->changed && !v->escapes &&
+                        !v->reference && !v->dimensions && v->initial.from < v->initial.to &&
+                        token_is(b->k, v->initial.from - 1, "=") && body_computable(b, v->initial.from, v->initial.to);
+    }
+}
+
+/* Is the variable used in another region than that of its declaration? */
+static bool crosses(const struct body *b, size_t l)
+{
+    const struct local *v = &b->locals[l];
+    size_t home = body_region(b, v->name);
+
+    for (uint32_t i = v->name + 1; i < v->scope_end; i++)
+        if (body_local(b, i) == l && body_region(b, i) != home) return true;
+    return false;
+}
+
+/* Is the first use of the variable in the region from leaf `first` on an assignment that all threads make? */
+static bool begins_anew(const struct body *b, size_t l, size_t first, size_t last)
+{
+    for (size_t i = first; i <= last; i++) {
+        const struct leaf *leaf = &b->leaves[i];
+
+        for (uint32_t t = leaf->from; t < leaf->to; t++) {
+            if (body_local(b, t) != l) continue;
+            if (t != leaf->from || leaf->kind != LEAF_ASSIGNMENT || !token_is(b->k, t + 1, "=")) return false;
+            for (t++; t < leaf->to; t++)
+                if (body_local(b, t) == l) return false;
+            return true;
+        }
+    }
+    return true;
+}
+
+static bool is_renewed(const struct body *b, size_t l)
+{
+    const struct local *v = &b->locals[l];
+
+    if (v->dimensions || v->reference || v->deduced || v->escapes) return false;
+    for (size_t r = 0; r < b->region_count; r++)
+        if (!(b->regions[r].first <= v->leaf && v->leaf <= b->regions[r].last) &&
+            !begins_anew(b, l, b->regions[r].first, b->regions[r].last))
+            return false;
+    return true;
+}
+
+static bool may_point(const struct body *b, const struct local *v)
+{
+    for (uint32_t i = v->type.from; i < v->type.to; i++)
+        if (!is_type_word(b->k, i) && !token_among(b->k, i, " const ")) return true;
+    return token_is(b->k, v->declarator.from, "*");
+}
+
+static bool place_locals(struct body *b)
+{
+    bool pointers = false;
+
+    for (size_t l = 0; l < b->local_count; l++) {
+        struct local *v = &b->locals[l];
+
+        if (v->place == PLACE_FRAME || v->place == PLACE_STRIDE || !crosses(b, l)) continue;
+        v->place = v->computable ? PLACE_COMPUTED : PLACE_KEPT;
+        if (v->computable) continue;
+        if (is_renewed(b, l)) {
+            v->place = PLACE_RENEWED;
+            continue;
+        }
+        if (v->reference || v->deduced || v->escapes)
+            return body_refuse(b, v->name,
+                               v->escapes ? "a variable that is needed behind a barrier, and whose address may be taken"
+                                          : "a variable that is needed behind a barrier, and has no type of its own");
+        pointers |= may_point(b, v);
+    }
+    for (size_t l = 0; l < b->local_count && pointers; l++)
+        if (b->locals[l].escapes && b->locals[l].place != PLACE_FRAME)
+            return body_refuse(b, b->locals[l].name,
+                               "the address of a variable, which a pointer may keep beyond a barrier");
+    return true;
+}
+
+/* The first counter of thread 0, and the bound of all, are computed in the frame. */
+static bool check_strides(struct body *b)
+{
+    for (size_t s = 0; s < b->stride_count; s++) {
+        const struct stride *v = &b->strides[s];
+
+        for (uint32_t i = v->initial.from; i < v->step.to; i++)
+            if (token_among(b->k, i, " [ -> { ") || (token_is(b->k, i, "*") && b->k->at[i - 1].kind == TOKEN_SIGN))
+                return body_refuse(b, i, "a stride over memory that depends on memory");
+        if (!body_computable(b, v->initial.from, v->initial.to))
+            return body_refuse(b, v->initial.from, "a stride that begins somewhere else");
+    }
+    return true;
+}
+
+bool body_classify(struct body *b)
+{
+    if (!b->barriers) return body_refuse(b, b->open, "no barrier");
+    if (b->functions->unclear)
+        return body_refuse(b, b->open, "an operator or a constructor of this source waits, or asks for its thread");
+    note_names(b);
+    note_changes(b);
+    find_uniform(b);
+    if (!check_frame(b)) return false;
+    find_frame(b);
+    place_declarations(b);
+    find_regions(b);
+    find_computable(b);
+    return check_strides(b) && place_locals(b);
+}

@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kernel whose barriers stand where all threads of a block come alike runs once for a block, not once for each thread: the code between two
+ * barriers is a loop over the threads. Variables that are needed behind a barrier are computed again or kept in arrays. */
+#include "compat/cuda/nvcc/body.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Text before a region and behind it; and in place of the declarators of its first statement, if some of them belong to the frame. */
+struct around {
+    struct text before, after, declarators;
+};
+
+struct loops {
+    struct body *b;
+    struct source *s;
+    bool gone; /* threads that return early are noted */
+};
+
+/* ---- variables ---- */
+
+static void put_range(struct loops *w, struct piece p, struct text *out)
+{
+    source_render_range(w->s, p.from, p.to, out);
+    text_put(out, " ");
+}
+
+static void put_name(const struct loops *w, uint32_t i, struct text *out)
+{
+    const struct tokens *k = w->b->k;
+
+    text_add(out, k->text + k->at[i].start, k->at[i].end - k->at[i].start);
+}
+
+static bool is_used(const struct body *b, size_t l, struct piece p)
+{
+    for (uint32_t i = p.from; i < p.to; i++)
+        if (i != b->locals[l].name && body_local(b, i) == l) return true;
+    return false;
+}
+
+static struct piece tokens_of_region(const struct body *b, const struct region *r)
+{
+    return (struct piece){b->leaves[r->first].from, b->leaves[r->last].to};
+}
+
+static bool is_home(const struct region *r, const struct local *v)
+{
+    return v->leaf != NO_LOCAL && r->first <= v->leaf && v->leaf <= r->last;
+}
+
+/* The array of a variable: `__kolo::kept<float *[4]> __kolo_of_x(threads);` */
+static void put_array(struct loops *w, const struct local *v, struct text *out)
+{
+    uint32_t end = v->name + 1;
+
+    text_put(out, " __kolo::kept<");
+    put_range(w, v->type, out);
+    put_range(w, (struct piece){v->declarator.from, v->name}, out);
+    while (token_is(w->b->k, end, "[")) end = w->b->k->at[end].partner + 1;
+    put_range(w, (struct piece){v->name + 1, end}, out);
+    text_put(out, "> __kolo_of_");
+    put_name(w, v->name, out);
+    text_put(out, "(__kolo_threads);");
+}
+
+/* An array without initial values lies among those that are kept, from the beginning. */
+static bool lies_apart(const struct loops *w, const struct local *v)
+{
+    const struct leaf *l = &w->b->leaves[v->leaf];
+
+    return v->place == PLACE_KEPT && v->dimensions && v->initial.from == v->initial.to && v->type.from == l->from &&
+           v->declarator.to == l->to - 1 && v->declarator.from == v->type.to;
+}
+
+static void put_kept(struct loops *w, const struct local *v, struct text *out)
+{
+    if (v->dimensions) {
+        text_put(out, " __attribute__((unused)) auto &");
+    } else {
+        text_put(out, " __attribute__((unused)) ");
+        put_range(w, v->type, out);
+        put_range(w, (struct piece){v->declarator.from, v->name}, out);
+    }
+    put_name(w, v->name, out);
+    text_put(out, " = __kolo_of_");
+    put_name(w, v->name, out);
+    text_put(out, ".at[__kolo_thread];");
+}
+
+static void put_back(const struct loops *w, const struct local *v, struct text *out)
+{
+    text_put(out, " __kolo::keep(__kolo_of_");
+    put_name(w, v->name, out);
+    text_put(out, ".at[__kolo_thread], ");
+    put_name(w, v->name, out);
+    text_put(out, ");");
+}
+
+/* Which computed variables a region needs that were declared elsewhere: those that it names, and those that these name. */
+static bool *needed(const struct body *b, const struct region *r)
+{
+    bool *need = must_have((b->local_count + 1) * sizeof *need);
+    struct piece all = tokens_of_region(b, r);
+
+    for (size_t l = b->local_count; l-- > 0;) { /* variables name earlier ones */
+        const struct local *v = &b->locals[l];
+
+        if (v->place == PLACE_FRAME || !v->computable || is_home(r, v)) continue;
+        need[l] = is_used(b, l, all);
+        for (size_t other = l + 1; other < b->local_count && !need[l]; other++)
+            need[l] = need[other] && is_used(b, l, b->locals[other].initial);
+    }
+    return need;
+}
+
+/* The declarators of a leaf that belong to the frame, or the others, as a list. */
+static void put_declarators(struct loops *w, size_t leaf, bool frame, struct text *out)
+{
+    const struct body *b = w->b;
+    const char *between = " ";
+
+    for (size_t l = 0; l < b->local_count; l++) {
+        if (b->locals[l].leaf != leaf || (b->locals[l].place == PLACE_FRAME) != frame) continue;
+        text_put(out, between);
+        put_range(w, b->locals[l].declarator, out);
+        between = ", ";
+    }
+}
+
+static struct piece type_of(const struct body *b, size_t leaf)
+{
+    size_t l = 0;
+
+    while (b->locals[l].leaf != leaf) l++;
+    return b->locals[l].type;
+}
+
+/* ---- which threads ---- */
+
+/* The variable or index that is the thread's x, with nothing else in [from, to); *type is its type. */
+static bool is_x(struct loops *w, uint32_t from, uint32_t to, struct text *type)
+{
+    const struct body *b = w->b;
+    size_t l;
+
+    if (token_is(b->k, from, "threadIdx") && token_is(b->k, from + 1, ".") && token_is(b->k, from + 2, "x") &&
+        from + 3 == to) {
+        text_put(type, "unsigned");
+        return true;
+    }
+    l = from + 1 == to ? body_local(b, from) : NO_LOCAL;
+    if (l == NO_LOCAL || !b->locals[l].computable || b->locals[l].deduced ||
+        token_is(b->k, b->locals[l].declarator.from, "*"))
+        return false;
+    for (uint32_t i = b->locals[l].type.from; i < b->locals[l].type.to; i++)
+        if (!token_among(b->k, i, " const unsigned int long size_t uint ")) return false;
+    source_render_range(w->s, b->locals[l].type.from, b->locals[l].type.to, type);
+    struct text none = {0};
+    bool is = b->locals[l].initial.from != b->locals[l].initial.to &&
+              token_is(b->k, b->locals[l].initial.from, "threadIdx") &&
+              is_x(w, b->locals[l].initial.from, b->locals[l].initial.to, &none);
+
+    text_drop(&none);
+    return is;
+}
+
+/* The same for all threads, and no part of memory: sums, products and shifts. */
+static bool is_bound(const struct body *b, uint32_t from, uint32_t to)
+{
+    const struct tokens *k = b->k;
+
+    if (!body_uniform(b, from, to, false)) return false;
+    for (uint32_t i = from; i < to; i++) {
+        size_t l = body_local(b, i);
+
+        if (l != NO_LOCAL && b->locals[l].place != PLACE_FRAME) return false;
+        if (token_among(k, i, " [ -> & ")) return false;
+        if (token_is(k, i, "*") && k->at[i - 1].kind == TOKEN_SIGN) return false;
+    }
+    for (uint32_t i = from; i < to; i = token_is(k, i, "(") ? k->at[i].partner + 1 : i + 1) {
+        if (token_among(k, i, " < > ") && token_touches(k, i) && token_is(k, i + 1, token_is(k, i, "<") ? "<" : ">")) {
+            i++;
+            continue;
+        }
+        if (k->at[i].kind == TOKEN_SIGN && !token_among(k, i, " + - * / % ( . :: ")) return false;
+    }
+    return true;
+}
+
+/* `tid < n`: the threads of a row for which this holds, as an expression. */
+static bool put_threads(struct loops *w, struct piece p, struct text *out)
+{
+    static const struct {
+        const char *sign, *function;
+    } signs[] = {{"<", "below"}, {"<=", "up_to"}, {">", "above"}, {">=", "from"}, {"==", "only"}};
+    const struct tokens *k = w->b->k;
+    uint32_t at = token_is(k, p.from, "threadIdx") ? p.from + 3 : p.from + 1;
+    struct text type = {0};
+    bool found = false;
+
+    for (size_t i = 0; i < sizeof signs / sizeof signs[0] && !found && at + 1 < p.to; i++) {
+        if (!token_is(k, at, signs[i].sign) || (token_touches(k, at) && token_among(k, at + 1, " < > <= >= ")))
+            continue;
+        found = is_x(w, p.from, at, &type) && is_bound(w->b, at + 1, p.to);
+        if (!found) break;
+        text_print(out, "__kolo::%s<%s>(blockDim.x, ", signs[i].function, type.at);
+        put_range(w, (struct piece){at + 1, p.to}, out);
+        text_put(out, ")");
+    }
+    text_drop(&type);
+    return found;
+}
+
+/* The next of the pieces of a condition that `&&` separates. */
+static bool next_part(const struct tokens *k, uint32_t *at, uint32_t end, struct piece *p)
+{
+    if (*at >= end) return false;
+    *p = (struct piece){*at, find_outside(k, *at, end, " && ")};
+    if (p->to == NO_TOKEN) p->to = end;
+    *at = p->to + 1;
+    return true;
+}
+
+/* A region that is `if (tid < n) ...` alone, behind declarations of computed variables: the loop is over these threads. */
+static bool narrow(struct loops *w, const struct region *r, struct text *out)
+{
+    const struct body *b = w->b;
+    const struct tokens *k = b->k;
+    const struct leaf *l = &b->leaves[r->last];
+    uint32_t at, close;
+    struct piece p;
+
+    for (size_t i = 0; i < b->local_count; i++)
+        if (is_home(r, &b->locals[i]) && b->locals[i].place != PLACE_FRAME && !b->locals[i].computable) return false;
+    for (size_t i = r->first; i < r->last; i++)
+        if (b->leaves[i].kind != LEAF_DECLARATION) return false;
+    if (!token_is(k, l->from, "if") || !token_is(k, l->from + 1, "(")) return false;
+    close = k->at[l->from + 1].partner;
+    if (close == NO_TOKEN || statement_end(k, close + 1, l->to) != l->to) return false; /* there is an else */
+    if (find_outside(k, l->from + 2, close, " || ? , ; = ") != NO_TOKEN) return false;
+    for (at = l->from + 2; next_part(k, &at, close, &p);) {
+        if (!put_threads(w, p, out)) continue;
+        if (p.from == l->from + 2 && p.to == close) {
+            source_drop_range(w->s, p.from, p.to);
+            source_before(w->s, p.from, "true");
+        }
+        return true;
+    }
+    return false;
+}
+
+/* ---- regions ---- */
+
+/* Nothing but declarations of computed variables. */
+static bool is_idle(const struct body *b, const struct region *r)
+{
+    for (size_t i = r->first; i <= r->last; i++)
+        if (b->leaves[i].kind != LEAF_DECLARATION) return false;
+    for (size_t l = 0; l < b->local_count; l++)
+        if (is_home(r, &b->locals[l]) && b->locals[l].place != PLACE_FRAME && !b->locals[l].computable) return false;
+    return true;
+}
+
+static const struct stride *stride_of(const struct body *b, const struct region *r)
+{
+    for (size_t s = 0; s < b->stride_count; s++)
+        if (b->strides[s].leaf == r->first) return &b->strides[s];
+    return NULL;
+}
+
+/* Before the word for: the counter of thread 0. */
+static void put_counter(struct loops *w, size_t number, struct text *out)
+{
+    const struct body *b = w->b;
+    const struct stride *s = &b->strides[number];
+    bool *need = must_have((b->local_count + 1) * sizeof *need);
+
+    text_put(out, "{ ");
+    put_range(w, b->locals[s->counter].type, out);
+    text_print(out, "__kolo_first%zu; { __attribute__((unused)) const ::uint3 threadIdx = {0, 0, 0};", number);
+    for (size_t l = b->local_count; l-- > 0;) {
+        if (!b->locals[l].computable) continue;
+        need[l] = is_used(b, l, s->initial);
+        for (size_t other = l + 1; other < b->local_count && !need[l]; other++)
+            need[l] = need[other] && is_used(b, l, b->locals[other].initial);
+    }
+    for (size_t l = 0; l < b->local_count; l++) {
+        if (!need[l]) continue;
+        text_put(out, " ");
+        put_range(w, b->locals[l].type, out);
+        put_range(w, b->locals[l].declarator, out);
+        text_put(out, ";");
+    }
+    text_print(out, " __kolo_first%zu = ", number);
+    put_range(w, s->initial, out);
+    text_print(out, "; } for (; __kolo_first%zu < ", number);
+    put_range(w, s->bound, out);
+    text_print(out, "; __kolo_first%zu += ", number);
+    put_range(w, s->step, out);
+    text_put(out, ")");
+    free(need);
+}
+
+static void put_head(struct loops *w, const struct region *r, bool narrowed, struct text *out)
+{
+    char *marker = source_marker(w->s, tokens_of_region(w->b, r).from);
+
+    text_print(out,
+               " for (unsigned __kolo_z = 0; __kolo_z < blockDim.z; ++__kolo_z) for (unsigned __kolo_y = 0; __kolo_y < "
+               "blockDim.y; ++__kolo_y) {"
+               " const long __kolo_row = (__kolo_z * blockDim.y + __kolo_y) * blockDim.x;\n#pragma omp simd\n%s\n"
+               "for (int __kolo_x = (int)%s; __kolo_x < (int)%s; ++__kolo_x) {"
+               " __attribute__((unused)) const ::uint3 threadIdx = {(unsigned)__kolo_x, __kolo_y, __kolo_z};"
+               " __attribute__((unused)) const long __kolo_thread = __kolo_row + __kolo_x;",
+               marker, narrowed ? "__kolo_range.first" : "0", narrowed ? "__kolo_range.end" : "blockDim.x");
+    free(marker);
+    if (w->gone) text_put(out, " if (__kolo_gone.at[__kolo_thread]) continue;");
+}
+
+static void put_variables(struct loops *w, const struct region *r, struct text *out)
+{
+    const struct body *b = w->b;
+    const struct stride *stride = stride_of(b, r);
+    bool *need = needed(b, r);
+
+    if (stride) {
+        text_put(out, " __attribute__((unused)) const ");
+        put_range(w, b->locals[stride->counter].type, out);
+        put_name(w, b->locals[stride->counter].name, out);
+        text_print(out, " = __kolo_first%zu + __kolo_x;", (size_t)(stride - b->strides));
+    }
+    for (size_t l = 0; l < b->local_count; l++) {
+        const struct local *v = &b->locals[l];
+
+        if (need[l]) {
+            text_put(out, " __attribute__((unused)) ");
+            put_range(w, v->type, out);
+            put_range(w, v->declarator, out);
+            text_put(out, ";");
+        } else if (v->place == PLACE_RENEWED && !is_home(r, v) && is_used(b, l, tokens_of_region(b, r))) {
+            text_put(out, " ");
+            put_range(w, v->type, out);
+            put_range(w, (struct piece){v->declarator.from, v->name + 1}, out);
+            text_put(out, ";");
+        } else if (v->place == PLACE_KEPT &&
+                   (is_home(r, v) ? lies_apart(w, v) : is_used(b, l, tokens_of_region(b, r)))) {
+            put_kept(w, v, out);
+        }
+    }
+    free(need);
+}
+
+static void put_results(struct loops *w, const struct region *r, struct text *out)
+{
+    const struct body *b = w->b;
+    struct piece all = tokens_of_region(b, r);
+
+    for (size_t l = 0; l < b->local_count; l++) {
+        const struct local *v = &b->locals[l];
+        bool home = is_home(r, v);
+
+        if (home && v->computable) {
+            text_put(out, " (void)");
+            put_name(w, v->name, out);
+            text_put(out, ";");
+        }
+        if (v->place != PLACE_KEPT) continue;
+        if (home ? lies_apart(w, v) || (v->initial.from == v->initial.to && !is_used(b, l, all))
+                 : v->dimensions || !v->changed || !is_used(b, l, all))
+            continue;
+        put_back(w, v, out);
+    }
+}
+
+static void translate_returns(struct loops *w, size_t number, struct piece all)
+{
+    char *text = must_print("do { %sgoto __kolo_next%zu; } while (0)",
+                            w->gone ? "__kolo_gone.note(__kolo_thread); " : "", number);
+
+    for (uint32_t i = all.from; i < all.to; i++)
+        if (token_is(w->b->k, i, "return")) source_replace(w->s, i, text);
+    free(text);
+}
+
+/* The text around a region: all of it is made before any is put into the source, where it would be part of other texts. */
+static struct around make_region(struct loops *w, size_t number)
+{
+    const struct body *b = w->b;
+    const struct region *r = &b->regions[number];
+    const struct stride *stride = stride_of(b, r);
+    struct piece all = tokens_of_region(b, r);
+    struct text before = {0}, range = {0}, after = {0}, declarators = {0};
+    bool narrowed;
+
+    if (b->leaves[r->first].mixed) { /* the frame's variables come first */
+        text_put(&before, " ");
+        put_range(w, type_of(b, r->first), &before);
+        put_declarators(w, r->first, true, &before);
+        text_put(&before, ";");
+        put_declarators(w, r->first, false, &declarators);
+    }
+    for (size_t l = 0; l < b->local_count; l++)
+        if (b->locals[l].place == PLACE_KEPT && is_home(r, &b->locals[l])) put_array(w, &b->locals[l], &before);
+    put_results(w, r, &after);
+    text_put(&before, " {");
+    if (stride) {
+        text_print(&range, "__kolo::rest<%s>(blockDim.x, __kolo_first%zu, ", stride->natural ? "true" : "false",
+                   (size_t)(stride - b->strides));
+        put_range(w, stride->bound, &range);
+        text_put(&range, ")");
+    }
+    narrowed = stride || narrow(w, r, &range);
+    if (narrowed) text_print(&before, " const __kolo::range __kolo_range = %s;", range.at);
+    put_head(w, r, narrowed, &before);
+    put_variables(w, r, &before);
+    text_put(&before, " {");
+    for (size_t l = 0; l < b->local_count; l++)
+        if (is_home(r, &b->locals[l]) && lies_apart(w, &b->locals[l]))
+            source_drop_range(w->s, b->leaves[b->locals[l].leaf].from, b->leaves[b->locals[l].leaf].to);
+    if (r->returns) translate_returns(w, number, all);
+    text_put(&after, " }");
+    if (r->returns) text_print(&after, " __kolo_next%zu:;", number);
+    text_put(&after, " } } }");
+    if (r->returns && w->gone) text_put(&after, " if (__kolo_gone.all()) return;");
+    text_drop(&range);
+    return (struct around){before, after, declarators};
+}
+
+/* ---- the frame ---- */
+
+/* Shared memory belongs to the threads of a block, which one core runs one after the other. */
+static void translate_atomics(struct loops *w)
+{
+    static const char words[] = " atomicAdd atomicSub atomicMin atomicMax atomicAnd atomicOr atomicXor atomicExch ";
+    const struct body *b = w->b;
+    const struct tokens *k = b->k;
+
+    for (uint32_t i = b->open; i < b->close; i++) {
+        uint32_t name = i + 3, close;
+        char *word;
+
+        if (!token_among(k, i, words) || !token_is(k, i + 1, "(") || !token_is(k, i + 2, "&") || !b->shared ||
+            !token_among(k, name, b->shared))
+            continue;
+        close = k->at[i + 1].partner;
+        for (uint32_t n = i + 1; n < close && close != NO_TOKEN; n++)
+            if (token_is(k, n, "->")) close = NO_TOKEN;
+        if (close == NO_TOKEN || token_is(k, i - 1, "::") || body_local(b, name) != NO_LOCAL) continue;
+        word = must_print("__kolo::in_block::%.*s", (int)(k->at[i].end - k->at[i].start), k->text + k->at[i].start);
+        source_replace(w->s, i, word);
+        free(word);
+    }
+}
+
+/* Without barriers a handle of the block has no use. */
+static void mark_used(struct loops *w, struct leaf handle)
+{
+    struct text text = {0};
+
+    text_put(&text, " (void)");
+    put_name(w, find_outside(w->b->k, handle.from, handle.to, " = ") - 1, &text);
+    text_put(&text, ";");
+    source_after(w->s, handle.to - 1, text.at);
+    text_drop(&text);
+}
+
+/* A launch takes the addresses of parameters, after which compilers expect any write to memory to change them: copies do not. */
+static void copy_parameters(struct loops *w)
+{
+    const struct body *b = w->b;
+    struct text first = {0}, second = {0};
+
+    for (size_t l = 0; l < b->local_count; l++) {
+        const struct local *v = &b->locals[l];
+
+        if (!v->parameter || find_outside(b->k, v->declarator.from, v->declarator.to, " ... ") != NO_TOKEN) continue;
+        text_put(&first, " auto __kolo_copy_of_");
+        put_name(w, v->name, &first);
+        text_put(&first, " = ");
+        put_name(w, v->name, &first);
+        text_put(&first, ";");
+        text_put(&second, " __attribute__((unused)) auto ");
+        put_name(w, v->name, &second);
+        text_put(&second, " = __kolo_copy_of_");
+        put_name(w, v->name, &second);
+        text_put(&second, ";");
+    }
+    if (first.at) {
+        source_after(w->s, b->open, first.at);
+        source_after(w->s, b->open, " {");
+        source_after(w->s, b->open, second.at);
+        source_before(w->s, b->close, " }");
+    }
+    text_drop(&first);
+    text_drop(&second);
+}
+
+static void translate_frame(struct loops *w)
+{
+    const struct body *b = w->b;
+    struct around *around = must_have((b->region_count + 1) * sizeof *around);
+    struct text *counters = must_have((b->stride_count + 1) * sizeof *counters);
+
+    for (size_t i = 0; i < b->leaf_count; i++) {
+        if (b->leaves[i].kind == LEAF_BARRIER) source_drop_range(w->s, b->leaves[i].from, b->leaves[i].to - 1);
+        if (b->leaves[i].kind == LEAF_HANDLE) mark_used(w, b->leaves[i]);
+    }
+    for (size_t r = 0; r < b->region_count; r++)
+        if (!is_idle(b, &b->regions[r]) || b->leaves[b->regions[r].first].mixed) around[r] = make_region(w, r);
+    for (size_t s = 0; s < b->stride_count; s++) put_counter(w, s, &counters[s]);
+    for (size_t r = 0; r < b->region_count; r++) {
+        struct piece all = tokens_of_region(b, &b->regions[r]);
+
+        if (around[r].declarators.at) {
+            const struct leaf *l = &b->leaves[b->regions[r].first];
+
+            source_drop_range(w->s, type_of(b, b->regions[r].first).to, l->to - 1);
+            source_before(w->s, l->to - 1, around[r].declarators.at);
+        }
+        if (around[r].before.at)
+            source_enclose(w->s, all.from, around[r].before.at, all.to - 1, around[r].after.at);
+        else
+            source_drop_range(w->s, all.from, all.to);
+        text_drop(&around[r].before);
+        text_drop(&around[r].after);
+        text_drop(&around[r].declarators);
+    }
+    free(around);
+    for (size_t s = 0; s < b->stride_count; s++) { /* the header is another one; behind the region its brace closes */
+        uint32_t from = b->strides[s].from, close = b->k->at[from + 1].partner;
+
+        source_drop_range(w->s, from, close + 1);
+        source_enclose(w->s, from, counters[s].at, b->leaves[b->strides[s].leaf].to - 1, " }");
+        text_drop(&counters[s]);
+    }
+    free(counters);
+    for (size_t i = 0; i < b->bare_count; i++) source_enclose(w->s, b->bare[i].from, "{ ", b->bare[i].to - 1, " }");
+    source_after(w->s, b->open,
+                 " __koloWholeBlock(); __attribute__((unused)) const ::dim3 blockDim = ::blockDim, gridDim = ::gridDim;"
+                 " __attribute__((unused)) const ::uint3 blockIdx = ::blockIdx;"
+                 " __attribute__((unused)) const unsigned __kolo_threads = blockDim.x * blockDim.y * blockDim.z;");
+    if (w->gone) source_after(w->s, b->open, " __kolo::gone_threads __kolo_gone(__kolo_threads);");
+    copy_parameters(w);
+}
+
+static bool notes_gone(const struct body *b)
+{
+    for (size_t r = 0; r < b->region_count; r++)
+        if (b->regions[r].returns && (r + 1 < b->region_count || b->leaves[b->regions[r].last].sequence)) return true;
+    return false;
+}
+
+static void report(struct translation *t, const struct body *b, uint32_t name, bool loops)
+{
+    const struct tokens *k = b->k;
+    char *place;
+
+    if (!t->options->report || (!loops && !b->barriers && b->why && !strcmp(b->why, "no barrier"))) return;
+    place = source_place(&t->source, loops ? name : b->wrong);
+    fprintf(t->options->report, "%s: note: kernel %.*s: ", place, (int)(k->at[name].end - k->at[name].start),
+            k->text + k->at[name].start);
+    if (loops)
+        fprintf(t->options->report, "loops over threads between barriers\n");
+    else
+        fprintf(t->options->report, "a fibre for each thread: %s (\"%.*s\")\n", b->why,
+                (int)(k->at[b->wrong].end - k->at[b->wrong].start), k->text + k->at[b->wrong].start);
+    free(place);
+}
+
+void translate_barriers(struct translation *t)
+{
+    struct body b = {.t = t, .k = &t->source.tokens, .open = t->kernel_body};
+    struct loops w = {.b = &b, .s = &t->source};
+    uint32_t header, from = skip_template_headers(b.k, t->statement, b.open, &header),
+                     open = parameters_of(b.k, from, b.open);
+    bool loops;
+
+    if (t->options->fibres || open == NO_TOKEN || t->source.failed) return;
+    if (!t->functions) t->functions = functions_find(t);
+    b.functions = t->functions;
+    loops = body_read(&b, header, open) && body_classify(&b);
+    if (!loops && b.stride_count) { /* with strides as statements like others */
+        body_drop(&b);
+        b = (struct body){
+            .t = t, .k = &t->source.tokens, .functions = t->functions, .open = t->kernel_body, .keeps_strides = true};
+        loops = body_read(&b, header, open) && body_classify(&b);
+    }
+    report(t, &b, open - 1, loops);
+    if (loops) {
+        w.gone = notes_gone(&b);
+        translate_atomics(&w);
+        translate_frame(&w);
+        t->options->loops++;
+    }
+    body_drop(&b);
+}
