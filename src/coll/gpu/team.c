@@ -141,6 +141,7 @@ static ncclResult_t join_processes(struct kl_gpu_team *team, const struct kl_gpu
     KL_TRY(kl_cuda_enter(c));
     ncclResult_t rc = kl_gpu_far_create(c->driver, process, team->nranks, nprocesses, own, common, &team->far);
     kl_cuda_leave(c);
+    for (int i = 0; !rc && i < team->nworkers; i++) team->far->is_used |= !team->worker[i].submits;
     return rc;
 }
 
