@@ -118,8 +118,11 @@ void kl_gpu_team_hold(struct kl_gpu_team *team);
 /** A thread speaks for a rank, until another one calls for it. */
 void kl_gpu_team_note_caller(struct kl_gpu_team *team, int rank, const void *thread);
 
-/** Give it up; the last one waits for its GPUs, unless a rank had `failed`, and frees it: then true. */
-bool kl_gpu_team_leave(struct kl_gpu_team *team, ncclResult_t failed);
+/**
+ * Give it up; the last one waits for its GPUs, unless a rank had `failed`, and frees it: then true. Ranks that still call
+ * get the failure's `text`, which names its rank.
+ */
+bool kl_gpu_team_leave(struct kl_gpu_team *team, bool failed, const char *text);
 
 /** Wait for the rank's GPUs. */
 ncclResult_t kl_gpu_team_synchronize(struct kl_gpu_team *team);

@@ -174,14 +174,14 @@ ncclResult_t kl_comm_join_gpus(ncclComm_t comm)
 void kl_comm_leave_gpus(ncclComm_t comm)
 {
     struct kl_comm_gpus *g = comm->gpus;
-    const ncclResult_t failed = (ncclResult_t)kl_load_acquire(&comm->failed);
+    const bool failed = kl_load_acquire(&comm->failed);
 
     if (!g) return;
     pthread_mutex_lock(&release_lock);
     comm->gpus = NULL;
     pthread_mutex_unlock(&release_lock);
     pthread_mutex_lock(&comm->shared->lock);
-    if (g->team && kl_gpu_team_leave(g->team, failed)) {
+    if (g->team && kl_gpu_team_leave(g->team, failed, kl_comm_failure_text(comm))) {
         comm->shared->team = NULL;
         drop_arena(comm->shared, failed);
     }
@@ -294,11 +294,12 @@ static ncclResult_t wait_for_others(ncclComm_t comm)
     return fail(comm, kl_gpu_wait(comm->gpus->team, &comm->gpus->call, &comm->failed, &limits));
 }
 
+/* Also after a failure: operations that are on the GPUs already use the program's memory until they end. */
 static ncclResult_t end(ncclComm_t comm)
 {
-    ncclResult_t rc = kl_load_acquire(&comm->failed) ? kl_comm_failure(comm)
-                                                     : fail(comm, kl_gpu_end(comm->gpus->team, &comm->gpus->call));
+    ncclResult_t rc = kl_gpu_end(comm->gpus->team, &comm->gpus->call);
 
+    rc = kl_load_acquire(&comm->failed) ? kl_comm_failure(comm) : fail(comm, rc);
     finish(comm);
     return rc;
 }
