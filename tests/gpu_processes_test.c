@@ -7,8 +7,10 @@
 #include "bootstrap/bootstrap.h"
 #include "device/cuda/context.h"
 #include "device/device.h"
+#include "include/kolo.h"
 #include "include/nccl.h"
 #include "tests/gpu_graphs.h"
+#include "tests/gpu_memory.h"
 #include "tests/hang.h"
 
 #include <setjmp.h>
@@ -130,6 +132,124 @@ static int replay(struct side *s, int rank)
     return !right;
 }
 
+/* ---- memory that other processes cannot map ---- */
+
+enum { LARGE = 100000, STREAMS = 2, ROUNDS = 12 };
+
+/* Operations of growing sizes, alternately on two streams without synchronisation, and two messages in a group. */
+struct staged {
+    struct gpu_memory send[ROUNDS], recv[ROUNDS], mail[2], box[2];
+    kl_cu_stream stream[STREAMS];
+};
+
+static size_t round_count(int i)
+{
+    return LARGE / ROUNDS * (size_t)(i + 1);
+}
+
+static void fill_floats(const struct gpu_memory *m, size_t count, float value)
+{
+    float *data = malloc(count * sizeof *data);
+
+    for (size_t i = 0; data && i < count; i++) data[i] = value + (float)(i % 128);
+    if (!data || cu->cuMemcpyAsync(m->at, (uint64_t)(uintptr_t)data, count * sizeof *data, NULL) ||
+        cu->cuStreamSynchronize(NULL))
+        exit(3);
+    free(data);
+}
+
+static bool has_floats(const struct gpu_memory *m, size_t count, float value, float step)
+{
+    float *data = malloc(count * sizeof *data);
+    size_t i = 0;
+
+    if (!data || cu->cuMemcpyAsync((uint64_t)(uintptr_t)data, m->at, count * sizeof *data, NULL) ||
+        cu->cuStreamSynchronize(NULL))
+        exit(3);
+    while (i < count && data[i] == value + step * (float)(i % 128)) i++;
+    if (i < count)
+        fprintf(stderr, "%s memory: element %zu of %zu is %g\n", gpu_memory_names[m->kind], i, count, (double)data[i]);
+    free(data);
+    return i == count;
+}
+
+static bool allocate_staged(struct staged *t)
+{
+    int rc = 0;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        const enum gpu_memory_kind kind = (enum gpu_memory_kind)(1 + i % (GPU_MEMORY_KINDS - 1));
+        rc |= gpu_memory_alloc(cu, &t->send[i], kind, 0, LARGE * sizeof(float));
+        rc |= gpu_memory_alloc(cu, &t->recv[i], kind, 0, LARGE * sizeof(float));
+    }
+    for (int i = 0; i < 2; i++) {
+        rc |= gpu_memory_alloc(cu, &t->mail[i], GPU_PINNED, 0, LARGE * sizeof(float));
+        rc |= gpu_memory_alloc(cu, &t->box[i], GPU_POOL, 0, LARGE * sizeof(float));
+        rc |= cu->cuStreamCreateWithPriority(&t->stream[i], KL_CU_STREAM_NON_BLOCKING, 0);
+    }
+    return !rc;
+}
+
+static bool free_staged(struct staged *t)
+{
+    int rc = 0;
+
+    for (int i = 0; i < ROUNDS; i++) rc |= gpu_memory_free(cu, &t->send[i]) | gpu_memory_free(cu, &t->recv[i]);
+    for (int i = 0; i < 2; i++)
+        rc |= gpu_memory_free(cu, &t->mail[i]) | gpu_memory_free(cu, &t->box[i]) | cu->cuStreamDestroy(t->stream[i]);
+    return !rc;
+}
+
+static void *memory(const struct gpu_memory *m)
+{
+    return (void *)(uintptr_t)m->at;
+}
+
+static ncclResult_t exchange_staged(struct side *s, const struct staged *t, int rank)
+{
+    ncclGroupStart();
+    for (int i = 0; i < 2; i++) {
+        ncclSend(memory(&t->mail[i]), LARGE, ncclFloat, 1 - rank, s->comm, t->stream[i]);
+        ncclRecv(memory(&t->box[i]), LARGE, ncclFloat, 1 - rank, s->comm, t->stream[i]);
+    }
+    return ncclGroupEnd();
+}
+
+static ncclResult_t issue_staged(struct side *s, const struct staged *t, int rank)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    for (int i = 0; i < ROUNDS && !rc; i++) {
+        rc = ncclAllReduce(memory(&t->send[i]), memory(&t->recv[i]), round_count(i), ncclFloat, ncclSum, s->comm,
+                           t->stream[i % STREAMS]);
+        if (!rc && i % 4 == 1) rc = exchange_staged(s, t, rank);
+    }
+    return rc;
+}
+
+static bool has_staged_results(const struct staged *t, int rank)
+{
+    bool right = true;
+
+    for (int i = 0; i < ROUNDS; i++) right &= has_floats(&t->recv[i], round_count(i), (float)(2 * i + 1), 2);
+    for (int i = 0; i < 2; i++) right &= has_floats(&t->box[i], LARGE, (float)(10 * (1 - rank) + i), 1);
+    return right;
+}
+
+static int stage(struct side *s, int rank)
+{
+    struct staged t;
+
+    if (!allocate_staged(&t)) return 1;
+    for (int i = 0; i < ROUNDS; i++) fill_floats(&t.send[i], LARGE, (float)(i + rank));
+    for (int i = 0; i < 2; i++) fill_floats(&t.mail[i], LARGE, (float)(10 * rank + i));
+    ncclResult_t rc = issue_staged(s, &t, rank);
+    if (rc) fprintf(stderr, "rank %d: %s\n", rank, ncclGetLastError(s->comm));
+    for (int i = 0; i < STREAMS; i++)
+        if (cu->cuStreamSynchronize(t.stream[i])) return 1;
+    return rc || !has_staged_results(&t, rank) || !free_staged(&t);
+}
+
 /* ---- the second process ---- */
 
 static int good(struct side *s)
@@ -184,6 +304,11 @@ static int replay_and_leave(struct side *s)
     return replay(s, 1) || ncclCommDestroy(s->comm);
 }
 
+static int stage_and_leave(struct side *s)
+{
+    return stage(s, 1) || ncclCommDestroy(s->comm);
+}
+
 /* Its graph is launched, but never gets to the operation. */
 static int die_in_a_graph(struct side *s)
 {
@@ -213,6 +338,7 @@ static const struct part {
     {"message", differ_in_a_message},
     {"frees", free_and_allocate},
     {"lacks", NULL},
+    {"stages", stage_and_leave},
     {"replays", replay_and_leave},
     {"dies-in-graph", die_in_a_graph},
     {"not-captured", capture_alone},
@@ -379,6 +505,36 @@ static void memory_that_cannot_be_shared_is_refused(void **state)
     end(child, true);
 }
 
+static bool file_has(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "r");
+    char line[4096];
+    bool has = false;
+
+    while (f && fgets(line, sizeof line, f)) has |= strstr(line, text) != NULL;
+    if (f) fclose(f);
+    return has;
+}
+
+/* Pools, managed memory, pinned memory and memory of cuMemCreate. The flight record says so. */
+static void memory_that_cannot_be_mapped_is_staged(void **state)
+{
+    char record[64];
+    struct side s;
+
+    (void)state;
+    snprintf(record, sizeof record, "/tmp/kolo-gpu-record-%d.0", (int)getpid());
+    pid_t child = begin(&s, "stages");
+    assert_int_equal(stage(&s, 0), 0);
+    assert_int_equal(koloFlightRecorder(s.comm, "/tmp/kolo-gpu-record-%p.%r"), ncclSuccess);
+    leave(&s, false);
+    end(child, false);
+    /* Rank 0 works for both, so only its messages are staged. */
+    if (!file_has(record, "\"way\": \"staged\"")) fail_msg("%s says of no operation that it was staged", record);
+    if (!file_has(record, "\"way\": \"direct\"")) fail_msg("%s says of no operation that it was not staged", record);
+    unlink(record);
+}
+
 static void captured_operations_are_replayed(void **state)
 {
     struct side s;
@@ -460,6 +616,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(different_messages_are_named),
         cmocka_unit_test(memory_may_be_freed_between_operations),
         cmocka_unit_test(memory_that_cannot_be_shared_is_refused),
+        cmocka_unit_test(memory_that_cannot_be_mapped_is_staged),
         cmocka_unit_test(captured_operations_are_replayed),
         cmocka_unit_test(graphs_do_not_wait_for_a_killed_process),
         cmocka_unit_test(a_capture_of_one_process_is_named),

@@ -14,6 +14,7 @@
 #include "include/kolo.h"
 #include "include/nccl.h"
 #include "tests/gpu_graphs.h"
+#include "tests/gpu_memory.h"
 #include "tests/hang.h"
 
 #include <pthread.h>
@@ -29,7 +30,7 @@
 enum { RANKS = 8, COUNT = 1021, GUARD = 64, ARENA = RANKS * COUNT * 8 + 2 * GUARD };
 
 static const struct kl_cuda_driver *cu;
-static unsigned long operations, comparisons;
+static unsigned long operations, comparisons, elsewhere; /* of them in memory that other processes cannot map */
 
 /* ---- cases ---- */
 
@@ -215,7 +216,8 @@ struct rank {
     const struct kl_cuda_context *context;
     ncclComm_t comm;
     kl_cu_stream stream;
-    uint64_t send, recv, scalar; /* on the GPU */
+    struct gpu_memory memory[3];
+    uint64_t send, recv, scalar; /* its addresses */
     unsigned char before[ARENA], after[ARENA], factor[8];
     pthread_t thread;
 };
@@ -244,13 +246,25 @@ static void leave(const struct rank *r)
     kl_cuda_leave(r->context);
 }
 
+/* Between processes, kinds that they cannot map, too: each buffer of its own kind. */
+static enum gpu_memory_kind kind_of(const struct rank *r, int buffer)
+{
+    if (r->job->mode < PROCESSES) return GPU_DEVICE;
+    return (enum gpu_memory_kind)((r->rank + buffer + (int)r->job->first) % GPU_MEMORY_KINDS);
+}
+
 static void start_rank(struct rank *r)
 {
-    uint64_t *memory[] = {&r->send, &r->recv, &r->scalar};
+    uint64_t *at[] = {&r->send, &r->recv, &r->scalar};
 
     assert_int_equal(kl_cuda_context_of(r->device, NULL, 0, &r->context), ncclSuccess);
     enter(r);
-    for (int i = 0; i < 3; i++) assert_int_equal(cu->cuMemAlloc(memory[i], ARENA + 256), 0);
+    for (int i = 0; i < 3; i++) {
+        const enum gpu_memory_kind kind = kind_of(r, i);
+        const int rc = gpu_memory_alloc(cu, &r->memory[i], kind, r->device, ARENA + 256);
+        if (rc) fail_msg("%s memory: %s", gpu_memory_names[kind], kl_cuda_error_name(cu, rc));
+        *at[i] = r->memory[i].at;
+    }
     if (r->job->n % 4 || r->job->mode == GRAPHS) /* others use the NULL stream, which ranks of a GPU share */
         assert_int_equal(cu->cuStreamCreateWithPriority(&r->stream, KL_CU_STREAM_NON_BLOCKING, 0), 0);
     leave(r);
@@ -262,7 +276,7 @@ static void end_rank(struct rank *r)
     assert_int_equal(ncclCommFinalize(r->comm), ncclSuccess);
     assert_int_equal(ncclCommDestroy(r->comm), ncclSuccess);
     if (r->stream) assert_int_equal(cu->cuStreamDestroy(r->stream), 0);
-    assert_int_equal(cu->cuMemFree(r->send) | cu->cuMemFree(r->recv) | cu->cuMemFree(r->scalar), 0);
+    for (int i = 0; i < 3; i++) assert_int_equal(gpu_memory_free(cu, &r->memory[i]), 0);
     leave(r);
 }
 
@@ -391,6 +405,7 @@ static void verify(struct rank *r, const struct tcase *c)
     __atomic_fetch_add(&operations, 1, __ATOMIC_RELAXED);
     if (!result_on_host(c, r->job->n, r->rank, want)) return;
     __atomic_fetch_add(&comparisons, 1, __ATOMIC_RELAXED);
+    if (kind_of(r, 1)) __atomic_fetch_add(&elsewhere, 1, __ATOMIC_RELAXED);
     if (!memcmp(r->after + GUARD / 2, want, bytes)) {
         if (has_place(c)) return;
         for (int i = 0; i < GUARD / 2; i++)
@@ -516,11 +531,13 @@ static void run_processes(struct job *j)
 
     for (int p = 0; p < processes; p++) assert_non_null(process[p] = start_process(j, p * each, (p + 1) * each));
     for (int p = 0; p < processes; p++) {
-        unsigned long counts[2] = {0};
+        unsigned long counts[3] = {0};
         char line[1024] = "";
-        while (fgets(line, sizeof line, process[p])) (void)sscanf(line, "counts %lu %lu", &counts[0], &counts[1]);
+        while (fgets(line, sizeof line, process[p]))
+            (void)sscanf(line, "counts %lu %lu %lu", &counts[0], &counts[1], &counts[2]);
         operations += counts[0];
         comparisons += counts[1];
+        elsewhere += counts[2];
         assert_int_equal(pclose(process[p]), 0);
         assert_true(counts[0]);
     }
@@ -553,7 +570,7 @@ static void ranks_of_a_process(void **state)
         run_one_thread(of_process);
     else
         run_threads(of_process);
-    printf("counts %lu %lu\n", operations, comparisons);
+    printf("counts %lu %lu %lu\n", operations, comparisons, elsewhere);
 }
 
 static bool read_arguments(char **argv)
@@ -591,7 +608,10 @@ static void bits_are_those_of_hosts(void **state)
                 run_job(n, gpus, (enum mode)mode, turn % step, step);
             }
         }
-    printf("%lu operations of ranks, %lu results compared, 0 wrong\n", operations, comparisons);
+    printf("%lu operations of ranks, %lu results compared, 0 wrong; %lu of them in memory that other processes cannot "
+           "map\n",
+           operations, comparisons, elsewhere);
+    if (!one_process && (!most || atoi(most) > 1)) assert_true(elsewhere);
 }
 
 static int setup(void **state)

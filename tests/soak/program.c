@@ -3,6 +3,7 @@
 
 #include "tests/soak/draw.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* State of a drawing beside the program. */
@@ -24,6 +25,13 @@ static void set(struct soak_program *p, const char *name, const char *value)
 #define ONE_OF(seed, ...)                                                                                              \
     ((const char *const[]){__VA_ARGS__})[soak_pick(seed, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *))]
 
+bool soak_is_on_gpus(void)
+{
+    const char *devices = getenv("KOLO_DEVICES");
+
+    return devices && !strcmp(devices, "cuda");
+}
+
 /* Every list of algorithms has Ring, which serves everything everywhere. */
 static void draw_settings(struct drawing *d)
 {
@@ -40,7 +48,8 @@ static void draw_settings(struct drawing *d)
     set(p, "NCCL_BUFFSIZE", ONE_OF(s, NULL, NULL, "4096", "20000", "64K"));
     set(p, "NCCL_CHECK_MODE", ONE_OF(s, NULL, "DEBUG_GLOBAL", "FIRST_USE", "DEBUG_LOCAL"));
     set(p, "NCCL_RUNTIME_CONNECT", ONE_OF(s, NULL, NULL, "0"));
-    set(p, "NCCL_P2P_DISABLE", ONE_OF(s, NULL, NULL, NULL, "1"));
+    const char *without_p2p = ONE_OF(s, NULL, NULL, NULL, "1");
+    set(p, "NCCL_P2P_DISABLE", soak_is_on_gpus() ? NULL : without_p2p); /* GPUs without it are refused */
     if (p->hosts > 1) set(p, "KOLO_NET_CRYPT", ONE_OF(s, NULL, NULL, "1"));
     if (p->hosts > 1) set(p, "NCCL_SOCKET_NTHREADS", ONE_OF(s, NULL, NULL, "1", "2"));
 }
@@ -57,6 +66,7 @@ static void draw_places(struct drawing *d)
     d->p->threads = shapes[k].threads;
     d->p->n = d->p->processes * d->p->threads;
     d->p->hosts = soak_once_in(&d->seed, 2) ? 1 + soak_pick(&d->seed, d->p->processes) : 1;
+    if (soak_is_on_gpus()) d->p->hosts = 1; /* GPUs of several hosts are refused */
     d->p->blocking = !soak_once_in(&d->seed, 5);
 }
 

@@ -125,6 +125,9 @@ void soak_operation_text(const struct soak_operation *o, char *text, size_t size
 /** The communicator's rank of rank `rank` of the job; -1: it is not in it. */
 int soak_comm_rank(const struct soak_comm *c, int rank);
 
+/** KOLO_DEVICES=cuda: programs have one host, and P2P. */
+bool soak_is_on_gpus(void);
+
 bool soak_reduces(enum soak_kind kind);
 
 #endif

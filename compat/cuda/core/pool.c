@@ -357,6 +357,18 @@ static struct kl_cuda_block *given(const void *ptr)
     return b->state == KL_CUDA_BLOCK_GIVEN ? b : NULL;
 }
 
+cudaMemPool_t kl_cuda_pool_of(const void *ptr)
+{
+    struct kl_cuda_range range;
+
+    if (!kl_cuda_ranges_find(ptr, &range)) return NULL;
+    pthread_mutex_lock(&lock);
+    const struct kl_cuda_block *b = given(range.base);
+    cudaMemPool_t pool = b ? b->pool->handle : NULL;
+    pthread_mutex_unlock(&lock);
+    return pool;
+}
+
 bool kl_cuda_pool_is_graphs(const void *ptr)
 {
     pthread_mutex_lock(&lock);

@@ -49,6 +49,9 @@ void kl_cuda_pool_end_of_graph(void *block);
 void kl_cuda_pool_of_graphs(int device, uint64_t *now, uint64_t *most);
 void kl_cuda_pool_reset_of_graphs(int device);
 
+/** The pool of an address; NULL: it is in no memory of a pool. */
+cudaMemPool_t kl_cuda_pool_of(const void *ptr);
+
 /** Does a graph's memory begin here? */
 bool kl_cuda_pool_is_graphs(const void *ptr);
 

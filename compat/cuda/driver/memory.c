@@ -287,7 +287,7 @@ static CUresult attribute_of(void *value, CUpointer_attribute attribute, const v
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
         STORE(unsigned, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        STORE(void *, NULL);
+        STORE(void *, kl_cuda_pool_of(ptr));
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }

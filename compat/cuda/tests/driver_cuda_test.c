@@ -345,6 +345,8 @@ static void pools_are_those_of_the_runtime(void **state)
     assert_ptr_equal((void *)current, (void *)pool);
     assert_int_equal(cuDeviceSetMemPool(1, pool), CUDA_ERROR_INVALID_VALUE);
     CU(cuMemAllocFromPoolAsync(&p, 1000, pool, NULL));
+    CU(cuPointerGetAttribute(&current, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p + 999));
+    assert_ptr_equal((void *)current, (void *)pool);
     CU(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
     assert_int_equal(used, 1024);
     CU(cuMemPoolSetAccess(pool, &access, 1));

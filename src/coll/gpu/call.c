@@ -2,6 +2,7 @@
 /* A rank's call: its streams and buffers, and its operations beside the other ranks' operations. */
 #include "base/clock.h"
 #include "coll/gpu/far.h"
+#include "coll/gpu/stage.h"
 #include "coll/gpu/submit.h"
 #include "device/cuda/memory.h"
 #include "os/thread.h"
@@ -22,32 +23,27 @@ static const struct kl_gpu_worker *worker_of(const struct kl_gpu_team *team, int
 /* ---- checks ---- */
 
 static ncclResult_t check_buffer(const struct kl_gpu_team *team, const struct kl_gpu_call *call,
-                                 const struct kl_task *t, const char *which, const void *ptr, size_t bytes)
+                                 const struct kl_task *t, const struct kl_gpu_buffer *buffer)
 {
     const struct kl_cuda_context *devices[KL_CUDA_DEVICES];
-    struct kl_gpu_ticket ticket;
     char name[96];
     int n = 0;
 
-    if (!bytes) return ncclSuccess;
+    if (!buffer->bytes) return ncclSuccess;
     for (int i = 0; i < team->nworkers; i++)
         if (team->worker[i].context) devices[n++] = team->worker[i].context;
-    snprintf(name, sizeof name, "%s of rank %d: the %s", kl_func_info[t->func].name, call->rank, which);
-    KL_TRY(kl_cuda_check(devices, n, name, ptr, bytes));
-    return team->far ? kl_gpu_far_ticket(devices[0], name, ptr, &ticket) : ncclSuccess;
+    snprintf(name, sizeof name, "%s of rank %d: %s", kl_func_info[t->func].name, call->rank, buffer->name);
+    return kl_cuda_check(devices, n, name, buffer->ptr, buffer->bytes);
 }
 
 static ncclResult_t check_buffers(const struct kl_gpu_team *team, const struct kl_gpu_call *call,
                                   const struct kl_task *t)
 {
-    const struct kl_func_info *info = &kl_func_info[t->func];
-    const size_t one = t->count * kl_type_bytes(t->type), n = (size_t)team->nranks;
+    struct kl_gpu_buffer buffer[KL_GPU_BUFFERS];
 
-    if (kl_task_reads(t, call->rank))
-        KL_TRY(check_buffer(team, call, t, "send buffer", t->send, info->send_parts ? n * one : one));
-    if (kl_task_writes(t, call->rank))
-        KL_TRY(check_buffer(team, call, t, "receive buffer", t->recv, info->recv_parts ? n * one : one));
-    return t->scalar ? check_buffer(team, call, t, "factor", t->scalar, kl_type_bytes(t->type)) : ncclSuccess;
+    kl_gpu_buffers_of(t, call->rank, team->nranks, buffer);
+    for (int i = 0; i < KL_GPU_BUFFERS; i++) KL_TRY(check_buffer(team, call, t, &buffer[i]));
+    return ncclSuccess;
 }
 
 static ncclResult_t check_stream(const struct kl_cuda_driver *driver, const struct kl_gpu_call *call,
@@ -74,7 +70,7 @@ static ncclResult_t check_capture(struct kl_gpu_call *call, size_t i, uint64_t c
     return ncclSuccess;
 }
 
-static ncclResult_t check_all(const struct kl_gpu_team *team, struct kl_gpu_call *call)
+static ncclResult_t check_all(struct kl_gpu_team *team, struct kl_gpu_call *call)
 {
     uint64_t capture = 0;
 
@@ -86,7 +82,7 @@ static ncclResult_t check_all(const struct kl_gpu_team *team, struct kl_gpu_call
         KL_TRY(check_capture(call, i, capture));
         KL_TRY(check_buffers(team, call, call->op[i].task));
     }
-    return ncclSuccess;
+    return team->far ? kl_gpu_stage_reserve(team, call) : ncclSuccess;
 }
 
 ncclResult_t kl_gpu_check(struct kl_gpu_team *team, struct kl_gpu_call *call)

@@ -113,6 +113,19 @@ static ncclResult_t register_words(struct kl_gpu_far *far, const struct kl_cuda_
     return ncclSuccess;
 }
 
+static void free_stages(struct kl_gpu_far *far, bool failed)
+{
+    for (int r = 0; r < far->nranks; r++)
+        for (struct kl_gpu_stage *s = far->stage[r], *next; s; s = next) {
+            next = s->next;
+            if (!failed && !kl_cuda_enter(s->context)) {
+                (void)s->context->driver->cuMemFree(s->at);
+                kl_cuda_leave(s->context);
+            }
+            free(s);
+        }
+}
+
 static void free_tables(struct kl_gpu_far *far)
 {
     free(far->process);
@@ -174,6 +187,7 @@ void kl_gpu_far_free(struct kl_gpu_team *team, bool failed)
     if (!far) return;
     for (int i = 0; i < KL_GPU_IMPORTS && !failed; i++) /* streams of a failed team may still be at work */
         if (far->import[i].worker) close_import(&far->import[i]);
+    free_stages(far, failed);
     for (int i = 0; i < team->nworkers && !failed; i++) {
         const struct kl_cuda_context *c = team->worker[i].context;
         if (!c || kl_cuda_enter(c)) continue;
@@ -187,23 +201,32 @@ void kl_gpu_far_free(struct kl_gpu_team *team, bool failed)
 
 /* ---- tickets ---- */
 
-ncclResult_t kl_gpu_far_ticket(const struct kl_cuda_context *c, const char *name, const void *ptr,
-                               struct kl_gpu_ticket *ticket)
+bool kl_gpu_far_ticket(const struct kl_cuda_context *c, const void *ptr, struct kl_gpu_ticket *ticket)
 {
-    const int id = KL_CU_POINTER_BUFFER_ID;
+    static const int attributes[] = {KL_CU_POINTER_BUFFER_ID, KL_CU_POINTER_IS_LEGACY};
     const uint64_t at = (uint64_t)(uintptr_t)ptr;
-    void *value = &ticket->id;
+    uint64_t capable = 0; /* a boolean: the driver may write one byte or four */
+    void *values[] = {&ticket->id, &capable};
     size_t bytes;
 
-    if (c->driver->cuPointerGetAttributes(1, &id, &value, at) ||
+    if (c->driver->cuPointerGetAttributes(2, attributes, values, at) || !capable ||
         c->driver->cuMemGetAddressRange(&ticket->base, &bytes, at) ||
         c->driver->cuIpcGetMemHandle(&ticket->handle, ticket->base))
-        return KL_FAIL(ncclInvalidArgument,
-                       "%s at %p: other processes cannot map this memory: with ranks in several processes, use "
-                       "cudaMalloc or ncclMemAlloc",
-                       name, ptr);
+        return false;
     ticket->offset = at - ticket->base;
-    return ncclSuccess;
+    return true;
+}
+
+ncclResult_t kl_gpu_far_ticket_of(const struct kl_cuda_context *c, const struct kl_gpu_op *op,
+                                  const struct kl_gpu_buffer *buffer, enum kl_gpu_buffer_kind kind,
+                                  struct kl_gpu_ticket *ticket)
+{
+    const void *ptr = op->stage[kind].bytes ? (const void *)(uintptr_t)op->stage[kind].at : buffer->ptr;
+
+    ticket->base = 0;
+    if (!buffer->bytes || kl_gpu_far_ticket(c, ptr, ticket)) return ncclSuccess;
+    return KL_FAIL(ncclInvalidArgument, "%s of rank %d: %s at %p: other processes cannot map this memory",
+                   kl_func_info[op->task->func].name, op->call->rank, buffer->name, buffer->ptr);
 }
 
 /* When nothing uses it any more. A stream that captures cannot be waited for. */
@@ -289,16 +312,16 @@ ncclResult_t kl_gpu_far_import(struct kl_gpu_team *team, const struct kl_gpu_wor
 
 /* ---- collectives ---- */
 
-static ncclResult_t write_tickets(const struct kl_cuda_context *c, int rank, const struct kl_task *t,
-                                  struct kl_gpu_ticket *to)
+static ncclResult_t write_tickets(const struct kl_gpu_team *team, const struct kl_gpu_op *op, struct kl_gpu_ticket *to)
 {
-    static const char *const names[KL_GPU_BUFFERS] = {"the send buffer", "the receive buffer", "the factor"};
-    const void *const ptr[KL_GPU_BUFFERS] = {kl_task_reads(t, rank) && t->count ? t->send : NULL,
-                                             kl_task_writes(t, rank) && t->count ? t->recv : NULL, t->scalar};
+    const int rank = op->call->rank;
+    struct kl_gpu_buffer b[KL_GPU_BUFFERS];
 
+    kl_gpu_buffers_of(op->task, rank, team->nranks, b);
     for (int i = 0; i < KL_GPU_BUFFERS; i++) {
-        to[i].base = 0;
-        if (ptr[i]) KL_TRY(kl_gpu_far_ticket(c, names[i], ptr[i], &to[i]));
+        if (!team->far->is_used) b[i].bytes = 0;
+        KL_TRY(kl_gpu_far_ticket_of(team->worker[team->worker_of[rank]].context, op, &b[i], (enum kl_gpu_buffer_kind)i,
+                                    &to[i]));
     }
     return ncclSuccess;
 }
@@ -313,7 +336,7 @@ static ncclResult_t publish_rank(struct kl_gpu_team *team, int rank, uint64_t nu
     if (t->limits) card->call = kl_call_configured(card->call, t->limits);
     if (t->redop) card->redop = *t->redop;
     card->captured = team->first[rank]->call->capture != 0;
-    KL_TRY(write_tickets(team->worker[team->worker_of[rank]].context, rank, t, card->buffer));
+    KL_TRY(write_tickets(team, team->first[rank], card->buffer));
     kl_store_release(&card->number, number); /* pairs with kl_gpu_far_has_come */
     return ncclSuccess;
 }

@@ -22,7 +22,6 @@
 
 enum {
     KL_GPU_CARDS = 2,
-    KL_GPU_BUFFERS = 3,
     KL_GPU_IMPORTS = 256,
     KL_GPU_CAPTURED_WORDS = 1 << 17, /* of captured collectives, and */
     KL_GPU_CAPTURED_MESSAGES = 1024, /* captured messages of a rank, for the life of a communicator */
@@ -62,6 +61,16 @@ struct kl_gpu_import {
     bool kept; /* a graph may use it */
 };
 
+/** Memory of a rank's GPU for other processes (stage.h). */
+struct kl_gpu_stage {
+    const struct kl_cuda_context *context;
+    uint64_t at;
+    size_t bytes;
+    bool messages;    /* else collectives use it */
+    uint64_t capture; /* the graph that uses it; 0: none */
+    struct kl_gpu_stage *next;
+};
+
 /** The processes of a communicator, and the memory that they share. */
 struct kl_gpu_far {
     int nprocesses, own, nranks;
@@ -74,6 +83,8 @@ struct kl_gpu_far {
     bool published;         /* the next one's cards */
     int captured;           /* words of captured collectives in use */
     int sent[KL_JOB_RANKS]; /* by rank: captured messages */
+    bool is_used;           /* GPUs that other processes submit to use the buffers of this one's collectives */
+    struct kl_gpu_stage *stage[KL_JOB_RANKS]; /* by rank, newest first */
     struct kl_gpu_import import[KL_GPU_IMPORTS];
     int next_import;                    /* to be replaced */
     struct kl_task *task;               /* by rank: of other processes' ranks, for the GPU that is looked at */
@@ -109,9 +120,13 @@ ncclResult_t kl_gpu_far_meet(struct kl_gpu_team *team, bool *there);
 /** The collective that all have come to: fill in op[] for ranks of other processes, their buffers as `worker` sees them. */
 ncclResult_t kl_gpu_far_look(struct kl_gpu_team *team, const struct kl_gpu_worker *worker, struct kl_gpu_op **op);
 
-/** A buffer of this process for others; else ncclInvalidArgument, with a sentence that begins with `name`. */
-ncclResult_t kl_gpu_far_ticket(const struct kl_cuda_context *c, const char *name, const void *ptr,
-                               struct kl_gpu_ticket *ticket);
+/** A buffer of this process for others; false: they cannot map this memory. */
+bool kl_gpu_far_ticket(const struct kl_cuda_context *c, const void *ptr, struct kl_gpu_ticket *ticket);
+
+/** The same of an operation's buffer, or of its stage; base 0: it is not used. */
+ncclResult_t kl_gpu_far_ticket_of(const struct kl_cuda_context *c, const struct kl_gpu_op *op,
+                                  const struct kl_gpu_buffer *buffer, enum kl_gpu_buffer_kind kind,
+                                  struct kl_gpu_ticket *ticket);
 
 /** The worker's address of a buffer of a rank's process. */
 ncclResult_t kl_gpu_far_import(struct kl_gpu_team *team, const struct kl_gpu_worker *worker, int rank,

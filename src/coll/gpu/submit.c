@@ -3,9 +3,11 @@
 
 #include "coll/gpu/far.h"
 #include "coll/gpu/mover.h"
+#include "coll/gpu/stage.h"
 #include "coll/schedule/signature.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { SLICE = 128 << 10 }; /* bytes below which a further GPU costs more than its share of the work saves */
 
@@ -225,12 +227,37 @@ static ncclResult_t compare(const struct kl_gpu_team *team, struct kl_gpu_op *co
     return KL_FAIL(ncclInvalidUsage, "%s", text);
 }
 
+/* Own GPUs wait for the copies, too. */
+static ncclResult_t fill_stages(struct kl_gpu_team *team, struct kl_gpu_worker *seat, struct kl_gpu_op *const *op)
+{
+    bool some = false;
+
+    for (int r = 0; r < team->nranks; r++) {
+        if (kl_gpu_is_far(team, r)) continue;
+        some |= kl_gpu_stage_has_input(op[r]);
+        KL_TRY(kl_gpu_stage_in(team, seat, op[r]));
+    }
+    return some ? record_end(team, seat, op, team->nranks) : ncclSuccess;
+}
+
+/* When the own GPUs are done, too. */
+static ncclResult_t empty_stages(struct kl_gpu_team *team, struct kl_gpu_worker *seat, struct kl_gpu_op *const *op)
+{
+    for (int r = 0; r < team->nranks; r++) {
+        if (kl_gpu_is_far(team, r) || !kl_gpu_stage_has_result(op[r])) continue;
+        KL_TRY(wait_for_workers(team, seat));
+        KL_TRY(kl_gpu_stage_out(team, seat, op[r]));
+    }
+    return ncclSuccess;
+}
+
 /* For other processes: when this one's streams have come to the operation. */
 static ncclResult_t say_arrived(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
 {
     struct kl_gpu_worker *seat = &team->worker[team->seat];
 
     KL_TRY(wait_for_all(team, seat, op, team->nranks));
+    KL_TRY(fill_stages(team, seat, op));
     return kl_gpu_far_say_arrived(team, seat);
 }
 
@@ -241,6 +268,7 @@ static ncclResult_t await_processes(struct kl_gpu_team *team, struct kl_gpu_op *
 
     for (int i = 0; i < team->nworkers; i++)
         if (team->works >> i & 1 && !team->worker[i].submits) KL_TRY(kl_gpu_far_await_done(team, seat, i));
+    KL_TRY(empty_stages(team, seat, op));
     return record_end(team, seat, op, team->nranks);
 }
 
@@ -267,6 +295,8 @@ static ncclResult_t run(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
 /* All processes say that they have arrived before any waits for the others. */
 ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op **op)
 {
+    struct kl_gpu_op *moved[KL_JOB_RANKS]; /* on the stages */
+
     if (!team->far) {
         KL_TRY(compare(team, op));
         KL_TRY(check_capture(team, op, team->nranks));
@@ -277,7 +307,9 @@ ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op
     KL_TRY(check_capture(team, op, team->nranks));
     KL_TRY(kl_gpu_far_reserve(team));
     KL_TRY(on_seat(team, op, say_arrived));
-    KL_TRY(run(team, op));
+    memcpy(moved, op, (size_t)team->nranks * sizeof(void *));
+    kl_gpu_stage_use(team, moved);
+    KL_TRY(run(team, moved));
     KL_TRY(on_seat(team, op, await_processes));
     kl_gpu_far_next(team);
     return ncclSuccess;
@@ -310,16 +342,18 @@ static ncclResult_t post(struct kl_gpu_team *team, struct kl_gpu_op *op, struct 
     struct kl_gpu_worker *w = own_worker(team, op);
     const struct kl_task *t = op->task;
     const uint64_t number = kl_load_relaxed(&mail->posted) + 1;
+    struct kl_gpu_buffer b[KL_GPU_BUFFERS];
 
     begin_capture(team, op->call->capture);
     KL_TRY(kl_gpu_far_message_word(team, op->call->rank, t->peer, &op->word));
     if (team->capture) team->far->sent[op->call->rank]++;
     mail->word = op->word;
     mail->captured = team->capture != 0;
-    mail->buffer.base = 0;
-    if (t->count) KL_TRY(kl_gpu_far_ticket(w->context, "the send buffer", t->send, &mail->buffer));
+    kl_gpu_buffers_of(t, op->call->rank, team->nranks, b);
+    KL_TRY(kl_gpu_far_ticket_of(w->context, op, &b[KL_GPU_SEND], KL_GPU_SEND, &mail->buffer));
     mail->signature = kl_message_signature(t->type, t->count);
     KL_TRY(wait_for_all(team, w, &op, 1));
+    KL_TRY(kl_gpu_stage_in(team, w, op));
     KL_TRY(kl_gpu_far_say(team, w, op->word, number));
     op->posted = number;
     kl_store_release(&mail->posted, number); /* pairs with kl_gpu_submit_far_message of the receiver */

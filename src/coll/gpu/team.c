@@ -141,6 +141,7 @@ static ncclResult_t join_processes(struct kl_gpu_team *team, const struct kl_gpu
     KL_TRY(kl_cuda_enter(c));
     ncclResult_t rc = kl_gpu_far_create(c->driver, process, team->nranks, nprocesses, own, common, &team->far);
     kl_cuda_leave(c);
+    for (int i = 0; !rc && i < team->nworkers; i++) team->far->is_used |= !team->worker[i].submits;
     return rc;
 }
 
@@ -178,12 +179,21 @@ ncclResult_t kl_gpu_team_create(const struct kl_gpu_place *place, int nranks, in
     return rc;
 }
 
+/* A thread of the library has no context of its own. */
+static ncclResult_t synchronize(const struct kl_gpu_worker *w)
+{
+    KL_TRY(kl_cuda_enter(w->context));
+    const int rc = w->context->driver->cuStreamSynchronize(w->stream);
+    kl_cuda_leave(w->context);
+    if (!rc) return ncclSuccess;
+    return KL_FAIL(ncclUnhandledCudaError, "device %d: cuStreamSynchronize failed with %s (%d)", w->context->device,
+                   kl_cuda_error_name(w->context->driver, rc), rc);
+}
+
 ncclResult_t kl_gpu_team_synchronize(struct kl_gpu_team *team)
 {
     for (int i = 0; i < team->nworkers; i++)
-        if (team->worker[i].context)
-            KL_CUDA_TRY(team->worker[i].context->driver, cuStreamSynchronize(team->worker[i].stream), "device %d",
-                        team->worker[i].context->device);
+        if (team->worker[i].context) KL_TRY(synchronize(&team->worker[i]));
     return ncclSuccess;
 }
 
@@ -206,10 +216,13 @@ void kl_gpu_team_note_caller(struct kl_gpu_team *team, int rank, const void *thr
     pthread_mutex_unlock(&team->lock);
 }
 
-bool kl_gpu_team_leave(struct kl_gpu_team *team, ncclResult_t failed)
+bool kl_gpu_team_leave(struct kl_gpu_team *team, bool failed, const char *text)
 {
     pthread_mutex_lock(&team->lock);
-    if (failed && !team->failed) team->failed = failed;
+    if (failed && !team->failed) {
+        team->failed = ncclRemoteError;
+        snprintf(team->text, sizeof team->text, "%s", text);
+    }
     if (failed) kl_gpu_team_release(team);
     const bool last = !--team->refs;
     pthread_mutex_unlock(&team->lock);

@@ -16,7 +16,7 @@
 #define KL_COLL_GPU_TEAM_H
 
 #include "base/atomic.h"
-#include "coll/engine/task.h"
+#include "coll/gpu/buffers.h"
 #include "coll/gpu/job.h"
 #include "coll/gpu/kernels.h"
 #include "device/cuda/context.h"
@@ -40,12 +40,19 @@ struct kl_gpu_worker {
     uint64_t seen[KL_CUDA_DEVICES]; /* the last end of each other worker that this one's stream waits for */
 };
 
+/** Memory of a stage in place of a buffer (stage.h); bytes 0: there is none. */
+struct kl_gpu_staged {
+    uint64_t at;
+    size_t bytes;
+};
+
 /** An operation of a rank; until it is submitted it is linked into the team. */
 struct kl_gpu_op {
     const struct kl_task *task;
     kl_cu_stream stream;      /* the program's */
     struct kl_gpu_call *call; /* NULL: another process's */
     struct kl_gpu_op *next;
+    struct kl_gpu_staged stage[KL_GPU_BUFFERS];
     uint64_t posted; /* a message to another process: its number among the pair's messages, once posted */
     int word;        /* the same: its first word */
 };
@@ -111,8 +118,11 @@ void kl_gpu_team_hold(struct kl_gpu_team *team);
 /** A thread speaks for a rank, until another one calls for it. */
 void kl_gpu_team_note_caller(struct kl_gpu_team *team, int rank, const void *thread);
 
-/** Give it up; the last one waits for its GPUs, unless a rank had `failed`, and frees it: then true. */
-bool kl_gpu_team_leave(struct kl_gpu_team *team, ncclResult_t failed);
+/**
+ * Give it up; the last one waits for its GPUs, unless a rank had `failed`, and frees it: then true. Ranks that still call
+ * get the failure's `text`, which names its rank.
+ */
+bool kl_gpu_team_leave(struct kl_gpu_team *team, bool failed, const char *text);
 
 /** Wait for the rank's GPUs. */
 ncclResult_t kl_gpu_team_synchronize(struct kl_gpu_team *team);

@@ -41,10 +41,11 @@ static void put_time(struct kl_json *j, const char *key, const struct kl_ticks_s
 
 static void put_choice(struct kl_json *j, ncclComm_t comm, const struct kl_flight_op *op)
 {
-    if (!op->channels) return;
-    kl_json_text(j, "algorithm", kl_algo_name[kl_algorithms[op->algorithm]->algo]);
-    kl_json_text(j, "protocol", kl_proto_name[op->proto]);
-    kl_json_int(j, "channels", op->channels);
+    if (op->channels) {
+        kl_json_text(j, "algorithm", kl_algo_name[kl_algorithms[op->algorithm]->algo]);
+        kl_json_text(j, "protocol", kl_proto_name[op->proto]);
+        kl_json_int(j, "channels", op->channels);
+    }
     if (kl_select_way_text(op->way)) kl_json_text(j, "way", kl_select_way_text(op->way));
     if (op->way & KL_SELECT_BY_TUNER) kl_json_text(j, "tuner", comm->tuner_name);
 }

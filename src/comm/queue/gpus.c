@@ -4,7 +4,9 @@
 #include "base/clock.h"
 #include "channel/arena.h"
 #include "coll/gpu/far.h"
+#include "coll/gpu/stage.h"
 #include "coll/gpu/team.h"
+#include "coll/select/select.h"
 #include "comm/queue/record.h"
 #include "comm/together.h"
 #include "device/host/wait.h"
@@ -172,14 +174,14 @@ ncclResult_t kl_comm_join_gpus(ncclComm_t comm)
 void kl_comm_leave_gpus(ncclComm_t comm)
 {
     struct kl_comm_gpus *g = comm->gpus;
-    const ncclResult_t failed = (ncclResult_t)kl_load_acquire(&comm->failed);
+    const bool failed = kl_load_acquire(&comm->failed);
 
     if (!g) return;
     pthread_mutex_lock(&release_lock);
     comm->gpus = NULL;
     pthread_mutex_unlock(&release_lock);
     pthread_mutex_lock(&comm->shared->lock);
-    if (g->team && kl_gpu_team_leave(g->team, failed)) {
+    if (g->team && kl_gpu_team_leave(g->team, failed, kl_comm_failure_text(comm))) {
         comm->shared->team = NULL;
         drop_arena(comm->shared, failed);
     }
@@ -233,6 +235,12 @@ static ncclResult_t prepare(ncclComm_t comm)
     return kl_gpu_check(comm->gpus->team, call);
 }
 
+/* From buffer to buffer, or over stages that other processes can map. */
+static uint8_t way_of(const struct kl_gpu_op *op)
+{
+    return kl_select_way(kl_gpu_stage_exists(op) ? KL_COPY_STAGED : KL_COPY_DIRECT, false, false);
+}
+
 /* In the flight record, and as collectives with their numbers. */
 static void record(ncclComm_t comm)
 {
@@ -246,6 +254,7 @@ static void record(ncclComm_t comm)
         t->timeout_ns = comm->timeout_ns;
         if (!kl_func_is_message(t->func)) kl_comm_record_collective(comm, t);
         kl_flight_issue(comm->flight, number, t, call->op[i].stream, now);
+        kl_flight_way(comm->flight, number, way_of(&call->op[i]));
         kl_store_release(&comm->tasks_taken, number + 1); /* pairs with kl_desync_check_answer */
         call->op[i].task = t;
     }
@@ -285,11 +294,12 @@ static ncclResult_t wait_for_others(ncclComm_t comm)
     return fail(comm, kl_gpu_wait(comm->gpus->team, &comm->gpus->call, &comm->failed, &limits));
 }
 
+/* Also after a failure: operations that are on the GPUs already use the program's memory until they end. */
 static ncclResult_t end(ncclComm_t comm)
 {
-    ncclResult_t rc = kl_load_acquire(&comm->failed) ? kl_comm_failure(comm)
-                                                     : fail(comm, kl_gpu_end(comm->gpus->team, &comm->gpus->call));
+    ncclResult_t rc = kl_gpu_end(comm->gpus->team, &comm->gpus->call);
 
+    rc = kl_load_acquire(&comm->failed) ? kl_comm_failure(comm) : fail(comm, rc);
     finish(comm);
     return rc;
 }
