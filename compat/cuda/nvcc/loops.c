@@ -302,18 +302,31 @@ static void put_counter(struct loops *w, size_t number, struct text *out)
     free(need);
 }
 
+/* Atomics on shared memory, which become ordinary statements. */
+static const char in_block[] = " atomicAdd atomicSub atomicMin atomicMax atomicAnd atomicOr atomicXor atomicExch ";
+
+static bool has_atomics(const struct tokens *k, struct piece p)
+{
+    for (uint32_t i = p.from; i < p.to; i++)
+        if (token_among(k, i, in_block)) return true;
+    return false;
+}
+
+/* Threads are independent, but for their atomics: several at once would lose some that hit the same place. */
 static void put_head(struct loops *w, const struct region *r, bool narrowed, struct text *out)
 {
-    char *marker = source_marker(w->s, tokens_of_region(w->b, r).from);
+    const struct piece all = tokens_of_region(w->b, r);
+    char *marker = source_marker(w->s, all.from);
 
     text_print(out,
                " for (unsigned __kolo_z = 0; __kolo_z < blockDim.z; ++__kolo_z) for (unsigned __kolo_y = 0; __kolo_y < "
                "blockDim.y; ++__kolo_y) {"
-               " const long __kolo_row = (__kolo_z * blockDim.y + __kolo_y) * blockDim.x;\n#pragma omp simd\n%s\n"
+               " const long __kolo_row = (__kolo_z * blockDim.y + __kolo_y) * blockDim.x;\n%s%s\n"
                "for (int __kolo_x = (int)%s; __kolo_x < (int)%s; ++__kolo_x) {"
                " __attribute__((unused)) const ::uint3 threadIdx = {(unsigned)__kolo_x, __kolo_y, __kolo_z};"
                " __attribute__((unused)) const long __kolo_thread = __kolo_row + __kolo_x;",
-               marker, narrowed ? "__kolo_range.first" : "0", narrowed ? "__kolo_range.end" : "blockDim.x");
+               has_atomics(w->b->k, all) ? "" : "#pragma omp simd\n", marker, narrowed ? "__kolo_range.first" : "0",
+               narrowed ? "__kolo_range.end" : "blockDim.x");
     free(marker);
     if (w->gone) text_put(out, " if (__kolo_gone.at[__kolo_thread]) continue;");
 }
@@ -432,7 +445,6 @@ static struct around make_region(struct loops *w, size_t number)
 /* Shared memory belongs to the threads of a block, which one core runs one after the other. */
 static void translate_atomics(struct loops *w)
 {
-    static const char words[] = " atomicAdd atomicSub atomicMin atomicMax atomicAnd atomicOr atomicXor atomicExch ";
     const struct body *b = w->b;
     const struct tokens *k = b->k;
 
@@ -440,7 +452,7 @@ static void translate_atomics(struct loops *w)
         uint32_t name = i + 3, close;
         char *word;
 
-        if (!token_among(k, i, words) || !token_is(k, i + 1, "(") || !token_is(k, i + 2, "&") || !b->shared ||
+        if (!token_among(k, i, in_block) || !token_is(k, i + 1, "(") || !token_is(k, i + 2, "&") || !b->shared ||
             !token_among(k, name, b->shared))
             continue;
         close = k->at[i + 1].partner;

@@ -30,4 +30,20 @@ for level in -O0 -O2 -O3; do
     diff "$scratch/fibres.results" "$scratch/loops$level.results" || { echo "$level: loops give other results than fibres"; exit 1; }
 done
 ! grep 'kernel' "$scratch/fibres.report" || exit 1
+
+# Where threads may add to the same place of shared memory, the compiler must not take several at once; elsewhere it may.
+cat >"$scratch/count.cu" <<'EOF'
+__global__ void count(int *out, const int *in)
+{
+    __shared__ int bins[64];
+
+    bins[threadIdx.x] = 0;
+    __syncthreads();
+    atomicAdd(&bins[in[threadIdx.x]], 1);
+    __syncthreads();
+    out[threadIdx.x] = bins[threadIdx.x];
+}
+EOF
+several=$("$KOLO_BUILD/kolo-nvcc" --translate "$scratch/count.cu" | grep -c '#pragma omp simd')
+[ "$several" -eq 2 ] || { echo "$several of 3 regions take several threads at once, not 2"; exit 1; }
 echo "$(grep -c loops "$scratch/wanted") kernels as loops, $(wc -l <"$scratch/fibres.results") results"
