@@ -109,16 +109,10 @@ void body_drop(struct body *b);
 /** The variable that the token names, NO_LOCAL: none. */
 size_t body_local(const struct body *b, uint32_t token);
 
-/** The region of a token, NO_LOCAL: the frame. */
-size_t body_region(const struct body *b, uint32_t token);
-
 /** Keep the reason why not; returns false. */
 bool body_refuse(struct body *b, uint32_t token, const char *why);
 
 /** Is the expression the same for all threads? With `assigns` it may change variables of the frame. */
 bool body_uniform(const struct body *b, uint32_t from, uint32_t to, bool assigns);
-
-/** Does the expression only compute, from numbers, the thread's index, and variables that can be computed? */
-bool body_computable(const struct body *b, uint32_t from, uint32_t to);
 
 #endif

@@ -29,7 +29,8 @@ static size_t leaf_of(const struct body *b, uint32_t i)
     return low < b->leaf_count && b->leaves[low].from <= i ? low : NO_LOCAL;
 }
 
-size_t body_region(const struct body *b, uint32_t token)
+/* The region of a token, NO_LOCAL: the frame. */
+static size_t region_of(const struct body *b, uint32_t token)
 {
     size_t leaf = leaf_of(b, token);
 
@@ -121,7 +122,8 @@ static bool reads_memory(const struct body *b, uint32_t i)
     return k->at[i - 1].kind == TOKEN_SIGN ? !token_is(k, i - 1, "]") : token_is(k, i - 1, "return");
 }
 
-bool body_computable(const struct body *b, uint32_t from, uint32_t to)
+/* Does the expression only compute, from numbers, the thread's index, and variables that can be computed? */
+static bool is_computable(const struct body *b, uint32_t from, uint32_t to)
 {
     const struct tokens *k = b->k;
 
@@ -355,7 +357,7 @@ static void find_computable(struct body *b)
 
         v->computable = v->place != PLACE_FRAME && v->place != PLACE_STRIDE && !v->changed && !v->escapes &&
                         !v->reference && !v->dimensions && v->initial.from < v->initial.to &&
-                        token_is(b->k, v->initial.from - 1, "=") && body_computable(b, v->initial.from, v->initial.to);
+                        token_is(b->k, v->initial.from - 1, "=") && is_computable(b, v->initial.from, v->initial.to);
     }
 }
 
@@ -363,10 +365,10 @@ static void find_computable(struct body *b)
 static bool crosses(const struct body *b, size_t l)
 {
     const struct local *v = &b->locals[l];
-    size_t home = body_region(b, v->name);
+    size_t home = region_of(b, v->name);
 
     for (uint32_t i = v->name + 1; i < v->scope_end; i++)
-        if (body_local(b, i) == l && body_region(b, i) != home) return true;
+        if (body_local(b, i) == l && region_of(b, i) != home) return true;
     return false;
 }
 
@@ -442,7 +444,7 @@ static bool check_strides(struct body *b)
         for (uint32_t i = v->initial.from; i < v->step.to; i++)
             if (token_among(b->k, i, " [ -> { ") || (token_is(b->k, i, "*") && b->k->at[i - 1].kind == TOKEN_SIGN))
                 return body_refuse(b, i, "a stride over memory that depends on memory");
-        if (!body_computable(b, v->initial.from, v->initial.to))
+        if (!is_computable(b, v->initial.from, v->initial.to))
             return body_refuse(b, v->initial.from, "a stride that begins somewhere else");
     }
     return true;
