@@ -14,14 +14,16 @@
 #include <time.h>
 
 enum { LOOK_AT_ERRORS = 64 }; /* rounds of progress from one look to the next */
+enum { PATIENCE_MS = 5000 };  /* until a call that must not block is given up */
 
 struct kl_net_rma {
     const struct kl_rma_library *library;
     int rank, device;
     void *context, *listener, *comm, *place; /* of init, listen, connect, createContext */
-    _Atomic bool busy;                       /* a thread is in a call of the plugin */
+    _Atomic bool busy;                       /* a thread is in a put, a test or the like */
+    _Atomic bool calling;                    /* a thread of this file is in a call that may block */
+    _Atomic bool stuck;                      /* a call has not returned: nothing can be freed */
     bool cancelled;                          /* under `busy` */
-    bool stuck;                              /* a call has not returned: nothing can be freed */
     unsigned rounds;
 };
 
@@ -90,13 +92,14 @@ static ncclResult_t await(struct call *c, struct kl_net_rma_patience patience)
 
     while (!kl_load_acquire(&c->done)) {
         if (kl_deadline_passed(patience.deadline) || (patience.stop && patience.stop(patience.ctx))) {
-            c->end->stuck = true;
+            kl_store_release(&c->end->stuck, true); /* pairs with kl_net_rma_close */
             return KL_FAIL(ncclRemoteError,
                            "RMA/%s: %s has not returned in time at rank %d: not all ranks have called it",
                            c->end->library->name, c->name, c->end->rank);
         }
         nanosleep(&pause, NULL);
     }
+    kl_store_release(&c->end->calling, false);
     return c->rc ? fail(c->end, c->name, c->rc, -1) : ncclSuccess;
 }
 
@@ -105,8 +108,10 @@ static ncclResult_t make_call(struct call *c, struct kl_net_rma_patience patienc
     pthread_t thread;
 
     kl_store_relaxed(&c->users, 2);
+    kl_store_release(&c->end->calling, true); /* pairs with give_up */
     if (pthread_create(&thread, NULL, run_call, c)) {
         kl_store_relaxed(&c->users, 1);
+        kl_store_release(&c->end->calling, false);
         return KL_FAIL(ncclSystemError, "RMA/%s: no thread for %s", c->end->library->name, c->name);
     }
     pthread_detach(thread);
@@ -188,7 +193,7 @@ ncclResult_t kl_net_rma_connect(struct kl_net_rma *e, const struct kl_net_rma_of
     }
     rc = c->handle && c->handles ? make_call(c, patience) : KL_NOMEM("one-sided operations");
     call_drop(c);
-    if (e->stuck) return rc;
+    if (kl_load_relaxed(&e->stuck)) return rc; /* stored by this thread */
     kl_rma_library_close_listen(e->library, e->listener);
     e->listener = NULL;
     return rc;
@@ -216,13 +221,6 @@ ncclResult_t kl_net_rma_enroll(struct kl_net_rma *e, void *data, size_t bytes, b
     if (!rc) *mr = c->mr;
     call_drop(c);
     return rc;
-}
-
-void kl_net_rma_withdraw(struct kl_net_rma *e, void *mr)
-{
-    const ncclResult_t rc = e->comm ? kl_rma_library_dereg_mr(e->library, e->comm, mr) : ncclSuccess;
-
-    if (rc) KL_INFO(KL_NET, "RMA/%s: deregMrSym returned %d", e->library->name, (int)rc);
 }
 
 /* ---- puts ---- */
@@ -290,23 +288,53 @@ ncclResult_t kl_net_rma_progress(struct kl_net_rma *e)
 
 /* ---- the end ---- */
 
-void kl_net_rma_cancel(struct kl_net_rma *e)
+/* False: a call of the plugin does not return. */
+static bool enter_soon(struct kl_net_rma *e)
 {
     const struct timespec pause = {.tv_nsec = 50000};
+    const uint64_t deadline = kl_deadline_in_ms(PATIENCE_MS);
 
-    if (e->stuck) return;
-    while (!enter(e)) nanosleep(&pause, NULL);
-    if (!e->cancelled && e->place) kl_rma_library_destroy_context(e->library, e->place);
-    if (!e->cancelled && e->comm) kl_rma_library_close(e->library, e->comm);
+    while (!enter(e)) {
+        if (kl_deadline_passed(deadline)) {
+            KL_WARN("RMA/%s: a call has not returned for %d ms at rank %d", e->library->name, PATIENCE_MS, e->rank);
+            kl_store_release(&e->stuck, true);
+            return false;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+void kl_net_rma_withdraw(struct kl_net_rma *e, void *mr)
+{
+    if (kl_load_acquire(&e->stuck) || !enter_soon(e)) return;
+    const ncclResult_t rc = e->comm ? kl_rma_library_dereg_mr(e->library, e->comm, mr) : ncclSuccess;
+    leave(e);
+    if (rc) KL_INFO(KL_NET, "RMA/%s: deregMrSym returned %d", e->library->name, (int)rc);
+}
+
+/* While a call that may block is under way, its communicator stays; but there are no more puts. */
+static void give_up(struct kl_net_rma *e)
+{
     e->cancelled = true;
+    if (kl_load_acquire(&e->calling)) return;
+    if (e->place) kl_rma_library_destroy_context(e->library, e->place);
+    if (e->comm) kl_rma_library_close(e->library, e->comm);
     e->place = e->comm = NULL;
+}
+
+void kl_net_rma_cancel(struct kl_net_rma *e)
+{
+    if (kl_load_acquire(&e->stuck) || !enter_soon(e)) return;
+    give_up(e);
     leave(e);
 }
 
 void kl_net_rma_close(struct kl_net_rma *e)
 {
-    if (!e || e->stuck) return; /* a call of the plugin may still use it */
+    if (!e) return;
     kl_net_rma_cancel(e);
+    if (kl_load_acquire(&e->stuck)) return; /* a call of the plugin may still use it */
     if (e->listener) kl_rma_library_close_listen(e->library, e->listener);
     kl_rma_library_finalize(e->library, e->context);
     free(e);
