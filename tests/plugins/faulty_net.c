@@ -95,7 +95,7 @@ static int faulty_connect(void *context, int device, void *handle, void **comm, 
     if (has("half_open")) {
         const int rc = connect_to(context, device, handle, comm, offload);
         struct pollfd refused = {.fd = rc ? -1 : ((struct comm *)*comm)->fd};
-        if (!rc && poll(&refused, 1, 1) && refused.revents & POLLERR) {
+        if (!rc && poll(&refused, 1, 0) && refused.revents & POLLERR) {
             (void)close_comm(*comm);
             *comm = NULL;
         }
@@ -122,7 +122,7 @@ static int registering;
 static int faulty_reg_mr(void *comm, void *data, size_t bytes, int memory, void **mr)
 {
     if (has("registration") && bytes == ODD_BYTES && (uintptr_t)data % 2) return NET_INTERNAL;
-    if (has("registering")) {
+    if (has("registering") && bytes == 1 << 16) {
         __atomic_store_n(&registering, 1, __ATOMIC_SEQ_CST);
         usleep(200);
         __atomic_store_n(&registering, 0, __ATOMIC_SEQ_CST);
