@@ -2,7 +2,7 @@
 /* A conversion from a real number to an integer saturates on devices; on CPUs it depends on the processor. In device code
  * `(int)x`, `int(x)` and `int i = x` become __kolo::cast<int>(x); so do casts to a template's parameter,
  * which may be an integer. If the end of the operand is not plain the cast stays. */
-#include "compat/cuda/nvcc/translate.h"
+#include "compat/cuda/nvcc/translation.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A kernel stays a function of its name and type. Called between `<<<...>>>` and its arguments it hands their addresses to the launcher;
  * called by the engine it runs. The template argument that names the function registers it wherever its address is taken. */
-#include "compat/cuda/nvcc/translate.h"
+#include "compat/cuda/nvcc/translation.h"
 
 #include <stdlib.h>
 

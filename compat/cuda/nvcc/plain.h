@@ -8,7 +8,7 @@
 #ifndef KL_NVCC_PLAIN_H
 #define KL_NVCC_PLAIN_H
 
-#include "compat/cuda/nvcc/translate.h"
+#include "compat/cuda/nvcc/translation.h"
 
 /** A function with a body, for devices. */
 struct function {

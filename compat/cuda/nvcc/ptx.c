@@ -2,7 +2,7 @@
 /* An asm statement of device code: its operands become variables, its text C++ that uses them. */
 #include "compat/cuda/nvcc/ptx.h"
 
-#include "compat/cuda/nvcc/translate.h"
+#include "compat/cuda/nvcc/translation.h"
 
 #include <stdlib.h>
 #include <string.h>

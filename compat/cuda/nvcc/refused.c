@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Features of GPUs only are refused at their place in the source, with the remedy, instead of by errors of the compiler. */
-#include "compat/cuda/nvcc/translate.h"
+#include "compat/cuda/nvcc/translation.h"
 
 static const char texture_functions[] = " texCubemap texCubemapLayered tex1DGrad tex2DGrad tex3DGrad tex2Dgather ";
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared memory with a size is a variable of the OS thread, which runs one block at a time. Without a size it is the worker's,
  * with one address for all its blocks: a pointer, since several types may be declared for one name. */
-#include "compat/cuda/nvcc/translate.h"
+#include "compat/cuda/nvcc/translation.h"
 
 #include <stdlib.h>
 

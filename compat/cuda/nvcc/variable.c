@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each device has its own copy of a variable. The variable itself stays, for host code and as the initial value; device
  * code calls name__kolo(), which returns the copy of the device that it runs on. */
-#include "compat/cuda/nvcc/translate.h"
+#include "compat/cuda/nvcc/translation.h"
 
 #include <stdlib.h>
 #include <string.h>

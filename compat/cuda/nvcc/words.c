@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "compat/cuda/nvcc/translate.h"
+#include "compat/cuda/nvcc/translation.h"
 
 static const char specifiers[] =
     " __device__ __host__ __global__ __constant__ __managed__ __grid_constant__ __nv_pure__ __tile_global__ ";

@@ -95,7 +95,6 @@ void kl_net_link_cancel(struct kl_net_link *l)
 void kl_net_link_free(struct kl_net_link *l, bool sends)
 {
     if (!l) return;
-    if (sends) kl_net_outgoing_leave(l);
     if (l->mr) (void)l->net->dereg_mr(l->connection, l->mr);
     if (l->connection) (sends ? l->net->close_send : l->net->close_recv)(l->connection);
     kl_net_profile_free(l->profile);

@@ -576,6 +576,7 @@ static void a_sender_leaves(void **state)
         uint64_t sent = net.sent;
         if (way == 1) kl_fifo_publish(&p.tx, 0, false);
         net.left = way == 2;
+        kl_net_outgoing_leave(p.link[1]);
         kl_net_link_free(p.link[1], true);
         p.link[1] = NULL;
         rc[1] = ncclRemoteError; /* it does nothing any more */

@@ -143,6 +143,7 @@ static const char *net_loss(const struct kl_connector *c)
 
 static void net_free(struct kl_connector *c)
 {
+    if (c->sends) kl_net_outgoing_leave(c->net.link);
     kl_net_link_free(c->net.link, c->sends);
     if (c->net.handover) kl_relay_sender_free(c);
 }

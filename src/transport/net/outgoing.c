@@ -147,7 +147,7 @@ void kl_net_outgoing_leave(struct kl_net_link *l)
     const uint64_t deadline = kl_now_ns() + GOODBYE_NS;
     void *request = NULL;
 
-    if (!is_over(l) || !l->net->wants_goodbye || !l->net->wants_goodbye(l->connection)) return;
+    if (!l || !is_over(l) || !l->net->wants_goodbye || !l->net->wants_goodbye(l->connection)) return;
     l->goodbye = (struct kl_wire){.kind = KL_WIRE_GOODBYE};
     int quiet = kl_error_quiet(1); /* the receiver may have left first */
     ncclResult_t rc = l->net->isend(l->connection, &l->goodbye, sizeof l->goodbye, 0, NULL, &request);

@@ -151,6 +151,7 @@ static enum kl_progress progress_relay(struct relay *r)
 
 static void free_relay(struct relay *r)
 {
+    kl_net_outgoing_leave(r->link);
     kl_net_link_free(r->link, true);
     kl_connector_free(&r->in);
     kl_fetch_sub_acq_rel(&r->relays->n, 1);
