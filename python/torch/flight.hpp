@@ -33,7 +33,7 @@ struct RecordedGroup {
 
 /** An operation, as it is called. */
 struct Recorded {
-    std::string name; // as PyTorch's analyser knows it: "all_reduce", "send 0->1"
+    std::string name;                     // as PyTorch's analyser knows it: "all_reduce", "send 0->1"
     uint64_t collective = 0, message = 0; // numbers in the group; 0 before the first
     bool is_message = false;
     std::chrono::milliseconds timeout{0};
@@ -153,8 +153,7 @@ class FlightRecorder
     };
 
     FlightRecorder()
-        : capacity_((size_t)std::max(
-              0, c10d::getCvarInt({"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"}, 0))),
+        : capacity_((size_t)std::max(0, c10d::getCvarInt({"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"}, 0))),
           cpp_stack_(c10d::getCvarBool({"TORCH_FR_CPP_STACK", "TORCH_NCCL_TRACE_CPP_STACK"}, false))
     {
     }
@@ -286,7 +285,8 @@ class FlightRecorder
         d.insert(c10d::collective_seq_id_key, (int64_t)e.operation.collective);
         d.insert(c10d::p2p_seq_id_key, (int64_t)e.operation.message);
         d.insert(c10d::op_id_key, (int64_t)(e.operation.collective + e.operation.message));
-        d.insert(c10d::profiling_name_key, "nccl:" + e.operation.name); // the analyser knows the names of some libraries only
+        d.insert(c10d::profiling_name_key,
+                 "nccl:" + e.operation.name); // the analyser knows the names of some libraries only
         d.insert(c10d::time_created_key, (int64_t)e.created);
         if (e.completed && e.started)
             d.insert(c10d::duration_key, (double)(*e.completed - *e.started) / 1e6); // until it was noticed
@@ -294,8 +294,9 @@ class FlightRecorder
         d.insert(c10d::input_dtypes_key, e.inputs.types);
         d.insert(c10d::output_sizes_key, sizes_of(e.outputs));
         d.insert(c10d::output_dtypes_key, e.outputs.types);
-        d.insert(c10d::state_key,
-                 e.completed ? c10d::completed_state : e.started ? c10d::started_state : c10d::scheduled_state);
+        d.insert(c10d::state_key, e.completed ? c10d::completed_state
+                                  : e.started ? c10d::started_state
+                                              : c10d::scheduled_state);
         d.insert(c10d::time_discovered_started_key, moment(e.started));
         d.insert(c10d::time_discovered_completed_key, moment(e.completed));
         d.insert(c10d::retired_key, e.retired);

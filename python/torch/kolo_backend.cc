@@ -392,8 +392,7 @@ class KoloBackend final : public Backend
     // Of one call; all that it needs beyond its return is taken out of these.
     template <class F>
     WorkPtr submit(const Call &call, const Tensors &inputs, const Tensors &outputs, Staging &staging, F issue);
-    template <class F>
-    bool run_now(const Call &call, uint64_t seq, Staging &staging, F &issue, const Records &records);
+    template <class F> bool run_now(const Call &call, uint64_t seq, Staging &staging, F &issue, const Records &records);
     template <class F>
     intrusive_ptr<KoloWork> enqueue(const Call &call, uint64_t seq, const Tensors &inputs, const Tensors &outputs,
                                     Staging &staging, F &issue);
@@ -426,7 +425,7 @@ class KoloBackend final : public Backend
     const Manner manner_;
     std::atomic<uint64_t> seq_{0};
     std::atomic<uint64_t> message_seq_{0}; // of the flight record
-    const size_t number_ = counted_++;      // among the groups of this process
+    const size_t number_ = counted_++;     // among the groups of this process
     inline static std::atomic<size_t> counted_{0};
     std::atomic<bool> left_{false};
     int shrunk_ = 0;
@@ -526,7 +525,8 @@ static std::string recorded_name(const Call &call, const Tensors &parts, int ran
     const std::string me = std::to_string(rank), peer = std::to_string(call.peer);
 
     if (call.message) return call.type == OpType::SEND ? "send " + me + "->" + peer : "recv " + me + "<-" + peer;
-    const bool unequal = std::any_of(parts.begin(), parts.end(), [&](auto &t) { return t.sizes() != parts[0].sizes(); });
+    const bool unequal =
+        std::any_of(parts.begin(), parts.end(), [&](auto &t) { return t.sizes() != parts[0].sizes(); });
     if (unequal && (call.type == OpType::ALLGATHER || call.type == OpType::REDUCE_SCATTER)) return name + "_v";
     const auto found = others.find(name);
     return found == others.end() ? name : found->second;
@@ -1200,7 +1200,8 @@ WorkPtr KoloBackend::message(const Call &call, const Tensors &tensors, Staging &
                                    call.type == OpType::SEND ? Tensors() : tensors);
     auto started = start(messages());
     if (auto *batch = own_batch()) {
-        put_into_batch(*batch, call, tensors, tensors, staging, [](Scope &) { return ncclSuccess; }, records);
+        put_into_batch(
+            *batch, call, tensors, tensors, staging, [](Scope &) { return ncclSuccess; }, records);
         batch->issues.pop_back();
         batch->parts.push_back(started);
         return started;

@@ -395,14 +395,14 @@ def a_rank_goes_its_own_way(rank, size, folder):
 
 
 def analyse(folder):
-    """As `torchfrtrace FOLDER`: the collectives that match, and the names of those that do not."""
+    """As `torchfrtrace FOLDER`: the collectives that match, and names and missing ranks of those that do not."""
     from torch.distributed.flight_recorder.components import builder, config_manager, loader
 
     args = config_manager.JobConfig().parse_args([folder, "--prefix", "trace_"])
     details, version = loader.read_dir(args)
     database = builder.build_db(details, args, version)
-    good = [c for c in database.collectives if c.pass_check]
-    return good, [c.collective_name for c in database.collectives if not c.pass_check]
+    good = [c for c in database.collectives if c.pass_check and not c.missing_ranks]
+    return good, [(c.collective_name, c.missing_ranks) for c in database.collectives if c not in good]
 
 
 def test_records_of_each_kind():
@@ -422,7 +422,7 @@ def test_a_failure_writes_the_record():
         world.run(a_rank_goes_its_own_way, 2, folder, timeout_s=2,
                   env={"TORCH_FR_BUFFER_SIZE": "100", "TORCH_FR_DUMP_TEMP_FILE": f"{folder}/trace_"})
         good, bad = analyse(folder)
-        assert len(good) == 1 and bad == ["nccl:all_reduce"], (good, bad)
+        assert len(good) == 1 and bad == [("nccl:all_reduce", {1})], (good, bad)
 
 
 def several(rank, size, names, *args):
