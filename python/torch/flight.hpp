@@ -92,12 +92,12 @@ class FlightRecorder
         with(id, [](Entry &e) { e.started = c10::getTime(); });
     }
 
-    /** The operation was given up, or, with `completed`, is done. */
+    /** The operation was given up, or, with `completed`, is done. Readers take a retired one for done, so the others are not retired. */
     void finish(Id id, bool completed)
     {
         std::function<bool()> gone; // destroyed without the lock
         with(id, [&](Entry &e) {
-            e.retired = true;
+            e.retired = completed;
             std::swap(gone, e.is_over);
             if (completed) complete(e);
         });
