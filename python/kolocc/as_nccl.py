@@ -63,6 +63,19 @@ def _version() -> tuple[int, int, int]:
     return code // 10000, code // 100 % 100, code % 100
 
 
+def _dump_trace(includeCollectives: bool | None = None, includeStackTraces: bool | None = None, onlyActive: bool | None = None) -> bytes:
+    """As torch._C._distributed_c10d._dump_nccl_trace, with its names of arguments."""
+    from .torch import dump_fr_trace
+
+    return dump_fr_trace(includeCollectives is not False, includeStackTraces is not False, bool(onlyActive))
+
+
+def _reset_trace() -> None:
+    from .torch import _load
+
+    _load().reset_fr_trace()
+
+
 def _warn_at_exit() -> None:
     if dist.is_initialized() and dist.get_backend() == dist.Backend.NCCL:
         print(f"[rank{dist.get_rank()}]: {_NOT_DESTROYED}", file=sys.stderr)
@@ -80,6 +93,8 @@ def install(make: Callable[..., Backend]) -> None:
     dist.ProcessGroupNCCL = ProcessGroupNCCL  # type: ignore[misc, assignment, attr-defined]
     _c10d._NCCL_AVAILABLE = True
     torch.cuda.nccl.version = _version
+    native: Any = torch._C._distributed_c10d
+    native._dump_nccl_trace, native._reset_fr_recording_nccl = _dump_trace, _reset_trace
     _c10d.default_pg_nccl_timeout = _c10d.default_pg_nccl_timeout or datetime.timedelta(minutes=10)
     dist.Backend.backend_capability[dist.Backend.NCCL] = ["cpu", "cuda"]
     atexit.register(_warn_at_exit)

@@ -39,7 +39,7 @@ from torch._C._distributed_c10d import Backend
 
 from ._paths import get_include, get_library
 
-__all__ = ["compile_extension", "empty", "flight_record", "make_default", "monitored_barrier", "register"]
+__all__ = ["compile_extension", "dump_fr_trace", "empty", "flight_record", "make_default", "monitored_barrier", "register"]
 
 _SOURCE = pathlib.Path(__file__).resolve().parent / "_torch_source"
 _extension: ModuleType | None = None
@@ -190,6 +190,17 @@ def flight_record(file: str, group: dist.ProcessGroup | None = None) -> None:
     KOLO_FLIGHT_RECORDER. Raises DistBackendError if the file cannot be written. Works also for a group that has failed.
     """
     _backend(group).flight_record(file)
+
+
+def dump_fr_trace(collectives: bool = True, stack_traces: bool = True, only_active: bool = False) -> bytes:
+    """The last operations of all groups of this process, in the format of PyTorch's flight recorder: a pickled dictionary.
+
+    TORCH_FR_BUFFER_SIZE (or TORCH_NCCL_TRACE_BUFFER_SIZE) says how many are kept; unset: none. `python -m torch.distributed.flight_recorder.fr_trace`
+    compares the dumps of all ranks. `collectives`: with the operations; `stack_traces`: with the lines that called them; `only_active`: without those
+    that are over. The first failure of a group writes the same to a file of PyTorch's DebugInfoWriter.
+    """
+    dump: bytes = _load().dump_fr_trace(collectives, stack_traces, only_active)
+    return dump
 
 
 def monitored_barrier(

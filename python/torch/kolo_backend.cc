@@ -16,7 +16,11 @@
 #include <torch/csrc/utils/pybind.h>
 #include <pybind11/chrono.h>
 
+#include <algorithm>
+#include <cstring>
 #include <functional>
+#include <map>
+#include <numeric>
 #include <set>
 
 namespace kolo
@@ -107,6 +111,8 @@ struct Operator {
     }
 };
 
+using Records = std::vector<FlightRecorder::Id>; // of an operation; empty where none are kept
+
 /** Calls between startCoalescing and endCoalescing, of the thread that began it. */
 struct Batch {
     std::thread::id owner;
@@ -114,6 +120,7 @@ struct Batch {
     Tensors inputs, outputs;
     Staging staging;
     std::vector<WorkPtr> parts;
+    Records records;
     milliseconds timeout{0};
 };
 
@@ -248,6 +255,7 @@ class KoloBackend final : public Backend
           manner_(std::move(manner))
     {
         init();
+        link_->global_rank = (int)recorded_group().ranks[(size_t)rank];
         if (manner_.make_messages && !manner_.ordered_messages && size > 1)
             messages_ = manner_.make_messages(c10::make_intrusive<c10d::PrefixStore>("messages/", store_), rank, size,
                                               options_->timeout);
@@ -384,12 +392,17 @@ class KoloBackend final : public Backend
     // Of one call; all that it needs beyond its return is taken out of these.
     template <class F>
     WorkPtr submit(const Call &call, const Tensors &inputs, const Tensors &outputs, Staging &staging, F issue);
-    template <class F> bool run_now(const Call &call, uint64_t seq, Staging &staging, F &issue);
+    template <class F> bool run_now(const Call &call, uint64_t seq, Staging &staging, F &issue, const Records &records);
     template <class F>
     intrusive_ptr<KoloWork> enqueue(const Call &call, uint64_t seq, const Tensors &inputs, const Tensors &outputs,
                                     Staging &staging, F &issue);
+    template <class F>
+    WorkPtr run_or_enqueue(const Call &call, uint64_t seq, const Tensors &inputs, const Tensors &outputs,
+                           Staging &staging, F &issue, const Records &records);
     void put_into_batch(Batch &batch, const Call &call, const Tensors &inputs, const Tensors &outputs, Staging &staging,
-                        Issue issue);
+                        Issue issue, const Records &records);
+    Records record(const Call &call, uint64_t seq, const Tensors &inputs, const Tensors &outputs);
+    RecordedGroup recorded_group() const;
     WorkPtr finished(const Call &call, uint64_t seq, const Tensors &outputs);
     void be_patient(milliseconds timeout);
     void check_alive(const Call &call) const;
@@ -411,6 +424,9 @@ class KoloBackend final : public Backend
     intrusive_ptr<Options> options_;
     const Manner manner_;
     std::atomic<uint64_t> seq_{0};
+    std::atomic<uint64_t> message_seq_{0}; // of the flight record
+    const size_t number_ = counted_++;     // among the groups of this process
+    inline static std::atomic<size_t> counted_{0};
     std::atomic<bool> left_{false};
     int shrunk_ = 0;
 
@@ -455,25 +471,93 @@ WorkPtr KoloBackend::submit(const Call &call, const Tensors &inputs, const Tenso
         check_tensors_of_nccl(call.name, outputs, !call.message);
     }
     const uint64_t seq = call.message ? 0 : ++seq_;
+    const Records records = record(call, seq, inputs, outputs);
     if (auto *batch = own_batch()) {
-        put_into_batch(*batch, call, inputs, outputs, staging, std::move(issue));
+        put_into_batch(*batch, call, inputs, outputs, staging, std::move(issue), records);
         return finished(call, seq, outputs);
     }
+    try {
+        return run_or_enqueue(call, seq, inputs, outputs, staging, issue, records);
+    } catch (...) {
+        for (auto id : records) FlightRecorder::get().finish(id, false);
+        link_->dump_flight_record();
+        throw;
+    }
+}
+
+template <class F>
+WorkPtr KoloBackend::run_or_enqueue(const Call &call, uint64_t seq, const Tensors &inputs, const Tensors &outputs,
+                                    Staging &staging, F &issue, const Records &records)
+{
     const bool profiled = at::getStepCallbacksUnlessEmpty(at::RecordScope::USER_SCOPE).has_value();
     if (manner_.run_inline || (!call.async && !profiled)) {
-        if (run_now(call, seq, staging, issue)) return call.async ? finished(call, seq, outputs) : nullptr;
+        if (run_now(call, seq, staging, issue, records)) {
+            for (auto id : records) FlightRecorder::get().finish(id, true);
+            return call.async ? finished(call, seq, outputs) : nullptr;
+        }
     }
     auto work = enqueue(call, seq, inputs, outputs, staging, issue);
+    work->follow(records);
     if (!call.async) work->wait();
     return work;
 }
 
+// ---- the flight record ----
+
+RecordedGroup KoloBackend::recorded_group() const
+{
+    auto ranks = options_->global_ranks_in_group;
+    if (ranks.size() != (size_t)size_) {
+        ranks.resize((size_t)size_);
+        std::iota(ranks.begin(), ranks.end(), 0);
+    }
+    return {number_, getGroupUid().empty() ? link_->group : getGroupUid(), getGroupDesc(), std::move(ranks)};
+}
+
+/** The name by which PyTorch's analyser of flight records knows an operation. */
+static std::string recorded_name(const Call &call, const Tensors &parts, int rank)
+{
+    static const std::map<std::string, std::string> others = {
+        {"all_reduce_coalesced", "allreduce_coalesced"},
+        {"all_gather_coalesced", "ALLGATHER_coalesced"},
+    };
+    const std::string name = std::string(call.title).substr(std::strlen("kolo:"));
+    const std::string me = std::to_string(rank), peer = std::to_string(call.peer);
+
+    if (call.message) return call.type == OpType::SEND ? "send " + me + "->" + peer : "recv " + me + "<-" + peer;
+    const bool unequal =
+        std::any_of(parts.begin(), parts.end(), [&](auto &t) { return t.sizes() != parts[0].sizes(); });
+    if (unequal && (call.type == OpType::ALLGATHER || call.type == OpType::REDUCE_SCATTER)) return name + "_v";
+    const auto found = others.find(name);
+    return found == others.end() ? name : found->second;
+}
+
+/** Takes the interpreter's lock for the stack trace: call it without others. */
+Records KoloBackend::record(const Call &call, uint64_t seq, const Tensors &inputs, const Tensors &outputs)
+{
+    auto &recorder = FlightRecorder::get();
+    if (!recorder.enabled()) return {};
+    Recorded r;
+    r.is_message = call.message;
+    r.message = call.message ? ++message_seq_ : message_seq_.load();
+    r.collective = call.message ? seq_.load() : seq;
+    r.timeout = call.timeout;
+    r.flat_inputs = call.type == OpType::REDUCE_SCATTER || call.type == OpType::ALLTOALL;
+    r.flat_outputs = call.type == OpType::ALLGATHER || call.type == OpType::ALLTOALL;
+    r.name = recorded_name(call, r.flat_inputs ? inputs : outputs, rank_);
+    r.inputs = inputs;
+    r.outputs = outputs;
+    return {recorder.record(recorded_group(), r)};
+}
+
 /** False: others are under way, and this one has to queue behind them. */
-template <class F> bool KoloBackend::run_now(const Call &call, uint64_t seq, Staging &staging, F &issue)
+template <class F>
+bool KoloBackend::run_now(const Call &call, uint64_t seq, Staging &staging, F &issue, const Records &records)
 {
     {
         std::lock_guard hold(link_->issue);
         if (!link_->is_idle()) return false;
+        for (auto id : records) FlightRecorder::get().start(id);
         be_patient(call.timeout);
         Scope scope(link_->comm, link_->direct);
         ncclResult_t r = issue(scope);
@@ -503,8 +587,9 @@ intrusive_ptr<KoloWork> KoloBackend::enqueue(const Call &call, uint64_t seq, con
 }
 
 void KoloBackend::put_into_batch(Batch &batch, const Call &call, const Tensors &inputs, const Tensors &outputs,
-                                 Staging &staging, Issue issue)
+                                 Staging &staging, Issue issue, const Records &records)
 {
+    batch.records.insert(batch.records.end(), records.begin(), records.end());
     batch.issues.push_back(std::move(issue));
     batch.inputs.insert(batch.inputs.end(), inputs.begin(), inputs.end());
     batch.outputs.insert(batch.outputs.end(), outputs.begin(), outputs.end());
@@ -551,6 +636,7 @@ WorkPtr KoloBackend::endCoalescing()
     check_alive(call);
     auto work = enqueue(call, seq_, batch->inputs, batch->outputs, batch->staging, issue);
     work->parts = std::move(batch->parts);
+    work->follow(std::move(batch->records));
     return work;
 }
 
@@ -1110,9 +1196,12 @@ template <class Start>
 WorkPtr KoloBackend::message(const Call &call, const Tensors &tensors, Staging &staging, Start start)
 {
     check_alive(call);
+    const Records records = record(call, 0, call.type == OpType::SEND ? tensors : Tensors(),
+                                   call.type == OpType::SEND ? Tensors() : tensors);
     auto started = start(messages());
     if (auto *batch = own_batch()) {
-        put_into_batch(*batch, call, tensors, tensors, staging, [](Scope &) { return ncclSuccess; });
+        put_into_batch(
+            *batch, call, tensors, tensors, staging, [](Scope &) { return ncclSuccess; }, records);
         batch->issues.pop_back();
         batch->parts.push_back(started);
         return started;
@@ -1120,6 +1209,7 @@ WorkPtr KoloBackend::message(const Call &call, const Tensors &tensors, Staging &
     auto work = c10::make_intrusive<KoloWork>(link_, call, 0, tensors, tensors);
     work->staging = std::move(staging);
     work->parts.push_back(std::move(started));
+    work->follow(records);
     return work;
 }
 
@@ -1143,7 +1233,7 @@ WorkPtr KoloBackend::ordered_message(const Call &call, const Tensors &tensors, S
 
 WorkPtr KoloBackend::send(Tensors &tensors, int peer, int tag)
 {
-    const Call call{OpType::SEND, "send", "kolo:send", options_->timeout, true, true};
+    const Call call{OpType::SEND, "send", "kolo:send", options_->timeout, true, true, peer};
     Staging staging;
 
     check_peer(call.name, peer);
@@ -1157,7 +1247,7 @@ WorkPtr KoloBackend::send(Tensors &tensors, int peer, int tag)
 
 WorkPtr KoloBackend::recv(Tensors &tensors, int peer, int tag)
 {
-    const Call call{OpType::RECV, "recv", "kolo:recv", options_->timeout, true, true};
+    const Call call{OpType::RECV, "recv", "kolo:recv", options_->timeout, true, true, peer};
     Staging staging;
 
     check_peer(call.name, peer);
@@ -1398,6 +1488,19 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
             "perform_nocolor_split", [](KoloBackend &, at::Device) {}, "device"_a)
         .def("_set_default_timeout", &KoloBackend::setTimeout, "timeout"_a)
         .def_property_readonly("comm", &KoloBackend::handle);
+    m.def(
+        "dump_fr_trace",
+        [](bool collectives, bool stack_traces, bool only_active) {
+            std::string dump;
+            {
+                py::gil_scoped_release unlocked;
+                dump = FlightRecorder::get().dump(collectives, stack_traces, only_active);
+            }
+            return py::bytes(dump);
+        },
+        "collectives"_a, "stack_traces"_a, "only_active"_a);
+    m.def(
+        "reset_fr_trace", [] { FlightRecorder::get().reset(); }, py::call_guard<py::gil_scoped_release>());
     m.def(
         "allocate", [](int64_t bytes) { return allocate(bytes, at::TensorOptions(at::kByte)); }, "bytes"_a);
     m.def("create", &create_from_python, "store"_a, "rank"_a, "size"_a, "timeout"_a, "group"_a, "global_ranks"_a,

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "tensors.hpp"
+#include "flight.hpp"
 
 #include <ATen/ThreadLocalState.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -31,6 +31,7 @@ class KoloWork;
 struct Link {
     std::string group;
     int rank = 0;
+    int global_rank = 0;
     ncclComm_t comm = nullptr;
     koloStream_t queue = nullptr;  // operations that somebody waits for later
     koloStream_t direct = nullptr; // operations that are over when their call returns
@@ -40,6 +41,7 @@ struct Link {
     milliseconds patience{-1}; // as koloSetTimeout was told last
     std::atomic<bool> aborted{false};
     std::atomic<bool> ended{false};
+    std::atomic<bool> dumped{false}; // the flight record, after the group's first failure
 
     Link() = default;
     Link(const Link &) = delete;
@@ -94,6 +96,9 @@ struct Link {
 
     std::exception_ptr failure(const char *op, uint64_t seq, ncclResult_t r) const;
 
+    /** When an operation has failed, called without locks. The group's first failure writes the flight record, where one is kept. */
+    void dump_flight_record();
+
   private:
     std::mutex guard_;
     std::vector<koloEvent_t> events_;
@@ -109,6 +114,7 @@ struct Call {
     milliseconds timeout;
     bool async;
     bool message = false;
+    int peer = -1; // of a message; -1: any
 };
 
 class KoloWork : public c10d::Work
@@ -124,6 +130,10 @@ class KoloWork : public c10d::Work
 
     ~KoloWork() override
     {
+        if (probe_) {
+            probe_->leave();
+            end_records(records_, !parts.empty() && parts_are_over()); // of a message that nobody has waited for
+        }
         if (event_) link_->give_event(event_);
     }
 
@@ -218,12 +228,27 @@ class KoloWork : public c10d::Work
         if (is_settled()) return;
         std::exception_ptr e = link_->aborted || r != ncclSuccess ? link_->failure(name_, seq_, r) : failure_of_parts();
         if (!e) e = bring_back();
+        end_records(records_, !e);
+        records_.clear();
         finish(e);
         inputs_.clear();
         auto future = future_;
         hold.unlock();
         link_->forget_settled();
+        if (e) link_->dump_flight_record();
         if (future) complete_future();
+    }
+
+    /** The operation has these records, which it ends. */
+    void follow(std::vector<FlightRecorder::Id> ids)
+    {
+        if (ids.empty()) return;
+        std::lock_guard hold(settling_);
+        if (is_settled()) return end_records(ids, isSuccess());
+        records_ = std::move(ids);
+        probe_ = std::make_shared<Probe>();
+        probe_->work = this;
+        for (auto id : records_) FlightRecorder::get().follow(id, [probe = probe_] { return probe->is_over(); });
     }
 
     void settle_if_over()
@@ -233,6 +258,28 @@ class KoloWork : public c10d::Work
     }
 
   private:
+    /** By it a dump of the flight record sees an operation that may end meanwhile. */
+    struct Probe {
+        std::mutex guard;
+        KoloWork *work;
+
+        bool is_over()
+        {
+            std::lock_guard hold(guard);
+            return work && (work->is_settled() || work->query() != ncclInProgress);
+        }
+        void leave()
+        {
+            std::lock_guard hold(guard);
+            work = nullptr;
+        }
+    };
+
+    static void end_records(const std::vector<FlightRecorder::Id> &ids, bool completed)
+    {
+        for (auto id : ids) FlightRecorder::get().finish(id, completed);
+    }
+
     bool parts_are_over()
     {
         for (auto &p : parts)
@@ -335,6 +382,8 @@ class KoloWork : public c10d::Work
     std::mutex settling_;
     c10::intrusive_ptr<c10::ivalue::Future> future_;
     at::ThreadLocalState tls_;
+    std::vector<FlightRecorder::Id> records_; // until it is over
+    std::shared_ptr<Probe> probe_;
 };
 
 // ---- Link ----
@@ -437,6 +486,21 @@ inline std::exception_ptr Link::failure(const char *op, uint64_t seq, ncclResult
         C10_THROW_ERROR(DistBackendError, text);
     } catch (...) {
         return std::current_exception();
+    }
+}
+
+inline void Link::dump_flight_record()
+{
+    auto &recorder = FlightRecorder::get();
+    ncclResult_t state = ncclSuccess;
+    if (!recorder.enabled() || aborted || ended || ncclCommGetAsyncError(comm, &state) != ncclSuccess) return;
+    if (state == ncclSuccess || state == ncclInProgress) return; // the call was wrong, not the group
+    if (!c10d::getCvarBool({"TORCH_FR_DUMP_ON_TIMEOUT", "TORCH_NCCL_DUMP_ON_TIMEOUT"}, true) || dumped.exchange(true))
+        return;
+    try {
+        c10d::DebugInfoWriter::getWriter(global_rank).write(recorder.dump(true, true, false));
+    } catch (const std::exception &e) {
+        TORCH_WARN("kolo: group ", group, ": the flight record was not written: ", e.what());
     }
 }
 

@@ -64,6 +64,12 @@ assert {"kolo.h", "nccl.h"} <= set(os.listdir(kolocc.get_include()))
 assert os.path.exists(os.path.join(kolocc.get_nccl(), "libnccl.so.2")) and os.path.exists(os.path.join(kolocc.get_cuda(), "libcudart.so.13"))
 print(kolocc.plan("dgx-h100", hosts=2).channels, "channels")
 '
+# `import torch` calls the entry points of this group, by which "kolo" is a backend of its own accord.
+python3 -c '
+import importlib.metadata as metadata
+
+(point,) = metadata.entry_points(group="torch.backends", name="kolocc")
+assert point.load().__module__ == "kolocc._torch_autoload" and metadata.version("kolo-collectives")'
 kolocc run -n 2 ./sum | sort | uniq -c | grep -q '2 sum 4'
 LD_LIBRARY_PATH=$(dirname "$(find /usr/lib -path '*kolo/nccl/libnccl.so.2')") python3 -c '
 import ctypes

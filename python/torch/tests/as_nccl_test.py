@@ -3,6 +3,7 @@
 
 import datetime
 import os
+import pickle
 import subprocess
 import sys
 
@@ -75,13 +76,24 @@ def refuses(rank, size):
     dist.barrier()
 
 
+def records_as_nccl(rank, size):
+    """PyTorch's functions of builds with NCCL."""
+    native = torch._C._distributed_c10d
+    native._reset_fr_recording_nccl()
+    dist.all_reduce(torch.ones(6))
+    (entry,) = pickle.loads(native._dump_nccl_trace(onlyActive=False))["entries"]
+    assert entry["profiling_name"] == "nccl:all_reduce" and entry["input_sizes"] == [[6]] and entry["frames"], entry
+    assert "entries" not in pickle.loads(native._dump_nccl_trace(includeCollectives=False))
+
+
 def several(rank, size, names):
     for name in names:
         globals()[name](rank, size)
 
 
 def test_as_nccl():
-    world.run(several, 2, ["looks_like_nccl", "a_program", "refuses"], backend="nccl", env=AS_NCCL)
+    world.run(several, 2, ["looks_like_nccl", "a_program", "refuses", "records_as_nccl"], backend="nccl",
+              env={**AS_NCCL, "TORCH_NCCL_TRACE_BUFFER_SIZE": "100"})
 
 
 def test_composite_name():

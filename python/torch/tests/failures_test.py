@@ -4,6 +4,7 @@
 import datetime
 import json
 import os
+import pickle
 import tempfile
 import threading
 import time
@@ -308,6 +309,120 @@ def flight_record(rank, size, folder):
     kolocc.torch.flight_record(f"{folder}/record.%r.json")
     text = open(f"{folder}/record.{rank}.json").read()
     assert "AllReduce" in text and json.loads(text)
+
+
+# ---- PyTorch's flight recorder ----
+
+
+def dump_to(folder, rank):
+    import kolocc.torch
+
+    with open(f"{folder}/trace_{rank}", "wb") as file:
+        file.write(kolocc.torch.dump_fr_trace())
+
+
+def of_each_kind(rank, size):
+    x, parts = torch.ones(4, 3), [torch.zeros(4, 3) for _ in range(size)]
+    dist.all_reduce(x)
+    work = dist.all_reduce(x, async_op=True)
+    dist.broadcast(x, 1)
+    dist.all_gather(parts, x)
+    dist.all_gather_into_tensor(torch.zeros(4 * size, 3), x)
+    dist.reduce_scatter(x, parts)
+    dist.reduce_scatter_tensor(x, torch.ones(4 * size, 3))
+    dist.all_to_all(parts, [torch.ones(4, 3)] * size)
+    dist.all_to_all_single(torch.zeros(4), torch.ones(4))
+    dist.gather(x, parts if rank == 0 else None)
+    dist.scatter(x, parts if rank == 0 else None)
+    dist.reduce(x, 0)
+    with dist._coalescing_manager():
+        dist.all_reduce(torch.ones(3))
+        dist.all_reduce(torch.ones(5))
+    dist.send(x, 1) if rank == 0 else dist.recv(x, 0)
+    dist.barrier()
+    work.wait()
+
+
+def records_of_each_kind(rank, size, folder):
+    of_each_kind(rank, size)
+    dump_to(folder, rank)
+    import kolocc.torch
+
+    dump = pickle.loads(kolocc.torch.dump_fr_trace())
+    names = [e["profiling_name"] for e in dump["entries"]]
+    assert names[:6] == ["nccl:all_reduce", "nccl:all_reduce", "nccl:broadcast", "nccl:all_gather", "nccl:_all_gather_base",
+                         "nccl:reduce_scatter"], names
+    assert ("nccl:send 0->1" if rank == 0 else "nccl:recv 1<-0") in names and names[-1] == "nccl:barrier"
+    gathered = dump["entries"][3]
+    assert (gathered["input_sizes"], gathered["output_sizes"], gathered["output_dtypes"]) == ([[4, 3]], [[size, 4, 3]], ["Float"])
+    assert all(e["state"] == "completed" and e["retired"] for e in dump["entries"]), dump["entries"]
+    assert [e["collective_seq_id"] for e in dump["entries"] if not e["is_p2p"]] == list(range(1, len(names)))
+    assert any(f["name"] == "of_each_kind" for f in gathered["frames"])
+    (group,) = dump["pg_config"].values()
+    assert group["ranks"] == str(list(range(size)))
+    assert not pickle.loads(kolocc.torch.dump_fr_trace(only_active=True))["entries"]
+
+
+def records_wrap_around(rank, size):
+    import kolocc.torch
+
+    for i in range(1, 9):
+        dist.all_reduce(torch.ones(i))
+    dump = pickle.loads(kolocc.torch.dump_fr_trace())
+    assert [e["input_sizes"] for e in dump["entries"]] == [[[6]], [[7]], [[8]]]
+    assert list(dump["pg_status"].values()) == [dict.fromkeys(("last_enqueued_collective", "last_started_collective", "last_completed_collective"), 8)]
+
+
+def no_records(rank, size):
+    import kolocc.torch
+
+    dist.all_reduce(torch.ones(3))
+    assert not pickle.loads(kolocc.torch.dump_fr_trace())["entries"]
+
+
+def a_rank_goes_its_own_way(rank, size, folder):
+    """Rank 1 leaves the second operation out. The failure writes rank 0's record; rank 1's own call is in its record."""
+    dist.all_reduce(torch.ones(3))
+    if rank == 0:
+        fails("Timed out", lambda: dist.all_reduce(torch.ones(4), async_op=True).wait())
+        (last,) = pickle.loads(open(f"{folder}/trace_0", "rb").read())["entries"][1:]
+        assert last["state"] == "scheduled" and not last["retired"] and last["input_sizes"] == [[4]], last
+    else:
+        while backend_of().get_error() == ErrorType.SUCCESS:
+            time.sleep(0.01)
+        dump_to(folder, rank)
+    backend_of().abort()
+
+
+def analyse(folder):
+    """As `torchfrtrace FOLDER`: the collectives that match, and names and missing ranks of those that do not."""
+    from torch.distributed.flight_recorder.components import builder, config_manager, loader
+
+    args = config_manager.JobConfig().parse_args([folder, "--prefix", "trace_"])
+    details, version = loader.read_dir(args)
+    database = builder.build_db(details, args, version)
+    good = [c for c in database.collectives if c.pass_check and not c.missing_ranks]
+    return good, [(c.collective_name, c.missing_ranks) for c in database.collectives if c not in good]
+
+
+def test_records_of_each_kind():
+    with tempfile.TemporaryDirectory() as folder:
+        world.run(records_of_each_kind, 2, folder, env={"TORCH_FR_BUFFER_SIZE": "100"})
+        good, bad = analyse(folder)
+        assert len(good) >= 14 and not bad, (good, bad)
+
+
+def test_records_wrap_around():
+    world.run(records_wrap_around, 2, env={"TORCH_NCCL_TRACE_BUFFER_SIZE": "3"})
+    world.run(no_records, 2)
+
+
+def test_a_failure_writes_the_record():
+    with tempfile.TemporaryDirectory() as folder:
+        world.run(a_rank_goes_its_own_way, 2, folder, timeout_s=2,
+                  env={"TORCH_FR_BUFFER_SIZE": "100", "TORCH_FR_DUMP_TEMP_FILE": f"{folder}/trace_"})
+        good, bad = analyse(folder)
+        assert len(good) == 1 and bad == [("nccl:all_reduce", {1})], (good, bad)
 
 
 def several(rank, size, names, *args):

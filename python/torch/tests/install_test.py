@@ -11,7 +11,7 @@ import kolocc
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-SOURCES = ["kolo_backend.cc", "tensors.hpp", "work.hpp"]
+SOURCES = ["flight.hpp", "kolo_backend.cc", "tensors.hpp", "work.hpp"]
 JOB = """
 import torch, torch.distributed as dist
 import kolocc.torch
