@@ -17,12 +17,14 @@
 enum { SECONDS = 60 };
 
 struct asked {
-    int check, seconds, json, help;
+    struct kl_opt_list checks;
+    int seconds, json, help;
     const char *output, *net, *to;
 };
 
 static const struct kl_opt table[] = {
-    {0, "check", KL_OPT_INT, offsetof(struct asked, check), 1, KL_CHECKS, "N", "only the check of this number"},
+    {0, "check", KL_OPT_LIST, offsetof(struct asked, checks), 0, 0, "N",
+     "only the check of this number or name; repeatable"},
     {0, "seconds", KL_OPT_INT, offsetof(struct asked, seconds), 1, 3600, "S",
      "time that a check may take, or a replay may be without progress, before it fails (default: 60)"},
     {0, "json", KL_OPT_FLAG, offsetof(struct asked, json), 0, 0, NULL, "check: print JSON"},
@@ -84,15 +86,46 @@ static json_t *check_json(const struct kl_check *c, const struct kl_check_result
                      "figure", r->figure, "contract", c->contract);
 }
 
+static int find_check(const char *word)
+{
+    char number[16];
+
+    for (int i = 0; i < KL_CHECKS; i++) {
+        snprintf(number, sizeof number, "%d", kl_checks[i].number);
+        if (!strcmp(word, number) || !strcmp(word, kl_checks[i].name)) return i;
+    }
+    return -1;
+}
+
+/* True in `wanted` for those asked for, or for all. False: one is unknown, and `why` says so. */
+static bool read_checks(const struct kl_opt_list *asked, bool wanted[KL_CHECKS], char *why, size_t size)
+{
+    for (int i = 0; i < KL_CHECKS; i++) wanted[i] = !asked->n;
+    for (int i = 0; i < asked->n; i++) {
+        const int found = find_check(asked->text[i]);
+        if (found < 0) {
+            snprintf(why, size, "--check %.100s: there are checks 1 to %d, which `kolo plugin check FILE` names",
+                     asked->text[i], KL_CHECKS);
+            return false;
+        }
+        wanted[found] = true;
+    }
+    return true;
+}
+
 static int check(const struct asked *a, const char *file)
 {
+    bool wanted[KL_CHECKS];
+    char why[256];
+
+    if (!read_checks(&a->checks, wanted, why, sizeof why)) return refuse(why);
     json_t *list = json_array();
     int failures = 0;
 
     for (int i = 0; i < KL_CHECKS; i++) {
         const struct kl_check *c = &kl_checks[i];
         struct kl_check_result r;
-        if (a->check && a->check != c->number) continue;
+        if (!wanted[i]) continue;
         kl_check_run(c, file, a->seconds ? a->seconds : SECONDS, &r);
         failures += r.verdict == KL_CHECK_FAILS;
         if (a->json)
