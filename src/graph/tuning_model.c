@@ -418,7 +418,7 @@ static int algo_between(const struct terms *m)
 
 /* ---- all together ---- */
 
-/* GB/s, and microseconds with those of a hop inside a node and between nodes. */
+/* GB/s, and microseconds, given the latencies of a hop inside a node and between nodes. */
 static const struct model {
     float (*bandwidth)(struct terms *m);
     float (*latency)(struct terms *m, float intra, float inter);

@@ -79,7 +79,7 @@ static int faulty_connect(void *context, int device, void *handle, void **comm, 
 {
     static int polls, slow;
 
-    if (has("cycles") && ended) return NET_INTERNAL; /* the first end was that of all */
+    if (has("cycles") && ended) return NET_INTERNAL; /* the first end ended all */
     if (has("connecting") && !connects++ && slow++ % 16 == 0) usleep(SLOW_US);
     if (has("hesitant")) usleep(2000);
     if (has("stuck"))

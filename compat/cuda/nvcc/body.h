@@ -40,7 +40,7 @@ enum place {
     PLACE_COMPUTED, /* each region computes it anew */
     PLACE_RENEWED,  /* each region assigns it first */
     PLACE_KEPT,     /* in an array between regions */
-    PLACE_STRIDE    /* the counter of a stride: that of thread 0, and the thread's x */
+    PLACE_STRIDE    /* the counter of a stride: thread 0's, plus the thread's x */
 };
 
 /** A variable that is declared by a leaf, the header of a loop, or as a parameter. */

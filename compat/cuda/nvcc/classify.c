@@ -361,7 +361,7 @@ static void find_computable(struct body *b)
     }
 }
 
-/* Is the variable used in another region than that of its declaration? */
+/* Is the variable used outside the region of its declaration? */
 static bool crosses(const struct body *b, size_t l)
 {
     const struct local *v = &b->locals[l];

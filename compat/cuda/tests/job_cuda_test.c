@@ -145,7 +145,7 @@ static void nvml_says_the_same(void **state)
 {
     nvmlDevice_t device;
     nvmlMemory_t memory;
-    static nvmlProcessInfo_t list[4096]; /* with those of other jobs */
+    static nvmlProcessInfo_t list[4096]; /* other jobs may have some */
     unsigned n = 4096;
     bool found = false;
     void *p;

@@ -247,7 +247,7 @@ static int use_a_device(void)
 
 static bool lists(nvmlDevice_t device, pid_t pid, unsigned long long *bytes)
 {
-    static nvmlProcessInfo_t list[4096]; /* with those of other jobs */
+    static nvmlProcessInfo_t list[4096]; /* other jobs may have some */
     unsigned count = 4096;
 
     NVML(nvmlDeviceGetComputeRunningProcesses_v3(device, &count, list));

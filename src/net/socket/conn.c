@@ -51,7 +51,7 @@ ncclResult_t kl_conn_attach(struct kl_conn *c, int i, int fd, enum kl_cipher cip
     return kl_out_init(&l->out);
 }
 
-/* A connection with an opposite leaves the socket to it; the receiver is told that no more is sent. */
+/* A connection with an opposite leaves the socket to it; the receiver learns that no more is sent. */
 static void let_go(const struct kl_conn *c)
 {
     c->opposite->opposite = NULL;

@@ -36,8 +36,8 @@ const struct kl_check kl_checks[KL_CHECKS] = {
      kl_check_handle},
     {6, "calls", "isend, irecv and test never block, also while the peer does nothing, or is stopped.", kl_check_calls},
     {7, "order",
-     "32 requests may be outstanding; messages of a tag match receives in their order, and those of one "
-     "receive by their tags.",
+     "32 requests may be outstanding; messages of a tag match receives in their order, and messages of "
+     "one receive match by their tags.",
      kl_check_order},
     {8, "sizes",
      "A receive may be larger than its message, up to 1 GiB; test writes the size of each when it is done, and not "

@@ -111,7 +111,7 @@ template <class T, class B> inline range only(unsigned n, B bound)
     return {count_below<T>(n, bound), count_up_to<T>(n, bound)};
 }
 
-/** Of n threads, whose counters are first, first + 1, ...: those whose counter is below the bound, where that of the first is. */
+/** Of n threads, whose counters are first, first + 1, ...: the threads whose counter is below the bound, if the counter of the first is. */
 template <bool Natural, class T, class B> inline range rest(unsigned n, T first, B bound)
 {
     using C = decltype(first + bound);
