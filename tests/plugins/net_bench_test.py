@@ -33,7 +33,7 @@ class Figures(unittest.TestCase):
                 found = self.measure(f"example{version}")
                 own = found["plugin"]
                 self.assertEqual((own["name"], own["version"], own["library"]), ("ExampleTCP", version, plugin(f"example{version}")))
-                self.assertEqual(own["devices"], [{"name": "tcp0", "speed_mbps": 10000, "pci_path": None, "max_recvs": 1, "ptr_support": 1}])
+                self.assertEqual(own["devices"], [{"name": "tcp0", "speed_mbps": 10000, "pci_path": None, "max_recvs": 8, "ptr_support": 1}])
                 self.assertEqual(found["socket"]["name"], "Socket")
                 for net in found.values():
                     points = {(p["bytes"], p["connections"], p["ways"], p["outstanding"]): p["bytes_per_s"] for p in net["points"]}
