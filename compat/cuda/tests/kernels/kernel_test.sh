@@ -11,7 +11,6 @@ trap 'rm -rf "$scratch"' EXIT
 sources=$here/$name.cu
 [ ! -f "$here/${name}_more.cu" ] || sources="$sources $here/${name}_more.cu"
 level=-O2
-[ -z "${SANITIZE:-}" ] || level=-O1 # as the libraries of that build: the checks make the compiler slow
 [ -z "${SANITIZE:-}" ] || set -- "$@" -Xcompiler "-fsanitize=$(echo "$SANITIZE" | sed 's/,/\\,/g'),-fno-sanitize-recover=all"
 if grep -q '#include <cub/\|#include <thrust/' "$here/$name.cu"; then
     printf '#include <cub/version.cuh>\n' >"$scratch/probe.cu"
