@@ -75,7 +75,7 @@ ncclResult_t __wrap_koloDeviceSynchronize(void)
 static void choose_device(int rank)
 {
     const char *gpus = getenv("TEST_GPUS");
-    const int n = gpus ? atoi(gpus) : 1;
+    const int n = gpus ? (int)strtol(gpus, NULL, 10) : 1;
 
     (void)__wrap_koloSetDevice(rank % (n > 0 ? n : 1));
 }

@@ -27,7 +27,7 @@ trap 'rm -rf "$work"' EXIT
 # ---- the kernel, and the modules that are loaded, in this order: kept in the build tree, as unpacking takes longer than a run ----
 
 kernel_package() { # the newest that is here, else that can be fetched
-    newest=$(cd "$build/rdma" 2>/dev/null && ls -d linux-image-* 2>/dev/null | sort -V | tail -1)
+    newest=$(ls "$build/rdma" 2>/dev/null | grep '^linux-image-' | sort -V | tail -1)
     [ -n "$newest" ] && echo "$newest" && return
     apt-cache search '^linux-image-[0-9.]+-[0-9]+-amd64$' | cut -d' ' -f1 | sort -V | tail -1
 }

@@ -106,7 +106,8 @@ static int ndevices;
 static int devices(int *n)
 {
     const char *wanted = getenv("EXAMPLE_NET_DEVICES");
-    const int physical = wanted && atoi(wanted) > 0 && atoi(wanted) < MOST_DEVICES ? atoi(wanted) : 1;
+    const long asked = wanted ? strtol(wanted, NULL, 10) : 1;
+    const int physical = asked > 0 && asked < MOST_DEVICES ? (int)asked : 1;
 
     for (; ndevices < physical; ndevices++)
         snprintf(device_of[ndevices].name, sizeof device_of->name, "tcp%d", ndevices);
