@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (!nowhere) nowhere = fopen("/dev/null", "w");
     if (!nowhere) abort();
-    if (translate((const char *)data, size, &out, nowhere) &&
+    struct translate_options options = {.report = nowhere};
+    if (translate((const char *)data, size, &options, &out, nowhere) &&
         lines(out.at, out.bytes) < lines((const char *)data, size))
         abort();
     text_drop(&out);
