@@ -469,6 +469,8 @@ static bool read_statement(struct body *b, uint32_t i, uint32_t end, uint32_t se
     if (token_is(k, i, "do")) {
         then = statement_end(k, i + 1, end);
         if (has_barrier(k, then, end)) return body_refuse(b, then, "a barrier in an expression");
+        if (!token_is(k, then, "while") || !token_is(k, then + 1, "("))
+            return body_refuse(b, then, "a do without a while");
         (void)add_header(b, then + 2, k->at[then + 1].partner);
         return read_inner(b, i + 1, then);
     }
@@ -497,6 +499,14 @@ static void read_header(struct body *b, uint32_t header)
     }
 }
 
+/* Other functions rely on it. */
+static bool is_closed(const struct body *b, uint32_t i)
+{
+    const uint32_t partner = b->k->at[i].partner;
+
+    return !token_among(b->k, i, " ( ) [ ] { } ") || (partner != NO_TOKEN && partner >= b->open && partner <= b->close);
+}
+
 bool body_read(struct body *b, uint32_t header, uint32_t parameters)
 {
     const struct tokens *k = b->k;
@@ -505,6 +515,8 @@ bool body_read(struct body *b, uint32_t header, uint32_t parameters)
 
     b->close = k->at[b->open].partner;
     if (b->close == NO_TOKEN || close == NO_TOKEN) return body_refuse(b, b->open, "braces without a partner");
+    for (uint32_t i = b->open; i < b->close; i++)
+        if (!is_closed(b, i)) return body_refuse(b, i, "a bracket without a partner");
     read_header(b, header);
     while (next_piece(k, &at, close, &p)) {
         struct local l = {.name = declared_name(k, p),
