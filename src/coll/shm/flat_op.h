@@ -20,7 +20,7 @@ struct kl_flat_op {
     size_t most;       /* elements of a piece, of a part where there are parts */
     size_t first;      /* where the piece begins, */
     size_t piece;      /* elements of it, */
-    size_t bytes;      /* and of what is posted of it, but for slices */
+    size_t bytes;      /* of its posted part, but for slices */
     bool keeps;        /* it merges its own part from where that was */
     bool brings;       /* it has data for others; if not, it posts all the same, so that another call is noticed */
     bool slices;       /* of the piece each rank merges its own, */
