@@ -45,6 +45,7 @@ enum {
     KL_NET_RECVS = 8,     /* messages of one irecv, at most; properties have the limit of a net */
     /* connect and accept have timeouts to check: call them again after this time at the latest */
     KL_NET_AGAIN_MS = 20,
+    KL_NET_GOODBYE_MS = 20, /* a sender that leaves waits so long for its last message, and its receiver for that */
 };
 
 /** Bits for memory that a net can send from and receive into; ncclNetPlugin's NCCL_PTR_*. */

@@ -339,7 +339,7 @@ static bool has_word(const struct tokens *k, uint32_t from, uint32_t to, const c
     return false;
 }
 
-/* The order of additions to memory, whose results nobody reads, is of no importance: but of those that give a value it is. */
+/* Additions to memory may come in any order, unless the kernel uses the value that they return. */
 static bool has_ordered_calls(const struct body *b, uint32_t from, uint32_t to)
 {
     const struct tokens *k = b->k;

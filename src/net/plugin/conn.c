@@ -12,7 +12,6 @@
 enum {
     LOOK_EVERY = 32,       /* tests that find nothing, per look at the control connection: that is a system call */
     GRACE_NS = 500000000,  /* messages sent before the peer closed may still arrive */
-    LAST_NS = 20000000,    /* for the last message of a sender that leaves */
     REASON_NS = 100000000, /* the plugin may notice a dead peer before the control connection does */
     NO_SIZE = -1,
 };
@@ -262,10 +261,10 @@ void kl_plugin_conn_cancel(struct kl_plugin_conn *c)
 /* A sender that has not seen yet that this end leaves may be sending its goodbye: into a connection that is still open. */
 static void await_sender(struct kl_plugin_conn *c)
 {
-    const uint64_t deadline = kl_now_ns() + LAST_NS;
+    const uint64_t deadline = kl_deadline_in_ms(KL_NET_GOODBYE_MS);
 
     if (c->sends || !c->comm || c->failed || c->broken.at) return;
-    while (!is_control_lost(c) && kl_now_ns() < deadline) sched_yield();
+    while (!is_control_lost(c) && !kl_deadline_passed(deadline)) sched_yield();
 }
 
 void kl_plugin_conn_free(struct kl_plugin_conn *c)

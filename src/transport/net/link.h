@@ -102,7 +102,7 @@ void kl_net_link_free(struct kl_net_link *link, bool sends);
 
 /**
  * Tell the receiver that no more steps come, if all were sent: a receive that it has posted then ends without a failure.
- * Only for nets that want it (net.h). Blocks for 20 ms at most. NULL is fine.
+ * Only for nets that want it (net.h). Blocks for KL_NET_GOODBYE_MS at most. NULL is fine.
  */
 void kl_net_outgoing_leave(struct kl_net_link *link);
 

@@ -10,8 +10,6 @@
 #include <sched.h>
 #include <string.h>
 
-enum { GOODBYE_NS = 20000000 };
-
 static struct kl_net_step *step_at(struct kl_net_link *l, uint64_t step)
 {
     return &l->step[step % KL_NET_IN_FLIGHT];
@@ -144,14 +142,14 @@ static bool is_over(const struct kl_net_link *l)
 
 void kl_net_outgoing_leave(struct kl_net_link *l)
 {
-    const uint64_t deadline = kl_now_ns() + GOODBYE_NS;
+    const uint64_t deadline = kl_deadline_in_ms(KL_NET_GOODBYE_MS);
     void *request = NULL;
 
     if (!l || !is_over(l) || !l->net->wants_goodbye || !l->net->wants_goodbye(l->connection)) return;
     l->goodbye = (struct kl_wire){.kind = KL_WIRE_GOODBYE};
     int quiet = kl_error_quiet(1); /* the receiver may have left first */
     ncclResult_t rc = l->net->isend(l->connection, &l->goodbye, sizeof l->goodbye, 0, NULL, &request);
-    while (!rc && request && !(rc = test(l, &request)) && request && kl_now_ns() < deadline) sched_yield();
+    while (!rc && request && !(rc = test(l, &request)) && request && !kl_deadline_passed(deadline)) sched_yield();
     kl_error_quiet(quiet);
 }
 
