@@ -46,11 +46,11 @@ static bool push(struct kl_trial *b, void *comm, char *data, void *request[MANY]
     int done, size;
 
     for (int i = 0; i < MANY; i++) {
-        const uint64_t begun = kl_now_ns();
         kl_trial_note(b, request[i] ? "test" : "isend");
+        kl_call_clock_begin(&b->clock);
         const ncclResult_t rc = request[i] ? kl_net_library_test(&b->library, request[i], &done, &size)
                                            : b->library.adapter->isend(&b->library, comm, &m, &request[i]);
-        kl_call_times_add(&b->data, kl_now_ns() - begun);
+        kl_call_times_add(&b->data, kl_call_clock_took(&b->clock));
         if (rc) return kl_check_fails(b->result, "%s to a stopped peer returned %d", b->result->call, (int)rc);
         kl_trial_note(b, "");
         if (!request[i]) break; /* there is no room */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/plugin/trial.h"
 
-#include "base/clock.h"
-
 #include <string.h>
 #include <unistd.h>
 
@@ -34,17 +32,17 @@ bool kl_trial_pace_judge(const struct kl_trial_pace *pace, struct kl_check_resul
 
 /* ---- calls ---- */
 
-static uint64_t begin(struct kl_trial *b, const char *call)
+static void begin(struct kl_trial *b, const char *call)
 {
     kl_trial_note(b, call);
-    return kl_now_ns();
+    kl_call_clock_begin(&b->clock);
 }
 
-static bool end(struct kl_trial *b, struct kl_call_times *times, uint64_t begun, ncclResult_t rc)
+static bool end(struct kl_trial *b, struct kl_call_times *times, ncclResult_t rc)
 {
     char call[KL_CHECK_CALL];
 
-    kl_call_times_add(times, kl_now_ns() - begun);
+    kl_call_times_add(times, kl_call_clock_took(&b->clock));
     snprintf(call, sizeof call, "%s", b->result->call);
     kl_trial_note(b, "");
     return rc ? kl_check_fails(b->result, "%s returned %d", call, (int)rc) : true;
@@ -53,6 +51,7 @@ static bool end(struct kl_trial *b, struct kl_call_times *times, uint64_t begun,
 bool kl_trial_open(struct kl_trial *b, const char *file, struct kl_check_result *result)
 {
     *b = (struct kl_trial){.result = result};
+    kl_call_clock_open(&b->clock);
     kl_trial_note(b, "dlopen");
     const bool open = kl_net_library_open(&b->library, file);
     kl_trial_note(b, "init");
@@ -69,6 +68,7 @@ void kl_trial_close(struct kl_trial *b)
     kl_trial_note(b, "finalize");
     kl_net_library_finalize(&b->library);
     kl_net_library_close(&b->library);
+    kl_call_clock_close(&b->clock);
     kl_trial_note(b, "");
 }
 
@@ -77,25 +77,25 @@ void kl_trial_close(struct kl_trial *b)
 bool kl_trial_listen(struct kl_trial *b, struct kl_trial_pair *p)
 {
     *p = (struct kl_trial_pair){.listener = NULL};
-    const uint64_t begun = begin(b, "listen");
+    begin(b, "listen");
     const ncclResult_t rc = b->library.adapter->listen(&b->library, 0, p->handle, &p->listener);
-    return end(b, &b->connecting, begun, rc) && (p->listener || kl_check_fails(b->result, "listen gave no listener"));
+    return end(b, &b->connecting, rc) && (p->listener || kl_check_fails(b->result, "listen gave no listener"));
 }
 
 bool kl_trial_connect_once(struct kl_trial *b, struct kl_trial_pair *p, unsigned char *handle)
 {
     if (p->send) return true;
-    const uint64_t begun = begin(b, "connect");
+    begin(b, "connect");
     const ncclResult_t rc = b->library.adapter->connect(&b->library, 0, handle, &p->send);
-    return end(b, &b->connecting, begun, rc);
+    return end(b, &b->connecting, rc);
 }
 
 bool kl_trial_accept_once(struct kl_trial *b, struct kl_trial_pair *p)
 {
     if (p->recv) return true;
-    const uint64_t begun = begin(b, "accept");
+    begin(b, "accept");
     const ncclResult_t rc = b->library.adapter->accept(&b->library, p->listener, &p->recv);
-    return end(b, &b->connecting, begun, rc);
+    return end(b, &b->connecting, rc);
 }
 
 bool kl_trial_pair(struct kl_trial *b, struct kl_trial_pair *p)
@@ -131,10 +131,10 @@ static bool post(struct kl_trial *b, void *comm, bool sends, const struct kl_net
         return kl_check_fails(b->result, "regMr of %zu bytes failed", m.bytes);
     m.mr = r->mr;
     while (!r->request) {
-        const uint64_t begun = begin(b, sends ? "isend" : "irecv");
+        begin(b, sends ? "isend" : "irecv");
         const ncclResult_t rc =
             sends ? a->isend(&b->library, comm, &m, &r->request) : a->irecv(&b->library, comm, 1, &m, &r->request);
-        if (!end(b, &b->data, begun, rc)) return false;
+        if (!end(b, &b->data, rc)) return false;
     }
     return true;
 }
@@ -158,9 +158,9 @@ bool kl_trial_irecv(struct kl_trial *b, struct kl_trial_pair *p, void *data, siz
 bool kl_trial_test(struct kl_trial *b, struct kl_trial_request *r)
 {
     if (r->done) return true;
-    const uint64_t begun = begin(b, "test");
+    begin(b, "test");
     const ncclResult_t rc = kl_net_library_test(&b->library, r->request, &r->done, &r->size);
-    if (!end(b, &b->data, begun, rc)) return false;
+    if (!end(b, &b->data, rc)) return false;
     if (!r->done || !r->mr) return true;
     kl_trial_note(b, "deregMr");
     const bool good = !kl_net_library_dereg_mr(&b->library, r->comm, r->mr);

@@ -4,6 +4,7 @@
 #define KOLO_TOOL_PLUGIN_TRIAL_H
 
 #include "net/plugin/library.h"
+#include "tools/kolo/plugin/call_clock.h"
 #include "tools/kolo/plugin/call_times.h"
 #include "tools/kolo/plugin/result.h"
 
@@ -15,6 +16,7 @@ enum { KL_TRIAL_HANDLE = KL_NET_HANDLE, KL_TRIAL_TRIES = 3, KL_TRIAL_SLOW_MS = 2
 struct kl_trial {
     struct kl_check_result *result;
     struct kl_net_library library;
+    struct kl_call_clock clock; /* of the thread that opened the trial */
     struct kl_call_times connecting, data;
 };
 
@@ -66,7 +68,7 @@ bool kl_trial_peer_start(struct kl_trial_peer *peer, const char *file, struct kl
 bool kl_trial_peer_meet(struct kl_trial *b, struct kl_trial_peer *peer, struct kl_trial_pair *p);
 void kl_trial_peer_kill(struct kl_trial_peer *peer);
 
-/** The slowest call of the best of some tries: others may have kept the core in one of them. */
+/** The slowest call of the best of some tries: a pause of the whole machine is in one of them. */
 struct kl_trial_pace {
     uint64_t most_ns, p99_ns, calls;
 };
