@@ -532,6 +532,22 @@ static void the_same_warning_is_one_finding(void **state)
     kl_log_fini(&log);
 }
 
+static void a_warning_without_text_is_shown(void **state)
+{
+    char text[256];
+    struct kl_text t = kl_text_in(text, sizeof text);
+    struct kl_log log = read_text("a:1:1 [0] x.cc:1 NCCL WARN \n");
+    struct kl_log_findings f;
+
+    (void)state;
+    assert_int_equal(kl_log_findings_make(&log, &f), ncclSuccess);
+    assert_int_equal(f.n, 1);
+    kl_log_finding_text(&f.finding[0], &t);
+    assert_non_null(strstr(text, "a warning without text"));
+    kl_log_findings_fini(&f);
+    kl_log_fini(&log);
+}
+
 static void findings_follow_from_lines(void **state)
 {
     (void)state;
@@ -726,6 +742,7 @@ int main(void)
         cmocka_unit_test(every_difference_has_its_text),
         cmocka_unit_test(what_is_too_much_is_told),
         cmocka_unit_test(the_same_warning_is_one_finding),
+        cmocka_unit_test(a_warning_without_text_is_shown),
         cmocka_unit_test(trees_of_ranks_may_alternate),
         cmocka_unit_test(a_rank_is_no_vendor),
         cmocka_unit_test(a_plan_agrees_or_says_where_not),

@@ -62,6 +62,7 @@ bool kl_log_read_trouble(struct kl_log *log, int origin, const struct kl_log_lin
     if (read_unwinding(log, origin, line)) return true;
     if (!is_trouble(line, loud)) return false;
     struct kl_log_warning *w = KL_LOG_NEW(log, warning);
+    const char *text = *line->text ? line->text : "a warning without text";
 
     if (!w) return true;
     *w = (struct kl_log_warning){.at = line->at,
@@ -69,7 +70,7 @@ bool kl_log_read_trouble(struct kl_log *log, int origin, const struct kl_log_lin
                                  .loud = loud,
                                  .follows = log->origin[origin].unwinding,
                                  .where = kl_log_keep(log, line->where, strlen(line->where)),
-                                 .text = kl_log_keep(log, line->text, strlen(line->text))};
+                                 .text = kl_log_keep(log, text, strlen(text))};
     if (loud && !w->follows) log->origin[origin].warned = log->nwarning;
     return true;
 }

@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # fuzz.sh NAME SECONDS - replay tests/fuzz/corpus/NAME, then look for new inputs for SECONDS (0: only replay).
-# fuzz.sh NAME same    - replay it, then try as many new inputs as on every machine, from one seed.
 #
 # New inputs are kept in build/fuzz/corpus/NAME for the next time; one that fails is saved in build/fuzz/found/ and belongs,
 # with its fix, into tests/fuzz/corpus/NAME.
@@ -13,7 +12,7 @@ corpus=tests/fuzz/corpus/$name
 kept=build/fuzz/corpus/$name
 mkdir -p "$kept" build/fuzz/found
 
-[ -x "$target" ] || { echo "fuzz: no $target; is kolo_fuzz($name) in tests/fuzz/CMakeLists.txt?" && exit 1; }
+[ -x "$target" ] || { echo "fuzz: no $target; is $name in tests/fuzz/CMakeLists.txt?" && exit 1; }
 [ -d "$corpus" ] || { echo "fuzz: no $corpus: a target comes with inputs to start from" && exit 1; }
 
 options="-artifact_prefix=build/fuzz/found/$name- -timeout=20 -rss_limit_mb=2048 -max_len=65536"
@@ -22,12 +21,5 @@ options="-artifact_prefix=build/fuzz/found/$name- -timeout=20 -rss_limit_mb=2048
 setarch "$(uname -m)" -R true 2>/dev/null && target="setarch $(uname -m) -R $target"
 
 $target $options -runs=0 "$corpus"
-if [ "$seconds" = same ]; then
-    runs=10000 new=build/fuzz/same/$name
-    case $name in graph_search | koloplan) runs=200 ;; esac # each is a search
-    rm -rf "$new" && mkdir -p "$new"
-    $target $options -seed=1 -runs=$runs -print_final_stats=1 "$new" "$corpus"
-    exit
-fi
 [ "$seconds" -gt 0 ] || exit 0
 $target $options -max_total_time="$seconds" -print_final_stats=1 "$kept" "$corpus"
