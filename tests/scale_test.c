@@ -20,7 +20,7 @@
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 enum { PROCESSES = 6, THREADS = 8 };
 #else
-enum { PROCESSES = 8, THREADS = 64 };
+enum { PROCESSES = 8, THREADS = 32 };
 #endif
 enum { RANKS = PROCESSES * THREADS, MAX_ROOTS = 3, COUNT = 100, STACK = 1 << 20 };
 

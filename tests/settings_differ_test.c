@@ -515,6 +515,8 @@ static struct values values_of(const struct kl_param *p)
 
 /* ---- the table ---- */
 
+static char **wanted; /* NULL: all */
+
 static void try_job(const struct kl_param *p, const char *value, const struct layout *layout, unsigned odd)
 {
     const struct job job = {.layout = layout, .run = run, .odd = odd, .name = p->name, .value = value};
@@ -523,19 +525,19 @@ static void try_job(const struct kl_param *p, const char *value, const struct la
     judge(&job, p->scope);
 }
 
-/* The first rank differs, or the last: in turns, to save time. */
+/* In turns, to save time: the first rank differs, or the last; and of the layouts with two hosts one, unless the job ends at init. */
 static void try_value(const struct kl_param *p, const char *value)
 {
     static unsigned turn;
+    const struct layout *left_out = p->scope == KL_ALIKE || wanted ? NULL : &layouts[1 + turn / 2 % 2];
 
     FOR_EACH_CASE(l, layouts)
     {
+        if (l == left_out) continue;
         try_job(p, value, l, turn++ % 2 ? 1 : LAST_RANK);
         if (l->hosts && (p->scope == KL_HOST_ALIKE || p->scope == KL_SETTLED)) try_job(p, value, l, LAST_HOST);
     }
 }
-
-static char **wanted; /* NULL: all */
 
 static bool is_wanted(const char *name)
 {
