@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# nvcc_test.sh NAME [OPTION...] - does NVIDIA's compiler take the same source? There is no GPU to run it on.
+# nvcc_test.sh NAME [OPTION...] - does NVIDIA's compiler take the same source? There is no GPU to run it on, so it stops at PTX,
+# which takes a third of the time.
 set -eu
 here=$(dirname "$0")
 nvcc=${KOLO_NVIDIA_NVCC:-/usr/local/cuda/bin/nvcc}
@@ -19,5 +20,5 @@ done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 for source in "$here/$name.cu" "$here/${name}_more.cu"; do
-    [ ! -f "$source" ] || "$nvcc" -std=c++17 --extended-lambda -arch=sm_90 -c "$@" "$source" -o "$scratch/$name.o"
+    [ ! -f "$source" ] || "$nvcc" -std=c++17 --extended-lambda -arch=sm_90 -ptx "$@" "$source" -o "$scratch/$name.ptx"
 done
