@@ -106,16 +106,33 @@ def reset_connections():
     return bool(out.stdout.strip())
 
 
+def processes():
+    """Those of this test. A process that a job leaves behind becomes a child of leftovers.py, this one's parent."""
+    found, new = set(), [os.getppid()]
+    while new:
+        pid = new.pop()
+        found.add(pid)
+        for file in glob.glob(f"/proc/{pid}/task/*/children"):
+            try:
+                with open(file, encoding="ascii") as children:
+                    new += [int(child) for child in children.read().split()]
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+    return found
+
+
 def networks():
-    """The network namespaces that processes are in, or hold a descriptor of."""
+    """The network namespaces that processes of this test are in, or hold a descriptor of. The number of one that is gone may be that of
+    another job's now."""
     found = set()
-    for entry in glob.glob("/proc/[0-9]*/ns/net") + glob.glob("/proc/[0-9]*/fd/*"):
-        try:
-            target = os.readlink(entry)
-        except OSError:
-            continue
-        if target.startswith("net:"):
-            found.add(target)
+    for pid in processes():
+        for entry in [f"/proc/{pid}/ns/net", *glob.glob(f"/proc/{pid}/fd/*")]:
+            try:
+                target = os.readlink(entry)
+            except OSError:
+                continue
+            if target.startswith("net:"):
+                found.add(target)
     return found
 
 
@@ -152,8 +169,7 @@ class Job:
         return self.process.returncode, self.said + out, err
 
     def nothing_is_left(self):
-        for pid in self.pid.values():
-            self.case.assertFalse(os.path.exists(f"/proc/{pid}"))
+        self.case.assertEqual(processes() & set(self.pid.values()), set())
         self.case.assertEqual(networks() & self.networks, set())
         self.case.assertEqual(interfaces() - self.interfaces, set())
 
@@ -333,7 +349,7 @@ class Faults(unittest.TestCase):
         job.process.send_signal(sent)
         job.process.communicate(timeout=BOUND_S)
         deadline = time.monotonic() + BOUND_S
-        while any(os.path.exists(f"/proc/{pid}") for pid in job.pid.values()) or networks() & job.networks:
+        while processes() & set(job.pid.values()) or networks() & job.networks:
             self.assertLess(time.monotonic(), deadline, "something is left")
             time.sleep(0.05)
         job.nothing_is_left()
