@@ -44,6 +44,8 @@ class Checks(unittest.TestCase):
         numbers = [number] if tool.SANITIZE else [n for n in ALL if n == number or n not in LONG]
         self.assertEqual(self.failed(self.verdicts(plugin(file), numbers, **env)), [number], self.answer)
 
+
+class Sound(Checks):
     def test_net_plugins_of_every_version_pass(self):
         for version in tool.ends(range(6, 13)):
             with self.subTest(version=version):
@@ -60,6 +62,8 @@ class Checks(unittest.TestCase):
                     self.assertEqual(self.failed(found), [], self.answer)
                     self.assertEqual((found[1], found[check], found[4]), ("ok", "ok", "not applicable"))
 
+
+class Faults(Checks):
     def test_each_fault_is_found_by_its_check_alone(self):
         for check, fault in FAULTS.items():
             with self.subTest(fault=fault):
@@ -78,6 +82,8 @@ class Checks(unittest.TestCase):
         self.assertIn("call of the plugin: connect; in ", p.stdout)
         self.assertIn("(libnccl-net-faulty.so+0x", p.stdout)
 
+
+class Kinds(Checks):
     def test_networks_that_reduce(self):
         for version in range(6, 13):
             with self.subTest(version=version):
@@ -104,6 +110,8 @@ class Checks(unittest.TestCase):
             with self.subTest(fault=fault):
                 self.check_alone(check, f"faulty{check}", FAULTY_OTHER=fault)
 
+
+class Command(Checks):
     def test_checks_by_number_and_name(self):
         p = tool.run("plugin", "check", plugin("env-example2"), "--check", "20", "--check", "symbols", "--json", EXAMPLE_ENV_FILE="/dev/null")
         self.assertEqual([c["number"] for c in json.loads(p.stdout)["checks"]], [1, 20])
