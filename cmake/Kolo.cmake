@@ -79,6 +79,21 @@ function(kolo_script_test file)
     endif()
 endfunction()
 
+# kolo_script_parts(check_test.py "Sound;Faults" [LABEL ...]): the same, but each of these classes of the script is a test of its own, check_sound_test
+# and check_faults_test, and may take as long as a test may.
+function(kolo_script_parts file parts)
+    if(KOLO_TESTS)
+        cmake_path(GET file STEM name)
+        foreach(part IN LISTS parts)
+            string(TOLOWER ${part} lower)
+            string(REGEX REPLACE "_test$" "_${lower}_test" test ${name})
+            add_test(NAME ${test} COMMAND ${KOLO_TEST_WRAPPER} ${KOLO_LEFTOVERS} python3 ${CMAKE_CURRENT_SOURCE_DIR}/${file} ${part}
+                     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+            kolo_test_defaults(${test} "${ARGN}")
+        endforeach()
+    endif()
+endfunction()
+
 # What all tests have in common. How long one takes is no part of its result: only one that hangs is ended, by itself ($TEST_HANG_S, tests/hang.h) or by
 # CTest. KOLO_TEST_TIME_SCALE is for machines on which even half an hour is not enough.
 set(KOLO_TEST_TIME_SCALE 1 CACHE STRING "so many times as long before a test counts as hung")

@@ -6,6 +6,8 @@
 #include "include/kolo.h"
 
 #include "bootstrap/bootstrap.h"
+#include "tests/free_port.h"
+#include "tests/hang.h"
 #include "tests/holdings.h"
 #include "tests/kolo_test.h"
 
@@ -15,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RANKS = 2, ROUNDS = 32, COUNT = 1 << 16, KEPT = 8, BOUND_S = 300 };
+enum { RANKS = 2, ROUNDS = 32, COUNT = 1 << 16, KEPT = 8 };
 
 #define must(what)                                                                                                     \
     do {                                                                                                               \
@@ -52,7 +54,7 @@ static void live(const ncclUniqueId *id, int rank)
 
     snprintf(host, sizeof host, "h%d", rank);
     setenv("NCCL_HOSTID", host, 1);
-    alarm(BOUND_S);
+    alarm(kolo_test_hang_s());
     must(!ncclCommInitRank(&comm, RANKS, *id, rank));
     for (int i = 0; i < ROUNDS; i++) {
         use_child(comm, rank);
@@ -71,10 +73,12 @@ static void live(const ncclUniqueId *id, int rank)
 static void nothing_is_kept_but_what_sleepers_share(void **state)
 {
     ncclUniqueId id;
+    char address[32];
     int status;
 
     (void)state;
-    assert_int_equal(kl_bootstrap_id_parse("127.0.0.1:27921", &id), ncclSuccess);
+    snprintf(address, sizeof address, "127.0.0.1:%d", kolo_test_free_port());
+    assert_int_equal(kl_bootstrap_id_parse(address, &id), ncclSuccess);
     for (int r = 0; r < RANKS; r++)
         if (!fork()) live(&id, r);
     for (int r = 0; r < RANKS; r++) {

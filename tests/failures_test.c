@@ -8,6 +8,7 @@
 #include "include/kolo.h"
 
 #include "bootstrap/bootstrap.h"
+#include "tests/free_port.h"
 #include "tests/hang.h"
 #include "tests/kolo_test.h"
 #include "tests/own_shm.h"
@@ -29,6 +30,7 @@
 #include <unistd.h>
 
 enum { RANKS = 4, COUNT = 1 << 18, EXIT_AS_EXPECTED = 42, FEW_FILES = 32, USED_UP_FILES = 80, NO_FILES = 6 };
+#define PATIENCE "TEST_PATIENCE" /* of one operation, in s */
 
 static bool own_shm; /* this process has a /dev/shm of its own */
 
@@ -146,8 +148,8 @@ static int wait_in_vain(struct rank *r)
         return 1;
     }
     ncclResult_t rc = operate_until_failure(r);
-    bool fine = rc == ncclRemoteError &&
-                says(ncclGetLastError(r->comm), "nothing moved for 1 s, waiting for rank 2 (host ") &&
+    bool fine = rc == ncclRemoteError && says(ncclGetLastError(r->comm), "nothing moved for ") &&
+                says(ncclGetLastError(r->comm), " s, waiting for rank 2 (host ") &&
                 says(ncclGetLastError(r->comm), "which has not called it: so far it has called nothing");
     fine = fine && reduce_once(r) == rc && koloStreamSynchronize(NULL) == rc && koloStreamQuery(NULL) == rc;
     fine = fine && ncclCommDestroy(r->comm) == rc && koloStreamSynchronize(NULL) == ncclSuccess;
@@ -157,15 +159,15 @@ static int wait_in_vain(struct rank *r)
 /* Rank 0 has a longer timeout for its other operations, the others for all. */
 static int lose_patience(struct rank *r)
 {
-    ncclResult_t rc = koloSetTimeout(r->comm, 60000);
+    ncclResult_t rc = koloSetTimeout(r->comm, kolo_test_hang_ms());
 
     rc = rc ? rc : reduce_once(r);
-    if (!rc && !r->rank) rc = koloSetTimeout(r->comm, 300);
+    if (!rc && !r->rank) rc = koloSetTimeout(r->comm, strtoul(getenv(PATIENCE), NULL, 10) * 1000);
     if (rc) return 1;
     rc = r->rank == 2 ? ncclRemoteError : reduce_once(r);
     while (r->rank == 2 && !ncclCommGetAsyncError(r->comm, &rc) && !rc) sched_yield();
     bool fine = rc == ncclRemoteError && says(ncclGetLastError(r->comm), "at rank 0: nothing moved for ") &&
-                says(ncclGetLastError(r->comm), " ms, waiting for rank 2 (host ");
+                says(ncclGetLastError(r->comm), " s, waiting for rank 2 (host ");
     fine = fine && koloSetTimeout(r->comm, 1ull << 60) == ncclInvalidArgument;
     ncclCommDestroy(r->comm);
     return fine ? EXIT_AS_EXPECTED : 1;
@@ -466,11 +468,12 @@ static void start_child(struct child *c, const char *role, int rank, int size, c
     c->out = ends[0];
 }
 
-static void wait_until_running(const struct child *c)
+/* Waits until it runs, or ends. */
+static bool is_running(const struct child *c)
 {
     char text[16];
 
-    assert_true(read(c->out, text, sizeof text) > 0);
+    return read(c->out, text, sizeof text) > 0;
 }
 
 static int wait_for_exit(struct child *c)
@@ -509,6 +512,33 @@ static void start_job(struct child *children, const char *role, int first, int l
     for (int r = first; r <= last; r++) start_child(&children[r], role, r, RANKS, id);
 }
 
+/* Ranks other than 2, or all: did they end as expected? */
+static bool end_as_expected(struct child *children, bool with_rank_2)
+{
+    bool fine = true;
+
+    for (int r = 0; r < RANKS; r++)
+        if (r != 2 || with_rank_2) fine &= wait_for_exit(&children[r]) == EXIT_AS_EXPECTED;
+    return fine;
+}
+
+/*
+ * A job whose ranks wait in vain, as long as `variable` says. Other programs may keep an innocent rank from running for as long
+ * as the others are patient, but not for far longer.
+ */
+static void be_patient(const char *variable, bool (*run)(void))
+{
+    static const char *const seconds[] = {"1", "8", "64"};
+    bool fine = false;
+
+    for (size_t i = 0; !fine && i < sizeof seconds / sizeof seconds[0]; i++) {
+        setenv(variable, seconds[i], 1);
+        fine = run();
+    }
+    unsetenv(variable);
+    assert_true(fine);
+}
+
 static void kill_rank_2(const char *role)
 {
     struct child c[RANKS];
@@ -517,7 +547,7 @@ static void kill_rank_2(const char *role)
     setenv("KOLO_TIMEOUT", "3600", 1); /* no rank waits that long: a death is noticed */
     setenv("KOLO_BOOTSTRAP_TIMEOUT", "3600", 1);
     start_job(c, role, 0, RANKS - 1);
-    for (int r = 0; r < RANKS; r++) wait_until_running(&c[r]);
+    for (int r = 0; r < RANKS; r++) assert_true(is_running(&c[r]));
     kill(c[2].pid, SIGKILL);
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), r == 2 ? 1000 + SIGKILL : EXIT_AS_EXPECTED);
     unsetenv("KOLO_BOOTSTRAP_TIMEOUT");
@@ -550,60 +580,84 @@ static void an_abort_reaches_every_rank(void **state)
     assert_int_equal(files_in_shm(), files);
 }
 
-static void a_rank_that_never_comes_is_named(void **state)
+static bool leave_rank_2_out(void)
 {
     struct child c[RANKS];
     char id[2 * NCCL_UNIQUE_ID_BYTES + 1];
 
-    (void)state;
-    setenv("KOLO_BOOTSTRAP_TIMEOUT", "1", 1);
     make_id(id);
     for (int r = 0; r < RANKS; r++)
         if (r != 2) start_child(&c[r], "miss", r, RANKS, id);
-    for (int r = 0; r < RANKS; r++)
-        if (r != 2) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
-    unsetenv("KOLO_BOOTSTRAP_TIMEOUT");
+    return end_as_expected(c, false);
+}
+
+static void a_rank_that_never_comes_is_named(void **state)
+{
+    (void)state;
+    be_patient("KOLO_BOOTSTRAP_TIMEOUT", leave_rank_2_out);
+}
+
+static bool end_without(struct child *c)
+{
+    const bool fine = end_as_expected(c, false);
+
+    kill(c[2].pid, SIGKILL);
+    wait_for_exit(&c[2]);
+    return fine;
+}
+
+static bool await_rank_2(void)
+{
+    struct child c[RANKS];
+
+    start_job(c, "wait", 0, RANKS - 1);
+    return end_without(c);
 }
 
 static void a_rank_that_never_calls_is_waited_for_as_long_as_allowed(void **state)
 {
+    (void)state;
+    be_patient("KOLO_TIMEOUT", await_rank_2);
+}
+
+static bool be_impatient(void)
+{
     struct child c[RANKS];
 
-    (void)state;
-    setenv("KOLO_TIMEOUT", "1", 1);
-    start_job(c, "wait", 0, RANKS - 1);
-    for (int r = 0; r < RANKS; r++)
-        if (r != 2) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
-    kill(c[2].pid, SIGKILL);
-    wait_for_exit(&c[2]);
-    unsetenv("KOLO_TIMEOUT");
+    start_job(c, "impatient", 0, RANKS - 1);
+    return end_as_expected(c, true);
 }
 
 static void one_operation_may_have_less_time(void **state)
 {
-    struct child c[RANKS];
-
     (void)state;
-    start_job(c, "impatient", 0, RANKS - 1);
-    for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
+    be_patient(PATIENCE, be_impatient);
+}
+
+static bool stop_rank_2(void)
+{
+    struct child c[RANKS];
+    bool run = true;
+
+    start_job(c, "stopped", 0, RANKS - 1);
+    for (int r = 0; r < RANKS; r++) run &= is_running(&c[r]); /* false: one has lost its patience before */
+    kill(c[2].pid, SIGSTOP);
+    return end_without(c) && run;
 }
 
 /* Wherever it stops, and whichever ranks wait then. */
 static void a_rank_that_is_stopped_is_named_by_all(void **state)
 {
     (void)state;
-    setenv("KOLO_TIMEOUT", "1", 1);
-    for (int round = 0; round < 5; round++) {
-        struct child c[RANKS];
-        start_job(c, "stopped", 0, RANKS - 1);
-        for (int r = 0; r < RANKS; r++) wait_until_running(&c[r]);
-        kill(c[2].pid, SIGSTOP);
-        for (int r = 0; r < RANKS; r++)
-            if (r != 2) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
-        kill(c[2].pid, SIGKILL);
-        wait_for_exit(&c[2]);
-    }
-    unsetenv("KOLO_TIMEOUT");
+    for (int round = 0; round < 5; round++) be_patient("KOLO_TIMEOUT", stop_rank_2);
+}
+
+static bool disagree_apart(void)
+{
+    struct child c[RANKS];
+
+    start_job(c, "diverge", 0, RANKS - 1);
+    return end_as_expected(c, true);
 }
 
 static void ranks_that_disagree_or_leave_are_an_error_for_all(void **state)
@@ -615,10 +669,7 @@ static void ranks_that_disagree_or_leave_are_an_error_for_all(void **state)
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
     start_job(c, "disagree_on_little", 0, RANKS - 1);
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
-    setenv("KOLO_TIMEOUT", "1", 1);
-    start_job(c, "diverge", 0, RANKS - 1);
-    for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
-    unsetenv("KOLO_TIMEOUT");
+    be_patient("KOLO_TIMEOUT", disagree_apart);
     start_job(c, "desert", 0, RANKS - 1);
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
 }
@@ -663,18 +714,18 @@ static void running_out_of_descriptors_is_reported(void **state)
 
 /* ---- rendezvous by address ---- */
 
-#define ADDRESS "127.0.0.1:27911" /* below the ports that the kernel hands out by itself */
-
 static void another_secret_is_refused(void **state)
 {
     struct child zero, one;
+    char address[32];
 
     (void)state;
-    setenv("KOLO_BOOTSTRAP_TIMEOUT", "3", 1);
+    snprintf(address, sizeof address, "127.0.0.1:%d", kolo_test_free_port());
+    setenv("KOLO_BOOTSTRAP_TIMEOUT", "3600", 1);
     setenv("KOLO_SECRET", "one", 1);
-    start_child(&zero, "miss", 0, 2, ADDRESS); /* waits for rank 1, which never comes */
+    start_child(&zero, "miss", 0, 2, address); /* waits for rank 1, which never comes */
     setenv("KOLO_SECRET", "two", 1);
-    start_child(&one, "secret", 1, 2, ADDRESS);
+    start_child(&one, "secret", 1, 2, address);
     assert_int_equal(wait_for_exit(&one), EXIT_AS_EXPECTED);
     kill(zero.pid, SIGKILL);
     wait_for_exit(&zero);

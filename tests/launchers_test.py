@@ -12,7 +12,7 @@ import unittest
 import jobs
 import tool
 
-BOUND_S = 250
+BOUND_S = tool.HANG_S
 PERF = f"{tool.KOLO} perf barrier -n 1"
 
 
@@ -20,7 +20,7 @@ def clean(**env):
     """The environment without the variables of another launcher, or a test's settings."""
     named = ("NCCL_", "KOLO_", "SLURM_", "PMI", "MPI_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
     return {**{k: v for k, v in os.environ.items() if not k.startswith(named)}, "HOME": "/nonexistent", "KOLO_NVML": "0",
-            "KOLO_BOOTSTRAP_TIMEOUT": "60", **env}
+            "KOLO_BOOTSTRAP_TIMEOUT": str(BOUND_S // 2), **env}
 
 
 def slurm(rank, size, job):

@@ -14,9 +14,9 @@ struct kolo_test_keep {
 extern struct kolo_test_keep kolo_test_keeps[];
 
 /* clang-format off */
-/** Resources of ids that no rank has joined, for a while: they share the loop, and a listener for each address of the
- * host. */
-#define KOLO_TEST_UNUSED_IDS {"kolo-loop", 1, 0}, {"anon_inode:", 2, 0}, {"socket:", 8, 0}
+/** Resources of ids that no rank has joined, for a while: they share the loop, with its three descriptors, and a listener
+ * for each address of the host. */
+#define KOLO_TEST_UNUSED_IDS {"kolo-loop", 1, 0}, {"anon_inode:", 3, 0}, {"socket:", 8, 0}
 /* clang-format on */
 
 /** In a forked child that ends by exit: check it too, for resources it gets from now on. */

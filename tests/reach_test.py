@@ -18,7 +18,7 @@ JOBS = (("--np", "4"), ("--np", "2", "-t", "2"), ("--np", "1", "-t", "4"))
 def perf(*words, inside=(), **env):
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "KOLO_"))}
     return subprocess.run([*inside, tool.KOLO, "perf", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
-                          timeout=120, check=False, env={**clean, "HOME": "/nonexistent", "NCCL_DEBUG": "INFO", **env})
+                          timeout=tool.HANG_S, check=False, env={**clean, "HOME": "/nonexistent", "NCCL_DEBUG": "INFO", **env})
 
 
 def can(*words):

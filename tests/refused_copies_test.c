@@ -9,6 +9,7 @@
 #include "include/kolo.h"
 
 #include "bootstrap/bootstrap.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RANKS = 3, PART = 30000, ROUNDS = 6, REFUSED_IN = 2, DEADLINE_S = 100 };
+enum { RANKS = 3, PART = 30000, ROUNDS = 6, REFUSED_IN = 2 };
 
 /* ---- faults ---- */
 
@@ -209,7 +210,7 @@ static int run_rank(char **argv)
     ncclUniqueId id;
     int when = (int)strtol(argv[4], NULL, 10);
 
-    alarm(DEADLINE_S);
+    alarm(kolo_test_hang_s());
     while (strcmp(fault->name, argv[1]) != 0) fault++;
     rank = (int)strtol(argv[2], NULL, 10);
     if (kl_bootstrap_id_parse(argv[3], &id) || !done(ncclCommInitRank(&comm, RANKS, id, rank), "init")) return 1;

@@ -7,6 +7,7 @@
  */
 #include "comm/setup/settings.h"
 #include "include/kolo.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 
 #include <sched.h>
@@ -20,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RANKS = 4, PATIENCE_S = 120, TEXT = 1024, MOST_VALUES = 8 };
+enum { RANKS = 4, TEXT = 1024, MOST_VALUES = 8 };
 
 /* ---- jobs ---- */
 
@@ -336,7 +337,7 @@ static void be_rank(const struct job *job, int number)
 
 static bool wait_for(const pid_t *child)
 {
-    const time_t until = time(NULL) + PATIENCE_S;
+    const time_t until = time(NULL) + kolo_test_hang_s();
     int left = RANKS;
     bool gone[RANKS] = {false};
 

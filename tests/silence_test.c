@@ -13,16 +13,15 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "tests/free_port.h"
+#include "tests/hang.h"
 #include "tests/kolo_test.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,7 +31,7 @@ enum { AT_A_TIME = 6, STEP = 80 }; /* the code that finds a silent rank is the s
 #else
 enum { AT_A_TIME = 12, STEP = 32 }; /* they wait most of the time */
 #endif
-enum { RANKS = 4, COUNT = 1000, FAILED = 3, SAID = 1200, PATIENCE_S = 3, BOUND_S = 120 };
+enum { RANKS = 4, COUNT = 1000, FAILED = 3, SAID = 1200, PATIENCE_S = 3 };
 
 /* ---- a rank ---- */
 
@@ -90,17 +89,6 @@ static int be_rank(int rank)
 
 static const char *self;
 
-static int free_port(void)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t bytes = sizeof a;
-    int s = socket(AF_INET, SOCK_STREAM, 0);
-
-    if (s < 0 || bind(s, (struct sockaddr *)&a, sizeof a) || getsockname(s, (struct sockaddr *)&a, &bytes)) return 0;
-    close(s);
-    return ntohs(a.sin_port);
-}
-
 static void set_number(const char *name, int value)
 {
     char text[32];
@@ -125,7 +113,7 @@ static pid_t start_rank(int rank, int port, int patience_s, const char *chaos, i
     set_number("KOLO_TIMEOUT", patience_s);
     if (chaos) setenv("KOLO_CHAOS", chaos, 1);
     dup2(output, 1);
-    alarm(BOUND_S);
+    alarm(kolo_test_hang_s());
     execl(self, self, "rank", number, (char *)NULL);
     _exit(127);
 }
@@ -175,7 +163,7 @@ static void run(int victim, int turn, int patience_s, struct end *e)
 {
     char chaos[32];
     pid_t pid[RANKS];
-    int output[2], status, port = free_port();
+    int output[2], status, port = kolo_test_free_port();
 
     memset(e, 0, sizeof *e);
     snprintf(chaos, sizeof chaos, "1:stop@%d", turn);

@@ -66,7 +66,7 @@ static enum kl_io connect_to(const union kl_address *address, int *fd)
 static struct pair connect_pair_at(const char *text)
 {
     struct pair p;
-    struct kl_io_wait wait = within(10000);
+    struct kl_io_wait wait = within((int)kolo_test_hang_ms());
 
     p.listener = listen_at(text, &p.address);
     assert_int_equal(connect_to(&p.address, &p.a), KL_IO_DONE);
@@ -99,7 +99,7 @@ struct transfer {
 static void send_all(void *arg)
 {
     struct transfer *t = arg;
-    struct kl_io_wait wait = within(20000);
+    struct kl_io_wait wait = within((int)kolo_test_hang_ms());
 
     t->io = kl_socket_send(t->fd, t->data, t->bytes, &wait);
 }
@@ -115,7 +115,7 @@ static void bytes_arrive_whole_and_in_order(void **state)
     {
         struct transfer t = {.fd = p.a, .bytes = *bytes, .data = malloc(*bytes + 1)};
         unsigned char *got = calloc(1, *bytes + 1);
-        struct kl_io_wait wait = within(20000);
+        struct kl_io_wait wait = within((int)kolo_test_hang_ms());
 
         for (size_t i = 0; i < *bytes; i++) t.data[i] = (unsigned char)(i * 31 >> 3);
         assert_int_equal(kl_thread_start(&t.thread, "sender", send_all, &t), ncclSuccess);
@@ -133,7 +133,7 @@ static void bytes_arrive_whole_and_in_order(void **state)
 static void a_closed_peer_is_told_from_a_silent_one(void **state)
 {
     struct pair p = connect_pair();
-    struct kl_io_wait wait = within(10000), brief = within(1);
+    struct kl_io_wait wait = within((int)kolo_test_hang_ms()), brief = within(1);
     char c, much[65536] = {0};
     enum kl_io io = KL_IO_DONE;
 
@@ -366,7 +366,7 @@ static int has_v6(void)
 
 static void a_door_is_a_connection(void **state)
 {
-    const struct kl_io_wait wait = within(10000);
+    const struct kl_io_wait wait = within((int)kolo_test_hang_ms());
     union kl_address door = kl_address_new_unix(1), other = door;
     char word[6] = "";
     int listener, second, a, b;

@@ -118,7 +118,7 @@ what="kolo run without /proc"
 if [ -n "${1:-}" ]; then
     echo "/proc is left to a build without sanitizers"
 elif unshare -m umount -l /proc 2>/dev/null; then
-    unshare -m sh -c "umount -l /proc && exec timeout 60 $kolo run -n 2 true" >"$dir/out" 2>"$dir/err"
+    unshare -m sh -c "umount -l /proc && exec timeout ${TEST_HANG_S:-900} $kolo run -n 2 true" >"$dir/out" 2>"$dir/err"
     [ $? -eq 1 ] || fail "not exit code 1"
     err "kolo run: starting processes: there is no /proc/self/exe here: mount /proc (mount -t proc proc /proc)"
     lines err 1
@@ -131,7 +131,7 @@ if [ -z "${1:-}" ]; then
     for limit in "s 64" "f 0"; do
         what="kolo run with ulimit -$limit"
         # shellcheck disable=SC2086 # words
-        (ulimit -$limit && exec timeout 60 "$kolo" run -n 2 -- "$kolo" perf barrier) 2>&1 | cat >"$dir/err"
+        (ulimit -$limit && exec timeout "${TEST_HANG_S:-900}" "$kolo" run -n 2 -- "$kolo" perf barrier) 2>&1 | cat >"$dir/err"
         [ "$(grep -c "joining the communicator: .* raise \`ulimit -${limit% *}\`" "$dir/err")" -eq 2 ] || fail "ranks do not name the limit"
         grep -q "signal" "$dir/err" && fail "a rank died"
     done

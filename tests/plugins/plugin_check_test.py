@@ -29,7 +29,7 @@ BRIEF = [n for n in ALL if n not in LONG]
 
 class Checks(unittest.TestCase):
     def verdicts(self, file, numbers=ALL, **env):
-        p = tool.run("plugin", "check", file, "--json", "--seconds", "120", *(w for n in numbers for w in ("--check", str(n))), **env)
+        p = tool.run("plugin", "check", file, "--json", "--seconds", str(tool.HANG_S // 2), *(w for n in numbers for w in ("--check", str(n))), **env)
         answer = json.loads(p.stdout)
         found = {c["number"]: c["verdict"] for c in answer["checks"] if c["number"] not in SLOW}
         self.assertEqual(sorted(c["number"] for c in answer["checks"]), sorted(numbers))
@@ -45,6 +45,8 @@ class Checks(unittest.TestCase):
         numbers = [number] if tool.SANITIZE else sorted({*BRIEF, number})
         self.assertEqual(self.failed(self.verdicts(plugin(file), numbers, **env)), [number], self.answer)
 
+
+class Sound(Checks):
     def test_net_plugins_of_every_version_pass(self):
         for version in tool.ends(range(6, 13)):
             with self.subTest(version=version):
@@ -61,6 +63,8 @@ class Checks(unittest.TestCase):
                     self.assertEqual(self.failed(found), [], self.answer)
                     self.assertEqual((found[1], found[check], found[4]), ("ok", "ok", "not applicable"))
 
+
+class Faults(Checks):
     def test_each_fault_is_found_by_its_check_alone(self):
         for check, fault in FAULTS.items():
             with self.subTest(fault=fault):
@@ -79,6 +83,8 @@ class Checks(unittest.TestCase):
         self.assertIn("call of the plugin: connect; in ", p.stdout)
         self.assertIn("(libnccl-net-faulty.so+0x", p.stdout)
 
+
+class Kinds(Checks):
     def test_networks_that_reduce(self):
         for version in range(6, 13):
             with self.subTest(version=version):
@@ -105,6 +111,8 @@ class Checks(unittest.TestCase):
             with self.subTest(fault=fault):
                 self.check_alone(check, f"faulty{check}", FAULTY_OTHER=fault)
 
+
+class Command(Checks):
     def test_checks_by_number_and_name(self):
         p = tool.run("plugin", "check", plugin("env-example2"), "--check", "20", "--check", "symbols", "--json", EXAMPLE_ENV_FILE="/dev/null")
         self.assertEqual([c["number"] for c in json.loads(p.stdout)["checks"]], [1, 20])

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define LONG_SLEEP "sleep 1000"
+enum { LONG_MS = 900000 };
 
 struct outcome {
     int code;
@@ -109,20 +110,20 @@ static int count_lines(const char *text)
 
 static const struct script_case {
     const char *script;
+    uint64_t grace_ms; /* passes before each signal, unless both ranks end by themselves: a late rank needs it */
     int code;
-    const char *line;  /* in the report; NULL: there is none */
-    unsigned grace_ms; /* long where a rank ends by itself or by the first signal, which may take time */
+    const char *line; /* in the report; NULL: there is none */
 } script_cases[] = {
-    {"true", EXIT_OK, NULL, 60000},
-    {"false", EXIT_PROBLEM, "kolo run: rank 1: exit code 1, by itself", 60000},
-    {"exit 7", 7, "kolo run: rank 0: exit code 7, by itself", 60000},
-    {"kill -9 $$", 128 + SIGKILL, "kolo run: rank 1: signal 9 (Killed), by itself", 60000},
-    {"test $RANK = 0 || exit 3; exec " LONG_SLEEP, 3, "kolo run: rank 0: signal 15 (Terminated), sent by kolo run",
-     2000},
-    {"test $RANK = 0 || { " AWAIT(0) "exit 3; }; trap 'exit 0' TERM; " READY "while :; do sleep 0.01; done", 3,
-     "kolo run: rank 0: exit code 0, after kolo run sent signal 15 (Terminated)", 2000},
-    {"test $RANK = 0 || { " AWAIT(0) "exit 3; }; trap '' TERM; " READY "while :; do " LONG_SLEEP "; done", 3,
-     "kolo run: rank 0: signal 9 (Killed), sent by kolo run", 100},
+    {"true", LONG_MS, EXIT_OK, NULL},
+    {"false", LONG_MS, EXIT_PROBLEM, "kolo run: rank 1: exit code 1, by itself"},
+    {"exit 7", LONG_MS, 7, "kolo run: rank 0: exit code 7, by itself"},
+    {"kill -9 $$", LONG_MS, 128 + SIGKILL, "kolo run: rank 1: signal 9 (Killed), by itself"},
+    {"test $RANK = 0 || exit 3; exec " LONG_SLEEP, 2000, 3,
+     "kolo run: rank 0: signal 15 (Terminated), sent by kolo run"},
+    {"test $RANK = 0 || { " AWAIT(0) "exit 3; }; trap 'exit 0' TERM; " READY "while :; do sleep 0.01; done", 2000, 3,
+     "kolo run: rank 0: exit code 0, after kolo run sent signal 15 (Terminated)"},
+    {"test $RANK = 0 || { " AWAIT(0) "exit 3; }; trap '' TERM; " READY "while :; do " LONG_SLEEP "; done", 100, 3,
+     "kolo run: rank 0: signal 9 (Killed), sent by kolo run"},
 };
 
 static void endings_are_reported(void **state)
@@ -151,7 +152,7 @@ static void the_death_is_announced_at_once(void **state)
 
 static void verdicts_are_silent(void **state)
 {
-    struct outcome o = launch(&(struct kl_launch){.verdict = 1, .grace_ms = 60000}, 2, "exit 1");
+    struct outcome o = launch(&(struct kl_launch){.verdict = 1, .grace_ms = LONG_MS}, 2, "exit 1");
 
     (void)state;
     assert_int_equal(o.code, EXIT_PROBLEM);
@@ -161,7 +162,7 @@ static void verdicts_are_silent(void **state)
 
 static void time_is_limited(void **state)
 {
-    struct outcome o = launch(&(struct kl_launch){.timeout_ms = 200, .grace_ms = 60000}, 2, "exec " LONG_SLEEP);
+    struct outcome o = launch(&(struct kl_launch){.timeout_ms = 200, .grace_ms = LONG_MS}, 2, "exec " LONG_SLEEP);
 
     (void)state;
     assert_int_equal(o.code, EXIT_PROBLEM);
@@ -178,7 +179,7 @@ static bool say_stuck(void *context)
 static void a_stuck_job_is_ended(void **state)
 {
     int asked = 0;
-    struct kl_launch like = {.grace_ms = 60000, .is_stuck = say_stuck, .context = &asked};
+    struct kl_launch like = {.grace_ms = LONG_MS, .is_stuck = say_stuck, .context = &asked};
     struct outcome o = launch(&like, 2, "kill -STOP $$"); /* stopped ranks get the signal too */
 
     (void)state;
@@ -278,11 +279,10 @@ static void interrupts_are_passed_on(void **state)
     const char *script =
         "trap 'echo got; exit 5' INT; " READY "test $RANK != 0 || { " AWAIT(1) AWAIT(2) "kill -INT $PPID; }; "
                                                                                         "while :; do sleep 0.01; done";
-    signal(SIGINT,
-           SIG_DFL); /* a shell cannot trap a signal that was ignored when it began, as in a job in the background */
-    struct outcome o = launch(&(struct kl_launch){.grace_ms = 60000}, 3, script);
-
     (void)state;
+    signal(SIGINT, SIG_DFL); /* a shell cannot trap a signal that was ignored when it began */
+    struct outcome o = launch(&(struct kl_launch){.grace_ms = LONG_MS}, 3, script);
+
     assert_int_equal(o.code, 5);
     assert_int_equal(count_lines(o.out), 3);
     expect_line(o.err, "kolo run: rank 2: exit code 5, after kolo run sent signal 2 (Interrupt)");

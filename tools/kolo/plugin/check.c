@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/kolo/plugin/check.h"
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
 
@@ -16,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STACK = 12 }; /* frames */
+enum { STACK = 12 /* frames */, TELL_MS = 10000 };
 
 const struct kl_check kl_checks[KL_CHECKS] = {
     {1, "symbols", "A table has a printable name, and every function that is always needed, in the library itself.",
@@ -111,8 +112,8 @@ static void write_stack(int signal)
     Dl_info own;
 
     (void)signal;
-    if (n < 1 || !dladdr(frame[0], &own)) return;
-    for (int i = 2; i < n && used < sizeof shared_result->stack;
+    const int last = n > 0 && dladdr(frame[0], &own) ? n : 0;
+    for (int i = 2; i < last && used < sizeof shared_result->stack;
          i++) { /* behind this function and the kernel's frame */
         Dl_info in;
         if (!dladdr(frame[i], &in)) continue;
@@ -122,16 +123,17 @@ static void write_stack(int signal)
                                  in.dli_sname ? in.dli_sname : "?", file ? file + 1 : in.dli_fname,
                                  (size_t)((char *)frame[i] - (char *)in.dli_fbase));
     }
+    kl_store_release(&shared_result->has_told, 1);
 }
 
-/* Let the thread that is in a call say where it is. */
+/* Let the thread that is in a call say where it is. One that keeps signals away, or that the kernel keeps, says nothing. */
 static void ask_for_stack(pid_t pid, const struct kl_check_result *r)
 {
+    const uint64_t deadline = kl_deadline_in_ms(TELL_MS);
     const struct timespec pause = {.tv_nsec = 2000000};
 
     if (syscall(SYS_tgkill, pid, r->thread ? r->thread : pid, SIGURG)) return;
-    for (int i = 0; i < 100 && !*r->stack; i++) nanosleep(&pause, NULL);
-    for (int i = 0; i < 5; i++) nanosleep(&pause, NULL);
+    while (!kl_load_acquire(&r->has_told) && !kl_deadline_passed(deadline)) nanosleep(&pause, NULL);
 }
 
 /* False: it has not ended by then, and is killed. */

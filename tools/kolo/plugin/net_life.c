@@ -21,7 +21,8 @@ enum {
     ROUNDS = 25,
     RANKS = 4,
     CONNECTS = 1000000,
-    CONNECT_MS = 5000
+    CONNECT_MS = 5000, /* in calls */
+    ENDING_MS = 10000
 };
 
 /* ---- 1: symbols ---- */
@@ -361,9 +362,8 @@ void kl_check_handle(const char *file, struct kl_check_result *r)
     bool good = r->verdict == KL_CHECK_OK && check_canary(&b, room + KL_TRIAL_HANDLE);
     memcpy(copy, room, KL_TRIAL_HANDLE);
     memset(room, 0, sizeof room);
-    const uint64_t deadline = kl_deadline_in_ms(CONNECT_MS);
     int polls = 0;
-    for (; good && !p.send && polls < CONNECTS && (polls % POLLS || !kl_deadline_passed(deadline)); polls++)
+    for (; good && !p.send && polls < CONNECTS && b.connecting.sum_ns < CONNECT_MS * UINT64_C(1000000); polls++)
         good = kl_trial_connect_once(&b, &p, copy);
     while (good && (!p.send || !p.recv)) good = kl_trial_connect_once(&b, &p, copy) && kl_trial_accept_once(&b, &p);
     if (good && check_canary(&b, copy + KL_TRIAL_HANDLE))
@@ -490,7 +490,8 @@ void kl_check_remains(const char *file, struct kl_check_result *r)
     read_handlers(after);
     const int signal = changed_handler(before, after);
     if (signal) kl_check_fails(r, "the handler of signal %d (%s) has changed", signal, strsignal(signal));
-    for (int i = 0; i < 200 && entries("/proc/self/task") > threads; i++) usleep(5000); /* threads that are ending */
+    const uint64_t deadline = kl_deadline_in_ms(ENDING_MS); /* of threads that are ending */
+    while (entries("/proc/self/task") > threads && !kl_deadline_passed(deadline)) usleep(5000);
     const int fds_now = entries("/proc/self/fd"), threads_now = entries("/proc/self/task");
     if (threads_now > threads) kl_check_fails(r, "%d threads remain", threads_now - threads);
     if (fds_now > fds) kl_check_fails(r, "%d descriptors remain", fds_now - fds);

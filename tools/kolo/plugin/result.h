@@ -15,6 +15,7 @@ struct kl_check_result {
     char call[KL_CHECK_CALL];    /* of the plugin, under way; "": none */
     int thread;                  /* that makes it; 0: the first one */
     char stack[KL_CHECK_FIGURE]; /* of a call that has not returned in time, innermost first */
+    _Atomic int has_told;        /* the stack is complete */
 };
 
 /** The check fails, with the figure; the first failure counts. Returns false. */
