@@ -11,7 +11,7 @@ enum { LINE = 512, WORD = 32, THREADS = 1024 };
 
 const char *const kl_recorded_names[KL_REC_NAMES] = {
     "init",  "devices", "getProperties", "listen", "connect",   "accept",    "regMr",       "deregMr",
-    "isend", "irecv",   "iflush",        "test",   "closeSend", "closeRecv", "closeListen", "finalize"};
+    "isend", "irecv",   "iflush",        "test",   "closeSend", "closeRecv", "closeListen", "makeVDevice", "finalize"};
 
 /* The call of each thread that has not returned. */
 struct open_calls {
