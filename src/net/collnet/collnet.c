@@ -87,7 +87,8 @@ static void close_listen(void *listener)
 
 /* ---- requests ---- */
 
-static ncclResult_t iallreduce(void *group, const void *send, void *recv, size_t count, struct kl_collnet_op op, void **request)
+static ncclResult_t iallreduce(void *group, const void *send, void *recv, size_t count, struct kl_collnet_op op,
+                               void **request)
 {
     struct kl_software_request *r;
     ncclResult_t rc = kl_software_allreduce(group, send, recv, count, op, &r);
@@ -96,7 +97,8 @@ static ncclResult_t iallreduce(void *group, const void *send, void *recv, size_t
     return rc;
 }
 
-static ncclResult_t iallgather(void *group, const void *send, const struct kl_collnet_part *recv, size_t bytes, void **request)
+static ncclResult_t iallgather(void *group, const void *send, const struct kl_collnet_part *recv, size_t bytes,
+                               void **request)
 {
     struct kl_software_request *r;
     ncclResult_t rc = kl_software_allgather(group, send, recv, bytes, &r);

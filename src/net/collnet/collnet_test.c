@@ -130,8 +130,7 @@ static ncclResult_t ask(struct party *p, int m, const struct call *c, void **req
     struct member *me = &p->member[m];
     struct kl_collnet_part part[MOST];
 
-    if (c->kind == ALL_REDUCE)
-        return collnet->iallreduce(me->group, me->send, me->recv, c->count, c->op, request);
+    if (c->kind == ALL_REDUCE) return collnet->iallreduce(me->group, me->send, me->recv, c->count, c->op, request);
     parts_of(c->kind == ALL_GATHER ? me->recv : me->send, p->n, part);
     if (c->kind == ALL_GATHER)
         return collnet->iallgather(me->group, me->send, part, c->count * kl_type_bytes(c->op.type), request);
@@ -263,8 +262,7 @@ static void many_are_outstanding(void **state)
             for (int k = 0; k < 64; k++) own[k] = asked[m] * 100000 + m * 1000 + k;
             for (int k = 0; k < N; k++) part[k].data = (c->kind == ALL_GATHER ? result : own) + (size_t)k * c->count;
             if (c->kind == ALL_REDUCE)
-                assert_int_equal(collnet->iallreduce(p.member[m].group, own, result, c->count, c->op, r),
-                                 0);
+                assert_int_equal(collnet->iallreduce(p.member[m].group, own, result, c->count, c->op, r), 0);
             else if (c->kind == ALL_GATHER)
                 assert_int_equal(collnet->iallgather(p.member[m].group, own, part, c->count * 4, r), 0);
             else
@@ -333,10 +331,8 @@ static void what_it_cannot_do_is_refused(void **state)
     assert_false(collnet->reduces(no_op));
     open_party(&p, 2);
     struct member *me = &p.member[0];
-    assert_int_equal(collnet->iallreduce(me->group, me->send, me->recv, 1, no_type, &request),
-                     ncclInvalidArgument);
-    assert_int_equal(collnet->iallreduce(me->group, me->send, me->recv, 1, no_op, &request),
-                     ncclInvalidArgument);
+    assert_int_equal(collnet->iallreduce(me->group, me->send, me->recv, 1, no_type, &request), ncclInvalidArgument);
+    assert_int_equal(collnet->iallreduce(me->group, me->send, me->recv, 1, no_op, &request), ncclInvalidArgument);
     assert_int_equal(ask(&p, 0, &(struct call){REDUCE_SCATTER, MOST_BYTES / 4 + 1, sum_of_floats}, &request),
                      ncclInvalidArgument);
     expect_in_error("262148 bytes of a member in one request; the group was made for 262144");

@@ -16,7 +16,7 @@ struct kl_plugin_call {
     _Atomic int users, done;
     void (*run)(struct kl_plugin_call *call);
     void (*ended)(struct kl_plugin_call *call); /* before it is freed; NULL: nothing to do */
-    void **handles; /* of all members, for a connect; NULL: none. Freed with the call */
+    void **handles;                             /* of all members, for a connect; NULL: none. Freed with the call */
 };
 
 /** Before the first use; the caller has it. */

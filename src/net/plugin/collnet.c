@@ -247,7 +247,8 @@ static ncclResult_t reduce(struct group *g, struct request *r, const void *send,
     return posted(g, r, "iallreduce", rc, request);
 }
 
-static ncclResult_t iallreduce(void *group, const void *send, void *recv, size_t count, struct kl_collnet_op op, void **request)
+static ncclResult_t iallreduce(void *group, const void *send, void *recv, size_t count, struct kl_collnet_op op,
+                               void **request)
 {
     struct group *g = group;
     struct request *r;
@@ -274,7 +275,8 @@ static ncclResult_t gather_by_sum(struct group *g, struct request *r, const void
     return reduce(g, r, own, r->bounce, all, (struct kl_collnet_op){.type = ncclUint8, .op = ncclSum}, request);
 }
 
-static ncclResult_t iallgather(void *group, const void *send, const struct kl_collnet_part *recv, size_t bytes, void **request)
+static ncclResult_t iallgather(void *group, const void *send, const struct kl_collnet_part *recv, size_t bytes,
+                               void **request)
 {
     struct group *g = group;
     struct request *r;

@@ -325,6 +325,7 @@ void kl_net_rma_close(struct kl_net_rma *e)
 {
     if (!e) return;
     kl_net_rma_cancel(e);
-    if (kl_load_acquire(&e->stuck) && !kl_load_acquire(&e->calling)) return; /* a put has not returned, and may use it */
+    if (kl_load_acquire(&e->stuck) && !kl_load_acquire(&e->calling))
+        return; /* a put has not returned, and may use it */
     end_unref(e);
 }
