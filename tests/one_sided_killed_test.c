@@ -43,7 +43,8 @@ static ncclResult_t put_round(struct rank *r)
 
     for (int to = 0; to < RANKS && !rc; to++) {
         if (to == r->rank) continue;
-        rc = ncclPutSignal(r->from, PART, ncclUint8, to, r->window, (size_t)r->rank * PART, 0, 0, 0, r->comm, r->stream);
+        rc =
+            ncclPutSignal(r->from, PART, ncclUint8, to, r->window, (size_t)r->rank * PART, 0, 0, 0, r->comm, r->stream);
         wanted[n++] = (ncclWaitSignalDesc_t){1, to, 0, 0};
     }
     if (!rc) rc = ncclWaitSignal(n, wanted, r->comm, r->stream);
@@ -81,7 +82,8 @@ static int be_rank(char **argv)
     for (int i = 0; i < 2; i++)
         if (kl_bootstrap_id_parse(argv[1 + i], &id[i])) return FAILED;
     live(&r, &id[0]);
-    if (!strcmp(place, "connect")) setenv("EXAMPLE_RMA_PATIENCE_MS", "2000", 1); /* then its call returns, and all is freed */
+    if (!strcmp(place, "connect"))
+        setenv("EXAMPLE_RMA_PATIENCE_MS", "2000", 1); /* then its call returns, and all is freed */
     if (victim && early) setenv("FAULTY_RMA_DIES", place, 1);
     ncclResult_t rc = open_rank(&r, &id[1]);
     if (victim) setenv("FAULTY_RMA_DIES", place, 1);
@@ -111,7 +113,8 @@ static void kill_at(const char *place, const char *from_window)
     }
     for (int r = 0; r < RANKS; r++) {
         char rank[12], host[12];
-        char *argv[] = {(char *)"one_sided_killed_test", text[0], text[1], rank, (char *)place, (char *)from_window, NULL};
+        char *argv[] = {
+            (char *)"one_sided_killed_test", text[0], text[1], rank, (char *)place, (char *)from_window, NULL};
         snprintf(rank, sizeof rank, "%d", r);
         snprintf(host, sizeof host, "h%d", r);
         setenv("NCCL_HOSTID", host, 1);

@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FAR_MS = 1 };   /* sleep of the proxy, as a plugin has no descriptor to sleep on */
-enum { HOLD_MS = 3000 }; /* of a failure, for the reason to come; a death is noticed within milliseconds on a quiet machine */
-enum { HELD_MS = 100 };  /* sleep of the proxy meanwhile */
+enum { FAR_MS = 1 }; /* sleep of the proxy, as a plugin has no descriptor to sleep on */
+enum {
+    HOLD_MS = 3000
+}; /* of a failure, for the reason to come; a death is noticed within milliseconds on a quiet machine */
+enum { HELD_MS = 100 }; /* sleep of the proxy meanwhile */
 
 /* ---- a put ---- */
 

@@ -10,8 +10,8 @@
 enum { LINE = 512, WORD = 32, THREADS = 1024 };
 
 const char *const kl_recorded_names[KL_REC_NAMES] = {
-    "init",  "devices", "getProperties", "listen", "connect",   "accept",    "regMr",       "deregMr",
-    "isend", "irecv",   "iflush",        "test",   "closeSend", "closeRecv", "closeListen", "makeVDevice", "finalize"};
+    "init",  "devices", "getProperties", "listen",    "connect",   "accept",      "regMr",       "deregMr", "isend",
+    "irecv", "iflush",  "test",          "closeSend", "closeRecv", "closeListen", "makeVDevice", "finalize"};
 
 /* The call of each thread that has not returned. */
 struct open_calls {

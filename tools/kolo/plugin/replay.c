@@ -158,7 +158,8 @@ static ncclResult_t play_make_vdevice(struct play *y, struct player *p, const st
     const bool merged = n > 1 && !kl_net_raw.merge(member, n, &made);
     if (!merged) made = member[0];
     if (!merged && n > 1)
-        fprintf(stderr, "kolo plugin: %s, call %zu (makeVDevice): %s does not merge these devices; device %d stands for them\n",
+        fprintf(stderr,
+                "kolo plugin: %s, call %zu (makeVDevice): %s does not merge these devices; device %d stands for them\n",
                 p->recorded->file, p->next + 1, kl_raw_net_library()->name, made);
     p->merged[c->value].made = true;
     p->merged[c->value].now = made;
@@ -297,11 +298,10 @@ static ncclResult_t play_close(struct play *y, struct player *p, const struct kl
 typedef ncclResult_t play_call(struct play *, struct player *, const struct kl_recorded_call *);
 
 static play_call *const plays[KL_REC_NAMES] = {
-    [KL_REC_LISTEN] = play_listen,    [KL_REC_CONNECT] = play_connect,   [KL_REC_ACCEPT] = play_accept,
-    [KL_REC_REG_MR] = play_reg_mr,    [KL_REC_DEREG_MR] = play_dereg_mr, [KL_REC_ISEND] = play_message,
-    [KL_REC_IRECV] = play_message,    [KL_REC_TEST] = play_test,         [KL_REC_CLOSE_SEND] = play_close,
-    [KL_REC_CLOSE_RECV] = play_close, [KL_REC_CLOSE_LISTEN] = play_close,
-    [KL_REC_MAKE_VDEVICE] = play_make_vdevice};
+    [KL_REC_LISTEN] = play_listen,    [KL_REC_CONNECT] = play_connect,    [KL_REC_ACCEPT] = play_accept,
+    [KL_REC_REG_MR] = play_reg_mr,    [KL_REC_DEREG_MR] = play_dereg_mr,  [KL_REC_ISEND] = play_message,
+    [KL_REC_IRECV] = play_message,    [KL_REC_TEST] = play_test,          [KL_REC_CLOSE_SEND] = play_close,
+    [KL_REC_CLOSE_RECV] = play_close, [KL_REC_CLOSE_LISTEN] = play_close, [KL_REC_MAKE_VDEVICE] = play_make_vdevice};
 
 /* A call that failed then, or had no result yet, is left out; so are the others, which have no counterpart in another process. */
 static bool is_played(const struct kl_recorded_call *c)
