@@ -182,7 +182,7 @@ static ncclResult_t read_cell(struct reader *r, int from, int to, const char *ce
 {
     int links = numbered(cell, "NV");
 
-    if (links >= 0 && links < 256 && from < r->smi->ngpus && to < r->smi->ngpus) {
+    if (links > 0 && links < 256 && from < r->smi->ngpus && to < r->smi->ngpus) {
         r->smi->level[from][to] = KL_SMI_NVLINK;
         r->smi->links[from][to] = (unsigned char)links;
         return ncclSuccess;
@@ -201,7 +201,7 @@ static ncclResult_t read_row(struct reader *r, int device, char **word, int n)
                        r->ncolumns);
     for (int i = 0; i < r->ncolumns; i++) KL_TRY(read_cell(r, device, r->column[i], word[i]));
     if (device >= r->smi->ngpus) return ncclSuccess;
-    r->smi->row[device] = true;
+    r->smi->row[device] = r->line;
     if (n > r->ncolumns) snprintf(r->smi->cpus[device], KL_SMI_NAME, "%.*s", KL_SMI_NAME - 1, word[r->ncolumns]);
     if (n > r->ncolumns + 1 && isdigit((unsigned char)word[r->ncolumns + 1][0])) {
         long numa = strtol(word[r->ncolumns + 1], NULL, 10);
@@ -421,6 +421,19 @@ ncclResult_t kl_smi_parse(struct kl_smi *smi, const char *file, const char *text
     return ncclSuccess;
 }
 
+/* Two GPUs that have NVLinks in one row, and none in the other. */
+static ncclResult_t check_both_ways(const struct kl_smi *smi, const char *file)
+{
+    for (int i = 0; i < smi->ngpus; i++)
+        for (int j = 0; j < smi->ngpus; j++)
+            if (smi->links[i][j] && !smi->links[j][i])
+                return KL_FAIL(ncclInvalidUsage,
+                               "%s:%d: %s has no NVLink to %s, which has %d to it in line %d; paste the matrix as "
+                               "nvidia-smi prints it",
+                               file, smi->row[j], smi->name[j], smi->name[i], smi->links[i][j], smi->row[i]);
+    return ncclSuccess;
+}
+
 ncclResult_t kl_smi_check(const struct kl_smi *smi, const char *file)
 {
     if (!smi->ngpus)
@@ -429,7 +442,7 @@ ncclResult_t kl_smi_check(const struct kl_smi *smi, const char *file)
         if (!smi->row[i])
             return KL_FAIL(ncclInvalidUsage, "%s: the matrix has a column %s, but no row; paste all of its lines", file,
                            smi->name[i]);
-    return ncclSuccess;
+    return check_both_ways(smi, file);
 }
 
 /* ---- files ---- */
