@@ -412,7 +412,9 @@ ncclResult_t kl_smi_parse(struct kl_smi *smi, const char *file, const char *text
 
         r.line++;
         if (n >= sizeof line)
-            return KL_FAIL(ncclInternalError, "%s:%d: a line of more than %d characters", file, r.line, LINE_BYTES - 1);
+            return KL_FAIL(ncclInternalError,
+                           "%s:%d: a line of more than %d characters; give the output of nvidia-smi alone", file,
+                           r.line, LINE_BYTES - 1);
         memcpy(line, text, n);
         line[n] = 0;
         text += n + (text[n] == '\n');
@@ -458,8 +460,9 @@ ncclResult_t kl_smi_read(const char *file, const char *text, size_t bytes, struc
         kl_smi_init(smi);
         memcpy(copy, text, bytes);
         copy[bytes] = 0;
-        rc = memchr(copy, 0, bytes) ? KL_FAIL(ncclInternalError, "%s: not the text of nvidia-smi", file)
-                                    : kl_smi_parse(smi, file, copy);
+        rc = memchr(copy, 0, bytes)
+                 ? KL_FAIL(ncclInternalError, "%s: not the text of nvidia-smi; save its output again, as text", file)
+                 : kl_smi_parse(smi, file, copy);
     }
     if (!rc) rc = kl_smi_check(smi, file);
     if (!rc) rc = kl_smi_document(smi, file, assumed, xml);
@@ -480,7 +483,7 @@ static ncclResult_t read_file(struct kl_smi *smi, const char *file, char *text)
     KL_TRY(rc);
     text[n] = 0;
     if (n == FILE_BYTES || memchr(text, 0, n))
-        return KL_FAIL(ncclInternalError, "%s: not the text of nvidia-smi", file);
+        return KL_FAIL(ncclInternalError, "%s: not the text of nvidia-smi; save its output again, as text", file);
     return kl_smi_parse(smi, file, text);
 }
 

@@ -284,7 +284,7 @@ __attribute__((visibility("default"))) struct net_plugin NET_SYMBOL = {
 };
 
 /* Those who load a plugin test for a function that it may lack, before they call any. */
-__attribute__((constructor)) static void leave_out_what_the_other_lacks(void)
+__attribute__((constructor)) static void leave_out_missing_functions(void)
 {
 #if NET_VERSION >= 9
     if (!load() && !other->make_vdevice) NET_SYMBOL.make_vdevice = NULL;
