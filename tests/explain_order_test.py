@@ -267,12 +267,18 @@ class Trace(tool.Case):
         x = self.json("tests/data/records/kineto_0.json", "tests/data/records/kineto_1.json", "--topo", H100)
         self.assertEqual((x["trace"]["operations"], x["hosts"]), (6, 1))
 
+    def test_a_job_on_some_of_the_gpus(self):
+        """Kolo's records list no ranks: the job's, which are fewer than the machine's, are those that the records show."""
+        x = self.json("tests/data/records/kolo_0.json", "tests/data/records/kolo_1.json", "--topo", H100)
+        self.assertEqual((x["trace"]["operations"], x["trace"]["skipped"]), (5, 0))
+        self.assertEqual(x["payload_bytes"], 5 * 2 * 262144)
+
     def test_refusals(self):
         files = self.records(*fd.many(2, sizes=((1 << 20,),)))
         for words, code, want in ((("--gpus", "0,1"), 1, "leave --gpus out"), (("--type", "half"), 2, "--type, --op and --root"),
                                   (("--pod", "0,1,2"), 1, "pods of 3 hosts are listed for a cluster of 2")):
             self.refused(code, want, *files, *self.setting, *words)
-        self.refused(1, r"no call of known bytes and ranks \(16 others, the first is send\)", *self.records(fd.send(0, 1, sizes=())), *self.setting)
+        self.refused(1, r"/[^/]+: the trace has no call of known bytes and ranks \(16 others, the first is send\)", *self.records(fd.send(0, 1, sizes=())), *self.setting)
         with open(os.path.join(os.path.dirname(files[0]), "t.et"), "wb") as f:
             f.write(b"\x07\n\x050.0.4\x20\n")
         self.refused(1, "binary form, and no record of calls; convert it to JSON first: chakra_jsonizer", f.name, *self.setting)

@@ -188,15 +188,23 @@ static int connect_peer(const struct comm *c, const void *handle)
     return -1;
 }
 
+/* EXAMPLE_RMA_PATIENCE_MS: until a rank that has not come is given up. */
+static int patience_ms(void)
+{
+    const char *own = getenv("EXAMPLE_RMA_PATIENCE_MS");
+
+    return own ? (int)strtol(own, NULL, 10) : PATIENCE_MS;
+}
+
 static int accept_peer(const struct comm *c, int listener)
 {
     struct pollfd door = {.fd = listener, .events = POLLIN};
-    const int fd = poll(&door, 1, PATIENCE_MS) > 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+    const int fd = poll(&door, 1, patience_ms()) > 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
     int32_t number;
 
     if (fd < 0) return RMA_REMOTE;
     door.fd = fd;
-    if (poll(&door, 1, PATIENCE_MS) > 0 && recv(fd, &number, sizeof number, MSG_WAITALL) == sizeof number &&
+    if (poll(&door, 1, patience_ms()) > 0 && recv(fd, &number, sizeof number, MSG_WAITALL) == sizeof number &&
         number >= 0 && number < c->n && c->peer[number].in < 0) {
         c->peer[number].in = fd;
         return RMA_OK;

@@ -50,7 +50,8 @@ struct tracer {
     struct op *op;
     int *speaker; /* by group: a member; -1 none */
     int nshapes, nops;
-    int per_host, nranks;
+    int per_host, nranks; /* of the cluster */
+    int seen;             /* ranks that the records show */
 };
 
 /* ---- the calls ---- */
@@ -170,7 +171,7 @@ static bool read_ranks(const char *text, struct group *g)
     return g->nranks > 0;
 }
 
-/* The ranks of a group: listed, or all where its size is the job's or unknown. */
+/* The ranks of a group: listed, or all of the job, or of the cluster, where its size is that or unknown. */
 static void ranks_of(const struct tracer *t, int group, struct group *g)
 {
     const struct kl_record_group *from = &t->record->group[group];
@@ -180,9 +181,10 @@ static void ranks_of(const struct tracer *t, int group, struct group *g)
         return;
     }
     g->nranks = 0;
-    if (*from->listed || (from->size > 0 && t->nranks && from->size != t->nranks)) return;
-    g->rank = realloc(g->rank, (size_t)(t->nranks ? t->nranks : 1) * sizeof *g->rank);
-    for (int i = 0; g->rank && i < t->nranks; i++) g->rank[g->nranks++] = i;
+    if (*from->listed || (from->size > 0 && from->size != t->nranks && from->size != t->seen)) return;
+    const int n = from->size > 0 ? from->size : t->nranks;
+    g->rank = realloc(g->rank, (size_t)(n ? n : 1) * sizeof *g->rank);
+    for (int i = 0; g->rank && i < n; i++) g->rank[g->nranks++] = i;
 }
 
 /* The most ranks that the records show. */
@@ -295,8 +297,11 @@ static ncclResult_t sum_up(struct tracer *t)
     sum.all = (struct kl_op_traffic){.nnics = 0};
     kl_op_traffic_sum_fini(&sum);
     if (!rc && !x->operations && !x->messages && !x->all_to_alls)
-        rc = KL_FAIL(ncclInvalidUsage, "the trace has no call of known bytes and ranks (%lld others%s%s)",
-                     (long long)x->skipped, x->skipped ? ", the first is " : "", x->first_skipped);
+        rc = KL_FAIL(ncclInvalidUsage,
+                     "%.300s: the trace has no call of known bytes and ranks (%lld others%s%s); give the files of all "
+                     "ranks, and a cluster of at least as many GPUs",
+                     t->record->nfile ? t->record->file[0].name : "no file", (long long)x->skipped,
+                     x->skipped ? ", the first is " : "", x->first_skipped);
     return rc;
 }
 
@@ -360,6 +365,7 @@ ncclResult_t kl_traffic_trace_make(const struct kl_traffic_question *q, const st
     x->asked.ranks = t.nranks = x->plan->nranks;
     x->asked.nodes = x->plan->connect->nodes.nnodes;
     t.per_host = x->plan->ranks_per_host;
+    t.seen = ranks_seen(record);
     KL_TRY(kl_traffic_make_pods(x));
     ncclResult_t rc = trace(&t);
 

@@ -17,7 +17,7 @@
  *            for a later one.
  * Results:   of a reduction are the same at all members, bit for bit, and reproducible: contributions are combined in
  *            the order of member numbers.
- * Buffers:   belong to the network until test says done or fails, or until cancel or close returns. Receive and send
+ * Buffers:   are host memory, which nobody has to register. They belong to the network until test says done or fails, or until cancel or close returns. Receive and send
  *            buffers must not overlap.
  * Errors:    a lost member is ncclRemoteError, and named; a member with another request is ncclInvalidUsage. A failed
  *            group stays failed.
@@ -45,7 +45,6 @@ struct kl_collnet_end {
 /** Part of an all-gather's result, or a reduce-scatter's data: received from, or sent to, one member. */
 struct kl_collnet_part {
     void *data;
-    void *mr;
 };
 
 /** A reduction. */
@@ -59,8 +58,6 @@ struct kl_collnet {
 
     /** For the devices of a net, with that net's numbers; ncclSuccess, or the reason why it cannot reduce. */
     ncclResult_t (*init)(const struct kl_net *net);
-    int (*devices)(const struct kl_net *net);
-    ncclResult_t (*properties)(const struct kl_net *net, int device, struct kl_net_properties *properties);
 
     /** Can it reduce this? */
     bool (*reduces)(struct kl_collnet_op op);
@@ -75,24 +72,17 @@ struct kl_collnet {
     ncclResult_t (*connect)(int device, const struct kl_collnet_end *me, const struct kl_net_handle *handles,
                             void *listener, void **group);
 
-    /** As those of net.h. */
-    ncclResult_t (*reg_mr)(void *group, void *data, size_t bytes, enum kl_net_memory memory, void **mr);
-    ncclResult_t (*dereg_mr)(void *group, void *mr);
-
     /** Combine `count` elements of all members. `*request` NULL, here and below: no room now, try again. */
     ncclResult_t (*iallreduce)(void *group, const void *send, void *recv, size_t count, struct kl_collnet_op op,
-                               void *send_mr, void *recv_mr, void **request);
+                               void **request);
 
     /** Get `bytes` of every member. NULL: the network cannot. */
     ncclResult_t (*iallgather)(void *group, const void *send, const struct kl_collnet_part *recv, size_t bytes,
-                               void *send_mr, void **request);
+                               void **request);
 
     /** Combine the parts of `count` elements that all members have for this one. NULL: the network cannot. */
     ncclResult_t (*ireducescatter)(void *group, const struct kl_collnet_part *send, void *recv, size_t count,
-                                   struct kl_collnet_op op, void *recv_mr, void **request);
-
-    /** Make received data visible to the device. `*request` NULL: it already is. */
-    ncclResult_t (*iflush)(void *group, void *data, size_t bytes, void *mr, void **request);
+                                   struct kl_collnet_op op, void **request);
 
     /** Make progress on the group, and test this request. *done: the request has been freed. */
     ncclResult_t (*test)(void *request, bool *done);

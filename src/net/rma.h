@@ -4,7 +4,7 @@
  * adds to a counter there. All ranks of a communicator make their ends together, from offers that they have exchanged.
  *
  * Blocking:  offer, connect and enroll may, the last two until a deadline: every rank calls them, in the same order. The others do not.
- * Ownership: of an end the caller's, until close. Memory stays registered until it is withdrawn, or the end is closed.
+ * Ownership: of an end the caller's, until close; while a call of the plugin has not returned, its thread keeps it. Memory stays registered until it is withdrawn, or the end is closed.
  * Threads:   put, test and progress: any, one at a time is let in. The rest: one at a time.
  * Errors:    one of the plugin, with its name, the call and the ranks.
  */
@@ -59,7 +59,7 @@ struct kl_net_rma_put {
 
 /** A NULL request: not now. */
 ncclResult_t kl_net_rma_put(struct kl_net_rma *end, const struct kl_net_rma_put *put, void **request);
-ncclResult_t kl_net_rma_test(struct kl_net_rma *end, void *request, bool *done);
+ncclResult_t kl_net_rma_test(struct kl_net_rma *end, void *request, int peer, bool *done);
 
 /** For puts of this rank and of others. */
 ncclResult_t kl_net_rma_progress(struct kl_net_rma *end);

@@ -54,7 +54,11 @@ static ncclResult_t say_node(struct kl_switches_made *m, const struct kl_switch_
     const char *below = n->name;
     bool host = true;
 
-    if (!*below) return KL_FAIL(ncclInvalidUsage, "%s:%d: labels of a node without a name", m->file, n->line);
+    if (!*below)
+        return KL_FAIL(
+            ncclInvalidUsage,
+            "%s:%d: labels of a node without a name; give the output of kubectl get nodes from its first line on",
+            m->file, n->line);
     for (size_t i = 0; i < sizeof upward / sizeof upward[0]; i++) {
         const char *label = n->label[upward[i]];
 

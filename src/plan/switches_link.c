@@ -170,6 +170,7 @@ ncclResult_t kl_switches_link(struct kl_switches *s)
     if (!s->sw || !s->host || !s->by_place) return KL_NOMEM("switches");
     KL_TRY(make_nodes(s));
     KL_TRY(count_levels(s));
-    if (!s->nhosts) return KL_FAIL(ncclInvalidUsage, "%s: no host is named", m->file);
+    if (!s->nhosts)
+        return KL_FAIL(ncclInvalidUsage, "%s: no host is named; a leaf switch needs a list of its hosts", m->file);
     return order(s);
 }

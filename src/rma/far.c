@@ -147,7 +147,7 @@ static ncclResult_t test_and_post(struct kl_rma *r, struct kl_rma_op *op, bool *
 {
     for (int i = 0; i < 2; i++) {
         bool done = false;
-        if (op->request[i]) KL_TRY(kl_net_rma_test(r->far.end, op->request[i], &done));
+        if (op->request[i]) KL_TRY(kl_net_rma_test(r->far.end, op->request[i], op->peer, &done));
         if (done) {
             give_piece(&r->far, op->piece[i]);
             op->request[i] = NULL;

@@ -10,6 +10,10 @@
 #include <string.h>
 
 enum { FAR_MS = 1 }; /* sleep of the proxy, as a plugin has no descriptor to sleep on */
+enum {
+    HOLD_MS = 3000
+}; /* of a failure, for the reason to come; a death is noticed within milliseconds on a quiet machine */
+enum { HELD_MS = 100 }; /* sleep of the proxy meanwhile */
 
 /* ---- a put ---- */
 
@@ -102,14 +106,13 @@ static bool receive(struct kl_rma *r, struct kl_rma_in *in, int peer, ncclResult
 /* Between two puts a connection may end: its sender has left, or the bootstrap knows a better reason. */
 static void lose(struct kl_rma *r, struct kl_rma_in *in, int peer, ncclResult_t rc)
 {
-    char text[KL_ERROR_TEXT];
+    char about[80];
     bool between = in->connection && !in->data && in->request;
 
     kl_store_release(&in->ended, true); /* pairs with kl_rma_may_arrive: earlier arrivals are counted */
     if (between) return;
-    snprintf(text, sizeof text, "a put of rank %d into a window of rank %d: %.900s", peer, r->config.rank,
-             kl_error_text());
-    r->config.fail(r->config.ctx, peer, rc, text);
+    snprintf(about, sizeof about, "a put of rank %d into a window of rank %d: ", peer, r->config.rank);
+    kl_rma_hold(r, peer, rc, about);
 }
 
 /* ---- arriving senders ---- */
@@ -147,12 +150,26 @@ static ncclResult_t accept_peer(struct kl_rma *r, struct kl_rma_in *in, int peer
 static void progress_far(struct kl_rma *r)
 {
     const ncclResult_t rc = kl_rma_far_progress(r);
-    char text[KL_ERROR_TEXT];
+    char about[80];
 
-    if (!rc || r->far_failed) return;
-    r->far_failed = true;
-    snprintf(text, sizeof text, "one-sided operations at rank %d: %.900s", r->config.rank, kl_error_text());
-    r->config.fail(r->config.ctx, r->config.rank, rc, text);
+    if (!rc) return;
+    snprintf(about, sizeof about, "one-sided operations at rank %d: ", r->config.rank);
+    kl_rma_hold(r, r->config.rank, rc, about);
+}
+
+/* How long a failure is held now, ns; 0: none is, or it was reported. */
+static uint64_t held_for(const struct kl_rma *r)
+{
+    const uint64_t since = kl_load_acquire(&r->held.since), now = kl_now_ns(); /* pairs with kl_rma_hold */
+
+    return since && !r->held.reported ? now > since ? now - since : 1 : 0;
+}
+
+static void report_held(struct kl_rma *r)
+{
+    if (held_for(r) < (uint64_t)HOLD_MS * 1000000u) return;
+    r->held.reported = true;
+    r->config.fail(r->config.ctx, r->held.culprit, r->held.rc, r->held.text);
 }
 
 enum kl_progress kl_rma_receive(struct kl_proxy_task *duty)
@@ -172,7 +189,8 @@ enum kl_progress kl_rma_receive(struct kl_proxy_task *duty)
         if (!rc && in->connection) moved |= receive(r, in, i, &rc);
         if (rc) lose(r, in, i, rc);
     }
-    if (!r->cancelled) progress_far(r);
+    if (!r->cancelled && !kl_load_relaxed(&r->held.taken)) progress_far(r);
+    if (!r->cancelled) report_held(r);
     kl_error_quiet(quiet);
     return moved ? KL_MOVED : KL_STALLED;
 }
@@ -195,6 +213,7 @@ void kl_rma_rest(struct kl_proxy_task *duty, struct kl_proxy_sleep *rest)
 
     if (r->cancelled) return;
     if (kl_rma_far_is_used(r)) kl_proxy_sleep_at_most(rest, FAR_MS);
+    if (held_for(r)) kl_proxy_sleep_at_most(rest, HELD_MS);
     if (r->unconnected) pause_listener(r, rest);
     for (int i = 0; i < r->config.nranks; i++) {
         struct kl_rma_in *in = &r->in[i];

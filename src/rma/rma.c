@@ -7,6 +7,7 @@
 #include "device/host/idle.h"
 #include "rma/state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -326,12 +327,33 @@ static enum kl_progress put(struct kl_rma *r, struct kl_rma_op *op, struct kl_rm
     return KL_STALLED;
 }
 
+void kl_rma_hold(struct kl_rma *r, int culprit, ncclResult_t rc, const char *about)
+{
+    struct kl_rma_held *h = &r->held;
+
+    if (kl_swap_acquire(&h->taken, true)) return;
+    h->rc = rc;
+    h->culprit = culprit;
+    snprintf(h->text, sizeof h->text, "%s%.900s", about, kl_error_text());
+    kl_store_release(&h->since, kl_now_ns()); /* pairs with report_held */
+}
+
+/* It stays where it is until its communicator fails. */
+static enum kl_progress hold(struct kl_rma *r, struct kl_rma_op *op, ncclResult_t *rc)
+{
+    kl_rma_hold(r, op->peer, *rc, "");
+    op->failed = true;
+    *rc = ncclSuccess;
+    return KL_STALLED;
+}
+
 enum kl_progress kl_rma_progress(struct kl_rma *r, struct kl_rma_op *op, ncclResult_t *rc)
 {
     if (op->waits) return wait_for_signals(r, op);
     struct kl_rma_out *out = &r->out[op->peer];
-    if (kl_swap_acquire(&out->busy, true)) return KL_STALLED;
+    if (op->failed || kl_swap_acquire(&out->busy, true)) return KL_STALLED;
     enum kl_progress got = put(r, op, out, rc);
+    if (*rc && op->stage >= KL_RMA_FAR && kl_load_relaxed(&r->proxy)) got = hold(r, op, rc);
     kl_store_release(&out->busy, false); /* pairs with the swap */
     return got;
 }

@@ -101,6 +101,7 @@ struct kl_rma_op {
     void *request[2];
     int piece[2];      /* over the plugin: staging pieces of the requests */
     bool signalled;    /* over the plugin: the last part was passed to it */
+    bool failed;       /* the failure is held (state.h) */
     size_t wire_bytes; /* 0: the header was passed to the net */
     unsigned char wire[sizeof(struct kl_rma_header) + KL_RMA_IN_HEADER];
 };

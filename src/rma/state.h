@@ -3,6 +3,7 @@
 #ifndef KL_RMA_STATE_H
 #define KL_RMA_STATE_H
 
+#include "base/error.h"
 #include "proxy/proxy.h"
 #include "rma/rma.h"
 
@@ -75,6 +76,19 @@ struct kl_rma_far {
     _Atomic bool taken[KL_RMA_FAR_PIECES];
 };
 
+/**
+ * A failure of the net or the plugin. It may be the consequence of one elsewhere, of which the bootstrap tells soon: a rank that died, or
+ * one that has ended its communicator for another reason. If nothing has come after a while, this one counts.
+ */
+struct kl_rma_held {
+    _Atomic bool taken;     /* by the first failure, whose thread writes the rest */
+    _Atomic uint64_t since; /* ns; 0: there is none yet. Stored last, with release */
+    bool reported;          /* the duty's */
+    ncclResult_t rc;
+    int culprit;
+    char text[KL_ERROR_TEXT];
+};
+
 struct kl_rma_block {
     struct kl_rma_block *next;
     unsigned at; /* where a free one is looked for first */
@@ -101,8 +115,8 @@ struct kl_rma {
     int unconnected; /* of those that may come */
     bool look_again; /* a connection may be pending, whatever the descriptor says */
     bool cancelled;
-    bool far_failed; /* which was reported */
 
+    struct kl_rma_held held;
     struct kl_rma_far far;
     struct kl_rma_block block; /* the first one */
 };
@@ -122,6 +136,9 @@ static inline bool kl_rma_far_is_used(const struct kl_rma *rma)
 enum kl_progress kl_rma_far_send(struct kl_rma *rma, struct kl_rma_op *op, ncclResult_t *rc);
 ncclResult_t kl_rma_far_progress(struct kl_rma *rma);
 void kl_rma_far_free(struct kl_rma *rma);
+
+/** rma.c: hold the thread's last failure, of `culprit`, with `about` before its text. The first one counts; the duty reports it. */
+void kl_rma_hold(struct kl_rma *rma, int culprit, ncclResult_t rc, const char *about);
 
 /** incoming.c: the duty's functions. */
 enum kl_progress kl_rma_receive(struct kl_proxy_task *duty);

@@ -182,7 +182,7 @@ static ncclResult_t read_cell(struct reader *r, int from, int to, const char *ce
 {
     int links = numbered(cell, "NV");
 
-    if (links >= 0 && links < 256 && from < r->smi->ngpus && to < r->smi->ngpus) {
+    if (links > 0 && links < 256 && from < r->smi->ngpus && to < r->smi->ngpus) {
         r->smi->level[from][to] = KL_SMI_NVLINK;
         r->smi->links[from][to] = (unsigned char)links;
         return ncclSuccess;
@@ -201,7 +201,7 @@ static ncclResult_t read_row(struct reader *r, int device, char **word, int n)
                        r->ncolumns);
     for (int i = 0; i < r->ncolumns; i++) KL_TRY(read_cell(r, device, r->column[i], word[i]));
     if (device >= r->smi->ngpus) return ncclSuccess;
-    r->smi->row[device] = true;
+    r->smi->row[device] = r->line;
     if (n > r->ncolumns) snprintf(r->smi->cpus[device], KL_SMI_NAME, "%.*s", KL_SMI_NAME - 1, word[r->ncolumns]);
     if (n > r->ncolumns + 1 && isdigit((unsigned char)word[r->ncolumns + 1][0])) {
         long numa = strtol(word[r->ncolumns + 1], NULL, 10);
@@ -412,12 +412,27 @@ ncclResult_t kl_smi_parse(struct kl_smi *smi, const char *file, const char *text
 
         r.line++;
         if (n >= sizeof line)
-            return KL_FAIL(ncclInternalError, "%s:%d: a line of more than %d characters", file, r.line, LINE_BYTES - 1);
+            return KL_FAIL(ncclInternalError,
+                           "%s:%d: a line of more than %d characters; give the output of nvidia-smi alone", file,
+                           r.line, LINE_BYTES - 1);
         memcpy(line, text, n);
         line[n] = 0;
         text += n + (text[n] == '\n');
         KL_TRY(read_line(&r, line, text));
     }
+    return ncclSuccess;
+}
+
+/* Two GPUs that have NVLinks in one row, and none in the other. */
+static ncclResult_t check_both_ways(const struct kl_smi *smi, const char *file)
+{
+    for (int i = 0; i < smi->ngpus; i++)
+        for (int j = 0; j < smi->ngpus; j++)
+            if (smi->links[i][j] && !smi->links[j][i])
+                return KL_FAIL(ncclInvalidUsage,
+                               "%s:%d: %s has no NVLink to %s, which has %d to it in line %d; paste the matrix as "
+                               "nvidia-smi prints it",
+                               file, smi->row[j], smi->name[j], smi->name[i], smi->links[i][j], smi->row[i]);
     return ncclSuccess;
 }
 
@@ -429,7 +444,7 @@ ncclResult_t kl_smi_check(const struct kl_smi *smi, const char *file)
         if (!smi->row[i])
             return KL_FAIL(ncclInvalidUsage, "%s: the matrix has a column %s, but no row; paste all of its lines", file,
                            smi->name[i]);
-    return ncclSuccess;
+    return check_both_ways(smi, file);
 }
 
 /* ---- files ---- */
@@ -445,8 +460,9 @@ ncclResult_t kl_smi_read(const char *file, const char *text, size_t bytes, struc
         kl_smi_init(smi);
         memcpy(copy, text, bytes);
         copy[bytes] = 0;
-        rc = memchr(copy, 0, bytes) ? KL_FAIL(ncclInternalError, "%s: not the text of nvidia-smi", file)
-                                    : kl_smi_parse(smi, file, copy);
+        rc = memchr(copy, 0, bytes)
+                 ? KL_FAIL(ncclInternalError, "%s: not the text of nvidia-smi; save its output again, as text", file)
+                 : kl_smi_parse(smi, file, copy);
     }
     if (!rc) rc = kl_smi_check(smi, file);
     if (!rc) rc = kl_smi_document(smi, file, assumed, xml);
@@ -467,7 +483,7 @@ static ncclResult_t read_file(struct kl_smi *smi, const char *file, char *text)
     KL_TRY(rc);
     text[n] = 0;
     if (n == FILE_BYTES || memchr(text, 0, n))
-        return KL_FAIL(ncclInternalError, "%s: not the text of nvidia-smi", file);
+        return KL_FAIL(ncclInternalError, "%s: not the text of nvidia-smi; save its output again, as text", file);
     return kl_smi_parse(smi, file, text);
 }
 

@@ -28,7 +28,7 @@ struct kl_smi {
     int ngpus, ndevices;
     char name[KL_SMI_DEVICES][KL_SMI_NAME]; /* of NICs: mlx5_0 */
     int numa[KL_SMI_GPUS];                  /* -1: not told */
-    bool row[KL_SMI_GPUS];                  /* the matrix has its row */
+    int row[KL_SMI_GPUS];                   /* line of its row in the matrix; 0: there is none */
     char cpus[KL_SMI_GPUS][KL_SMI_NAME];    /* CPU affinity as printed; "": not told */
     unsigned char level[KL_SMI_DEVICES][KL_SMI_DEVICES];
     unsigned char links[KL_SMI_GPUS][KL_SMI_GPUS]; /* of NV# */

@@ -184,6 +184,10 @@ static void rows_may_not_be_missing(void **state)
     assert_int_equal(kl_smi_parse(smi, "t", "GPU0 GPU1\nGPU0 X PIX\n"), ncclSuccess);
     assert_int_equal(kl_smi_check(smi, "t"), ncclInvalidUsage);
     assert_non_null(strstr(kl_error_text(), "a column GPU1, but no row"));
+    kl_smi_init(smi);
+    assert_int_equal(kl_smi_parse(smi, "t", "\tGPU0\tGPU1\nGPU0\tX\tNV2\nGPU1\tSYS\tX\n"), ncclSuccess);
+    assert_int_equal(kl_smi_check(smi, "t"), ncclInvalidUsage);
+    assert_non_null(strstr(kl_error_text(), "t:3: GPU1 has no NVLink to GPU0, which has 2 to it in line 2; paste"));
     free(smi);
 }
 
@@ -192,6 +196,7 @@ static const struct bad_case {
 } bad_cases[] = {
     {"\tGPU0\tGPU1\nGPU0\tX\n", "t:2: 1 cells; expected 2, one for each column"},
     {"\tGPU0\tGPU1\nGPU0\tX\tNEAR\n", "t:2: \"NEAR\"; expected X, NV#, PIX, PXB, PHB, NODE or SYS"},
+    {"\tGPU0\tGPU1\nGPU0\tX\tNV0\n", "t:2: \"NV0\"; expected"},
     {"\tGPU0\tNIC0\tGPU1\n", "t:1: GPU1 stands behind a NIC; expected GPUs first"},
     {"\tGPU0\tNIC0\nNIC0\tNV4\tX\n", "t:2: \"NV4\"; expected"},
 };

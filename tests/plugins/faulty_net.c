@@ -235,5 +235,6 @@ __attribute__((constructor)) static void choose_fault(void)
     ncclNetPlugin_v12.irecv = faulty_irecv;
     ncclNetPlugin_v12.test = faulty_test;
     ncclNetPlugin_v12.close_send = ncclNetPlugin_v12.close_recv = faulty_close;
+    if (has("merge")) ncclNetPlugin_v12.make_vdevice = NULL;
     if (has("data")) memcpy(&ncclNetPlugin_v12.iflush, &(const void *){&ncclNetPlugin_v12}, sizeof(void *));
 }

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Communicators over the example net plugin: every collective between emulated hosts, in the newest and the oldest version of the ABI,
 its devices in the topology, and the sentences where hosts have different networks or the network is lost."""
-import glob
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -20,6 +20,15 @@ COLLECTIVES = ("all_reduce all_gather reduce_scatter broadcast reduce alltoall a
 
 def plugin(version):
     return os.path.join(PLUGINS, f"libnccl-net-example{version}.so")
+
+
+def card(folder):
+    """The path of a PCI device in a sysfs of its own, which no machine has."""
+    path = os.path.join(folder, "fffe:17:00.0")
+    os.makedirs(path)
+    os.makedirs(os.path.join(folder, "bus", "pci"))
+    os.symlink("../bus/pci", os.path.join(path, "subsystem"))
+    return path
 
 
 class Collectives(unittest.TestCase):
@@ -62,10 +71,9 @@ class Merged(unittest.TestCase):
     """Two ports of a card, which are merged where the plugin and the settings allow it."""
 
     def setUp(self):
-        paths = sorted(glob.glob("/sys/devices/pci*/*:*.*/vendor"))
-        if not paths:
-            self.skipTest("this machine has no PCI device in sysfs, beside which a NIC could be")
-        self.pci = os.path.dirname(paths[-1])
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.pci = card(folder.name)
 
     def topology(self, version, *words, **env):
         with tempfile.TemporaryDirectory() as folder:
@@ -113,9 +121,9 @@ class Merged(unittest.TestCase):
 class Record(unittest.TestCase):
     """`kolo plugin record` and `replay`."""
 
-    def record(self, folder, version, collective="all_reduce", hosts="2"):
+    def record(self, folder, version, collective="all_reduce", hosts="2", **env):
         tool.good("plugin", "record", plugin(version), "-o", folder + "/calls", "--", tool.KOLO, "perf", collective, "--np", hosts, "--hosts",
-                  hosts, "-b", "8", "-e", "256K", "-f", "32768")
+                  hosts, "-b", "8", "-e", "256K", "-f", "32768", **env)
         return sorted(str(f) for f in pathlib.Path(folder).iterdir())
 
     def test_each_call_returns(self):
@@ -151,6 +159,30 @@ class Record(unittest.TestCase):
             p = tool.run("plugin", "replay", files[0], "--net", plugin(12), "--seconds", "1")
             self.assertEqual(p.returncode, 1)
             self.assertRegex(p.stderr, rf"no call came to its result for 1 s:\n  {files[0]} waits in call [0-9]+, (connect|accept|test)")
+
+    def test_merged_devices(self):
+        for version in (9, 10, 11, 12):
+            with self.subTest(version=version), tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as sysfs:
+                two = {"EXAMPLE_NET_DEVICES": "2"}
+                files = self.record(folder, version, EXAMPLE_NET_PCI=card(sysfs), **two)
+                for file in files:
+                    calls = pathlib.Path(file).read_text(encoding="utf-8")
+                    self.assertRegex(calls, r"call \S+ \S+ makeVDevice 0 2 100\nback \S+ \S+ makeVDevice 0 2 0 0\n")
+                    self.assertRegex(calls, r"(listen|connect) 0 2 ")  # on the merged device
+                again = tool.run("plugin", "replay", *files, "--net", plugin(version), **two)
+                self.assertEqual((again.returncode, again.stderr), (0, ""), again.stdout)
+                older = tool.run("plugin", "replay", *files, "--net", plugin(8), **two)
+                self.assertEqual(older.returncode, 0, older.stderr)
+                self.assertIn("(makeVDevice): ExampleTCP does not merge these devices; device 0 stands for them", older.stderr)
+
+    def test_a_plugin_that_cannot_merge(self):
+        """Its recorder cannot either, before any call: NCCL tests for the function."""
+        look = ("import ctypes, sys; table = ctypes.addressof(ctypes.c_char.in_dll(ctypes.CDLL(sys.argv[1]), 'ncclNetPlugin_v12')); "
+                "print(bool(ctypes.c_void_p.from_address(table + 152).value))")
+        for fault, has in (("none", "True"), ("merge", "False")):
+            p = subprocess.run([sys.executable, "-c", look, os.path.join(PLUGINS, "libnccl-net-record12.so")], stdout=subprocess.PIPE, encoding="utf-8",
+                               env={**os.environ, "NET_RECORD_PLUGIN": os.path.join(PLUGINS, "libnccl-net-faulty.so"), "FAULTY_NET": fault}, check=False)
+            self.assertEqual((p.returncode, p.stdout.strip()), (0, has), fault)
 
     def test_failures_are_named(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -19,27 +19,36 @@ struct matrix {
     int ld;
 };
 
+struct operands {
+    CBLAS_TRANSPOSE ta, tb;
+    int n;
+    struct matrix a, b;
+    void *c;
+    int ldc;
+};
+
+#define MULTIPLY_OF(l, scalar)                                                                                         \
+    static void multiply_##l(const struct kl_cublas_gemm *g, const struct operands *o, const void *alpha,              \
+                             const void *beta)                                                                         \
+    {                                                                                                                  \
+        cblas_##l##gemm(CblasColMajor, o->ta, o->tb, g->m, o->n, g->k, scalar(alpha), o->a.at, o->a.ld, o->b.at,       \
+                        o->b.ld, scalar(beta), o->c, o->ldc);                                                          \
+    }
+
+MULTIPLY_OF(s, KL_CUBLAS_FLOAT)
+MULTIPLY_OF(d, KL_CUBLAS_DOUBLE)
+MULTIPLY_OF(c, KL_CUBLAS_COMPLEX)
+MULTIPLY_OF(z, KL_CUBLAS_COMPLEX)
+
 static void multiply(const struct kl_cublas_gemm *g, int n, struct matrix a, struct matrix b, void *c, int ldc,
                      const void *alpha, const void *beta)
 {
+    static void (*const functions[])(const struct kl_cublas_gemm *, const struct operands *, const void *,
+                                     const void *) = KL_CUBLAS_ROW(multiply);
     static const CBLAS_TRANSPOSE forms[] = {CblasNoTrans, CblasTrans, CblasConjTrans};
-    CBLAS_TRANSPOSE ta = forms[g->trans_a], tb = forms[g->trans_b];
+    const struct operands o = {forms[g->trans_a], forms[g->trans_b], n, a, b, c, ldc};
 
-    switch (g->sum) {
-    case KL_CUBLAS_S:
-        cblas_sgemm(CblasColMajor, ta, tb, g->m, n, g->k, *(const float *)alpha, a.at, a.ld, b.at, b.ld,
-                    *(const float *)beta, c, ldc);
-        break;
-    case KL_CUBLAS_D:
-        cblas_dgemm(CblasColMajor, ta, tb, g->m, n, g->k, *(const double *)alpha, a.at, a.ld, b.at, b.ld,
-                    *(const double *)beta, c, ldc);
-        break;
-    case KL_CUBLAS_C:
-        cblas_cgemm(CblasColMajor, ta, tb, g->m, n, g->k, alpha, a.at, a.ld, b.at, b.ld, beta, c, ldc);
-        break;
-    default:
-        cblas_zgemm(CblasColMajor, ta, tb, g->m, n, g->k, alpha, a.at, a.ld, b.at, b.ld, beta, c, ldc);
-    }
+    functions[g->sum](g, &o, alpha, beta);
 }
 
 /* ---- 16-bit elements ---- */

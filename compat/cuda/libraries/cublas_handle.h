@@ -22,7 +22,18 @@ struct cublasContext {
 };
 
 /** The element of a vector or a matrix in OpenBLAS's four forms of a function. */
-enum kl_cublas_type { KL_CUBLAS_S, KL_CUBLAS_D, KL_CUBLAS_C, KL_CUBLAS_Z };
+enum kl_cublas_type { KL_CUBLAS_S, KL_CUBLAS_D, KL_CUBLAS_C, KL_CUBLAS_Z, KL_CUBLAS_TYPES };
+
+/** A row of a table by type: functions that a macro has made for each. */
+#define KL_CUBLAS_ROW(name)                                                                                            \
+    {                                                                                                                  \
+        [KL_CUBLAS_S] = name##_s, [KL_CUBLAS_D] = name##_d, [KL_CUBLAS_C] = name##_c, [KL_CUBLAS_Z] = name##_z         \
+    }
+
+/** A scalar as OpenBLAS takes it: real ones by value, complex ones by their address. */
+#define KL_CUBLAS_FLOAT(at)   (*(const float *)(at))
+#define KL_CUBLAS_DOUBLE(at)  (*(const double *)(at))
+#define KL_CUBLAS_COMPLEX(at) (at)
 
 /** Bytes of an element. */
 static inline size_t kl_cublas_bytes(enum kl_cublas_type type)

@@ -17,27 +17,25 @@ struct product {
     int incy;
 };
 
+#define MULTIPLY_OF(l, scalar)                                                                                         \
+    static void multiply_##l(const struct product *p, const void *alpha, const void *beta)                             \
+    {                                                                                                                  \
+        cblas_##l##gemv(CblasColMajor, p->trans, p->m, p->n, scalar(alpha), p->a, p->lda, p->x, p->incx, scalar(beta), \
+                        p->y, p->incy);                                                                                \
+    }
+
+MULTIPLY_OF(s, KL_CUBLAS_FLOAT)
+MULTIPLY_OF(d, KL_CUBLAS_DOUBLE)
+MULTIPLY_OF(c, KL_CUBLAS_COMPLEX)
+MULTIPLY_OF(z, KL_CUBLAS_COMPLEX)
+
 static void multiply(const struct product *p, unsigned block, unsigned blocks)
 {
-    const void *alpha = kl_cublas_value(&p->alpha), *beta = kl_cublas_value(&p->beta);
+    static void (*const functions[])(const struct product *, const void *, const void *) = KL_CUBLAS_ROW(multiply);
 
     (void)block;
     (void)blocks;
-    switch (p->type) {
-    case KL_CUBLAS_S:
-        cblas_sgemv(CblasColMajor, p->trans, p->m, p->n, *(const float *)alpha, p->a, p->lda, p->x, p->incx,
-                    *(const float *)beta, p->y, p->incy);
-        break;
-    case KL_CUBLAS_D:
-        cblas_dgemv(CblasColMajor, p->trans, p->m, p->n, *(const double *)alpha, p->a, p->lda, p->x, p->incx,
-                    *(const double *)beta, p->y, p->incy);
-        break;
-    case KL_CUBLAS_C:
-        cblas_cgemv(CblasColMajor, p->trans, p->m, p->n, alpha, p->a, p->lda, p->x, p->incx, beta, p->y, p->incy);
-        break;
-    default:
-        cblas_zgemv(CblasColMajor, p->trans, p->m, p->n, alpha, p->a, p->lda, p->x, p->incx, beta, p->y, p->incy);
-    }
+    functions[p->type](p, kl_cublas_value(&p->alpha), kl_cublas_value(&p->beta));
 }
 
 KL_LIBRARY_KERNEL(cublas_gemv, struct product, multiply)
@@ -70,27 +68,24 @@ struct outer {
     int lda;
 };
 
+#define ADD_OF(l, scalar, call)                                                                                        \
+    static void add_##l(const struct outer *o, const void *alpha)                                                      \
+    {                                                                                                                  \
+        (call)(CblasColMajor, o->m, o->n, scalar(alpha), o->x, o->incx, o->y, o->incy, o->a, o->lda);                  \
+    }
+
+ADD_OF(s, KL_CUBLAS_FLOAT, cblas_sger)
+ADD_OF(d, KL_CUBLAS_DOUBLE, cblas_dger)
+ADD_OF(c, KL_CUBLAS_COMPLEX, o->conjugate ? cblas_cgerc : cblas_cgeru)
+ADD_OF(z, KL_CUBLAS_COMPLEX, o->conjugate ? cblas_zgerc : cblas_zgeru)
+
 static void add_outer(const struct outer *o, unsigned block, unsigned blocks)
 {
-    const void *alpha = kl_cublas_value(&o->alpha);
+    static void (*const functions[])(const struct outer *, const void *) = KL_CUBLAS_ROW(add);
 
     (void)block;
     (void)blocks;
-    switch (o->type) {
-    case KL_CUBLAS_S:
-        cblas_sger(CblasColMajor, o->m, o->n, *(const float *)alpha, o->x, o->incx, o->y, o->incy, o->a, o->lda);
-        break;
-    case KL_CUBLAS_D:
-        cblas_dger(CblasColMajor, o->m, o->n, *(const double *)alpha, o->x, o->incx, o->y, o->incy, o->a, o->lda);
-        break;
-    case KL_CUBLAS_C:
-        (o->conjugate ? cblas_cgerc : cblas_cgeru)(CblasColMajor, o->m, o->n, alpha, o->x, o->incx, o->y, o->incy, o->a,
-                                                   o->lda);
-        break;
-    default:
-        (o->conjugate ? cblas_zgerc : cblas_zgeru)(CblasColMajor, o->m, o->n, alpha, o->x, o->incx, o->y, o->incy, o->a,
-                                                   o->lda);
-    }
+    functions[o->type](o, kl_cublas_value(&o->alpha));
 }
 
 KL_LIBRARY_KERNEL(cublas_ger, struct outer, add_outer)

@@ -18,187 +18,96 @@ struct work {
     void *result;
 };
 
-static void axpy(const struct work *w)
+/* Without elements there is no largest one. */
+static bool has_elements(const struct work *w)
 {
-    const void *alpha = kl_cublas_value(&w->alpha);
-
-    switch (w->type) {
-    case KL_CUBLAS_S:
-        cblas_saxpy(w->n, *(const float *)alpha, w->x, w->incx, w->y, w->incy);
-        break;
-    case KL_CUBLAS_D:
-        cblas_daxpy(w->n, *(const double *)alpha, w->x, w->incx, w->y, w->incy);
-        break;
-    case KL_CUBLAS_C:
-        cblas_caxpy(w->n, alpha, w->x, w->incx, w->y, w->incy);
-        break;
-    default:
-        cblas_zaxpy(w->n, alpha, w->x, w->incx, w->y, w->incy);
-    }
+    return w->n > 0 && w->incx > 0;
 }
 
-static void copy(const struct work *w)
-{
-    switch (w->type) {
-    case KL_CUBLAS_S:
-        cblas_scopy(w->n, w->x, w->incx, w->y, w->incy);
-        break;
-    case KL_CUBLAS_D:
-        cblas_dcopy(w->n, w->x, w->incx, w->y, w->incy);
-        break;
-    case KL_CUBLAS_C:
-        cblas_ccopy(w->n, w->x, w->incx, w->y, w->incy);
-        break;
-    default:
-        cblas_zcopy(w->n, w->x, w->incx, w->y, w->incy);
+/* The functions of a type; `norm`: the letters of its norms. Indices count from 1; 0: there is none. */
+#define FUNCTIONS_OF(l, scalar, real, norm)                                                                            \
+    static void axpy_##l(const struct work *w)                                                                         \
+    {                                                                                                                  \
+        cblas_##l##axpy(w->n, scalar(kl_cublas_value(&w->alpha)), w->x, w->incx, w->y, w->incy);                       \
+    }                                                                                                                  \
+    static void copy_##l(const struct work *w)                                                                         \
+    {                                                                                                                  \
+        cblas_##l##copy(w->n, w->x, w->incx, w->y, w->incy);                                                           \
+    }                                                                                                                  \
+    static void swap_##l(const struct work *w)                                                                         \
+    {                                                                                                                  \
+        cblas_##l##swap(w->n, (void *)(uintptr_t)w->x, w->incx, w->y, w->incy);                                        \
+    }                                                                                                                  \
+    static void scale_##l(const struct work *w)                                                                        \
+    {                                                                                                                  \
+        cblas_##l##scal(w->n, scalar(kl_cublas_value(&w->alpha)), w->y, w->incy);                                      \
+    }                                                                                                                  \
+    static void norm_##l(const struct work *w)                                                                         \
+    {                                                                                                                  \
+        *(real *)w->result = cblas_##norm##nrm2(w->n, w->x, w->incx);                                                  \
+    }                                                                                                                  \
+    static void sum_##l(const struct work *w)                                                                          \
+    {                                                                                                                  \
+        *(real *)w->result = cblas_##norm##asum(w->n, w->x, w->incx);                                                  \
+    }                                                                                                                  \
+    static void largest_##l(const struct work *w)                                                                      \
+    {                                                                                                                  \
+        *(int *)w->result = has_elements(w) ? 1 + (int)cblas_i##l##amax(w->n, w->x, w->incx) : 0;                      \
+    }                                                                                                                  \
+    static void smallest_##l(const struct work *w)                                                                     \
+    {                                                                                                                  \
+        *(int *)w->result = has_elements(w) ? 1 + (int)cblas_i##l##amin(w->n, w->x, w->incx) : 0;                      \
     }
-}
 
-static void swap(const struct work *w)
-{
-    void *x = (void *)(uintptr_t)w->x;
+FUNCTIONS_OF(s, KL_CUBLAS_FLOAT, float, s)
+FUNCTIONS_OF(d, KL_CUBLAS_DOUBLE, double, d)
+FUNCTIONS_OF(c, KL_CUBLAS_COMPLEX, float, sc)
+FUNCTIONS_OF(z, KL_CUBLAS_COMPLEX, double, dz)
 
-    switch (w->type) {
-    case KL_CUBLAS_S:
-        cblas_sswap(w->n, x, w->incx, w->y, w->incy);
-        break;
-    case KL_CUBLAS_D:
-        cblas_dswap(w->n, x, w->incx, w->y, w->incy);
-        break;
-    case KL_CUBLAS_C:
-        cblas_cswap(w->n, x, w->incx, w->y, w->incy);
-        break;
-    default:
-        cblas_zswap(w->n, x, w->incx, w->y, w->incy);
+#define REAL_DOT_OF(l, real)                                                                                           \
+    static void dot_##l(const struct work *w)                                                                          \
+    {                                                                                                                  \
+        *(real *)w->result = cblas_##l##dot(w->n, w->x, w->incx, w->y, w->incy);                                       \
     }
-}
 
-static void scale(const struct work *w)
-{
-    const void *alpha = kl_cublas_value(&w->alpha);
-    bool real = w->operation == SCALE_REAL;
+#define COMPLEX_OF(l, scale, scalar)                                                                                   \
+    static void scale_real_##l(const struct work *w)                                                                   \
+    {                                                                                                                  \
+        cblas_##scale(w->n, scalar(kl_cublas_value(&w->alpha)), w->y, w->incy);                                        \
+    }                                                                                                                  \
+    static void dot_##l(const struct work *w)                                                                          \
+    {                                                                                                                  \
+        cblas_##l##dotu_sub(w->n, w->x, w->incx, w->y, w->incy, w->result);                                            \
+    }                                                                                                                  \
+    static void dot_conjugate_##l(const struct work *w)                                                                \
+    {                                                                                                                  \
+        cblas_##l##dotc_sub(w->n, w->x, w->incx, w->y, w->incy, w->result);                                            \
+    }
 
-    switch (w->type) {
-    case KL_CUBLAS_S:
-        cblas_sscal(w->n, *(const float *)alpha, w->y, w->incy);
-        break;
-    case KL_CUBLAS_D:
-        cblas_dscal(w->n, *(const double *)alpha, w->y, w->incy);
-        break;
-    case KL_CUBLAS_C:
-        real ? cblas_csscal(w->n, *(const float *)alpha, w->y, w->incy) : cblas_cscal(w->n, alpha, w->y, w->incy);
-        break;
-    default:
-        real ? cblas_zdscal(w->n, *(const double *)alpha, w->y, w->incy) : cblas_zscal(w->n, alpha, w->y, w->incy);
-    }
-}
-
-static void norm(const struct work *w)
-{
-    switch (w->type) {
-    case KL_CUBLAS_S:
-        *(float *)w->result = cblas_snrm2(w->n, w->x, w->incx);
-        break;
-    case KL_CUBLAS_D:
-        *(double *)w->result = cblas_dnrm2(w->n, w->x, w->incx);
-        break;
-    case KL_CUBLAS_C:
-        *(float *)w->result = cblas_scnrm2(w->n, w->x, w->incx);
-        break;
-    default:
-        *(double *)w->result = cblas_dznrm2(w->n, w->x, w->incx);
-    }
-}
-
-static void sum(const struct work *w)
-{
-    switch (w->type) {
-    case KL_CUBLAS_S:
-        *(float *)w->result = cblas_sasum(w->n, w->x, w->incx);
-        break;
-    case KL_CUBLAS_D:
-        *(double *)w->result = cblas_dasum(w->n, w->x, w->incx);
-        break;
-    case KL_CUBLAS_C:
-        *(float *)w->result = cblas_scasum(w->n, w->x, w->incx);
-        break;
-    default:
-        *(double *)w->result = cblas_dzasum(w->n, w->x, w->incx);
-    }
-}
-
-/* From 1; 0 for a vector without elements. */
-static void largest(const struct work *w)
-{
-    if (w->n <= 0 || w->incx <= 0) {
-        *(int *)w->result = 0;
-        return;
-    }
-    switch (w->type) {
-    case KL_CUBLAS_S:
-        *(int *)w->result = 1 + (int)cblas_isamax(w->n, w->x, w->incx);
-        break;
-    case KL_CUBLAS_D:
-        *(int *)w->result = 1 + (int)cblas_idamax(w->n, w->x, w->incx);
-        break;
-    case KL_CUBLAS_C:
-        *(int *)w->result = 1 + (int)cblas_icamax(w->n, w->x, w->incx);
-        break;
-    default:
-        *(int *)w->result = 1 + (int)cblas_izamax(w->n, w->x, w->incx);
-    }
-}
-
-static void smallest(const struct work *w)
-{
-    if (w->n <= 0 || w->incx <= 0) {
-        *(int *)w->result = 0;
-        return;
-    }
-    switch (w->type) {
-    case KL_CUBLAS_S:
-        *(int *)w->result = 1 + (int)cblas_isamin(w->n, w->x, w->incx);
-        break;
-    case KL_CUBLAS_D:
-        *(int *)w->result = 1 + (int)cblas_idamin(w->n, w->x, w->incx);
-        break;
-    case KL_CUBLAS_C:
-        *(int *)w->result = 1 + (int)cblas_icamin(w->n, w->x, w->incx);
-        break;
-    default:
-        *(int *)w->result = 1 + (int)cblas_izamin(w->n, w->x, w->incx);
-    }
-}
-
-static void dot(const struct work *w)
-{
-    bool conjugate = w->operation == DOT_CONJUGATE;
-
-    switch (w->type) {
-    case KL_CUBLAS_S:
-        *(float *)w->result = cblas_sdot(w->n, w->x, w->incx, w->y, w->incy);
-        break;
-    case KL_CUBLAS_D:
-        *(double *)w->result = cblas_ddot(w->n, w->x, w->incx, w->y, w->incy);
-        break;
-    case KL_CUBLAS_C:
-        (conjugate ? cblas_cdotc_sub : cblas_cdotu_sub)(w->n, w->x, w->incx, w->y, w->incy, w->result);
-        break;
-    default:
-        (conjugate ? cblas_zdotc_sub : cblas_zdotu_sub)(w->n, w->x, w->incx, w->y, w->incy, w->result);
-    }
-}
+REAL_DOT_OF(s, float)
+REAL_DOT_OF(d, double)
+COMPLEX_OF(c, csscal, KL_CUBLAS_FLOAT)
+COMPLEX_OF(z, zdscal, KL_CUBLAS_DOUBLE)
 
 static void run(const struct work *w, unsigned block, unsigned blocks)
 {
-    static void (*const functions[])(const struct work *) = {
-        [AXPY] = axpy, [COPY] = copy, [SWAP] = swap,       [SCALE] = scale,       [SCALE_REAL] = scale,  [NORM] = norm,
-        [SUM] = sum,   [DOT] = dot,   [LARGEST] = largest, [SMALLEST] = smallest, [DOT_CONJUGATE] = dot,
+    static void (*const functions[][KL_CUBLAS_TYPES])(const struct work *) = {
+        [AXPY] = KL_CUBLAS_ROW(axpy),
+        [COPY] = KL_CUBLAS_ROW(copy),
+        [SWAP] = KL_CUBLAS_ROW(swap),
+        [SCALE] = KL_CUBLAS_ROW(scale),
+        [SCALE_REAL] = {[KL_CUBLAS_C] = scale_real_c, [KL_CUBLAS_Z] = scale_real_z},
+        [NORM] = KL_CUBLAS_ROW(norm),
+        [SUM] = KL_CUBLAS_ROW(sum),
+        [LARGEST] = KL_CUBLAS_ROW(largest),
+        [SMALLEST] = KL_CUBLAS_ROW(smallest),
+        [DOT] = KL_CUBLAS_ROW(dot),
+        [DOT_CONJUGATE] = {[KL_CUBLAS_C] = dot_conjugate_c, [KL_CUBLAS_Z] = dot_conjugate_z},
     };
 
     (void)block;
     (void)blocks;
-    functions[w->operation](w);
+    functions[w->operation][w->type](w);
 }
 
 KL_LIBRARY_KERNEL(cublas_vector, struct work, run)

@@ -94,6 +94,12 @@ typedef int net_size;
 #define NET_PARENTS
 #endif
 
+#if NET_VERSION >= 12
+#define NET_MEMBERS 8 /* of a virtual device */
+#else
+#define NET_MEMBERS 4
+#endif
+
 struct net_plugin {
     const char *name;
     int (*init)(NET_INIT_ARGS);

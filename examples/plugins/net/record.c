@@ -11,6 +11,9 @@
  *     call THREAD NANOSECONDS NAME OBJECT BYTES EXTRA           EXTRA: a registration, or a hash of a handle
  *     back THREAD NANOSECONDS NAME RESULT VALUE OBJECT EXTRA    VALUE: not NULL, or done; OBJECT: made by the call
  *
+ * Devices are in BYTES; of makeVDevice these are the number of members, EXTRA has a byte for each, the first one lowest, and VALUE is
+ * the new device.
+ *
  * `kolo plugin replay` reads such files.
  */
 #include "net_abi.h"
@@ -98,6 +101,20 @@ static int load(void)
     if (!other && library) other = dlsym(library, "ncclNetPlugin_v" TEXT(NET_VERSION));
     return other ? NET_OK : NET_SYSTEM;
 }
+
+#if NET_VERSION >= 9
+static int make_vdevice(int *device, void *members)
+{
+    int wanted[NET_MEMBERS + 1];
+    unsigned long long list = 0;
+
+    memcpy(wanted, members, sizeof wanted);
+    for (int i = 0; i < wanted[0] && i < NET_MEMBERS; i++) list |= (unsigned long long)(wanted[i + 1] & 0xff) << 8 * i;
+    begin("makeVDevice", NULL, (unsigned)wanted[0], list);
+    const int rc = other->make_vdevice(device, members);
+    return end("makeVDevice", rc, rc ? 0 : *device, NULL, 0);
+}
+#endif
 
 static int init(NET_INIT_ARGS)
 {
@@ -240,8 +257,8 @@ static int finalize(void *context)
 }
 #endif
 
-extern const struct net_plugin NET_SYMBOL;
-__attribute__((visibility("default"))) const struct net_plugin NET_SYMBOL = {
+extern struct net_plugin NET_SYMBOL;
+__attribute__((visibility("default"))) struct net_plugin NET_SYMBOL = {
     .name = "Record",
     .init = init,
     .devices = devices,
@@ -258,7 +275,18 @@ __attribute__((visibility("default"))) const struct net_plugin NET_SYMBOL = {
     .close_send = close_send,
     .close_recv = close_recv,
     .close_listen = close_listen,
+#if NET_VERSION >= 9
+    .make_vdevice = make_vdevice,
+#endif
 #if NET_VERSION >= 11
     .finalize = finalize,
 #endif
 };
+
+/* Those who load a plugin test for a function that it may lack, before they call any. */
+__attribute__((constructor)) static void leave_out_missing_functions(void)
+{
+#if NET_VERSION >= 9
+    if (!load() && !other->make_vdevice) NET_SYMBOL.make_vdevice = NULL;
+#endif
+}

@@ -117,7 +117,7 @@ static int devices(int *n)
 
 #if NET_VERSION >= 9
 struct net_members {
-    int n, device[NET_VERSION >= 12 ? 8 : 4];
+    int n, device[NET_MEMBERS];
 };
 
 static int make_vdevice(int *device, void *members)

@@ -30,6 +30,15 @@ const struct kl_param_set *const kl_comm_param_sets[] = {&kl_log_param_set,     
 
 /* ---- the settings of this rank ---- */
 
+/* "" for a default that nobody can set, such as -2 where Kolo decides. */
+static const char *value_of(const struct kl_param *p, const struct kl_settings *from, char text[KL_PARAM_TEXT])
+{
+    const char *value = kl_param_value(p, from, text);
+    const bool number = p->type == KL_PARAM_TYPE_INT || p->type == KL_PARAM_TYPE_SIZE;
+
+    return number && !strcmp(value, p->dfl) && strtoll(value, NULL, 10) < p->min ? "" : value;
+}
+
 static void each(const struct kl_nccl_config *nccl_config, enum kl_param_scope scope, kl_nccl_config_visitor *visit,
                  void *ctx)
 {
@@ -39,7 +48,7 @@ static void each(const struct kl_nccl_config *nccl_config, enum kl_param_scope s
     for (const struct kl_param_set *const *set = kl_comm_param_sets; *set; set++)
         for (size_t i = 0; i < (*set)->nparams; i++) {
             const struct kl_param *p = &(*set)->params[i];
-            if (p->scope == scope) visit(ctx, p->name, kl_param_value(p, from, value));
+            if (p->scope == scope) visit(ctx, p->name, value_of(p, from, value));
         }
     if (scope == KL_ALIKE) kl_nccl_config_visit_alike(nccl_config, visit, ctx);
 }

@@ -16,16 +16,6 @@ static ncclResult_t init(const struct kl_net *net)
     return net->init();
 }
 
-static int devices(const struct kl_net *net)
-{
-    return net->devices();
-}
-
-static ncclResult_t properties(const struct kl_net *net, int device, struct kl_net_properties *p)
-{
-    return net->properties(device, p);
-}
-
 static bool reduces(struct kl_collnet_op op)
 {
     return kl_type_bytes(op.type) && kl_redop_name(op.op);
@@ -95,61 +85,34 @@ static void close_listen(void *listener)
     free(l);
 }
 
-/* ---- memory: registered with the connections to all others, whose nets may return different handles ---- */
-
-static ncclResult_t reg_mr(void *group, void *data, size_t bytes, enum kl_net_memory memory, void **mr)
-{
-    (void)group, (void)data, (void)bytes;
-    if (memory != KL_NET_HOST)
-        return KL_FAIL(ncclInvalidArgument, "CollNet adds up in host memory only, not in kind %d", (int)memory);
-    *mr = NULL;
-    return ncclSuccess;
-}
-
-static ncclResult_t dereg_mr(void *group, void *mr)
-{
-    (void)group, (void)mr;
-    return ncclSuccess;
-}
-
-static ncclResult_t iflush(void *group, void *data, size_t bytes, void *mr, void **request)
-{
-    (void)group, (void)data, (void)bytes, (void)mr;
-    *request = NULL;
-    return ncclSuccess;
-}
-
 /* ---- requests ---- */
 
 static ncclResult_t iallreduce(void *group, const void *send, void *recv, size_t count, struct kl_collnet_op op,
-                               void *send_mr, void *recv_mr, void **request)
+                               void **request)
 {
     struct kl_software_request *r;
     ncclResult_t rc = kl_software_allreduce(group, send, recv, count, op, &r);
 
-    (void)send_mr, (void)recv_mr;
     *request = r;
     return rc;
 }
 
 static ncclResult_t iallgather(void *group, const void *send, const struct kl_collnet_part *recv, size_t bytes,
-                               void *send_mr, void **request)
+                               void **request)
 {
     struct kl_software_request *r;
     ncclResult_t rc = kl_software_allgather(group, send, recv, bytes, &r);
 
-    (void)send_mr;
     *request = r;
     return rc;
 }
 
 static ncclResult_t ireducescatter(void *group, const struct kl_collnet_part *send, void *recv, size_t count,
-                                   struct kl_collnet_op op, void *recv_mr, void **request)
+                                   struct kl_collnet_op op, void **request)
 {
     struct kl_software_request *r;
     ncclResult_t rc = kl_software_reducescatter(group, send, recv, count, op, &r);
 
-    (void)recv_mr;
     *request = r;
     return rc;
 }
@@ -167,17 +130,12 @@ static int waits_for(const void *group)
 const struct kl_collnet kl_collnet_software = {
     .name = "Socket",
     .init = init,
-    .devices = devices,
-    .properties = properties,
     .reduces = reduces,
     .listen = listen_for,
     .connect = connect_all,
-    .reg_mr = reg_mr,
-    .dereg_mr = dereg_mr,
     .iallreduce = iallreduce,
     .iallgather = iallgather,
     .ireducescatter = ireducescatter,
-    .iflush = iflush,
     .test = test,
     .waits_for = waits_for,
     .cancel = cancel,

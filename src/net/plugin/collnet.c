@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/plugin/collnet.h"
 
-#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "device/host/redop.h"
+#include "net/plugin/call.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,58 +32,35 @@ const char *kl_collnet_plugin_name(void)
 
 /* ---- connecting ---- */
 
-/* The call of connect, in its own thread; freed by the last of both: a call that does not return cannot be ended. */
 struct joining {
-    _Atomic int users, done;
+    struct kl_plugin_call thread; /* first */
     int n, own;
     void *listener;
-    struct kl_net_handle *handle; /* n */
-    void **handles;
     ncclResult_t rc;
     void *comm;
 };
 
-static void joining_drop(struct joining *j)
+static void join(struct kl_plugin_call *thread)
 {
-    if (kl_fetch_sub_acq_rel(&j->users, 1) > 1) return;
-    free(j->handle);
-    free(j->handles);
-    free(j);
-}
+    struct joining *j = (struct joining *)thread;
 
-static void *join(void *arg)
-{
-    struct joining *j = arg;
-
-    j->rc = kl_collnet_library_connect(&library, j->handles, j->n, j->own, j->listener, &j->comm);
-    kl_store_release(&j->done, 1); /* pairs with look_at_joining */
-    joining_drop(j);
-    return NULL;
+    j->rc = kl_collnet_library_connect(&library, j->thread.handles, j->n, j->own, j->listener, &j->comm);
 }
 
 static ncclResult_t start_joining(const struct kl_collnet_end *me, const struct kl_net_handle *handles, void *listener,
                                   struct joining **joining)
 {
     struct joining *j = calloc(1, sizeof *j);
-    pthread_t thread;
 
     if (!j) return KL_NOMEM("a connection over a CollNet plugin");
-    kl_store_relaxed(&j->users, 2);
+    kl_plugin_call_init(&j->thread, join, NULL);
     j->n = me->n;
     j->own = me->own;
     j->listener = listener;
-    j->handle = malloc((size_t)me->n * sizeof *j->handle);
-    j->handles = malloc((size_t)me->n * sizeof *j->handles);
-    for (int i = 0; j->handle && j->handles && i < me->n; i++) {
-        j->handle[i] = handles[i];
-        j->handles[i] = &j->handle[i];
-    }
-    if (!j->handle || !j->handles || pthread_create(&thread, NULL, join, j)) {
-        kl_store_relaxed(&j->users, 1);
-        joining_drop(j);
+    if (!kl_plugin_call_add_handles(&j->thread, handles, sizeof *handles, me->n) || !kl_plugin_call_start(&j->thread)) {
+        kl_plugin_call_drop(&j->thread);
         return KL_FAIL(ncclSystemError, "COLLNET/%s: no thread or no memory to connect", library.name);
     }
-    pthread_detach(thread);
     *joining = j;
     return ncclSuccess;
 }
@@ -153,7 +129,7 @@ static void group_free(struct group *g)
 {
     if (!g) return;
     leave(g);
-    if (g->joining) joining_drop(g->joining);
+    if (g->joining) kl_plugin_call_drop(&g->joining->thread);
     free(g->parts);
     free(g->bounce);
     free(g);
@@ -183,7 +159,7 @@ static ncclResult_t look_at_joining(struct group *g, const struct kl_collnet_end
 {
     struct joining *j = g->joining;
 
-    if (!kl_load_acquire(&j->done)) {
+    if (!kl_plugin_call_is_done(&j->thread)) {
         if (!kl_deadline_passed(me->deadline)) return ncclInProgress;
         return KL_FAIL(ncclRemoteError,
                        "COLLNET/%s: connect has not returned in time at rank %d: not all %d members have called it",
@@ -192,7 +168,7 @@ static ncclResult_t look_at_joining(struct group *g, const struct kl_collnet_end
     if (!j->rc && j->comm) g->comm = j->comm;
     const ncclResult_t rc = j->rc;
     g->joining = NULL;
-    joining_drop(j);
+    kl_plugin_call_drop(&j->thread);
     if (g->comm) return ncclSuccess;
     return KL_FAIL(rc ? rc : ncclSystemError,
                    "COLLNET/%s: connect gave no communicator (%d) at rank %d; NCCL_COLLNET_ENABLE=0 does without it",
@@ -272,12 +248,11 @@ static ncclResult_t reduce(struct group *g, struct request *r, const void *send,
 }
 
 static ncclResult_t iallreduce(void *group, const void *send, void *recv, size_t count, struct kl_collnet_op op,
-                               void *send_mr, void *recv_mr, void **request)
+                               void **request)
 {
     struct group *g = group;
     struct request *r;
 
-    (void)send_mr, (void)recv_mr;
     *request = NULL;
     KL_TRY(begin(g, &r));
     return r ? reduce(g, r, send, recv, count, op, request) : ncclSuccess;
@@ -301,12 +276,11 @@ static ncclResult_t gather_by_sum(struct group *g, struct request *r, const void
 }
 
 static ncclResult_t iallgather(void *group, const void *send, const struct kl_collnet_part *recv, size_t bytes,
-                               void *send_mr, void **request)
+                               void **request)
 {
     struct group *g = group;
     struct request *r;
 
-    (void)send_mr;
     *request = NULL;
     KL_TRY(begin(g, &r));
     if (!r) return ncclSuccess;
@@ -322,13 +296,12 @@ static ncclResult_t iallgather(void *group, const void *send, const struct kl_co
 }
 
 static ncclResult_t ireducescatter(void *group, const struct kl_collnet_part *send, void *recv, size_t count,
-                                   struct kl_collnet_op op, void *recv_mr, void **request)
+                                   struct kl_collnet_op op, void **request)
 {
     struct group *g = group;
     const size_t bytes = count * kl_type_bytes(op.type);
     struct request *r;
 
-    (void)recv_mr;
     *request = NULL;
     KL_TRY(begin(g, &r));
     if (!r) return ncclSuccess;
@@ -393,17 +366,6 @@ static ncclResult_t init(const struct kl_net *net)
     return taken ? ncclSuccess : KL_FAIL(ncclInternalError, "no CollNet plugin is in use");
 }
 
-static int devices(const struct kl_net *net)
-{
-    (void)net;
-    return library.ndevices;
-}
-
-static ncclResult_t properties(const struct kl_net *net, int device, struct kl_net_properties *p)
-{
-    return net->properties(device, p);
-}
-
 static bool reduces(struct kl_collnet_op op)
 {
     return kl_collnet_library_reduces(&library, op);
@@ -418,29 +380,6 @@ static ncclResult_t listen_on(int device, const struct kl_collnet_end *me, struc
     if (!rc && *listener) return ncclSuccess;
     return KL_FAIL(rc ? rc : ncclSystemError, "COLLNET/%s: listen gave no listener (%d) at rank %d", library.name,
                    (int)rc, me->ranks[me->own]);
-}
-
-static ncclResult_t reg_mr(void *group, void *data, size_t bytes, enum kl_net_memory memory, void **mr)
-{
-    (void)group, (void)data, (void)bytes;
-    if (memory != KL_NET_HOST)
-        return KL_FAIL(ncclInvalidArgument, "COLLNET/%s: Kolo has host memory only, not kind %d", library.name,
-                       (int)memory);
-    *mr = NULL; /* each request registers its own buffers */
-    return ncclSuccess;
-}
-
-static ncclResult_t dereg_mr(void *group, void *mr)
-{
-    (void)group, (void)mr;
-    return ncclSuccess;
-}
-
-static ncclResult_t iflush(void *group, void *data, size_t bytes, void *mr, void **request)
-{
-    (void)group, (void)data, (void)bytes, (void)mr;
-    *request = NULL;
-    return ncclSuccess;
 }
 
 static int waits_for(const void *group)
@@ -462,17 +401,12 @@ static void close_listen(void *listener)
 struct kl_collnet kl_collnet_plugin = {
     .name = "Plugin",
     .init = init,
-    .devices = devices,
-    .properties = properties,
     .reduces = reduces,
     .listen = listen_on,
     .connect = connect_all,
-    .reg_mr = reg_mr,
-    .dereg_mr = dereg_mr,
     .iallreduce = iallreduce,
     .iallgather = iallgather,
     .ireducescatter = ireducescatter,
-    .iflush = iflush,
     .test = test,
     .waits_for = waits_for,
     .cancel = cancel,

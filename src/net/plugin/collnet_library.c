@@ -183,11 +183,9 @@ bool kl_collnet_library_open(struct kl_collnet_library *l, const struct kl_net_l
 
 void kl_collnet_library_finalize(struct kl_collnet_library *l)
 {
-    typedef int call(void *);
-    call *finalize = (call *)fn_at(l, l->adapter->layout.finalize);
-    const int rc = finalize ? finalize(l->context) : 0;
+    kl_plugin_fn *finalize = fn_at(l, l->adapter->layout.finalize);
 
-    if (rc) KL_INFO(KL_INIT | KL_NET, "COLLNET/%s: finalize returned %d", l->name, rc);
+    if (finalize) kl_net_library_end("COLLNET", l->name, "finalize", finalize, l->context);
     l->context = NULL;
 }
 
@@ -222,22 +220,14 @@ ncclResult_t kl_collnet_library_test(const struct kl_collnet_library *l, void *r
     return (ncclResult_t)((call *)fn_at(l, l->adapter->layout.test))(request, done, &size);
 }
 
-static void close_with(const struct kl_collnet_library *l, int offset, const char *name, void *object)
-{
-    typedef int call(void *);
-    const int rc = ((call *)fn_at(l, offset))(object);
-
-    if (rc) KL_INFO(KL_NET, "COLLNET/%s: %s returned %d", l->name, name, rc);
-}
-
 void kl_collnet_library_close(const struct kl_collnet_library *l, void *comm)
 {
-    close_with(l, l->adapter->layout.close, "closeColl", comm);
+    kl_net_library_end("COLLNET", l->name, "closeColl", fn_at(l, l->adapter->layout.close), comm);
 }
 
 void kl_collnet_library_close_listen(const struct kl_collnet_library *l, void *listener)
 {
-    close_with(l, l->adapter->layout.close_listen, "closeListen", listener);
+    kl_net_library_end("COLLNET", l->name, "closeListen", fn_at(l, l->adapter->layout.close_listen), listener);
 }
 
 /* ---- parts ---- */

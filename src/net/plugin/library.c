@@ -299,25 +299,25 @@ ncclResult_t kl_net_library_test(const struct kl_net_library *l, void *request, 
     return (ncclResult_t)((call *)l->table->test)(request, done, sizes);
 }
 
-static void close_with(const struct kl_net_library *l, const char *name, kl_plugin_fn *fn, void *comm)
+void kl_net_library_end(const char *kind, const char *plugin, const char *function, kl_plugin_fn *fn, void *object)
 {
     typedef int call(void *);
-    const int rc = ((call *)fn)(comm);
+    const int rc = ((call *)fn)(object);
 
-    if (rc) KL_INFO(KL_NET, "NET/%s: %s returned %d", l->name, name, rc);
+    if (rc) KL_INFO(KL_INIT | KL_NET, "%s/%s: %s returned %d", kind, plugin, function, rc);
 }
 
 void kl_net_library_close_send(const struct kl_net_library *l, void *comm)
 {
-    close_with(l, "closeSend", l->table->close_send, comm);
+    kl_net_library_end("NET", l->name, "closeSend", l->table->close_send, comm);
 }
 
 void kl_net_library_close_recv(const struct kl_net_library *l, void *comm)
 {
-    close_with(l, "closeRecv", l->table->close_recv, comm);
+    kl_net_library_end("NET", l->name, "closeRecv", l->table->close_recv, comm);
 }
 
 void kl_net_library_close_listen(const struct kl_net_library *l, void *listener)
 {
-    close_with(l, "closeListen", l->table->close_listen, listener);
+    kl_net_library_end("NET", l->name, "closeListen", l->table->close_listen, listener);
 }

@@ -66,6 +66,9 @@ void kl_net_library_log(int level, unsigned long subsys, const char *file, int l
 /** As merge of struct kl_net; the device is the next one of `l`. Not while others read its devices. */
 ncclResult_t kl_net_library_merge(struct kl_net_library *l, const int *member, int n, int *device);
 
+/** A call that ends `object`, of a plugin of `kind` ("NET"); a result other than 0 is a line of level INFO. */
+void kl_net_library_end(const char *kind, const char *plugin, const char *function, kl_plugin_fn *fn, void *object);
+
 /** Calls that are alike in all versions. */
 ncclResult_t kl_net_library_dereg_mr(const struct kl_net_library *l, void *comm, void *mr);
 ncclResult_t kl_net_library_test(const struct kl_net_library *l, void *request, int *done, int *sizes);

@@ -2,12 +2,11 @@
 /** rma.c - an end of the plugin for one-sided operations (net/rma.h). */
 #include "net/plugin/rma.h"
 
-#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "net/plugin/call.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@ enum { PATIENCE_MS = 5000 };  /* until a call that must not block is given up */
 
 struct kl_net_rma {
     const struct kl_rma_library *library;
+    _Atomic int users; /* its owner, and calls in threads of their own: the last one ends it */
     int rank, device;
     void *context, *listener, *comm, *place; /* of init, listen, connect, createContext */
     _Atomic bool busy;                       /* a thread is in a put, a test or the like */
@@ -40,15 +40,12 @@ static ncclResult_t fail(const struct kl_net_rma *e, const char *call, ncclResul
 
 /* ---- calls that may block: in a thread of their own ---- */
 
-/* Freed by the last of both: a call that does not return cannot be ended. */
 struct call {
-    _Atomic int users, done;
+    struct kl_plugin_call thread; /* first */
     struct kl_net_rma *end;
     ncclResult_t (*run)(struct call *c);
     const char *name;
     int n;
-    struct kl_net_handle *handle; /* n */
-    void **handles;
     void *data;
     size_t bytes;
     uint64_t flags;
@@ -56,22 +53,18 @@ struct call {
     void *mr;
 };
 
-static void call_drop(struct call *c)
+static void end_unref(struct kl_net_rma *e);
+
+static void call_ended(struct kl_plugin_call *thread)
 {
-    if (kl_fetch_sub_acq_rel(&c->users, 1) > 1) return;
-    free(c->handle);
-    free(c->handles);
-    free(c);
+    end_unref(((struct call *)thread)->end);
 }
 
-static void *run_call(void *arg)
+static void run_call(struct kl_plugin_call *thread)
 {
-    struct call *c = arg;
+    struct call *c = (struct call *)thread;
 
     c->rc = c->run(c);
-    kl_store_release(&c->done, 1); /* pairs with await */
-    call_drop(c);
-    return NULL;
 }
 
 static struct call *new_call(struct kl_net_rma *e, const char *name, ncclResult_t (*run)(struct call *))
@@ -79,7 +72,8 @@ static struct call *new_call(struct kl_net_rma *e, const char *name, ncclResult_
     struct call *c = calloc(1, sizeof *c);
 
     if (!c) return NULL;
-    kl_store_relaxed(&c->users, 1);
+    kl_plugin_call_init(&c->thread, run_call, call_ended);
+    kl_fetch_add_relaxed(&e->users, 1);
     c->end = e;
     c->name = name;
     c->run = run;
@@ -90,7 +84,7 @@ static ncclResult_t await(struct call *c, struct kl_net_rma_patience patience)
 {
     const struct timespec pause = {.tv_nsec = 200000};
 
-    while (!kl_load_acquire(&c->done)) {
+    while (!kl_plugin_call_is_done(&c->thread)) {
         if (kl_deadline_passed(patience.deadline) || (patience.stop && patience.stop(patience.ctx))) {
             kl_store_release(&c->end->stuck, true); /* pairs with kl_net_rma_close */
             return KL_FAIL(ncclRemoteError,
@@ -105,17 +99,10 @@ static ncclResult_t await(struct call *c, struct kl_net_rma_patience patience)
 
 static ncclResult_t make_call(struct call *c, struct kl_net_rma_patience patience)
 {
-    pthread_t thread;
-
-    kl_store_relaxed(&c->users, 2);
-    kl_store_release(&c->end->calling, true); /* pairs with give_up */
-    if (pthread_create(&thread, NULL, run_call, c)) {
-        kl_store_relaxed(&c->users, 1);
-        kl_store_release(&c->end->calling, false);
-        return KL_FAIL(ncclSystemError, "RMA/%s: no thread for %s", c->end->library->name, c->name);
-    }
-    pthread_detach(thread);
-    return await(c, patience);
+    kl_store_release(&c->end->calling, true); /* pairs with kl_net_rma_cancel */
+    if (kl_plugin_call_start(&c->thread)) return await(c, patience);
+    kl_store_release(&c->end->calling, false);
+    return KL_FAIL(ncclSystemError, "RMA/%s: no thread for %s", c->end->library->name, c->name);
 }
 
 /* ---- an end ---- */
@@ -139,7 +126,7 @@ struct kl_net_rma *kl_net_rma_offer(int device, int rank, struct kl_net_rma_offe
 
     memset(offer, 0, sizeof *offer);
     if (!e) return NULL;
-    *e = (struct kl_net_rma){.library = l, .rank = rank};
+    *e = (struct kl_net_rma){.library = l, .users = 1, .rank = rank};
     if (!kl_rma_library_start(l, (uint64_t)(uintptr_t)e, &e->context, &ndevices)) {
         free(e);
         return NULL;
@@ -169,7 +156,7 @@ static ncclResult_t call_connect(struct call *c)
     struct kl_net_rma *e = c->end;
     const struct kl_rma_library *l = e->library;
 
-    ncclResult_t rc = kl_rma_library_connect(l, e->context, c->handles, c->n, e->rank, e->listener, &e->comm);
+    ncclResult_t rc = kl_rma_library_connect(l, e->context, c->thread.handles, c->n, e->rank, e->listener, &e->comm);
     if (!rc && !e->comm) rc = ncclInternalError;
     if (rc) return rc;
     c->name = "createContext";
@@ -185,14 +172,9 @@ ncclResult_t kl_net_rma_connect(struct kl_net_rma *e, const struct kl_net_rma_of
 
     if (!c) return KL_NOMEM("one-sided operations");
     c->n = n;
-    c->handle = malloc((size_t)n * sizeof *c->handle);
-    c->handles = malloc((size_t)n * sizeof *c->handles);
-    for (int i = 0; c->handle && c->handles && i < n; i++) {
-        c->handle[i] = offers[i].handle;
-        c->handles[i] = &c->handle[i];
-    }
-    rc = c->handle && c->handles ? make_call(c, patience) : KL_NOMEM("one-sided operations");
-    call_drop(c);
+    rc = kl_plugin_call_add_handles(&c->thread, &offers->handle, sizeof *offers, n) ? make_call(c, patience)
+                                                                                    : KL_NOMEM("one-sided operations");
+    kl_plugin_call_drop(&c->thread);
     if (kl_load_relaxed(&e->stuck)) return rc; /* stored by this thread */
     kl_rma_library_close_listen(e->library, e->listener);
     e->listener = NULL;
@@ -219,7 +201,7 @@ ncclResult_t kl_net_rma_enroll(struct kl_net_rma *e, void *data, size_t bytes, b
     c->flags = counters ? KL_RMA_ABI_IN_ORDER | KL_RMA_ABI_NEVER_RESET : 0;
     const ncclResult_t rc = make_call(c, patience);
     if (!rc) *mr = c->mr;
-    call_drop(c);
+    kl_plugin_call_drop(&c->thread);
     return rc;
 }
 
@@ -255,7 +237,7 @@ ncclResult_t kl_net_rma_put(struct kl_net_rma *e, const struct kl_net_rma_put *p
     return rc;
 }
 
-ncclResult_t kl_net_rma_test(struct kl_net_rma *e, void *request, bool *done)
+ncclResult_t kl_net_rma_test(struct kl_net_rma *e, void *request, int peer, bool *done)
 {
     int is_done = 0;
 
@@ -264,7 +246,7 @@ ncclResult_t kl_net_rma_test(struct kl_net_rma *e, void *request, bool *done)
     const ncclResult_t rc =
         e->cancelled ? ncclInternalError : kl_rma_library_test(e->library, e->comm, request, &is_done);
     leave(e);
-    if (rc) return fail(e, "test", rc, -1);
+    if (rc) return fail(e, "test", rc, peer);
     *done = is_done;
     return ncclSuccess;
 }
@@ -313,29 +295,37 @@ void kl_net_rma_withdraw(struct kl_net_rma *e, void *mr)
     if (rc) KL_INFO(KL_NET, "RMA/%s: deregMrSym returned %d", e->library->name, (int)rc);
 }
 
-/* While a call that may block is under way, its communicator stays; but there are no more puts. */
-static void give_up(struct kl_net_rma *e)
+static void leave_plugin(struct kl_net_rma *e)
 {
-    e->cancelled = true;
-    if (kl_load_acquire(&e->calling)) return;
     if (e->place) kl_rma_library_destroy_context(e->library, e->place);
     if (e->comm) kl_rma_library_close(e->library, e->comm);
     e->place = e->comm = NULL;
 }
 
+/* While a call that may block is under way, its communicator stays; but there are no more puts. */
 void kl_net_rma_cancel(struct kl_net_rma *e)
 {
     if (kl_load_acquire(&e->stuck) || !enter_soon(e)) return;
-    give_up(e);
+    e->cancelled = true;
+    if (!kl_load_acquire(&e->calling)) leave_plugin(e);
     leave(e);
+}
+
+/* By the owner, or by the thread of a call that has returned after the owner had given up: nothing uses it any more. */
+static void end_unref(struct kl_net_rma *e)
+{
+    if (kl_fetch_sub_acq_rel(&e->users, 1) > 1) return;
+    leave_plugin(e);
+    if (e->listener) kl_rma_library_close_listen(e->library, e->listener);
+    kl_rma_library_finalize(e->library, e->context);
+    free(e);
 }
 
 void kl_net_rma_close(struct kl_net_rma *e)
 {
     if (!e) return;
     kl_net_rma_cancel(e);
-    if (kl_load_acquire(&e->stuck)) return; /* a call of the plugin may still use it */
-    if (e->listener) kl_rma_library_close_listen(e->library, e->listener);
-    kl_rma_library_finalize(e->library, e->context);
-    free(e);
+    if (kl_load_acquire(&e->stuck) && !kl_load_acquire(&e->calling))
+        return; /* a put has not returned, and may use it */
+    end_unref(e);
 }

@@ -232,17 +232,9 @@ bool kl_rma_library_start(const struct kl_rma_library *l, uint64_t comm, void **
 
 /* ---- calls ---- */
 
-static void end_with(const struct kl_rma_library *l, const char *name, kl_plugin_fn *fn, void *object)
-{
-    typedef int call(void *);
-    const int rc = ((call *)fn)(object);
-
-    if (rc) KL_INFO(KL_NET, "RMA/%s: %s returned %d", l->name, name, rc);
-}
-
 void kl_rma_library_finalize(const struct kl_rma_library *l, void *context)
 {
-    end_with(l, "finalize", l->table->finalize, context);
+    kl_net_library_end("RMA", l->name, "finalize", l->table->finalize, context);
 }
 
 ncclResult_t kl_rma_library_listen(const struct kl_rma_library *l, void *context, int device, void *handle,
@@ -287,15 +279,15 @@ bool kl_rma_library_has_failed(const struct kl_rma_library *l, void *context)
 
 void kl_rma_library_destroy_context(const struct kl_rma_library *l, void *context)
 {
-    end_with(l, "destroyContext", l->table->destroy_context, context);
+    kl_net_library_end("RMA", l->name, "destroyContext", l->table->destroy_context, context);
 }
 
 void kl_rma_library_close(const struct kl_rma_library *l, void *comm)
 {
-    end_with(l, "closeColl", l->table->close_coll, comm);
+    kl_net_library_end("RMA", l->name, "closeColl", l->table->close_coll, comm);
 }
 
 void kl_rma_library_close_listen(const struct kl_rma_library *l, void *listener)
 {
-    end_with(l, "closeListen", l->table->close_listen, listener);
+    kl_net_library_end("RMA", l->name, "closeListen", l->table->close_listen, listener);
 }

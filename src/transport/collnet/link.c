@@ -131,7 +131,7 @@ static ncclResult_t gather(struct kl_collnet_link *l, void **request)
 
     for (int m = 0; m < l->n; m++)
         to[m] = (struct kl_collnet_part){.data = place(l, l->expected + (uint64_t)m, l->part_bytes)};
-    ncclResult_t rc = l->collnet->iallgather(l->group, own.data, to, l->part_bytes, own.mr, request);
+    ncclResult_t rc = l->collnet->iallgather(l->group, own.data, to, l->part_bytes, request);
     l->part[0] = own;
     return rc;
 }
@@ -143,8 +143,8 @@ static ncclResult_t ask(struct kl_collnet_link *l, void **request)
 
     if (l->what == KL_COLLNET_ALL_GATHER) return gather(l, request);
     if (l->what == KL_COLLNET_REDUCE_SCATTER)
-        return l->collnet->ireducescatter(l->group, l->part, to, count, l->op, NULL, request);
-    return l->collnet->iallreduce(l->group, l->part[0].data, to, count, l->op, NULL, NULL, request);
+        return l->collnet->ireducescatter(l->group, l->part, to, count, l->op, request);
+    return l->collnet->iallreduce(l->group, l->part[0].data, to, count, l->op, request);
 }
 
 /* Start as many requests as the network takes. */

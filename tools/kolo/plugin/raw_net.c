@@ -40,6 +40,11 @@ static ncclResult_t properties(int device, struct kl_net_properties *p)
     return ncclSuccess;
 }
 
+static ncclResult_t merge(const int *member, int n, int *device)
+{
+    return kl_net_library_merge(&library, member, n, device);
+}
+
 static ncclResult_t listen_on(int device, const struct kl_net_end *me, struct kl_net_handle *handle, void **listener)
 {
     (void)me;
@@ -121,6 +126,7 @@ const struct kl_net kl_net_raw = {
     .init = init,
     .devices = devices,
     .properties = properties,
+    .merge = merge,
     .listen = listen_on,
     .connect = connect_to,
     .accept = accept_from,

@@ -10,8 +10,8 @@
 enum { LINE = 512, WORD = 32, THREADS = 1024 };
 
 const char *const kl_recorded_names[KL_REC_NAMES] = {
-    "init",  "devices", "getProperties", "listen", "connect",   "accept",    "regMr",       "deregMr",
-    "isend", "irecv",   "iflush",        "test",   "closeSend", "closeRecv", "closeListen", "finalize"};
+    "init",  "devices", "getProperties", "listen",    "connect",   "accept",      "regMr",       "deregMr", "isend",
+    "irecv", "iflush",  "test",          "closeSend", "closeRecv", "closeListen", "makeVDevice", "finalize"};
 
 /* The call of each thread that has not returned. */
 struct open_calls {
@@ -152,7 +152,8 @@ bool kl_recorded_read(const char *file, struct kl_recorded *r, char *why, size_t
     for (int number = 1; good && fgets(line, sizeof line, from); number++) {
         if (!strchr(line, '\n')) break; /* the process was killed while it wrote */
         good = !strncmp(line, "call ", 5) ? begin(r, open, line) : !strncmp(line, "back ", 5) && end(r, open, line);
-        if (!good) snprintf(why, why_size, "%s:%d: no call of a net plugin", file, number);
+        if (!good)
+            snprintf(why, why_size, "%s:%d: no call of a net plugin; kolo plugin record writes them", file, number);
     }
     if (good && !r->n) good = false, snprintf(why, why_size, "%s: it has no call", file);
     if (from) fclose(from);

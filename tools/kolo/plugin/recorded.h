@@ -27,6 +27,7 @@ enum kl_recorded_name {
     KL_REC_CLOSE_SEND,
     KL_REC_CLOSE_RECV,
     KL_REC_CLOSE_LISTEN,
+    KL_REC_MAKE_VDEVICE,
     KL_REC_FINALIZE,
     KL_REC_NAMES
 };
@@ -37,9 +38,10 @@ struct kl_recorded_call {
     long thread;
     uint64_t begun, ended; /* ns; ended 0: it has not returned */
     uint64_t object,
-        extra; /* the listener, communicator or request it was called with; a registration, or the hash of a handle */
-    uint64_t bytes;          /* of data; of listen and connect: the device */
-    int result, value;       /* value: not NULL, or done */
+        extra; /* the listener, communicator or request it was called with; a registration, or the hash of a handle; of makeVDevice a byte
+                  for each member */
+    uint64_t bytes;          /* of data; of listen and connect: the device; of makeVDevice: the number of members */
+    int result, value;       /* value: not NULL, or done; of makeVDevice: the device */
     uint64_t out, out_extra; /* the object that it made; of listen: the hash of the handle */
 };
 

@@ -42,11 +42,16 @@ struct player {
     struct kl_net_handle connecting; /* of the connect that is repeated */
     bool is_connecting;
     void *half; /* its communicator so far */
+    struct {
+        bool made;
+        int now;
+    } merged[KL_NET_PLUGIN_DEVICES]; /* by the recorded number of a virtual device */
 };
 
 struct play {
     struct player *player;
     int n;
+    int physical; /* devices of the plugin */
     struct handles handles;
     bool stuck; /* nothing moved in the last round */
     char why[512];
@@ -120,11 +125,52 @@ static ncclResult_t result(struct play *y, const struct player *p, const struct 
     return failed(y, p, c, why);
 }
 
+/* The device that stands for the recorded one. A plugin may have fewer. */
+static int device_of(const struct play *y, const struct player *p, uint64_t recorded)
+{
+    if (recorded < KL_NET_PLUGIN_DEVICES && p->merged[recorded].made) return p->merged[recorded].now;
+    return (int)(recorded % (uint64_t)y->physical);
+}
+
+/* The devices that stand for the members. Of a plugin that has fewer it may be one. */
+static int members_of(const struct play *y, const struct player *p, const struct kl_recorded_call *c,
+                      int member[KL_NET_MEMBERS])
+{
+    int n = 0;
+
+    for (uint64_t i = 0; i < c->bytes && i < KL_NET_MEMBERS; i++) {
+        const int device = device_of(y, p, c->extra >> 8 * i & 0xff);
+        bool there = false;
+        for (int k = 0; k < n; k++) there |= member[k] == device;
+        if (!there) member[n++] = device;
+    }
+    return n;
+}
+
+static ncclResult_t play_make_vdevice(struct play *y, struct player *p, const struct kl_recorded_call *c)
+{
+    int member[KL_NET_MEMBERS], made = 0;
+    const int n = members_of(y, p, c, member);
+
+    if (!n) return failed(y, p, c, "it has no member");
+    if (c->value < 0 || c->value >= KL_NET_PLUGIN_DEVICES)
+        return failed(y, p, c, "its device is none that a plugin can have");
+    const bool merged = n > 1 && !kl_net_raw.merge(member, n, &made);
+    if (!merged) made = member[0];
+    if (!merged && n > 1)
+        fprintf(stderr,
+                "kolo plugin: %s, call %zu (makeVDevice): %s does not merge these devices; device %d stands for them\n",
+                p->recorded->file, p->next + 1, kl_raw_net_library()->name, made);
+    p->merged[c->value].made = true;
+    p->merged[c->value].now = made;
+    return ncclSuccess;
+}
+
 static ncclResult_t play_listen(struct play *y, struct player *p, const struct kl_recorded_call *c)
 {
     struct handle h = {.hash = c->out_extra};
     void *listener = NULL;
-    const ncclResult_t rc = kl_net_raw.listen((int)c->bytes % kl_net_raw.devices(), NULL, &h.bytes, &listener);
+    const ncclResult_t rc = kl_net_raw.listen(device_of(y, p, c->bytes), NULL, &h.bytes, &listener);
 
     if (rc) return result(y, p, c, rc);
     struct handle *of = make_room(y->handles.of, y->handles.n, &y->handles.room, sizeof h);
@@ -144,7 +190,7 @@ static ncclResult_t play_connect(struct play *y, struct player *p, const struct 
         p->half = NULL;
         p->is_connecting = true;
     }
-    const ncclResult_t rc = kl_net_raw.connect((int)c->bytes % kl_net_raw.devices(), NULL, &p->connecting, &p->half);
+    const ncclResult_t rc = kl_net_raw.connect(device_of(y, p, c->bytes), NULL, &p->connecting, &p->half);
     if (rc) return result(y, p, c, rc);
     p->is_connecting = false;
     return keep(p, c->out, p->half, NULL, NULL) ? ncclSuccess : failed(y, p, c, "out of memory");
@@ -252,10 +298,10 @@ static ncclResult_t play_close(struct play *y, struct player *p, const struct kl
 typedef ncclResult_t play_call(struct play *, struct player *, const struct kl_recorded_call *);
 
 static play_call *const plays[KL_REC_NAMES] = {
-    [KL_REC_LISTEN] = play_listen,    [KL_REC_CONNECT] = play_connect,   [KL_REC_ACCEPT] = play_accept,
-    [KL_REC_REG_MR] = play_reg_mr,    [KL_REC_DEREG_MR] = play_dereg_mr, [KL_REC_ISEND] = play_message,
-    [KL_REC_IRECV] = play_message,    [KL_REC_TEST] = play_test,         [KL_REC_CLOSE_SEND] = play_close,
-    [KL_REC_CLOSE_RECV] = play_close, [KL_REC_CLOSE_LISTEN] = play_close};
+    [KL_REC_LISTEN] = play_listen,    [KL_REC_CONNECT] = play_connect,    [KL_REC_ACCEPT] = play_accept,
+    [KL_REC_REG_MR] = play_reg_mr,    [KL_REC_DEREG_MR] = play_dereg_mr,  [KL_REC_ISEND] = play_message,
+    [KL_REC_IRECV] = play_message,    [KL_REC_TEST] = play_test,          [KL_REC_CLOSE_SEND] = play_close,
+    [KL_REC_CLOSE_RECV] = play_close, [KL_REC_CLOSE_LISTEN] = play_close, [KL_REC_MAKE_VDEVICE] = play_make_vdevice};
 
 /* A call that failed then, or had no result yet, is left out; so are the others, which have no counterpart in another process. */
 static bool is_played(const struct kl_recorded_call *c)
@@ -329,6 +375,7 @@ int kl_plugin_replay(const struct kl_recorded *recorded, int n, const char *net,
         fprintf(stderr, "kolo plugin: %s is not usable; `kolo plugin check %s` says why\n", net, net);
     else {
         for (int i = 0; i < n; i++) y.player[i].recorded = &recorded[i];
+        y.physical = kl_net_raw.devices();
         code = play_all(&y, seconds, &played);
         if (!code)
             printf("%zu calls of %d process%s, made again in %.3f s with %s (ncclNetPlugin_v%d of %s)\n", played, n,
