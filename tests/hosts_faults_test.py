@@ -122,8 +122,8 @@ def processes():
 
 
 def networks():
-    """The network namespaces that processes of this test are in, or hold a descriptor of. The number of one that is gone may be that of
-    another job's now."""
+    """The network namespaces that processes of this test are in, or hold a descriptor of. A namespace of another job
+    may have the number of one that is gone."""
     found = set()
     for pid in processes():
         for entry in [f"/proc/{pid}/ns/net", *glob.glob(f"/proc/{pid}/fd/*")]:
