@@ -283,7 +283,7 @@ __attribute__((visibility("default"))) struct net_plugin NET_SYMBOL = {
 #endif
 };
 
-/* Those who load a plugin test for a function that it may lack, before they call any. */
+/* NCCL tests for a function that a plugin may lack before it calls any. */
 __attribute__((constructor)) static void leave_out_missing_functions(void)
 {
 #if NET_VERSION >= 9
