@@ -11,7 +11,8 @@ version of PyTorch and of Python: `python -m kolocc.torch` compiles it, with a C
 
     KOLO_AS_NCCL          "1": the backend "nccl" is Kolo's, too, on CPU tensors (as_nccl.py)
     KOLO_TORCH_MODULE     file of the extension, instead of the compiled one
-    KOLO_TORCH_MESSAGES   "gloo" (default): send and recv match by source and tag, in any order; "kolo": in the group's order, tags are ignored
+    KOLO_TORCH_MESSAGES   "gloo" (default): send and recv match by source and tag, in any order; "tagged": the same over Kolo, without gloo's threads and
+                          connections; "kolo": in the group's order, tags are ignored
     KOLO_TORCH_PROGRESS   "lazy" (default): asynchronous operations run when somebody waits, or in the background after 100 microseconds;
                           "inline": inside the call that starts them
 """
@@ -136,7 +137,7 @@ def _make_messages(store: dist.Store, rank: int, size: int, timeout: datetime.ti
 
 
 def _make(store: dist.Store, rank: int, size: int, timeout: datetime.timedelta, group: str, global_ranks: list[int], as_nccl: bool) -> Backend:
-    messages = "kolo" if as_nccl else _choice("KOLO_TORCH_MESSAGES", "gloo", ("gloo", "kolo"))
+    messages = "kolo" if as_nccl else _choice("KOLO_TORCH_MESSAGES", "gloo", ("gloo", "kolo", "tagged"))
     backend: Backend = _load().create(
         store=store,
         rank=rank,
@@ -145,6 +146,7 @@ def _make(store: dist.Store, rank: int, size: int, timeout: datetime.timedelta, 
         group=group,
         global_ranks=global_ranks or list(range(size)),
         ordered_messages=messages == "kolo",
+        tagged_messages=messages == "tagged",
         run_inline=_choice("KOLO_TORCH_PROGRESS", "lazy", ("lazy", "inline")) == "inline",
         as_nccl=as_nccl,
         make_messages=_make_messages if dist.is_gloo_available() else None,

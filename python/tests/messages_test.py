@@ -54,7 +54,7 @@ def test_a_killed_rank():
 
 def test_a_timeout_fails_the_communicator():
     answer = kolocc.run(world.silence, 2)
-    assert "no message with tag 7 has come from rank 1 for 0.2 s" in answer[0] and "tag 7" in answer[1], answer
+    assert "no message with tag 7 has come from rank 1: nothing moved for 0.2 s" in answer[0] and "tag 7" in answer[1], answer
 
 
 def test_abort_ends_waits():

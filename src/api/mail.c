@@ -61,7 +61,7 @@ ncclResult_t koloMessageSend(const void *buf, size_t bytes, int peer, int tag, n
     KL_TRY(check_buffer("koloMessageSend", buf, bytes, request));
     KL_TRY(enter(comm, "koloMessageSend", &c));
     ncclResult_t rc = check_envelope(c, "koloMessageSend", peer, tag, false);
-    if (!rc) rc = kl_mail_send(c->mail, buf, bytes, peer, tag, c->timeout_ns, &id);
+    if (!rc) rc = kl_mail_send(c->mail, buf, bytes, peer, tag, kl_read_once(&c->timeout_ns), &id);
     kl_handle_leave(c);
     return publish(rc, id, request);
 }
@@ -74,7 +74,7 @@ ncclResult_t koloMessageRecv(void *buf, size_t bytes, int peer, int tag, ncclCom
     KL_TRY(check_buffer("koloMessageRecv", buf, bytes, request));
     KL_TRY(enter(comm, "koloMessageRecv", &c));
     ncclResult_t rc = check_envelope(c, "koloMessageRecv", peer, tag, true);
-    if (!rc) rc = kl_mail_receive(c->mail, buf, bytes, peer, tag, c->timeout_ns, &id);
+    if (!rc) rc = kl_mail_receive(c->mail, buf, bytes, peer, tag, kl_read_once(&c->timeout_ns), &id);
     kl_handle_leave(c);
     return publish(rc, id, request);
 }

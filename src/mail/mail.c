@@ -227,7 +227,7 @@ static void expire(struct kl_mail *m, const struct kl_mail_request *r)
     int culprit = r->sends || r->peer != KL_MAIL_ANY ? r->peer : m->config.rank;
 
     describe(m, r, what, sizeof what);
-    kl_mail_trouble(m, culprit, KL_FAIL(ncclRemoteError, "%s for %g s", what, (double)r->timeout_ns / 1e9));
+    kl_mail_trouble(m, culprit, KL_FAIL(ncclRemoteError, "%s: nothing moved for %g s", what, (double)r->timeout_ns / 1e9));
 }
 
 static uint64_t limit_of(const struct kl_mail_request *r)
