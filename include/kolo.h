@@ -347,7 +347,7 @@ ncclResult_t koloFlightRecorder(ncclComm_t comm, const char *file);
 /* ---- messages with tags ----
  *
  * As in MPI, beside ncclSend and ncclRecv: they take no part in the order of a communicator's operations, groups or
- * streams, and proceed whatever the program does meanwhile. A receive takes the first message that fits its source and
+ * streams, and proceed while the program computes or waits. A receive takes the first message that fits its source and
  * its tag, and messages of one sender that both fit in the order in which they were sent. Host memory only. Any number
  * of threads may send and receive at a time. Tags are 0 to INT_MAX.
  *
@@ -359,14 +359,13 @@ ncclResult_t koloFlightRecorder(ncclComm_t comm, const char *file);
 typedef struct koloRequest *koloRequest_t;
 
 typedef struct {
-    int source;   /* of the message; of a send: its destination */
+    int source; /* of the message; of a send: its destination */
     int tag;
     size_t bytes; /* of the message */
 } koloMessageStatus_t;
 
 /** Send `bytes` bytes to `peer`, which may be this rank. Returns at once. */
-ncclResult_t koloMessageSend(const void *buf, size_t bytes, int peer, int tag, ncclComm_t comm,
-                             koloRequest_t *request);
+ncclResult_t koloMessageSend(const void *buf, size_t bytes, int peer, int tag, ncclComm_t comm, koloRequest_t *request);
 /**
  * Receive a message of at most `bytes` bytes. Returns at once. A longer one is taken, and the request ends with
  * ncclInvalidUsage. Of KOLO_ANY: when all other ranks have left, it ends with ncclRemoteError.

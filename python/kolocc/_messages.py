@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages with tags: their status, and what stands for any source and any tag."""
+"""Messages with tags: their status, and the numbers for any source and any tag."""
 
 from __future__ import annotations
 

@@ -274,8 +274,7 @@ PyObject *kc_send(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObj
 
     if (!c || kc_args(&signature, args, nargs, kw, a)) return NULL;
     if (kc_given(a[3])) return kc_given(a[2]) ? refuse_stream() : kc_send_tagged(c, a[0], a[1], a[3]);
-    if (kc_int("peer", a[1], 0, c->size - 1, -1, &peer) ||
-        kc_memory_hold(a[0], "send", false, NULL, &b.send))
+    if (kc_int("peer", a[1], 0, c->size - 1, -1, &peer) || kc_memory_hold(a[0], "send", false, NULL, &b.send))
         return NULL;
     stream = a[2];
     ISSUE(ncclSend(b.send.data, b.send.bytes, ncclUint8, (int)peer, c->comm, (cudaStream_t)on));
@@ -293,8 +292,7 @@ PyObject *kc_recv(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObj
     if (kc_given(a[3])) return kc_given(a[2]) ? refuse_stream() : kc_recv_tagged(c, a[0], a[1], a[3], a[4]);
     if (kc_given(a[4]))
         return kc_refuse("recv: status needs tag=: messages without one have the order of operations"), NULL;
-    if (kc_int("peer", a[1], 0, c->size - 1, -1, &peer) ||
-        kc_memory_hold(a[0], "recv", true, NULL, &b.recv))
+    if (kc_int("peer", a[1], 0, c->size - 1, -1, &peer) || kc_memory_hold(a[0], "recv", true, NULL, &b.recv))
         return NULL;
     result = a[0];
     stream = a[2];

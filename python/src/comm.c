@@ -581,7 +581,8 @@ PyMethodDef kc_comm_methods[] = {
      " tag (0 or more): the message is outside of the order of operations, as with isend().wait()."},
     {"recv", FAST(kc_recv),
      "recv(recv, peer, *, stream=None, tag=None, status=None)\n--\n\nReceive from a rank that sends as many bytes. "
-     "Returns recv. " STREAMS " tag, or ANY_TAG: a message that was sent with a tag, as with irecv().wait(); peer may be "
+     "Returns recv. " STREAMS
+     " tag, or ANY_TAG: a message that was sent with a tag, as with irecv().wait(); peer may be "
      "ANY_SOURCE; status: a Status, which is filled in."},
     {"isend", FAST(kc_isend),
      "isend(send, peer, tag=0)\n--\n\nSend a message with a tag, 0 or more; returns a Request. Messages with tags are "

@@ -1477,7 +1477,8 @@ static MessagesFactory factory_of(py::object function)
 static intrusive_ptr<Backend> create_from_python(const intrusive_ptr<Store> &store, int rank, int size,
                                                  milliseconds timeout, const std::string &group,
                                                  const std::vector<uint64_t> &global_ranks, bool ordered_messages,
-                                                 bool tagged_messages, bool run_inline, bool as_nccl, py::object make_messages)
+                                                 bool tagged_messages, bool run_inline, bool as_nccl,
+                                                 py::object make_messages)
 {
     auto options = c10::make_intrusive<Options>(as_nccl ? "nccl" : "kolo", timeout);
     Manner manner{ordered_messages, tagged_messages, run_inline, as_nccl, factory_of(std::move(make_messages))};

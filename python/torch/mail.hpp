@@ -69,9 +69,10 @@ class MailWork final : public c10d::Work
         const auto ms = (unsigned long long)std::max<int64_t>(1, limit.count());
 
         if (!look(koloRequestWait(request_, ms, &status())))
-            C10_THROW_ERROR(DistBackendError, "kolo: " + std::string(name_) + " in group " + link_->group + ": Timed out: " +
-                                                  (name_[0] == 's' ? "nobody has taken the message" : "no message has come") +
-                                                  " within " + std::to_string(ms) + " ms");
+            C10_THROW_ERROR(DistBackendError,
+                            "kolo: " + std::string(name_) + " in group " + link_->group + ": Timed out: " +
+                                (name_[0] == 's' ? "nobody has taken the message" : "no message has come") +
+                                " within " + std::to_string(ms) + " ms");
         if (auto e = exception()) std::rethrow_exception(e);
         return true;
     }

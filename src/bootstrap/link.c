@@ -258,8 +258,8 @@ static void deliver(struct kl_contact *peer, struct kl_frame *f)
 static bool hear(struct kl_contact *peer, struct kl_frame *f)
 {
     bool query = f->head.type == KL_FRAME_STATUS_QUERY || f->head.type == KL_FRAME_STATUS_REPLIES;
-    bool goes_on = query || f->head.type == KL_FRAME_NOTICE || f->head.type == KL_FRAME_CONTROL ||
-                   f->head.type == KL_FRAME_MAIL;
+    bool goes_on =
+        query || f->head.type == KL_FRAME_NOTICE || f->head.type == KL_FRAME_CONTROL || f->head.type == KL_FRAME_MAIL;
 
     if (f->head.type == KL_FRAME_DATA || f->head.type == KL_FRAME_STEP) {
         deliver(peer, f);

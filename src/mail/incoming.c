@@ -185,8 +185,7 @@ static bool on_ask(struct kl_mail *m, int from, const struct kl_mail_head *h, co
 
     (void)data;
     if (bytes) return false;
-    if (!s || h->offset > s->room || h->bytes > s->room - h->offset || h->bytes > KL_MAIL_PIECE_BYTES)
-        return false;
+    if (!s || h->offset > s->room || h->bytes > s->room - h->offset || h->bytes > KL_MAIL_PIECE_BYTES) return false;
     const struct kl_mail_head piece = {.kind = KL_MAIL_PIECE, .bytes = h->bytes, .offset = h->offset, .to = h->from};
     s->since = kl_now_ns();
     post(m, from, &piece, s->data + h->offset, h->bytes);
@@ -249,7 +248,8 @@ void kl_mail_on_piece(struct kl_mail *m, int from, const void *data, size_t byte
     kl_mail_lock(m);
     if (!m->failed && !understand(m, from, data, bytes))
         kl_mail_trouble(m, from,
-                        KL_FAIL(ncclRemoteError, "rank %d: rank %d has sent %zu bytes of mail that no rank of this library sends",
+                        KL_FAIL(ncclRemoteError,
+                                "rank %d: rank %d has sent %zu bytes of mail that no rank of this library sends",
                                 m->config.rank, from, bytes));
     kl_mail_unlock(m);
 }

@@ -154,11 +154,11 @@ static ncclResult_t begin(struct kl_mail *m, const struct kl_mail_request *call,
     return rc;
 }
 
-static ncclResult_t call(struct kl_mail *m, const struct kl_mail_request *what, uint64_t *id)
+static ncclResult_t call(struct kl_mail *m, const struct kl_mail_request *wanted, uint64_t *id)
 {
     kl_mail_lock(m);
     bool failed = m->failed;
-    ncclResult_t rc = begin(m, what, id);
+    ncclResult_t rc = begin(m, wanted, id);
     kl_mail_unlock(m);
     return failed ? m->config.failure(m->config.ctx) : rc;
 }
@@ -179,8 +179,7 @@ ncclResult_t kl_mail_send(struct kl_mail *m, const void *data, size_t bytes, int
 ncclResult_t kl_mail_receive(struct kl_mail *m, void *data, size_t bytes, int peer, int tag, uint64_t timeout_ns,
                              uint64_t *request)
 {
-    const struct kl_mail_request r = {
-        .peer = peer, .tag = tag, .data = data, .room = bytes, .timeout_ns = timeout_ns};
+    const struct kl_mail_request r = {.peer = peer, .tag = tag, .data = data, .room = bytes, .timeout_ns = timeout_ns};
 
     return call(m, &r, request);
 }
@@ -212,8 +211,8 @@ static void describe(const struct kl_mail *m, const struct kl_mail_request *r, c
     if (r->peer != KL_MAIL_ANY) snprintf(peer, sizeof peer, "rank %d", r->peer);
     if (r->tag != KL_MAIL_ANY) snprintf(tag, sizeof tag, "tag %d", r->tag);
     if (r->sends)
-        snprintf(text, size, "rank %d: %s has not taken the message of %zu bytes with %s", m->config.rank, peer, r->room,
-                 tag);
+        snprintf(text, size, "rank %d: %s has not taken the message of %zu bytes with %s", m->config.rank, peer,
+                 r->room, tag);
     else if (r->queued)
         snprintf(text, size, "rank %d: no message with %s has come from %s", m->config.rank, tag, peer);
     else
@@ -223,11 +222,12 @@ static void describe(const struct kl_mail *m, const struct kl_mail_request *r, c
 
 static void expire(struct kl_mail *m, const struct kl_mail_request *r)
 {
-    char what[256];
+    char state[256];
     int culprit = r->sends || r->peer != KL_MAIL_ANY ? r->peer : m->config.rank;
 
-    describe(m, r, what, sizeof what);
-    kl_mail_trouble(m, culprit, KL_FAIL(ncclRemoteError, "%s: nothing moved for %g s", what, (double)r->timeout_ns / 1e9));
+    describe(m, r, state, sizeof state);
+    kl_mail_trouble(m, culprit,
+                    KL_FAIL(ncclRemoteError, "%s: nothing moved for %g s", state, (double)r->timeout_ns / 1e9));
 }
 
 static uint64_t limit_of(const struct kl_mail_request *r)

@@ -7,7 +7,7 @@
  * Small data travel with the message and wait in the receiver's memory; larger data stay with the sender until they are
  * taken: then the receiver reads them from the sender's memory where the kernel lets it, else asks for pieces.
  *
- * The event loop moves everything, so a request proceeds whatever the program does, also in a collective operation.
+ * The event loop moves everything, so a request proceeds while the program computes, or waits in a collective operation.
  *
  * Errors:  a request ends with the failure of its communicator, when its peer has left, or when its message is too long.
  * Threads: any, except for create and free.
@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KL_MAIL_ANY = -1 };              /* source, tag */
+enum { KL_MAIL_ANY = -1 };               /* source, tag */
 enum { KL_MAIL_EAGER_BYTES = 16 << 10 }; /* the most that travel with the message */
 
 struct kl_mail;

@@ -304,7 +304,7 @@ static void a_rank_sends_to_itself(void **state)
     free(got);
 }
 
-/* A sender whose messages nobody takes keeps the rest of them, and what was taken is repaid. */
+/* A sender whose messages nobody takes keeps the rest of them, and messages that were taken are repaid. */
 static void waiting_messages_are_limited(void **state)
 {
     enum { N = 3 * KL_MAIL_CREDIT / KL_MAIL_EAGER_BYTES };
@@ -340,7 +340,7 @@ static void probes_see_and_leave(void **state)
     assert_int_equal(kl_mail_probe(ranks[0].mail, 1, 8, &s), ncclInProgress);
 }
 
-/* ---- what goes wrong ---- */
+/* ---- failures ---- */
 
 static void a_long_message_ends_its_receive_only(void **state)
 {
@@ -432,7 +432,8 @@ static void silence_fails_the_communicator(void **state)
     assert_int_equal(kl_mail_receive(ranks[0].mail, got, sizeof got, 1, 6, 1, &id), ncclSuccess);
     assert_int_equal(kl_mail_wait(ranks[0].mail, id, KL_NO_DEADLINE, "wait", NULL), ncclRemoteError);
     assert_true(ranks[0].failed);
-    if (!strstr(ranks[0].text, "no message with tag 6 has come from rank 1: nothing moved for")) fail_msg("%s", ranks[0].text);
+    if (!strstr(ranks[0].text, "no message with tag 6 has come from rank 1: nothing moved for"))
+        fail_msg("%s", ranks[0].text);
 }
 
 static void a_wait_may_be_given_up(void **state)

@@ -8,11 +8,11 @@
 
 #include <pthread.h>
 
-enum { KL_MAIL_CREDIT = 1 << 20 };       /* bytes of a sender that wait in a receiver's memory; the rest stays with it */
-enum { KL_MAIL_REPAY = 256 << 10 };      /* so many are told at once that they were taken */
-enum { KL_MAIL_MESSAGE_WEIGHT = 128 };   /* of a message without bytes */
+enum { KL_MAIL_CREDIT = 1 << 20 };     /* bytes of a sender that wait in a receiver's memory; the rest stays with it */
+enum { KL_MAIL_REPAY = 256 << 10 };    /* so many are told at once that they were taken */
+enum { KL_MAIL_MESSAGE_WEIGHT = 128 }; /* of a message without bytes */
 enum { KL_MAIL_PIECE_BYTES = 256 << 10 }; /* of data that are asked for */
-enum { KL_MAIL_PIECES = 4 };             /* asked for at a time */
+enum { KL_MAIL_PIECES = 4 };              /* asked for at a time */
 
 enum kl_mail_kind {
     KL_MAIL_EAGER = 1, /* a message with its data */
