@@ -36,7 +36,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import Backend
+from torch._C._distributed_c10d import Backend, Store
 
 from ._paths import get_include, get_library
 
@@ -128,15 +128,17 @@ def _choice(variable: str, default: str, choices: tuple[str, ...]) -> str:
     return value
 
 
-def _make_messages(store: dist.Store, rank: int, size: int, timeout: datetime.timedelta) -> Backend:
+def _make_messages(store: Store, rank: int, size: int, timeout: datetime.timedelta) -> Backend:
     """gloo, which connects two ranks when the first of them has something to say: others take no part."""
-    options = dist.ProcessGroupGloo._Options()
-    options._devices = [dist.ProcessGroupGloo.create_default_device(lazy_init=True)]
+    gloo: Any = dist.ProcessGroupGloo
+    options = gloo._Options()
+    options._devices = [gloo.create_default_device(lazy_init=True)]
     options._timeout = timeout
-    return dist.ProcessGroupGloo(store, rank, size, options)
+    backend: Backend = gloo(store, rank, size, options)
+    return backend
 
 
-def _make(store: dist.Store, rank: int, size: int, timeout: datetime.timedelta, group: str, global_ranks: list[int], as_nccl: bool) -> Backend:
+def _make(store: Store, rank: int, size: int, timeout: datetime.timedelta, group: str, global_ranks: list[int], as_nccl: bool) -> Backend:
     messages = "kolo" if as_nccl else _choice("KOLO_TORCH_MESSAGES", "gloo", ("gloo", "kolo", "tagged"))
     backend: Backend = _load().create(
         store=store,
@@ -216,14 +218,16 @@ def monitored_barrier(
         timeout = _backend(group).options._timeout
     elif not isinstance(timeout, datetime.timedelta):
         timeout = datetime.timedelta(seconds=timeout)
-    group.monitored_barrier(timeout, wait_all_ranks=wait_all_ranks)
+    native: Any = group
+    native.monitored_barrier(timeout, wait_all_ranks=wait_all_ranks)
 
 
 def empty(*size: int, dtype: torch.dtype | None = None) -> torch.Tensor:
     """A tensor in memory that other processes of the host can map: large collectives on it move data once. Not initialised."""
     shape = torch.Size(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
     dtype = dtype or torch.get_default_dtype()
-    return _load().allocate(shape.numel() * dtype.itemsize).view(dtype).view(shape)
+    memory: torch.Tensor = _load().allocate(shape.numel() * dtype.itemsize)
+    return memory.view(dtype).view(shape)
 
 
 register()
