@@ -344,6 +344,45 @@ ncclResult_t koloSetTimeout(ncclComm_t comm, unsigned long long milliseconds);
  */
 ncclResult_t koloFlightRecorder(ncclComm_t comm, const char *file);
 
+/* ---- messages with tags ----
+ *
+ * As in MPI, beside ncclSend and ncclRecv: they take no part in the order of a communicator's operations, groups or
+ * streams, and proceed while the program computes or waits. A receive takes the first message that fits its source and
+ * its tag, and messages of one sender that both fit in the order in which they were sent. Host memory only. Any number
+ * of threads may send and receive at a time. Tags are 0 to INT_MAX.
+ *
+ * A failure of the communicator ends all requests, and so does its timeout (koloSetTimeout) for one without progress;
+ * when a rank has destroyed its communicator, requests of others that need it are ncclRemoteError. Handles of requests
+ * end with the communicator. A request that is not over uses its buffer. */
+#define KOLO_ANY (-1) /* as source or tag of a receive */
+
+typedef struct koloRequest *koloRequest_t;
+
+typedef struct {
+    int source; /* of the message; of a send: its destination */
+    int tag;
+    size_t bytes; /* of the message */
+} koloMessageStatus_t;
+
+/** Send `bytes` bytes to `peer`, which may be this rank. Returns at once. */
+ncclResult_t koloMessageSend(const void *buf, size_t bytes, int peer, int tag, ncclComm_t comm, koloRequest_t *request);
+/**
+ * Receive a message of at most `bytes` bytes. Returns at once. A longer one is taken, and the request ends with
+ * ncclInvalidUsage. Of KOLO_ANY: when all other ranks have left, it ends with ncclRemoteError.
+ */
+ncclResult_t koloMessageRecv(void *buf, size_t bytes, int peer, int tag, ncclComm_t comm, koloRequest_t *request);
+/** The message that a receive would take now. ncclInProgress: none; *status is unchanged. */
+ncclResult_t koloMessageProbe(int peer, int tag, ncclComm_t comm, koloMessageStatus_t *status);
+
+/** ncclInProgress, or the request's result, any number of times; then *status, which may be NULL, is filled in. */
+ncclResult_t koloRequestTest(koloRequest_t request, koloMessageStatus_t *status);
+/** The same when the request is over, or after `milliseconds`: ncclInProgress. 0: no limit. */
+ncclResult_t koloRequestWait(koloRequest_t request, unsigned long long milliseconds, koloMessageStatus_t *status);
+/** Withdraw and free a receive that no message has reached, or free a request that is over. Others: ncclInProgress. */
+ncclResult_t koloRequestCancel(koloRequest_t request);
+/** Free a request that is over; others: ncclInvalidUsage. NULL is fine. */
+ncclResult_t koloRequestFree(koloRequest_t request);
+
 #ifdef __GNUC__
 #pragma GCC visibility pop
 #endif

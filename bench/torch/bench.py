@@ -124,6 +124,19 @@ def print_table(args, found, ranks):
         print(f"gloo/kolo: median {statistics.median(ratios):.2f}, least {min(ratios):.2f}, below 1 in {sum(r < 1 for r in ratios)} of {len(ratios)} rows")
 
 
+def hidden(figures):
+    """The part of the shorter of both that took no time of its own when both were under way; below 0: both at once took longer than one after the other."""
+    compute, communicate, both = (figures[name] for name in ("compute", "communicate", "both"))
+    return (compute + communicate - both) / min(compute, communicate)
+
+
+def print_overlap(found):
+    for backend, rounds in found.items():
+        parts = [hidden(figures) for figures in rounds if "both" in figures]
+        if parts:
+            print(f"{backend}: {statistics.median(parts) * 100:.0f} % hidden by overlapping ({min(parts) * 100:.0f} to {max(parts) * 100:.0f})")
+
+
 def present(backends, args):
     """Without those that this machine lacks, which are named."""
     left = []
@@ -184,6 +197,7 @@ def main():
     for ranks in args.ranks:
         everything[ranks] = measure_all(args, ranks)
         print_table(args, everything[ranks], ranks)
+        print_overlap(everything[ranks])
         print_cores(everything[ranks])
         if args.json:
             with open(args.json, "w") as file:

@@ -24,6 +24,7 @@ from typing import Any
 from ._core import (
     Communicator,
     Event,
+    Request,
     SharedMemory,
     Stream,
     Window,
@@ -36,6 +37,7 @@ from ._core import (
     set_device,
 )
 from ._errors import InternalError, InvalidArgument, InvalidUsage, KoloError, RemoteError, SystemError_, Timeout
+from ._messages import ANY_SOURCE, ANY_TAG, Status
 from ._paths import get_cuda, get_include, get_library, get_nccl, get_tool
 from .launch import run
 from .plans import (
@@ -67,9 +69,9 @@ from .plans import (
 )
 
 __all__ = [
-    "Communicator", "Diff", "Estimate", "Event", "Explanation", "InternalError", "InvalidArgument", "InvalidUsage", "KoloError", "LogAnswer",
+    "ANY_SOURCE", "ANY_TAG", "Communicator", "Diff", "Estimate", "Event", "Explanation", "InternalError", "InvalidArgument", "InvalidUsage", "KoloError", "LogAnswer",
     "LogFinding", "Machine", "NicTraffic", "Order", "OrderLint", "OrderRange", "OrderRemark", "OrderSetting", "OrderVerdict", "Plan", "RemoteError",
-    "SharedMemory", "Stream", "SystemError_", "Timeout", "Topology", "Traffic", "Tuning", "Window", "device_count", "diff", "empty", "estimate", "explain", "explain_bench", "explain_log", "get_cuda", "get_device", "get_include", "get_library", "get_nccl", "get_tool",
+    "Request", "SharedMemory", "Status", "Stream", "SystemError_", "Timeout", "Topology", "Traffic", "Tuning", "Window", "device_count", "diff", "empty", "estimate", "explain", "explain_bench", "explain_log", "get_cuda", "get_device", "get_include", "get_library", "get_nccl", "get_tool",
     "get_unique_id", "group", "init", "machines", "nccl_version", "plan", "run", "set_device", "topo",
 ]
 

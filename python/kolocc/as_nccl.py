@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import Backend
+from torch._C._distributed_c10d import Backend, Store
 
 from ._core import nccl_version
 
@@ -49,7 +49,7 @@ class ProcessGroupNCCL(metaclass=_Group):
             self.split_from: Backend | None = None
             self.split_color = 0
 
-    def __new__(cls, store: dist.Store, rank: int, size: int, options: Any = None) -> Any:
+    def __new__(cls, store: Store, rank: int, size: int, options: Any = None) -> Any:
         """A backend of Kolo's with the manners of NCCL's."""
         options = options or cls.Options()
         if _make is None:
@@ -90,7 +90,8 @@ def install(make: Callable[..., Backend]) -> None:
         warnings.warn("KOLO_AS_NCCL=1: the groups that exist already are not Kolo's: import kolocc.torch before", stacklevel=2)
     _make = make
     _c10d.ProcessGroupNCCL = ProcessGroupNCCL
-    dist.ProcessGroupNCCL = ProcessGroupNCCL  # type: ignore[misc, assignment, attr-defined]
+    public: Any = dist  # a build without NCCL does not declare the name
+    public.ProcessGroupNCCL = ProcessGroupNCCL
     _c10d._NCCL_AVAILABLE = True
     torch.cuda.nccl.version = _version
     native: Any = torch._C._distributed_c10d

@@ -11,7 +11,8 @@ version of PyTorch and of Python: `python -m kolocc.torch` compiles it, with a C
 
     KOLO_AS_NCCL          "1": the backend "nccl" is Kolo's, too, on CPU tensors (as_nccl.py)
     KOLO_TORCH_MODULE     file of the extension, instead of the compiled one
-    KOLO_TORCH_MESSAGES   "gloo" (default): send and recv match by source and tag, in any order; "kolo": in the group's order, tags are ignored
+    KOLO_TORCH_MESSAGES   "gloo" (default): send and recv match by source and tag, in any order; "tagged": the same over Kolo, without gloo's threads and
+                          connections; "kolo": in the group's order, tags are ignored
     KOLO_TORCH_PROGRESS   "lazy" (default): asynchronous operations run when somebody waits, or in the background after 100 microseconds;
                           "inline": inside the call that starts them
 """
@@ -35,7 +36,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import Backend
+from torch._C._distributed_c10d import Backend, Store
 
 from ._paths import get_include, get_library
 
@@ -127,16 +128,18 @@ def _choice(variable: str, default: str, choices: tuple[str, ...]) -> str:
     return value
 
 
-def _make_messages(store: dist.Store, rank: int, size: int, timeout: datetime.timedelta) -> Backend:
+def _make_messages(store: Store, rank: int, size: int, timeout: datetime.timedelta) -> Backend:
     """gloo, which connects two ranks when the first of them has something to say: others take no part."""
-    options = dist.ProcessGroupGloo._Options()
-    options._devices = [dist.ProcessGroupGloo.create_default_device(lazy_init=True)]
+    gloo: Any = dist.ProcessGroupGloo
+    options = gloo._Options()
+    options._devices = [gloo.create_default_device(lazy_init=True)]
     options._timeout = timeout
-    return dist.ProcessGroupGloo(store, rank, size, options)
+    backend: Backend = gloo(store, rank, size, options)
+    return backend
 
 
-def _make(store: dist.Store, rank: int, size: int, timeout: datetime.timedelta, group: str, global_ranks: list[int], as_nccl: bool) -> Backend:
-    messages = "kolo" if as_nccl else _choice("KOLO_TORCH_MESSAGES", "gloo", ("gloo", "kolo"))
+def _make(store: Store, rank: int, size: int, timeout: datetime.timedelta, group: str, global_ranks: list[int], as_nccl: bool) -> Backend:
+    messages = "kolo" if as_nccl else _choice("KOLO_TORCH_MESSAGES", "gloo", ("gloo", "kolo", "tagged"))
     backend: Backend = _load().create(
         store=store,
         rank=rank,
@@ -145,6 +148,7 @@ def _make(store: dist.Store, rank: int, size: int, timeout: datetime.timedelta, 
         group=group,
         global_ranks=global_ranks or list(range(size)),
         ordered_messages=messages == "kolo",
+        tagged_messages=messages == "tagged",
         run_inline=_choice("KOLO_TORCH_PROGRESS", "lazy", ("lazy", "inline")) == "inline",
         as_nccl=as_nccl,
         make_messages=_make_messages if dist.is_gloo_available() else None,
@@ -214,14 +218,16 @@ def monitored_barrier(
         timeout = _backend(group).options._timeout
     elif not isinstance(timeout, datetime.timedelta):
         timeout = datetime.timedelta(seconds=timeout)
-    group.monitored_barrier(timeout, wait_all_ranks=wait_all_ranks)
+    native: Any = group
+    native.monitored_barrier(timeout, wait_all_ranks=wait_all_ranks)
 
 
 def empty(*size: int, dtype: torch.dtype | None = None) -> torch.Tensor:
     """A tensor in memory that other processes of the host can map: large collectives on it move data once. Not initialised."""
     shape = torch.Size(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
     dtype = dtype or torch.get_default_dtype()
-    return _load().allocate(shape.numel() * dtype.itemsize).view(dtype).view(shape)
+    memory: torch.Tensor = _load().allocate(shape.numel() * dtype.itemsize)
+    return memory.view(dtype).view(shape)
 
 
 register()

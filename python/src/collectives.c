@@ -259,16 +259,22 @@ PyObject *kc_scatter(PyObject *self, PyObject *const *args, Py_ssize_t nargs, Py
     ISSUE(ncclScatter(b.send.data, b.recv.data, b.recv.bytes, ncclUint8, (int)root, c->comm, (cudaStream_t)on));
 }
 
+static PyObject *refuse_stream(void)
+{
+    return kc_refuse("a message with a tag is in no stream's order: give either"), NULL;
+}
+
 PyObject *kc_send(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
 {
-    SIGNATURE("send", 2, 2, "send", "peer", "stream");
+    SIGNATURE("send", 2, 2, "send", "peer", "stream", "tag");
     struct kc_comm *c = comm_of(self);
     PyObject *a[KC_ARGS], *result = Py_None, *stream;
     struct both b = {.in_place = false};
     long peer;
 
-    if (!c || kc_args(&signature, args, nargs, kw, a) || kc_int("peer", a[1], 0, c->size - 1, -1, &peer) ||
-        kc_memory_hold(a[0], "send", false, NULL, &b.send))
+    if (!c || kc_args(&signature, args, nargs, kw, a)) return NULL;
+    if (kc_given(a[3])) return kc_given(a[2]) ? refuse_stream() : kc_send_tagged(c, a[0], a[1], a[3]);
+    if (kc_int("peer", a[1], 0, c->size - 1, -1, &peer) || kc_memory_hold(a[0], "send", false, NULL, &b.send))
         return NULL;
     stream = a[2];
     ISSUE(ncclSend(b.send.data, b.send.bytes, ncclUint8, (int)peer, c->comm, (cudaStream_t)on));
@@ -276,14 +282,17 @@ PyObject *kc_send(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObj
 
 PyObject *kc_recv(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kw)
 {
-    SIGNATURE("recv", 2, 2, "recv", "peer", "stream");
+    SIGNATURE("recv", 2, 2, "recv", "peer", "stream", "tag", "status");
     struct kc_comm *c = comm_of(self);
     PyObject *a[KC_ARGS], *result, *stream;
     struct both b = {.in_place = false};
     long peer;
 
-    if (!c || kc_args(&signature, args, nargs, kw, a) || kc_int("peer", a[1], 0, c->size - 1, -1, &peer) ||
-        kc_memory_hold(a[0], "recv", true, NULL, &b.recv))
+    if (!c || kc_args(&signature, args, nargs, kw, a)) return NULL;
+    if (kc_given(a[3])) return kc_given(a[2]) ? refuse_stream() : kc_recv_tagged(c, a[0], a[1], a[3], a[4]);
+    if (kc_given(a[4]))
+        return kc_refuse("recv: status needs tag=: messages without one have the order of operations"), NULL;
+    if (kc_int("peer", a[1], 0, c->size - 1, -1, &peer) || kc_memory_hold(a[0], "recv", true, NULL, &b.recv))
         return NULL;
     result = a[0];
     stream = a[2];

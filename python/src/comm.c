@@ -576,10 +576,23 @@ PyMethodDef kc_comm_methods[] = {
      "scatter(send, recv, root=0, *, stream=None)\n--\n\nThe i-th piece of the root's send to rank i's recv; others "
      "give None as send. Returns recv. " BUFFERS STREAMS},
     {"send", FAST(kc_send),
-     "send(send, peer, *, stream=None)\n--\n\nSend to a rank, which calls recv with as many bytes. Messages between "
-     "two ranks that go both ways stand in a group. " STREAMS},
+     "send(send, peer, *, stream=None, tag=None)\n--\n\nSend to a rank, which calls recv with as many bytes. Messages "
+     "between two ranks that go both ways stand in a group. " STREAMS
+     " tag (0 or more): the message is outside of the order of operations, as with isend().wait()."},
     {"recv", FAST(kc_recv),
-     "recv(recv, peer, *, stream=None)\n--\n\nReceive from a rank that sends as many bytes. Returns recv. " STREAMS},
+     "recv(recv, peer, *, stream=None, tag=None, status=None)\n--\n\nReceive from a rank that sends as many bytes. "
+     "Returns recv. " STREAMS
+     " tag, or ANY_TAG: a message that was sent with a tag, as with irecv().wait(); peer may be "
+     "ANY_SOURCE; status: a Status, which is filled in."},
+    {"isend", FAST(kc_isend),
+     "isend(send, peer, tag=0)\n--\n\nSend a message with a tag, 0 or more; returns a Request. Messages with tags are "
+     "outside of the order of operations, proceed in the background, and any thread may send and receive them. The "
+     "buffer must not change before the request is over."},
+    {"irecv", FAST(kc_irecv),
+     "irecv(recv, peer=ANY_SOURCE, tag=ANY_TAG)\n--\n\nReceive the first message that fits; returns a Request, whose "
+     "Status has source, tag and bytes. recv may be longer than the message, not shorter."},
+    {"iprobe", FAST(kc_iprobe),
+     "iprobe(peer=ANY_SOURCE, tag=ANY_TAG)\n--\n\nThe Status of the message that a receive would take now, or None."},
     {"barrier", FAST(kc_barrier), "barrier(*, stream=None)\n--\n\nWait until all ranks are there. " STREAMS},
     {"register_window", FAST(kc_register_window),
      "register_window(memory)\n--\n\nLet other ranks write to memory; all ranks call it, each with its own. Best with "

@@ -7,7 +7,7 @@
  *     errors.c    ncclResult_t as exceptions (kolocc/_errors.py)
  *     memory.c    memory of Python's objects: buffer protocol, DLPack; shared memory
  *     stream.c    Stream, Event
- *     comm.c      Communicator; collectives.c its operations; window.c one-sided operations
+ *     comm.c      Communicator; collectives.c its operations; messages.c messages with tags, Request
  *
  * Threads: the GIL is released in every call that may wait. Functions return NULL or -1 with an exception set.
  */
@@ -50,6 +50,8 @@ int kc_int(const char *name, PyObject *o, long least, long most, long absent, lo
 
 /** Raise the exception of a result with the library's sentence. Returns NULL. */
 PyObject *kc_raise(ncclResult_t rc, int rank);
+/** The same with a sentence of its own. */
+PyObject *kc_raise_text(ncclResult_t rc, const char *text, int rank);
 int kc_errors_load(void);
 
 /** Raise ValueError with a sentence; returns -1. */
@@ -94,11 +96,12 @@ struct kc_comm {
     koloStream_t now, grouped; /* of operations without a stream: alone, and in a group */
 };
 
-extern PyTypeObject *kc_stream_type, *kc_event_type, *kc_comm_type, *kc_shared_type, *kc_window_type;
+extern PyTypeObject *kc_stream_type, *kc_event_type, *kc_comm_type, *kc_shared_type, *kc_window_type, *kc_request_type;
 int kc_streams_add(PyObject *module);
 int kc_comms_add(PyObject *module);
 int kc_shared_add(PyObject *module);
 int kc_windows_add(PyObject *module);
+int kc_requests_add(PyObject *module);
 
 /** The communicator's operations, for its type. */
 extern PyMethodDef kc_comm_methods[];
@@ -115,11 +118,20 @@ PyObject *kc_gather(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 PyObject *kc_scatter(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 PyObject *kc_send(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 PyObject *kc_recv(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+PyObject *kc_isend(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+PyObject *kc_irecv(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+PyObject *kc_iprobe(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 PyObject *kc_barrier(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 PyObject *kc_register_window(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 PyObject *kc_put_signal(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 PyObject *kc_signal(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 PyObject *kc_wait_signal(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+
+/* ---- messages with tags ---- */
+
+/** send and recv with a tag: when they return, the message was taken, or is here. `status` may be NULL or None. */
+PyObject *kc_send_tagged(struct kc_comm *c, PyObject *buffer, PyObject *peer, PyObject *tag);
+PyObject *kc_recv_tagged(struct kc_comm *c, PyObject *buffer, PyObject *peer, PyObject *tag, PyObject *status);
 
 /* ---- issue ---- */
 

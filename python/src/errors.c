@@ -17,7 +17,13 @@ int kc_errors_load(void)
 PyObject *kc_raise(ncclResult_t rc, int rank)
 {
     const char *text = ncclGetLastError(NULL);
-    PyObject *error = PyObject_CallFunction(make_error, "isi", (int)rc, *text ? text : ncclGetErrorString(rc), rank);
+
+    return kc_raise_text(rc, *text ? text : ncclGetErrorString(rc), rank);
+}
+
+PyObject *kc_raise_text(ncclResult_t rc, const char *text, int rank)
+{
+    PyObject *error = PyObject_CallFunction(make_error, "isi", (int)rc, text, rank);
 
     if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     Py_XDECREF(error);

@@ -8,6 +8,7 @@
  *
  * Threads: any, also callbacks of futures. abort() may be called while others wait. A forked child does nothing with its parent's groups.
  */
+#include "mail.hpp"
 #include "work.hpp"
 
 #include <ATen/record_function.h>
@@ -40,6 +41,7 @@ using MessagesFactory = std::function<intrusive_ptr<Backend>(const intrusive_ptr
 /** How a backend behaves, beside c10d's options. */
 struct Manner {
     bool ordered_messages = false; // messages on the communicator itself, in the group's order; tags are ignored
+    bool tagged_messages = false;  // messages over Kolo's own layer, by source and tag
     bool run_inline = false;       // asynchronous operations, too, run inside their call
     bool as_nccl = false;          // named "nccl", and refuses the calls that PyTorch's backend for NCCL refuses
     MessagesFactory make_messages;
@@ -256,9 +258,8 @@ class KoloBackend final : public Backend
     {
         init();
         link_->global_rank = (int)recorded_group().ranks[(size_t)rank];
-        if (manner_.make_messages && !manner_.ordered_messages && size > 1)
-            messages_ = manner_.make_messages(c10::make_intrusive<c10d::PrefixStore>("messages/", store_), rank, size,
-                                              options_->timeout);
+        if (manner_.tagged_messages) mail_ = c10::make_intrusive<MailBackend>(link_, options_, rank, size);
+        if (!manner_.tagged_messages && !manner_.ordered_messages) make_messages();
     }
 
     ~KoloBackend() override
@@ -410,6 +411,7 @@ class KoloBackend final : public Backend
 
     template <class Start> WorkPtr message(const Call &call, const Tensors &tensors, Staging &staging, Start start);
     WorkPtr ordered_message(const Call &call, const Tensors &tensors, Staging &staging, const at::Tensor &t, int peer);
+    void make_messages();
     Backend &messages();
     void check_peer(const char *op, int peer) const;
 
@@ -434,6 +436,8 @@ class KoloBackend final : public Backend
     std::unique_ptr<Batch> batch_;
     std::atomic<bool> batching_{false};
 
+    intrusive_ptr<MailBackend> mail_;
+    std::once_flag messages_made_;
     intrusive_ptr<Backend> messages_;
     std::atomic<uint64_t> monitored_{0}; // barriers so far
 };
@@ -1177,8 +1181,19 @@ void KoloBackend::monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_a
 
 // ---- messages ----
 
+void KoloBackend::make_messages()
+{
+    std::call_once(messages_made_, [this] {
+        if (manner_.make_messages && size_ > 1)
+            messages_ = manner_.make_messages(c10::make_intrusive<c10d::PrefixStore>("messages/", store_), rank_, size_,
+                                              options_->timeout);
+    });
+}
+
+/** gloo: where Kolo carries messages itself, only sums of sparse tensors need it. */
 Backend &KoloBackend::messages()
 {
+    if (manner_.tagged_messages) make_messages();
     TORCH_CHECK(!manner_.as_nccl, "kolo: group ", link_->group, ": sparse tensors are not supported in place of NCCL");
     TORCH_CHECK(messages_, "kolo: group ", link_->group, " of ", size_, " was made without a backend for messages");
     return *messages_;
@@ -1198,7 +1213,7 @@ WorkPtr KoloBackend::message(const Call &call, const Tensors &tensors, Staging &
     check_alive(call);
     const Records records = record(call, 0, call.type == OpType::SEND ? tensors : Tensors(),
                                    call.type == OpType::SEND ? Tensors() : tensors);
-    auto started = start(messages());
+    auto started = start(mail_ ? *mail_ : messages());
     if (auto *batch = own_batch()) {
         put_into_batch(
             *batch, call, tensors, tensors, staging, [](Scope &) { return ncclSuccess; }, records);
@@ -1462,10 +1477,11 @@ static MessagesFactory factory_of(py::object function)
 static intrusive_ptr<Backend> create_from_python(const intrusive_ptr<Store> &store, int rank, int size,
                                                  milliseconds timeout, const std::string &group,
                                                  const std::vector<uint64_t> &global_ranks, bool ordered_messages,
-                                                 bool run_inline, bool as_nccl, py::object make_messages)
+                                                 bool tagged_messages, bool run_inline, bool as_nccl,
+                                                 py::object make_messages)
 {
     auto options = c10::make_intrusive<Options>(as_nccl ? "nccl" : "kolo", timeout);
-    Manner manner{ordered_messages, run_inline, as_nccl, factory_of(std::move(make_messages))};
+    Manner manner{ordered_messages, tagged_messages, run_inline, as_nccl, factory_of(std::move(make_messages))};
 
     options->group_name = group;
     options->global_ranks_in_group = global_ranks;
@@ -1504,7 +1520,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
     m.def(
         "allocate", [](int64_t bytes) { return allocate(bytes, at::TensorOptions(at::kByte)); }, "bytes"_a);
     m.def("create", &create_from_python, "store"_a, "rank"_a, "size"_a, "timeout"_a, "group"_a, "global_ranks"_a,
-          "ordered_messages"_a, "run_inline"_a, "as_nccl"_a, "make_messages"_a);
+          "ordered_messages"_a, "tagged_messages"_a, "run_inline"_a, "as_nccl"_a, "make_messages"_a);
 }
 
 } // namespace kolo

@@ -54,6 +54,14 @@ struct kl_bootstrap_config {
     void (*on_control_msg)(void *ctx, struct kl_bootstrap *bootstrap, int from, const void *data, size_t bytes);
 
     /**
+     * Called by the event loop thread for each piece of mail (kl_bootstrap_mail), in its sender's order, and when a rank
+     * that this one was connected with has left in good order: no more comes from it. Must not wait for the bootstrap,
+     * and may send mail. NULL: mail is dropped.
+     */
+    void (*on_mail)(void *ctx, int from, const void *data, size_t bytes);
+    void (*on_left)(void *ctx, int peer);
+
+    /**
      * Called by the joining thread when there is a bootstrap that can be aborted and reported to, and with NULL before
      * it is freed because joining failed. May be NULL.
      */
@@ -202,6 +210,16 @@ ncclResult_t kl_bootstrap_watch(struct kl_bootstrap *bootstrap, int peer);
  * it must not call back. NULL: no more calls, and none is running.
  */
 void kl_bootstrap_on_message(struct kl_bootstrap *bootstrap, void (*fn)(void *ctx), void *ctx);
+
+/* ---- mail: for the owner's own queues, beside exchanges ---- */
+
+/**
+ * Queue a copy of `head` and `data`, 16 MiB at most, as one piece for the on_mail of `peer`, another rank; connects first
+ * if need be. Does not block. Any thread. Pieces for a rank stay in order. Errors as kl_bootstrap_post; the queue is
+ * limited by memory only.
+ */
+ncclResult_t kl_bootstrap_mail(struct kl_bootstrap *bootstrap, int peer, const void *head, size_t head_bytes,
+                               const void *data, size_t bytes);
 
 /* ---- status queries: answered by the event loop, independently of a rank's own threads; any thread ---- */
 

@@ -62,12 +62,22 @@ static void flush(struct kl_contact *peer)
     watch(peer);
 }
 
-bool kl_link_post(struct kl_contact *peer, const struct kl_frame_head *head, const void *body)
+static bool queued(struct kl_contact *peer, const struct kl_frame_head *head, bool added)
 {
-    if (!kl_outbox_add(&peer->out, head, body)) return false;
+    if (!added) return false;
     kl_state_count_message(peer->bootstrap, head->length);
     flush(peer);
     return true;
+}
+
+bool kl_link_post(struct kl_contact *peer, const struct kl_frame_head *head, const void *body)
+{
+    return queued(peer, head, kl_outbox_add(&peer->out, head, body));
+}
+
+bool kl_link_post_owned(struct kl_contact *peer, const struct kl_frame_head *head, void *body)
+{
+    return queued(peer, head, kl_outbox_add_owned(&peer->out, head, body));
 }
 
 ncclResult_t kl_link_ended(struct kl_contact *peer)
@@ -213,8 +223,11 @@ static void hear_notice(struct kl_contact *peer, const struct kl_frame *f)
 /* Carries the final status, for status queries. */
 static void on_bye(struct kl_contact *peer, const struct kl_frame *f)
 {
-    peer->bootstrap->on_status_frame(peer, f);
+    struct kl_bootstrap *b = peer->bootstrap;
+
+    b->on_status_frame(peer, f);
     end_link(peer, KL_LINK_LEFT);
+    if (b->on_left) b->on_left(b->ctx, peer->rank);
 }
 
 static void hear_aside(struct kl_contact *peer, const struct kl_frame *f)
@@ -222,6 +235,13 @@ static void hear_aside(struct kl_contact *peer, const struct kl_frame *f)
     struct kl_bootstrap *b = peer->bootstrap;
 
     if (b->on_control_msg) b->on_control_msg(b->ctx, b, peer->rank, f->body, f->head.length);
+}
+
+static void hear_mail(struct kl_contact *peer, const struct kl_frame *f)
+{
+    struct kl_bootstrap *b = peer->bootstrap;
+
+    if (b->on_mail) b->on_mail(b->ctx, peer->rank, f->body, f->head.length);
 }
 
 static void deliver(struct kl_contact *peer, struct kl_frame *f)
@@ -238,7 +258,8 @@ static void deliver(struct kl_contact *peer, struct kl_frame *f)
 static bool hear(struct kl_contact *peer, struct kl_frame *f)
 {
     bool query = f->head.type == KL_FRAME_STATUS_QUERY || f->head.type == KL_FRAME_STATUS_REPLIES;
-    bool goes_on = query || f->head.type == KL_FRAME_NOTICE || f->head.type == KL_FRAME_CONTROL;
+    bool goes_on =
+        query || f->head.type == KL_FRAME_NOTICE || f->head.type == KL_FRAME_CONTROL || f->head.type == KL_FRAME_MAIL;
 
     if (f->head.type == KL_FRAME_DATA || f->head.type == KL_FRAME_STEP) {
         deliver(peer, f);
@@ -248,6 +269,8 @@ static bool hear(struct kl_contact *peer, struct kl_frame *f)
         peer->bootstrap->on_status_frame(peer, f);
     else if (f->head.type == KL_FRAME_CONTROL)
         hear_aside(peer, f);
+    else if (f->head.type == KL_FRAME_MAIL)
+        hear_mail(peer, f);
     else if (f->head.type == KL_FRAME_NOTICE)
         hear_notice(peer, f);
     else if (f->head.type == KL_FRAME_BYE)

@@ -21,6 +21,9 @@ ncclResult_t kl_link_begin(struct kl_contact *peer, const struct kl_connection *
  */
 bool kl_link_post(struct kl_contact *peer, const struct kl_frame_head *head, const void *body);
 
+/** The same; `body`, of malloc, is given away, also on failure. */
+bool kl_link_post_owned(struct kl_contact *peer, const struct kl_frame_head *head, void *body);
+
 /** Send a frame to a peer that is UP, and wait until the kernel has all of it. */
 ncclResult_t kl_link_send(struct kl_contact *peer, const struct kl_frame_head *head, const void *body,
                           uint64_t deadline);

@@ -78,6 +78,19 @@ bool kl_outbox_add(struct kl_outbox *o, const struct kl_frame_head *head, const 
     return true;
 }
 
+bool kl_outbox_add_owned(struct kl_outbox *o, const struct kl_frame_head *head, void *body)
+{
+    struct kl_queued_frame *q = frame_create(head, body);
+
+    if (!q) {
+        free(body);
+        return false;
+    }
+    q->copy = body;
+    append(o, q);
+    return true;
+}
+
 struct kl_queued_frame *kl_outbox_add_borrowed(struct kl_outbox *o, const struct kl_frame_head *head, const void *body)
 {
     struct kl_queued_frame *q = frame_create(head, body);

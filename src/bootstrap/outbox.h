@@ -23,6 +23,9 @@ enum kl_queued_state { KL_QUEUED, KL_QUEUED_SENT, KL_QUEUED_DROPPED };
 /** Queue a copy of a frame. False: no memory. */
 bool kl_outbox_add(struct kl_outbox *outbox, const struct kl_frame_head *head, const void *body);
 
+/** Queue a frame with a `body` of malloc, which is given away, also on failure. False: no memory. */
+bool kl_outbox_add_owned(struct kl_outbox *outbox, const struct kl_frame_head *head, void *body);
+
 /**
  * Queue a frame whose `body` stays the sender's; the sender waits until it has been written and then takes the frame
  * back. NULL: no memory.

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Non-blocking messages: outgoing ones are queued, incoming ones polled. Also beside an exchange of another thread. */
+/* Non-blocking messages: outgoing ones are queued, incoming ones polled. Also beside an exchange of another thread.
+ * Mail is queued alike, and goes to the owner as it comes. */
 #include "base/error.h"
 #include "bootstrap/failure.h"
 #include "bootstrap/inbox.h"
 #include "bootstrap/link.h"
 #include "bootstrap/peer_connect.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static bool has_left(const struct kl_bootstrap *b, int peer)
 {
@@ -32,6 +36,40 @@ ncclResult_t kl_bootstrap_post(struct kl_bootstrap *b, int peer, uint32_t tag, c
     KL_TRY(kl_state_check_message(b, peer, bytes));
     pthread_mutex_lock(&b->lock);
     ncclResult_t rc = post_locked(b, peer, &head, data);
+    bool left = has_left(b, peer);
+    pthread_mutex_unlock(&b->lock);
+    return left ? rc : kl_failure_report_result(b, peer, rc);
+}
+
+/* Gives `body` away. */
+static ncclResult_t mail_locked(struct kl_bootstrap *b, int peer, const struct kl_frame_head *head, void *body)
+{
+    struct kl_contact *to = NULL;
+    ncclResult_t rc = kl_state_check(b);
+
+    if (!rc) rc = kl_contact_make(b, peer, &to);
+    if (!rc && (to->state == KL_LINK_LEFT || to->state == KL_LINK_LOST)) rc = kl_link_ended(to);
+    if (rc) {
+        free(body);
+        return rc;
+    }
+    if (!kl_link_post_owned(to, head, body)) return KL_NOMEM("a message");
+    return kl_peer_connect_begin(to);
+}
+
+ncclResult_t kl_bootstrap_mail(struct kl_bootstrap *b, int peer, const void *first, size_t first_bytes,
+                               const void *data, size_t bytes)
+{
+    struct kl_frame_head head = {.type = KL_FRAME_MAIL, .length = (uint32_t)(first_bytes + bytes)};
+
+    KL_TRY(kl_state_check_message(b, peer, first_bytes + bytes));
+    if (peer == b->rank) return KL_FAIL(ncclInternalError, "rank %d sends mail to itself", peer);
+    unsigned char *body = malloc(first_bytes + bytes + 1);
+    if (!body) return KL_NOMEM("a message");
+    memcpy(body, first, first_bytes);
+    if (bytes) memcpy(body + first_bytes, data, bytes);
+    pthread_mutex_lock(&b->lock);
+    ncclResult_t rc = mail_locked(b, peer, &head, body);
     bool left = has_left(b, peer);
     pthread_mutex_unlock(&b->lock);
     return left ? rc : kl_failure_report_result(b, peer, rc);

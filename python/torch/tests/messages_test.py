@@ -100,6 +100,36 @@ def bad_peers(rank, size):
             backend.send([torch.ones(1)], peer, 0)
 
 
+def nobody_keeps_the_work(rank, size):
+    """The memory of a message stays until it was taken."""
+    if rank == 0:
+        dist.isend(value(1 << 20, 3), 1, tag=1)
+        junk = [value(1 << 20, 4) for _ in range(4)]
+        dist.barrier()
+        assert len(junk) == 4
+    else:
+        got = torch.zeros(1 << 20)
+        dist.barrier()
+        dist.recv(got, 0, tag=1)
+        assert torch.equal(got, value(1 << 20, 3))
+    dist.barrier()
+
+
+def no_message_comes(rank, size):
+    """A wait that is given up, and the message that comes later."""
+    t = torch.zeros(1)
+    if rank == 0:
+        work = dist.irecv(t, 1, tag=2)
+        with pytest.raises(RuntimeError, match="timed out after 20 ms"):
+            work.wait(datetime.timedelta(milliseconds=20))
+        dist.barrier()
+        work.wait()
+        assert t == 5
+    else:
+        dist.barrier()
+        dist.send(value(1, 5), 0, tag=2)
+
+
 def in_order(rank, size):
     """KOLO_TORCH_MESSAGES=kolo: in the group's order, batches as one."""
     t = value(1000, rank)
@@ -130,6 +160,13 @@ def test_two_ranks():
 
 def test_four_ranks():
     world.run(several, 4, ["any_source", "batches", "started_long_before"])
+
+
+def test_tagged():
+    names = ["both_ways", "tags_decide", "any_source", "started_long_before", "batches", "a_batch_meets_single_calls",
+             "strided_and_odd_types", "bad_peers", "nobody_keeps_the_work", "no_message_comes"]
+    world.run(several, 2, names, env={"KOLO_TORCH_MESSAGES": "tagged"})
+    world.run(several, 4, ["any_source", "batches", "started_long_before"], env={"KOLO_TORCH_MESSAGES": "tagged"})
 
 
 def test_in_order():

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A communicator's messages with tags: its mail, over its bootstrap. */
+#include "comm/comm.h"
+
+static ncclResult_t post(void *ctx, int peer, const void *head, size_t head_bytes, const void *data, size_t bytes)
+{
+    ncclComm_t comm = ctx;
+
+    if (kl_bootstrap_has_left(comm->bootstrap, peer)) return ncclInProgress;
+    ncclResult_t rc = kl_bootstrap_mail(comm->bootstrap, peer, head, head_bytes, data, bytes);
+    return rc && kl_bootstrap_has_left(comm->bootstrap, peer) ? ncclInProgress : rc;
+}
+
+static ncclResult_t watch(void *ctx, int peer)
+{
+    ncclComm_t comm = ctx;
+
+    return kl_bootstrap_watch(comm->bootstrap, peer);
+}
+
+static void fail(void *ctx, int culprit, ncclResult_t code, const char *text)
+{
+    kl_comm_fail(ctx, culprit, code, text, true);
+}
+
+static ncclResult_t failure(void *ctx)
+{
+    return kl_comm_failure(ctx);
+}
+
+static bool is_near(void *ctx, int peer)
+{
+    ncclComm_t comm = ctx;
+
+    return comm->peers[peer].machine == comm->peers[comm->rank].machine;
+}
+
+ncclResult_t kl_comm_create_mail(ncclComm_t comm)
+{
+    const struct kl_mail_config config = {
+        .rank = comm->rank,
+        .nranks = comm->nranks,
+        .number = (uint16_t)kl_handle_number(comm),
+        .reads = comm->config.kernel_copies != KL_KERNEL_COPIES_NEVER,
+        .post = post,
+        .watch = watch,
+        .fail = fail,
+        .failure = failure,
+        .is_near = is_near,
+        .ctx = comm,
+    };
+
+    return kl_mail_create(&config, &comm->mail);
+}
+
+/* Nothing comes before all ranks have passed their last barrier. */
+void kl_comm_on_mail(void *ctx, int from, const void *data, size_t bytes)
+{
+    ncclComm_t comm = ctx;
+
+    kl_mail_on_piece(comm->mail, from, data, bytes);
+}
+
+void kl_comm_on_left(void *ctx, int peer)
+{
+    ncclComm_t comm = ctx;
+
+    kl_mail_on_left(comm->mail, peer);
+}
