@@ -424,7 +424,7 @@ static void put_results(struct loops *w, const struct region *r, struct text *ou
         const struct local *v = &b->locals[l];
         bool home = is_home(r, v);
 
-        if (home && v->computable) {
+        if (home && v->place != PLACE_FRAME && (v->computable || !is_used(b, l, all))) {
             text_put(out, " (void)");
             put_name(w, v->name, out);
             text_put(out, ";");
