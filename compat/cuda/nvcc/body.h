@@ -125,7 +125,7 @@ struct body {
     size_t group_count, group; /* the one that is being read */
     struct segment *segments;
     size_t segment_count;
-    size_t choice; /* the leaf, NO_LOCAL: none */
+    size_t choice;  /* the leaf, NO_LOCAL: none */
     bool barriers;  /* it has some */
     uint32_t wrong; /* the token that keeps it from being loops */
     const char *why;
@@ -162,7 +162,7 @@ uint32_t lane_end(const struct tokens *k, uint32_t i);
 struct exchange {
     uint32_t result, operation;
     struct piece mask, value, other, width; /* empty if not there */
-    bool alike; /* its result is the same in all lanes */
+    bool alike;                             /* its result is the same in all lanes */
 };
 struct exchange exchange_of(const struct body *b, const struct leaf *l);
 

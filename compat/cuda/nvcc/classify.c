@@ -112,8 +112,8 @@ uint32_t lane_end(const struct tokens *k, uint32_t i)
         return i + 5;
     if (!token_is(k, i + 3, "&") || !token_among(k, i - 1, before_sum)) return 0;
     if (token_among(k, i + 4, " 31 31u 31U 0x1f 0x1F 0x1fu ") && token_among(k, i + 5, behind_bits)) return i + 5;
-    return token_is(k, i + 4, "(") && token_is(k, i + 5, "warpSize") && token_is(k, i + 6, "-") && token_is(k, i + 7, "1") &&
-                   token_is(k, i + 8, ")") && token_among(k, i + 9, behind_bits)
+    return token_is(k, i + 4, "(") && token_is(k, i + 5, "warpSize") && token_is(k, i + 6, "-") &&
+                   token_is(k, i + 7, "1") && token_is(k, i + 8, ")") && token_among(k, i + 9, behind_bits)
                ? i + 9
                : 0;
 }
@@ -150,11 +150,12 @@ static uint32_t operand_of_x(const struct body *b, uint32_t i, unsigned depth)
     size_t l;
 
     if (token_is(k, i, "threadIdx")) return token_is(k, i + 1, ".") && token_is(k, i + 2, "x") ? i + 3 : 0;
-    if (token_is(k, i, "(") && k->at[i].partner != NO_TOKEN && !token_is_name(k, i - 1) && !token_among(k, i - 1, " > ) ] "))
+    if (token_is(k, i, "(") && k->at[i].partner != NO_TOKEN && !token_is_name(k, i - 1) &&
+        !token_among(k, i - 1, " > ) ] "))
         return is_sum_of_x(b, i + 1, k->at[i].partner, depth) ? k->at[i].partner + 1 : 0;
     l = body_local(b, i);
-    if (l == NO_LOCAL || b->locals[l].parameter || b->locals[l].changed || b->locals[l].escapes || b->locals[l].reference ||
-        b->locals[l].dimensions || b->locals[l].initial.from == b->locals[l].initial.to ||
+    if (l == NO_LOCAL || b->locals[l].parameter || b->locals[l].changed || b->locals[l].escapes ||
+        b->locals[l].reference || b->locals[l].dimensions || b->locals[l].initial.from == b->locals[l].initial.to ||
         !token_is(k, b->locals[l].initial.from - 1, "="))
         return 0;
     for (uint32_t n = b->locals[l].type.from; n < b->locals[l].type.to; n++)
@@ -186,12 +187,14 @@ static uint32_t alike_end(const struct body *b, uint32_t i)
     bool first = token_among(k, i - 1, before_sum);
 
     if (!end) return 0;
-    if (token_is(k, end, "/") && is_32(k, end + 1) && (first || token_among(k, i - 1, " + - < > == != <= >= "))) return end + 2;
+    if (token_is(k, end, "/") && is_32(k, end + 1) && (first || token_among(k, i - 1, " + - < > == != <= >= ")))
+        return end + 2;
     if (!first) return 0;
     if (token_is(k, end, ">") && token_touches(k, end) && token_is(k, end + 1, ">") && token_is(k, end + 2, "5") &&
         (token_among(k, end + 3, behind_bits) || token_among(k, end + 3, " < > == != <= >= ")))
         return end + 3;
-    if (token_among(k, end, " < >= ") && is_number_of(k, end + 1, 32) && token_among(k, end + 2, behind_bits)) return end + 2;
+    if (token_among(k, end, " < >= ") && is_number_of(k, end + 1, 32) && token_among(k, end + 2, behind_bits))
+        return end + 2;
     return 0;
 }
 
@@ -346,7 +349,8 @@ static bool changes_alike(const struct body *b, uint32_t i, size_t l, enum reach
 
     if (group_at(b, i) != group_at(b, b->locals[l].name)) return false; /* each warp would do it once more */
     if (leaf == NO_LOCAL) return true; /* in a header, which must be uniform altogether */
-    return target(b, &b->leaves[leaf]) == l && body_uniform(b, b->leaves[leaf].from, b->leaves[leaf].to - 1, true, reach);
+    return target(b, &b->leaves[leaf]) == l &&
+           body_uniform(b, b->leaves[leaf].from, b->leaves[leaf].to - 1, true, reach);
 }
 
 static bool is_result(const struct body *b, size_t l)
@@ -731,7 +735,8 @@ static bool check_warps(struct body *b)
         size_t l = body_local(b, i), leaf;
 
         if (l == NO_LOCAL || i == b->locals[l].name || group_at(b, i) == NO_GROUP) continue;
-        if (b->locals[l].place == PLACE_FRAME || b->locals[l].place == PLACE_STRIDE || b->locals[l].computable) continue;
+        if (b->locals[l].place == PLACE_FRAME || b->locals[l].place == PLACE_STRIDE || b->locals[l].computable)
+            continue;
         leaf = leaf_of(b, i);
         if (leaf != NO_LOCAL && (!b->leaves[leaf].frame || b->leaves[leaf].kind == LEAF_EXCHANGE)) {
             struct exchange e;

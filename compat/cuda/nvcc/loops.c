@@ -15,7 +15,7 @@ struct around {
 struct loops {
     struct body *b;
     struct source *s;
-    bool gone; /* threads that return early are noted */
+    bool gone;      /* threads that return early are noted */
     size_t segment; /* that is being written, NO_GROUP: none */
 };
 
@@ -181,8 +181,8 @@ static bool is_x(struct loops *w, uint32_t from, uint32_t to, struct text *type)
         text_put(type, "unsigned");
         return true;
     }
-    if (w->segment == NO_GROUP && token_is(b->k, from, "threadIdx") && token_is(b->k, from + 1, ".") && token_is(b->k, from + 2, "x") &&
-        from + 3 == to) {
+    if (w->segment == NO_GROUP && token_is(b->k, from, "threadIdx") && token_is(b->k, from + 1, ".") &&
+        token_is(b->k, from + 2, "x") && from + 3 == to) {
         text_put(type, "unsigned");
         return true;
     }
@@ -232,8 +232,10 @@ static bool put_threads(struct loops *w, struct piece p, struct text *out)
         const char *sign, *function;
     } signs[] = {{"<", "below"}, {"<=", "up_to"}, {">", "above"}, {">=", "from"}, {"==", "only"}};
     const struct tokens *k = w->b->k;
-    uint32_t lane = w->segment == NO_GROUP ? 0 : lane_end(k, p.from),
-             at = lane ? lane : token_is(k, p.from, "threadIdx") ? p.from + 3 : p.from + 1;
+    uint32_t lane = w->segment == NO_GROUP ? 0 : lane_end(k, p.from), at = lane ? lane
+                                                                           : token_is(k, p.from, "threadIdx")
+                                                                               ? p.from + 3
+                                                                               : p.from + 1;
     struct text type = {0};
     bool found = false;
 
@@ -359,7 +361,8 @@ static void put_head(struct loops *w, struct piece all, bool narrowed, struct te
 {
     static const char index[] = "__attribute__((unused)) const ::uint3 threadIdx = ";
     char *marker = source_marker(w->s, all.from);
-    const char *simd = has_atomics(w->b->k, all) ? "" : "#pragma omp simd\n", *first = narrowed ? "__kolo_range.first" : "0";
+    const char *simd = has_atomics(w->b->k, all) ? "" : "#pragma omp simd\n",
+               *first = narrowed ? "__kolo_range.first" : "0";
 
     if (w->segment != NO_GROUP)
         text_print(out,
@@ -368,15 +371,16 @@ static void put_head(struct loops *w, struct piece all, bool narrowed, struct te
                    " __attribute__((unused)) const long __kolo_thread = __kolo_base + __kolo_lane;",
                    simd, marker, first, narrowed ? "__kolo_range.end" : "32", index);
     else
-        text_print(out,
-                   " for (unsigned __kolo_z = 0; __kolo_z < blockDim.z; ++__kolo_z) for (unsigned __kolo_y = 0; __kolo_y < "
-                   "blockDim.y; ++__kolo_y) {"
-                   " const long __kolo_row = (__kolo_z * blockDim.y + __kolo_y) * blockDim.x;\n%s%s\n"
-                   "for (int __kolo_x = (int)%s; __kolo_x < (int)%s; ++__kolo_x) {"
-                   " %s{(unsigned)__kolo_x, __kolo_y, __kolo_z};"
-                   " __attribute__((unused)) const long __kolo_thread = __kolo_row + __kolo_x;%s",
-                   simd, marker, first, narrowed ? "__kolo_range.end" : "blockDim.x", index,
-                   w->b->segment_count ? " __attribute__((unused)) const int __kolo_lane = __kolo_x % 32;" : "");
+        text_print(
+            out,
+            " for (unsigned __kolo_z = 0; __kolo_z < blockDim.z; ++__kolo_z) for (unsigned __kolo_y = 0; __kolo_y < "
+            "blockDim.y; ++__kolo_y) {"
+            " const long __kolo_row = (__kolo_z * blockDim.y + __kolo_y) * blockDim.x;\n%s%s\n"
+            "for (int __kolo_x = (int)%s; __kolo_x < (int)%s; ++__kolo_x) {"
+            " %s{(unsigned)__kolo_x, __kolo_y, __kolo_z};"
+            " __attribute__((unused)) const long __kolo_thread = __kolo_row + __kolo_x;%s",
+            simd, marker, first, narrowed ? "__kolo_range.end" : "blockDim.x", index,
+            w->b->segment_count ? " __attribute__((unused)) const int __kolo_lane = __kolo_x % 32;" : "");
     free(marker);
     if (w->gone) text_put(out, " if (__kolo_gone.at[__kolo_thread]) continue;");
 }
@@ -503,9 +507,10 @@ static struct around make_region(struct loops *w, size_t number)
 /* A function of the lane that gives the value of an expression. */
 static void put_values(struct loops *w, struct piece p, const char *type, struct text *out)
 {
-    text_print(out, "__kolo::values(%s, [&](int __kolo_lane) __attribute__((always_inline)) {"
-                    " __attribute__((unused)) const ::uint3 threadIdx = {(unsigned)(__kolo_warp + __kolo_lane), __kolo_y, "
-                    "__kolo_z}; __attribute__((unused)) const long __kolo_thread = __kolo_base + __kolo_lane;",
+    text_print(out,
+               "__kolo::values(%s, [&](int __kolo_lane) __attribute__((always_inline)) {"
+               " __attribute__((unused)) const ::uint3 threadIdx = {(unsigned)(__kolo_warp + __kolo_lane), __kolo_y, "
+               "__kolo_z}; __attribute__((unused)) const long __kolo_thread = __kolo_base + __kolo_lane;",
                w->gone ? "__kolo_live" : "0xffffffffu");
     put_variables(w, p, NULL, out);
     text_print(out, " return %s(", type);
@@ -542,7 +547,8 @@ static char *make_exchange(struct loops *w, const struct leaf *l)
     if (e.mask.from < e.mask.to) put_operand(w, e.mask, "(unsigned)", &out);
     if (e.value.from < e.value.to) {
         text_put(&out, ", ");
-        put_values(w, e.value, token_among(k, e.operation, " __ballot_sync __any_sync __all_sync __uni_sync ") ? "(int)" : "",
+        put_values(w, e.value,
+                   token_among(k, e.operation, " __ballot_sync __any_sync __all_sync __uni_sync ") ? "(int)" : "",
                    &out);
     }
     if (e.other.from < e.other.to) put_operand(w, e.other, "(unsigned)(int)", &out);
@@ -622,7 +628,8 @@ static void put_segment_variables(struct loops *w, struct piece all, struct text
     for (size_t l = 0; l < b->local_count; l++) { /* those that others name as well */
         const struct local *v = &b->locals[l];
 
-        for (size_t other = l + 1; other < b->local_count && v->computable && v->place != PLACE_FRAME && !need[l]; other++)
+        for (size_t other = l + 1; other < b->local_count && v->computable && v->place != PLACE_FRAME && !need[l];
+             other++)
             need[l] = need[other] && is_used(b, l, b->locals[other].initial);
         if (!need[l]) continue;
         text_put(out, " __attribute__((unused)) ");
@@ -640,25 +647,25 @@ static struct around make_segment(struct loops *w, size_t s)
     struct text before = {0}, after = {0};
     bool returns = false;
 
-        for (size_t l = 0; l < b->local_count; l++)
-            if (b->locals[l].place == PLACE_KEPT && b->locals[l].leaf != NO_LOCAL && g->from <= b->locals[l].name &&
-                b->locals[l].name < g->to && b->leaves[b->locals[l].leaf].kind != LEAF_EXCHANGE &&
-                !is_narrow(b, &b->locals[l]))
-                put_array(w, &b->locals[l], &before);
-        for (size_t r = 0; r < b->region_count; r++) returns |= b->regions[r].segment == s && b->regions[r].returns;
-        text_print(&before,
-                   " for (unsigned __kolo_z = 0; __kolo_z < blockDim.z; ++__kolo_z) for (unsigned __kolo_y = 0; __kolo_y < "
-                   "blockDim.y; ++__kolo_y) for (int __kolo_warp = 0; __kolo_warp < (int)blockDim.x; __kolo_warp += 32) {"
-                   " const long __kolo_base = (long)(__kolo_z * blockDim.y + __kolo_y) * blockDim.x + __kolo_warp;"
-                   " __attribute__((unused)) const ::uint3 threadIdx = {(unsigned)__kolo_warp, __kolo_y, __kolo_z};"
-                   " __attribute__((unused)) const int __kolo_lane = 0;"
-                   " __attribute__((unused)) const long __kolo_thread = __kolo_base;%s",
-                   w->gone ? " unsigned __kolo_live = __kolo_gone.living(__kolo_base); if (!__kolo_live) continue;" : "");
-        put_segment_variables(w, (struct piece){g->from, g->to}, &before);
-        text_put(&before, " {");
-        text_print(&after, " } __kolo_over%zu: __attribute__((unused)); }%s", s,
-                   returns && w->gone ? " if (__kolo_gone.all()) return;" : "");
-        return (struct around){.before = before, .after = after};
+    for (size_t l = 0; l < b->local_count; l++)
+        if (b->locals[l].place == PLACE_KEPT && b->locals[l].leaf != NO_LOCAL && g->from <= b->locals[l].name &&
+            b->locals[l].name < g->to && b->leaves[b->locals[l].leaf].kind != LEAF_EXCHANGE &&
+            !is_narrow(b, &b->locals[l]))
+            put_array(w, &b->locals[l], &before);
+    for (size_t r = 0; r < b->region_count; r++) returns |= b->regions[r].segment == s && b->regions[r].returns;
+    text_print(&before,
+               " for (unsigned __kolo_z = 0; __kolo_z < blockDim.z; ++__kolo_z) for (unsigned __kolo_y = 0; __kolo_y < "
+               "blockDim.y; ++__kolo_y) for (int __kolo_warp = 0; __kolo_warp < (int)blockDim.x; __kolo_warp += 32) {"
+               " const long __kolo_base = (long)(__kolo_z * blockDim.y + __kolo_y) * blockDim.x + __kolo_warp;"
+               " __attribute__((unused)) const ::uint3 threadIdx = {(unsigned)__kolo_warp, __kolo_y, __kolo_z};"
+               " __attribute__((unused)) const int __kolo_lane = 0;"
+               " __attribute__((unused)) const long __kolo_thread = __kolo_base;%s",
+               w->gone ? " unsigned __kolo_live = __kolo_gone.living(__kolo_base); if (!__kolo_live) continue;" : "");
+    put_segment_variables(w, (struct piece){g->from, g->to}, &before);
+    text_put(&before, " {");
+    text_print(&after, " } __kolo_over%zu: __attribute__((unused)); }%s", s,
+               returns && w->gone ? " if (__kolo_gone.all()) return;" : "");
+    return (struct around){.before = before, .after = after};
 }
 
 static void put_segments(struct loops *w, struct around *around)

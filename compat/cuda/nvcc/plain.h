@@ -12,9 +12,10 @@
 
 /** A function with a body, for devices. */
 struct function {
-    uint32_t statement, header, from; /* its declaration; the `<` of its template header, NO_TOKEN if it has none; behind that */
-    uint32_t name, open, body;        /* its name, the parenthesis of its parameters, its brace */
-    uint32_t space, class;            /* the brace of the namespace, the name of the class around it; NO_TOKEN: none */
+    uint32_t statement, header,
+        from; /* its declaration; the `<` of its template header, NO_TOKEN if it has none; behind that */
+    uint32_t name, open, body; /* its name, the parenthesis of its parameters, its brace */
+    uint32_t space, class;     /* the brace of the namespace, the name of the class around it; NO_TOKEN: none */
     bool kernel;
     size_t same;   /* the next one of this name, NO_NAME if there is none */
     bool implicit; /* an operator, a constructor, a destructor: called without its name */

@@ -142,7 +142,8 @@ static bool translate_once(const char *text, size_t bytes, struct translate_opti
 
 /* Kernels that were expanded and are no loops stay as they are: then all of it is done again, without their expansion. */
 static bool translate_expanded(const char *text, size_t bytes, const struct translate_options *options,
-                               struct refusals *refusals, struct translate_options *done, struct text *out, FILE *errors)
+                               struct refusals *refusals, struct translate_options *done, struct text *out,
+                               FILE *errors)
 {
     for (;;) {
         struct text expanded = {0};

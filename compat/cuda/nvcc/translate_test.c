@@ -189,7 +189,8 @@ static const struct {
     {"__global__ void k(int *p) { if (threadIdx.x < 32) { __syncwarp(); p[0] = 1; } __syncthreads(); }", NULL},
     {"__global__ void k(int *p) { if (threadIdx.x < 33) { __syncwarp(); p[0] = 1; } __syncthreads(); }", "condition"},
     {"__global__ void k(int *p) { int v = p[threadIdx.x]; v += __shfl_xor_sync(-1, v, 1); p[0] = v; }", NULL},
-    {"__global__ void k(int *p) { int w = threadIdx.x / 32, v = 1; if (w == 1) v = __shfl_sync(-1, v, p[w]); p[0] = v; }",
+    {"__global__ void k(int *p) { int w = threadIdx.x / 32, v = 1; if (w == 1) v = __shfl_sync(-1, v, p[w]); p[0] = v; "
+     "}",
      NULL},
     {"__global__ void k(int *p) { int w = threadIdx.x / 16, v = 1; if (w == 1) v = __shfl_sync(-1, v, 3); p[0] = v; }",
      "condition"},
@@ -200,7 +201,8 @@ static const struct {
     {"__device__ int f(int v) { if (v) return 1; return __shfl_sync(-1, v, 0); } __global__ void k(int *p) { p[0] = "
      "f(p[1]); }",
      "returns from within"},
-    {"__device__ int f(int v) { return v ? f(__shfl_sync(-1, v, 0)) : 0; } __global__ void k(int *p) { p[0] = f(p[1]); }",
+    {"__device__ int f(int v) { return v ? f(__shfl_sync(-1, v, 0)) : 0; } __global__ void k(int *p) { p[0] = f(p[1]); "
+     "}",
      "may evaluate"},
     {"template <class T> __device__ T f(T v) { return __shfl_sync(-1, v, 0); } __global__ void k(float *p) { float v = "
      "p[0]; p[1] = f(v) + f<float>(p[2]); }",
@@ -208,16 +210,19 @@ static const struct {
     {"template <class T> __device__ T f(T v) { return __shfl_sync(-1, v, 0); } __global__ void k(float *p) { p[1] = "
      "f(p[2]); }",
      "template arguments"},
-    {"__device__ int n; __device__ int f() { __syncwarp(); return n; } __global__ void k(int *p) { int n = f(); p[0] = n; "
+    {"__device__ int n; __device__ int f() { __syncwarp(); return n; } __global__ void k(int *p) { int n = f(); p[0] = "
+     "n; "
      "}",
      "something else"},
-    {"__device__ int f(int a) { __syncwarp(); return a; } __device__ int f(float a) { return 1; } __global__ void k(int "
+    {"__device__ int f(int a) { __syncwarp(); return a; } __device__ int f(float a) { return 1; } __global__ void "
+     "k(int "
      "*p) { p[0] = f(1); }",
      "not the only one"},
     {"namespace a { __device__ int f() { __syncwarp(); return 1; } } __global__ void k(int *p) { p[0] = a::f(); }",
      "namespace"},
     {"__global__ void k(int *p) { static int n; n++; __syncwarp(); p[0] = n; }", "static"},
-    {"__global__ void k(int *p) { int i = threadIdx.x, v = p[i]; if (i > 3) return; v += __shfl_sync(-1, v, 2); p[i] = v; "
+    {"__global__ void k(int *p) { int i = threadIdx.x, v = p[i]; if (i > 3) return; v += __shfl_sync(-1, v, 2); p[i] = "
+     "v; "
      "}",
      NULL},
     {"__global__ void k(int *p) { int t = threadIdx.x; while (t) { t--; __syncthreads(); } }", "condition"},

@@ -94,9 +94,8 @@ inline bool is_full(unsigned, const lanes<unsigned> &)
 template <class M, class T, class O>
 inline lanes<T> warp_shfl_sync(unsigned live, const M &mask, const lanes<T> &from, const O &source, unsigned width = 32)
 {
-    return take(live, mask, from, [&](unsigned lane) {
-        return (lane & ~(width - 1)) + (of_lane(source, (int)lane) & (width - 1));
-    });
+    return take(live, mask, from,
+                [&](unsigned lane) { return (lane & ~(width - 1)) + (of_lane(source, (int)lane) & (width - 1)); });
 }
 
 template <class T> inline T warp_shfl_sync_one(unsigned live, unsigned mask, const lanes<T> &from, unsigned source)
@@ -109,14 +108,16 @@ template <class T> inline T warp_shfl_sync_one(unsigned live, unsigned mask, con
 }
 
 template <class M, class T, class O>
-inline lanes<T> warp_shfl_up_sync(unsigned live, const M &mask, const lanes<T> &from, const O &delta, unsigned width = 32)
+inline lanes<T> warp_shfl_up_sync(unsigned live, const M &mask, const lanes<T> &from, const O &delta,
+                                  unsigned width = 32)
 {
     if constexpr (std::is_same<O, unsigned>::value) {
         if (width == 32 && delta < 32 && is_full(live, mask)) {
             lanes<T> result;
 
-            for (unsigned i = 0; i < delta; i++) result.at[i] = from.at[i];
-            for (unsigned i = delta; i < 32; i++) result.at[i] = from.at[i - delta];
+            result = from;
+#pragma omp simd
+            for (int i = (int)delta; i < 32; i++) result.at[i] = from.at[i - (int)delta];
             return result;
         }
     }
@@ -128,14 +129,16 @@ inline lanes<T> warp_shfl_up_sync(unsigned live, const M &mask, const lanes<T> &
 }
 
 template <class M, class T, class O>
-inline lanes<T> warp_shfl_down_sync(unsigned live, const M &mask, const lanes<T> &from, const O &delta, unsigned width = 32)
+inline lanes<T> warp_shfl_down_sync(unsigned live, const M &mask, const lanes<T> &from, const O &delta,
+                                    unsigned width = 32)
 {
     if constexpr (std::is_same<O, unsigned>::value) {
         if (width == 32 && delta < 32 && is_full(live, mask)) {
             lanes<T> result;
 
-            for (unsigned i = 0; i < 32 - delta; i++) result.at[i] = from.at[i + delta];
-            for (unsigned i = 32 - delta; i < 32; i++) result.at[i] = from.at[i];
+            result = from;
+#pragma omp simd
+            for (int i = 0; i < 32 - (int)delta; i++) result.at[i] = from.at[i + (int)delta];
             return result;
         }
     }
@@ -147,7 +150,8 @@ inline lanes<T> warp_shfl_down_sync(unsigned live, const M &mask, const lanes<T>
 }
 
 template <class M, class T, class O>
-inline lanes<T> warp_shfl_xor_sync(unsigned live, const M &mask, const lanes<T> &from, const O &other, unsigned width = 32)
+inline lanes<T> warp_shfl_xor_sync(unsigned live, const M &mask, const lanes<T> &from, const O &other,
+                                   unsigned width = 32)
 {
     if constexpr (std::is_same<O, unsigned>::value) {
         if (width == 32 && other < 32 && is_full(live, mask)) {
@@ -167,11 +171,23 @@ inline lanes<T> warp_shfl_xor_sync(unsigned live, const M &mask, const lanes<T> 
     });
 }
 
+/** Bit i for lane i: vectors of them are combined where shifts by different numbers are not there. */
+struct bits_of_lanes {
+    unsigned at[32];
+
+    constexpr bits_of_lanes() : at()
+    {
+        for (int i = 0; i < 32; i++) at[i] = 1u << i;
+    }
+};
+static constexpr bits_of_lanes lane_bits;
+
 inline unsigned true_lanes(unsigned lanes_here, const lanes<int> &from)
 {
     unsigned result = 0;
 
-    for (int i = 0; i < 32; i++) result |= (unsigned)(from.at[i] != 0) << i;
+#pragma omp simd reduction(| : result)
+    for (int i = 0; i < 32; i++) result |= from.at[i] != 0 ? lane_bits.at[i] : 0;
     return result & lanes_here;
 }
 
@@ -219,15 +235,25 @@ inline unsigned warp_activemask(unsigned live)
 template <class M, class T>
 inline lanes<unsigned> warp_match_any_sync(unsigned live, const M &mask, const lanes<T> &from)
 {
+    using B = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
     lanes<unsigned> result;
-    uint64_t bits[32];
+    B bits[32];
 
-    for (int i = 0; i < 32; i++) bits[i] = to_bits(from.at[i]);
-    for (int i = 0; i < 32; i++) {
+    for (int i = 0; i < 32; i++) bits[i] = (B)to_bits(from.at[i]);
+    memset((void *)&result, 0, sizeof result);
+    for (unsigned rest = live; rest;) { /* the lanes of one value at a time */
+        const int first = __builtin_ctz(rest);
+        const B value = bits[first];
         unsigned same = 0;
 
-        for (int n = 0; n < 32; n++) same |= (unsigned)(bits[n] == bits[i]) << n;
-        result.at[i] = live >> i & 1 ? same & members(live, mask, i) : 0;
+#pragma omp simd reduction(| : same)
+        for (int i = 0; i < 32; i++) same |= bits[i] == value ? lane_bits.at[i] : 0;
+        for (unsigned lanes_left = same &= rest; lanes_left; lanes_left &= lanes_left - 1) {
+            const int i = __builtin_ctz(lanes_left);
+
+            result.at[i] = same & members(live, mask, i);
+        }
+        rest &= ~same;
     }
     return result;
 }
@@ -255,7 +281,7 @@ inline lanes<unsigned> warp_match_any_sync(unsigned live, const M &mask, const l
 KOLO_CUDA_REDUCE(reduce_add_sync, (unsigned)a + (unsigned)b)
 KOLO_CUDA_REDUCE(reduce_min_sync, a < b ? a : b)
 KOLO_CUDA_REDUCE(reduce_max_sync, a > b ? a : b)
-KOLO_CUDA_REDUCE(reduce_and_sync, (unsigned)a & (unsigned)b)
+KOLO_CUDA_REDUCE(reduce_and_sync, (unsigned)a &(unsigned)b)
 KOLO_CUDA_REDUCE(reduce_or_sync, (unsigned)a | (unsigned)b)
 KOLO_CUDA_REDUCE(reduce_xor_sync, (unsigned)a ^ (unsigned)b)
 #undef KOLO_CUDA_REDUCE

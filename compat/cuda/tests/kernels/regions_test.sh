@@ -47,6 +47,6 @@ __global__ void count(int *out, const int *in)
     out[threadIdx.x] = bins[threadIdx.x];
 }
 EOF
-several=$("$KOLO_BUILD/kolo-nvcc" --translate "$scratch/count.cu" | grep -c '#pragma omp simd')
+several=$("$KOLO_BUILD/kolo-nvcc" --translate "$scratch/count.cu" | sed -n '/ count(/,$p' | grep -c '#pragma omp simd')
 [ "$several" -eq 2 ] || { echo "$several of 3 regions take several threads at once, not 2"; exit 1; }
 echo "$(grep -c loops "$scratch/wanted") kernels as loops, $(wc -l <"$scratch/fibres.results") results"
