@@ -155,6 +155,9 @@ bool body_uniform(const struct body *b, uint32_t from, uint32_t to, bool assigns
 /** The segment of the token, NO_GROUP: none. */
 size_t body_segment(const struct body *b, uint32_t token);
 
+/** Can the segment compute the variable before all that it contains? */
+bool body_headable(const struct body *b, size_t l, size_t segment);
+
 /** `threadIdx.x % 32` at `i`: past it, else 0. `x`, `base + x`: a multiple of 32 plus the thread's x, 0 if not. */
 uint32_t lane_end(const struct tokens *k, uint32_t i);
 

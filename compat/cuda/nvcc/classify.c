@@ -260,6 +260,15 @@ static bool reads_memory(const struct body *b, uint32_t i)
     return k->at[i - 1].kind == TOKEN_SIGN ? !token_is(k, i - 1, "]") : token_is(k, i - 1, "return");
 }
 
+/* The result of an operation is there until the end of its segment only, unless all of the kernel is one. */
+static bool is_lasting(const struct body *b, size_t l)
+{
+    const struct local *v = &b->locals[l];
+
+    return v->uniform || v->leaf == NO_LOCAL || b->leaves[v->leaf].kind != LEAF_EXCHANGE ||
+           b->groups[b->leaves[v->leaf].group].to == b->close;
+}
+
 /* Does the expression only compute, from numbers, the thread's index, and variables that can be computed? */
 static bool is_computable(const struct body *b, uint32_t from, uint32_t to)
 {
@@ -277,7 +286,7 @@ static bool is_computable(const struct body *b, uint32_t from, uint32_t to)
         if (l != NO_LOCAL) {
             const struct local *v = &b->locals[l];
 
-            if (!v->computable && !(v->alike && !v->changed && v->place == PLACE_FRAME)) return false;
+            if (!v->computable && !(v->alike && !v->changed && v->place == PLACE_FRAME && is_lasting(b, l))) return false;
         } else if (is_index(k, i, " threadIdx blockIdx blockDim gridDim ")) {
             i += 2;
         } else if (!is_constant_word(b, i)) {
@@ -478,7 +487,8 @@ static bool draw_in(struct body *b, uint32_t from, uint32_t to)
         size_t l = body_local(b, i);
 
         if (l == NO_LOCAL || b->locals[l].place == PLACE_FRAME) continue;
-        if (!b->locals[l].uniform && group_at(b, b->locals[l].name) == NO_GROUP) continue; /* each warp computes it */
+        if (!b->locals[l].uniform && (group_at(b, b->locals[l].name) == NO_GROUP || !b->locals[l].alike))
+            continue; /* each warp computes it */
         b->locals[l].place = PLACE_FRAME;
         more = true;
     }
@@ -728,7 +738,34 @@ static bool check_strides(struct body *b)
     return true;
 }
 
-/* What each warp executes once, it finds: variables of the frame, and those that it computes. */
+static bool check_results(struct body *b)
+{
+    for (size_t l = 0; l < b->local_count; l++) {
+        const struct local *v = &b->locals[l];
+
+        if (!is_result(b, l)) continue;
+        for (uint32_t i = v->name + 1; i < v->scope_end; i++)
+            if (body_local(b, i) == l && body_segment(b, i) != body_segment(b, v->name))
+                return body_refuse(b, i, "the result of an operation of a warp that is needed behind a barrier");
+    }
+    return true;
+}
+
+bool body_headable(const struct body *b, size_t l, size_t segment)
+{
+    const struct local *v = &b->locals[l];
+
+    if (!v->computable || v->place == PLACE_FRAME) return false;
+    for (uint32_t i = v->initial.from; i < v->initial.to; i++) {
+        size_t other = body_local(b, i);
+
+        if (other == NO_LOCAL || b->locals[other].parameter || body_headable(b, other, segment)) continue;
+        if (b->locals[other].place != PLACE_FRAME || body_segment(b, b->locals[other].name) == segment) return false;
+    }
+    return true;
+}
+
+/* Statements that each warp executes once find their variables: those of the frame, and those that the segment computes. */
 static bool check_warps(struct body *b)
 {
     for (uint32_t i = b->open; i < b->close; i++) {
@@ -765,5 +802,5 @@ bool body_classify(struct body *b)
     find_segments(b);
     find_regions(b);
     find_computable(b);
-    return check_strides(b) && place_locals(b) && check_warps(b);
+    return check_strides(b) && place_locals(b) && check_results(b) && check_warps(b);
 }

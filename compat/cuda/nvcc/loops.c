@@ -126,9 +126,9 @@ static void put_back(const struct loops *w, const struct local *v, struct text *
 }
 
 /* The same in a warp: a segment computes it before its regions. */
-static bool is_of_segment(const struct local *v, size_t segment)
+static bool is_of_segment(const struct body *b, const struct local *v, size_t segment)
 {
-    return segment != NO_GROUP && v->computable && v->alike && v->place != PLACE_FRAME;
+    return segment != NO_GROUP && v->alike && body_headable(b, (size_t)(v - b->locals), segment);
 }
 
 /* Which computed variables the tokens need that were declared elsewhere: those that they name, and those that these name. */
@@ -139,7 +139,7 @@ static bool *needed(const struct body *b, struct piece all, const struct region 
     for (size_t l = b->local_count; l-- > 0;) { /* variables name earlier ones */
         const struct local *v = &b->locals[l];
 
-        if (v->place == PLACE_FRAME || !v->computable || (r && is_home(r, v)) || is_of_segment(v, segment)) continue;
+        if (v->place == PLACE_FRAME || !v->computable || (r && is_home(r, v)) || is_of_segment(b, v, segment)) continue;
         need[l] = is_used(b, l, all);
         for (size_t other = l + 1; other < b->local_count && !need[l]; other++)
             need[l] = need[other] && is_used(b, l, b->locals[other].initial);
@@ -612,29 +612,24 @@ static void translate_exits(struct loops *w)
     }
 }
 
-static void put_segment_variables(struct loops *w, struct piece all, struct text *out)
+/* Of threads that differ, it is lane 0's. */
+static void put_segment_variables(struct loops *w, size_t segment, struct text *out)
 {
     const struct body *b = w->b;
+    const struct segment *g = &b->segments[segment];
     bool *need = must_have((b->local_count + 1) * sizeof *need);
 
     for (size_t l = b->local_count; l-- > 0;) {
-        const struct local *v = &b->locals[l];
-
-        if (!v->computable || !v->alike || v->place == PLACE_FRAME) continue;
-        for (uint32_t i = all.from; i < all.to && !need[l]; i++) need[l] = body_local(b, i) == l;
+        if (!body_headable(b, l, segment)) continue;
+        for (uint32_t i = g->from; i < g->to && !need[l]; i++) need[l] = body_local(b, i) == l;
         for (size_t other = l + 1; other < b->local_count && !need[l]; other++)
             need[l] = need[other] && is_used(b, l, b->locals[other].initial);
     }
-    for (size_t l = 0; l < b->local_count; l++) { /* those that others name as well */
-        const struct local *v = &b->locals[l];
-
-        for (size_t other = l + 1; other < b->local_count && v->computable && v->place != PLACE_FRAME && !need[l];
-             other++)
-            need[l] = need[other] && is_used(b, l, b->locals[other].initial);
+    for (size_t l = 0; l < b->local_count; l++) {
         if (!need[l]) continue;
         text_put(out, " __attribute__((unused)) ");
-        put_range(w, v->type, out);
-        put_range(w, v->declarator, out);
+        put_range(w, b->locals[l].type, out);
+        put_range(w, b->locals[l].declarator, out);
         text_put(out, ";");
     }
     free(need);
@@ -661,7 +656,7 @@ static struct around make_segment(struct loops *w, size_t s)
                " __attribute__((unused)) const int __kolo_lane = 0;"
                " __attribute__((unused)) const long __kolo_thread = __kolo_base;%s",
                w->gone ? " unsigned __kolo_live = __kolo_gone.living(__kolo_base); if (!__kolo_live) continue;" : "");
-    put_segment_variables(w, (struct piece){g->from, g->to}, &before);
+    put_segment_variables(w, s, &before);
     text_put(&before, " {");
     text_print(&after, " } __kolo_over%zu: __attribute__((unused)); }%s", s,
                returns && w->gone ? " if (__kolo_gone.all()) return;" : "");
