@@ -46,6 +46,22 @@ static bool is_barrier_word(const struct tokens *k, uint32_t i)
     return token_is(k, i, "sync") && i && token_among(k, i - 1, " :: . -> ") && token_is(k, i + 1, "(");
 }
 
+/* Operations of warps, in a kernel that was expanded for them. */
+static bool has_warp_operation(const struct body *b, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; b->choice != NO_LOCAL && i < to; i++)
+        if (is_warp_operation(b->k, i)) return true;
+    return false;
+}
+
+/* A barrier of all threads of the block. */
+static bool has_block_barrier(const struct body *b, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++)
+        if (is_barrier_word(b->k, i) && !(b->choice != NO_LOCAL && token_is(b->k, i, "__syncwarp"))) return true;
+    return false;
+}
+
 static bool has_barrier(const struct tokens *k, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++)
@@ -69,8 +85,7 @@ static bool is_barrier(const struct body *b, uint32_t i, uint32_t end)
 
 /* ---- declarations ---- */
 
-/* Past the type at `i`, without the signs of declarators; `i`: there is none. */
-static uint32_t type_end(const struct tokens *k, uint32_t i, uint32_t end)
+uint32_t type_end(const struct tokens *k, uint32_t i, uint32_t end)
 {
     uint32_t at = i;
     bool named = false, built_in = false;
@@ -104,7 +119,7 @@ static bool is_declarator(const struct tokens *k, uint32_t i)
     return token_is_name(k, i) && token_among(k, i + 1, " = ; , [ ( { : ");
 }
 
-static bool declares(const struct tokens *k, uint32_t i, uint32_t end)
+bool declares(const struct tokens *k, uint32_t i, uint32_t end)
 {
     uint32_t at = type_end(k, i, end);
 
@@ -221,6 +236,7 @@ static bool is_counting(const struct tokens *k, uint32_t i, uint32_t end)
 
 static bool add_leaf(struct body *b, struct leaf l)
 {
+    l.group = b->group;
     b->leaves = must_grow(b->leaves, (b->leaf_count + 1) * sizeof *b->leaves);
     b->leaves[b->leaf_count++] = l;
     return true;
@@ -301,6 +317,10 @@ static unsigned find_stride_start(const struct body *b, struct piece p, unsigned
             found++;
             continue;
         }
+        if (b->group != NO_GROUP && lane_end(k, at) == end) {
+            found++;
+            continue;
+        }
         for (uint32_t i = at; i < end; i++) {
             size_t l = body_local(b, i);
 
@@ -375,7 +395,7 @@ static bool is_stride(const struct body *b, uint32_t i, uint32_t end, struct str
     for (uint32_t t = body; t < end; t++)
         if (token_same(k, t, name) && (is_changed(k, t) || token_is(k, t - 1, "&"))) return false;
     *s = (struct stride){
-        i, b->local_count, {name + 2, first}, {first + 3, second}, {second + 3, close}, b->leaf_count, true};
+        i, b->local_count, {name + 2, first}, {first + 3, second}, {second + 3, close}, b->leaf_count, b->group, true};
     *counter = (struct local){.name = name,
                               .scope_end = end,
                               .type = {open + 1, type},
@@ -428,7 +448,7 @@ static bool read_inner(struct body *b, uint32_t from, uint32_t to)
 static bool add_header(struct body *b, uint32_t from, uint32_t to)
 {
     b->headers = must_grow(b->headers, (b->header_count + 1) * sizeof *b->headers);
-    b->headers[b->header_count++] = (struct piece){from, to};
+    b->headers[b->header_count++] = (struct header){from, to, b->group};
     return true;
 }
 
@@ -449,6 +469,52 @@ static bool read_for(struct body *b, uint32_t open, uint32_t end)
     return read_inner(b, close + 1, end);
 }
 
+/* `auto x = operation(...);`, `operation(...);` */
+static bool read_exchange(struct body *b, struct leaf l, uint32_t scope_end)
+{
+    const struct tokens *k = b->k;
+    uint32_t at = l.from, wrong, close;
+    const char *why;
+    struct local v = {.name = l.from + 1,
+                      .scope_end = scope_end,
+                      .type = {l.from, l.from + 1},
+                      .declarator = {l.from + 1, l.to - 1},
+                      .initial = {l.to - 1, l.to - 1},
+                      .leaf = b->leaf_count};
+
+    l.frame = true;
+    if (token_is(k, at, "__syncwarp")) {
+        l.kind = LEAF_BARRIER;
+        if (k->at[at + 1].partner != at + 2 && !(at + 5 == l.to && token_among(k, at + 2, " 0xffffffff 0xffffffffu ")))
+            return body_refuse(b, at, "a barrier of some lanes only");
+        return add_leaf(b, l);
+    }
+    if (!token_is(k, at, "auto") || !token_is(k, at + 2, "=") || !is_warp_operation(k, at + 3))
+        return body_refuse(b, at, "an operation of a warp within an expression");
+    close = k->at[at + 4].partner;
+    if (close + 2 != l.to) return body_refuse(b, at, "an operation of a warp within an expression");
+    wrong = find_not_plain(b->functions, k, at + 5, close, b->types, &why);
+    if (wrong != NO_TOKEN) return body_refuse(b, wrong, why);
+    l.kind = LEAF_EXCHANGE;
+    add_local(b, v);
+    return add_leaf(b, l);
+}
+
+static bool read_statement(struct body *b, uint32_t i, uint32_t end, uint32_t sequence, uint32_t scope_end);
+
+/* A statement with operations of warps, and without barriers of the block. */
+static bool read_group(struct body *b, uint32_t i, uint32_t end, uint32_t sequence, uint32_t scope_end)
+{
+    bool good;
+
+    b->groups = must_grow(b->groups, (b->group_count + 1) * sizeof *b->groups);
+    b->groups[b->group_count] = (struct group){i, end, sequence};
+    b->group = b->group_count++;
+    good = read_statement(b, i, end, sequence, scope_end);
+    b->group = NO_GROUP;
+    return good;
+}
+
 static bool read_statement(struct body *b, uint32_t i, uint32_t end, uint32_t sequence, uint32_t scope_end)
 {
     const struct tokens *k = b->k;
@@ -457,10 +523,23 @@ static bool read_statement(struct body *b, uint32_t i, uint32_t end, uint32_t se
     struct stride stride;
     struct local counter;
 
-    if (!has_barrier(k, i, end) && is_stride(b, i, end, &stride, &counter)) return read_stride(b, stride, counter, end);
-    if (!has_barrier(k, i, end)) return read_leaf(b, l, scope_end);
+    const bool warps = has_warp_operation(b, i, end);
+
+    if (token_is(k, i, "__kolo_or_fibres")) {
+        l.kind = LEAF_CHOICE;
+        l.frame = true;
+        return add_leaf(b, l);
+    }
+    if (!has_barrier(k, i, end) && !warps) {
+        if (is_stride(b, i, end, &stride, &counter)) return read_stride(b, stride, counter, end);
+        return read_leaf(b, l, scope_end);
+    }
     b->barriers = true;
-    if (is_barrier(b, i, end)) {
+    if (warps && b->group == NO_GROUP && !has_block_barrier(b, i, end))
+        return read_group(b, i, end, sequence, scope_end);
+    if (warps && b->group != NO_GROUP && !token_among(k, i, " { do if for while "))
+        return read_exchange(b, l, scope_end);
+    if (b->group == NO_GROUP && is_barrier(b, i, end)) {
         l.kind = LEAF_BARRIER;
         l.frame = true;
         return add_leaf(b, l);
@@ -468,14 +547,16 @@ static bool read_statement(struct body *b, uint32_t i, uint32_t end, uint32_t se
     if (token_is(k, i, "{")) return read_sequence(b, i + 1, end - 1);
     if (token_is(k, i, "do")) {
         then = statement_end(k, i + 1, end);
-        if (has_barrier(k, then, end)) return body_refuse(b, then, "a barrier in an expression");
+        if (has_barrier(k, then, end) || has_warp_operation(b, then, end))
+            return body_refuse(b, then, "a barrier in an expression");
         if (!token_is(k, then, "while") || !token_is(k, then + 1, "("))
             return body_refuse(b, then, "a do without a while");
         (void)add_header(b, then + 2, k->at[then + 1].partner);
         return read_inner(b, i + 1, then);
     }
     close = token_is(k, open, "(") ? k->at[open].partner : NO_TOKEN;
-    if (!token_among(k, i, " if for while ") || close == NO_TOKEN || has_barrier(k, open, close))
+    if (!token_among(k, i, " if for while ") || close == NO_TOKEN || has_barrier(k, open, close) ||
+        has_warp_operation(b, open, close))
         return body_refuse(b, i, "a barrier within an expression or a statement of a shape that is not known");
     if (token_is(k, i, "for")) return read_for(b, open, end);
     (void)add_header(b, open + 1, close);
@@ -513,6 +594,9 @@ bool body_read(struct body *b, uint32_t header, uint32_t parameters)
     uint32_t at = parameters + 1, close = k->at[parameters].partner;
     struct piece p;
 
+    uint32_t first = b->open + 1;
+
+    b->choice = b->group = NO_LOCAL;
     b->close = k->at[b->open].partner;
     if (b->close == NO_TOKEN || close == NO_TOKEN) return body_refuse(b, b->open, "braces without a partner");
     for (uint32_t i = b->open; i < b->close; i++)
@@ -529,7 +613,19 @@ bool body_read(struct body *b, uint32_t header, uint32_t parameters)
 
         if (l.name != NO_TOKEN) add_local(b, l);
     }
-    return read_sequence(b, b->open + 1, b->close);
+    if (token_is(k, first, "__kolo_or_fibres")) {
+        b->choice = 0;
+        first = statement_end(k, first, b->close);
+        if (!read_statement(b, b->open + 1, first, b->sequences++, b->close)) return false;
+        if (!has_block_barrier(b, first, b->close) &&
+            has_warp_operation(b, first, b->close)) { /* all of it is one group */
+            b->groups = must_have(sizeof *b->groups);
+            b->groups[b->group_count++] = (struct group){first, b->close, b->sequences};
+            b->group = 0;
+            b->barriers = true;
+        }
+    }
+    return read_sequence(b, first, b->close);
 }
 
 void body_drop(struct body *b)
@@ -541,6 +637,8 @@ void body_drop(struct body *b)
     free(b->locals);
     free(b->named);
     free(b->regions);
+    free(b->groups);
+    free(b->segments);
     free(b->shared);
     free(b->types);
     free(b->constants);

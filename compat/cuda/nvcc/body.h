@@ -21,7 +21,9 @@ enum leaf_kind {
     LEAF_EXIT,        /* `if (...) return;`, break or continue */
     LEAF_FRAME,       /* types, constants, __shared__ variables: the same for all threads */
     LEAF_HANDLE,      /* `auto block = this_thread_block();` */
-    LEAF_BARRIER
+    LEAF_BARRIER,
+    LEAF_CHOICE,  /* `__kolo_or_fibres(...);` */
+    LEAF_EXCHANGE /* `auto x = __shfl_sync(m, v, 0);`, within a group */
 };
 
 /** A statement; neighbours of one sequence have the same braces around them. */
@@ -32,6 +34,26 @@ struct leaf {
     struct piece condition; /* of an exit */
     bool frame;             /* it is executed once for all threads */
     bool mixed;             /* a declaration with variables of the frame and others; a region begins with it */
+    size_t group;           /* the statement of warps that it is part of, NO_GROUP */
+};
+
+#define NO_GROUP SIZE_MAX
+
+/** A statement, or the whole body, with operations of warps and without barriers of the block: each warp executes it by itself. */
+struct group {
+    uint32_t from, to;
+    uint32_t sequence;
+};
+
+/** Groups, and leaves beside them, that one loop over the warps of the block contains. */
+struct segment {
+    uint32_t from, to;
+};
+
+/** A condition of the frame, or part of a loop's header, of a group or of the block. */
+struct header {
+    uint32_t from, to;
+    size_t group;
 };
 
 enum place {
@@ -52,6 +74,7 @@ struct local {
     bool parameter, constant; /* constant: constexpr, const */
     bool reference, deduced;  /* deduced: auto */
     bool uniform;             /* the same in all threads, wherever the frame is */
+    bool alike;               /* the same in all threads of a warp */
     bool changed, escapes;    /* escapes: something may refer to it */
     bool computable;
     enum place place;
@@ -66,12 +89,14 @@ struct stride {
     size_t counter; /* in locals */
     struct piece initial, bound, step;
     size_t leaf;  /* its body */
+    size_t group; /* of a group: the counter of lane 0 */
     bool natural; /* it does not begin with a negative number */
 };
 
 /** Leaves [first, last]. */
 struct region {
     size_t first, last;
+    size_t segment; /* NO_GROUP: none */
     bool returns;
 };
 
@@ -82,7 +107,7 @@ struct body {
     uint32_t open, close; /* its braces */
     struct leaf *leaves;
     size_t leaf_count;
-    struct piece *headers; /* conditions of the frame, and headers of its loops */
+    struct header *headers; /* conditions of the frame, and headers of its loops */
     size_t header_count;
     struct stride *strides;
     size_t stride_count;
@@ -96,6 +121,11 @@ struct body {
     size_t region_count;
     char *shared, *types, *constants, *handles; /* names, between spaces */
     uint32_t sequences;
+    struct group *groups;
+    size_t group_count, group; /* the one that is being read */
+    struct segment *segments;
+    size_t segment_count;
+    size_t choice;  /* the leaf, NO_LOCAL: none */
     bool barriers;  /* it has some */
     uint32_t wrong; /* the token that keeps it from being loops */
     const char *why;
@@ -106,13 +136,37 @@ bool body_read(struct body *b, uint32_t header, uint32_t parameters);
 bool body_classify(struct body *b);
 void body_drop(struct body *b);
 
+/** Past the type at `i`, without the signs of declarators; `i`: there is none. */
+uint32_t type_end(const struct tokens *k, uint32_t i, uint32_t end);
+
+/** Does the statement [i, end) declare variables? */
+bool declares(const struct tokens *k, uint32_t i, uint32_t end);
+
 /** The variable that the token names, NO_LOCAL: none. */
 size_t body_local(const struct body *b, uint32_t token);
 
 /** Keep the reason why not; returns false. */
 bool body_refuse(struct body *b, uint32_t token, const char *why);
 
-/** Is the expression the same for all threads? With `assigns` it may change variables of the frame. */
-bool body_uniform(const struct body *b, uint32_t from, uint32_t to, bool assigns);
+/** Is the expression the same for all threads of the block, or of a warp? With `assigns` it may change variables of the frame. */
+enum reach { OF_BLOCK, OF_WARP };
+bool body_uniform(const struct body *b, uint32_t from, uint32_t to, bool assigns, enum reach reach);
+
+/** The segment of the token, NO_GROUP: none. */
+size_t body_segment(const struct body *b, uint32_t token);
+
+/** Can the segment compute the variable before all that it contains? */
+bool body_headable(const struct body *b, size_t l, size_t segment);
+
+/** `threadIdx.x % 32` at `i`: past it, else 0. `x`, `base + x`: a multiple of 32 plus the thread's x, 0 if not. */
+uint32_t lane_end(const struct tokens *k, uint32_t i);
+
+/** The parts of an exchange, `auto x = operation(mask, values ...)`. */
+struct exchange {
+    uint32_t result, operation;
+    struct piece mask, value, other, width; /* empty if not there */
+    bool alike;                             /* its result is the same in all lanes */
+};
+struct exchange exchange_of(const struct body *b, const struct leaf *l);
 
 #endif

@@ -74,7 +74,131 @@ static bool changes_local(const struct body *b, uint32_t i)
     return body_local(b, i - 1) != NO_LOCAL || body_local(b, i + 1) != NO_LOCAL;
 }
 
-bool body_uniform(const struct body *b, uint32_t from, uint32_t to, bool assigns)
+/* ---- warps ---- */
+
+/* The group of a token, NO_GROUP: it is in none. */
+static size_t group_at(const struct body *b, uint32_t token)
+{
+    for (size_t g = 0; g < b->group_count; g++)
+        if (b->groups[g].from <= token && token < b->groups[g].to) return g;
+    return NO_GROUP;
+}
+
+static const char before_sum[] = " ( , = [ && || ? : ; { return += -= ";
+static const char behind_bits[] = " ) , ; ] && || ? : } ";
+
+static bool is_number_of(const struct tokens *k, uint32_t i, unsigned multiple)
+{
+    char *end;
+    unsigned long value;
+
+    if (token_is(k, i, "warpSize")) return true;
+    if (i >= k->count || k->at[i].kind != TOKEN_NUMBER) return false;
+    value = strtoul(k->text + k->at[i].start, &end, 0);
+    while (*end == 'u' || *end == 'U' || *end == 'l' || *end == 'L') end++;
+    return end == k->text + k->at[i].end && value % multiple == 0;
+}
+
+static bool is_32(const struct tokens *k, uint32_t i)
+{
+    return token_among(k, i, " 32 32u 32U warpSize 0x20 ");
+}
+
+uint32_t lane_end(const struct tokens *k, uint32_t i)
+{
+    if (!i || !token_is(k, i, "threadIdx") || !token_is(k, i + 1, ".") || !token_is(k, i + 2, "x")) return 0;
+    if (token_is(k, i + 3, "%") && is_32(k, i + 4) &&
+        (token_among(k, i - 1, before_sum) || token_among(k, i - 1, " + < > == != <= >= ")))
+        return i + 5;
+    if (!token_is(k, i + 3, "&") || !token_among(k, i - 1, before_sum)) return 0;
+    if (token_among(k, i + 4, " 31 31u 31U 0x1f 0x1F 0x1fu ") && token_among(k, i + 5, behind_bits)) return i + 5;
+    return token_is(k, i + 4, "(") && token_is(k, i + 5, "warpSize") && token_is(k, i + 6, "-") &&
+                   token_is(k, i + 7, "1") && token_is(k, i + 8, ")") && token_among(k, i + 9, behind_bits)
+               ? i + 9
+               : 0;
+}
+
+/* `a * blockDim.x`, without other operators. */
+static bool is_whole_warps(const struct body *b, uint32_t from, uint32_t to)
+{
+    const struct tokens *k = b->k;
+    bool whole = false;
+
+    for (uint32_t i = from; i < to; i += 2) {
+        if (token_among(k, i, " blockIdx blockDim gridDim ") && token_is(k, i + 1, ".")) {
+            whole |= token_is(k, i, "blockDim") && token_is(k, i + 2, "x");
+            i += 2;
+        } else if (is_number_of(k, i, 32) && i + 1 <= to) {
+            whole = true;
+        } else if (body_local(b, i) != NO_LOCAL) {
+            if (!b->locals[body_local(b, i)].alike) return false;
+        } else if (k->at[i].kind != TOKEN_NUMBER) {
+            return false;
+        }
+        if (i + 1 < to && !token_is(k, i + 1, "*")) return false;
+    }
+    return whole;
+}
+
+/* A sum of the thread's x and whole warps. */
+static bool is_sum_of_x(const struct body *b, uint32_t from, uint32_t to, unsigned depth);
+
+/* Past such a sum that is one operand: the index, a variable, a group in parentheses; 0: it is none. */
+static uint32_t operand_of_x(const struct body *b, uint32_t i, unsigned depth)
+{
+    const struct tokens *k = b->k;
+    size_t l;
+
+    if (token_is(k, i, "threadIdx")) return token_is(k, i + 1, ".") && token_is(k, i + 2, "x") ? i + 3 : 0;
+    if (token_is(k, i, "(") && k->at[i].partner != NO_TOKEN && !token_is_name(k, i - 1) &&
+        !token_among(k, i - 1, " > ) ] "))
+        return is_sum_of_x(b, i + 1, k->at[i].partner, depth) ? k->at[i].partner + 1 : 0;
+    l = body_local(b, i);
+    if (l == NO_LOCAL || b->locals[l].parameter || b->locals[l].changed || b->locals[l].escapes ||
+        b->locals[l].reference || b->locals[l].dimensions || b->locals[l].initial.from == b->locals[l].initial.to ||
+        !token_is(k, b->locals[l].initial.from - 1, "="))
+        return 0;
+    for (uint32_t n = b->locals[l].type.from; n < b->locals[l].type.to; n++)
+        if (!token_among(k, n, " const unsigned int long size_t uint ")) return 0;
+    return is_sum_of_x(b, b->locals[l].initial.from, b->locals[l].initial.to, depth) ? i + 1 : 0;
+}
+
+static bool is_sum_of_x(const struct body *b, uint32_t from, uint32_t to, unsigned depth)
+{
+    unsigned found = 0;
+
+    if (depth > 4) return false;
+    for (uint32_t at = from, end; at < to; at = end + 1) {
+        end = find_outside(b->k, at, to, " + ");
+        if (end == NO_TOKEN) end = to;
+        if (operand_of_x(b, at, depth + 1) == end)
+            found++;
+        else if (!is_whole_warps(b, at, end))
+            return false;
+    }
+    return found == 1;
+}
+
+/* `threadIdx.x / 32`, `tid >> 5`, `tid < 64` at `i`, the same in all threads of a warp: past it, else 0. */
+static uint32_t alike_end(const struct body *b, uint32_t i)
+{
+    const struct tokens *k = b->k;
+    uint32_t end = i ? operand_of_x(b, i, 0) : 0;
+    bool first = token_among(k, i - 1, before_sum);
+
+    if (!end) return 0;
+    if (token_is(k, end, "/") && is_32(k, end + 1) && (first || token_among(k, i - 1, " + - < > == != <= >= ")))
+        return end + 2;
+    if (!first) return 0;
+    if (token_is(k, end, ">") && token_touches(k, end) && token_is(k, end + 1, ">") && token_is(k, end + 2, "5") &&
+        (token_among(k, end + 3, behind_bits) || token_among(k, end + 3, " < > == != <= >= ")))
+        return end + 3;
+    if (token_among(k, end, " < >= ") && is_number_of(k, end + 1, 32) && token_among(k, end + 2, behind_bits))
+        return end + 2;
+    return 0;
+}
+
+bool body_uniform(const struct body *b, uint32_t from, uint32_t to, bool assigns, enum reach reach)
 {
     const struct tokens *k = b->k;
     const char *why;
@@ -83,6 +207,12 @@ bool body_uniform(const struct body *b, uint32_t from, uint32_t to, bool assigns
     for (uint32_t i = from; i < to; i++) {
         if (k->at[i].kind == TOKEN_STRING) return false;
         if (k->at[i].kind == TOKEN_SIGN) {
+            uint32_t alike = reach == OF_WARP && token_is(k, i, "(") ? alike_end(b, i) : 0;
+
+            if (alike && alike <= to) {
+                i = alike - 1;
+                continue;
+            }
             if (token_among(k, i, " { } ; ... # ")) return false;
             if ((is_assignment(k, i) || token_among(k, i, " ++ -- ")) && !(assigns && changes_local(b, i)))
                 return false;
@@ -90,9 +220,17 @@ bool body_uniform(const struct body *b, uint32_t from, uint32_t to, bool assigns
         }
         if (!token_is_name(k, i)) continue;
         size_t l = body_local(b, i);
+        uint32_t alike = reach == OF_WARP ? alike_end(b, i) : 0;
 
+        if (alike && alike <= to) {
+            i = alike - 1;
+            continue;
+        }
         if (l != NO_LOCAL) {
-            if (!b->locals[l].uniform) return false;
+            if (reach == OF_WARP ? !b->locals[l].alike : !b->locals[l].uniform) return false;
+        } else if (reach == OF_WARP && token_is(k, i, "threadIdx") && token_is(k, i + 1, ".") &&
+                   token_among(k, i + 2, " y z ")) {
+            i += 2;
         } else if (is_index(k, i, " blockIdx blockDim gridDim ")) {
             i += 2;
         } else if (token_among(k, i - 1, " . -> ")) {
@@ -122,6 +260,15 @@ static bool reads_memory(const struct body *b, uint32_t i)
     return k->at[i - 1].kind == TOKEN_SIGN ? !token_is(k, i - 1, "]") : token_is(k, i - 1, "return");
 }
 
+/* The result of an operation is there until the end of its segment only, unless all of the kernel is one. */
+static bool is_lasting(const struct body *b, size_t l)
+{
+    const struct local *v = &b->locals[l];
+
+    return v->uniform || v->leaf == NO_LOCAL || b->leaves[v->leaf].kind != LEAF_EXCHANGE ||
+           b->groups[b->leaves[v->leaf].group].to == b->close;
+}
+
 /* Does the expression only compute, from numbers, the thread's index, and variables that can be computed? */
 static bool is_computable(const struct body *b, uint32_t from, uint32_t to)
 {
@@ -139,7 +286,7 @@ static bool is_computable(const struct body *b, uint32_t from, uint32_t to)
         if (l != NO_LOCAL) {
             const struct local *v = &b->locals[l];
 
-            if (!v->computable && !(v->uniform && !v->changed && v->place == PLACE_FRAME)) return false;
+            if (!v->computable && !(v->alike && !v->changed && v->place == PLACE_FRAME && is_lasting(b, l))) return false;
         } else if (is_index(k, i, " threadIdx blockIdx blockDim gridDim ")) {
             i += 2;
         } else if (!is_constant_word(b, i)) {
@@ -205,65 +352,128 @@ static size_t target(const struct body *b, const struct leaf *l)
 }
 
 /* The change at token `i` of variable `l` happens in the frame, to the same value in all threads. */
-static bool changes_alike(const struct body *b, uint32_t i, size_t l)
+static bool changes_alike(const struct body *b, uint32_t i, size_t l, enum reach reach)
 {
     size_t leaf = leaf_of(b, i);
 
+    if (group_at(b, i) != group_at(b, b->locals[l].name)) return false; /* each warp would do it once more */
     if (leaf == NO_LOCAL) return true; /* in a header, which must be uniform altogether */
-    return target(b, &b->leaves[leaf]) == l && body_uniform(b, b->leaves[leaf].from, b->leaves[leaf].to - 1, true);
+    return target(b, &b->leaves[leaf]) == l &&
+           body_uniform(b, b->leaves[leaf].from, b->leaves[leaf].to - 1, true, reach);
 }
 
-static bool stays_uniform(const struct body *b, size_t l)
+static bool is_result(const struct body *b, size_t l)
+{
+    return b->locals[l].leaf != NO_LOCAL && b->leaves[b->locals[l].leaf].kind == LEAF_EXCHANGE;
+}
+
+struct exchange exchange_of(const struct body *b, const struct leaf *l)
+{
+    const struct tokens *k = b->k;
+    struct exchange e = {.result = l->from + 1, .operation = l->from + 3};
+    uint32_t at = l->from + 5, close = k->at[l->from + 4].partner;
+
+    if (!next_piece(k, &at, close, &e.mask) || !next_piece(k, &at, close, &e.value)) e.value = (struct piece){0, 0};
+    if (e.value.from < e.value.to && next_piece(k, &at, close, &e.other)) (void)next_piece(k, &at, close, &e.width);
+    e.alike = e.mask.from == e.mask.to || body_uniform(b, e.mask.from, e.mask.to, false, OF_WARP);
+    if (token_is(k, e.operation, "__shfl_sync"))
+        e.alike &= e.width.from == e.width.to && e.other.from < e.other.to &&
+                   body_uniform(b, e.other.from, e.other.to, false, OF_WARP);
+    else if (token_among(k, e.operation, " __shfl_up_sync __shfl_down_sync __shfl_xor_sync __match_any_sync "))
+        e.alike = false;
+    return e;
+}
+
+static bool stays_uniform(const struct body *b, size_t l, enum reach reach)
 {
     const struct local *v = &b->locals[l];
 
+    if (is_result(b, l)) return reach == OF_WARP && exchange_of(b, &b->leaves[v->leaf]).alike;
     if (v->place == PLACE_STRIDE || v->escapes || v->reference || (v->dimensions && !v->parameter)) return false;
     if (v->constant) return true;
-    if (v->initial.from < v->initial.to && !body_uniform(b, v->initial.from, v->initial.to, false)) return false;
+    if (v->initial.from < v->initial.to && !body_uniform(b, v->initial.from, v->initial.to, false, reach)) return false;
     if (!v->changed) return true;
     for (uint32_t i = v->name + 1; i < v->scope_end; i++)
-        if (body_local(b, i) == l && is_changed(b->k, i) && !changes_alike(b, i, l)) return false;
+        if (body_local(b, i) == l && is_changed(b->k, i) && !changes_alike(b, i, l, reach)) return false;
     return true;
 }
 
 static void find_uniform(struct body *b)
 {
-    for (size_t l = 0; l < b->local_count; l++) b->locals[l].uniform = true;
+    for (size_t l = 0; l < b->local_count; l++) b->locals[l].uniform = b->locals[l].alike = true;
     for (bool again = true; again;) {
         again = false;
         for (size_t l = 0; l < b->local_count; l++) {
-            if (!b->locals[l].uniform || stays_uniform(b, l)) continue;
-            b->locals[l].uniform = false;
-            again = true;
+            struct local *v = &b->locals[l];
+
+            if (v->uniform && !stays_uniform(b, l, OF_BLOCK)) {
+                v->uniform = false;
+                again = true;
+            }
+            if (v->alike && b->group_count && !v->uniform && !stays_uniform(b, l, OF_WARP)) {
+                v->alike = false;
+                again = true;
+            }
         }
     }
+    for (size_t l = 0; l < b->local_count && !b->group_count; l++) b->locals[l].alike = b->locals[l].uniform;
 }
 
-static bool check_frame(struct body *b)
+/* The whole body is one group: a thread that returns leaves nothing behind. */
+static bool is_whole(const struct body *b, size_t group)
 {
-    for (size_t l = 0; l < b->local_count; l++) {
-        if (b->locals[l].parameter && !b->locals[l].uniform)
-            return body_refuse(b, b->locals[l].name, "a parameter that threads change");
-        if (b->locals[l].leaf == NO_LOCAL && b->locals[l].place != PLACE_STRIDE && !b->locals[l].uniform)
-            return body_refuse(b, b->locals[l].name,
-                               "the counter of a loop around a barrier may differ between threads");
-    }
-    for (size_t h = 0; h < b->header_count; h++)
-        if (b->headers[h].from < b->headers[h].to && !body_uniform(b, b->headers[h].from, b->headers[h].to, true))
-            return body_refuse(b, b->headers[h].from, "a condition around a barrier that may differ between threads");
+    return group != NO_GROUP && b->groups[group].to == b->close;
+}
+
+static enum reach reach_of(size_t group)
+{
+    return group == NO_GROUP ? OF_BLOCK : OF_WARP;
+}
+
+static bool check_exits(struct body *b)
+{
     for (size_t i = 0; i < b->leaf_count; i++) {
         struct leaf *l = &b->leaves[i];
+        bool leaves_loop, returns;
 
         if (l->kind != LEAF_EXIT) continue;
-        l->frame = body_uniform(b, l->condition.from, l->condition.to, false);
+        leaves_loop = find_outside(b->k, l->condition.to + 1, l->to, " break continue ") != NO_TOKEN ||
+                      (token_is(b->k, l->condition.to + 1, "{") && !token_is(b->k, l->condition.to + 2, "return"));
+        returns = !leaves_loop;
+        l->frame = body_uniform(b, l->condition.from, l->condition.to, false, reach_of(l->group)) &&
+                   !(returns && l->group != NO_GROUP && !is_whole(b, l->group));
         if (l->frame) continue;
-        if (find_outside(b->k, l->condition.to + 1, l->to, " break continue ") != NO_TOKEN ||
-            (token_is(b->k, l->condition.to + 1, "{") && !token_is(b->k, l->condition.to + 2, "return")))
+        if (leaves_loop)
             return body_refuse(b, l->from,
                                "break or continue of a loop with a barrier, in a branch that not all threads may take");
         l->kind = LEAF_CODE;
     }
     return true;
+}
+
+static bool check_frame(struct body *b)
+{
+    for (size_t l = 0; l < b->local_count; l++) {
+        const struct local *v = &b->locals[l];
+
+        if (v->parameter && !v->uniform) return body_refuse(b, v->name, "a parameter that threads change");
+        if (v->leaf == NO_LOCAL && v->place != PLACE_STRIDE &&
+            !(group_at(b, v->name) == NO_GROUP ? v->uniform : v->alike))
+            return body_refuse(b, v->name, "the counter of a loop around a barrier may differ between threads");
+    }
+    for (size_t h = 0; h < b->header_count; h++)
+        if (b->headers[h].from < b->headers[h].to &&
+            !body_uniform(b, b->headers[h].from, b->headers[h].to, true, reach_of(b->headers[h].group)))
+            return body_refuse(b, b->headers[h].from, "a condition around a barrier that may differ between threads");
+    for (size_t i = 0; i < b->leaf_count; i++) {
+        struct exchange e;
+
+        if (b->leaves[i].kind != LEAF_EXCHANGE) continue;
+        e = exchange_of(b, &b->leaves[i]);
+        if (e.width.from < e.width.to && !body_uniform(b, e.width.from, e.width.to, false, OF_WARP))
+            return body_refuse(b, e.width.from, "an operation of parts of a warp that may differ");
+    }
+    return check_exits(b);
 }
 
 /* ---- places ---- */
@@ -277,16 +487,34 @@ static bool draw_in(struct body *b, uint32_t from, uint32_t to)
         size_t l = body_local(b, i);
 
         if (l == NO_LOCAL || b->locals[l].place == PLACE_FRAME) continue;
+        if (!b->locals[l].uniform && (group_at(b, b->locals[l].name) == NO_GROUP || !b->locals[l].alike))
+            continue; /* each warp computes it */
         b->locals[l].place = PLACE_FRAME;
         more = true;
     }
     return more;
 }
 
+static bool is_alike_piece(const struct body *b, struct piece p)
+{
+    return p.from < p.to && body_uniform(b, p.from, p.to, false, OF_WARP);
+}
+
+static void draw_in_exchange(struct body *b, const struct leaf *l)
+{
+    struct exchange e = exchange_of(b, l);
+    const struct piece pieces[] = {e.mask, e.other, e.width};
+
+    for (unsigned i = 0; i < 3; i++)
+        if (is_alike_piece(b, pieces[i])) (void)draw_in(b, pieces[i].from, pieces[i].to);
+}
+
 /* One for all is less than one for each: of those that change, and those that come from memory. */
 static bool is_better_alike(const struct body *b, const struct local *v)
 {
-    if (!v->uniform || v->place == PLACE_STRIDE) return false;
+    if (v->place == PLACE_STRIDE) return false;
+    if (group_at(b, v->name) != NO_GROUP) return v->alike;
+    if (!v->uniform) return false;
     for (uint32_t i = v->initial.from; i < v->initial.to; i++)
         if (token_among(b->k, i, " [ -> ")) return true;
     return v->changed;
@@ -303,6 +531,8 @@ static void find_frame(struct body *b)
     for (size_t h = 0; h < b->header_count; h++) (void)draw_in(b, b->headers[h].from, b->headers[h].to);
     for (size_t i = 0; i < b->leaf_count; i++)
         if (b->leaves[i].kind == LEAF_EXIT) (void)draw_in(b, b->leaves[i].condition.from, b->leaves[i].condition.to);
+    for (size_t i = 0; i < b->leaf_count; i++)
+        if (b->leaves[i].kind == LEAF_EXCHANGE) draw_in_exchange(b, &b->leaves[i]);
     while (again) {
         again = false;
         for (size_t l = 0; l < b->local_count; l++)
@@ -334,15 +564,65 @@ static void place_declarations(struct body *b)
     }
 }
 
+/* ---- segments ---- */
+
+size_t body_segment(const struct body *b, uint32_t token)
+{
+    for (size_t s = 0; s < b->segment_count; s++)
+        if (b->segments[s].from <= token && token < b->segments[s].to) return s;
+    return NO_GROUP;
+}
+
+/* May the leaf, which is in no group, be executed by one warp after the other, as the groups beside it? */
+static bool joins(const struct leaf *l)
+{
+    return !l->frame && !l->mixed && l->kind != LEAF_BARRIER && l->kind != LEAF_FRAME && l->kind != LEAF_HANDLE &&
+           l->kind != LEAF_CHOICE;
+}
+
+static void add_segment(struct body *b, struct segment s, bool groups)
+{
+    if (!groups) return;
+    b->segments = must_grow(b->segments, (b->segment_count + 1) * sizeof *b->segments);
+    b->segments[b->segment_count++] = s;
+}
+
+static void find_segments(struct body *b)
+{
+    struct segment run = {0, 0};
+    uint32_t sequence = UINT32_MAX;
+    bool groups = false;
+
+    for (size_t i = 0; i < b->leaf_count; i++) {
+        const struct leaf *l = &b->leaves[i];
+        const struct group *g = l->group == NO_GROUP ? NULL : &b->groups[l->group];
+        struct segment next = g ? (struct segment){g->from, g->to} : (struct segment){l->from, l->to};
+        uint32_t of = g ? g->sequence : l->sequence;
+
+        if (i && g && b->leaves[i - 1].group == l->group) continue;
+        if (of != sequence || next.from != run.to || !(g || joins(l))) {
+            add_segment(b, run, groups);
+            run = (struct segment){next.from, next.from};
+            groups = false;
+        }
+        if (g || joins(l)) run.to = next.to;
+        sequence = of;
+        groups |= g != NULL;
+    }
+    add_segment(b, run, groups);
+}
+
 static void find_regions(struct body *b)
 {
     for (size_t i = 0; i < b->leaf_count; i++) {
         const struct leaf *l = &b->leaves[i], *before = i ? l - 1 : NULL;
 
         if (l->frame) continue;
-        if (!before || before->frame || before->sequence != l->sequence || before->to != l->from || l->mixed) {
+        size_t segment = body_segment(b, l->from);
+        if (!before || before->frame || before->sequence != l->sequence || before->to != l->from || l->mixed ||
+            b->regions[b->region_count - 1].segment != segment) {
             b->regions = must_grow(b->regions, (b->region_count + 1) * sizeof *b->regions);
-            b->regions[b->region_count++] = (struct region){.first = i};
+            b->regions[b->region_count++] = (struct region){.first = i, .segment = segment};
         }
         b->regions[b->region_count - 1].last = i;
         for (uint32_t t = l->from; t < l->to; t++)
@@ -394,6 +674,9 @@ static bool is_renewed(const struct body *b, size_t l)
     const struct local *v = &b->locals[l];
 
     if (v->dimensions || v->reference || v->deduced || v->escapes) return false;
+    for (size_t i = 0; i < b->leaf_count; i++)
+        for (uint32_t t = b->leaves[i].from; b->leaves[i].kind == LEAF_EXCHANGE && t < b->leaves[i].to; t++)
+            if (body_local(b, t) == l) return false;
     for (size_t r = 0; r < b->region_count; r++)
         if (!(b->regions[r].first <= v->leaf && v->leaf <= b->regions[r].last) &&
             !begins_anew(b, l, b->regions[r].first, b->regions[r].last))
@@ -415,7 +698,12 @@ static bool place_locals(struct body *b)
     for (size_t l = 0; l < b->local_count; l++) {
         struct local *v = &b->locals[l];
 
-        if (v->place == PLACE_FRAME || v->place == PLACE_STRIDE || !crosses(b, l)) continue;
+        if (v->place == PLACE_FRAME || v->place == PLACE_STRIDE) continue;
+        if (is_result(b, l)) {
+            v->place = PLACE_KEPT;
+            continue;
+        }
+        if (!crosses(b, l)) continue;
         v->place = v->computable ? PLACE_COMPUTED : PLACE_KEPT;
         if (v->computable) continue;
         if (is_renewed(b, l)) {
@@ -450,6 +738,56 @@ static bool check_strides(struct body *b)
     return true;
 }
 
+static bool check_results(struct body *b)
+{
+    for (size_t l = 0; l < b->local_count; l++) {
+        const struct local *v = &b->locals[l];
+
+        if (!is_result(b, l)) continue;
+        for (uint32_t i = v->name + 1; i < v->scope_end; i++)
+            if (body_local(b, i) == l && body_segment(b, i) != body_segment(b, v->name))
+                return body_refuse(b, i, "the result of an operation of a warp that is needed behind a barrier");
+    }
+    return true;
+}
+
+bool body_headable(const struct body *b, size_t l, size_t segment)
+{
+    const struct local *v = &b->locals[l];
+
+    if (!v->computable || v->place == PLACE_FRAME) return false;
+    for (uint32_t i = v->initial.from; i < v->initial.to; i++) {
+        size_t other = body_local(b, i);
+
+        if (other == NO_LOCAL || b->locals[other].parameter || body_headable(b, other, segment)) continue;
+        if (b->locals[other].place != PLACE_FRAME || body_segment(b, b->locals[other].name) == segment) return false;
+    }
+    return true;
+}
+
+/* Statements that each warp executes once find their variables: those of the frame, and those that the segment computes. */
+static bool check_warps(struct body *b)
+{
+    for (uint32_t i = b->open; i < b->close; i++) {
+        size_t l = body_local(b, i), leaf;
+
+        if (l == NO_LOCAL || i == b->locals[l].name || group_at(b, i) == NO_GROUP) continue;
+        if (b->locals[l].place == PLACE_FRAME || b->locals[l].place == PLACE_STRIDE || b->locals[l].computable)
+            continue;
+        leaf = leaf_of(b, i);
+        if (leaf != NO_LOCAL && (!b->leaves[leaf].frame || b->leaves[leaf].kind == LEAF_EXCHANGE)) {
+            struct exchange e;
+
+            if (b->leaves[leaf].kind != LEAF_EXCHANGE) continue;
+            e = exchange_of(b, &b->leaves[leaf]);
+            if (e.value.from <= i && i < e.value.to) continue;
+            if (!b->locals[l].alike) continue; /* of each lane */
+        }
+        return body_refuse(b, i, "a variable of each thread, where warps need one for all");
+    }
+    return true;
+}
+
 bool body_classify(struct body *b)
 {
     if (!b->barriers) return body_refuse(b, b->open, "no barrier");
@@ -461,7 +799,8 @@ bool body_classify(struct body *b)
     if (!check_frame(b)) return false;
     find_frame(b);
     place_declarations(b);
+    find_segments(b);
     find_regions(b);
     find_computable(b);
-    return check_strides(b) && place_locals(b);
+    return check_strides(b) && place_locals(b) && check_results(b) && check_warps(b);
 }

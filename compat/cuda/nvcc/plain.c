@@ -145,10 +145,10 @@ static uint32_t name_before(const struct tokens *k, uint32_t open)
     return name;
 }
 
-static void note_function(struct functions *f, const struct tokens *k, uint32_t from, uint32_t body, uint32_t class)
+static void note_function(struct functions *f, const struct tokens *k, struct function new)
 {
-    uint32_t open = parameters_of(k, from, body), name;
-    struct function new = {.body = body};
+    const uint32_t from = new.from, body = new.body, class = new.class, open = parameters_of(k, from, body);
+    uint32_t name;
 
     if (open == NO_TOKEN || open == from || k->at[body].partner == NO_TOKEN || k->at[open].partner == NO_TOKEN) return;
     name = name_before(k, open);
@@ -162,6 +162,9 @@ static void note_function(struct functions *f, const struct tokens *k, uint32_t 
     }
     for (uint32_t i = open; i < k->at[open].partner; i++)
         if (token_among(k, i, " & && ")) new.refers = true;
+    new.open = open;
+    new.name = name;
+    new.kernel = find_outside(k, from, open, " __global__ ") != NO_TOKEN;
     add_function(f, k, name, new);
 }
 
@@ -197,8 +200,9 @@ struct functions *functions_find(const struct translation *t)
     struct translation walk = {.source = t->source};
     const struct tokens *k = &walk.source.tokens;
     uint32_t *class = must_have(((size_t)k->count + 1) * sizeof *class), depth = 0;
+    uint32_t *space = must_have(((size_t)k->count + 1) * sizeof *space);
 
-    class[0] = NO_TOKEN;
+    class[0] = space[0] = NO_TOKEN;
     for (uint32_t i = 0; i < k->count; i++) {
         if (token_is(k, i, ";")) {
             if (class[depth] == NO_TOKEN) note_constants(f, k, walk.statement, i);
@@ -211,13 +215,20 @@ struct functions *functions_find(const struct translation *t)
 
             if (s.kind == SCOPE_NAMESPACE || s.kind == SCOPE_CLASS) {
                 class[++depth] = s.kind == SCOPE_CLASS ? class_name(k, walk.statement, i) : NO_TOKEN;
+                space[depth] = s.kind == SCOPE_CLASS ? space[depth - 1] : i;
                 walk.statement = i + 1;
                 continue;
             }
             if (s.kind == SCOPE_CODE && s.device) {
                 uint32_t header, from = skip_template_headers(k, walk.statement, i, &header);
 
-                note_function(f, k, from, i, class[depth]);
+                note_function(f, k,
+                              (struct function){.statement = walk.statement,
+                                                .header = header,
+                                                .from = from,
+                                                .body = i,
+                                                .space = space[depth],
+                                                .class = class[depth]});
             }
             if (k->at[i].partner == NO_TOKEN) break;
             i = k->at[i].partner;
@@ -225,6 +236,7 @@ struct functions *functions_find(const struct translation *t)
         }
     }
     free(class);
+    free(space);
     check_implicit(f, k);
     return f;
 }
@@ -244,6 +256,11 @@ static size_t find_function(const struct functions *f, const struct tokens *k, u
     size_t number = names_find(&f->names, k->text + k->at[i].start, k->at[i].end - k->at[i].start);
 
     return number == NO_NAME ? NO_NAME : f->first[number];
+}
+
+size_t functions_first(const struct functions *f, const struct tokens *k, uint32_t i)
+{
+    return find_function(f, k, i);
 }
 
 bool call_refers(const struct functions *f, const struct tokens *k, uint32_t i)
@@ -438,16 +455,24 @@ static bool is_plain_name(struct functions *f, const struct tokens *k, uint32_t 
 
 /* Functions that are called without their names must not wait, whatever they call. */
 static const char waiting[] = " threadIdx __syncthreads __syncwarp __syncthreads_count __syncthreads_and "
-                              "__syncthreads_or __shfl_sync __shfl_up_sync __shfl_down_sync "
-                              "__shfl_xor_sync __ballot_sync __any_sync __all_sync __activemask __nanosleep asm "
+                              "__syncthreads_or __match_all_sync __nanosleep asm "
                               "__asm__ sync wait arrive_and_wait "
-                              "this_thread_block ";
+                              "this_thread_block tiled_partition thread_block_tile ";
+static const char of_warps[] = " __shfl_sync __shfl_up_sync __shfl_down_sync __shfl_xor_sync __ballot_sync __any_sync "
+                               "__all_sync __uni_sync __activemask __match_any_sync __reduce_add_sync "
+                               "__reduce_min_sync __reduce_max_sync __reduce_and_sync __reduce_or_sync "
+                               "__reduce_xor_sync __syncwarp ";
+
+bool is_warp_operation(const struct tokens *k, uint32_t i)
+{
+    return token_among(k, i, of_warps) && token_is(k, i + 1, "(") && k->at[i + 1].partner != NO_TOKEN;
+}
 
 static bool may_wait(const struct functions *f, const struct tokens *k, uint32_t body, unsigned depth)
 {
     for (uint32_t i = body + 1; i < k->at[body].partner; i++) {
         if (!token_is_name(k, i)) continue;
-        if (token_among(k, i, waiting)) return true;
+        if (token_among(k, i, waiting) || token_among(k, i, of_warps)) return true;
         if (!token_is(k, i + 1, "(") && !token_is(k, i + 1, "<")) continue;
         for (size_t at = find_function(f, k, i); at != NO_NAME; at = f->at[at].same) {
             if (f->at[at].body == body) continue;
@@ -455,6 +480,26 @@ static bool may_wait(const struct functions *f, const struct tokens *k, uint32_t
         }
     }
     return false;
+}
+
+static bool function_waits(struct functions *f, const struct tokens *k, struct function *at)
+{
+    if (at->waits != UNKNOWN) return at->waits == WAITS;
+    at->waits = CHECKING;
+    for (uint32_t i = at->body + 1; i < k->at[at->body].partner && at->waits == CHECKING; i++)
+        if (token_among(k, i, waiting) || token_among(k, i, of_warps) || call_waits(f, k, i) != NO_NAME)
+            at->waits = WAITS;
+    if (at->waits == CHECKING) at->waits = PLAIN;
+    return at->waits == WAITS;
+}
+
+size_t call_waits(struct functions *f, const struct tokens *k, uint32_t i)
+{
+    if (!token_is_name(k, i) || !token_among(k, i + 1, " ( < ") || (i && token_among(k, i - 1, " . -> ")))
+        return NO_NAME;
+    for (size_t at = find_function(f, k, i); at != NO_NAME; at = f->at[at].same)
+        if (!f->at[at].kernel && function_waits(f, k, &f->at[at])) return at;
+    return NO_NAME;
 }
 
 static void check_implicit(struct functions *f, const struct tokens *k)

@@ -12,11 +12,16 @@
 
 /** A function with a body, for devices. */
 struct function {
-    uint32_t body; /* its brace */
+    uint32_t statement, header,
+        from; /* its declaration; the `<` of its template header, NO_TOKEN if it has none; behind that */
+    uint32_t name, open, body; /* its name, the parenthesis of its parameters, its brace */
+    uint32_t space, class;     /* the brace of the namespace, the name of the class around it; NO_TOKEN: none */
+    bool kernel;
     size_t same;   /* the next one of this name, NO_NAME if there is none */
     bool implicit; /* an operator, a constructor, a destructor: called without its name */
     bool refers;   /* it has parameters that are references */
     uint8_t state; /* of its check */
+    uint8_t waits; /* of the check whether it waits */
     bool polls;    /* it calls functions that let others run */
 };
 
@@ -41,6 +46,15 @@ bool call_refers(const struct functions *f, const struct tokens *k, uint32_t i);
 
 /** Does the name call a function that lets other threads run, as atomics do from time to time? */
 bool call_polls(const struct functions *f, const struct tokens *k, uint32_t i);
+
+/** The first function of the name at token `i`; the next ones are its `same`. NO_NAME: there is none. */
+size_t functions_first(const struct functions *f, const struct tokens *k, uint32_t i);
+
+/** Does a function of this name in the source wait for other threads, or ask which one it runs in? Its number in functions, or NO_NAME. */
+size_t call_waits(struct functions *f, const struct tokens *k, uint32_t i);
+
+/** An operation of the lanes of a warp, with its parenthesis; all but __syncwarp have a result. */
+bool is_warp_operation(const struct tokens *k, uint32_t i);
 
 /** A function without effects that gives the same result for the same arguments. */
 bool is_pure_function(const struct tokens *k, uint32_t i);

@@ -228,6 +228,16 @@ char *source_place(const struct source *s, uint32_t token)
     return must_print("%.*s:%lu", (int)bytes, file, line);
 }
 
+char *source_named_place(const struct source *s, uint32_t token)
+{
+    char *place = source_place(s, token),
+         *both = must_print("%s %.*s", place, (int)(s->tokens.at[token].end - s->tokens.at[token].start),
+                            s->tokens.text + s->tokens.at[token].start);
+
+    free(place);
+    return both;
+}
+
 char *source_marker(const struct source *s, uint32_t token)
 {
     const char *file;

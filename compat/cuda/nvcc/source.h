@@ -59,6 +59,9 @@ void source_enclose(struct source *s, uint32_t first, const char *before, uint32
 char *source_place(const struct source *s, uint32_t token);
 char *source_marker(const struct source *s, uint32_t token);
 
+/** The place and the text of a token, to be freed. */
+char *source_named_place(const struct source *s, uint32_t token);
+
 /** An error at the place of a token, in the form of a compiler's. */
 void source_error(struct source *s, uint32_t token, const char *what, ...) __attribute__((format(printf, 3, 4)));
 

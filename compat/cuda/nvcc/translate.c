@@ -118,9 +118,10 @@ static void walk(struct translation *t)
     }
 }
 
-bool translate(const char *text, size_t bytes, struct translate_options *options, struct text *out, FILE *errors)
+static bool translate_once(const char *text, size_t bytes, struct translate_options *options, struct refusals *refusals,
+                           struct text *out, FILE *errors)
 {
-    struct translation t = {.options = options};
+    struct translation t = {.options = options, .refusals = refusals};
     bool good;
 
     source_open(&t.source, text, bytes, errors);
@@ -136,5 +137,46 @@ bool translate(const char *text, size_t bytes, struct translate_options *options
     free(t.scopes);
     functions_drop(t.functions);
     source_close(&t.source);
+    return good;
+}
+
+/* Kernels that were expanded and are no loops stay as they are: then all of it is done again, without their expansion. */
+static bool translate_expanded(const char *text, size_t bytes, const struct translate_options *options,
+                               struct refusals *refusals, struct translate_options *done, struct text *out,
+                               FILE *errors)
+{
+    for (;;) {
+        struct text expanded = {0};
+        size_t before;
+        bool any = expand(text, bytes, refusals, &expanded), good;
+        char *said = NULL;
+        size_t said_bytes = 0;
+        FILE *report = options->report ? open_memstream(&said, &said_bytes) : NULL;
+
+        before = refusals->count;
+        *done = (struct translate_options){.report = report};
+        good = translate_once(any ? expanded.at : text, any ? expanded.bytes : bytes, done, refusals, out, errors);
+        text_drop(&expanded);
+        if (report) (void)fclose(report);
+        if (!good || refusals->count == before) {
+            if (said) fputs(said, options->report);
+            free(said);
+            return good;
+        }
+        free(said);
+        text_drop(out);
+    }
+}
+
+bool translate(const char *text, size_t bytes, struct translate_options *options, struct text *out, FILE *errors)
+{
+    struct refusals refusals = {0};
+    struct translate_options done;
+    bool good;
+
+    if (options->fibres) return translate_once(text, bytes, options, NULL, out, errors);
+    good = translate_expanded(text, bytes, options, &refusals, &done, out, errors);
+    options->loops += done.loops;
+    refusals_drop(&refusals);
     return good;
 }

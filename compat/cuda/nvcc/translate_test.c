@@ -158,13 +158,13 @@ static const struct {
     {"__global__ void k(int *p) { int a[4]; a[0] = 1; __syncthreads(); p[0] = a[0]; }", NULL},
     {"__device__ int f(int a) { return a; } __global__ void k(int *p) { p[0] = f(1); __syncthreads(); }", NULL},
     {"__device__ int f(int a); __global__ void k(int *p) { p[0] = f(1); __syncthreads(); }", "\"f\""},
-    {"__device__ void f() { __syncthreads(); } __global__ void k() { f(); __syncthreads(); }", "\"f\""},
+    {"__device__ void f() { __syncthreads(); } __global__ void k() { f(); __syncthreads(); }", NULL},
     {"__device__ void g() { __syncthreads(); } __device__ void f() { g(); } __global__ void k() { f(); "
      "__syncthreads(); }",
-     "\"f\""},
+     NULL},
     {"__device__ int f(int a) { return a ? f(a - 1) : 0; } __global__ void k(int *p) { p[0] = f(1); __syncthreads(); }",
      "\"f\""},
-    {"__device__ int f() { return threadIdx.x; } __global__ void k(int *p) { p[0] = f(); __syncthreads(); }", "\"f\""},
+    {"__device__ int f() { return threadIdx.x; } __global__ void k(int *p) { p[0] = f(); __syncthreads(); }", NULL},
     {"struct S { int x; __device__ S operator+(S o) { __syncthreads(); return o; } }; __global__ void k() { "
      "__syncthreads(); }",
      "operator"},
@@ -186,7 +186,45 @@ static const struct {
      "loop over threads cannot contain"},
     {"__global__ void k(int *p) { p[0] = threadIdx.x ? 1 : __syncthreads_count(1); __syncthreads(); }",
      "__syncthreads_count"},
-    {"__global__ void k(int *p) { if (threadIdx.x < 32) { __syncwarp(); p[0] = 1; } __syncthreads(); }", "condition"},
+    {"__global__ void k(int *p) { if (threadIdx.x < 32) { __syncwarp(); p[0] = 1; } __syncthreads(); }", NULL},
+    {"__global__ void k(int *p) { if (threadIdx.x < 33) { __syncwarp(); p[0] = 1; } __syncthreads(); }", "condition"},
+    {"__global__ void k(int *p) { int v = p[threadIdx.x]; v += __shfl_xor_sync(-1, v, 1); p[0] = v; }", NULL},
+    {"__global__ void k(int *p) { int w = threadIdx.x / 32, v = 1; if (w == 1) v = __shfl_sync(-1, v, p[w]); p[0] = v; "
+     "}",
+     NULL},
+    {"__global__ void k(int *p) { int w = threadIdx.x / 16, v = 1; if (w == 1) v = __shfl_sync(-1, v, 3); p[0] = v; }",
+     "condition"},
+    {"__global__ void k(int *p) { p[0] = p[1] ? __shfl_sync(-1, p[2], 0) : 0; }", "may evaluate"},
+    {"__global__ void k(int *p) { while (__any_sync(-1, p[0])) p[0]--; }", "condition of a loop"},
+    {"__global__ void k(int *p) { int a; p[0] = __match_all_sync(-1, p[1], &a); __syncwarp(); }", "__match_all_sync"},
+    {"__device__ int f(int v) { return __shfl_sync(-1, v, 0); } __global__ void k(int *p) { p[0] = f(p[1]); }", NULL},
+    {"__device__ int f(int v) { if (v) return 1; return __shfl_sync(-1, v, 0); } __global__ void k(int *p) { p[0] = "
+     "f(p[1]); }",
+     "returns from within"},
+    {"__device__ int f(int v) { return v ? f(__shfl_sync(-1, v, 0)) : 0; } __global__ void k(int *p) { p[0] = f(p[1]); "
+     "}",
+     "may evaluate"},
+    {"template <class T> __device__ T f(T v) { return __shfl_sync(-1, v, 0); } __global__ void k(float *p) { float v = "
+     "p[0]; p[1] = f(v) + f<float>(p[2]); }",
+     NULL},
+    {"template <class T> __device__ T f(T v) { return __shfl_sync(-1, v, 0); } __global__ void k(float *p) { p[1] = "
+     "f(p[2]); }",
+     "template arguments"},
+    {"__device__ int n; __device__ int f() { __syncwarp(); return n; } __global__ void k(int *p) { int n = f(); p[0] = "
+     "n; "
+     "}",
+     "something else"},
+    {"__device__ int f(int a) { __syncwarp(); return a; } __device__ int f(float a) { return 1; } __global__ void "
+     "k(int "
+     "*p) { p[0] = f(1); }",
+     "not the only one"},
+    {"namespace a { __device__ int f() { __syncwarp(); return 1; } } __global__ void k(int *p) { p[0] = a::f(); }",
+     "namespace"},
+    {"__global__ void k(int *p) { static int n; n++; __syncwarp(); p[0] = n; }", "static"},
+    {"__global__ void k(int *p) { int i = threadIdx.x, v = p[i]; if (i > 3) return; v += __shfl_sync(-1, v, 2); p[i] = "
+     "v; "
+     "}",
+     NULL},
     {"__global__ void k(int *p) { int t = threadIdx.x; while (t) { t--; __syncthreads(); } }", "condition"},
     {"__global__ void k(int *p) { int n = 3, *q = &n; while (n) { __syncthreads(); *q = threadIdx.x; } }", "condition"},
     {"__global__ void k(int *p, int n) { p += threadIdx.x; __syncthreads(); *p = n; }", "parameter"},

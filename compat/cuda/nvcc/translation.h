@@ -17,6 +17,7 @@
 #ifndef KL_NVCC_TRANSLATION_H
 #define KL_NVCC_TRANSLATION_H
 
+#include "compat/cuda/nvcc/expand.h"
 #include "compat/cuda/nvcc/names.h"
 #include "compat/cuda/nvcc/source.h"
 
@@ -55,6 +56,7 @@ struct translation {
     uint32_t kernel_depth;
     uint32_t kernel_body;        /* its brace */
     unsigned kernel_shared;      /* variables of its own so far */
+    struct refusals *refusals;   /* of kernels that were, or are not to be expanded; NULL: none are */
     struct functions *functions; /* of the source, found when a kernel needs them; NULL: not yet */
     struct type_parameter *type_parameters;
     size_t type_parameter_count;

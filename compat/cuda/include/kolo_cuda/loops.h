@@ -7,6 +7,7 @@
 
 #include "abi.h"
 #include "atomic.h"
+#include "warps.h"
 
 #include <type_traits>
 
@@ -58,6 +59,14 @@ struct gone_threads : kept<unsigned char> {
     bool all() const
     {
         return !live;
+    }
+    /** The lanes of the warp from thread `base` on that have not returned. */
+    unsigned living(long base) const
+    {
+        unsigned lanes = 0;
+
+        for (unsigned i = 0; i < 32; i++) lanes |= (unsigned)!at[base + i] << i;
+        return lanes;
     }
 };
 

@@ -479,7 +479,7 @@ __device__ void meet(int *s, int t)
     __syncthreads();
 }
 
-/* fibres */ __global__ void barrier_in_function(int *out)
+/* loops */ __global__ void barrier_in_function(int *out)
 {
     __shared__ int s[1024];
 
@@ -493,7 +493,7 @@ __device__ int my_index()
     return threadIdx.x;
 }
 
-/* fibres */ __global__ void index_in_function(int *out)
+/* loops */ __global__ void index_in_function(int *out)
 {
     __syncthreads();
     out[blockIdx.x * blockDim.x + my_index()] = my_index();
@@ -604,7 +604,7 @@ __device__ void bump(int &v)
     *out = *in;
 }
 
-/* fibres */ __global__ void shuffled(int *out)
+/* loops */ __global__ void shuffled(int *out)
 {
     int v = threadIdx.x;
 

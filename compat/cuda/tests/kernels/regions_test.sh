@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# regions_test.sh - do kernels give the same results as loops and as fibres, and are all those loops that can be?
+# regions_test.sh NAME - do the kernels of NAME.cu give the same results as loops and as fibres, and are all those loops that can be?
 # Reads KOLO_BUILD; SANITIZE is the -fsanitize= value of the libraries' build.
 set -eu
 here=$(dirname "$0")
+source=$here/$1.cu
+shift
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 [ -z "${SANITIZE:-}" ] || set -- "$@" -Xcompiler "-fsanitize=$(echo "$SANITIZE" | sed 's/,/\\,/g'),-fno-sanitize-recover=all"
@@ -12,14 +14,15 @@ trap 'rm -rf "$scratch"' EXIT
 run() {
     name=$1
     shift
-    "$KOLO_BUILD/kolo-nvcc" -std=c++17 -Xcompiler -Wall,-Wextra,-Wno-sign-compare --resource-usage "$here/regions.cu" -o "$scratch/$name" "$@" \
+    "$KOLO_BUILD/kolo-nvcc" -std=c++17 -Xcompiler -Wall,-Wextra,-Wno-sign-compare --resource-usage "$source" -o "$scratch/$name" "$@" \
         2>"$scratch/$name.report" || { cat "$scratch/$name.report"; exit 1; }
     "$scratch/$name" >"$scratch/$name.results"
+    CUDA_VISIBLE_DEVICES=0 "$scratch/$name" | diff - "$scratch/$name.results" || { echo "$name: one device gives other results"; exit 1; }
 }
 
 # How each kernel is to be run stands before it.
-sed -n 's#.*/\* \(loops\|fibres\) \*/ __global__ void \([a-z_]*\)(.*#\2 \1#p' "$here/regions.cu" >"$scratch/wanted"
-[ "$(wc -l <"$scratch/wanted")" -gt 30 ] || { echo "no kernels were found in regions.cu"; exit 1; }
+sed -n 's#.*/\* \(loops\|fibres\) \*/ __global__ void \([a-z_]*\)(.*#\2 \1#p' "$source" >"$scratch/wanted"
+[ "$(wc -l <"$scratch/wanted")" -gt 15 ] || { echo "no kernels were found in $source"; exit 1; }
 
 run fibres --barriers=fibres -O2 "$@"
 for level in -O0 -O2 -O3; do
@@ -44,6 +47,6 @@ __global__ void count(int *out, const int *in)
     out[threadIdx.x] = bins[threadIdx.x];
 }
 EOF
-several=$("$KOLO_BUILD/kolo-nvcc" --translate "$scratch/count.cu" | grep -c '#pragma omp simd')
+several=$("$KOLO_BUILD/kolo-nvcc" --translate "$scratch/count.cu" | sed -n '/ count(/,$p' | grep -c '#pragma omp simd')
 [ "$several" -eq 2 ] || { echo "$several of 3 regions take several threads at once, not 2"; exit 1; }
 echo "$(grep -c loops "$scratch/wanted") kernels as loops, $(wc -l <"$scratch/fibres.results") results"

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * warps.h - operations of warps in kernels that are loops over threads: of the values of all lanes at once.
+ *
+ * `live` are the lanes that have not returned; a mask is one for all lanes, or one of each lane. The results are those of sync.h's
+ * functions, bit by bit: a lane that takes no part gives 0.
+ */
+#ifndef KOLO_CUDA_WARPS_H
+#define KOLO_CUDA_WARPS_H
+
+#pragma GCC system_header
+
+#include "sync.h"
+
+namespace __kolo
+{
+
+static const unsigned all_lanes = 0xffffffffu;
+
+/** A value of each lane of a warp. */
+template <class T> struct lanes {
+    T at[32];
+};
+
+/** The values of all lanes, which f gives. */
+template <class F>
+__attribute__((always_inline)) inline auto values(unsigned live, F f) -> lanes<std::decay_t<decltype(f(0))>>
+{
+    lanes<std::decay_t<decltype(f(0))>> result;
+
+    if (__builtin_expect(live == all_lanes, 1)) {
+#pragma omp simd
+        for (int i = 0; i < 32; i++) result.at[i] = f(i);
+    } else {
+        memset((void *)&result, 0, sizeof result);
+        for (int i = 0; i < 32; i++)
+            if (live >> i & 1) result.at[i] = f(i);
+    }
+    return result;
+}
+
+[[noreturn]] inline void wait_forever()
+{
+    __koloTrap("lanes of a warp wait for each other forever: their masks differ, or name not all that are there");
+}
+
+/** The lanes that take part with each lane. */
+inline unsigned members(unsigned live, unsigned mask, int)
+{
+    if (__builtin_expect(live & ~mask, 0)) wait_forever();
+    return live;
+}
+inline unsigned members(unsigned live, const lanes<unsigned> &mask, int lane)
+{
+    const unsigned own = mask.at[lane] | 1u << lane, needed = own & live;
+
+    for (int i = 0; i < 32; i++)
+        if (needed >> i & 1 && (mask.at[i] | 1u << i) != own) wait_forever();
+    return needed;
+}
+
+inline unsigned of_lane(unsigned value, int)
+{
+    return value;
+}
+inline unsigned of_lane(const lanes<unsigned> &value, int lane)
+{
+    return value.at[lane];
+}
+
+/** Each live lane takes the value of the lane that `source` gives for it. */
+template <class M, class T, class F> inline lanes<T> take(unsigned live, const M &mask, const lanes<T> &from, F source)
+{
+    lanes<T> result;
+
+    memset((void *)&result, 0, sizeof result);
+    for (int i = 0; i < 32; i++) {
+        const unsigned other = source((unsigned)i) % 32;
+
+        if (live >> i & 1 && members(live, mask, i) >> other & 1) result.at[i] = from.at[other];
+    }
+    return result;
+}
+
+inline bool is_full(unsigned live, unsigned mask)
+{
+    return __builtin_expect((live & mask) == all_lanes, 1);
+}
+inline bool is_full(unsigned, const lanes<unsigned> &)
+{
+    return false;
+}
+
+template <class M, class T, class O>
+inline lanes<T> warp_shfl_sync(unsigned live, const M &mask, const lanes<T> &from, const O &source, unsigned width = 32)
+{
+    return take(live, mask, from,
+                [&](unsigned lane) { return (lane & ~(width - 1)) + (of_lane(source, (int)lane) & (width - 1)); });
+}
+
+template <class T> inline T warp_shfl_sync_one(unsigned live, unsigned mask, const lanes<T> &from, unsigned source)
+{
+    T none;
+
+    if (members(live, mask, 0) >> source % 32 & 1) return from.at[source % 32];
+    memset((void *)&none, 0, sizeof none);
+    return none;
+}
+
+template <class M, class T, class O>
+inline lanes<T> warp_shfl_up_sync(unsigned live, const M &mask, const lanes<T> &from, const O &delta,
+                                  unsigned width = 32)
+{
+    if constexpr (std::is_same<O, unsigned>::value) {
+        if (width == 32 && delta < 32 && is_full(live, mask)) {
+            lanes<T> result;
+
+            result = from;
+#pragma omp simd
+            for (int i = (int)delta; i < 32; i++) result.at[i] = from.at[i - (int)delta];
+            return result;
+        }
+    }
+    return take(live, mask, from, [&](unsigned lane) {
+        const unsigned group = lane & ~(width - 1), by = of_lane(delta, (int)lane);
+
+        return lane - group < by ? lane : lane - by;
+    });
+}
+
+template <class M, class T, class O>
+inline lanes<T> warp_shfl_down_sync(unsigned live, const M &mask, const lanes<T> &from, const O &delta,
+                                    unsigned width = 32)
+{
+    if constexpr (std::is_same<O, unsigned>::value) {
+        if (width == 32 && delta < 32 && is_full(live, mask)) {
+            lanes<T> result;
+
+            result = from;
+#pragma omp simd
+            for (int i = 0; i < 32 - (int)delta; i++) result.at[i] = from.at[i + (int)delta];
+            return result;
+        }
+    }
+    return take(live, mask, from, [&](unsigned lane) {
+        const unsigned end = (lane & ~(width - 1)) + width, by = of_lane(delta, (int)lane);
+
+        return by >= end - lane ? lane : lane + by;
+    });
+}
+
+template <class M, class T, class O>
+inline lanes<T> warp_shfl_xor_sync(unsigned live, const M &mask, const lanes<T> &from, const O &other,
+                                   unsigned width = 32)
+{
+    if constexpr (std::is_same<O, unsigned>::value) {
+        if (width == 32 && other < 32 && is_full(live, mask)) {
+            lanes<T> result;
+
+            if (other % 4 == 0)
+                for (unsigned i = 0; i < 32; i += 4) memcpy((void *)&result.at[i], &from.at[i ^ other], 4 * sizeof(T));
+            else
+                for (unsigned i = 0; i < 32; i++) result.at[i] = from.at[i ^ other];
+            return result;
+        }
+    }
+    return take(live, mask, from, [&](unsigned lane) {
+        const unsigned end = (lane & ~(width - 1)) + width, source = lane ^ of_lane(other, (int)lane);
+
+        return source >= end ? lane : source;
+    });
+}
+
+/** Bit i for lane i: vectors of them are combined where shifts by different numbers are not there. */
+struct bits_of_lanes {
+    unsigned at[32];
+
+    constexpr bits_of_lanes() : at()
+    {
+        for (int i = 0; i < 32; i++) at[i] = 1u << i;
+    }
+};
+static constexpr bits_of_lanes lane_bits;
+
+inline unsigned true_lanes(unsigned lanes_here, const lanes<int> &from)
+{
+    unsigned result = 0;
+
+#pragma omp simd reduction(| : result)
+    for (int i = 0; i < 32; i++) result |= from.at[i] != 0 ? lane_bits.at[i] : 0;
+    return result & lanes_here;
+}
+
+/** One result for all lanes, or one for each lane, by the kind of the mask. */
+template <class F> inline auto for_masks(unsigned live, unsigned mask, F f)
+{
+    return f(members(live, mask, 0));
+}
+template <class F> inline auto for_masks(unsigned live, const lanes<unsigned> &mask, F f)
+{
+    lanes<decltype(f(0u))> result;
+
+    memset((void *)&result, 0, sizeof result);
+    for (int i = 0; i < 32; i++)
+        if (live >> i & 1) result.at[i] = f(members(live, mask, i));
+    return result;
+}
+
+template <class M> inline auto warp_ballot_sync(unsigned live, const M &mask, const lanes<int> &from)
+{
+    return for_masks(live, mask, [&](unsigned here) { return true_lanes(here, from); });
+}
+template <class M> inline auto warp_any_sync(unsigned live, const M &mask, const lanes<int> &from)
+{
+    return for_masks(live, mask, [&](unsigned here) { return (int)(true_lanes(here, from) != 0); });
+}
+template <class M> inline auto warp_all_sync(unsigned live, const M &mask, const lanes<int> &from)
+{
+    return for_masks(live, mask, [&](unsigned here) { return (int)(true_lanes(here, from) == here); });
+}
+template <class M> inline auto warp_uni_sync(unsigned live, const M &mask, const lanes<int> &from)
+{
+    return for_masks(live, mask, [&](unsigned here) {
+        const unsigned yes = true_lanes(here, from);
+
+        return (int)(yes == here || yes == 0);
+    });
+}
+
+inline unsigned warp_activemask(unsigned live)
+{
+    return live;
+}
+
+template <class M, class T>
+inline lanes<unsigned> warp_match_any_sync(unsigned live, const M &mask, const lanes<T> &from)
+{
+    using B = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
+    lanes<unsigned> result;
+    B bits[32];
+
+    for (int i = 0; i < 32; i++) bits[i] = (B)to_bits(from.at[i]);
+    memset((void *)&result, 0, sizeof result);
+    for (unsigned rest = live; rest;) { /* the lanes of one value at a time */
+        const int first = __builtin_ctz(rest);
+        const B value = bits[first];
+        unsigned same = 0;
+
+#pragma omp simd reduction(| : same)
+        for (int i = 0; i < 32; i++) same |= bits[i] == value ? lane_bits.at[i] : 0;
+        for (unsigned lanes_left = same &= rest; lanes_left; lanes_left &= lanes_left - 1) {
+            const int i = __builtin_ctz(lanes_left);
+
+            result.at[i] = same & members(live, mask, i);
+        }
+        rest &= ~same;
+    }
+    return result;
+}
+
+/** Of numbers of 32 bits, in the order of the lanes: it makes no difference. */
+#define KOLO_CUDA_REDUCE(name, expression)                                                                             \
+    template <class M, class T> inline auto warp_##name(unsigned live, const M &mask, const lanes<T> &from)            \
+    {                                                                                                                  \
+        using R = decltype(::__##name(0u, from.at[0]));                                                                \
+                                                                                                                       \
+        return for_masks(live, mask, [&](unsigned here) {                                                              \
+            R result = 0;                                                                                              \
+            bool any = false;                                                                                          \
+                                                                                                                       \
+            for (int i = 0; i < 32; i++) {                                                                             \
+                if (!(here >> i & 1)) continue;                                                                        \
+                const R a = result, b = (R)from.at[i];                                                                 \
+                                                                                                                       \
+                result = any ? (R)(expression) : b;                                                                    \
+                any = true;                                                                                            \
+            }                                                                                                          \
+            return result;                                                                                             \
+        });                                                                                                            \
+    }
+KOLO_CUDA_REDUCE(reduce_add_sync, (unsigned)a + (unsigned)b)
+KOLO_CUDA_REDUCE(reduce_min_sync, a < b ? a : b)
+KOLO_CUDA_REDUCE(reduce_max_sync, a > b ? a : b)
+KOLO_CUDA_REDUCE(reduce_and_sync, (unsigned)a &(unsigned)b)
+KOLO_CUDA_REDUCE(reduce_or_sync, (unsigned)a | (unsigned)b)
+KOLO_CUDA_REDUCE(reduce_xor_sync, (unsigned)a ^ (unsigned)b)
+#undef KOLO_CUDA_REDUCE
+
+} // namespace __kolo
+
+#endif

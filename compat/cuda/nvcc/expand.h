@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * expand.h - kernels in the shape that can become loops: operations of warps are statements of their own, and functions that wait for other
+ * threads, or ask which one they run in, stand in the kernel.
+ *
+ *     v += __shfl_down_sync(m, v, d);      auto __kolo_w1 = __shfl_down_sync(m, v, d); v += __kolo_w1;
+ *     x = 2 * sum(v);                      float __kolo_r2; { float v__kolo2 = v; ... __kolo_r2 = v__kolo2; } x = 2 * __kolo_r2;
+ *
+ * The kernel as it was stands before it as a function, `__kolo_fibres_of_NAME`, for blocks whose extent is no multiple of warps. The first
+ * statement of the kernel, `__kolo_or_fibres(NUMBER, call);`, calls that function.
+ */
+#ifndef KL_NVCC_EXPAND_H
+#define KL_NVCC_EXPAND_H
+
+#include "compat/cuda/nvcc/text.h"
+
+#include <stdbool.h>
+
+/** Why kernels keep their fibres, by their places in the source. */
+struct refusal {
+    char *place, *why;
+    bool told; /* by the expansion: the translation has no other reason to give */
+};
+
+struct refusals {
+    struct refusal *at;
+    size_t count;
+};
+
+/** The reason of the kernel at `place`, NULL: it was not refused. */
+const char *refusal_of(const struct refusals *r, const char *place);
+
+/** Keep a reason; both texts are copied. */
+void refuse_kernel(struct refusals *r, const char *place, const char *why);
+void refusals_drop(struct refusals *r);
+
+/** Write the source with its kernels expanded, but for those in `refusals`, to which others are added. False: none was, `out` is empty. */
+bool expand(const char *text, size_t bytes, struct refusals *refusals, struct text *out);
+
+#endif
