@@ -106,6 +106,7 @@ enum {
     X(cuStreamWaitEvent, 3020, (kl_cu_stream stream, kl_cu_event event, unsigned flags))                               \
     X(cuStreamGetCaptureInfo, 11030,                                                                                   \
       (kl_cu_stream stream, int *status, uint64_t *id, void **graph, void **nodes, size_t *nnodes))                    \
+    X(cuLaunchHostFunc, 10000, (kl_cu_stream stream, void (*function)(void *), void *argument))                        \
     X(cuThreadExchangeStreamCaptureMode, 10010, (int *mode))                                                           \
     X(cuEventCreate, 2000, (kl_cu_event * event, unsigned flags))                                                      \
     X(cuEventDestroy, 4000, (kl_cu_event event))                                                                       \
