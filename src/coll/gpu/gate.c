@@ -59,28 +59,6 @@ static ncclResult_t fill(struct kl_gpu_gate *g)
     return create_word(g);
 }
 
-ncclResult_t kl_gpu_gate_create(int device, int rank, int nranks, struct kl_gpu_gate **out)
-{
-    struct kl_gpu_gate *g = aligned_alloc(KL_LINE, (sizeof *g + KL_LINE - 1) / KL_LINE * KL_LINE);
-    const struct kl_cuda_context *context;
-
-    *out = NULL;
-    if (!g) return KL_NOMEM("a rank on a GPU");
-    *g = (struct kl_gpu_gate){.rank = rank, .nranks = nranks};
-    ncclResult_t rc = kl_cuda_context_of(device, NULL, 0, &context);
-    if (!rc) rc = kl_cuda_enter(context);
-    if (!rc) {
-        g->context = context;
-        rc = fill(g);
-        kl_cuda_leave(context);
-    }
-    if (rc)
-        kl_gpu_gate_free(g, false);
-    else
-        *out = g;
-    return rc;
-}
-
 static void free_pinned(const struct kl_gpu_gate *g)
 {
     const struct kl_cuda_driver *driver = g->context->driver;
@@ -108,38 +86,90 @@ static void free_streams(const struct kl_gpu_gate *g)
     if (g->out) (void)driver->cuStreamDestroy(g->out);
 }
 
-/* Gates whose streams may still use their memory: it stays reachable. */
+/* Its context is current. */
+static void free_all(struct kl_gpu_gate *g)
+{
+    free_streams(g);
+    free_pinned(g);
+}
+
+static void free_gate(struct kl_gpu_gate *g)
+{
+    if (g->context && !kl_cuda_enter(g->context)) {
+        free_all(g);
+        kl_cuda_leave(g->context);
+    }
+    free(g);
+}
+
+/* Released gates whose streams may still use their memory. */
 static struct {
     pthread_mutex_t lock;
-    struct kl_gpu_gate_kept {
-        struct kl_gpu_gate *gate;
-        struct kl_gpu_gate_kept *next;
-    } * first;
+    struct kl_gpu_gate *first;
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool has_ended(const struct kl_gpu_gate *g)
+{
+    const struct kl_cuda_driver *driver = g->context->driver;
+
+    if (kl_cuda_enter(g->context)) return false;
+    const bool ended = (!g->in || !driver->cuStreamQuery(g->in)) && (!g->out || !driver->cuStreamQuery(g->out));
+    kl_cuda_leave(g->context);
+    return ended;
+}
+
+static void free_ended(void)
+{
+    pthread_mutex_lock(&kept.lock);
+    for (struct kl_gpu_gate **link = &kept.first, *g; (g = *link);) {
+        if (!has_ended(g)) {
+            link = &g->next;
+            continue;
+        }
+        *link = g->next;
+        free_gate(g);
+    }
+    pthread_mutex_unlock(&kept.lock);
+}
 
 static void keep(struct kl_gpu_gate *g)
 {
-    struct kl_gpu_gate_kept *k = malloc(sizeof *k);
-
-    if (!k) return;
-    k->gate = g;
     pthread_mutex_lock(&kept.lock);
-    k->next = kept.first;
-    kept.first = k;
+    g->next = kept.first;
+    kept.first = g;
     pthread_mutex_unlock(&kept.lock);
 }
 
 void kl_gpu_gate_free(struct kl_gpu_gate *g, bool released)
 {
-    if (g->context && !kl_cuda_enter(g->context)) {
-        free_streams(g);
-        if (!released) free_pinned(g);
-        kl_cuda_leave(g->context);
-    }
     if (released)
         keep(g);
     else
-        free(g);
+        free_gate(g);
+    free_ended();
+}
+
+ncclResult_t kl_gpu_gate_create(int device, int rank, int nranks, struct kl_gpu_gate **out)
+{
+    struct kl_gpu_gate *g = aligned_alloc(KL_LINE, (sizeof *g + KL_LINE - 1) / KL_LINE * KL_LINE);
+    const struct kl_cuda_context *context;
+
+    *out = NULL;
+    free_ended();
+    if (!g) return KL_NOMEM("a rank on a GPU");
+    *g = (struct kl_gpu_gate){.rank = rank, .nranks = nranks};
+    ncclResult_t rc = kl_cuda_context_of(device, NULL, 0, &context);
+    if (!rc) rc = kl_cuda_enter(context);
+    if (!rc) {
+        g->context = context;
+        rc = fill(g);
+        kl_cuda_leave(context);
+    }
+    if (rc)
+        kl_gpu_gate_free(g, false);
+    else
+        *out = g;
+    return rc;
 }
 
 /* ---- the stage ---- */
@@ -183,7 +213,7 @@ static ncclResult_t grow(struct kl_gpu_gate *g, size_t bytes)
 
 ncclResult_t kl_gpu_gate_reserve(struct kl_gpu_gate *g, size_t bytes, char **stage)
 {
-    if (!g->stage || g->stage->bytes < bytes) KL_TRY(grow(g, bytes));
+    if (!g->stage || g->stage->bytes < bytes) KL_TRY(grow(g, bytes ? bytes : 1)); /* messages without elements */
     *stage = g->stage->memory;
     return ncclSuccess;
 }

@@ -6,8 +6,8 @@
  * begin. When it has ended, it writes the round's number to `reached`, for which a second stream waits before it copies
  * the results. So nothing waits on the CPU for a stream.
  *
- * Failure:  kl_gpu_gate_release ends all waits of streams, for ever. Streams may still use a released gate's memory, so that
- *           is kept until the process ends.
+ * Failure:  kl_gpu_gate_release ends all waits of streams, for ever. A released gate stays until its streams have ended,
+ *           and is freed when another one is made or freed after that.
  * Threads:  kl_gpu_gate_has_arrived, _tell, _release: any; the others one at a time.
  */
 #ifndef KL_COLL_GPU_GATE_H
@@ -33,7 +33,8 @@ struct kl_gpu_gate {
     kl_cu_event end;                 /* of the call */
     struct kl_gpu_gate_stage *stage; /* newest first */
     _Atomic uint32_t *reached;
-    uint64_t reached_at; /* as the GPU sees it */
+    uint64_t reached_at;      /* as the GPU sees it */
+    struct kl_gpu_gate *next; /* among released gates */
     alignas(KL_LINE) _Atomic uint32_t arrived;
 };
 

@@ -146,7 +146,7 @@ ncclResult_t kl_gpu_rounds_cut(struct kl_gpu_rounds *rounds, const struct kl_gpu
     for (size_t i = 0; i < call->ncollectives; i++) cut_collective(rounds, &call->op[i], call->rank, nranks, limit);
     rounds->ncollectives = rounds->nrounds;
     if (call->nops > call->ncollectives) cut_messages(rounds, call, nranks);
-    rounds->round[0].first_of_call = rounds->round[rounds->nrounds - 1].last_of_call = true;
+    if (rounds->nrounds) rounds->round[rounds->nrounds - 1].last_of_call = true;
     return ncclSuccess;
 }
 

@@ -30,8 +30,7 @@ struct kl_gpu_round {
     uint64_t number;         /* among the rank's rounds, from 1 on */
     uint32_t index;          /* among the rounds of its collective */
     bool messages;
-    bool first_of_call, last_of_call;
-    bool departed; /* its way to the stage is on the GPU */
+    bool last_of_call;
 };
 
 /** The rounds of a call. */
@@ -43,7 +42,7 @@ struct kl_gpu_rounds {
     size_t stage_bytes;
 };
 
-/** Cut a call of a rank among `nranks`. The tasks have no plan yet, but where the call limits it. */
+/** Cut a call of a rank among `nranks`, which may have no operations. The tasks have no plan yet, but where the call limits it. */
 ncclResult_t kl_gpu_rounds_cut(struct kl_gpu_rounds *rounds, const struct kl_gpu_call *call, int nranks, size_t limit);
 
 /** The stage is here: set the tasks' addresses. */

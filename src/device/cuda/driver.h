@@ -102,6 +102,7 @@ enum {
     X(cuCtxGetStreamPriorityRange, 5050, (int *least, int *greatest))                                                  \
     X(cuStreamCreateWithPriority, 5050, (kl_cu_stream * stream, unsigned flags, int priority))                         \
     X(cuStreamDestroy, 4000, (kl_cu_stream stream))                                                                    \
+    X(cuStreamQuery, 2000, (kl_cu_stream stream))                                                                      \
     X(cuStreamSynchronize, 2000, (kl_cu_stream stream))                                                                \
     X(cuStreamWaitEvent, 3020, (kl_cu_stream stream, kl_cu_event event, unsigned flags))                               \
     X(cuStreamGetCaptureInfo, 11030,                                                                                   \
