@@ -414,6 +414,18 @@ void kl_gpu_gate_release(struct kl_gpu_gate *g)
     raise_to(g, kl_load_relaxed(&g->arrived) + RELEASED);
 }
 
+ncclResult_t kl_gpu_gate_check(const struct kl_gpu_gate *g)
+{
+    const struct kl_cuda_context *c = g->context;
+
+    KL_TRY(kl_cuda_enter(c));
+    const int rc = c->driver->cuStreamQuery(g->in);
+    kl_cuda_leave(c);
+    if (!rc || rc == KL_CU_NOT_READY) return ncclSuccess;
+    return KL_FAIL(ncclUnhandledCudaError, "rank %d: its data do not come from device %d: cuStreamQuery gives %s (%d)",
+                   g->rank, c->device, kl_cuda_error_name(c->driver, rc), rc);
+}
+
 ncclResult_t kl_gpu_gate_synchronize(const struct kl_gpu_gate *g)
 {
     const struct kl_cuda_context *c = g->context;

@@ -8,7 +8,7 @@
  *
  * Failure:  kl_gpu_gate_release ends all waits of streams, for ever. A released gate stays until its streams have ended,
  *           and is freed when another one is made or freed after that.
- * Threads:  kl_gpu_gate_has_arrived, _tell, _release: any; the others one at a time.
+ * Threads:  kl_gpu_gate_has_arrived, _tell, _check, _release: any; the others one at a time.
  */
 #ifndef KL_COLL_GPU_GATE_H
 #define KL_COLL_GPU_GATE_H
@@ -62,6 +62,9 @@ static inline bool kl_gpu_gate_has_arrived(struct kl_gpu_gate *gate, uint64_t nu
     return (int32_t)(kl_load_acquire(&gate->arrived) - (uint32_t)number) >= 0; /* pairs with the host function */
 }
 void kl_gpu_gate_tell(struct kl_gpu_gate *gate, uint64_t number);
+
+/** Has CUDA lost the way to the stage? Then ncclUnhandledCudaError: no more data will arrive. */
+ncclResult_t kl_gpu_gate_check(const struct kl_gpu_gate *gate);
 
 /** No stream waits any longer. */
 void kl_gpu_gate_release(struct kl_gpu_gate *gate);

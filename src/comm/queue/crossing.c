@@ -2,7 +2,6 @@
 #include "comm/queue/crossing.h"
 
 #include "comm/queue/record.h"
-#include "device/host/idle.h"
 
 #include <stdlib.h>
 
@@ -15,7 +14,8 @@ struct kl_crossing {
 };
 
 /* Arguments of the engine's waits and signals. */
-enum { GATE, NUMBER };
+enum { GATE, NUMBER, POLLS };
+enum { POLLS_PER_CHECK = 256 }; /* of a wait, between questions whether CUDA has failed */
 
 /* ---- life ---- */
 
@@ -127,7 +127,9 @@ static enum kl_progress await_data(struct kl_stream *stream, struct kl_work *wor
     (void)stream;
     if (kl_load_acquire(&comm->failed)) return KL_DONE; /* pairs with kl_comm_fail */
     if (kl_gpu_gate_has_arrived(gate_of(work), work->arg[NUMBER])) return KL_DONE;
-    if (kl_idle_arming()) kl_idle_registered(); /* CUDA's function wakes */
+    if (++work->arg[POLLS] % POLLS_PER_CHECK) return KL_STALLED;
+    const ncclResult_t rc = kl_gpu_gate_check(gate_of(work));
+    if (rc) kl_comm_fail(comm, comm->rank, rc, kl_error_text(), true);
     return KL_STALLED;
 }
 

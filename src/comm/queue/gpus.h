@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * gpus.h - operations of a communicator on GPUs. They need no engine: a call, or a group, puts them on the GPUs
+ * gpus.h - operations of a communicator on GPUs. On one host they need no engine: a call, or a group, puts them on the GPUs
  * (coll/gpu/team.h) and returns when that is done. It waits for the calls of the other ranks, so ranks of one thread need
- * a group around theirs.
+ * a group around theirs. Of ranks on several hosts the engine runs them (crossing.h), and a call waits for ranks of its
+ * process only.
  *
  * Errors:  a failure after the checks fails the communicator.
  * Threads: the user's.
