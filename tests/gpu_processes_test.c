@@ -2,7 +2,8 @@
 /**
  * gpu_processes_test.c - two processes with a rank each on one GPU, of which one is killed, aborts, differs, comes late, or has
  * no GPU: the other gets one clear sentence that names it, and no stream waits for ever. And graphs of both, which are
- * replayed. The second process is this program again, with the name of its part.
+ * replayed. The second process is this program again, with the name of its part. With the argument "hosts" they are on two
+ * emulated hosts, where calls do not wait for other processes.
  */
 #include "bootstrap/bootstrap.h"
 #include "device/cuda/context.h"
@@ -27,6 +28,7 @@
 enum { COUNT = 1000, BYTES = 1 << 20 };
 
 static const struct kl_cuda_driver *cu;
+static bool between_hosts;
 
 struct side {
     const struct kl_cuda_context *context;
@@ -58,6 +60,14 @@ static void leave(struct side *s, bool failed)
 static ncclResult_t reduce(struct side *s, size_t count)
 {
     return ncclAllReduce(at(s, 0), at(s, BYTES / 2), count, ncclFloat, ncclSum, s->comm, NULL);
+}
+
+/* Of a call that returned `rc`: the failure may be found when the operation runs. */
+static ncclResult_t outcome(struct side *s, ncclResult_t rc)
+{
+    if (rc || cu->cuStreamSynchronize(NULL)) return rc ? rc : ncclUnhandledCudaError;
+    (void)ncclCommGetAsyncError(s->comm, &rc);
+    return rc;
 }
 
 /* ---- graphs ---- */
@@ -276,15 +286,16 @@ static int abort_between_calls(struct side *s)
 
 static int differ(struct side *s)
 {
-    ncclResult_t rc = reduce(s, COUNT + 1);
+    ncclResult_t rc = outcome(s, reduce(s, COUNT + 1));
 
     return ncclCommAbort(s->comm) || rc != ncclInvalidUsage;
 }
 
 static int differ_in_a_message(struct side *s)
 {
-    ncclResult_t rc = ncclSend(at(s, 0), COUNT, ncclFloat, 0, s->comm, NULL);
+    ncclResult_t rc = outcome(s, ncclSend(at(s, 0), COUNT, ncclFloat, 0, s->comm, NULL));
 
+    while (!rc) rc = outcome(s, reduce(s, COUNT)); /* between hosts, the receiver finds it */
     return ncclCommAbort(s->comm) || rc == ncclSuccess;
 }
 
@@ -368,6 +379,7 @@ static pid_t start(const char *part, const ncclUniqueId *id)
 
     if (child) return child;
     kl_bootstrap_id_format(id, hex);
+    if (between_hosts) setenv("NCCL_HOSTID", "second", 1);
     if (!strcmp(part, "lacks")) setenv("CUDA_VISIBLE_DEVICES", "", 1);
     execl("/proc/self/exe", "gpu_processes_test", part, hex, (char *)NULL);
     _exit(99);
@@ -453,7 +465,7 @@ static void different_calls_are_named(void **state)
     pid_t child = begin(&s, "differs");
 
     (void)state;
-    assert_int_equal(reduce(&s, COUNT), ncclInvalidUsage);
+    assert_int_equal(outcome(&s, reduce(&s, COUNT)), ncclInvalidUsage);
     expect_text(s.comm, "rank 1 called AllReduce(1001 elements) as #1");
     leave(&s, true);
     end(child, false);
@@ -465,7 +477,7 @@ static void different_messages_are_named(void **state)
     pid_t child = begin(&s, "message");
 
     (void)state;
-    assert_int_equal(ncclRecv(at(&s, 0), COUNT / 2, ncclFloat, 1, s.comm, NULL), ncclInvalidUsage);
+    assert_int_equal(outcome(&s, ncclRecv(at(&s, 0), COUNT / 2, ncclFloat, 1, s.comm, NULL)), ncclInvalidUsage);
     expect_text(s.comm, "rank 1 sends 1000 float");
     leave(&s, true);
     end(child, false);
@@ -529,6 +541,10 @@ static void memory_that_cannot_be_mapped_is_staged(void **state)
     assert_int_equal(koloFlightRecorder(s.comm, "/tmp/kolo-gpu-record-%p.%r"), ncclSuccess);
     leave(&s, false);
     end(child, false);
+    if (between_hosts) {
+        unlink(record);
+        return;
+    }
     /* Rank 0 works for both, so only its messages are staged. */
     if (!file_has(record, "\"way\": \"staged\"")) fail_msg("%s says of no operation that it was staged", record);
     if (!file_has(record, "\"way\": \"direct\"")) fail_msg("%s says of no operation that it was not staged", record);
@@ -588,6 +604,33 @@ static void a_capture_of_one_process_is_named(void **state)
     end(child, false);
 }
 
+/* Nothing has changed: later operations are right. */
+static void captures_between_hosts_are_refused(void **state)
+{
+    struct gpu_graphs graphs;
+    kl_cu_stream stream;
+    void *graph = NULL;
+    struct side s;
+    pid_t child = begin(&s, "frees");
+
+    (void)state;
+    gpu_graphs_find(&graphs);
+    assert_int_equal(cu->cuStreamCreateWithPriority(&stream, KL_CU_STREAM_NON_BLOCKING, 0), 0);
+    assert_int_equal(graphs.begin(stream, 0), 0);
+    assert_int_equal(ncclAllReduce(at(&s, 0), at(&s, BYTES / 2), COUNT, ncclFloat, ncclSum, s.comm, stream),
+                     ncclInvalidUsage);
+    expect_text(s.comm, "AllReduce of rank 0: its stream captures a graph");
+    (void)graphs.end(stream, &graph);
+    assert_int_equal(cu->cuStreamDestroy(stream), 0);
+    for (int i = 0; i < 6; i++) {
+        set(&s, 10);
+        assert_int_equal(good(&s), 0);
+        assert_true(is_set(&s, BYTES / 2, (float)(10 + i)));
+    }
+    leave(&s, false);
+    end(child, false);
+}
+
 /* Both inits end, with the sentence of the rank that has no GPU. */
 static void a_rank_without_its_gpu_is_named(void **state)
 {
@@ -621,6 +664,18 @@ int main(int argc, char **argv)
         cmocka_unit_test(graphs_do_not_wait_for_a_killed_process),
         cmocka_unit_test(a_capture_of_one_process_is_named),
     };
+    const struct CMUnitTest hosts[] = {
+        cmocka_unit_test(a_rank_without_its_gpu_is_named),
+        cmocka_unit_test(a_killed_process_is_named),
+        cmocka_unit_test(streams_do_not_wait_for_a_killed_process),
+        cmocka_unit_test(an_abort_is_named),
+        cmocka_unit_test(different_calls_are_named),
+        cmocka_unit_test(different_messages_are_named),
+        cmocka_unit_test(memory_may_be_freed_between_operations),
+        cmocka_unit_test(memory_that_cannot_be_shared_is_refused),
+        cmocka_unit_test(memory_that_cannot_be_mapped_is_staged),
+        cmocka_unit_test(captures_between_hosts_are_refused),
+    };
     const struct kl_device_kind *kind;
 
     alarm(kolo_test_hang_s());
@@ -630,5 +685,8 @@ int main(int argc, char **argv)
         printf("skipped: %s\n", kl_error_text());
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    between_hosts = argc == 2 && !strcmp(argv[1], "hosts");
+    if (!between_hosts) return cmocka_run_group_tests(tests, NULL, NULL);
+    setenv("NCCL_HOSTID", "first", 1);
+    return cmocka_run_group_tests(hosts, NULL, NULL);
 }

@@ -228,7 +228,7 @@ static const char *const mode_names[] = {"one thread", "threads", "processes", "
                                          "processes with graphs"};
 
 struct job {
-    int n, gpus;
+    int n, gpus, hosts;
     enum mode mode;
     int from, to;         /* ranks of this process */
     unsigned first, step; /* of the cases */
@@ -510,6 +510,17 @@ static void set_ranks(struct job *j)
     }
 }
 
+/* Emulated hosts have consecutive ranks; reductions over them have the oracle's order. */
+static void name_host(const struct job *j, int rank)
+{
+    char name[32];
+
+    if (j->hosts == 1) return;
+    snprintf(name, sizeof name, "host%d", rank * j->hosts / j->n);
+    setenv("NCCL_HOSTID", name, 1);
+    setenv("KOLO_DETERMINISTIC", "1", 1);
+}
+
 /* This program again, for some ranks; it prints its counts. */
 static FILE *start_process(const struct job *j, int from, int to)
 {
@@ -519,14 +530,14 @@ static FILE *start_process(const struct job *j, int from, int to)
     assert_true(n > 0);
     program[n] = '\0';
     kl_bootstrap_id_format(&j->id, id);
-    snprintf(command, sizeof command, "exec '%s' %d %d %d %u %u %d %d %s", program, j->n, j->gpus, (int)j->mode,
-             j->first, j->step, from, to, id);
+    snprintf(command, sizeof command, "exec '%s' %d %d %d %u %u %d %d %s %d", program, j->n, j->gpus, (int)j->mode,
+             j->first, j->step, from, to, id, j->hosts);
     return popen(command, "r");
 }
 
 static void run_processes(struct job *j)
 {
-    const int each = j->mode == MIXED ? j->n / 2 : 1, processes = j->n / each;
+    const int each = j->mode == MIXED ? j->n / (j->hosts > 1 ? j->hosts : 2) : 1, processes = j->n / each;
     FILE *process[RANKS];
 
     for (int p = 0; p < processes; p++) assert_non_null(process[p] = start_process(j, p * each, (p + 1) * each));
@@ -543,12 +554,12 @@ static void run_processes(struct job *j)
     }
 }
 
-static void run_job(int n, int gpus, enum mode mode, unsigned first, unsigned step)
+static void run_job(int n, int gpus, int hosts, enum mode mode, unsigned first, unsigned step)
 {
     struct job *j = calloc(1, sizeof *j);
 
     assert_non_null(j);
-    *j = (struct job){.n = n, .gpus = gpus, .mode = mode, .first = first, .step = step, .to = n};
+    *j = (struct job){.n = n, .gpus = gpus, .hosts = hosts, .mode = mode, .first = first, .step = step, .to = n};
     assert_int_equal(ncclGetUniqueId(&j->id), ncclSuccess);
     set_ranks(j);
     if (mode >= PROCESSES)
@@ -585,6 +596,8 @@ static bool read_arguments(char **argv)
     j->step = (unsigned)atoi(argv[5]);
     j->from = atoi(argv[6]);
     j->to = atoi(argv[7]);
+    j->hosts = atoi(argv[9]);
+    name_host(j, j->from);
     set_ranks(j);
     return !kl_bootstrap_id_parse(argv[8], &j->id);
 }
@@ -605,13 +618,36 @@ static void bits_are_those_of_hosts(void **state)
             for (int mode = 0; mode < MODES; mode++, turn++) {
                 if (mode >= PROCESSES && (one_process || n == 1 || (mode == MIXED && n == 2))) continue;
                 const unsigned step = (all ? 1 : mode >= PROCESSES ? 9 : 3) * (mode == GRAPHS ? 3 : 1);
-                run_job(n, gpus, (enum mode)mode, turn % step, step);
+                run_job(n, gpus, 1, (enum mode)mode, turn % step, step);
             }
         }
     printf("%lu operations of ranks, %lu results compared, 0 wrong; %lu of them in memory that other processes cannot "
            "map\n",
            operations, comparisons, elsewhere);
     if (!one_process && (!most || atoi(most) > 1)) assert_true(elsewhere);
+}
+
+/* Ranks of emulated hosts, which share a GPU of each host or have one each: a process for each rank, or for each host. */
+static void bits_between_hosts(void **state)
+{
+    static const struct {
+        int ranks, hosts;
+    } jobs[] = {{2, 2}, {4, 2}, {3, 3}, {6, 3}, {8, 2}};
+    const char *most = getenv("GPU_TEST_RANKS");
+    unsigned turn = 0;
+
+    (void)state;
+    operations = comparisons = 0;
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++)
+        for (int own = 0; own < 2; own++)
+            for (enum mode mode = PROCESSES; mode <= MIXED; mode++, turn++) {
+                const int n = jobs[i].ranks, gpus = own ? n / jobs[i].hosts : 1;
+                const unsigned step = getenv("GPU_TEST_ALL") ? 1 : 11;
+                if ((own && gpus == 1) || gpus > cu->devices || (most && n > atoi(most))) continue;
+                if (mode == MIXED && n == jobs[i].hosts) continue;
+                run_job(n, gpus, jobs[i].hosts, mode, turn % step, step);
+            }
+    printf("between hosts: %lu operations of ranks, %lu results compared, 0 wrong\n", operations, comparisons);
 }
 
 static int setup(void **state)
@@ -630,12 +666,14 @@ static int setup(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(bits_are_those_of_hosts)};
+    const struct CMUnitTest hosts[] = {cmocka_unit_test(bits_between_hosts)};
     const struct CMUnitTest process[] = {cmocka_unit_test(ranks_of_a_process)};
     void *none = NULL;
 
     alarm(kolo_test_hang_s());
     const int rc = setup(&none);
     if (rc) return rc;
-    if (argc == 9) return read_arguments(argv) ? cmocka_run_group_tests(process, NULL, NULL) : 1;
+    if (argc == 2 && !strcmp(argv[1], "hosts")) return cmocka_run_group_tests(hosts, NULL, NULL);
+    if (argc == 10) return read_arguments(argv) ? cmocka_run_group_tests(process, NULL, NULL) : 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

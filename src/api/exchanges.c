@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "api/check.h"
 #include "api/issue.h"
+#include "comm/queue/gpus.h"
 #include "comm/queue/group.h"
 #include "comm/job.h"
 #include "comm/comm.h"
@@ -108,7 +109,7 @@ static ncclResult_t is_whole(const struct call *c, size_t count, bool *whole)
     struct ncclComm *comm;
 
     KL_TRY(kl_comm_enter(c->comm, c->function, &comm));
-    *whole = comm->gpus || kl_exec_is_all_to_all(comm->exec, count, c->type);
+    *whole = (comm->gpus && !kl_comm_gpus_use_engine(comm)) || kl_exec_is_all_to_all(comm->exec, count, c->type);
     kl_handle_leave(comm);
     return ncclSuccess;
 }

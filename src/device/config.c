@@ -12,6 +12,8 @@ static const struct kl_param rows[] = {
         "data on GPUs move by kernels (direct), copy engines but for reductions (copy), engines for messages (auto)"),
     KL_PARAM_INT(struct kl_device_config, cuda_blocks, "KOLO_CUDA_BLOCKS", KL_OWN, "0", 1, 65535,
                  "thread blocks of a kernel on a GPU, at most; 0: four for each of its processors"),
+    KL_PARAM_SIZE(struct kl_device_config, cuda_round, "KOLO_CUDA_ROUND", KL_ALIKE, "64M", 64, (int64_t)1 << 40,
+                  "bytes of a rank's larger buffer that pass through host memory at a time, between hosts"),
     KL_PARAM_STRING(struct kl_device_config, cuda_library, "KOLO_CUDA_LIBRARY", KL_OWN, "",
                     "file with the code for GPUs; unset: libkolo-cuda.so.0 beside libkolo.so"),
     KL_PARAM_INT(

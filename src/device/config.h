@@ -12,6 +12,7 @@ struct kl_device_config {
     int devices;         /* enum kl_devices_wanted */
     int cuda_mover;      /* enum kl_cuda_mover */
     int64_t cuda_blocks; /* of a kernel, at most; 0: by the GPU's size */
+    int64_t cuda_round;  /* bytes of a rank's larger buffer that go over host memory at a time, between hosts */
     char cuda_library[KL_PARAM_TEXT];
     bool nvml;            /* do plans use the GPUs that NVML lists? */
     int64_t host_devices; /* 0: derived from the topology, the job or the CPUs */

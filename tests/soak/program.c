@@ -66,7 +66,6 @@ static void draw_places(struct drawing *d)
     d->p->threads = shapes[k].threads;
     d->p->n = d->p->processes * d->p->threads;
     d->p->hosts = soak_once_in(&d->seed, 2) ? 1 + soak_pick(&d->seed, d->p->processes) : 1;
-    if (soak_is_on_gpus()) d->p->hosts = 1; /* GPUs of several hosts are refused */
     d->p->blocking = !soak_once_in(&d->seed, 5);
 }
 

@@ -66,18 +66,25 @@ static void *run_rank(void *arg)
     return NULL;
 }
 
-/* On GPUs the memory of the stand-in's devices, and the memory that aborted communicators shared. An id that some never
+/* On GPUs the memory of the stand-in's devices, its executor and the descriptors in which that sleeps, and the memory
+ * that aborted communicators shared. An id that some never
  * joined, because they failed before, stays open for a while. */
-enum { GPU_KEEPS = 2 };
-struct kolo_test_keep kolo_test_keeps[] = {
-    {"/memfd:kolo-cuda-", 64, 0}, {"/memfd:kolo-fifo", SOAK_COMMS, 0}, KOLO_TEST_UNUSED_IDS, {NULL, 0, 0}};
+enum { GPU_KEEPS = 5 };
+#define NO_NAME "-" /* nothing has it */
+struct kolo_test_keep kolo_test_keeps[] = {{"/memfd:kolo-cuda-", 64, 0},
+                                           {"/memfd:kolo-fifo", SOAK_COMMS, 0},
+                                           {"/memfd:kolo-memory", 4 * SOAK_COMMS, 0},
+                                           {"kolo-executor", 1, 0},
+                                           {"anon_inode:[event", 4, 0},
+                                           KOLO_TEST_UNUSED_IDS,
+                                           {NULL, 0, 0}};
 
 static int run_process(const struct soak_program *p, int process, struct shared *shared)
 {
     struct rank rank[SOAK_RANKS];
 
     kolo_test_look_from_here();
-    for (int i = 0; i < GPU_KEEPS && !soak_is_on_gpus(); i++) kolo_test_keeps[i].most = 0;
+    for (int i = 0; i < GPU_KEEPS && !soak_is_on_gpus(); i++) kolo_test_keeps[i].name = NO_NAME;
     if (!p->hard) kolo_test_keeps[GPU_KEEPS].name = NULL;
     put_settings(p, process);
     for (int t = 0; t < p->threads; t++) {

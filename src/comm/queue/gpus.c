@@ -7,6 +7,7 @@
 #include "coll/gpu/stage.h"
 #include "coll/gpu/team.h"
 #include "coll/select/select.h"
+#include "comm/queue/crossing.h"
 #include "comm/queue/record.h"
 #include "comm/together.h"
 #include "device/host/wait.h"
@@ -17,7 +18,8 @@
 
 struct kl_comm_gpus {
     struct kl_gpu_team *team;
-    struct kl_gpu_op *op; /* of the call in progress */
+    struct kl_crossing *crossing; /* in place of a team, where ranks are on several hosts */
+    struct kl_gpu_op *op;         /* of the call in progress */
     size_t room;
     struct kl_gpu_call call;
     struct kl_records *uuids; /* of all ranks' GPUs, during init */
@@ -130,7 +132,7 @@ static ncclResult_t lead(ncclComm_t comm)
 
     if (!place) return KL_NOMEM("the devices of all ranks");
     for (int r = 0; r < comm->nranks; r++) place_of(comm, r, uuid + (size_t)r * KL_GPU_UUID, &place[r]);
-    ncclResult_t rc = create_team(comm, place);
+    ncclResult_t rc = kl_crossing_is_needed(comm) ? kl_crossing_lead(comm, place) : create_team(comm, place);
     free(place);
     return rc;
 }
@@ -144,6 +146,7 @@ static ncclResult_t join_team(ncclComm_t comm)
     KL_TRY(kl_bootstrap_gather(comm->bootstrap, uuid, sizeof uuid, &g->uuids));
     ncclResult_t rc = kl_process_shared_stage(comm, KL_PROCESS_SHARED_GPUS, lead);
     kl_records_unref(g->uuids);
+    if (!rc && comm->shared->gpu_hosts) return kl_crossing_create(comm, &g->crossing);
     if (!rc && !g->team) {
         g->team = comm->shared->team;
         kl_gpu_team_hold(g->team);
@@ -156,6 +159,7 @@ static void release(ncclComm_t comm)
 {
     pthread_mutex_lock(&release_lock);
     if (comm->gpus && comm->gpus->team) kl_gpu_team_release(comm->gpus->team);
+    if (comm->gpus && comm->gpus->crossing) kl_crossing_release(comm->gpus->crossing);
     pthread_mutex_unlock(&release_lock);
 }
 
@@ -167,7 +171,7 @@ ncclResult_t kl_comm_join_gpus(ncclComm_t comm)
     comm->gpus = g;
     kl_store_release(&comm->end_waits, release); /* pairs with kl_comm_fail */
     KL_TRY(kl_comm_fail_together(comm, join_team(comm)));
-    kl_gpu_team_note_caller(g->team, comm->rank, comm->creator);
+    if (g->team) kl_gpu_team_note_caller(g->team, comm->rank, comm->creator);
     return ncclSuccess;
 }
 
@@ -186,6 +190,7 @@ void kl_comm_leave_gpus(ncclComm_t comm)
         drop_arena(comm->shared, failed);
     }
     pthread_mutex_unlock(&comm->shared->lock);
+    kl_crossing_free(comm, g->crossing, failed);
     free(g->op);
     free(g);
 }
@@ -193,7 +198,13 @@ void kl_comm_leave_gpus(ncclComm_t comm)
 ncclResult_t kl_comm_synchronize_gpus(ncclComm_t comm)
 {
     if (!comm->gpus || kl_load_acquire(&comm->failed)) return ncclSuccess;
+    if (comm->gpus->crossing) return kl_crossing_synchronize(comm->gpus->crossing);
     return kl_gpu_team_synchronize(comm->gpus->team);
+}
+
+bool kl_comm_gpus_use_engine(const struct ncclComm *comm)
+{
+    return comm->gpus && comm->gpus->crossing;
 }
 
 /* ---- a call ---- */
@@ -232,6 +243,7 @@ static ncclResult_t prepare(ncclComm_t comm)
     add_ops(comm, false);
     call->ncollectives = call->nops;
     add_ops(comm, true);
+    if (comm->gpus->crossing) return kl_crossing_prepare(comm, comm->gpus->crossing, call);
     return kl_gpu_check(comm->gpus->team, call);
 }
 
@@ -279,6 +291,9 @@ static ncclResult_t fail(ncclComm_t comm, ncclResult_t rc)
 
 static ncclResult_t begin(ncclComm_t comm)
 {
+    struct kl_crossing *crossing = comm->gpus->crossing;
+
+    if (crossing) return fail(comm, kl_crossing_begin(comm, crossing, &comm->gpus->call));
     record(comm);
     return fail(comm, kl_gpu_begin(comm->gpus->team, &comm->gpus->call));
 }
@@ -291,22 +306,31 @@ static ncclResult_t wait_for_others(ncclComm_t comm)
     };
 
     if (kl_load_acquire(&comm->failed)) return kl_comm_failure(comm);
+    if (comm->gpus->crossing) return fail(comm, kl_crossing_wait(comm, comm->gpus->crossing, &limits));
     return fail(comm, kl_gpu_wait(comm->gpus->team, &comm->gpus->call, &comm->failed, &limits));
 }
 
 /* Also after a failure: operations that are on the GPUs already use the program's memory until they end. */
 static ncclResult_t end(ncclComm_t comm)
 {
-    ncclResult_t rc = kl_gpu_end(comm->gpus->team, &comm->gpus->call);
+    struct kl_crossing *crossing = comm->gpus->crossing;
+    ncclResult_t rc =
+        crossing ? kl_crossing_end(crossing, &comm->gpus->call) : kl_gpu_end(comm->gpus->team, &comm->gpus->call);
 
     rc = kl_load_acquire(&comm->failed) ? kl_comm_failure(comm) : fail(comm, rc);
-    finish(comm);
+    if (!crossing) finish(comm); /* else the engine does */
     return rc;
 }
 
 static void arrive(ncclComm_t comm, bool messages)
 {
-    if (!kl_load_acquire(&comm->failed)) kl_gpu_arrive(comm->gpus->team, &comm->gpus->call, messages);
+    struct kl_crossing *crossing = comm->gpus->crossing;
+
+    if (kl_load_acquire(&comm->failed)) return;
+    if (crossing)
+        kl_crossing_arrive(comm, crossing, messages);
+    else
+        kl_gpu_arrive(comm->gpus->team, &comm->gpus->call, messages);
 }
 
 /* ---- several ---- */
@@ -337,8 +361,11 @@ ncclResult_t kl_comm_run_on_gpus(ncclComm_t comms)
 
 ncclResult_t kl_comm_issue_on_gpus(ncclComm_t comm, cudaStream_t stream)
 {
-    struct kl_queued *q = &comm->queued[comm->nqueued++];
+    struct kl_queued *q = &comm->queued[comm->nqueued];
 
+    if (comm->gpus->crossing && q->task.count && !kl_func_is_message(q->task.func))
+        KL_TRY(kl_exec_choose(comm->exec, &q->task));
+    comm->nqueued++;
     q->handle = stream;
     comm->queued_to_self |= kl_func_is_message(q->task.func) && q->task.peer == comm->rank;
     if (kl_load_relaxed(&comm->in_group)) return ncclSuccess;

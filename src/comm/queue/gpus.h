@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * gpus.h - operations of a communicator on GPUs. They need no engine: a call, or a group, puts them on the GPUs
+ * gpus.h - operations of a communicator on GPUs. On one host they need no engine: a call, or a group, puts them on the GPUs
  * (coll/gpu/team.h) and returns when that is done. It waits for the calls of the other ranks, so ranks of one thread need
- * a group around theirs.
+ * a group around theirs. Of ranks on several hosts the engine runs them (crossing.h), and a call waits for ranks of its
+ * process only.
  *
  * Errors:  a failure after the checks fails the communicator.
  * Threads: the user's.
@@ -15,6 +16,9 @@
 /** A phase of init: join the other ranks. On host devices nothing is done. */
 ncclResult_t kl_comm_join_gpus(ncclComm_t comm);
 void kl_comm_leave_gpus(ncclComm_t comm);
+
+/** Do its operations run as the engine's, and not as the GPUs' (crossing.h)? Then the engine's plan counts. */
+bool kl_comm_gpus_use_engine(const struct ncclComm *comm);
 
 /** Wait for the operations issued so far, if the communicator is on GPUs. */
 ncclResult_t kl_comm_synchronize_gpus(ncclComm_t comm);

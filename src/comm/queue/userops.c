@@ -3,11 +3,13 @@
 
 #include "coll/schedule/signature.h"
 #include "comm/comm.h"
+#include "comm/queue/gpus.h"
 #include "include/kolo.h"
 
 #include <stdlib.h>
 
 enum { ENTRY_BITS = 14, USE_BITS = 15, ENTRIES = 1 << ENTRY_BITS };
+#define NOT_LAUNCHED UINT64_MAX
 _Static_assert(ncclNumOps + (1u << (ENTRY_BITS + USE_BITS)) < koloBitAnd, "kolo.h's operations are behind these");
 
 struct kl_userop {
@@ -93,7 +95,19 @@ ncclResult_t kl_userop_create(struct ncclComm *comm, ncclDataType_t type, const 
     return ncclSuccess;
 }
 
-/* In an open group there may be tasks that are not launched yet. */
+/* In an open group there may be tasks that are not launched yet: in one launch, or, between hosts of GPUs, in many. */
+static uint64_t last_use(const struct ncclComm *comm)
+{
+    if (!kl_load_relaxed(&comm->in_group)) return comm->launched;
+    return kl_comm_gpus_use_engine(comm) ? NOT_LAUNCHED : comm->launched + 1;
+}
+
+void kl_userops_note_launches(struct ncclComm *comm)
+{
+    for (uint32_t i = 0; i < comm->userops.n; i++)
+        if (comm->userops.entry[i]->free_at == NOT_LAUNCHED) comm->userops.entry[i]->free_at = comm->launched;
+}
+
 ncclResult_t kl_userop_destroy(struct ncclComm *comm, ncclRedOp_t op)
 {
     struct kl_userop *u = find(comm, op);
@@ -102,7 +116,7 @@ ncclResult_t kl_userop_destroy(struct ncclComm *comm, ncclRedOp_t op)
         return KL_FAIL(ncclInvalidArgument,
                        "ncclRedOpDestroy: %d is no operation of this communicator that a program made", (int)op);
     u->used = false;
-    u->free_at = comm->launched + (kl_load_relaxed(&comm->in_group) ? 1 : 0);
+    u->free_at = last_use(comm);
     return ncclSuccess;
 }
 

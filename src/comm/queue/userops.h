@@ -32,6 +32,9 @@ ncclResult_t kl_userop_create(struct ncclComm *comm, ncclDataType_t type, const 
 /** No such operation: ncclInvalidArgument. Queued operations still use it. */
 ncclResult_t kl_userop_destroy(struct ncclComm *comm, ncclRedOp_t op);
 
+/** The calls so far are launched, in so many launches as they need: operations destroyed meanwhile are in use until these end. */
+void kl_userops_note_launches(struct ncclComm *comm);
+
 /** A task with an operation that is not built in: find it. Unknown, or of another type: ncclInvalidArgument. */
 ncclResult_t kl_userop_resolve(struct ncclComm *comm, struct kl_task *task, const char *function);
 

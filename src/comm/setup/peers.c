@@ -150,20 +150,15 @@ static ncclResult_t check_peer(ncclComm_t comm, const struct kl_peer *me, const 
     return ncclSuccess;
 }
 
-/* All ranks use one kind of devices; on GPUs they are on one host. */
+/* All ranks use one kind of devices. */
 static ncclResult_t check_kind(ncclComm_t comm, const struct kl_peer *me, const struct kl_peer *p)
 {
-    if (p->kind != me->kind)
-        return KL_FAIL(ncclInvalidUsage,
-                       "rank %d (host %.*s, pid %d) uses %s devices, rank %d %s devices: set KOLO_DEVICES to the same "
-                       "for all",
-                       p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, kl_device_kinds[p->kind]->name, comm->rank,
-                       comm->devices->name);
-    if (comm->devices == &kl_host_devices || (p->host == me->host && kl_peers_share_memory(me, p))) return ncclSuccess;
+    if (p->kind == me->kind) return ncclSuccess;
     return KL_FAIL(ncclInvalidUsage,
-                   "rank %d (host %.*s, pid %d) is on another host than rank %d, or may not share memory with it: so "
-                   "far, all ranks of a communicator on GPUs are on one host; KOLO_DEVICES=host has no such limit",
-                   p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, comm->rank);
+                   "rank %d (host %.*s, pid %d) uses %s devices, rank %d %s devices: set KOLO_DEVICES to the same for "
+                   "all",
+                   p->rank, KL_PEER_HOST_TEXT, p->host_name, p->pid, kl_device_kinds[p->kind]->name, comm->rank,
+                   comm->devices->name);
 }
 
 static ncclResult_t check_peers(ncclComm_t comm, const struct kl_peer *peers)

@@ -25,6 +25,7 @@
 #include <stdbool.h>
 
 struct ncclComm;
+struct kl_gpu_hosts;
 struct kl_gpu_team;
 
 /** Ranks of a host that reach each other without the network; usually all of them. It is searched once, by its first rank. */
@@ -68,11 +69,12 @@ struct kl_process_shared {
     pthread_cond_t changed;
     /* under lock: */
     int members, joined, left;
-    int arrived;                 /* ranks that have written their records */
-    struct kl_gpu_team *team;    /* held by each rank that joined it; NULL: none has, or all have left */
-    struct kl_arena *gpus_arena; /* the team's common memory with other processes; NULL: none */
-    int32_t *gpus_leaders;       /* of the arena */
-    int done;                    /* stages */
+    int arrived;                    /* ranks that have written their records */
+    struct kl_gpu_team *team;       /* held by each rank that joined it; NULL: none has, or all have left */
+    struct kl_gpu_hosts *gpu_hosts; /* the same, where ranks are on several hosts */
+    struct kl_arena *gpus_arena;    /* the team's common memory with other processes; NULL: none */
+    int32_t *gpus_leaders;          /* of the arena */
+    int done;                       /* stages */
     ncclResult_t failed;
     char text[KL_ERROR_TEXT];
     uint64_t forgotten;             /* until when it waits for ranks that have not joined; 0: a rank is here */

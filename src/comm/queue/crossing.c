@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/queue/crossing.h"
+
+#include "comm/queue/record.h"
+
+#include <stdlib.h>
+
+struct kl_crossing {
+    struct kl_gpu_hosts *hosts; /* shared by the ranks of the process */
+    struct kl_gpu_gate *gate;
+    struct kl_stream *engine;
+    struct kl_gpu_rounds rounds; /* of the call in progress */
+    size_t limit;                /* bytes of a round */
+};
+
+/* Arguments of the engine's waits and signals. */
+enum { GATE, NUMBER, POLLS };
+enum { POLLS_PER_CHECK = 256 }; /* of a wait, between questions whether CUDA has failed */
+
+/* ---- life ---- */
+
+bool kl_crossing_is_needed(const struct ncclComm *comm)
+{
+    const struct kl_peer *first = comm->peers;
+    int r = 1;
+
+    while (r < comm->nranks && first[r].host == first->host && kl_peers_share_memory(&first[r], first)) r++;
+    return r < comm->nranks;
+}
+
+ncclResult_t kl_crossing_lead(ncclComm_t comm, const struct kl_gpu_place *place)
+{
+    return kl_gpu_hosts_create(place, comm->nranks, &comm->shared->gpu_hosts);
+}
+
+ncclResult_t kl_crossing_create(ncclComm_t comm, struct kl_crossing **out)
+{
+    struct kl_crossing *x = calloc(1, sizeof *x);
+    struct kl_device_config config;
+
+    *out = x;
+    if (!x) return KL_NOMEM("a communicator on GPUs of several hosts");
+    kl_param_load(&kl_device_param_set, &config);
+    x->limit = (size_t)config.cuda_round;
+    x->hosts = comm->shared->gpu_hosts;
+    kl_gpu_hosts_hold(x->hosts);
+    kl_gpu_hosts_note_caller(x->hosts, comm->rank, comm->creator);
+    x->gate = kl_gpu_hosts_gate(x->hosts, comm->rank);
+    return kl_stream_create_on(comm->device, 0, &x->engine);
+}
+
+void kl_crossing_release(struct kl_crossing *x)
+{
+    if (x->hosts) kl_gpu_hosts_release(x->hosts);
+}
+
+/* Work of a failed communicator may still be queued. */
+static void drop_engine(ncclComm_t comm, struct kl_crossing *x)
+{
+    if (!x->engine) return;
+    kl_stream_release(x->engine);
+    comm->last_stream = NULL;
+}
+
+void kl_crossing_free(ncclComm_t comm, struct kl_crossing *x, bool failed)
+{
+    if (!x) return;
+    if (x->hosts) (void)kl_gpu_hosts_leave(x->hosts, failed, kl_comm_failure_text(comm));
+    drop_engine(comm, x);
+    kl_gpu_rounds_free(&x->rounds);
+    free(x);
+}
+
+ncclResult_t kl_crossing_synchronize(const struct kl_crossing *x)
+{
+    return kl_gpu_gate_synchronize(x->gate);
+}
+
+/* ---- a call ---- */
+
+/* An operation in one round has the plan that was chosen for its call. */
+static ncclResult_t choose(ncclComm_t comm, struct kl_gpu_travel *v)
+{
+    const struct kl_task *asked = v->op->task;
+
+    if (kl_func_is_message(asked->func) || v->task.count == asked->count) return ncclSuccess;
+    return kl_exec_choose(comm->exec, &v->task);
+}
+
+ncclResult_t kl_crossing_prepare(ncclComm_t comm, struct kl_crossing *x, const struct kl_gpu_call *call)
+{
+    struct kl_gpu_rounds *rounds = &x->rounds;
+    char *stage;
+
+    KL_TRY(kl_gpu_hosts_check(x->hosts, call));
+    KL_TRY(kl_gpu_rounds_cut(rounds, call, comm->nranks, x->limit));
+    KL_TRY(kl_gpu_gate_reserve(x->gate, rounds->stage_bytes, &stage));
+    kl_gpu_rounds_place(rounds, stage);
+    for (size_t i = 0; i < rounds->ntravels; i++) KL_TRY(choose(comm, &rounds->travel[i]));
+    return kl_comm_make_room(comm, rounds->ntravels);
+}
+
+static void record(ncclComm_t comm, const struct kl_gpu_travel *v, uint64_t now)
+{
+    const uint64_t number = kl_load_relaxed(&comm->tasks_taken);
+    struct kl_task *t = kl_comm_task(comm, number);
+
+    *t = v->task;
+    t->timeout_ns = comm->timeout_ns;
+    if (comm->profile) kl_comm_profile_note(comm, number, (struct kl_profile_call){0});
+    if (!kl_func_is_message(t->func)) kl_comm_record_collective(comm, t);
+    kl_flight_issue(comm->flight, number, t, v->op->stream, now);
+    kl_store_release(&comm->tasks_taken, number + 1); /* pairs with kl_rma_receive */
+}
+
+/* ---- the engine's stream ---- */
+
+static struct kl_gpu_gate *gate_of(const struct kl_work *work)
+{
+    return (struct kl_gpu_gate *)(uintptr_t)work->arg[GATE];
+}
+
+static enum kl_progress await_data(struct kl_stream *stream, struct kl_work *work)
+{
+    ncclComm_t comm = work->owner;
+
+    (void)stream;
+    if (kl_load_acquire(&comm->failed)) return KL_DONE; /* pairs with kl_comm_fail */
+    if (kl_gpu_gate_has_arrived(gate_of(work), work->arg[NUMBER])) return KL_DONE;
+    if (++work->arg[POLLS] % POLLS_PER_CHECK) return KL_STALLED;
+    const ncclResult_t rc = kl_gpu_gate_check(gate_of(work));
+    if (rc) kl_comm_fail(comm, comm->rank, rc, kl_error_text(), true);
+    return KL_STALLED;
+}
+
+static enum kl_progress tell_gpu(struct kl_stream *stream, struct kl_work *work)
+{
+    ncclComm_t comm = work->owner;
+
+    (void)stream;
+    if (!kl_load_acquire(&comm->failed)) kl_gpu_gate_tell(gate_of(work), work->arg[NUMBER]);
+    return KL_DONE;
+}
+
+static void push(ncclComm_t comm, const struct kl_crossing *x, const struct kl_gpu_round *round,
+                 enum kl_progress (*progress)(struct kl_stream *stream, struct kl_work *work))
+{
+    const struct kl_work work = {
+        .progress = progress,
+        .owner = comm,
+        .arg = {[GATE] = (uint64_t)(uintptr_t)x->gate, [NUMBER] = round->number},
+    };
+
+    comm->last_ticket = kl_stream_push(x->engine, &work) + 1;
+}
+
+static void launch(ncclComm_t comm, const struct kl_crossing *x, const struct kl_gpu_round *round)
+{
+    const struct kl_work work = {
+        .progress = kl_comm_run_launch,
+        .owner = comm,
+        .arg = {[KL_ARG_LAUNCH] = comm->launched++,
+                [KL_ARG_FIRST] = kl_load_relaxed(&comm->tasks_taken) - round->ntravels,
+                [KL_ARG_COUNTS] = round->ntravels},
+    };
+
+    kl_stream_push(x->engine, &work);
+}
+
+static void queue(ncclComm_t comm, const struct kl_crossing *x, const struct kl_gpu_round *round, uint64_t now)
+{
+    for (size_t i = 0; i < round->ntravels; i++) record(comm, &x->rounds.travel[round->travel + i], now);
+    push(comm, x, round, await_data);
+    launch(comm, x, round);
+    push(comm, x, round, tell_gpu);
+}
+
+ncclResult_t kl_crossing_begin(ncclComm_t comm, struct kl_crossing *x, const struct kl_gpu_call *call)
+{
+    const uint64_t now = kl_ticks();
+
+    kl_gpu_hosts_number(x->hosts, comm->rank, &x->rounds);
+    kl_store_relaxed(&x->engine->cores, comm->cores);
+    comm->last_stream = x->engine;
+    for (size_t i = 0; i < x->rounds.nrounds; i++) queue(comm, x, &x->rounds.round[i], now);
+    kl_userops_note_launches(comm);
+    return kl_gpu_gate_begin(x->gate, call);
+}
+
+void kl_crossing_arrive(ncclComm_t comm, struct kl_crossing *x, bool messages)
+{
+    kl_gpu_hosts_arrive(x->hosts, comm->rank, &x->rounds, messages);
+}
+
+ncclResult_t kl_crossing_wait(ncclComm_t comm, struct kl_crossing *x, const struct kl_gpu_limits *limits)
+{
+    return kl_gpu_hosts_wait(x->hosts, comm->rank, &comm->failed, limits);
+}
+
+ncclResult_t kl_crossing_end(struct kl_crossing *x, const struct kl_gpu_call *call)
+{
+    return kl_gpu_gate_end(x->gate, call);
+}
