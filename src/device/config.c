@@ -12,6 +12,10 @@ static const struct kl_param rows[] = {
         "data on GPUs move by kernels (direct), copy engines but for reductions (copy), engines for messages (auto)"),
     KL_PARAM_INT(struct kl_device_config, cuda_blocks, "KOLO_CUDA_BLOCKS", KL_OWN, "0", 1, 65535,
                  "thread blocks of a kernel on a GPU, at most; 0: four for each of its processors"),
+    KL_PARAM_SIZE(struct kl_device_config, cuda_chunk, "KOLO_CUDA_CHUNK", KL_HOST_ALIKE, "2M", 4096, (int64_t)1 << 28,
+                  "bytes of a rank that are in host memory at a time, between GPUs without P2P"),
+    KL_PARAM_SIZE(struct kl_device_config, cuda_engines, "KOLO_CUDA_ENGINES", KL_HOST_ALIKE, "256K", 0, (int64_t)1 << 40,
+                  "bytes from which copy engines move data between GPUs without P2P; kernels move fewer"),
     KL_PARAM_STRING(struct kl_device_config, cuda_library, "KOLO_CUDA_LIBRARY", KL_OWN, "",
                     "file with the code for GPUs; unset: libkolo-cuda.so.0 beside libkolo.so"),
     KL_PARAM_INT(
