@@ -45,7 +45,7 @@ struct move {
     size_t first, count;
 };
 
-typedef ncclResult_t (*step)(struct move *m, struct kl_gpu_worker *w);
+typedef ncclResult_t (*part)(struct move *m, struct kl_gpu_worker *w);
 
 static uint64_t address(const void *ptr)
 {
@@ -254,7 +254,7 @@ static ncclResult_t meet_in_graphs(struct kl_gpu_relay *r, const struct kl_gpu_w
     return ncclSuccess;
 }
 
-static ncclResult_t for_workers(struct move *m, step step)
+static ncclResult_t for_workers(struct move *m, part step)
 {
     ncclResult_t rc = ncclSuccess;
 
@@ -289,7 +289,7 @@ static ncclResult_t meet_on_seat(struct move *m, const struct kl_gpu_worker *sea
 }
 
 /* The event is for the moment when streams of all workers, of all processes, have come here. */
-static ncclResult_t meet(struct move *m, step comes, kl_cu_event event)
+static ncclResult_t meet(struct move *m, part comes, kl_cu_event event)
 {
     const struct kl_gpu_worker *seat = &m->team->worker[m->team->seat];
 
@@ -663,10 +663,10 @@ static ncclResult_t end_message(struct message *m)
     return kl_gpu_record_end(m->team, m->from, m->op, 2);
 }
 
-static ncclResult_t on(struct message *m, const struct kl_gpu_worker *w, ncclResult_t (*part)(struct message *m))
+static ncclResult_t on(struct message *m, const struct kl_gpu_worker *w, ncclResult_t (*step)(struct message *m))
 {
     KL_TRY(kl_cuda_enter(w->context));
-    ncclResult_t rc = part(m);
+    ncclResult_t rc = step(m);
     kl_cuda_leave(w->context);
     return rc;
 }
