@@ -167,7 +167,8 @@ static enum outcome use(struct test *t, int from, int to, uint64_t there)
     const struct kl_gpu_worker *w = &t->team->worker[from];
     const uint64_t own = t->at[from], read = section(own, t->team->nworkers + to);
 
-    if (launch_copy(w, read, section(there, to)) || launch_copy(w, section(there, from), section(own, from)))
+    if (w->context->driver->cuMemcpyAsync(read, section(there, to), PATTERN, w->stream) ||
+        launch_copy(w, section(there, from), section(own, from)))
         return NO_ACCESS;
     if (!drain(w)) {
         t->leaks = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * peers.h - do the GPUs of a team reach each other's memory (P2P)? Each path from one GPU to another is tested: a kernel
- * reads a pattern there and writes one, which the other GPU's process reads back. An IOMMU may drop writes while all calls
+ * peers.h - do the GPUs of a team reach each other's memory (P2P)? Each path from one GPU to another is tested: a copy
+ * engine reads a pattern there, and a kernel writes one, which the other GPU's process reads back. An IOMMU may drop writes while all calls
  * succeed.
  *
  * Blocking: until all processes have tested their paths; KL_GPU_PEERS_MS at most for a path.
