@@ -579,7 +579,8 @@ static void memory_that_cannot_be_mapped_is_staged(void **state)
     end(child, false);
     /* Rank 0 works for both, so only its messages are staged. */
     if (!file_has(record, "\"way\": \"staged\"")) fail_msg("%s says of no operation that it was staged", record);
-    if (gpus() == 1 && !file_has(record, "\"way\": \"direct\"")) fail_msg("%s says of no operation that it was not staged", record);
+    if (gpus() == 1 && !file_has(record, "\"way\": \"direct\""))
+        fail_msg("%s says of no operation that it was not staged", record);
     unlink(record);
 }
 

@@ -87,7 +87,8 @@ static cudaError_t map(const struct handle *h, struct opened *o)
 
 static cudaError_t open_new(const struct handle *h, struct opened **out)
 {
-    struct kl_cuda_range range = {.bytes = h->bytes, .kind = KL_CUDA_MEMORY_IMPORTED, .device = kl_cuda_current(), .flags = (unsigned)h->ordinal};
+    struct kl_cuda_range range = {
+        .bytes = h->bytes, .kind = KL_CUDA_MEMORY_IMPORTED, .device = kl_cuda_current(), .flags = (unsigned)h->ordinal};
     struct opened *o = calloc(1, sizeof *o);
 
     if (!o) return cudaErrorMemoryAllocation;

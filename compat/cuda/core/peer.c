@@ -20,7 +20,7 @@ static enum kl_cuda_reach reach_of_peers(void)
 
     if (reach >= 0) return (enum kl_cuda_reach)reach;
     const char *text = getenv("KOLO_CUDA_P2P");
-    reach = !text || !*text        ? KL_CUDA_REACH_ALL
+    reach = !text || !*text         ? KL_CUDA_REACH_ALL
             : !strcmp(text, "0")    ? KL_CUDA_REACH_NONE
             : !strcmp(text, "lost") ? KL_CUDA_REACH_LOST
                                     : KL_CUDA_REACH_ALL;
@@ -36,8 +36,8 @@ enum kl_cuda_reach kl_cuda_peer_reach(int device, const void *address)
 
     if (reach_of_peers() == KL_CUDA_REACH_ALL || !kl_cuda_ranges_find(address, &range)) return KL_CUDA_REACH_ALL;
     if (!(devices_own >> range.kind & 1)) return KL_CUDA_REACH_ALL;
-    const bool own = range.kind == KL_CUDA_MEMORY_IMPORTED ? (int)range.flags == kl_cuda_ordinal(device)
-                                                           : range.device == device;
+    const bool own =
+        range.kind == KL_CUDA_MEMORY_IMPORTED ? (int)range.flags == kl_cuda_ordinal(device) : range.device == device;
     return own ? KL_CUDA_REACH_ALL : reach_of_peers();
 }
 

@@ -175,7 +175,8 @@ static enum kl_cuda_reach reach_of(const struct grid *g, const struct kl_engine_
 {
     enum kl_cuda_reach reach = KL_CUDA_REACH_ALL;
 
-    for (size_t i = 0; i + sizeof(void *) <= kernel->argument_bytes && reach == KL_CUDA_REACH_ALL; i += sizeof(void *)) {
+    for (size_t i = 0; i + sizeof(void *) <= kernel->argument_bytes && reach == KL_CUDA_REACH_ALL;
+         i += sizeof(void *)) {
         const void *address;
 
         memcpy(&address, g->arguments + i, sizeof address);

@@ -17,9 +17,12 @@ enum { PATTERN = 4096, NAP_NS = 50000 };
 /* Of a path. WRITTEN: its reads were right, and the other side is to look whether the writes arrived. */
 enum outcome { UNKNOWN, WRITTEN, WORKS, NO_ACCESS, READS_WRONG, WRITES_LOST, LATE, OUTCOMES };
 static const char *const outcomes[OUTCOMES] = {
-    [UNKNOWN] = "was not tested by its process",    [WRITTEN] = "was not verified by the other side",
-    [WORKS] = "works",                              [NO_ACCESS] = "is not there: the driver gives no access",
-    [READS_WRONG] = "is broken: reads are wrong",   [WRITES_LOST] = "is broken: writes get lost, as by an IOMMU",
+    [UNKNOWN] = "was not tested by its process",
+    [WRITTEN] = "was not verified by the other side",
+    [WORKS] = "works",
+    [NO_ACCESS] = "is not there: the driver gives no access",
+    [READS_WRONG] = "is broken: reads are wrong",
+    [WRITES_LOST] = "is broken: writes get lost, as by an IOMMU",
     [LATE] = "is broken: a kernel has not ended",
 };
 
@@ -78,7 +81,8 @@ static bool drain(const struct kl_gpu_worker *w)
     const uint64_t deadline = kl_deadline_in_ms(KL_GPU_PEERS_MS);
     int rc;
 
-    while ((rc = w->context->driver->cuStreamQuery(w->stream)) == KL_CU_NOT_READY && !kl_deadline_passed(deadline)) nap();
+    while ((rc = w->context->driver->cuStreamQuery(w->stream)) == KL_CU_NOT_READY && !kl_deadline_passed(deadline))
+        nap();
     return !rc;
 }
 

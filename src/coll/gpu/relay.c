@@ -142,10 +142,11 @@ ncclResult_t kl_gpu_relay_create(struct kl_gpu_team *team, int nprocesses, int o
     r->own = own;
     r->engines = (size_t)config->cuda_engines;
     KL_TRY(fill(team, memory, config));
-    KL_INFO(KL_INIT | KL_TUNING,
-            "no P2P between all GPUs: data go through host memory, in chunks of %zu bytes; operations of fewer than %zu "
-            "bytes by kernels, others by copy engines",
-            r->memory.chunk, r->engines);
+    KL_INFO(
+        KL_INIT | KL_TUNING,
+        "no P2P between all GPUs: data go through host memory, in chunks of %zu bytes; operations of fewer than %zu "
+        "bytes by kernels, others by copy engines",
+        r->memory.chunk, r->engines);
     return ncclSuccess;
 }
 
@@ -216,8 +217,7 @@ static ncclResult_t write_word(const struct kl_gpu_worker *w, kl_cu_stream strea
 static ncclResult_t wait_word(const struct kl_gpu_worker *w, kl_cu_stream stream, uint64_t at, uint32_t value,
                               unsigned condition)
 {
-    KL_CUDA_TRY(w->context->driver, cuStreamWaitValue32(stream, at, value, condition), "device %d",
-                w->context->device);
+    KL_CUDA_TRY(w->context->driver, cuStreamWaitValue32(stream, at, value, condition), "device %d", w->context->device);
     return ncclSuccess;
 }
 
@@ -432,8 +432,7 @@ static ncclResult_t reduce_slice(struct move *m, struct kl_gpu_worker *w)
     if (!w->submits || begin >= end) return ncclSuccess;
     set_operation(m, w, begin, end - begin);
     while (!kl_task_writes(m->op[writer]->task, writer)) writer++;
-    m->relay->task[writer].recv =
-        pointer(kl_relay_result(&m->relay->memory, m->set, m->slot) + begin * m->size);
+    m->relay->task[writer].recv = pointer(kl_relay_result(&m->relay->memory, m->set, m->slot) + begin * m->size);
     return run_operation(m, w);
 }
 
@@ -468,8 +467,7 @@ static ncclResult_t take_by_engine(const struct move *m, const struct kl_gpu_wor
 
     for (int from = 0; from < m->team->nranks; from++) {
         const uint64_t at = chunk_for(m, from, rank);
-        if (at)
-            KL_TRY(copy(w, lane_of(m->team, w)->down, to + (uint64_t)from * part_bytes(m), at, m->count * m->size));
+        if (at) KL_TRY(copy(w, lane_of(m->team, w)->down, to + (uint64_t)from * part_bytes(m), at, m->count * m->size));
     }
     return ncclSuccess;
 }
@@ -477,10 +475,8 @@ static ncclResult_t take_by_engine(const struct move *m, const struct kl_gpu_wor
 /* One launch: a part from each rank, or the root's. */
 static ncclResult_t take_by_kernel(const struct move *m, const struct kl_gpu_worker *w, int rank)
 {
-    const struct kl_gpu_share s = {.team = m->team,
-                                   .ranks = m->team->nranks,
-                                   .worker = w,
-                                   .stream = lane_of(m->team, w)->down};
+    const struct kl_gpu_share s = {
+        .team = m->team, .ranks = m->team->nranks, .worker = w, .stream = lane_of(m->team, w)->down};
     struct kl_gpu_job *j = kl_gpu_job_clear(&s);
     unsigned parts = 0;
 
@@ -597,7 +593,10 @@ ncclResult_t kl_gpu_relay_collective(struct kl_gpu_team *team, struct kl_gpu_op 
     m.sliced = m.info->reduces && !m.info->send_parts && m.engines && team->nworkers > 2;
     KL_TRY(prepare_on_seat(&m));
     KL_INFO(KL_TUNING, "%s: %zu bytes through host memory, in %d chunks, results by %s", m.info->name, bytes,
-            chunks_of(&m), m.sliced ? "kernels and copy engines" : m.engines && !m.info->reduces ? "copy engines" : "kernels");
+            chunks_of(&m),
+            m.sliced                        ? "kernels and copy engines"
+            : m.engines && !m.info->reduces ? "copy engines"
+                                            : "kernels");
     return move_chunks(&m);
 }
 
@@ -650,8 +649,8 @@ static ncclResult_t start_message(struct message *m)
 {
     uint64_t at;
 
-    KL_TRY(kl_relay_block(&m->team->relay->memory, m->from->context->driver,
-                          KL_RELAY_SET + (m->team->capture != 0), &at));
+    KL_TRY(
+        kl_relay_block(&m->team->relay->memory, m->from->context->driver, KL_RELAY_SET + (m->team->capture != 0), &at));
     return kl_gpu_wait_for_all(m->team, m->from, m->op, 2);
 }
 
@@ -707,10 +706,11 @@ ncclResult_t kl_gpu_relay_reserve(struct kl_gpu_team *team, struct kl_gpu_call *
         used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     }
     if (used <= KL_RELAY_ROOM) return ncclSuccess;
-    return KL_FAIL(ncclInvalidUsage,
-                   "rank %d: messages of a call to GPUs of other processes, without P2P, have %zu bytes; at most %d: send "
-                   "them in several calls",
-                   call->rank, used, KL_RELAY_ROOM);
+    return KL_FAIL(
+        ncclInvalidUsage,
+        "rank %d: messages of a call to GPUs of other processes, without P2P, have %zu bytes; at most %d: send "
+        "them in several calls",
+        call->rank, used, KL_RELAY_ROOM);
 }
 
 /* The room is pinned in pieces: no copy crosses the border of two. */
@@ -723,8 +723,8 @@ static ncclResult_t move_pieces(struct kl_gpu_team *team, const struct kl_gpu_wo
         const size_t at = first + done, inside = at % KL_RELAY_PIECE;
         uint64_t piece;
         n = bytes - done < KL_RELAY_PIECE - inside ? bytes - done : KL_RELAY_PIECE - inside;
-        KL_TRY(kl_relay_block(&team->relay->memory, w->context->driver,
-                              kl_relay_piece(sender, team->capture != 0, at), &piece));
+        KL_TRY(kl_relay_block(&team->relay->memory, w->context->driver, kl_relay_piece(sender, team->capture != 0, at),
+                              &piece));
         const uint64_t room = piece + inside, buffer = memory + done;
         KL_TRY(receive(team, w, w->stream, to_room ? room : buffer, to_room ? buffer : room, n, engine));
     }

@@ -137,8 +137,8 @@ static ncclResult_t join_processes(struct kl_gpu_team *team, const struct kl_gpu
     if (!setup->common) return ncclSuccess;
     for (int r = 0; r < team->nranks; r++) process[r] = place[r].process;
     KL_TRY(kl_cuda_enter(c));
-    ncclResult_t rc = kl_gpu_far_create(c->driver, process, team->nranks, setup->nprocesses, setup->own, setup->common,
-                                        &team->far);
+    ncclResult_t rc =
+        kl_gpu_far_create(c->driver, process, team->nranks, setup->nprocesses, setup->own, setup->common, &team->far);
     kl_cuda_leave(c);
     return rc;
 }

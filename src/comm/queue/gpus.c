@@ -125,8 +125,7 @@ static ncclResult_t create_team(ncclComm_t comm, const struct kl_gpu_place *plac
 {
     struct kl_process_shared *shared = comm->shared;
     struct kl_device_config config;
-    struct kl_gpu_setup setup = {
-        .nprocesses = shared->rank_map.nprocesses, .own = shared->process, .config = &config};
+    struct kl_gpu_setup setup = {.nprocesses = shared->rank_map.nprocesses, .own = shared->process, .config = &config};
 
     kl_param_load(&kl_device_param_set, &config);
     KL_TRY(get_arena(comm, &config));
