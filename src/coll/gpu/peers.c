@@ -39,7 +39,7 @@ struct board {
     _Atomic uint32_t over;                                   /* processes that use no memory of others any more */
 };
 
-/* Of a worker: a pattern from each other GPU, with its own in its own place; then what it reads from each. */
+/* Of a worker: a pattern from each other GPU, with its own in its own place; then the patterns that it reads from each. */
 struct test {
     struct kl_gpu_team *team;
     struct board *board;

@@ -108,7 +108,7 @@ ncclResult_t kl_gpu_identify(int device, unsigned char uuid[KL_GPU_UUID]);
 /** Bytes of memory that the processes of a team share; zeroed at first, and allocated when touched. */
 size_t kl_gpu_team_bytes(int nranks, const struct kl_device_config *config);
 
-/** What kl_gpu_team_create needs to know beside the ranks' places. */
+/** A team's settings and memory, beside the ranks' places. */
 struct kl_gpu_setup {
     int nprocesses, own;                   /* this process's number */
     void *common;                          /* kl_gpu_team_bytes of memory; NULL: there is one process */
