@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * gpu_memory.h - memory of every kind that CUDA has, for tests; of these only cuMemAlloc's can be mapped by other processes
- * with CUDA IPC. It is for the current device, and all others of the process have access to it.
+ * with CUDA IPC. It is for the current device, and all others of the process that can have it have access to it.
  */
 #ifndef KOLO_TEST_GPU_MEMORY_H
 #define KOLO_TEST_GPU_MEMORY_H
@@ -48,22 +48,26 @@ static inline void *gpu_function(const char *name)
 
 #define GPU_CALL(name, parameters, ...) (((int(*) parameters)gpu_function(#name))(__VA_ARGS__))
 
-static inline int gpu_list_access(const struct kl_cuda_driver *cu, struct gpu_access *list)
+static inline size_t gpu_list_access(const struct kl_cuda_driver *cu, struct gpu_access *list, int owner, bool others)
 {
-    for (int d = 0; d < cu->devices; d++)
-        list[d] =
+    size_t n = 0;
+
+    for (int d = 0; d < cu->devices; d++) {
+        int can = !others;
+        if (d != owner && cu->cuDeviceCanAccessPeer(&can, d, owner)) can = 0;
+        if (!can) continue;
+        list[n++] =
             (struct gpu_access){.location = {.type = KL_CU_LOCATION_DEVICE, .id = d}, .flags = KL_CU_ACCESS_READ_WRITE};
-    return cu->devices;
+    }
+    return n;
 }
 
 static inline int gpu_pool_alloc(const struct kl_cuda_driver *cu, struct gpu_memory *m, int device)
 {
-    struct gpu_access all[64], others[64];
+    struct gpu_access others[64];
+    const size_t n = gpu_list_access(cu, others, device, true);
     void *pool;
-    size_t n = 0;
 
-    for (int d = 0; d < gpu_list_access(cu, all); d++)
-        if (d != device) others[n++] = all[d];
     int rc = GPU_CALL(cuDeviceGetDefaultMemPool, (void **, int), &pool, device);
     if (!rc && n) rc = GPU_CALL(cuMemPoolSetAccess, (void *, const struct gpu_access *, size_t), pool, others, n);
     if (!rc) rc = GPU_CALL(cuMemAllocAsync, (uint64_t *, size_t, kl_cu_stream), &m->at, m->bytes, NULL);
@@ -74,7 +78,7 @@ static inline int gpu_virtual_alloc(const struct kl_cuda_driver *cu, struct gpu_
 {
     const struct gpu_properties p = {.type = 1, .location = {.type = KL_CU_LOCATION_DEVICE, .id = device}};
     struct gpu_access all[64];
-    const size_t n = (size_t)gpu_list_access(cu, all);
+    const size_t n = gpu_list_access(cu, all, device, false);
 
     m->bytes = (m->bytes + (2 << 20) - 1) >> 21 << 21;
     int rc = GPU_CALL(cuMemCreate, (unsigned long long *, size_t, const struct gpu_properties *, unsigned long long),

@@ -169,8 +169,7 @@ static PyMethodDef functions[] = {
 static int fill(PyObject *module)
 {
     return kc_errors_load() || kc_streams_add(module) || kc_shared_add(module) || kc_windows_add(module) ||
-                   kc_requests_add(module) ||
-                   kc_comms_add(module)
+                   kc_requests_add(module) || kc_comms_add(module)
                ? -1
                : 0;
 }

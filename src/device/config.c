@@ -14,6 +14,11 @@ static const struct kl_param rows[] = {
                  "thread blocks of a kernel on a GPU, at most; 0: four for each of its processors"),
     KL_PARAM_SIZE(struct kl_device_config, cuda_round, "KOLO_CUDA_ROUND", KL_ALIKE, "64M", 64, (int64_t)1 << 40,
                   "bytes of a rank's larger buffer that pass through host memory at a time, between hosts"),
+    KL_PARAM_SIZE(struct kl_device_config, cuda_chunk, "KOLO_CUDA_CHUNK", KL_HOST_ALIKE, "2M", 4096, (int64_t)1 << 28,
+                  "bytes of a rank that are in host memory at a time, between GPUs without P2P"),
+    KL_PARAM_SIZE(struct kl_device_config, cuda_engines, "KOLO_CUDA_ENGINES", KL_HOST_ALIKE, "256K", 0,
+                  (int64_t)1 << 40,
+                  "bytes from which copy engines move data between GPUs without P2P; kernels move fewer"),
     KL_PARAM_STRING(struct kl_device_config, cuda_library, "KOLO_CUDA_LIBRARY", KL_OWN, "",
                     "file with the code for GPUs; unset: libkolo-cuda.so.0 beside libkolo.so"),
     KL_PARAM_INT(

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/core/copy.h"
 
+#include "compat/cuda/core/peer.h"
 #include "compat/cuda/core/ranges.h"
 #include "compat/cuda/core/stream.h"
 #include "compat/cuda/core/strict.h"
@@ -166,6 +167,18 @@ static cudaError_t legal(cudaStream_t stream, enum kl_cuda_how how)
     return kl_cuda_failure(device);
 }
 
+/* By the stream's device. */
+static cudaError_t check_reach(const struct kl_cuda_box *b, cudaStream_t stream, bool *lost)
+{
+    int device;
+
+    if (koloStreamGetInfo(stream, &device, NULL)) return cudaErrorInvalidResourceHandle;
+    const enum kl_cuda_reach to = kl_cuda_peer_reach(device, b->to), from = kl_cuda_peer_reach(device, b->from);
+    *lost = to == KL_CUDA_REACH_LOST;
+    return (to == KL_CUDA_REACH_NONE || from == KL_CUDA_REACH_NONE) && kl_cuda_strict() ? cudaErrorPeerAccessUnsupported
+                                                                                        : cudaSuccess;
+}
+
 /*
  * Has a synchronous call nothing before it? Then it is waited for, even where CUDA lets it return before: GPUs begin such work at once, and programs
  * rely on it that go on in a non-blocking stream, which does not wait for the default one. Waiting for it cannot hang: no other rank is in between.
@@ -185,7 +198,9 @@ cudaError_t kl_cuda_copy(const struct kl_cuda_box *box, int kind, cudaStream_t s
     if (empty(box)) return cudaSuccess;
     KL_CUDA_TRY(check(box, true));
     KL_CUDA_TRY(legal(stream, how));
-    bool captures = kl_cuda_stream_captures(stream), first;
+    bool captures = kl_cuda_stream_captures(stream), first, lost;
+    KL_CUDA_TRY(check_reach(box, stream, &lost));
+    if (lost) return cudaSuccess;
     KL_CUDA_TRY(goes_first(stream, how, &first));
     bool from_pageable = pageable(box->from, !from_host_memory(kind));
     bool to_pageable = pageable(box->to, !to_host_memory(kind));

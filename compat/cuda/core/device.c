@@ -119,6 +119,13 @@ cudaError_t kl_cuda_device(int device, const struct kl_cuda_device **out)
     return cudaSuccess;
 }
 
+int kl_cuda_ordinal(int device)
+{
+    const struct kl_cuda_device *d;
+
+    return kl_cuda_device(device, &d) ? -1 : d->ordinal;
+}
+
 cudaError_t kl_cuda_device_at(const char *text, int *device)
 {
     struct kl_cuda_place place;

@@ -62,6 +62,9 @@ cudaError_t kl_cuda_device_at(const char *place, int *device);
 /** "GPU-..." */
 void kl_cuda_uuid_text(const unsigned char uuid[16], char text[41]);
 
+/** A visible device's ordinal on the host; -1: there is no such device. */
+int kl_cuda_ordinal(int device);
+
 /** The connection of two devices of the host, by ordinal. */
 struct kl_cuda_path {
     bool p2p; /* may one read and write the other's memory directly? */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/core/ipc.h"
 
+#include "compat/cuda/core/device.h"
 #include "compat/cuda/core/event.h"
 #include "compat/cuda/core/memory.h"
+#include "compat/cuda/core/peer.h"
 #include "compat/cuda/core/stream.h"
 #include "compat/cuda/core/window.h"
 
@@ -19,7 +21,7 @@ enum { MEMORY = 0x4b4f4c4d, EVENT = 0x4b4f4c45 };
 struct handle {
     uint32_t magic;
     int32_t pid, fd;
-    uint32_t unused;
+    int32_t ordinal; /* of memory: its device, on the host */
     uint64_t offset, bytes, id;
     uint64_t inode; /* of the segment: a descriptor may be another one by now */
     uint64_t zero[2];
@@ -53,6 +55,7 @@ cudaError_t kl_cuda_ipc_memory_handle(cudaIpcMemHandle_t *handle, const void *pt
     if (!kl_cuda_ranges_find(ptr, &r) || r.kind != KL_CUDA_MEMORY_DEVICE) return cudaErrorInvalidValue;
     h.fd = kl_cuda_memory_segment(r.device);
     h.offset = kl_cuda_memory_offset(&r);
+    h.ordinal = kl_cuda_ordinal(r.device);
     h.bytes = r.bytes;
     h.id = r.id;
     h.inode = kl_cuda_segment_number(h.fd);
@@ -84,7 +87,8 @@ static cudaError_t map(const struct handle *h, struct opened *o)
 
 static cudaError_t open_new(const struct handle *h, struct opened **out)
 {
-    struct kl_cuda_range range = {.bytes = h->bytes, .kind = KL_CUDA_MEMORY_IMPORTED, .device = kl_cuda_current()};
+    struct kl_cuda_range range = {
+        .bytes = h->bytes, .kind = KL_CUDA_MEMORY_IMPORTED, .device = kl_cuda_current(), .flags = (unsigned)h->ordinal};
     struct opened *o = calloc(1, sizeof *o);
 
     if (!o) return cudaErrorMemoryAllocation;
@@ -117,6 +121,7 @@ cudaError_t kl_cuda_ipc_memory_open(void **ptr, const cudaIpcMemHandle_t *handle
     KL_CUDA_TRY(kl_cuda_enter());
     KL_CUDA_TRY(kl_cuda_unsafe());
     if (h.pid == getpid()) return cudaErrorDeviceUninitialized;
+    KL_CUDA_TRY(kl_cuda_peer_import(kl_cuda_current(), h.ordinal));
     pthread_mutex_lock(&lock);
     for (o = all; o && (o->pid != h.pid || o->id != h.id || o->inode != h.inode);) o = o->next;
     if (!o) rc = open_new(&h, &o);

@@ -3,9 +3,51 @@
 
 #include "base/atomic.h"
 #include "compat/cuda/core/device.h"
+#include "compat/cuda/core/ranges.h"
 #include "topo/types.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static _Atomic bool enabled[KL_CUDA_DEVICES][KL_CUDA_DEVICES];
+
+/* ---- KOLO_CUDA_P2P ---- */
+
+static enum kl_cuda_reach reach_of_peers(void)
+{
+    static _Atomic int known = -1;
+    int reach = kl_load_relaxed(&known);
+
+    if (reach >= 0) return (enum kl_cuda_reach)reach;
+    const char *text = getenv("KOLO_CUDA_P2P");
+    reach = !text || !*text         ? KL_CUDA_REACH_ALL
+            : !strcmp(text, "0")    ? KL_CUDA_REACH_NONE
+            : !strcmp(text, "lost") ? KL_CUDA_REACH_LOST
+                                    : KL_CUDA_REACH_ALL;
+    kl_store_relaxed(&known, reach);
+    return (enum kl_cuda_reach)reach;
+}
+
+enum kl_cuda_reach kl_cuda_peer_reach(int device, const void *address)
+{
+    const unsigned devices_own = 1u << KL_CUDA_MEMORY_DEVICE | 1u << KL_CUDA_MEMORY_POOL |
+                                 1u << KL_CUDA_MEMORY_IMPORTED | 1u << KL_CUDA_MEMORY_MAPPED;
+    struct kl_cuda_range range;
+
+    if (reach_of_peers() == KL_CUDA_REACH_ALL || !kl_cuda_ranges_find(address, &range)) return KL_CUDA_REACH_ALL;
+    if (!(devices_own >> range.kind & 1)) return KL_CUDA_REACH_ALL;
+    const bool own =
+        range.kind == KL_CUDA_MEMORY_IMPORTED ? (int)range.flags == kl_cuda_ordinal(device) : range.device == device;
+    return own ? KL_CUDA_REACH_ALL : reach_of_peers();
+}
+
+cudaError_t kl_cuda_peer_import(int device, int ordinal)
+{
+    return reach_of_peers() == KL_CUDA_REACH_NONE && ordinal != kl_cuda_ordinal(device) ? cudaErrorPeerAccessUnsupported
+                                                                                        : cudaSuccess;
+}
+
+/* ---- access ---- */
 
 static cudaError_t path_between(int from, int to, struct kl_cuda_path *path)
 {
@@ -14,6 +56,7 @@ static cudaError_t path_between(int from, int to, struct kl_cuda_path *path)
     KL_CUDA_TRY(kl_cuda_device(from, &a));
     KL_CUDA_TRY(kl_cuda_device(to, &b));
     *path = kl_cuda_path(a->ordinal, b->ordinal);
+    path->p2p &= reach_of_peers() != KL_CUDA_REACH_NONE;
     return cudaSuccess;
 }
 

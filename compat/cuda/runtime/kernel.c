@@ -2,6 +2,7 @@
 #include "compat/cuda/runtime/kernel.h"
 
 #include "compat/cuda/core/device.h"
+#include "compat/cuda/core/peer.h"
 #include "compat/cuda/core/stream.h"
 #include "compat/cuda/core/strict.h"
 #include "compat/cuda/engine/engine.h"
@@ -169,6 +170,21 @@ static struct kl_engine_dim dim(dim3 d)
     return (struct kl_engine_dim){d.x, d.y, d.z};
 }
 
+/* Any word among the parameters may be an address: kernels with another device's memory, where there is no access. */
+static enum kl_cuda_reach reach_of(const struct grid *g, const struct kl_engine_kernel *kernel)
+{
+    enum kl_cuda_reach reach = KL_CUDA_REACH_ALL;
+
+    for (size_t i = 0; i + sizeof(void *) <= kernel->argument_bytes && reach == KL_CUDA_REACH_ALL;
+         i += sizeof(void *)) {
+        const void *address;
+
+        memcpy(&address, g->arguments + i, sizeof address);
+        reach = kl_cuda_peer_reach(g->launch.device, address);
+    }
+    return reach;
+}
+
 static cudaError_t queue(const struct kl_cudart_launch *l, const struct kl_engine_kernel *kernel, cudaStream_t stream)
 {
     struct grid *g = aligned_alloc(64, (sizeof *g + kernel->argument_bytes + 63) / 64 * 64);
@@ -183,6 +199,11 @@ static cudaError_t queue(const struct kl_cudart_launch *l, const struct kl_engin
                                           .cooperative = l->cooperative};
     if (kl_cuda_strict()) limit(g);
     if (kernel->parameter_count) kl_engine_pack(kernel, l->arguments, g->arguments);
+    const enum kl_cuda_reach reach = reach_of(g, kernel);
+    if (reach != KL_CUDA_REACH_ALL) {
+        free(g);
+        return reach == KL_CUDA_REACH_LOST ? cudaSuccess : cudaErrorIllegalAddress;
+    }
     return kl_cuda_stream_call(stream, run_grid, free, g);
 }
 

@@ -2,6 +2,7 @@
 /* A rank's call: its streams and buffers, and its operations beside the other ranks' operations. */
 #include "base/clock.h"
 #include "coll/gpu/far.h"
+#include "coll/gpu/relay.h"
 #include "coll/gpu/stage.h"
 #include "coll/gpu/submit.h"
 #include "device/cuda/memory.h"
@@ -31,7 +32,8 @@ static ncclResult_t check_buffer(const struct kl_gpu_team *team, const struct kl
 
     if (!buffer->bytes) return ncclSuccess;
     for (int i = 0; i < team->nworkers; i++)
-        if (team->worker[i].context) devices[n++] = team->worker[i].context;
+        if (team->worker[i].context && (!team->relay || i == team->worker_of[call->rank]))
+            devices[n++] = team->worker[i].context;
     snprintf(name, sizeof name, "%s of rank %d: %s", kl_func_info[t->func].name, call->rank, buffer->name);
     return kl_cuda_check(devices, n, name, buffer->ptr, buffer->bytes);
 }
@@ -82,7 +84,9 @@ static ncclResult_t check_all(struct kl_gpu_team *team, struct kl_gpu_call *call
         KL_TRY(check_capture(call, i, capture));
         KL_TRY(check_buffers(team, call, call->op[i].task));
     }
-    return team->far ? kl_gpu_stage_reserve(team, call) : ncclSuccess;
+    if (!team->far) return ncclSuccess;
+    KL_TRY(kl_gpu_stage_reserve(team, call));
+    return team->relay ? kl_gpu_relay_reserve(team, call) : ncclSuccess;
 }
 
 ncclResult_t kl_gpu_check(struct kl_gpu_team *team, struct kl_gpu_call *call)

@@ -32,6 +32,11 @@ struct kl_gpu_mover {
 extern const struct kl_gpu_mover kl_gpu_mover_direct; /* kernels that read and write the buffers of all ranks */
 extern const struct kl_gpu_mover kl_gpu_mover_copy;   /* copy engines */
 
+/** The team's job, cleared, for kernels of the share; the kernel with that job, in a grid of parts and destinations. */
+struct kl_gpu_job *kl_gpu_job_clear(const struct kl_gpu_share *share);
+ncclResult_t kl_gpu_job_launch(const struct kl_gpu_share *share, enum kl_kernel kernel, size_t elem_bytes,
+                               unsigned parts, unsigned destinations);
+
 /** The wanted mover, if it serves the operation; else the direct one. */
 const struct kl_gpu_mover *kl_gpu_mover_of(enum kl_cuda_mover wanted, const struct kl_gpu_share *share);
 

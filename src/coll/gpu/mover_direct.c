@@ -42,8 +42,8 @@ static unsigned blocks_of(const struct kl_gpu_share *s, uint64_t bytes, unsigned
     return (unsigned)(wanted < most ? wanted : most);
 }
 
-static ncclResult_t launch(const struct kl_gpu_share *s, enum kl_kernel kernel, size_t elem_bytes, unsigned parts,
-                           unsigned destinations)
+ncclResult_t kl_gpu_job_launch(const struct kl_gpu_share *s, enum kl_kernel kernel, size_t elem_bytes, unsigned parts,
+                               unsigned destinations)
 {
     struct kl_gpu_job *j = &s->team->job;
     void *arguments[] = {j};
@@ -59,7 +59,7 @@ static ncclResult_t launch(const struct kl_gpu_share *s, enum kl_kernel kernel, 
     return ncclSuccess;
 }
 
-static struct kl_gpu_job *clear(const struct kl_gpu_share *s)
+struct kl_gpu_job *kl_gpu_job_clear(const struct kl_gpu_share *s)
 {
     struct kl_gpu_job *j = &s->team->job;
 
@@ -136,14 +136,14 @@ static void set_scattered(const struct kl_gpu_share *s, struct kl_gpu_job *j)
 static ncclResult_t reduce(const struct kl_gpu_share *s)
 {
     const bool scattered = kl_func_info[s->task->func].send_parts;
-    struct kl_gpu_job *j = clear(s);
+    struct kl_gpu_job *j = kl_gpu_job_clear(s);
 
     KL_TRY(set_factors(s, j));
     if (scattered)
         set_scattered(s, j);
     else
         set_whole(s, j);
-    return launch(s, kl_kernel_of(s->task), s->bytes, scattered ? (unsigned)s->ranks : 1, 1);
+    return kl_gpu_job_launch(s, kl_kernel_of(s->task), s->bytes, scattered ? (unsigned)s->ranks : 1, 1);
 }
 
 /* ---- copies ---- */
@@ -152,7 +152,7 @@ static ncclResult_t reduce(const struct kl_gpu_share *s)
 static ncclResult_t gather(const struct kl_gpu_share *s)
 {
     const bool rooted = s->task->func == KL_FUNC_BROADCAST;
-    struct kl_gpu_job *j = clear(s);
+    struct kl_gpu_job *j = kl_gpu_job_clear(s);
 
     j->count = s->task->count * s->bytes;
     j->stride = rooted ? 0 : j->count;
@@ -161,12 +161,12 @@ static ncclResult_t gather(const struct kl_gpu_share *s)
         if (kl_gpu_is_own(s, r) && kl_task_reads(t, r)) j->in[rooted ? 0 : r] = address(t->send);
         j->out[r] = address(t->recv);
     }
-    return launch(s, KL_KERNEL_copy_gather, 1, rooted ? 1 : (unsigned)s->ranks, 1);
+    return kl_gpu_job_launch(s, KL_KERNEL_copy_gather, 1, rooted ? 1 : (unsigned)s->ranks, 1);
 }
 
 static ncclResult_t exchange(const struct kl_gpu_share *s)
 {
-    struct kl_gpu_job *j = clear(s);
+    struct kl_gpu_job *j = kl_gpu_job_clear(s);
 
     j->count = j->stride = s->task->count * s->bytes;
     for (int r = 0; r < s->ranks; r++) {
@@ -174,18 +174,18 @@ static ncclResult_t exchange(const struct kl_gpu_share *s)
         j->in[r] = address(s->op[r]->task->send);
         j->out[r] = address(s->op[r]->task->recv);
     }
-    return launch(s, KL_KERNEL_copy_exchange, 1, (unsigned)s->ranks, (unsigned)s->ranks);
+    return kl_gpu_job_launch(s, KL_KERNEL_copy_exchange, 1, (unsigned)s->ranks, (unsigned)s->ranks);
 }
 
 static ncclResult_t message(const struct kl_gpu_share *s)
 {
-    struct kl_gpu_job *j = clear(s);
+    struct kl_gpu_job *j = kl_gpu_job_clear(s);
 
     j->ranks = 1;
     j->count = s->task->count * s->bytes;
     j->in[0] = address(s->op[0]->task->send);
     j->out[0] = address(s->op[1]->task->recv);
-    return launch(s, KL_KERNEL_copy_gather, 1, 1, 1);
+    return kl_gpu_job_launch(s, KL_KERNEL_copy_gather, 1, 1, 1);
 }
 
 static ncclResult_t move(const struct kl_gpu_share *s)

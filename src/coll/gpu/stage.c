@@ -2,6 +2,7 @@
 #include "coll/gpu/stage.h"
 
 #include "base/log.h"
+#include "coll/gpu/relay.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,9 +18,10 @@ static size_t align(size_t bytes, size_t unit)
 /* ---- which buffers need one ---- */
 
 /* Receivers read a message's send buffer; kernels of other processes all buffers of a collective. */
-static bool is_used_elsewhere(const struct kl_gpu_team *team, const struct kl_task *t, int kind)
+static bool is_used_elsewhere(const struct kl_gpu_team *team, const struct kl_task *t, int kind, int rank)
 {
-    if (kl_func_is_message(t->func)) return kind == KL_GPU_SEND && kl_gpu_is_far(team, t->peer);
+    if (kl_func_is_message(t->func))
+        return kind == KL_GPU_SEND && kl_gpu_is_far(team, t->peer) && !kl_gpu_is_relayed(team, rank, t->peer);
     return team->far->is_used;
 }
 
@@ -46,7 +48,7 @@ static size_t place_buffers(const struct kl_gpu_team *team, struct kl_gpu_op *op
     kl_gpu_buffers_of(op->task, rank, team->nranks, b);
     for (int i = 0; i < KL_GPU_BUFFERS; i++) {
         struct kl_gpu_staged *s = &op->stage[i];
-        if (!b[i].bytes || !is_used_elsewhere(team, op->task, i) || is_mappable(c, b[i].ptr)) continue;
+        if (!b[i].bytes || !is_used_elsewhere(team, op->task, i, rank) || is_mappable(c, b[i].ptr)) continue;
         const size_t at = i == KL_GPU_RECV && is_in_place(b) ? (size_t)op->stage[KL_GPU_SEND].at : end;
         *s = (struct kl_gpu_staged){.at = at, .bytes = b[i].bytes};
         if (end < at + align(s->bytes, ALIGNMENT)) end = at + align(s->bytes, ALIGNMENT);

@@ -3,6 +3,7 @@
 
 #include "coll/gpu/far.h"
 #include "coll/gpu/mover.h"
+#include "coll/gpu/relay.h"
 #include "coll/gpu/stage.h"
 #include "coll/schedule/signature.h"
 
@@ -58,7 +59,7 @@ static ncclResult_t wait_for_workers(struct kl_gpu_team *team, struct kl_gpu_wor
     return ncclSuccess;
 }
 
-static ncclResult_t wait_for_all(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_op *const *op, int n)
+ncclResult_t kl_gpu_wait_for_all(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_op *const *op, int n)
 {
     bool several = team->far != NULL;
 
@@ -69,7 +70,7 @@ static ncclResult_t wait_for_all(struct kl_gpu_team *team, struct kl_gpu_worker 
     return several ? wait_for_workers(team, w) : ncclSuccess;
 }
 
-static ncclResult_t record_end(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_op *const *op, int n)
+ncclResult_t kl_gpu_record_end(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_op *const *op, int n)
 {
     const uint64_t end = w->ends + 1;
 
@@ -149,11 +150,11 @@ static ncclResult_t move_in_order(const struct kl_gpu_mover *mover, const struct
                                   struct kl_gpu_worker *w)
 {
     if (is_alone(s->team)) return mover->move(s);
-    KL_TRY(wait_for_all(s->team, w, s->op, s->ranks));
+    KL_TRY(kl_gpu_wait_for_all(s->team, w, s->op, s->ranks));
     KL_TRY(wait_for_processes(s));
     KL_TRY(mover->move(s));
     KL_TRY(tell_processes(s));
-    return record_end(s->team, w, s->op, s->ranks);
+    return kl_gpu_record_end(s->team, w, s->op, s->ranks);
 }
 
 /* With the buffers as this worker sees them. */
@@ -237,7 +238,7 @@ static ncclResult_t fill_stages(struct kl_gpu_team *team, struct kl_gpu_worker *
         some |= kl_gpu_stage_has_input(op[r]);
         KL_TRY(kl_gpu_stage_in(team, seat, op[r]));
     }
-    return some ? record_end(team, seat, op, team->nranks) : ncclSuccess;
+    return some ? kl_gpu_record_end(team, seat, op, team->nranks) : ncclSuccess;
 }
 
 /* When the own GPUs are done, too. */
@@ -256,7 +257,7 @@ static ncclResult_t say_arrived(struct kl_gpu_team *team, struct kl_gpu_op *cons
 {
     struct kl_gpu_worker *seat = &team->worker[team->seat];
 
-    KL_TRY(wait_for_all(team, seat, op, team->nranks));
+    KL_TRY(kl_gpu_wait_for_all(team, seat, op, team->nranks));
     KL_TRY(fill_stages(team, seat, op));
     return kl_gpu_far_say_arrived(team, seat);
 }
@@ -269,7 +270,7 @@ static ncclResult_t await_processes(struct kl_gpu_team *team, struct kl_gpu_op *
     for (int i = 0; i < team->nworkers; i++)
         if (team->works >> i & 1 && !team->worker[i].submits) KL_TRY(kl_gpu_far_await_done(team, seat, i));
     KL_TRY(empty_stages(team, seat, op));
-    return record_end(team, seat, op, team->nranks);
+    return kl_gpu_record_end(team, seat, op, team->nranks);
 }
 
 static ncclResult_t on_seat(struct kl_gpu_team *team, struct kl_gpu_op *const *op,
@@ -300,11 +301,16 @@ ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op
     if (!team->far) {
         KL_TRY(compare(team, op));
         KL_TRY(check_capture(team, op, team->nranks));
-        return run(team, op);
+        return team->relay ? kl_gpu_relay_collective(team, op) : run(team, op);
     }
     KL_TRY(kl_gpu_far_look(team, NULL, op));
     KL_TRY(compare(team, op));
     KL_TRY(check_capture(team, op, team->nranks));
+    if (team->relay) {
+        KL_TRY(kl_gpu_relay_collective(team, op));
+        kl_gpu_far_next(team);
+        return ncclSuccess;
+    }
     KL_TRY(kl_gpu_far_reserve(team));
     KL_TRY(on_seat(team, op, say_arrived));
     memcpy(moved, op, (size_t)team->nranks * sizeof(void *));
@@ -327,6 +333,7 @@ ncclResult_t kl_gpu_submit_message(struct kl_gpu_team *team, struct kl_gpu_op *s
                        kl_message_differs(kl_message_signature(send->task->type, send->task->count), send->call->rank,
                                           kl_message_signature(recv->task->type, recv->task->count), text));
     KL_TRY(check_capture(team, op, 2));
+    if (kl_gpu_is_relayed(team, send->call->rank, recv->call->rank)) return kl_gpu_relay_message(team, send, recv);
     return run_on(team, &team->worker[team->worker_of[recv->call->rank]], share_of(team, op, 2));
 }
 
@@ -337,23 +344,32 @@ static struct kl_gpu_worker *own_worker(struct kl_gpu_team *team, const struct k
     return &team->worker[team->worker_of[op->call->rank]];
 }
 
+/* The data are where the ticket says when the stream has come there. */
+static ncclResult_t offer(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_op *op,
+                          struct kl_gpu_ticket *ticket)
+{
+    struct kl_gpu_buffer b[KL_GPU_BUFFERS];
+
+    if (kl_gpu_is_relayed(team, op->call->rank, op->task->peer)) return kl_gpu_relay_put(team, w, op, ticket);
+    kl_gpu_buffers_of(op->task, op->call->rank, team->nranks, b);
+    KL_TRY(kl_gpu_far_ticket_of(w->context, op, &b[KL_GPU_SEND], KL_GPU_SEND, ticket));
+    return kl_gpu_stage_in(team, w, op);
+}
+
 static ncclResult_t post(struct kl_gpu_team *team, struct kl_gpu_op *op, struct kl_gpu_mail *mail)
 {
     struct kl_gpu_worker *w = own_worker(team, op);
     const struct kl_task *t = op->task;
     const uint64_t number = kl_load_relaxed(&mail->posted) + 1;
-    struct kl_gpu_buffer b[KL_GPU_BUFFERS];
 
     begin_capture(team, op->call->capture);
     KL_TRY(kl_gpu_far_message_word(team, op->call->rank, t->peer, &op->word));
     if (team->capture) team->far->sent[op->call->rank]++;
     mail->word = op->word;
     mail->captured = team->capture != 0;
-    kl_gpu_buffers_of(t, op->call->rank, team->nranks, b);
-    KL_TRY(kl_gpu_far_ticket_of(w->context, op, &b[KL_GPU_SEND], KL_GPU_SEND, &mail->buffer));
     mail->signature = kl_message_signature(t->type, t->count);
-    KL_TRY(wait_for_all(team, w, &op, 1));
-    KL_TRY(kl_gpu_stage_in(team, w, op));
+    KL_TRY(kl_gpu_wait_for_all(team, w, &op, 1));
+    KL_TRY(offer(team, w, op, &mail->buffer));
     KL_TRY(kl_gpu_far_say(team, w, op->word, number));
     op->posted = number;
     kl_store_release(&mail->posted, number); /* pairs with kl_gpu_submit_far_message of the receiver */
@@ -366,7 +382,24 @@ static ncclResult_t await_taken(struct kl_gpu_team *team, struct kl_gpu_op *op)
 
     begin_capture(team, op->call->capture);
     KL_TRY(kl_gpu_far_await(team, w, op->word + 1, op->posted));
-    return record_end(team, w, &op, 1);
+    return kl_gpu_record_end(team, w, &op, 1);
+}
+
+/* From the sender's memory, which this process maps. */
+static ncclResult_t fetch(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_op *op,
+                          const struct kl_gpu_mail *mail)
+{
+    struct kl_task task = *op->task;
+    struct kl_gpu_op send = {.task = &task}, *both[] = {&send, op};
+    struct kl_gpu_share s = share_of(team, both, 2);
+    void *at;
+
+    KL_TRY(kl_gpu_far_import(team, w, op->task->peer, &mail->buffer, &at));
+    task.func = KL_FUNC_SEND;
+    task.send = at;
+    s.worker = w;
+    s.stream = w->stream;
+    return kl_gpu_mover_of(team->mover, &s)->move(&s);
 }
 
 static ncclResult_t take(struct kl_gpu_team *team, struct kl_gpu_op *op, struct kl_gpu_mail *mail)
@@ -374,27 +407,18 @@ static ncclResult_t take(struct kl_gpu_team *team, struct kl_gpu_op *op, struct 
     const int from = op->task->peer, to = op->call->rank;
     const uint64_t number = kl_load_relaxed(&mail->taken) + 1;
     struct kl_gpu_worker *w = own_worker(team, op);
-    struct kl_task task = *op->task;
-    struct kl_gpu_op send = {.task = &task}, *both[] = {&send, op};
-    struct kl_gpu_share s = share_of(team, both, 2);
-    const uint64_t mine = kl_message_signature(task.type, task.count);
+    const uint64_t mine = kl_message_signature(op->task->type, op->task->count);
     char text[KL_CALL_TEXT];
-    void *at;
 
     if (mail->signature != mine)
         return KL_FAIL(ncclInvalidUsage, "rank %d: %s", to, kl_message_differs(mail->signature, from, mine, text));
     if (mail->captured != (op->call->capture != 0)) return capture_differs(from, to);
     begin_capture(team, op->call->capture);
-    KL_TRY(kl_gpu_far_import(team, w, from, &mail->buffer, &at));
-    task.func = KL_FUNC_SEND;
-    task.send = at;
-    s.worker = w;
-    s.stream = w->stream;
-    KL_TRY(wait_for_all(team, w, &op, 1));
+    KL_TRY(kl_gpu_wait_for_all(team, w, &op, 1));
     KL_TRY(kl_gpu_far_await(team, w, mail->word, number));
-    KL_TRY(kl_gpu_mover_of(team->mover, &s)->move(&s));
+    KL_TRY(kl_gpu_is_relayed(team, from, to) ? kl_gpu_relay_get(team, w, op, &mail->buffer) : fetch(team, w, op, mail));
     KL_TRY(kl_gpu_far_say(team, w, mail->word + 1, number));
-    KL_TRY(record_end(team, w, &op, 1));
+    KL_TRY(kl_gpu_record_end(team, w, &op, 1));
     kl_store_release(&mail->taken, number); /* pairs with kl_gpu_submit_far_message of the sender */
     return ncclSuccess;
 }

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "coll/gpu/far.h"
 #include "coll/gpu/names.h"
+#include "coll/gpu/peers.h"
+#include "coll/gpu/relay.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,7 @@ static void free_worker(struct kl_gpu_worker *w)
 
 static void free_team(struct kl_gpu_team *team)
 {
+    kl_gpu_relay_free(team, team->failed);
     kl_gpu_far_free(team, team->failed);
     for (int r = 0; team->ready && r < team->nranks; r++)
         if (team->ready[r]) (void)team->worker[team->seat].context->driver->cuEventDestroy(team->ready[r]);
@@ -59,18 +62,12 @@ static ncclResult_t create_queue(struct kl_gpu_worker *w)
 }
 
 /* A rank of this process is on it. */
-static ncclResult_t use_worker(struct kl_gpu_team *team, struct kl_gpu_worker *w, int device)
+static ncclResult_t use_worker(struct kl_gpu_worker *w, int device)
 {
     KL_TRY(kl_cuda_context_of(device, kl_kernel_names, KL_KERNEL_COUNT, &w->context));
     KL_TRY(kl_cuda_enter(w->context));
     ncclResult_t rc = create_queue(w);
     kl_cuda_leave(w->context);
-    for (int i = 0; !rc && i < team->nworkers; i++) {
-        struct kl_gpu_worker *other = &team->worker[i];
-        if (other == w || !other->context) continue;
-        rc = kl_cuda_enable_peer(w->context, other->context);
-        if (!rc) rc = kl_cuda_enable_peer(other->context, w->context);
-    }
     return rc;
 }
 
@@ -97,7 +94,7 @@ static ncclResult_t add_rank(struct kl_gpu_team *team, int rank, const struct kl
     team->worker_of[rank] = i;
     if (place->device < 0) return ncclSuccess;
     if (!team->members++) team->seat = i;
-    if (!team->worker[i].context) KL_TRY(use_worker(team, &team->worker[i], place->device));
+    if (!team->worker[i].context) KL_TRY(use_worker(&team->worker[i], place->device));
     KL_TRY(kl_cuda_enter(team->worker[i].context));
     ncclResult_t rc = create_event(team->worker[i].context, &team->ready[rank]);
     kl_cuda_leave(team->worker[i].context);
@@ -131,18 +128,77 @@ static ncclResult_t fill(struct kl_gpu_team *team, const struct kl_gpu_place *pl
     return ncclSuccess;
 }
 
-static ncclResult_t join_processes(struct kl_gpu_team *team, const struct kl_gpu_place *place, int nprocesses, int own,
-                                   void *common)
+static ncclResult_t join_processes(struct kl_gpu_team *team, const struct kl_gpu_place *place,
+                                   const struct kl_gpu_setup *setup)
 {
     const struct kl_cuda_context *c = team->worker[team->seat].context;
     int32_t process[KL_JOB_RANKS];
 
+    if (!setup->common) return ncclSuccess;
     for (int r = 0; r < team->nranks; r++) process[r] = place[r].process;
     KL_TRY(kl_cuda_enter(c));
-    ncclResult_t rc = kl_gpu_far_create(c->driver, process, team->nranks, nprocesses, own, common, &team->far);
+    ncclResult_t rc =
+        kl_gpu_far_create(c->driver, process, team->nranks, setup->nprocesses, setup->own, setup->common, &team->far);
     kl_cuda_leave(c);
-    for (int i = 0; !rc && i < team->nworkers; i++) team->far->is_used |= !team->worker[i].submits;
     return rc;
+}
+
+/* ---- P2P ---- */
+
+enum { ALIGNMENT = 4096 };
+
+/* The common memory: of the ranks in other processes, of the test of P2P, of GPUs without. */
+static size_t align(size_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static void *board_of(const struct kl_gpu_setup *setup, int nranks)
+{
+    return setup->common ? (char *)setup->common + align(kl_gpu_far_bytes(nranks)) : NULL;
+}
+
+static void *relay_of(const struct kl_gpu_setup *setup, int nranks)
+{
+    return setup->common ? (char *)board_of(setup, nranks) + align(kl_gpu_peers_bytes()) : NULL;
+}
+
+size_t kl_gpu_team_bytes(int nranks, const struct kl_device_config *config)
+{
+    return align(kl_gpu_far_bytes(nranks)) + align(kl_gpu_peers_bytes()) + kl_gpu_relay_bytes(nranks, config);
+}
+
+/* Of this process's GPUs, both ways. */
+static ncclResult_t enable_peers(const struct kl_gpu_team *team)
+{
+    for (int i = 0; i < team->nworkers; i++)
+        for (int j = 0; j < team->nworkers; j++) {
+            const struct kl_cuda_context *c = team->worker[i].context, *peer = team->worker[j].context;
+            bool possible;
+            if (i != j && c && peer) KL_TRY(kl_cuda_enable_peer(c, peer, &possible)); /* the test shows if it is not */
+        }
+    return ncclSuccess;
+}
+
+/* GPUs whose P2P does not work, or is not wanted, use host memory. */
+static ncclResult_t join_gpus(struct kl_gpu_team *team, const struct kl_gpu_setup *setup)
+{
+    bool work = false;
+
+    if (team->nworkers == 1) return ncclSuccess;
+    if (!setup->no_p2p) {
+        KL_TRY(enable_peers(team));
+        KL_TRY(kl_gpu_peers_test(team, setup->nprocesses, board_of(setup, team->nranks), &work));
+    }
+    if (work) return ncclSuccess;
+    return kl_gpu_relay_create(team, setup->nprocesses, setup->own, relay_of(setup, team->nranks), setup->config);
+}
+
+/* GPUs that other processes submit to use the buffers of this one's collectives. */
+static void note_use(struct kl_gpu_team *team)
+{
+    for (int i = 0; team->far && i < team->nworkers; i++)
+        team->far->is_used |= !team->worker[i].submits && !team->relay;
 }
 
 ncclResult_t kl_gpu_identify(int device, unsigned char uuid[KL_GPU_UUID])
@@ -156,8 +212,8 @@ ncclResult_t kl_gpu_identify(int device, unsigned char uuid[KL_GPU_UUID])
     return ncclSuccess;
 }
 
-ncclResult_t kl_gpu_team_create(const struct kl_gpu_place *place, int nranks, int nprocesses, int own, void *common,
-                                const struct kl_device_config *config, struct kl_gpu_team **out)
+ncclResult_t kl_gpu_team_create(const struct kl_gpu_place *place, int nranks, const struct kl_gpu_setup *setup,
+                                struct kl_gpu_team **out)
 {
     *out = NULL;
     if (nranks > KL_JOB_RANKS)
@@ -167,15 +223,19 @@ ncclResult_t kl_gpu_team_create(const struct kl_gpu_place *place, int nranks, in
     if (!team) return KL_NOMEM("the ranks on GPUs");
     team->nranks = nranks;
     team->refs = 1;
-    team->mover = (enum kl_cuda_mover)config->cuda_mover;
-    team->blocks = (unsigned)config->cuda_blocks;
+    team->mover = (enum kl_cuda_mover)setup->config->cuda_mover;
+    team->blocks = (unsigned)setup->config->cuda_blocks;
     init_lock(team);
     ncclResult_t rc = fill(team, place);
-    if (!rc && common) rc = join_processes(team, place, nprocesses, own, common);
-    if (rc)
-        free_team(team);
-    else
+    if (!rc) rc = join_processes(team, place, setup);
+    if (!rc) rc = join_gpus(team, setup);
+    note_use(team);
+    if (!rc) {
         *out = team;
+        return ncclSuccess;
+    }
+    kl_gpu_peers_leave(board_of(setup, nranks));
+    free_team(team);
     return rc;
 }
 
@@ -200,6 +260,7 @@ ncclResult_t kl_gpu_team_synchronize(struct kl_gpu_team *team)
 void kl_gpu_team_release(struct kl_gpu_team *team)
 {
     if (team->far) kl_gpu_far_release(team->far);
+    if (team->relay) kl_gpu_relay_release(team->relay);
 }
 
 void kl_gpu_team_hold(struct kl_gpu_team *team)

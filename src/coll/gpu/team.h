@@ -27,6 +27,7 @@
 enum { KL_GPU_ENDS = 64, KL_GPU_UUID = 16 };
 
 struct kl_gpu_far;
+struct kl_gpu_relay;
 
 /** A GPU, the stream on which it works for the team, and events of the ends of its last operations, used in turn. */
 struct kl_gpu_worker {
@@ -74,11 +75,12 @@ struct kl_gpu_team {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int nranks, refs;
-    int members;            /* ranks of this process */
-    struct kl_gpu_far *far; /* the others; NULL: there are none */
-    int seat;               /* the worker whose stream speaks for this process to others */
-    uint64_t capture;       /* of the last operation */
-    uint64_t works;         /* bit w: worker w takes part in the operation being submitted */
+    int members;                /* ranks of this process */
+    struct kl_gpu_far *far;     /* the others; NULL: there are none */
+    struct kl_gpu_relay *relay; /* NULL: the GPUs reach each other's memory, or there is one */
+    int seat;                   /* the worker whose stream speaks for this process to others */
+    uint64_t capture;           /* of the last operation */
+    uint64_t works;             /* bit w: worker w takes part in the operation being submitted */
     int nworkers;
     enum kl_cuda_mover mover;
     unsigned blocks; /* the most of a kernel; 0: by the GPU's size */
@@ -103,12 +105,20 @@ struct kl_gpu_place {
 /** This process's device as all processes know it. */
 ncclResult_t kl_gpu_identify(int device, unsigned char uuid[KL_GPU_UUID]);
 
-/**
- * The team of ranks at these places, held once; more than KL_JOB_RANKS ranks: ncclInvalidUsage. `common`: memory of
- * kl_gpu_far_bytes that `nprocesses` processes share, of which this is number `own`; NULL: there is one process.
- */
-ncclResult_t kl_gpu_team_create(const struct kl_gpu_place *place, int nranks, int nprocesses, int own, void *common,
-                                const struct kl_device_config *config, struct kl_gpu_team **team);
+/** Bytes of memory that the processes of a team share; zeroed at first, and allocated when touched. */
+size_t kl_gpu_team_bytes(int nranks, const struct kl_device_config *config);
+
+/** A team's settings and memory, beside the ranks' places. */
+struct kl_gpu_setup {
+    int nprocesses, own;                   /* this process's number */
+    void *common;                          /* kl_gpu_team_bytes of memory; NULL: there is one process */
+    bool no_p2p;                           /* settings forbid P2P between some of the GPUs: all processes know that */
+    const struct kl_device_config *config; /* alike in all processes */
+};
+
+/** The team of ranks at these places, held once; more than KL_JOB_RANKS ranks: ncclInvalidUsage. It tests P2P (peers.h). */
+ncclResult_t kl_gpu_team_create(const struct kl_gpu_place *place, int nranks, const struct kl_gpu_setup *setup,
+                                struct kl_gpu_team **team);
 
 /** The communicator has failed: streams do not wait for other processes any longer. Any thread. */
 void kl_gpu_team_release(struct kl_gpu_team *team);

@@ -2,6 +2,7 @@
 #include "comm/queue/gpus.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "channel/arena.h"
 #include "coll/gpu/far.h"
 #include "coll/gpu/stage.h"
@@ -11,6 +12,7 @@
 #include "comm/queue/record.h"
 #include "comm/together.h"
 #include "device/host/wait.h"
+#include "topo/paths.h"
 #include "transport/tags.h"
 
 #include <stdlib.h>
@@ -54,7 +56,7 @@ static ncclResult_t await_arena(ncclComm_t comm, struct kl_arena *arena)
 }
 
 /* Common memory of the processes, by their leaders. */
-static ncclResult_t share_memory(ncclComm_t comm, struct kl_arena *arena)
+static ncclResult_t share_memory(ncclComm_t comm, struct kl_arena *arena, const struct kl_device_config *devices)
 {
     const struct kl_subgroup leaders = kl_process_shared_leaders(comm, NULL, comm->shared->gpus_leaders);
     const struct kl_arena_config config = {
@@ -63,7 +65,7 @@ static ncclResult_t share_memory(ncclComm_t comm, struct kl_arena *arena)
         .n = leaders.n,
         .own = leaders.own,
         .tag = KL_TAG_GPUS,
-        .bytes = kl_gpu_far_bytes(comm->nranks),
+        .bytes = kl_gpu_team_bytes(comm->nranks, devices),
         .patience_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
     };
 
@@ -71,7 +73,7 @@ static ncclResult_t share_memory(ncclComm_t comm, struct kl_arena *arena)
     return await_arena(comm, arena);
 }
 
-static ncclResult_t get_arena(ncclComm_t comm)
+static ncclResult_t get_arena(ncclComm_t comm, const struct kl_device_config *config)
 {
     struct kl_process_shared *shared = comm->shared;
 
@@ -80,7 +82,7 @@ static ncclResult_t get_arena(ncclComm_t comm)
     shared->gpus_leaders = calloc((size_t)shared->rank_map.nprocesses, sizeof(int32_t));
     shared->gpus_arena = calloc(1, sizeof *shared->gpus_arena);
     if (!shared->gpus_leaders || !shared->gpus_arena) return KL_NOMEM("memory that processes share");
-    return share_memory(comm, shared->gpus_arena);
+    return share_memory(comm, shared->gpus_arena, config);
 }
 
 /* Streams of a failed communicator may still wait for words of its arena: it stays mapped until the process ends. */
@@ -102,15 +104,36 @@ static void drop_arena(struct kl_process_shared *shared, bool in_use)
     shared->gpus_leaders = NULL;
 }
 
+/* Do NCCL_P2P_DISABLE or NCCL_P2P_LEVEL forbid it between some GPUs? The limits that hold without them are those of an
+ * emulated machine. */
+static ncclResult_t find_forbidden(ncclComm_t comm, bool *forbidden)
+{
+    char why[KL_WHY_TEXT];
+    struct kl_p2p p2p;
+
+    for (int pair = 0; pair < comm->nranks * comm->nranks && !*forbidden; pair++) {
+        const int a = pair / comm->nranks, b = pair % comm->nranks;
+        if (a == b) continue;
+        KL_TRY(kl_topo_p2p(comm->topo, a, b, &p2p));
+        *forbidden = p2p.why == KL_P2P_DISABLED || (p2p.why == KL_P2P_TOO_FAR && p2p.limit == KL_P2P_LIMIT_SET);
+        if (*forbidden)
+            KL_INFO(KL_INIT | KL_P2P, "the GPUs of ranks %d and %d, and all others, use no P2P: %s", a, b,
+                    kl_p2p_why_text(&p2p, why));
+    }
+    return ncclSuccess;
+}
+
 static ncclResult_t create_team(ncclComm_t comm, const struct kl_gpu_place *place)
 {
     struct kl_process_shared *shared = comm->shared;
     struct kl_device_config config;
+    struct kl_gpu_setup setup = {.nprocesses = shared->rank_map.nprocesses, .own = shared->process, .config = &config};
 
-    KL_TRY(get_arena(comm));
     kl_param_load(&kl_device_param_set, &config);
-    KL_TRY(kl_gpu_team_create(place, comm->nranks, shared->rank_map.nprocesses, shared->process,
-                              shared->gpus_arena ? shared->gpus_arena->memory : NULL, &config, &shared->team));
+    KL_TRY(get_arena(comm, &config));
+    KL_TRY(find_forbidden(comm, &setup.no_p2p));
+    setup.common = shared->gpus_arena ? shared->gpus_arena->memory : NULL;
+    KL_TRY(kl_gpu_team_create(place, comm->nranks, &setup, &shared->team));
     comm->gpus->team = shared->team;
     return ncclSuccess;
 }
@@ -247,10 +270,10 @@ static ncclResult_t prepare(ncclComm_t comm)
     return kl_gpu_check(comm->gpus->team, call);
 }
 
-/* From buffer to buffer, or over stages that other processes can map. */
-static uint8_t way_of(const struct kl_gpu_op *op)
+/* From buffer to buffer, or over other memory: stages that other processes can map, host memory. */
+static uint8_t way_of(const struct kl_gpu_op *op, bool staged)
 {
-    return kl_select_way(kl_gpu_stage_exists(op) ? KL_COPY_STAGED : KL_COPY_DIRECT, false, false);
+    return kl_select_way(staged || kl_gpu_stage_exists(op) ? KL_COPY_STAGED : KL_COPY_DIRECT, false, false);
 }
 
 /* In the flight record, and as collectives with their numbers. */
@@ -266,7 +289,7 @@ static void record(ncclComm_t comm)
         t->timeout_ns = comm->timeout_ns;
         if (!kl_func_is_message(t->func)) kl_comm_record_collective(comm, t);
         kl_flight_issue(comm->flight, number, t, call->op[i].stream, now);
-        kl_flight_way(comm->flight, number, way_of(&call->op[i]));
+        kl_flight_way(comm->flight, number, way_of(&call->op[i], comm->gpus->team->relay));
         kl_store_release(&comm->tasks_taken, number + 1); /* pairs with kl_desync_check_answer */
         call->op[i].task = t;
     }

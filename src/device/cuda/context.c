@@ -94,27 +94,25 @@ int kl_cuda_current(void)
     return driver->cuCtxGetDevice(&device) ? 0 : device;
 }
 
-static ncclResult_t enable(const struct kl_cuda_context *c, const struct kl_cuda_context *peer)
+static ncclResult_t enable(const struct kl_cuda_context *c, const struct kl_cuda_context *peer, bool *possible)
 {
     int can = 0;
 
     KL_CUDA_TRY(c->driver, cuDeviceCanAccessPeer(&can, c->device, peer->device), "devices %d and %d", c->device,
                 peer->device);
-    if (!can)
-        return KL_FAIL(ncclInvalidUsage,
-                       "device %d cannot access memory of device %d: so far, GPUs of a communicator have to reach each "
-                       "other by P2P",
-                       c->device, peer->device);
+    if (!can) return ncclSuccess;
     int rc = c->driver->cuCtxEnablePeerAccess(peer->handle, 0);
-    if (!rc || rc == KL_CU_PEER_ACCESS_ALREADY) return ncclSuccess;
+    *possible = !rc || rc == KL_CU_PEER_ACCESS_ALREADY;
+    if (*possible || rc == KL_CU_PEER_ACCESS_UNSUPPORTED || rc == KL_CU_TOO_MANY_PEERS) return ncclSuccess;
     return KL_FAIL(ncclUnhandledCudaError, "access of device %d to memory of device %d failed with %s (%d)", c->device,
                    peer->device, kl_cuda_error_name(c->driver, rc), rc);
 }
 
-ncclResult_t kl_cuda_enable_peer(const struct kl_cuda_context *c, const struct kl_cuda_context *peer)
+ncclResult_t kl_cuda_enable_peer(const struct kl_cuda_context *c, const struct kl_cuda_context *peer, bool *possible)
 {
+    *possible = false;
     KL_TRY(kl_cuda_enter(c));
-    ncclResult_t rc = enable(c, peer);
+    ncclResult_t rc = enable(c, peer, possible);
     kl_cuda_leave(c);
     return rc;
 }

@@ -31,7 +31,8 @@ int kl_cuda_current(void);
 ncclResult_t kl_cuda_enter(const struct kl_cuda_context *context);
 void kl_cuda_leave(const struct kl_cuda_context *context);
 
-/** Let kernels and copies of `context` access all memory of `peer` made by cudaMalloc. Impossible: ncclInvalidUsage. */
-ncclResult_t kl_cuda_enable_peer(const struct kl_cuda_context *context, const struct kl_cuda_context *peer);
+/** Let kernels and copies of `context` access all memory of `peer` made by cudaMalloc, if that is `*possible`. */
+ncclResult_t kl_cuda_enable_peer(const struct kl_cuda_context *context, const struct kl_cuda_context *peer,
+                                 bool *possible);
 
 #endif

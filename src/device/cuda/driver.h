@@ -40,10 +40,12 @@ enum {
     KL_CU_NO_DEVICE = 100,
     KL_CU_INVALID_CONTEXT = 201,
     KL_CU_NO_BINARY = 209,
+    KL_CU_PEER_ACCESS_UNSUPPORTED = 217,
     KL_CU_INVALID_HANDLE = 400,
     KL_CU_NOT_FOUND = 500,
     KL_CU_NOT_READY = 600,
     KL_CU_PEER_ACCESS_ALREADY = 704,
+    KL_CU_TOO_MANY_PEERS = 711,
     KL_CU_NOT_SUPPORTED = 801,
 };
 
@@ -105,6 +107,7 @@ enum {
     X(cuStreamDestroy, 4000, (kl_cu_stream stream))                                                                    \
     X(cuStreamQuery, 2000, (kl_cu_stream stream))                                                                      \
     X(cuStreamSynchronize, 2000, (kl_cu_stream stream))                                                                \
+    X(cuStreamQuery, 2000, (kl_cu_stream stream))                                                                      \
     X(cuStreamWaitEvent, 3020, (kl_cu_stream stream, kl_cu_event event, unsigned flags))                               \
     X(cuStreamGetCaptureInfo, 11030,                                                                                   \
       (kl_cu_stream stream, int *status, uint64_t *id, void **graph, void **nodes, size_t *nnodes))                    \
