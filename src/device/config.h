@@ -9,10 +9,10 @@ enum kl_devices_wanted { KL_DEVICES_AUTO, KL_DEVICES_HOST, KL_DEVICES_CUDA };
 enum kl_cuda_mover { KL_CUDA_MOVER_AUTO, KL_CUDA_MOVER_DIRECT, KL_CUDA_MOVER_COPY };
 
 struct kl_device_config {
-    int64_t cuda_round;   /* bytes of a rank's larger buffer that go over host memory at a time, between hosts */
     int devices;          /* enum kl_devices_wanted */
     int cuda_mover;       /* enum kl_cuda_mover */
     int64_t cuda_blocks;  /* of a kernel, at most; 0: by the GPU's size */
+    int64_t cuda_round;   /* bytes of a rank's larger buffer that go over host memory at a time, between hosts */
     int64_t cuda_chunk;   /* bytes of a rank in host memory at a time, between GPUs without P2P */
     int64_t cuda_engines; /* bytes from which copy engines read that memory, not kernels */
     char cuda_library[KL_PARAM_TEXT];

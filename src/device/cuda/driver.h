@@ -107,7 +107,6 @@ enum {
     X(cuStreamDestroy, 4000, (kl_cu_stream stream))                                                                    \
     X(cuStreamQuery, 2000, (kl_cu_stream stream))                                                                      \
     X(cuStreamSynchronize, 2000, (kl_cu_stream stream))                                                                \
-    X(cuStreamQuery, 2000, (kl_cu_stream stream))                                                                      \
     X(cuStreamWaitEvent, 3020, (kl_cu_stream stream, kl_cu_event event, unsigned flags))                               \
     X(cuStreamGetCaptureInfo, 11030,                                                                                   \
       (kl_cu_stream stream, int *status, uint64_t *id, void **graph, void **nodes, size_t *nnodes))                    \
