@@ -286,7 +286,8 @@ static bool is_computable(const struct body *b, uint32_t from, uint32_t to)
         if (l != NO_LOCAL) {
             const struct local *v = &b->locals[l];
 
-            if (!v->computable && !(v->alike && !v->changed && v->place == PLACE_FRAME && is_lasting(b, l))) return false;
+            if (!v->computable && !(v->alike && !v->changed && v->place == PLACE_FRAME && is_lasting(b, l)))
+                return false;
         } else if (is_index(k, i, " threadIdx blockIdx blockDim gridDim ")) {
             i += 2;
         } else if (!is_constant_word(b, i)) {
