@@ -158,7 +158,7 @@ size_t body_segment(const struct body *b, uint32_t token);
 /** Can the segment compute the variable before all that it contains? */
 bool body_headable(const struct body *b, size_t l, size_t segment);
 
-/** `threadIdx.x % 32` at `i`: past it, else 0. `x`, `base + x`: a multiple of 32 plus the thread's x, 0 if not. */
+/** `threadIdx.x % 32` at `i`: past it, else 0. */
 uint32_t lane_end(const struct tokens *k, uint32_t i);
 
 /** The parts of an exchange, `auto x = operation(mask, values ...)`. */

@@ -548,6 +548,31 @@ static bool returns_at_end(const struct tokens *k, const struct function *f)
     return !returns || (returns == 1 && token_is(k, last, "return"));
 }
 
+/* The function's variables have names of their own: the kernel, and other calls of it, may have the same. */
+static void rename_variables(const struct expander *x, struct frame *fr)
+{
+    const struct tokens *k = x->k;
+    uint32_t end = k->at[fr->f->body].partner;
+
+    for (uint32_t i = fr->f->body + 1; i < end; i++) {
+        uint32_t stop = find_outside(k, i, end, " ; : "), at;
+        struct piece p;
+
+        if (!token_among(k, i - 1, " ; { } ") && !(token_is(k, i - 1, "(") && token_is(k, i - 2, "for"))) continue;
+        if (token_among(k, i, " typedef using ") || stop == NO_TOKEN || !declares(k, i, stop)) continue;
+        at = type_end(k, i, stop);
+        while (next_piece(k, &at, stop, &p)) {
+            uint32_t own = p.from;
+
+            while (token_among(k, own, " * & && const __restrict__ __restrict ")) own++;
+            if (token_is_name(k, own) && !renamed(x, fr, own))
+                add_rename(fr, own,
+                           must_print("%.*s__kolo%u", (int)(k->at[own].end - k->at[own].start),
+                                      k->text + k->at[own].start, fr->number));
+        }
+    }
+}
+
 /* The word static of a variable that is not the block's. */
 static bool is_lasting(const struct tokens *k, uint32_t i)
 {
@@ -578,6 +603,7 @@ static bool write_function(struct expander *x, struct frame *fr, uint32_t i, uin
         if (!bind_parameter(x, fr, p, argument, by_default, before, &body))
             good = refuse(x, p.from < p.to ? p.to - 1 : i, "a function with a parameter of a shape that is not known");
     }
+    rename_variables(x, fr);
     good = good && check_names(x, fr);
     put_type_words(x, fr, f->from, f->name, &type);
     fr->returns = type.at && strcmp(type.at, "void ") != 0;

@@ -19,7 +19,6 @@
 /** Why kernels keep their fibres, by their places in the source. */
 struct refusal {
     char *place, *why;
-    bool told; /* by the expansion: the translation has no other reason to give */
 };
 
 struct refusals {
