@@ -7,7 +7,7 @@ import re
 import ctext
 
 ENTRY = re.compile(r'\{"(\w+)",\s*(?:FAST(?:_CLASS)?\()?(?:\(PyCFunction\)\(void \(\*\)\(void\)\))?(\w+)')
-OWNER = {"stream": "Stream", "event": "Event"}  # of methods in other files than comm.c, by the prefix of their functions
+OWNER = {"request": "Request", "stream": "Stream", "event": "Event"}  # of methods in other files than comm.c, by the prefix of their functions
 
 
 def macros(source):
@@ -78,7 +78,11 @@ def entries(package, sources):
     exported = next(ast.literal_eval(n.value) for t in trees for n in t.body
                     if isinstance(n, ast.Assign) and n.targets[0].id == "__all__" and "Communicator" in ast.unparse(n.value))
     nodes = {n.name: n for t in trees for n in t.body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
-    for name in sorted(exported, key=lambda n: (isinstance(nodes[n], ast.ClassDef), n)):
+    constants = {n.target.id: ast.unparse(n) for t in trees for n in t.body if isinstance(n, ast.AnnAssign)}
+    for name in sorted(exported, key=lambda n: (isinstance(nodes.get(n), ast.ClassDef), n)):
+        if name not in nodes:
+            yield name, constants[name], "A constant, for Communicator.recv and irecv."
+            continue
         node = nodes[name]
         text = ast.get_docstring(node) or docs.get(name, "")
         yield name, class_code(node) if isinstance(node, ast.ClassDef) else signature(node), text
